@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "messages/schema/identity.capnp.h"
+
+namespace hone {
+
+// A 128-bit identity that knows what it identifies. Content ids (tasks, variants, artifacts) are XXH3-128 of contents,
+// all others are random. Values are plain data: copy them freely, use them as keys.
+template <class Tag>
+struct id {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  id() = default;
+  constexpr id(std::uint64_t high_bits, std::uint64_t low_bits) : high(high_bits), low(low_bits) {}
+  explicit id(schema::Id::Reader stored) : high(stored.getHigh()), low(stored.getLow()) {}
+
+  auto operator<=>(const id&) const = default;
+  explicit operator bool() const { return high != 0 || low != 0; }
+
+  void store(schema::Id::Builder out) const {
+    out.setHigh(high);
+    out.setLow(low);
+  }
+};
+
+using task_id = id<struct task_tag>;
+using variant_id = id<struct variant_tag>;
+using artifact_id = id<struct artifact_tag>;
+using draw_id = id<struct draw_tag>;
+using rollout_id = id<struct rollout_tag>;
+using group_id = id<struct group_tag>;
+using measurement_id = id<struct measurement_tag>;
+using batch_id = id<struct batch_tag>;
+
+// 32 lower-case hexadecimal digits, high bits first.
+std::string to_hex(std::uint64_t high, std::uint64_t low);
+template <class Tag>
+std::string to_string(const id<Tag>& x) {
+  return to_hex(x.high, x.low);
+}
+
+// Accepts exactly 32 hexadecimal digits.
+std::optional<std::array<std::uint64_t, 2>> parse_hex_id(std::string_view text);
+
+// Sixteen bytes, big endian: keys in this form sort as the ids do.
+std::array<char, 16> to_bytes(std::uint64_t high, std::uint64_t low);
+std::array<std::uint64_t, 2> from_bytes(std::span<const char, 16> bytes);
+
+// From the operating system's random source, seeded once a thread; safe on every thread.
+std::uint64_t random_bits();
+template <class Id>
+Id random_id() {
+  return Id{random_bits() | 1, random_bits()};
+}
+
+// XXH3-128 of the parts, each preceded by its length, so that moving text between parts changes the identity.
+std::array<std::uint64_t, 2> content_hash(std::span<const std::string_view> parts);
+template <class Id>
+Id content_id(std::initializer_list<std::string_view> parts) {
+  auto [high, low] = content_hash({parts.begin(), parts.size()});
+  return Id{high, low};
+}
+
+}  // namespace hone
+
+template <class Tag>
+struct std::hash<hone::id<Tag>> {
+  std::size_t operator()(const hone::id<Tag>& x) const noexcept { return x.high ^ (x.low * 0x9e3779b97f4a7c15U); }
+};

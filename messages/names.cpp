@@ -1,0 +1,42 @@
+#include "messages/names.hpp"
+
+#include <array>
+
+namespace hone {
+namespace {
+
+constexpr std::array<std::string_view, outcome_count> outcome_names = {
+    "ok",      "unparsable",   "rejected", "compile_error", "launch_error",  "crash",
+    "timeout", "wrong_result", "cheating", "unstable",      "infrastructure"};
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) { return outcome_names.at(static_cast<std::size_t>(outcome)); }
+
+std::string_view name_of(Stage stage) {
+  switch (stage) {
+    case Stage::SFT: return "sft";
+    case Stage::SELF_SUPERVISED: return "self_supervised";
+    case Stage::CONTRASTIVE: return "contrastive";
+    case Stage::COMPARISON: return "comparison";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(schema::RolloutGroup::Origin origin) {
+  switch (origin) {
+    case schema::RolloutGroup::Origin::POLICY: return "policy";
+    case schema::RolloutGroup::Origin::CORPUS: return "corpus";
+    case schema::RolloutGroup::Origin::COMPARISON: return "comparison";
+  }
+  return "unknown";
+}
+
+std::optional<Outcome> outcome_named(std::string_view name) {
+  for (std::size_t i = 0; i < outcome_names.size(); ++i) {
+    if (outcome_names[i] == name) return static_cast<Outcome>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace hone

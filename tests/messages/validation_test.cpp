@@ -1,0 +1,121 @@
+#include "messages/validation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "messages/ids.hpp"
+#include "messages/record.hpp"
+#include "messages/schema/node.capnp.h"
+#include "messages/schema/variant.capnp.h"
+
+namespace hone {
+namespace {
+
+using testing::Test;
+
+record<schema::RolloutGroup> sample_group() {
+  record_builder<schema::RolloutGroup> group;
+  random_id<group_id>().store(group->initId());
+  auto draw = group->initDraw();
+  random_id<draw_id>().store(draw.initId());
+  random_id<task_id>().store(draw.initTaskId());
+  draw.setDeviceType("cpu-test");
+  auto exemplars = draw.initExemplars(1);
+  random_id<variant_id>().store(exemplars[0].initVariantId());
+  exemplars[0].setPython("def forward(a): return a");
+  auto rollouts = group->initRollouts(2);
+  for (auto rollout : rollouts) {
+    random_id<rollout_id>().store(rollout.initId());
+    random_id<variant_id>().store(rollout.initVariantId());
+    rollout.setText("## Code Implementation");
+    auto tokens = rollout.initTokens(3);
+    tokens.set(1, 7);
+  }
+  group->initVariants(0);
+  return group.finish();
+}
+
+TEST(Record, SharesItsBytesAndReadsThemBack) {
+  const auto group = sample_group();
+  const auto copy = group;
+  EXPECT_EQ(group.bytes().data(), copy.bytes().data());
+  EXPECT_EQ(view(copy->getDraw().getDeviceType()), "cpu-test");
+  EXPECT_EQ(copy->getRollouts()[1].getTokens()[1], 7U);
+}
+
+TEST(Record, MadeFromItsOwnBytesIsTheSame) {
+  const auto group = sample_group();
+  const auto again = record<schema::RolloutGroup>::from_bytes(group.bytes());
+  EXPECT_EQ(group.bytes(), again.bytes());
+}
+
+TEST(Validation, NamesTheMissingField) {
+  record_builder<schema::RolloutGroup> group;
+  random_id<group_id>().store(group->initId());
+  group->initDraw();
+  try {
+    record<schema::RolloutGroup>::from_bytes(group.finish().bytes());
+    FAIL() << "accepted";
+  } catch (const invalid_record& e) {
+    EXPECT_NE(std::string(e.what()).find("RolloutGroup: draw: field id is missing"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Validation, RefusesTruncatedAndPaddedBytes) {
+  const auto bytes = sample_group().bytes();
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_THROW(record<schema::RolloutGroup>::from_bytes({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}), invalid_record);
+  }
+  auto longer = bytes;
+  longer.resize(bytes.size() + 8);
+  EXPECT_THROW(record<schema::RolloutGroup>::from_bytes(longer), invalid_record);
+}
+
+TEST(Validation, RefusesAnEnumerantThatItDoesNotKnow) {
+  record_builder<schema::Draw> draw;
+  random_id<draw_id>().store(draw->initId());
+  random_id<task_id>().store(draw->initTaskId());
+  draw->setDeviceType("cpu-test");
+  draw->setStage(static_cast<schema::Stage>(99));
+  EXPECT_THROW(record<schema::Draw>::from_bytes(draw.finish().bytes()), invalid_record);
+}
+
+// Whatever is accepted must be readable in full without leaving the bytes (the sanitizer build watches).
+TEST(Validation, SurvivesFlippedBitsAndRandomBytes) {
+  std::mt19937_64 random(1);
+  const auto bytes = sample_group().bytes();
+  int accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<char> damaged = bytes;
+    const int flips = 1 + static_cast<int>(random() % 4);
+    for (int i = 0; i < flips; ++i) damaged[random() % damaged.size()] ^= static_cast<char>(1U << (random() % 8));
+    if (round % 4 == 0) {
+      damaged.resize(8 * (1 + random() % 64));
+      for (char& c : damaged) c = static_cast<char>(random() % 3 == 0 ? random() : 0);
+    }
+    try {
+      const auto group = record<schema::RolloutGroup>::from_bytes(std::move(damaged));
+      ++accepted;
+      std::size_t total = 0;
+      for (auto rollout : group->getRollouts()) total += rollout.getText().size() + rollout.getTokens().size();
+      for (auto exemplar : group->getDraw().getExemplars()) total += exemplar.getPython().size();
+      EXPECT_LT(total, std::size_t{1} << 20U);
+    } catch (const invalid_record&) {
+    }
+  }
+  EXPECT_GT(accepted, 0);  // flips in numbers and text are harmless
+}
+
+TEST(Validation, BoundsTheWorkOfAMessageThatPointsToOnePlaceManyTimes) {
+  // Lists of zero-sized structs and shared targets amplify: a few words may claim to be billions of elements.
+  std::vector<char> bytes(24, 0);
+  bytes[4] = 2;                       // one segment of two words
+  bytes[8] = 1;                       // a list pointer at the root ...
+  bytes[12] = static_cast<char>(0xF8);  // ... of 2^29 - 1 void elements
+  bytes[13] = bytes[14] = bytes[15] = static_cast<char>(0xFF);
+  EXPECT_THROW(record<schema::NodeStatus>::from_bytes(bytes), invalid_record);
+}
+
+}  // namespace
+}  // namespace hone
