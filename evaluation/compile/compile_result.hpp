@@ -1,0 +1,42 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "messages/names.hpp"
+
+namespace hone {
+
+struct kernel_parameter {
+  schema::Kernel::Parameter::Kind kind = schema::Kernel::Parameter::Kind::OTHER;
+  unsigned bytes = 0;
+  bool operator==(const kernel_parameter&) const = default;
+};
+
+struct kernel_facts {
+  std::string name;
+  std::vector<kernel_parameter> parameters;
+  unsigned registers = 0;  // CUDA only, as the following
+  unsigned static_shared_bytes = 0;
+  unsigned local_bytes = 0;
+  unsigned max_threads_per_block = 0;
+};
+
+// A cuda block, compiled. Kernels are those that the host program launches and the block declares.
+struct compiled_block {
+  std::string code;  // shared object or cubin
+  std::vector<kernel_facts> kernels;
+  std::string log;
+};
+
+// What is wrong with the variant; positions are lines of the block ("cuda:12: ...").
+struct compile_failure {
+  Outcome outcome = Outcome::COMPILE_ERROR;
+  std::string message;
+};
+
+using compile_result = std::variant<compiled_block, compile_failure>;
+
+}  // namespace hone

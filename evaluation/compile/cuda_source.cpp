@@ -1,0 +1,212 @@
+#include "evaluation/compile/cuda_source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <regex>
+
+namespace hone {
+namespace {
+
+bool is_word_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || (c & 0x80) != 0; }
+bool is_word(char c) { return is_word_start(c) || std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
+
+// Length of the string or character literal that starts with the quote at `at` (escapes respected, ends at a line's end).
+std::size_t quoted_length(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  std::size_t i = at + 1;
+  while (i < text.size() && text[i] != quote && text[i] != '\n') i += text[i] == '\\' ? 2 : 1;
+  return std::min(i + 1, text.size()) - at;
+}
+
+// Length of R"delimiter(...)delimiter" whose quote stands at `at`.
+std::size_t raw_length(std::string_view text, std::size_t at) {
+  const std::size_t open = text.find('(', at);
+  if (open == std::string_view::npos) return text.size() - at;
+  const std::string close = ")" + std::string(text.substr(at + 1, open - at - 1)) + "\"";
+  const std::size_t end = text.find(close, open);
+  return end == std::string_view::npos ? text.size() - at : end + close.size() - at;
+}
+
+bool is_raw_prefix(std::string_view word) { return word == "R" || word == "u8R" || word == "uR" || word == "UR" || word == "LR"; }
+
+int parse_line_marker(std::string_view line, int otherwise) {
+  std::size_t i = 1;
+  while (i < line.size() && is_blank(line[i])) ++i;
+  if (line.substr(i).starts_with("line")) i += 4;
+  while (i < line.size() && is_blank(line[i])) ++i;
+  int number = 0;
+  const auto [end, error] = std::from_chars(line.data() + i, line.data() + line.size(), number);
+  return error == std::errc() ? number : otherwise;
+}
+
+}  // namespace
+
+std::vector<cuda_token> tokenize(std::string_view text) {
+  std::vector<cuda_token> tokens;
+  int line = 1;
+  bool at_line_start = true;
+  std::size_t i = 0;
+  const auto take = [&](cuda_token::kind kind, std::size_t length) {
+    const std::string_view piece = text.substr(i, length);
+    tokens.push_back({kind, piece, line});
+    line += static_cast<int>(std::count(piece.begin(), piece.end(), '\n'));
+    i += piece.size();
+  };
+  while (i < text.size()) {
+    const char c = text[i];
+    if (c == '\n') {
+      ++line;
+      ++i;
+      at_line_start = true;
+      continue;
+    }
+    if (is_blank(c) || c == '\r') {
+      ++i;
+      continue;
+    }
+    if (c == '#' && at_line_start) {
+      const std::size_t end = std::min(text.find('\n', i), text.size());
+      const std::string_view directive = text.substr(i, end - i);
+      line = parse_line_marker(directive, line + 1) - 1;  // the marker names the line that follows
+      i = end;
+      if (i < text.size()) ++i;
+      ++line;
+      continue;
+    }
+    at_line_start = false;
+    if (is_word_start(c)) {
+      std::size_t end = i + 1;
+      while (end < text.size() && is_word(text[end])) ++end;
+      const std::string_view word = text.substr(i, end - i);
+      if (end < text.size() && text[end] == '"' && is_raw_prefix(word)) {
+        take(cuda_token::kind::string, end - i + raw_length(text, end));
+      } else {
+        take(cuda_token::kind::identifier, end - i);
+      }
+    } else if (std::isdigit(static_cast<unsigned char>(c)) != 0 ||
+               (c == '.' && i + 1 < text.size() && std::isdigit(static_cast<unsigned char>(text[i + 1])) != 0)) {
+      std::size_t end = i + 1;
+      while (end < text.size() && (is_word(text[end]) || text[end] == '.' ||
+                                   (text[end] == '\'' && end + 1 < text.size() && is_word(text[end + 1])) ||
+                                   ((text[end] == '+' || text[end] == '-') && std::string_view("eEpP").find(text[end - 1]) != std::string_view::npos))) {
+        ++end;
+      }
+      take(cuda_token::kind::number, end - i);
+    } else if (c == '"' || c == '\'') {
+      take(c == '"' ? cuda_token::kind::string : cuda_token::kind::character, quoted_length(text, i));
+    } else {
+      const bool is_double_colon = text.substr(i).starts_with("::");
+      take(cuda_token::kind::punctuator, is_double_colon ? 2 : 1);
+    }
+  }
+  return tokens;
+}
+
+bool is_accepted_include(std::string_view name) {
+  constexpr std::array<std::string_view, 7> accepted = {"cuda_runtime.h", "math_constants.h", "float.h", "math.h", "cmath", "stdint.h", "cstdint"};
+  return std::find(accepted.begin(), accepted.end(), name) != accepted.end();
+}
+
+include_scan take_out_includes(std::string_view block) {
+  include_scan scan;
+  scan.text = std::string(block);
+  static const std::regex pattern(R"(^\s*(#|%:)\s*(include|include_next|import)\s*([<"])([^>"]*)[>"]\s*(//.*|/\*.*\*/\s*)?$)");
+  int line = 1;
+  bool at_line_start = true;
+  for (std::size_t i = 0; i < block.size();) {
+    if (at_line_start) {
+      const std::size_t end = std::min(block.find('\n', i), block.size());
+      const std::string content(block.substr(i, end - i));
+      std::smatch match;
+      if (content.size() < 400 && std::regex_match(content, match, pattern)) {
+        if (is_accepted_include(match[4].str()) && match[2] == "include") {
+          std::fill(scan.text.begin() + static_cast<std::ptrdiff_t>(i), scan.text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+        } else {
+          scan.refused.push_back({line, match[4]});
+        }
+        i = end;
+        at_line_start = false;
+        continue;
+      }
+    }
+    const char c = block[i];
+    at_line_start = c == '\n' || (at_line_start && is_blank(c));
+    std::size_t length = 1;
+    if (block.substr(i).starts_with("//")) {
+      length = std::min(block.find('\n', i), block.size()) - i;
+    } else if (block.substr(i).starts_with("/*")) {
+      const std::size_t end = block.find("*/", i + 2);
+      length = (end == std::string_view::npos ? block.size() : end + 2) - i;
+    } else if (c == '"' && i > 0 && block[i - 1] == 'R' && (i < 2 || !is_word(block[i - 2]) || block[i - 2] == '8' || block[i - 2] == 'u' || block[i - 2] == 'U' || block[i - 2] == 'L')) {
+      length = raw_length(block, i);
+    } else if (c == '"' || (c == '\'' && (i == 0 || !is_word(block[i - 1])))) {
+      length = quoted_length(block, i);
+      if (block[i + length - 1] == '\n') --length;
+    }
+    const std::string_view piece = block.substr(i, length);
+    line += static_cast<int>(std::count(piece.begin(), piece.end(), '\n'));
+    i += length;
+  }
+  return scan;
+}
+
+std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token>& tokens) {
+  std::set<std::string, std::less<>> names;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].text != "__global__") continue;
+    // The declarator's name is the last identifier before the parameter list; __launch_bounds__(...) and attributes have lists
+    // of their own.
+    std::string_view name;
+    for (std::size_t k = i + 1; k < tokens.size() && tokens[k].text != ";" && tokens[k].text != "{"; ++k) {
+      if (tokens[k].is == cuda_token::kind::identifier) name = tokens[k].text;
+      if (tokens[k].text != "(") continue;
+      if (!name.starts_with("__")) break;
+      int depth = 1;
+      while (depth > 0 && ++k < tokens.size()) depth += tokens[k].text == "(" ? 1 : tokens[k].text == ")" ? -1 : 0;
+    }
+    if (!name.empty() && !name.starts_with("__")) names.emplace(name);
+  }
+  return names;
+}
+
+bool names_a_kernel(std::string_view launched, const std::set<std::string, std::less<>>& kernels) {
+  static const std::regex pattern(R"((?:[A-Za-z_]\w*::)*([A-Za-z_]\w*)(?:<[\w:,\s]*>)?)");
+  std::cmatch match;
+  if (launched.size() > 200 || !std::regex_match(launched.data(), launched.data() + launched.size(), match, pattern)) return false;
+  return kernels.contains(match[1].str());
+}
+
+std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& tokens) {
+  constexpr std::array<std::string_view, 8> assembler = {"asm", "__asm", "__asm__", "asm_volatile", "_asm", "__builtin_apply", "__builtin_return", "__builtin_longjmp"};
+  constexpr std::array<std::string_view, 16> harmless = {"aligned",   "__aligned__", "packed", "__packed__", "unused",        "__unused__",
+                                                         "noinline",  "__noinline__", "always_inline", "__always_inline__", "const", "pure",
+                                                         "may_alias", "maybe_unused", "nodiscard", "fallthrough"};
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const cuda_token& token = tokens[i];
+    if (token.is != cuda_token::kind::identifier) continue;
+    const auto refuse = [&](const std::string& message) { return source_problem{token.line, message}; };
+    if (std::find(assembler.begin(), assembler.end(), token.text) != assembler.end()) return refuse("inline assembler ('" + std::string(token.text) + "') cannot be expressed on this device");
+    if (token.text == "hone" || token.text.starts_with("hone_") || token.text.starts_with("__hone")) return refuse("names that begin with 'hone' are reserved");
+    if (token.text == "__attribute__" || token.text == "__attribute" || token.text == "__declspec") {
+      int depth = 0;
+      for (std::size_t k = i + 1; k < tokens.size(); ++k) {
+        depth += tokens[k].text == "(" ? 1 : tokens[k].text == ")" ? -1 : 0;
+        if (depth == 0) break;
+        if (tokens[k].is == cuda_token::kind::string ||
+            (tokens[k].is == cuda_token::kind::identifier && depth == 2 && std::find(harmless.begin(), harmless.end(), tokens[k].text) == harmless.end())) {
+          return refuse("attribute '" + std::string(tokens[k].text) + "' is not allowed");
+        }
+      }
+    }
+    if ((token.text == "gnu" || token.text == "__gnu__") && i > 1 && tokens[i - 1].text == "[" && tokens[i - 2].text == "[") {
+      return refuse("[[gnu::...]] attributes are not allowed");
+    }
+    if (token.text == "using" && i > 1 && tokens[i - 1].text == "[" && tokens[i - 2].text == "[") return refuse("[[using ...]] attributes are not allowed");
+  }
+  return std::nullopt;
+}
+
+}  // namespace hone
