@@ -31,5 +31,5 @@ if(HoneTorch_FOUND AND NOT TARGET hone::torch_cpu)
   target_include_directories(hone_torch_cpu SYSTEM INTERFACE "${HONE_TORCH}/include" "${HONE_TORCH}/include/torch/csrc/api/include")
   target_link_libraries(hone_torch_cpu INTERFACE "${HONE_TORCH_CPU_LIBRARY}" "${HONE_C10_LIBRARY}")
   # libtorch_cpu of the CUDA wheel needs cudart and CUPTI, which lie beside it and which its own RPATH finds.
-  target_link_options(hone_torch_cpu INTERFACE "-Wl,--allow-shlib-undefined" "-Wl,--unresolved-symbols=ignore-in-shared-libs")
+  target_link_options(hone_torch_cpu INTERFACE "-Wl,-rpath,${HONE_TORCH}/lib" "-Wl,--allow-shlib-undefined" "-Wl,--unresolved-symbols=ignore-in-shared-libs")
 endif()

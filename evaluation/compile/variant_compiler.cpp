@@ -1,0 +1,109 @@
+#include "evaluation/compile/variant_compiler.hpp"
+
+#include "messages/ids.hpp"
+
+namespace hone {
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+constexpr std::uint64_t checker_memory = 2ULL << 30U;
+
+}  // namespace
+
+variant_compiler::variant_compiler(const limits& l) : limits_(l) {}
+variant_compiler::variant_compiler() : variant_compiler(limits{}) {}
+
+std::variant<std::set<std::string>, program_failure> variant_compiler::check_host_program(const std::string& python, const task& t) {
+  if (checker_ == nullptr) checker_ = std::make_unique<sandbox_zygote>();
+  std::unique_ptr<sandbox_session> session;
+  try {
+    session = checker_->fork_session(nullptr, checker_memory);
+  } catch (const std::exception&) {
+    checker_ = std::make_unique<sandbox_zygote>();  // it died: once more with a new one
+    session = checker_->fork_session(nullptr, checker_memory);
+  }
+  const auto opened = session->open({{python, t.inputs.size(), t.parameters.size()}}, "", true, clock_type::now() + limits_.host_limit);
+  if (const auto* failed = std::get_if<session_failure>(&opened)) {
+    if (failed->outcome == Outcome::INFRASTRUCTURE) throw std::runtime_error(failed->message);
+    if (failed->gone) return program_failure{Outcome::COMPILE_ERROR, "", "the host program cannot be compiled (nested too deeply, or too large): " + failed->message};
+    return program_failure{failed->outcome, "", failed->message};
+  }
+  const auto& launches = std::get<opened_programs>(opened).launches;
+  return std::set<std::string>(launches.begin(), launches.end());
+}
+
+compile_result variant_compiler::compile_block(std::string_view cuda, const std::set<std::string>& launches, const settings& asked, const schema::DeviceType::Reader& device_type) {
+  switch (device_type.getKind()) {
+    case schema::DeviceType::Kind::CPU: {
+      const std::string target = device_type.getTarget();
+      const auto compiler = cpu_compilers_.try_emplace(target, target).first;
+      return compiler->second.compile(cuda, launches, asked.fast_math, limits_.block_limit);
+    }
+    case schema::DeviceType::Kind::CUDA: throw std::runtime_error("this build has no compiler for CUDA devices");
+    case schema::DeviceType::Kind::SIMULATED: return compiled_block{};
+  }
+  return compiled_block{};
+}
+
+std::optional<artifact_result> variant_compiler::find_cached(const std::string& key) {
+  const auto found = cached_.find(key);
+  if (found == cached_.end()) return std::nullopt;
+  cache_.splice(cache_.begin(), cache_, found->second);
+  return found->second->second;
+}
+
+void variant_compiler::keep(const std::string& key, const artifact_result& result) {
+  cache_.emplace_front(key, result);
+  cached_[key] = cache_.begin();
+  if (cache_.size() <= limits_.cached_artifacts) return;
+  cached_.erase(cache_.back().first);
+  cache_.pop_back();
+}
+
+artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job, const task& t, const schema::DeviceType::Reader& device_type) {
+  const variant_id variant(job.getHeader().getVariantId());
+  const std::string key = to_string(variant) + " " + device_type.getName().cStr();
+  if (auto known = find_cached(key)) return *known;
+  const auto begin = clock_type::now();
+  const settings asked = parse_settings(view(job.getSettings()));
+  compiled_block block;
+  if (device_type.getKind() != schema::DeviceType::Kind::SIMULATED) {
+    const auto launches = check_host_program(job.getPython(), t);
+    if (const auto* failed = std::get_if<program_failure>(&launches)) {
+      keep(key, *failed);
+      return *failed;
+    }
+    if (job.getCuda().size() > 0) {
+      auto compiled = compile_block(view(job.getCuda()), std::get<std::set<std::string>>(launches), asked, device_type);
+      if (const auto* failed = std::get_if<compile_failure>(&compiled)) {
+        const program_failure failure{failed->outcome, "", failed->message};
+        keep(key, failure);
+        return failure;
+      }
+      block = std::get<compiled_block>(std::move(compiled));
+    }
+  }
+  record_builder<schema::Artifact> artifact;
+  content_id<artifact_id>({device_type.getName().cStr(), job.getSettings().cStr(), job.getPython().cStr(), block.code}).store(artifact->initId());
+  variant.store(artifact->initVariantId());
+  artifact->setDeviceType(device_type.getName());
+  artifact->setSettings(job.getSettings());
+  artifact->setPython(job.getPython());
+  artifact->setCode(as_data(block.code));
+  auto kernels = artifact->initKernels(static_cast<unsigned>(block.kernels.size()));
+  for (unsigned i = 0; i < kernels.size(); ++i) {
+    kernels[i].setName(block.kernels[i].name);
+    kernels[i].setRegisters(block.kernels[i].registers);
+    kernels[i].setStaticSharedBytes(block.kernels[i].static_shared_bytes);
+    kernels[i].setLocalBytes(block.kernels[i].local_bytes);
+    kernels[i].setMaxThreadsPerBlock(block.kernels[i].max_threads_per_block);
+  }
+  artifact->setLog(block.log);
+  artifact->setCompileMs(std::chrono::duration<double, std::milli>(clock_type::now() - begin).count());
+  const artifact_result result = artifact.finish();
+  keep(key, result);
+  return result;
+}
+
+}  // namespace hone

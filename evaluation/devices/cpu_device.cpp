@@ -1,0 +1,202 @@
+#include "evaluation/devices/cpu_device.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "evaluation/compile/cpu_compiler.hpp"
+#include "evaluation/devices/cpu_session.hpp"
+#include "evaluation/judge/oracle.hpp"
+
+namespace hone {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+constexpr std::uint64_t arena_bytes = 1ULL << 30U;          // virtual; pages exist once touched
+constexpr std::uint64_t candidate_private_bytes = 4ULL << 30U;
+constexpr std::size_t timing_memory = 8U << 20U;
+constexpr auto open_limit = std::chrono::seconds(20);
+
+std::string processor_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "unknown";
+}
+
+// "Intel(R) Xeon(R) Processor @ 2.60GHz" -> "intel-xeon-processor-2.60ghz"
+std::string slug(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(') {
+      i = std::min(text.find(')', i), text.size());
+    } else if (std::isalnum(static_cast<unsigned char>(text[i])) != 0 || text[i] == '.') {
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+  }
+  while (out.ends_with('-')) out.pop_back();
+  return out;
+}
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot read this process's processor cores");
+  std::vector<int> cores;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) cores.push_back(i);
+  }
+  return cores;
+}
+
+void bind_thread(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot bind to the processor's cores");
+}
+
+// Every Hone process on the machine that wants a core takes this lock; it goes with the process.
+unique_fd lock_core(int core) {
+  const auto path = std::filesystem::temp_directory_path() / ("hone-core-" + std::to_string(core) + ".lock");
+  unique_fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
+  return file;
+}
+
+// Bytes a nanosecond that this core can write to its first-level cache: the best of many short tries, since nothing may be
+// called impossible because of a slow moment.
+double measure_write_bandwidth() {
+  std::vector<char> buffer(16U << 10U);
+  double best = 0;
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    const auto begin = steady::now();
+    constexpr int passes = 32;
+    for (int i = 0; i < passes; ++i) {
+      std::memset(buffer.data(), i, buffer.size());
+      asm volatile("" : : "r"(buffer.data()) : "memory");
+    }
+    const double ns = std::chrono::duration<double, std::nano>(steady::now() - begin).count();
+    best = std::max(best, static_cast<double>(passes) * static_cast<double>(buffer.size()) / ns);
+  }
+  return best;
+}
+
+class cpu_host final : public program_host {
+ public:
+  cpu_host(int core, unique_fd lock) : core_(core), lock_(std::move(lock)), write_bandwidth_(measure_write_bandwidth()) {}
+
+  std::variant<std::unique_ptr<program_session>, program_failure> open_candidate(const schema::Artifact::Reader& artifact, const task& t) override {
+    if (candidate_arena_ == nullptr) candidate_arena_ = std::make_unique<arena>(arena_bytes);
+    auto process = fork(candidates_, *candidate_arena_);
+    const auto opened = process->open({{artifact.getPython(), t.inputs.size(), t.parameters.size()}}, std::string(view(artifact.getCode())), true, steady::now() + open_limit);
+    if (const auto* failed = std::get_if<session_failure>(&opened)) return program_failure{failed->outcome, "", failed->message};
+    return std::make_unique<cpu_session>(std::move(process), *candidate_arena_);
+  }
+
+  std::unique_ptr<program_session> open_reference(const task& t) override {
+    if (reference_arena_ == nullptr) reference_arena_ = std::make_unique<arena>(arena_bytes);
+    auto process = open_trusted({{t.reference, t.inputs.size(), t.parameters.size()}}, *reference_arena_);
+    return std::make_unique<cpu_session>(std::move(process), *reference_arena_);
+  }
+
+  std::unique_ptr<program_session> open_oracle(const task& t) override {
+    auto memory = std::make_unique<arena>(arena_bytes);
+    auto process = open_trusted(reference_oracle::programs(t), *memory);
+    return std::make_unique<cpu_session>(std::move(process), std::move(memory));
+  }
+
+  timing_rules rules() const override { return {}; }
+  std::size_t timing_memory_bytes() const override { return timing_memory; }
+  // Half of what the fastest conceivable writer needs: only the impossible lies below.
+  double floor_us(std::size_t bytes_written) const override { return static_cast<double>(bytes_written) / (2 * write_bandwidth_) / 1e3; }
+
+  double clock_mhz() const override {
+    std::ifstream in("/proc/cpuinfo");
+    int at = -1;
+    for (std::string line; std::getline(in, line);) {
+      if (line.starts_with("processor")) at = std::stoi(line.substr(line.find(':') + 1));
+      if (at == core_ && line.starts_with("cpu MHz")) return std::stod(line.substr(line.find(':') + 1));
+    }
+    return 0;
+  }
+  std::string toolchain() const override { return compiler_name(); }
+  std::string driver() const override { return "linux"; }
+
+ private:
+  static std::unique_ptr<sandbox_session> fork(std::unique_ptr<sandbox_zygote>& zygote, arena& memory) {
+    for (int attempt = 0;; ++attempt) {
+      try {
+        if (zygote == nullptr) zygote = std::make_unique<sandbox_zygote>();
+        return zygote->fork_session(&memory, candidate_private_bytes);
+      } catch (const std::exception&) {
+        zygote.reset();  // it died: once more with a new one
+        if (attempt > 0) throw;
+      }
+    }
+  }
+
+  std::unique_ptr<sandbox_session> open_trusted(const std::vector<host_source>& programs, arena& memory) {
+    auto process = fork(references_, memory);
+    const auto opened = process->open(programs, "", false, steady::now() + open_limit);
+    if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
+    return process;
+  }
+
+  int core_;
+  unique_fd lock_;
+  double write_bandwidth_;
+  std::unique_ptr<sandbox_zygote> candidates_;
+  std::unique_ptr<sandbox_zygote> references_;
+  std::unique_ptr<arena> candidate_arena_;
+  std::unique_ptr<arena> reference_arena_;
+};
+
+}  // namespace
+
+record<schema::DeviceType> cpu_device_type() {
+  record_builder<schema::DeviceType> type;
+  type->setName("cpu-" + slug(processor_model()) + "-" + compiler_name());
+  type->setKind(schema::DeviceType::Kind::CPU);
+  type->setTarget(native_target());
+  return type.finish();
+}
+
+std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
+  std::vector<int> cores = allowed_cores();
+  if (share_cores) return std::vector<int>(devices, -1);
+  if (devices >= cores.size()) {
+    throw std::runtime_error(std::to_string(devices) + " CPU devices need " + std::to_string(devices + 1) + " processor cores, this process may use " + std::to_string(cores.size()) +
+                             "; node.share_cores = true gives up exclusive cores, and with them trustworthy times");
+  }
+  std::vector<int> reserved(cores.rbegin(), cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
+  cores.resize(cores.size() - devices);
+  if (devices > 0) bind_thread(cores);
+  return reserved;
+}
+
+std::unique_ptr<judging_device> make_cpu_device(const cpu_device_options& options) {
+  unique_fd lock;
+  int core = options.core;
+  if (!options.share_cores) {
+    if (core < 0) core = allowed_cores().back();
+    lock = lock_core(core);
+    if (!lock) throw std::runtime_error("another process of Hone has reserved processor core " + std::to_string(core));
+    bind_thread({core});
+  }
+  return std::make_unique<judging_device>(core >= 0 ? "cpu:" + std::to_string(core) : "cpu", options.node, cpu_device_type(), std::make_unique<cpu_host>(core, std::move(lock)));
+}
+
+}  // namespace hone

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+
+#include "evaluation/devices/program_session.hpp"
+#include "evaluation/sandbox/zygote.hpp"
+
+namespace hone {
+
+// A sandbox session whose buffers lie in an arena: inputs and parameters first, guard bytes around each, then scratch memory.
+class cpu_session final : public program_session {
+ public:
+  // `memory` is this session's alone while it lives, and outlives it.
+  cpu_session(std::unique_ptr<sandbox_session> process, arena& memory);
+  cpu_session(std::unique_ptr<sandbox_session> process, std::unique_ptr<arena> memory);
+  ~cpu_session() override;
+
+  void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) override;
+  void write_inputs(std::size_t set, const value_set& values) override;
+  void write_input_bytes(std::size_t set, std::size_t input, std::size_t offset, std::span<const std::byte> bytes) override;
+  void write_parameters(const value_set& values) override;
+  std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets, deadline until) override;
+  std::variant<value_set, program_failure> outputs(std::size_t call) override;
+  std::set<shared_memory_of_output> aliases(std::size_t call) override;
+  bool inputs_hold(std::size_t set, const value_set& values) override;
+  bool parameters_hold(const value_set& values) override;
+  std::optional<std::string> memory_damage() override;
+
+ private:
+  struct region {
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+    bool overlaps(const region& other) const { return begin < other.begin + other.bytes && other.begin < begin + bytes; }
+  };
+  struct output_place {
+    tensor_layout layout;
+    std::vector<std::int64_t> strides;
+    region extent;
+  };
+
+  region place(std::uint64_t& at, std::uint64_t bytes) const;
+  std::variant<output_place, program_failure> locate(std::size_t call, std::size_t output);
+  void look();  // stops the process while its memory is read
+  record<schema::Command> stage_command(std::span<const std::size_t> sets) const;
+
+  std::unique_ptr<arena> owned_;
+  std::unique_ptr<sandbox_session> process_;
+  arena* memory_;
+  std::size_t program_ = 0;
+  std::vector<tensor_layout> input_layouts_;
+  std::vector<tensor_layout> parameter_layouts_;
+  std::vector<std::vector<region>> inputs_;  // by set
+  std::vector<region> parameters_;
+  bool parameters_changed_ = true;
+  std::uint64_t scratch_begin_ = 0;
+  std::uint64_t dirty_end_ = 0;     // the last run used scratch memory up to here
+  std::uint64_t poisoned_end_ = 0;  // up to here it has ever been poisoned
+  std::vector<std::size_t> last_sets_;
+  bool frozen_ = false;
+};
+
+}  // namespace hone

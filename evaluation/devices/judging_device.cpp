@@ -1,0 +1,237 @@
+#include "evaluation/devices/judging_device.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "evaluation/judge/verification.hpp"
+#include "messages/ids.hpp"
+#include "messages/versions.hpp"
+
+namespace hone {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+constexpr std::size_t kept_tasks = 16;
+constexpr std::size_t parameter_sets = 4;
+
+double ms_since(steady::time_point begin) { return std::chrono::duration<double, std::milli>(steady::now() - begin).count(); }
+
+std::uint64_t unix_ms() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+program_failure of_reference(const reference_error& e) {
+  return {Outcome::INFRASTRUCTURE, "", "the task's reference failed (" + std::string(name_of(e.outcome)) + "): " + e.what()};
+}
+
+std::size_t bytes_of(const std::vector<tensor_layout>& layouts) {
+  std::size_t bytes = 0;
+  for (const tensor_layout& layout : layouts) bytes += layout.bytes();
+  return bytes;
+}
+
+void describe(schema::CaseTiming::Builder out, const task_case& at, const case_timing& timing, double floor_us) {
+  out.setSizes(print_sizes(at));
+  out.setReferenceUs(timing.reference_us);
+  out.setCandidateUs(timing.candidate_us);
+  out.setReferenceWallUs(timing.reference_wall_us);
+  out.setCandidateWallUs(timing.candidate_wall_us);
+  out.setSpeedup(timing.ratio.speedup);
+  out.setIntervalLow(timing.ratio.range.low);
+  out.setIntervalHigh(timing.ratio.range.high);
+  out.setRounds(timing.rounds);
+  out.setFloorUs(floor_us);
+  auto buckets = out.initBuckets(static_cast<unsigned>(timing.ratio.buckets.size()));
+  for (unsigned i = 0; i < buckets.size(); ++i) buckets.set(i, timing.ratio.buckets[i]);
+  auto baselines = out.initBaselines(1);
+  baselines[0].setName("eager");
+  baselines[0].setUs(timing.reference_us);
+}
+
+}  // namespace
+
+struct judging_device::prepared_task {
+  struct timed_case {
+    std::unique_ptr<rotating_inputs> inputs;
+    std::size_t bytes_written = 0;
+  };
+
+  prepared_task(task copied, program_host& host)
+      : of(std::move(copied)), oracle(of, host.open_oracle(of)), timed(of.cases.size()), random(random_bits()) {}
+
+  // Input sets for timing a case, and how much a call writes.
+  timed_case& timing_of(std::size_t index, std::size_t memory_bytes) {
+    timed_case& one = timed[index];
+    if (one.inputs != nullptr) return one;
+    input_recipe recipe(oracle, of.cases[index]);
+    const drawn_values parameters = recipe.draw_parameters(random);
+    const drawn_values inputs = recipe.draw_inputs(distribution::declared, random);
+    const expected_outputs expected = oracle.expect(inputs.values, parameters.values);
+    one.bytes_written = total_bytes(expected.own);
+    const std::size_t bytes_a_call = bytes_of(recipe.input_layouts()) + one.bytes_written;
+    one.inputs = std::make_unique<rotating_inputs>(recipe, affordable_sets(bytes_a_call, memory_bytes), of.parameters.empty() ? 1 : parameter_sets, random);
+    return one;
+  }
+
+  task of;
+  reference_oracle oracle;
+  std::vector<timed_case> timed;
+  random_stream random;
+};
+
+judging_device::judging_device(std::string name, std::string node, record<schema::DeviceType> type, std::unique_ptr<program_host> host)
+    : name_(std::move(name)), node_(std::move(node)), type_(std::move(type)), host_(std::move(host)) {}
+
+judging_device::~judging_device() = default;
+
+std::string judging_device::kind() const {
+  switch (type_->getKind()) {
+    case schema::DeviceType::Kind::CPU: return "cpu";
+    case schema::DeviceType::Kind::CUDA: return "cuda";
+    case schema::DeviceType::Kind::SIMULATED: return "simulated";
+  }
+  return "";
+}
+
+judging_device::prepared_task& judging_device::prepare(const task& t) {
+  const auto found = std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& p) { return p->of.id == t.id; });
+  if (found != prepared_.end()) {
+    prepared_.splice(prepared_.begin(), prepared_, found);
+  } else {
+    prepared_.push_front(std::make_unique<prepared_task>(t, *host_));
+    if (prepared_.size() > kept_tasks) prepared_.pop_back();
+  }
+  return *prepared_.front();
+}
+
+void judging_device::forget(const task& t) {
+  prepared_.remove_if([&](const auto& p) { return p->of.id == t.id; });
+}
+
+record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& job, const task& t, std::uint64_t seed) {
+  const auto begin = steady::now();
+  verification_result result;
+  try {
+    prepared_task& prepared = prepare(t);
+    auto opened = host_->open_candidate(job.getArtifact(), t);
+    if (seed == 0) seed = random_bits();
+    if (auto* failed = std::get_if<program_failure>(&opened)) {
+      result.failure = *failed;
+    } else {
+      result = verify_program(*std::get<std::unique_ptr<program_session>>(opened), prepared.oracle, kind(), seed, {});
+    }
+  } catch (const reference_error& e) {
+    result.failure = of_reference(e);
+    forget(t);
+  } catch (const std::length_error& e) {
+    result.failure = {Outcome::INFRASTRUCTURE, "", e.what()};
+  }
+  record_builder<schema::Verdict> verdict;
+  verdict->setOutcome(result.failure.outcome);
+  verdict->setKind(result.failure.kind);
+  verdict->setMessage(result.failure.message);
+  verdict->setRounds(result.rounds);
+  verdict->setWorstElement(result.worst_element);
+  verdict->setWorstRelativeL2(result.relative_l2);
+  verdict->setSeed(seed);
+  verdict->setVerifyMs(ms_since(begin));
+  return verdict.finish();
+}
+
+record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::Reader& job, const task& t, std::uint64_t seed) {
+  const auto begin = steady::now();
+  record_builder<schema::Measurement> measurement;
+  measurement->setId(job.getHeader().getMeasurementId());
+  measurement->setDevice(name_);
+  measurement->setNode(node_);
+  measurement->setToolchain(host_->toolchain());
+  measurement->setDriver(host_->driver());
+  measurement->setJudgeVersion(judge_version);
+  measurement->setStartedMs(unix_ms());
+  measurement->setClockMhzBefore(host_->clock_mhz());
+  program_failure failure{Outcome::OK, "", ""};
+  std::vector<std::pair<const task_case*, case_timing>> timings;
+  std::vector<double> floors;
+  try {
+    prepared_task& prepared = prepare(t);
+    auto opened = host_->open_candidate(job.getArtifact(), t);
+    if (seed == 0) seed = random_bits();
+    random_stream random(seed);
+    if (auto* failed = std::get_if<program_failure>(&opened)) {
+      failure = *failed;
+    } else {
+      const auto candidate = std::get<std::unique_ptr<program_session>>(std::move(opened));
+      const auto reference = host_->open_reference(prepared.of);
+      for (std::size_t i = 0; i < prepared.of.cases.size() && failure.outcome == Outcome::OK; ++i) {
+        const task_case& at = prepared.of.cases[i];
+        if (!at.timed || !runs_on(at, kind())) continue;
+        auto& timed = prepared.timing_of(i, host_->timing_memory_bytes());
+        const double floor = host_->floor_us(timed.bytes_written);
+        timing_limits limits;
+        limits.floor_us = floor;
+        case_timing timing = time_case({*candidate, *reference, prepared.oracle}, *timed.inputs, host_->rules(), limits, random);
+        failure = timing.failure;
+        if (failure.outcome != Outcome::OK) failure.message += " (case " + print_sizes(at) + ")";
+        timings.emplace_back(&at, std::move(timing));
+        floors.push_back(floor);
+      }
+      if (timings.empty()) failure = {Outcome::INFRASTRUCTURE, "", "the task has no timed case for this kind of device"};
+    }
+  } catch (const reference_error& e) {
+    failure = of_reference(e);
+    forget(t);
+  } catch (const std::length_error& e) {
+    failure = {Outcome::INFRASTRUCTURE, "", e.what()};
+  }
+
+  if (failure.outcome == Outcome::OK || failure.outcome == Outcome::UNSTABLE) {
+    std::vector<ratio_summary> ratios;
+    for (const auto& [at, timing] : timings) ratios.push_back(timing.ratio);
+    const scored_ratio scored = combine(ratios);
+    measurement->setScore(failure.outcome == Outcome::OK ? scored.score : 0);
+    measurement->setScoreRaw(scored.raw);
+    measurement->setIntervalLow(scored.range.low);
+    measurement->setIntervalHigh(scored.range.high);
+    auto cases = measurement->initCases(static_cast<unsigned>(timings.size()));
+    for (unsigned i = 0; i < cases.size(); ++i) describe(cases[i], *timings[i].first, timings[i].second, floors[i]);
+    if (failure.outcome == Outcome::OK && job.hasFirst()) {
+      const double first = job.getFirst().getScoreRaw();
+      const double apart = std::max(first / scored.raw, scored.raw / first) - 1;
+      if (apart > host_->rules().reverify_agreement) {
+        failure = {Outcome::UNSTABLE, "", "two measurements in fresh processes disagree: " + std::to_string(first) + " and " + std::to_string(scored.raw)};
+        measurement->setScore(0);
+      }
+    }
+  }
+  measurement->setOutcome(failure.outcome);
+  measurement->setKind(failure.kind);
+  measurement->setMessage(failure.message);
+  measurement->setSeed(seed);
+  measurement->setClockMhzAfter(host_->clock_mhz());
+  measurement->setMeasureMs(ms_since(begin));
+  return measurement.finish();
+}
+
+std::vector<std::string> judging_device::check_task(const task& t) {
+  std::vector<std::string> lines;
+  prepared_task& prepared = prepare(t);
+  for (const task_case& at : prepared.of.cases) {
+    if (!runs_on(at, kind())) continue;
+    input_recipe recipe(prepared.oracle, at);
+    std::string shapes;
+    for (const distribution how : prepared.of.distributions) {
+      const drawn_values parameters = recipe.draw_parameters(prepared.random);
+      const drawn_values inputs = recipe.draw_inputs(how, prepared.random);
+      const expected_outputs expected = prepared.oracle.expect(inputs.values, parameters.values);
+      shapes.clear();
+      for (const tensor_value& output : expected.own) shapes += (shapes.empty() ? "" : ", ") + print_layout(output.layout);
+      shapes += expected.wide ? "" : " (compared in its own type)";
+    }
+    const std::string sizes = print_sizes(at);
+    lines.push_back((sizes.empty() ? "the only sizes" : sizes) + std::string(at.timed ? " (timed)" : "") + ": " + shapes);
+  }
+  return lines;
+}
+
+}  // namespace hone

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "evaluation/devices/values.hpp"
+
+namespace hone {
+
+// What a batch of calls took. `device_ns` is the clock that scores: the child's processor time on a CPU, events on a GPU.
+struct batch_clock {
+  double device_ns = 0;
+  double wall_ns = 0;
+};
+
+// Memory that two tensors of a call share, by what the second one is.
+struct shared_memory_of_output {
+  enum class with { input, parameter, output, earlier_call, foreign };
+  std::size_t output = 0;
+  with what = with::input;
+  std::size_t index = 0;
+  auto operator<=>(const shared_memory_of_output&) const = default;
+};
+
+// Programs loaded into a process of their own on a device, and the buffers that they work on: the same interface for
+// references and candidates, on every kind of device. Protocols (evaluation/judge) are written against it.
+//
+// A session is used like this: arrange() makes room, write_*() fills it, run() makes calls, then outputs, aliases and damage
+// are read until the next run. Not for more than one thread. Offsets, addresses and contents that come from the process are
+// not believed.
+class program_session {
+ public:
+  using deadline = std::chrono::steady_clock::time_point;
+  virtual ~program_session() = default;
+
+  // Makes room for `sets` sets of inputs, each at addresses of its own, and chooses which program runs. Contents of inputs and
+  // parameters are undefined afterwards. Throws std::length_error where they do not fit.
+  virtual void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) = 0;
+  virtual void write_inputs(std::size_t set, const value_set& values) = 0;
+  virtual void write_input_bytes(std::size_t set, std::size_t input, std::size_t offset, std::span<const std::byte> bytes) = 0;
+  // New parameters: prepare() runs again, untimed, before the next calls.
+  virtual void write_parameters(const value_set& values) = 0;
+
+  // One call for each entry of `sets`, in order, on freshly poisoned scratch memory; all outputs are kept until the next run.
+  virtual std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets, deadline until) = 0;
+
+  // Of the last run; the process stands still while these look. A malformed output is a failure.
+  virtual std::variant<value_set, program_failure> outputs(std::size_t call) = 0;
+  virtual std::set<shared_memory_of_output> aliases(std::size_t call) = 0;
+  virtual bool inputs_hold(std::size_t set, const value_set& values) = 0;
+  virtual bool parameters_hold(const value_set& values) = 0;
+  // What was written outside of the buffers that were handed out, or nothing.
+  virtual std::optional<std::string> memory_damage() = 0;
+};
+
+}  // namespace hone

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "messages/names.hpp"
+#include "tasks/task_file.hpp"
+
+namespace hone {
+
+// What a tensor looks like, and a tensor's contents on the host: row-major, in the machine's byte order, bool as one byte.
+struct tensor_layout {
+  dtype type = dtype::float32;
+  std::vector<std::int64_t> shape;
+
+  std::size_t elements() const { return static_cast<std::size_t>(element_count(shape)); }
+  std::size_t bytes() const { return elements() * bytes_of(type); }
+  bool operator==(const tensor_layout&) const = default;
+};
+
+struct tensor_value {
+  tensor_layout layout;
+  std::vector<std::byte> bytes;
+};
+
+using value_set = std::vector<tensor_value>;  // the inputs, the parameters or the outputs of a call
+
+std::size_t total_bytes(const value_set& set);
+std::vector<tensor_layout> layouts_of(const value_set& set);
+// "float32[512, 256]"
+std::string print_layout(const tensor_layout& layout);
+
+// Why a program's run is no success: what an evaluation reports.
+struct program_failure {
+  Outcome outcome = Outcome::INFRASTRUCTURE;
+  std::string kind;  // under cheating
+  std::string message;
+};
+
+// Element conversions, rounding to nearest even, as LibTorch's.
+float half_to_float(std::uint16_t bits);
+std::uint16_t float_to_half(float value);
+float bfloat16_to_float(std::uint16_t bits);
+std::uint16_t float_to_bfloat16(float value);
+
+// Any type as doubles (64-bit integers beyond 2^53 lose their last bits).
+std::vector<double> to_doubles(const tensor_value& value);
+// Doubles as a type: integers are cut toward zero, bool is "not zero".
+tensor_value from_doubles(const std::vector<double>& numbers, tensor_layout layout);
+// The same numbers in another floating-point type; other types are copied.
+tensor_value convert_floating(const tensor_value& value, dtype type);
+
+}  // namespace hone

@@ -1,0 +1,163 @@
+#include "evaluation/judge/comparison.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace hone {
+namespace {
+
+constexpr double tiny = 1e-30;  // keeps an all-zero expectation from allowing anything
+
+std::string number(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", x);
+  return text;
+}
+
+std::string index_text(std::size_t flat, const std::vector<std::int64_t>& shape) {
+  std::vector<std::size_t> index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = flat % static_cast<std::size_t>(shape[d]);
+    flat /= static_cast<std::size_t>(shape[d]);
+  }
+  std::string text = "[";
+  for (std::size_t d = 0; d < index.size(); ++d) text += (d > 0 ? ", " : "") + std::to_string(index[d]);
+  return text + "]";
+}
+
+bool is_constant(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [&](double x) { return x == values.front() || (std::isnan(x) && std::isnan(values.front())); });
+}
+
+// NaN equals NaN, infinities by sign.
+bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
+
+agreement compare_exact(const tensor_value& actual, const tensor_value& own, const tensor_value* wide) {
+  agreement result;
+  const std::size_t element = bytes_of(actual.layout.type);
+  const std::size_t n = actual.layout.elements();
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto differs = [&](const tensor_value& expected) { return std::memcmp(actual.bytes.data() + i * element, expected.bytes.data() + i * element, element) != 0; };
+    if (!differs(own) || (wide != nullptr && !differs(*wide))) continue;
+    result.worst_element = 1e300;
+    result.problem = "element " + index_text(i, actual.layout.shape) + " is " + number(to_doubles(actual)[i]) + ", expected " + number(to_doubles(own)[i]);
+    return result;
+  }
+  return result;
+}
+
+struct error_measures {
+  double worst_ratio = 0;  // largest |a - b| over what is allowed there
+  std::size_t worst_at = 0;
+  double relative_l2 = 0;
+};
+
+error_measures measure(const std::vector<double>& a, const std::vector<double>& b, double rms, tolerance allowed) {
+  error_measures m;
+  double error = 0;
+  double norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) continue;
+    const double difference = std::abs(a[i] - b[i]);
+    const double limit = allowed.atol * std::max(rms, tiny) + allowed.rtol * std::abs(b[i]);
+    const double ratio = limit > 0 ? difference / limit : difference > 0 ? 1e300 : 0;
+    if (ratio > m.worst_ratio) {
+      m.worst_ratio = ratio;
+      m.worst_at = i;
+    }
+    error += difference * difference;
+    norm += b[i] * b[i];
+  }
+  m.relative_l2 = std::sqrt(error) / std::max(std::sqrt(norm), tiny);
+  return m;
+}
+
+double rms_of(const std::vector<double>& values) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const double x : values) {
+    if (!std::isfinite(x)) continue;
+    sum += x * x;
+    ++count;
+  }
+  return count > 0 ? std::sqrt(sum / static_cast<double>(count)) : 0;
+}
+
+bool is_poison(const tensor_value& value, std::size_t i) {
+  const std::size_t element = bytes_of(value.layout.type);
+  return std::all_of(value.bytes.begin() + static_cast<std::ptrdiff_t>(i * element), value.bytes.begin() + static_cast<std::ptrdiff_t>((i + 1) * element),
+                     [](std::byte b) { return b == std::byte{0xff}; });
+}
+
+agreement compare_floating(const tensor_value& actual, const tensor_value& own, const tensor_value* wide, tolerance allowed) {
+  agreement result;
+  const std::vector<double> a = to_doubles(actual);
+  const std::vector<double> reference = to_doubles(own);
+  const std::vector<double> b = wide != nullptr ? to_doubles(convert_floating(*wide, actual.layout.type)) : reference;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isfinite(a[i]) && std::isfinite(b[i])) continue;
+    if (same_special(a[i], b[i]) || (same_special(a[i], reference[i]) && !std::isfinite(reference[i]))) continue;
+    // Finite where only one of the reference's runs is finite: compared with that one below, if it is the float64 run.
+    if (std::isfinite(a[i]) && std::isfinite(reference[i])) {
+      const double limit = allowed.atol * std::max(rms_of(b), tiny) + allowed.rtol * std::abs(reference[i]);
+      if (std::abs(a[i] - reference[i]) <= limit) continue;
+    }
+    result.worst_element = 1e300;
+    result.problem = is_poison(actual, i) ? "element " + index_text(i, actual.layout.shape) + " was never written"
+                                          : "element " + index_text(i, actual.layout.shape) + " is " + number(a[i]) + ", expected " + number(b[i]);
+    return result;
+  }
+  const double rms = rms_of(b);
+  const error_measures given = measure(a, b, rms, allowed);
+  const error_measures own_error = measure(reference, b, rms, allowed);
+  const double element_limit = own_error.worst_ratio > 1 ? 2 * own_error.worst_ratio : 1;
+  const double l2_limit = own_error.relative_l2 > allowed.rtol ? 2 * own_error.relative_l2 : allowed.rtol;
+  result.worst_element = given.worst_ratio / element_limit;
+  result.relative_l2 = given.relative_l2;
+  if (given.worst_ratio > element_limit) {
+    result.problem = "element " + index_text(given.worst_at, actual.layout.shape) + " is " + number(a[given.worst_at]) + ", expected " + number(b[given.worst_at]) +
+                     " (" + number(result.worst_element) + " times what is allowed)";
+  } else if (given.relative_l2 > l2_limit) {
+    result.problem = "relative L2 error " + number(given.relative_l2) + ", allowed " + number(l2_limit);
+  } else if (a.size() > 1 && is_constant(a) && !is_constant(b)) {
+    result.problem = "is constant where the expected output is not";
+    result.only_by_tolerance = true;
+  }
+  return result;
+}
+
+}  // namespace
+
+agreement compare_output(const tensor_value& actual, const tensor_value& own, const tensor_value* wide, tolerance allowed) {
+  if (!is_floating(actual.layout.type)) return compare_exact(actual, own, wide != nullptr && wide->layout.type == own.layout.type ? wide : nullptr);
+  return compare_floating(actual, own, wide, allowed);
+}
+
+agreement compare_outputs(const value_set& actual, const expected_outputs& expected, const task& t) {
+  agreement worst;
+  if (actual.size() != expected.own.size()) {
+    worst.problem = std::to_string(actual.size()) + " outputs, expected " + std::to_string(expected.own.size());
+    return worst;
+  }
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const std::string name = actual.size() > 1 ? "output " + std::to_string(i) + ": " : "";
+    const tensor_layout& given = actual[i].layout;
+    if (given != expected.own[i].layout) {
+      worst.problem = name + "is " + print_layout(given) + ", expected " + print_layout(expected.own[i].layout);
+      return worst;
+    }
+    const agreement one = compare_output(actual[i], expected.own[i], expected.wide ? &(*expected.wide)[i] : nullptr, tolerance_for(t, given.type));
+    worst.worst_element = std::max(worst.worst_element, one.worst_element);
+    worst.relative_l2 = std::max(worst.relative_l2, one.relative_l2);
+    if (one.problem) {
+      worst.problem = name + *one.problem;
+      worst.only_by_tolerance = one.only_by_tolerance;
+      return worst;
+    }
+  }
+  return worst;
+}
+
+}  // namespace hone

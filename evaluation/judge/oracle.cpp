@@ -1,0 +1,90 @@
+#include "evaluation/judge/oracle.hpp"
+
+#include <algorithm>
+
+namespace hone {
+namespace {
+
+constexpr auto call_limit = std::chrono::seconds(60);
+
+const tensor_spec& tensor_at(const task& t, std::size_t tensor) {
+  return tensor < t.inputs.size() ? t.inputs[tensor] : t.parameters[tensor - t.inputs.size()];
+}
+
+value_set widened(const value_set& values) {
+  value_set wide;
+  for (const tensor_value& value : values) wide.push_back(convert_floating(value, dtype::float64));
+  return wide;
+}
+
+bool has_floating(const value_set& values) {
+  return std::any_of(values.begin(), values.end(), [](const tensor_value& v) { return is_floating(v.layout.type) && v.layout.type != dtype::float64; });
+}
+
+}  // namespace
+
+std::vector<host_source> reference_oracle::programs(const task& t) {
+  std::vector<host_source> sources = {{t.reference, t.inputs.size(), t.parameters.size()}};
+  for (std::size_t i = 0; i < t.inputs.size() + t.parameters.size(); ++i) {
+    const std::string& expr = tensor_at(t, i).init.expr;
+    if (!expr.empty()) sources.push_back({"def forward(x: Tensor) -> Tensor:\n    return " + expr + "\n", 1, 0});
+  }
+  return sources;
+}
+
+reference_oracle::reference_oracle(const task& t, std::unique_ptr<program_session> session) : task_(&t), session_(std::move(session)) {
+  std::size_t next = 1;
+  for (std::size_t i = 0; i < t.inputs.size() + t.parameters.size(); ++i) program_of_.push_back(tensor_at(t, i).init.expr.empty() ? 0 : next++);
+}
+
+value_set reference_oracle::call(std::size_t program, const value_set& inputs, const value_set& parameters) {
+  try {
+    session_->arrange(program, layouts_of(inputs), layouts_of(parameters), 1);
+  } catch (const std::length_error& e) {
+    throw reference_error(Outcome::INFRASTRUCTURE, e.what());
+  }
+  session_->write_inputs(0, inputs);
+  session_->write_parameters(parameters);
+  const std::size_t set = 0;
+  const auto ran = session_->run({&set, 1}, std::chrono::steady_clock::now() + call_limit);
+  if (const auto* failed = std::get_if<program_failure>(&ran)) throw reference_error(failed->outcome, failed->message);
+  auto outputs = session_->outputs(0);
+  if (const auto* failed = std::get_if<program_failure>(&outputs)) throw reference_error(failed->outcome, failed->message);
+  return std::get<value_set>(std::move(outputs));
+}
+
+tensor_value reference_oracle::realise(std::size_t tensor, const tensor_value& raw) {
+  const tensor_spec& spec = tensor_at(*task_, tensor);
+  tensor_value value = raw;
+  if (program_of_[tensor] != 0) {
+    value_set outputs = call(program_of_[tensor], {raw}, {});
+    if (outputs.size() != 1 || outputs[0].layout.shape != raw.layout.shape) {
+      throw reference_error(Outcome::WRONG_RESULT, spec.name + ": expr gives " + (outputs.empty() ? "nothing" : print_layout(outputs[0].layout)) + ", expected the shape of " + print_layout(raw.layout));
+    }
+    value = std::move(outputs[0]);
+  }
+  if (value.layout.type == spec.type) return value;
+  return from_doubles(to_doubles(value), {spec.type, value.layout.shape});
+}
+
+expected_outputs reference_oracle::expect(const value_set& inputs, const value_set& parameters) {
+  expected_outputs expected;
+  expected.own = call(0, inputs, parameters);
+  aliases_ = session_->aliases(0);
+  if (!has_wide_ || (!has_floating(inputs) && !has_floating(parameters))) return expected;
+  try {
+    value_set wide = call(0, widened(inputs), widened(parameters));
+    bool fits = wide.size() == expected.own.size();
+    for (std::size_t i = 0; fits && i < wide.size(); ++i) {
+      fits = wide[i].layout.shape == expected.own[i].layout.shape && is_floating(wide[i].layout.type) == is_floating(expected.own[i].layout.type);
+    }
+    if (fits) expected.wide = std::move(wide);
+    has_wide_ = fits;
+  } catch (const reference_error& e) {
+    if (e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT) throw;
+    has_wide_ = false;  // it insists on its own types
+  }
+  return expected;
+}
+
+}  // namespace hone

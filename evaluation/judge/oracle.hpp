@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "evaluation/devices/program_session.hpp"
+#include "evaluation/judge/comparison.hpp"
+#include "evaluation/sandbox/zygote.hpp"
+
+namespace hone {
+
+// The task's own program fails, or is refused: nobody's variant is to blame.
+struct reference_error : std::runtime_error {
+  reference_error(Outcome why, const std::string& message) : std::runtime_error(message), outcome(why) {}
+  Outcome outcome;
+};
+
+// Knows what is right: runs a task's reference, in its own types and in float64, and its `expr`essions, in a process that
+// shares no memory with any candidate's. Not for more than one thread.
+class reference_oracle {
+ public:
+  // The programs that its session must have been opened with: the reference, then one for each tensor with an `expr`, inputs
+  // before parameters.
+  static std::vector<host_source> programs(const task& t);
+
+  // `session` runs those programs. `t` must outlive the oracle.
+  reference_oracle(const task& t, std::unique_ptr<program_session> session);
+
+  const task& of() const { return *task_; }
+
+  // Applies the tensor's `expr`, where it has one, and casts. `tensor` counts inputs, then parameters. Throws reference_error.
+  tensor_value realise(std::size_t tensor, const tensor_value& raw);
+
+  // What a call must give. Throws reference_error.
+  expected_outputs expect(const value_set& inputs, const value_set& parameters);
+  // Memory that the reference's outputs share with its arguments and each other, in the last expect().
+  const std::set<shared_memory_of_output>& aliases() const { return aliases_; }
+
+ private:
+  value_set call(std::size_t program, const value_set& inputs, const value_set& parameters);
+
+  const task* task_;
+  std::unique_ptr<program_session> session_;
+  std::vector<std::size_t> program_of_;  // by tensor; 0: none
+  std::set<shared_memory_of_output> aliases_;
+  bool has_wide_ = true;
+};
+
+}  // namespace hone

@@ -1,0 +1,90 @@
+#include "evaluation/judge/statistics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+
+namespace hone {
+
+double median(std::span<const double> values) {
+  if (values.empty()) throw std::invalid_argument("the median of nothing");
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+interval median_interval(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t n = sorted.size();
+  if (n == 0) throw std::invalid_argument("the interval of nothing");
+  // The largest k with P(fewer than k of n fair coins) <= 2.5 %: [x(k), x(n + 1 - k)] covers the median with 95 %.
+  double tail = 0;
+  double probability = std::pow(0.5, static_cast<double>(n));
+  std::size_t k = 0;
+  while (k < n / 2 && tail + probability <= 0.025) {
+    tail += probability;
+    ++k;
+    probability *= static_cast<double>(n - k + 1) / static_cast<double>(k);
+  }
+  k = std::max<std::size_t>(k, 1);
+  return {sorted[k - 1], sorted[n - k]};
+}
+
+double round_toward_one(double score) {
+  const double hundredths = score * 100;
+  if (std::abs(hundredths - std::round(hundredths)) < 1e-6) return std::round(hundredths) / 100;
+  return (score > 1 ? std::floor(hundredths) : std::ceil(hundredths)) / 100;
+}
+
+std::vector<double> bucket_medians(std::span<const double> values) {
+  std::array<std::vector<double>, bucket_count> buckets;
+  for (std::size_t i = 0; i < values.size(); ++i) buckets[i % bucket_count].push_back(values[i]);
+  std::vector<double> medians;
+  for (const auto& bucket : buckets) {
+    if (!bucket.empty()) medians.push_back(median(bucket));
+  }
+  return medians;
+}
+
+double relative_half_width(const interval& range) { return (range.high - range.low) / (range.high + range.low); }
+
+ratio_summary summarise(std::span<const double> log_ratios) {
+  ratio_summary summary;
+  for (const double log_ratio : bucket_medians(log_ratios)) summary.buckets.push_back(std::exp(log_ratio));
+  summary.speedup = median(summary.buckets);
+  const interval logs = median_interval(log_ratios);
+  summary.range = {std::exp(logs.low), std::exp(logs.high)};
+  return summary;
+}
+
+scored_ratio combine(std::span<const ratio_summary> cases) {
+  double raw = 0;
+  double low = 0;
+  double high = 0;
+  for (const ratio_summary& one : cases) {
+    raw += std::log(one.speedup);
+    low += std::log(one.range.low);
+    high += std::log(one.range.high);
+  }
+  const auto n = static_cast<double>(cases.size());
+  scored_ratio scored;
+  scored.raw = std::exp(raw / n);
+  scored.range = {std::exp(low / n), std::exp(high / n)};
+  scored.score = scored.range.low <= 1 && scored.range.high >= 1 ? 1.0 : round_toward_one(scored.raw);
+  return scored;
+}
+
+timing_decision decide(const timing_rules& rules, std::span<const double> log_ratios, double clocked_ns) {
+  if (log_ratios.size() == rules.hopeless_rounds && median(log_ratios) < std::log(rules.hopeless_ratio)) return timing_decision::hopeless;
+  if (log_ratios.size() < rules.min_rounds) return timing_decision::go_on;
+  const interval logs = median_interval(log_ratios);
+  const double width = relative_half_width({std::exp(logs.low), std::exp(logs.high)});
+  if (width <= rules.target_width) return timing_decision::settled;
+  if (clocked_ns < 2 * rules.budget_ns) return timing_decision::go_on;
+  return width <= rules.unstable_width ? timing_decision::settled : timing_decision::unstable;
+}
+
+}  // namespace hone

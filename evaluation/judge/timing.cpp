@@ -1,0 +1,199 @@
+#include "evaluation/judge/timing.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace hone {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t max_sets = 128;
+constexpr std::size_t max_runs_a_batch = 64;
+
+// One side's share of a round.
+struct batch_time {
+  double device_ns = 0;
+  double wall_ns = 0;
+  std::size_t calls = 0;
+  double device_us() const { return device_ns / 1e3 / static_cast<double>(calls); }
+  double wall_us() const { return wall_ns / 1e3 / static_cast<double>(calls); }
+};
+
+struct timing_failure {
+  program_failure why;
+};
+
+// One of the two programs, with its own copy of the input sets.
+class side {
+ public:
+  side(program_session& session, rotating_inputs& inputs, random_stream& random) : session_(&session), shared_(&inputs), random_(&random) {
+    session.arrange(0, inputs.recipe().input_layouts(), inputs.recipe().parameter_layouts(), inputs.size());
+    for (std::size_t set = 0; set < inputs.size(); ++set) {
+      held_.push_back(inputs.inputs(set));
+      session.write_inputs(set, held_[set].values);
+    }
+  }
+
+  void take_parameters(const value_set& parameters) { session_->write_parameters(parameters); }
+
+  // Calls for `lead_in_ns` that do not count, which bring caches back from what ran in between, then calls until `target_ns`
+  // of device time have passed, in runs over as many sets as that needs.
+  batch_time batch(double lead_in_ns, double target_ns, std::chrono::milliseconds call_limit) {
+    if (lead_in_ns > 0) run(lead_in_ns, call_limit);
+    batch_time total;
+    for (std::size_t runs = 0; runs < max_runs_a_batch && (runs == 0 || total.device_ns < target_ns); ++runs) {
+      const batch_time time = run(target_ns - total.device_ns, call_limit);
+      total.device_ns += time.device_ns;
+      total.wall_ns += time.wall_ns;
+      total.calls += time.calls;
+    }
+    return total;
+  }
+
+  const std::vector<std::size_t>& last_sets() const { return last_; }
+  const value_set& values(std::size_t set) const { return held_[set].values; }
+
+ private:
+  // About `target_ns` of calls, at most one a set; every set is refreshed before it is used.
+  batch_time run(double target_ns, std::chrono::milliseconds call_limit) {
+    const double estimate = call_ns_ > 0 ? target_ns / call_ns_ : 1;
+    const auto calls = static_cast<std::size_t>(std::clamp(std::ceil(estimate), 1.0, static_cast<double>(held_.size())));
+    last_.resize(calls);
+    for (std::size_t& set : last_) {
+      set = next_;
+      next_ = (next_ + 1) % held_.size();
+      shared_->recipe().refresh_inputs(held_[set], *random_, *session_, set);
+    }
+    const auto ran = session_->run(last_, clock::now() + call_limit * static_cast<std::int64_t>(calls));
+    if (const auto* failed = std::get_if<program_failure>(&ran)) throw timing_failure{*failed};
+    const auto& time = std::get<batch_clock>(ran);
+    call_ns_ = std::max(1.0, time.device_ns / static_cast<double>(calls));
+    return {time.device_ns, time.wall_ns, calls};
+  }
+
+  program_session* session_;
+  rotating_inputs* shared_;
+  random_stream* random_;
+  std::vector<drawn_values> held_;
+  std::vector<std::size_t> last_;
+  std::size_t next_ = 0;
+  double call_ns_ = 0;
+};
+
+class protocol {
+ public:
+  protocol(const timed_pair& pair, rotating_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random)
+      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), candidate_(pair.candidate, inputs, random), reference_(pair.reference, inputs, random) {}
+
+  case_timing run() {
+    case_timing result;
+    try {
+      warm_up();
+      rounds(result);
+    } catch (const timing_failure& e) {
+      result.failure = e.why;
+    }
+    return result;
+  }
+
+ private:
+  void new_parameters() {
+    drawn_values& drawn = inputs_->parameters(parameter_set_++ % inputs_->parameter_sets());
+    inputs_->recipe().refresh_parameters(drawn, *random_);
+    parameters_ = &drawn.values;
+    candidate_.take_parameters(*parameters_);
+    reference_.take_parameters(*parameters_);
+  }
+
+  // By time, the same for both sides; the first call of each may also load code, so it does not count.
+  void warm_up() {
+    new_parameters();
+    for (side* one : {&reference_, &candidate_}) {
+      one->batch(0, 0, limits_.call);
+      one->batch(0, rules_.warm_up_ns, limits_.call);
+    }
+    check_candidate();
+  }
+
+  void rounds(case_timing& result) {
+    double clocked = 0;
+    std::vector<double> reference_us;
+    std::vector<double> candidate_us;
+    std::vector<double> reference_wall;
+    std::vector<double> candidate_wall;
+    timing_decision decision = timing_decision::go_on;
+    while (decision == timing_decision::go_on) {
+      new_parameters();
+      const bool reference_first = random_->below(2) == 0;
+      batch_time r;
+      if (reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
+      const batch_time c = candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
+      if (random_->below(2) == 0) check_candidate();  // which rounds are checked, nobody can know
+      if (!reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
+      clocked += r.device_ns + c.device_ns;
+      reference_us.push_back(r.device_us());
+      candidate_us.push_back(c.device_us());
+      reference_wall.push_back(r.wall_us());
+      candidate_wall.push_back(c.wall_us());
+      result.log_ratios.push_back(std::log(r.device_us() / c.device_us()));
+      decision = decide(rules_, result.log_ratios, clocked);
+        }
+    result.rounds = static_cast<std::uint32_t>(result.log_ratios.size());
+    result.ratio = summarise(result.log_ratios);
+    result.reference_us = median(reference_us);
+    result.candidate_us = median(candidate_us);
+    result.reference_wall_us = median(reference_wall);
+    result.candidate_wall_us = median(candidate_wall);
+    if (decision == timing_decision::unstable) {
+      result.failure = {Outcome::UNSTABLE, "", "the 95 % interval of the speed-up, " + text(result.ratio.range.low) + " to " + text(result.ratio.range.high) + ", stays too wide"};
+    } else if (*std::min_element(candidate_us.begin(), candidate_us.end()) < limits_.floor_us) {
+      result.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + text(result.candidate_us) + " us, writing its outputs alone needs " + text(limits_.floor_us) + " us"};
+    } else {
+      result.failure = {Outcome::OK, "", ""};
+    }
+  }
+
+  // A random call of the batch, compared like any other; the process stands still meanwhile.
+  void check_candidate() {
+    const std::size_t call = random_->below(candidate_.last_sets().size());
+    const std::size_t set = candidate_.last_sets()[call];
+    const expected_outputs expected = pair_->oracle.expect(candidate_.values(set), *parameters_);
+    verification_result totals;
+    const program_failure wrong = check_call(pair_->candidate, call, set, candidate_.values(set), *parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
+    if (wrong.outcome != Outcome::OK) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
+  }
+
+  static std::string text(double x) {
+    std::string digits = std::to_string(x);
+    return digits.substr(0, digits.find('.') + 4);
+  }
+
+  const timed_pair* pair_;
+  rotating_inputs* inputs_;
+  timing_rules rules_;
+  timing_limits limits_;
+  random_stream* random_;
+  side candidate_;
+  side reference_;
+  std::size_t parameter_set_ = 0;
+  const value_set* parameters_ = nullptr;
+};
+
+}  // namespace
+
+rotating_inputs::rotating_inputs(input_recipe recipe, std::size_t sets, std::size_t parameter_sets, random_stream& random) : recipe_(recipe) {
+  for (std::size_t i = 0; i < sets; ++i) inputs_.push_back(recipe_.draw_inputs(distribution::declared, random));
+  for (std::size_t i = 0; i < parameter_sets; ++i) parameters_.push_back(recipe_.draw_parameters(random));
+}
+
+std::size_t affordable_sets(std::size_t bytes_a_call, std::size_t memory_budget) {
+  return std::clamp<std::size_t>(memory_budget / std::max<std::size_t>(bytes_a_call, 1), 2, max_sets);
+}
+
+case_timing time_case(const timed_pair& pair, rotating_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random) {
+  return protocol(pair, inputs, rules, limits, random).run();
+}
+
+}  // namespace hone

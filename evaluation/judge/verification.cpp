@@ -1,0 +1,97 @@
+#include "evaluation/judge/verification.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "evaluation/judge/inputs.hpp"
+
+namespace hone {
+namespace {
+
+constexpr std::size_t least_rounds = 5;
+
+std::vector<distribution> plan_rounds(const task& t) {
+  std::vector<distribution> rounds = {distribution::declared, distribution::declared};
+  for (const distribution d : t.distributions) {
+    if (d != distribution::declared) rounds.push_back(d);
+  }
+  while (rounds.size() < least_rounds) rounds.push_back(distribution::declared);
+  return rounds;
+}
+
+std::string describe_alias(const shared_memory_of_output& shared, const task& t) {
+  using with = shared_memory_of_output::with;
+  const std::string output = "output " + std::to_string(shared.output);
+  switch (shared.what) {
+    case with::input: return output + " lies in the memory of the input " + t.inputs.at(shared.index).name;
+    case with::parameter: return output + " lies in the memory of the parameter " + t.parameters.at(shared.index).name;
+    case with::output: return output + " shares memory with output " + std::to_string(shared.index);
+    case with::earlier_call: return output + " lies in the memory of an earlier call's output";
+    case with::foreign: return output + " lies in memory that the call did not allocate";
+  }
+  return output;
+}
+
+}  // namespace
+
+program_failure check_call(program_session& candidate, std::size_t call, std::size_t set, const value_set& inputs, const value_set& parameters,
+                           const expected_outputs& expected, const std::set<shared_memory_of_output>& allowed_aliases, const task& t,
+                           verification_result& totals) {
+  if (const auto damage = candidate.memory_damage()) return {Outcome::CHEATING, "memory_fault", *damage};
+  if (!candidate.inputs_hold(set, inputs)) return {Outcome::CHEATING, "input_mutation", "an input was changed"};
+  if (!candidate.parameters_hold(parameters)) return {Outcome::CHEATING, "input_mutation", "a parameter was changed"};
+  for (const shared_memory_of_output& shared : candidate.aliases(call)) {
+    if (!allowed_aliases.contains(shared)) return {Outcome::CHEATING, "output_alias", describe_alias(shared, t)};
+  }
+  const auto outputs = candidate.outputs(call);
+  if (const auto* failed = std::get_if<program_failure>(&outputs)) return *failed;
+  const agreement agreed = compare_outputs(std::get<value_set>(outputs), expected, t);
+  totals.worst_element = std::max(totals.worst_element, agreed.worst_element);
+  totals.relative_l2 = std::max(totals.relative_l2, agreed.relative_l2);
+  if (!agreed.problem) return {Outcome::OK, "", ""};
+  if (agreed.only_by_tolerance) return {Outcome::CHEATING, "constant", *agreed.problem};
+  return {Outcome::WRONG_RESULT, "", *agreed.problem};
+}
+
+verification_result verify_program(program_session& candidate, reference_oracle& oracle, std::string_view device_kind, std::uint64_t seed,
+                                   const verification_limits& limits) {
+  using clock = std::chrono::steady_clock;
+  const task& t = oracle.of();
+  const auto end = clock::now() + limits.whole;
+  random_stream random(seed);
+  verification_result result;
+  const auto fail = [&](program_failure why, const task_case& at, distribution how) {
+    const std::string sizes = print_sizes(at);
+    why.message += " (" + (sizes.empty() ? "" : "case " + sizes + ", ") + std::string(name_of(how)) + " inputs)";
+    result.failure = std::move(why);
+    return result;
+  };
+  for (const task_case& at : t.cases) {
+    if (!runs_on(at, device_kind)) continue;
+    input_recipe recipe(oracle, at);
+    candidate.arrange(0, recipe.input_layouts(), recipe.parameter_layouts(), 2);
+    for (const distribution how : plan_rounds(t)) {
+      const drawn_values parameters = recipe.draw_parameters(random);
+      const drawn_values inputs = recipe.draw_inputs(how, random);
+      const expected_outputs expected = oracle.expect(inputs.values, parameters.values);
+      const auto aliases = oracle.aliases();
+      candidate.write_parameters(parameters.values);
+      // The same contents at two addresses, in a random order: what depends on an address or on a race shows.
+      std::array<std::size_t, 2> sets = {0, 1};
+      if (random.below(2) == 1) std::swap(sets[0], sets[1]);
+      for (const std::size_t set : sets) candidate.write_inputs(set, inputs.values);
+      for (const std::size_t set : sets) {
+        if (clock::now() > end) return fail({Outcome::TIMEOUT, "", "verification took longer than " + std::to_string(limits.whole.count() / 1000) + " s"}, at, how);
+        const auto ran = candidate.run({&set, 1}, std::min(end, clock::now() + limits.call));
+        if (const auto* failed = std::get_if<program_failure>(&ran)) return fail(*failed, at, how);
+        const program_failure wrong = check_call(candidate, 0, set, inputs.values, parameters.values, expected, aliases, t, result);
+        if (wrong.outcome != Outcome::OK) return fail(wrong, at, how);
+      }
+      ++result.rounds;
+    }
+  }
+  result.failure = {Outcome::OK, "", ""};
+  return result;
+}
+
+}  // namespace hone

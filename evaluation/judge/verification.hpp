@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+
+#include "evaluation/devices/program_session.hpp"
+#include "evaluation/judge/oracle.hpp"
+
+namespace hone {
+
+struct verification_limits {
+  std::chrono::milliseconds call{10000};   // one call
+  std::chrono::milliseconds whole{60000};  // all of them
+};
+
+struct verification_result {
+  program_failure failure;  // outcome OK: none
+  std::uint32_t rounds = 0;
+  double worst_element = 0;
+  double relative_l2 = 0;
+};
+
+// Whether a candidate is right: evaluation.md section 2. Every case that runs on this kind of device, two rounds as declared
+// and one of each other distribution that the task lists, at least five in all; each with inputs drawn from `seed`, which must
+// be younger than the candidate's process. Throws reference_error.
+verification_result verify_program(program_session& candidate, reference_oracle& oracle, std::string_view device_kind, std::uint64_t seed,
+                                   const verification_limits& limits);
+
+// One finished call held against what is expected of it: memory, inputs, aliases, then values. Shared with timing, which
+// checks some of its calls in the same way.
+program_failure check_call(program_session& candidate, std::size_t call, std::size_t set, const value_set& inputs, const value_set& parameters,
+                           const expected_outputs& expected, const std::set<shared_memory_of_output>& allowed_aliases, const task& t,
+                           verification_result& totals);
+
+}  // namespace hone

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace hone {
+
+// The head of an arena, written by the child and read by the parent, which believes none of it: every number is checked
+// before use, and the child is stopped while it is read.
+struct arena_output {
+  std::uint64_t offset;  // of element 0, from the arena's start; not_in_arena where it lies elsewhere
+  std::uint32_t dtype;   // hone::dtype; unsupported_dtype for others
+  std::uint32_t dimensions;
+  std::array<std::int64_t, 12> sizes;
+  std::array<std::int64_t, 12> strides;  // in elements
+};
+
+struct arena_allocation {
+  std::uint64_t offset;
+  std::uint64_t bytes;
+};
+
+inline constexpr std::uint64_t not_in_arena = ~std::uint64_t{0};
+inline constexpr std::uint32_t unsupported_dtype = 255;
+inline constexpr std::uint32_t max_arena_outputs = 4096;
+inline constexpr std::uint32_t max_arena_allocations = 16384;
+inline constexpr std::uint32_t max_calls = 512;
+
+struct arena_head {
+  std::uint32_t refused_call;      // number of a system call that the filter refused; 0: none
+  std::uint32_t outputs_per_call;
+  std::uint32_t output_count;
+  std::uint32_t allocation_count;  // of this stage and run, as far as they fit
+  std::uint64_t scratch_used;      // end of the memory that the run has been given so far
+  std::array<arena_output, max_arena_outputs> outputs;
+  std::array<arena_allocation, max_arena_allocations> allocations;
+};
+
+inline constexpr std::uint64_t arena_head_bytes = 2U << 20U;
+static_assert(sizeof(arena_head) <= arena_head_bytes);
+
+// Between any two tensors in an arena, and at both its ends: bytes that nobody may write.
+inline constexpr std::uint64_t guard_bytes = 256;
+// Memory that holds nothing yet: a NaN of every floating-point type, -1, and no valid bool.
+inline constexpr unsigned char poison_byte = 0xff;
+
+}  // namespace hone

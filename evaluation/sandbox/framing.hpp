@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "evaluation/sandbox/child_process.hpp"
+
+namespace hone {
+
+// The other side of a socket is gone, or talks nonsense.
+struct connection_lost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Records over a stream socket: a 32-bit length, then the bytes; descriptors ride with the first byte.
+struct received_message {
+  std::vector<char> bytes;
+  std::vector<unique_fd> descriptors;
+};
+
+inline constexpr std::size_t max_frame_bytes = 4U << 20U;
+
+// Both throw connection_lost. receive() returns nothing when the deadline passes first; without one it waits.
+void send_message(int socket, const std::vector<char>& bytes, std::span<const int> descriptors = {});
+std::optional<received_message> receive_message(int socket, std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt);
+
+// Two connected stream sockets, both closed on exec.
+std::pair<unique_fd, unique_fd> socket_pair();
+
+}  // namespace hone

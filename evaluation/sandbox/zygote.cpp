@@ -1,0 +1,216 @@
+#include "evaluation/sandbox/zygote.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <seccomp.h>
+#include <system_error>
+
+namespace hone {
+namespace {
+
+using clock = std::chrono::steady_clock;
+constexpr auto start_limit = std::chrono::seconds(120);   // LibTorch from a cold disk
+constexpr auto fork_limit = std::chrono::seconds(20);
+
+std::vector<std::string> zygote_environment() {
+  std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C", "TORCH_CPP_LOG_LEVEL=ERROR"};
+  for (const char* inherited : {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
+    if (const char* value = std::getenv(inherited)) environment.push_back(std::string(inherited) + "=" + value);
+  }
+  return environment;
+}
+
+unique_fd memory_file(const std::string& bytes) {
+  unique_fd file(memfd_create("hone-artifact", MFD_CLOEXEC));
+  if (!file || write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    throw std::system_error(errno, std::generic_category(), "cannot hold an artifact in memory");
+  }
+  lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+std::int64_t now_ns(clockid_t which) {
+  timespec t{};
+  clock_gettime(which, &t);
+  return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+std::string call_name(std::uint32_t number) {
+  char* name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, static_cast<int>(number));
+  const std::string text = name != nullptr ? name : "number " + std::to_string(number);
+  std::free(name);
+  return text;
+}
+
+}  // namespace
+
+std::string sandbox_program() {
+  if (const char* named = std::getenv("HONE_SANDBOX")) return named;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  for (const auto& folder : {self, self.parent_path()}) {
+    if (access((folder / "hone-sandbox").c_str(), X_OK) == 0) return (folder / "hone-sandbox").string();
+  }
+  throw std::runtime_error("hone-sandbox is not beside this program (" + self.string() + "); HONE_SANDBOX may name it");
+}
+
+sandbox_zygote::sandbox_zygote() {
+  auto [ours, theirs] = socket_pair();
+  socket_ = std::move(ours);
+  child_options options;
+  options.arguments = {sandbox_program()};
+  options.environment = zygote_environment();
+  const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  options.descriptors = {{null.get(), 0}, {null.get(), 1}, {2, 2}, {theirs.get(), 3}};
+  process_ = child_process(options);
+  theirs.reset();
+  // It answers once it is warm.
+  record_builder<schema::Command> hello;
+  hello->setReap(0);
+  send_message(socket_.get(), hello.finish().bytes());
+  if (!receive_message(socket_.get(), clock::now() + start_limit)) throw std::runtime_error("hone-sandbox did not start within two minutes");
+}
+
+int sandbox_zygote::ask(const record<schema::Command>& command, std::span<const int> descriptors) {
+  send_message(socket_.get(), command.bytes(), descriptors);
+  auto message = receive_message(socket_.get(), clock::now() + fork_limit);
+  if (!message) throw std::runtime_error("hone-sandbox does not answer");
+  const auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
+  return reply->isForked() ? reply->getForked() : reply->getEnded();
+}
+
+std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory, std::uint64_t private_bytes) {
+  auto [ours, theirs] = socket_pair();
+  record_builder<schema::Command> command;
+  command->initFork().setPrivateBytes(private_bytes);
+  std::vector<int> descriptors = {theirs.get()};
+  if (memory != nullptr) {
+    memory->head().refused_call = 0;
+    descriptors.push_back(memory->descriptor());
+  }
+  const int pid = ask(command.finish(), descriptors);
+  if (pid <= 0) throw std::runtime_error("hone-sandbox cannot fork");
+  return std::unique_ptr<sandbox_session>(new sandbox_session(*this, pid, std::move(ours), memory));
+}
+
+sandbox_session::sandbox_session(sandbox_zygote& zygote, pid_t pid, unique_fd socket, const arena* memory)
+    : zygote_(&zygote), pid_(pid), socket_(std::move(socket)), memory_(memory) {
+  if (clock_getcpuclockid(pid, &clock_) != 0) clock_ = CLOCK_MONOTONIC;
+}
+
+sandbox_session::~sandbox_session() {
+  try {
+    if (pid_ > 0) end(false);
+  } catch (const std::exception&) {
+    // The zygote is gone, and the session with it.
+  }
+}
+
+session_failure sandbox_session::end(bool timed_out) {
+  const std::uint32_t refused = memory_ != nullptr ? const_cast<arena*>(memory_)->head().refused_call : 0;
+  record_builder<schema::Command> command;
+  command->setReap(pid_);
+  pid_ = -1;
+  socket_.reset();
+  const int status = zygote_->ask(command.finish(), {});
+  if (timed_out) return {Outcome::TIMEOUT, "did not finish within its deadline", true};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 159) {
+    const std::string name = refused > 0 ? "'" + call_name(refused - 1) + "'" : "that touches the outside";
+    return {Outcome::CRASH, "the system call " + name + " is not allowed", true};
+  }
+  return {Outcome::CRASH, "the process ended: " + describe_status(status), true};
+}
+
+std::variant<record<schema::Reply>, session_failure> sandbox_session::request(const std::vector<char>& bytes, std::span<const int> descriptors, time_point deadline) {
+  if (pid_ <= 0) return session_failure{Outcome::INFRASTRUCTURE, "the session has ended", true};
+  try {
+    send_message(socket_.get(), bytes, descriptors);
+    auto message = receive_message(socket_.get(), deadline);
+    if (!message) return end(true);
+    auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
+    if (reply->isFailed()) return session_failure{reply->getFailed().getOutcome(), std::string(view(reply->getFailed().getMessage())), false};
+    return reply;
+  } catch (const connection_lost&) {
+    return end(false);
+  } catch (const invalid_record&) {
+    end(false);
+    return session_failure{Outcome::CRASH, "the process wrote nonsense to its command socket", true};
+  }
+}
+
+std::variant<opened_programs, session_failure> sandbox_session::open(const std::vector<host_source>& programs, const std::string& object, bool judges_candidate, time_point deadline) {
+  record_builder<schema::Command> command;
+  auto open = command->initOpen();
+  auto list = open.initPrograms(static_cast<unsigned>(programs.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setSource(programs[i].python);
+    list[i].setInputs(static_cast<std::uint32_t>(programs[i].inputs));
+    list[i].setParameters(static_cast<std::uint32_t>(programs[i].parameters));
+  }
+  open.setHasObject(!object.empty());
+  open.setJudgesCandidate(judges_candidate);
+  unique_fd file;
+  std::vector<int> descriptors;
+  if (!object.empty()) {
+    file = memory_file(object);
+    descriptors.push_back(file.get());
+  }
+  auto result = request(command.finish().bytes(), descriptors, deadline);
+  if (auto* failure = std::get_if<session_failure>(&result)) return *failure;
+  const auto& reply = std::get<record<schema::Reply>>(result);
+  if (!reply->isOpened()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
+  opened_programs opened;
+  opened.has_prepare = reply->getOpened().getHasPrepare();
+  for (const auto name : reply->getOpened().getLaunches()) opened.launches.emplace_back(view(name));
+  return opened;
+}
+
+std::optional<session_failure> sandbox_session::stage(const record<schema::Command>& command, time_point deadline) {
+  auto result = request(command.bytes(), {}, deadline);
+  if (auto* failure = std::get_if<session_failure>(&result)) return *failure;
+  if (!std::get<record<schema::Reply>>(result)->isStaged()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
+  return std::nullopt;
+}
+
+std::variant<run_clock, session_failure> sandbox_session::go(time_point deadline) {
+  static const std::vector<char> bytes = [] {
+    record_builder<schema::Command> command;
+    command->setGo();
+    return command.finish().bytes();
+  }();
+  // The child sleeps in recvmsg at both readings of its processor clock, so all that it used in between is the run's.
+  const std::int64_t cpu_before = now_ns(clock_);
+  const std::int64_t wall_before = now_ns(CLOCK_MONOTONIC);
+  auto result = request(bytes, {}, deadline);
+  const std::int64_t wall_after = now_ns(CLOCK_MONOTONIC);
+  const std::int64_t cpu_after = now_ns(clock_);
+  if (auto* failure = std::get_if<session_failure>(&result)) return *failure;
+  if (!std::get<record<schema::Reply>>(result)->isDone()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
+  return run_clock{cpu_after - cpu_before, wall_after - wall_before};
+}
+
+void sandbox_session::freeze() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGSTOP);
+  // Stopping is not immediate; /proc tells when it is done.
+  for (int attempt = 0; attempt < 100000; ++attempt) {
+    std::ifstream in("/proc/" + std::to_string(pid_) + "/stat");
+    std::string line;
+    std::getline(in, line);
+    const std::size_t close = line.rfind(')');
+    if (close == std::string::npos || close + 2 >= line.size() || line[close + 2] == 'T' || line[close + 2] == 'Z' || line[close + 2] == 'X') return;
+  }
+}
+
+void sandbox_session::thaw() {
+  if (pid_ > 0) kill(pid_, SIGCONT);
+}
+
+}  // namespace hone

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "tasks/task_file.hpp"
+
+namespace hone {
+
+// The tasks of a run, by identity. Built once, then shared read-only by every actor of a node.
+class task_table {
+ public:
+  void add(task t) {
+    auto owned = std::make_shared<const task>(std::move(t));
+    by_id_[owned->id] = owned;
+    order_.push_back(owned);
+  }
+  std::shared_ptr<const task> find(task_id id) const {
+    const auto found = by_id_.find(id);
+    return found != by_id_.end() ? found->second : nullptr;
+  }
+  std::shared_ptr<const task> find(std::string_view name) const {
+    for (const auto& t : order_) {
+      if (t->name == name) return t;
+    }
+    return nullptr;
+  }
+  const std::vector<std::shared_ptr<const task>>& all() const { return order_; }
+
+ private:
+  std::map<task_id, std::shared_ptr<const task>> by_id_;
+  std::vector<std::shared_ptr<const task>> order_;
+};
+
+}  // namespace hone

@@ -1,0 +1,126 @@
+#include "evaluation/judge/comparison.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "evaluation/judge/random_values.hpp"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr tolerance strict{1e-4, 1e-4};
+
+tensor_value f32(const std::vector<double>& x) { return from_doubles(x, {dtype::float32, {static_cast<std::int64_t>(x.size())}}); }
+tensor_value f64(const std::vector<double>& x) { return from_doubles(x, {dtype::float64, {static_cast<std::int64_t>(x.size())}}); }
+tensor_value i64(const std::vector<double>& x) { return from_doubles(x, {dtype::int64, {static_cast<std::int64_t>(x.size())}}); }
+
+std::string problem(const tensor_value& actual, const tensor_value& own, const std::optional<tensor_value>& wide = {}) {
+  return compare_output(actual, own, wide ? &*wide : nullptr, strict).problem.value_or("agrees");
+}
+
+std::vector<double> normals(std::size_t n) {
+  std::vector<float> x(n);
+  random_stream(7).fill_normal(x);
+  return {x.begin(), x.end()};
+}
+
+TEST(Comparison, AcceptsWhatLiesWithinTheTolerance) {
+  EXPECT_EQ(problem(f32({1, 2, 3}), f32({1, 2.0001, 3})), "agrees");
+  EXPECT_THAT(problem(f32({1, 2, 3}), f32({1, 2.01, 3})), HasSubstr("element [1] is 2, expected 2.01"));
+}
+
+TEST(Comparison, MeasuresTheAbsolutePartAgainstTheOutputsScale) {
+  // rms(b) = 1e-3 here, so 1e-6 off is ten times what atol 1e-4 allows, though tiny in absolute terms.
+  std::vector<double> small = normals(1000);
+  for (double& x : small) x *= 1e-3;
+  std::vector<double> off = small;
+  off[17] = 1e-6;
+  small[17] = 0;
+  EXPECT_THAT(problem(f32(off), f32(small)), HasSubstr("element [17]"));
+}
+
+TEST(Comparison, AnErrorSpreadOverEverythingShowsInTheL2Norm) {
+  const std::vector<double> b = normals(10000);
+  std::vector<double> a = b;
+  double sign = 1;
+  for (double& x : a) {
+    x += sign * 1.5e-4 * std::abs(x) * 0.99;  // below the limit of large elements
+    sign = -sign;
+  }
+  EXPECT_NE(problem(f32(a), f32(b)), "agrees");
+}
+
+TEST(Comparison, LowerPrecisionInsideIsSeen) {
+  const std::vector<double> b = normals(4096);
+  std::vector<double> a(b.size());
+  for (std::size_t i = 0; i < b.size(); ++i) a[i] = bfloat16_to_float(float_to_bfloat16(static_cast<float>(b[i])));
+  EXPECT_NE(problem(f32(a), f32(b)), "agrees");
+  for (std::size_t i = 0; i < b.size(); ++i) a[i] = half_to_float(float_to_half(static_cast<float>(b[i])));
+  EXPECT_NE(problem(f32(a), f32(b)), "agrees") << "TF32 keeps as many bits";
+}
+
+TEST(Comparison, SpecialValuesMustStandWhereTheyAreExpected) {
+  EXPECT_EQ(problem(f32({nan, infinity, -infinity, 1}), f32({nan, infinity, -infinity, 1})), "agrees");
+  EXPECT_THAT(problem(f32({1, 1}), f32({nan, 1})), HasSubstr("element [0]"));
+  EXPECT_THAT(problem(f32({infinity, 1}), f32({-infinity, 1})), HasSubstr("element [0]"));
+  EXPECT_THAT(problem(f32({infinity, 1}), f32({3e38, 1})), HasSubstr("element [0]"));
+}
+
+TEST(Comparison, EitherIsAcceptedWhereTheReferencesRunsDisagreeOnASpecialValue) {
+  // In float32 the reference overflows, in float64 it does not (but the value does when cast back): both say infinity here;
+  // where only the narrow run is NaN, NaN and the wide run's number are both right.
+  EXPECT_EQ(problem(f32({nan, 1}), f32({nan, 1}), f64({2, 1})), "agrees");
+  EXPECT_EQ(problem(f32({2, 1}), f32({nan, 1}), f64({2, 1})), "agrees");
+  EXPECT_NE(problem(f32({3, 1}), f32({nan, 1}), f64({2, 1})), "agrees");
+}
+
+TEST(Comparison, TwiceTheReferencesOwnErrorCountsWhereThatIsLarge) {
+  // The reference itself is off by 1e-3 from float64: ten times the tolerance.
+  EXPECT_EQ(problem(f32({1.0018, 1}), f32({1.001, 1}), f64({1, 1})), "agrees");
+  EXPECT_NE(problem(f32({1.0028, 1}), f32({1.001, 1}), f64({1, 1})), "agrees");
+  EXPECT_NE(problem(f32({1.0018, 1}), f32({1, 1}), f64({1, 1})), "agrees");
+}
+
+TEST(Comparison, IntegersAreExactOrAsInTheOtherRun) {
+  EXPECT_EQ(problem(i64({1, 2}), i64({1, 2})), "agrees");
+  EXPECT_THAT(problem(i64({1, 3}), i64({1, 2})), HasSubstr("element [1] is 3, expected 2"));
+  EXPECT_EQ(problem(i64({1, 3}), i64({1, 2}), i64({1, 3})), "agrees") << "an argmax that the two precisions see differently";
+}
+
+TEST(Comparison, UnwrittenMemoryIsNamed) {
+  tensor_value actual = f32({1, 2});
+  std::fill(actual.bytes.begin() + 4, actual.bytes.end(), std::byte{0xff});
+  EXPECT_THAT(problem(actual, f32({1, 2})), HasSubstr("element [1] was never written"));
+}
+
+TEST(Comparison, AConstantFailsWhateverTheTolerance) {
+  const tolerance loose{10, 10};
+  const agreement zeros = compare_output(f32({0, 0, 0}), f32({1e-9, -1e-9, 2e-9}), nullptr, loose);
+  EXPECT_THAT(zeros.problem.value_or(""), HasSubstr("constant"));
+  EXPECT_TRUE(zeros.only_by_tolerance);
+  EXPECT_FALSE(compare_output(f32({0, 0}), f32({0, 0}), nullptr, strict).problem) << "zeros where zeros belong";
+  EXPECT_FALSE(compare_output(f32({5}), f32({5}), nullptr, strict).problem);
+}
+
+TEST(Comparison, AnAllZeroExpectationAllowsNothingElse) { EXPECT_NE(problem(f32({0, 1e-12}), f32({0, 0})), "agrees"); }
+
+TEST(Comparison, NamesCountShapeAndType) {
+  task t;
+  expected_outputs expected{{f32({1, 2})}, std::nullopt};
+  EXPECT_THAT(compare_outputs({}, expected, t).problem.value_or(""), HasSubstr("0 outputs, expected 1"));
+  EXPECT_THAT(compare_outputs({f32({1, 2, 3})}, expected, t).problem.value_or(""), HasSubstr("is float32[3], expected float32[2]"));
+  EXPECT_THAT(compare_outputs({f64({1, 2})}, expected, t).problem.value_or(""), HasSubstr("is float64[2], expected float32[2]"));
+  EXPECT_FALSE(compare_outputs({f32({1, 2})}, expected, t).problem);
+}
+
+TEST(Comparison, EmptyOutputsAgree) { EXPECT_FALSE(compare_output(f32({}), f32({}), nullptr, strict).problem); }
+
+}  // namespace
+}  // namespace hone
