@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/pipeline.capnp.h"
 #include "messages/schema/task.capnp.h"

@@ -53,9 +53,9 @@ struct timing_rules {
   std::size_t min_rounds = 7;
   double hopeless_ratio = 0.2;    // a candidate over five times slower needs no precision
   std::size_t hopeless_rounds = 3;
-  double batch_ns = 10e6;         // a timed batch takes at least this
-  double lead_in_ns = 2.5e6;      // uncounted calls before each batch: other processes have run in between
-  double warm_up_ns = 20e6;
+  double batch_ns = 6e6;          // a timed batch takes at least this
+  double lead_in_ns = 2e6;        // uncounted calls before each batch: other processes have run in between
+  double warm_up_ns = 15e6;
   double reverify_above = 3;      // scores that are measured again
   double reverify_agreement = 0.25;
 };

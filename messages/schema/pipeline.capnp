@@ -31,6 +31,7 @@ struct JobHeader {
   verified @7 :Bool;                          # the verdict is known to be ok: only measure
   scope @8 :UInt32;                           # 0: the pool's own; others: judged afresh, apart from it
   submittedMs @9 :UInt64;                     # Unix time
+  knownScore @10 :Float64;                    # median of earlier measurements, which a further one is held against; 0: none
 }
 
 struct CompileJob {

@@ -1,0 +1,245 @@
+#include "storage/evaluation_ledger.hpp"
+
+#include <algorithm>
+
+#include "messages/names.hpp"
+#include "messages/schema/storage.capnp.h"
+
+namespace hone {
+namespace {
+
+std::uint32_t measurement_count(const std::optional<record<schema::Evaluation>>& known) { return known ? (*known)->getMeasurements().size() : 0; }
+
+// What a later meeting leaves as it is: anything certain.
+bool is_settled(Outcome outcome) { return outcome != Outcome::OK && outcome != Outcome::UNSTABLE && outcome != Outcome::INFRASTRUCTURE; }
+
+double median_score(capnp::List<schema::Measurement>::Reader measurements) {
+  std::vector<double> scores;
+  for (const auto m : measurements) {
+    if (m.getOutcome() == Outcome::OK) scores.push_back(m.getScore());
+  }
+  if (scores.empty()) return 0;
+  std::sort(scores.begin(), scores.end());
+  const std::size_t middle = scores.size() / 2;
+  return scores.size() % 2 == 1 ? scores[middle] : (scores[middle - 1] + scores[middle]) / 2;
+}
+
+// The earlier knowledge with one more result. A timed call that turns out wrong outweighs everything before it.
+record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>& known, const schema::Evaluation::Reader& result, std::uint64_t now_ms) {
+  record_builder<schema::Evaluation> out;
+  out->setVariantId(result.getVariantId());
+  out->setTaskId(result.getTaskId());
+  out->setDeviceType(result.getDeviceType());
+  out->setJudgeVersion(result.getJudgeVersion());
+  out->setScope(result.getScope());
+  out->setMeasurementId(result.getMeasurementId());
+  out->setAttempt(result.getAttempt());
+  out->setCompileMs(result.getCompileMs());
+  out->setClosedMs(now_ms);
+  const bool has_verdict = result.hasVerdict();
+  if (has_verdict) {
+    out->setVerdict(result.getVerdict());
+  } else if (known && (*known)->hasVerdict()) {
+    out->setVerdict((*known)->getVerdict());
+  }
+  const unsigned before = measurement_count(known);
+  const unsigned added = result.getMeasurements().size();
+  auto measurements = out->initMeasurements(before + added);
+  for (unsigned i = 0; i < before; ++i) measurements.setWithCaveats(i, (*known)->getMeasurements()[i]);
+  for (unsigned i = 0; i < added; ++i) measurements.setWithCaveats(before + i, result.getMeasurements()[i]);
+  const bool keeps_ok = known && (*known)->getOutcome() == Outcome::OK && (result.getOutcome() == Outcome::UNSTABLE || result.getOutcome() == Outcome::INFRASTRUCTURE);
+  out->setOutcome(keeps_ok ? Outcome::OK : result.getOutcome());
+  out->setKind(keeps_ok ? (*known)->getKind() : result.getKind());
+  out->setMessage(keeps_ok ? (*known)->getMessage() : result.getMessage());
+  out->setScore(out->getOutcome() == Outcome::OK ? median_score(out->asReader().getMeasurements()) : 0);
+  return out.finish();
+}
+
+}  // namespace
+
+evaluation_ledger::evaluation_ledger(database& db, const options& o) : db_(&db), options_(o) {
+  db.scan<schema::PendingWork>(family::pending, "", [&](std::string_view key, const record<schema::PendingWork>& stored) {
+    const auto parsed = evaluation_from_key(key);
+    if (!parsed) throw pool_error(db.folder().string() + ": a key of pending work is damaged");
+    work w;
+    w.task = task_id(stored->getTaskId());
+    w.measurement = measurement_id(stored->getMeasurementId());
+    w.attempt = stored->getAttempt();
+    w.verified = stored->getVerified();
+    w.wanted = stored->getWanted();
+    w.population = stored->getPopulation();
+    for (const auto group : stored->getGroups()) w.groups.emplace_back(group);
+    pending_.emplace(*parsed, std::move(w));  // deadline 0: handed out at the first look, under the same attempt
+    return true;
+  });
+}
+
+void evaluation_ledger::store(const evaluation_key& key, const work& w) {
+  record_builder<schema::PendingWork> stored;
+  w.task.store(stored->initTaskId());
+  w.measurement.store(stored->initMeasurementId());
+  stored->setAttempt(w.attempt);
+  stored->setVerified(w.verified);
+  stored->setWanted(w.wanted);
+  stored->setPopulation(w.population);
+  auto groups = stored->initGroups(static_cast<unsigned>(w.groups.size()));
+  for (unsigned i = 0; i < groups.size(); ++i) w.groups[i].store(groups[i]);
+  db_->put(family::pending, key_of(key), stored.finish());
+}
+
+void evaluation_ledger::send(const evaluation_key& key, work& w, const schema::Variant::Reader& variant, double best_score, double known_score, std::uint64_t now_ms,
+                             std::vector<record<schema::CompileJob>>& jobs) {
+  w.deadline_ms = now_ms + options_.deadline_ms;
+  store(key, w);
+  record_builder<schema::CompileJob> job;
+  auto header = job->initHeader();
+  w.measurement.store(header.initMeasurementId());
+  key.variant.store(header.initVariantId());
+  w.task.store(header.initTaskId());
+  header.setDeviceType(key.device_type);
+  header.setAttempt(w.attempt);
+  header.setDeadlineMs(w.deadline_ms);
+  header.setBestScore(best_score);
+  header.setVerified(w.verified);
+  header.setScope(key.scope);
+  header.setSubmittedMs(now_ms);
+  header.setKnownScore(known_score);
+  job->setSettings(variant.getSettings());
+  job->setCuda(variant.getCuda());
+  job->setPython(variant.getPython());
+  jobs.push_back(job.finish());
+}
+
+record<schema::Variant> evaluation_ledger::variant_of(const evaluation_key& key) const {
+  auto variant = db_->get<schema::Variant>(family::variants, key_of(key.variant));
+  if (!variant) throw pool_error(db_->folder().string() + ": the variant " + to_string(key.variant) + " of pending work is missing");
+  return std::move(*variant);
+}
+
+std::optional<record<schema::Evaluation>> evaluation_ledger::find(const evaluation_key& key) const { return db_->get<schema::Evaluation>(family::evaluations, key_of(key)); }
+
+bool evaluation_ledger::meet(const schema::Variant::Reader& variant, const evaluation_key& key, const group_id& group, std::uint32_t times, std::uint32_t population,
+                             double best_score, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+  if (const auto waiting = pending_.find(key); waiting != pending_.end()) {
+    work& w = waiting->second;
+    w.wanted = std::min(max_measurements, w.wanted + times);
+    const bool waits = !w.groups.empty() || !find(key);
+    if (waits) w.groups.push_back(group);
+    store(key, w);
+    return waits;
+  }
+  const auto known = find(key);
+  if (known && is_settled((*known)->getOutcome())) return false;
+  const std::uint32_t have = measurement_count(known);
+  const bool is_known_ok = known && (*known)->getOutcome() == Outcome::OK;
+  if (is_known_ok && have >= max_measurements) return false;
+  if (known && (*known)->getOutcome() == Outcome::UNSTABLE && have >= max_measurements) return false;
+  if (variant.getProblem().size() > 0) {
+    record_builder<schema::Evaluation> closed;
+    key.variant.store(closed->initVariantId());
+    closed->setTaskId(variant.getTaskId());
+    closed->setDeviceType(key.device_type);
+    closed->setJudgeVersion(key.judge);
+    closed->setScope(key.scope);
+    random_id<measurement_id>().store(closed->initMeasurementId());
+    closed->setOutcome(Outcome::UNPARSABLE);
+    closed->setMessage(variant.getProblem());
+    closed->setClosedMs(now_ms);
+    db_->put(family::evaluations, key_of(key), closed.finish());
+    return false;
+  }
+  work w;
+  w.task = task_id(variant.getTaskId());
+  w.measurement = random_id<measurement_id>();
+  w.verified = known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
+  // A program that is already ok keeps its group from waiting: one more measurement sharpens its score meanwhile.
+  w.wanted = std::min(max_measurements, is_known_ok ? have + times : have + 1);
+  w.population = population;
+  if (!is_known_ok) w.groups.push_back(group);
+  send(key, pending_.emplace(key, w).first->second, variant, best_score, is_known_ok ? (*known)->getScore() : 0, now_ms, jobs);
+  return !is_known_ok;
+}
+
+void evaluation_ledger::measure_again(const schema::Variant::Reader& variant, const evaluation_key& key, std::uint32_t wanted, double best_score, std::uint64_t now_ms,
+                                      std::vector<record<schema::CompileJob>>& jobs) {
+  if (const auto waiting = pending_.find(key); waiting != pending_.end()) {
+    if (waiting->second.wanted >= wanted) return;
+    waiting->second.wanted = wanted;
+    store(key, waiting->second);
+    return;
+  }
+  const auto known = find(key);
+  if (!known || (*known)->getOutcome() != Outcome::OK || measurement_count(known) >= wanted) return;
+  work w;
+  w.task = task_id(variant.getTaskId());
+  w.measurement = random_id<measurement_id>();
+  w.verified = true;
+  w.wanted = wanted;
+  send(key, pending_.emplace(key, w).first->second, variant, best_score, (*known)->getScore(), now_ms, jobs);
+}
+
+std::optional<evaluation_ledger::closing> evaluation_ledger::close(const record<schema::Evaluation>& result, double best_score, std::uint64_t now_ms,
+                                                                   std::vector<record<schema::CompileJob>>& jobs) {
+  closing closed;
+  closed.key = {variant_id(result->getVariantId()), std::string(view(result->getDeviceType())), result->getJudgeVersion(), result->getScope()};
+  const auto waiting = pending_.find(closed.key);
+  if (waiting == pending_.end() || waiting->second.measurement != measurement_id(result->getMeasurementId())) return std::nullopt;
+  work& w = waiting->second;
+  const auto before = find(closed.key);
+  closed.was_ok = before && (*before)->getOutcome() == Outcome::OK;
+  if (result->getOutcome() == Outcome::INFRASTRUCTURE && w.attempt < max_attempts) {
+    ++w.attempt;
+    send(closed.key, w, *variant_of(closed.key), best_score, closed.was_ok ? (*before)->getScore() : 0, now_ms, jobs);
+    return std::nullopt;
+  }
+  closed.known = merge(before, *result, now_ms);
+  closed.population = w.population;
+  closed.released = std::move(w.groups);
+  w.groups.clear();
+  db_->put(family::evaluations, key_of(closed.key), closed.known);
+  const bool goes_on = closed.known->getOutcome() == Outcome::OK && result->getOutcome() != Outcome::INFRASTRUCTURE && closed.known->getMeasurements().size() < w.wanted;
+  if (goes_on) {
+    w.measurement = random_id<measurement_id>();
+    w.attempt = 1;
+    w.verified = true;
+    send(closed.key, w, *variant_of(closed.key), best_score, closed.known->getScore(), now_ms, jobs);
+  } else {
+    db_->remove(family::pending, key_of(closed.key));
+    pending_.erase(waiting);
+  }
+  return closed;
+}
+
+void evaluation_ledger::overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs, std::vector<record<schema::Evaluation>>& lost) {
+  for (auto& [key, w] : pending_) {
+    if (w.deadline_ms > now_ms) continue;
+    const bool is_first_look = w.deadline_ms == 0;
+    if (!is_first_look && w.attempt >= max_attempts) {
+      record_builder<schema::Evaluation> evaluation;
+      key.variant.store(evaluation->initVariantId());
+      w.task.store(evaluation->initTaskId());
+      evaluation->setDeviceType(key.device_type);
+      evaluation->setJudgeVersion(key.judge);
+      evaluation->setScope(key.scope);
+      w.measurement.store(evaluation->initMeasurementId());
+      evaluation->setAttempt(w.attempt);
+      evaluation->setOutcome(Outcome::INFRASTRUCTURE);
+      evaluation->setMessage("did not come back from " + std::to_string(max_attempts) + " attempts");
+      lost.push_back(evaluation.finish());
+      continue;
+    }
+    if (!is_first_look) ++w.attempt;
+    const auto known = find(key);
+    send(key, w, *variant_of(key), 0, known && (*known)->getOutcome() == Outcome::OK ? (*known)->getScore() : 0, now_ms, jobs);
+  }
+}
+
+std::map<group_id, std::size_t> evaluation_ledger::waiting_groups() const {
+  std::map<group_id, std::size_t> counts;
+  for (const auto& [key, w] : pending_) {
+    for (const group_id& group : w.groups) ++counts[group];
+  }
+  return counts;
+}
+
+}  // namespace hone

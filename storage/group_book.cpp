@@ -1,0 +1,98 @@
+#include "storage/group_book.hpp"
+
+#include <algorithm>
+
+namespace hone {
+namespace {
+
+group_book::ready_group summarise(const schema::RolloutGroup::Reader& group, std::uint64_t sequence) {
+  group_book::ready_group ready;
+  ready.sequence = sequence;
+  ready.group = group_id(group.getId());
+  ready.task = task_id(group.getDraw().getTaskId());
+  ready.stage = group.getOrigin() == schema::RolloutGroup::Origin::CORPUS ? Stage::SFT : group.getDraw().getStage();
+  for (const auto rollout : group.getRollouts()) {
+    for (const auto run : rollout.getVersions()) {
+      ready.oldest_version = ready.has_version ? std::min(ready.oldest_version, run.getVersion()) : run.getVersion();
+      ready.has_version = true;
+    }
+  }
+  return ready;
+}
+
+}  // namespace
+
+group_book::group_book(database& db, std::map<group_id, std::size_t> waiting, std::uint64_t next_sequence)
+    : db_(&db), waiting_(std::move(waiting)), next_sequence_(next_sequence) {
+  db.scan<schema::ReadyGroup>(family::ready, "", [&](std::string_view key, const record<schema::ReadyGroup>& entry) {
+    const group_id id(entry->getGroupId());
+    const auto group = db.get<schema::RolloutGroup>(family::groups, key_of(id));
+    if (!group) throw pool_error(db.folder().string() + ": the ready group " + to_string(id) + " is missing");
+    ready_.push_back(summarise(**group, number_from_key(key)));
+    next_sequence_ = std::max(next_sequence_, number_from_key(key) + 1);
+    return true;
+  });
+}
+
+void group_book::store(const group_id& group, schema::GroupProgress::State state, std::uint64_t sequence, std::uint64_t trained_by) {
+  record_builder<schema::GroupProgress> progress;
+  progress->setState(state);
+  progress->setReadySequence(sequence);
+  progress->setTrainedBy(trained_by);
+  db_->put(family::progress, key_of(group), progress.finish());
+}
+
+bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t waits_for) {
+  if (waits_for == 0) {
+    make_ready(group);
+    return true;
+  }
+  const group_id id(group.getId());
+  waiting_[id] = waits_for;
+  store(id, schema::GroupProgress::State::PENDING, 0, 0);
+  return false;
+}
+
+bool group_book::release(const group_id& group) {
+  const auto found = waiting_.find(group);
+  if (found == waiting_.end()) return false;
+  if (--found->second > 0) return false;
+  waiting_.erase(found);
+  const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
+  if (!stored) throw pool_error(db_->folder().string() + ": the group " + to_string(group) + " is missing");
+  make_ready(**stored);
+  return true;
+}
+
+void group_book::make_ready(const schema::RolloutGroup::Reader& group) {
+  ready_.push_back(summarise(group, next_sequence_++));
+  const ready_group& entry = ready_.back();
+  record_builder<schema::ReadyGroup> stored;
+  entry.group.store(stored->initGroupId());
+  db_->put(family::ready, key_of(entry.sequence), stored.finish());
+  store(entry.group, schema::GroupProgress::State::READY, entry.sequence, 0);
+}
+
+void group_book::leave_ready(const group_id& group) {
+  const auto found = std::find_if(ready_.begin(), ready_.end(), [&](const ready_group& r) { return r.group == group; });
+  if (found == ready_.end()) return;
+  db_->remove(family::ready, key_of(found->sequence));
+  ready_.erase(found);
+}
+
+void group_book::mark_trained(const group_id& group, std::uint64_t version) {
+  leave_ready(group);
+  store(group, schema::GroupProgress::State::TRAINED, 0, version);
+}
+
+void group_book::mark_dropped(const group_id& group) {
+  leave_ready(group);
+  store(group, schema::GroupProgress::State::DROPPED, 0, 0);
+}
+
+void group_book::give_back(const group_id& group) {
+  const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
+  if (stored) make_ready(**stored);
+}
+
+}  // namespace hone

@@ -1,0 +1,129 @@
+#include "storage/inspection.hpp"
+
+#include <algorithm>
+
+#include "storage/pool.hpp"
+
+namespace hone {
+
+pool_inspector::pool_inspector(const std::filesystem::path& folder, database::mode how) : db_(folder, how) { check_format(db_); }
+
+std::vector<record<schema::Task>> pool_inspector::tasks() const {
+  std::vector<record<schema::Task>> all;
+  db_.scan<schema::Task>(family::tasks, "", [&](std::string_view /*key*/, const record<schema::Task>& task) {
+    all.push_back(task);
+    return true;
+  });
+  return all;
+}
+
+std::optional<std::string> pool_inspector::task_name(const task_id& id) const {
+  const auto task = db_.get<schema::Task>(family::tasks, key_of(id));
+  if (!task) return std::nullopt;
+  return std::string(view((*task)->getName()));
+}
+
+void pool_inspector::each_evaluation(const std::function<void(const evaluation_key&, const record<schema::Evaluation>&)>& visit) const {
+  db_.scan<schema::Evaluation>(family::evaluations, "", [&](std::string_view key, const record<schema::Evaluation>& evaluation) {
+    const auto parsed = evaluation_from_key(key);
+    if (parsed && parsed->scope == 0) visit(*parsed, evaluation);
+    return true;
+  });
+}
+
+std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task) const {
+  std::map<std::pair<task_id, std::string>, std::vector<record<schema::Evaluation>>> best;
+  const auto better = [](const auto& a, const auto& b) { return a->getScore() > b->getScore(); };
+  each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
+    if (evaluation->getOutcome() != Outcome::OK) return;
+    auto& list = best[{task_id(evaluation->getTaskId()), key.device_type}];
+    list.push_back(evaluation);
+    if (list.size() > 4 * per_task + 64) {
+      std::sort(list.begin(), list.end(), better);
+      list.resize(per_task);
+    }
+  });
+  std::vector<record<schema::Evaluation>> all;
+  for (auto& [key, list] : best) {
+    std::sort(list.begin(), list.end(), better);
+    list.resize(std::min(list.size(), per_task));
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  return all;
+}
+
+variant_id pool_inspector::find_variant(const std::string& prefix) const {
+  if (prefix.empty() || prefix.size() > 32) throw pool_error("'" + prefix + "' is no id, and no beginning of one");
+  const auto low = parse_hex_id(prefix + std::string(32 - prefix.size(), '0'));
+  const auto high = parse_hex_id(prefix + std::string(32 - prefix.size(), 'f'));
+  if (!low || !high) throw pool_error("'" + prefix + "' is no id, and no beginning of one");
+  const std::string begin = key_of(variant_id{(*low)[0], (*low)[1]});
+  const std::string end = key_of(variant_id{(*high)[0], (*high)[1]});
+  std::vector<variant_id> found;
+  db_.scan<schema::Variant>(
+      family::variants, "",
+      [&](std::string_view key, const record<schema::Variant>& /*value*/) {
+        if (key > end) return false;
+        found.push_back(id_from_key<variant_id>(key));
+        return found.size() < 2;
+      },
+      begin);
+  if (found.empty()) throw pool_error("no variant's id begins with '" + prefix + "'");
+  if (found.size() > 1) throw pool_error("several variants' ids begin with '" + prefix + "': give more digits");
+  return found.front();
+}
+
+std::optional<record<schema::Variant>> pool_inspector::variant(const variant_id& id) const { return db_.get<schema::Variant>(family::variants, key_of(id)); }
+
+std::vector<record<schema::Evaluation>> pool_inspector::evaluations_of(const variant_id& id) const {
+  std::vector<record<schema::Evaluation>> all;
+  db_.scan<schema::Evaluation>(family::evaluations, key_of(id), [&](std::string_view /*key*/, const record<schema::Evaluation>& evaluation) {
+    all.push_back(evaluation);
+    return true;
+  });
+  return all;
+}
+
+std::vector<pool_inspector::written_as> pool_inspector::rollouts_of(const variant_id& id) const {
+  std::vector<written_as> all;
+  db_.scan<schema::RolloutPlace>(family::rollouts, key_of(id), [&](std::string_view key, const record<schema::RolloutPlace>& place) {
+    all.push_back({group_id(place->getGroupId()), place->getIndex(), id_from_key<rollout_id>(key.substr(16))});
+    return true;
+  });
+  return all;
+}
+
+std::optional<record<schema::RolloutGroup>> pool_inspector::group(const group_id& id) const { return db_.get<schema::RolloutGroup>(family::groups, key_of(id)); }
+std::optional<record<schema::GroupProgress>> pool_inspector::progress(const group_id& id) const { return db_.get<schema::GroupProgress>(family::progress, key_of(id)); }
+std::optional<record<schema::TrainingStep>> pool_inspector::step(std::uint64_t version) const { return db_.get<schema::TrainingStep>(family::steps, key_of(version)); }
+
+pool_inspector::statistics pool_inspector::count() const {
+  statistics s;
+  const auto count_keys = [&](family which, std::uint64_t& into) {
+    db_.scan_keys(which, "", [&](std::string_view) {
+      ++into;
+      return true;
+    });
+  };
+  count_keys(family::tasks, s.tasks);
+  count_keys(family::variants, s.variants);
+  count_keys(family::rollouts, s.rollouts);
+  count_keys(family::groups, s.groups);
+  count_keys(family::pending, s.pending);
+  count_keys(family::ready, s.ready);
+  count_keys(family::versions, s.versions);
+  each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
+    ++s.evaluations;
+    s.measurements += evaluation->getMeasurements().size();
+    ++s.outcomes[key.device_type][std::string(name_of(evaluation->getOutcome()))];
+  });
+  constexpr std::array<const char*, 4> states = {"pending", "ready", "trained", "dropped"};
+  db_.scan<schema::GroupProgress>(family::progress, "", [&](std::string_view /*key*/, const record<schema::GroupProgress>& progress) {
+    ++s.group_states[states[static_cast<std::size_t>(progress->getState()) % states.size()]];
+    return true;
+  });
+  s.head = versions().head();
+  return s;
+}
+
+}  // namespace hone

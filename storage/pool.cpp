@@ -1,0 +1,275 @@
+#include "storage/pool.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "messages/names.hpp"
+
+namespace hone {
+namespace {
+
+constexpr const char* format_key = "format";
+
+std::uint64_t stored_next_sequence(const database& db) {
+  const auto format = db.get<schema::PoolFormat>(family::meta, format_key);
+  return format ? (*format)->getNextReady() : 0;
+}
+
+// The group without its variants, which have a family of their own.
+record<schema::RolloutGroup> without_variants(const schema::RolloutGroup::Reader& group) {
+  record_builder<schema::RolloutGroup> stored;
+  stored->setId(group.getId());
+  stored->setOrigin(group.getOrigin());
+  stored->setDraw(group.getDraw());
+  stored->setPrompt(group.getPrompt());
+  stored->setRollouts(group.getRollouts());
+  stored->initVariants(0);
+  return stored.finish();
+}
+
+// A comparison judges afresh: every such draw's stage and seed make a scope of their own, shared by the policies compared.
+std::uint32_t scope_of(const schema::RolloutGroup::Reader& group) { return group.getOrigin() == schema::RolloutGroup::Origin::COMPARISON ? 1 : 0; }
+
+}  // namespace
+
+void check_format(const database& db) {
+  const auto format = db.get<schema::PoolFormat>(family::meta, format_key);
+  if (!format) throw pool_error(db.folder().string() + ": there is no pool here (it has no format record)");
+  if ((*format)->getVersion() != pool_format) {
+    throw pool_error(db.folder().string() + ": a pool of format " + std::to_string((*format)->getVersion()) + "; this program reads format " + std::to_string(pool_format));
+  }
+}
+
+pool::pool(const pool_options& options)
+    : options_(options),
+      db_(options.folder, database::mode::create_or_open),
+      ledger_(db_, {options.judge_version, options.job_deadline_ms}),
+      index_(db_),
+      selector_(index_, options.exemplars),
+      chain_(db_),
+      book_(db_, ledger_.waiting_groups(), stored_next_sequence(db_)),
+      random_(random_bits()) {
+  if (const auto format = db_.get<schema::PoolFormat>(family::meta, format_key)) {
+    check_format(db_);
+    next_version_ = (*format)->getNextVersion();
+  } else {
+    store_format();
+    commit();
+  }
+}
+
+void pool::store_format() {
+  record_builder<schema::PoolFormat> format;
+  format->setVersion(pool_format);
+  format->setJudgeVersion(options_.judge_version);
+  format->setHeadVersion(chain_.head().value_or(0));
+  format->setHasHead(chain_.head().has_value());
+  format->setNextVersion(next_version_);
+  format->setNextReady(book_.next_sequence());
+  db_.put(family::meta, format_key, format.finish());
+}
+
+void pool::commit() { db_.commit(); }
+
+void pool::add_task(const record<schema::Task>& task) {
+  const std::string key = key_of(task_id(task->getId()));
+  if (!db_.has(family::tasks, key)) db_.put(family::tasks, key, task);
+}
+
+double pool::best_score(const task_id& task, const std::string& device_type) {
+  const auto best = index_.best({task, device_type, 0});
+  return best ? best->score : 0;
+}
+
+std::optional<scored_variant> pool::best(const task_id& task, const std::string& device_type) { return index_.best({task, device_type, 0}); }
+
+std::uint64_t pool::accepted_variants(const task_id& task, const std::string& device_type) {
+  std::uint64_t count = 0;
+  for (const auto& [which, bucket] : index_.buckets({task, device_type, 0})) count += bucket.count;
+  return count;
+}
+
+void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+  const group_id id(group->getId());
+  if (db_.has(family::groups, key_of(id))) return;
+  const auto draw = group->getDraw();
+  const std::string device_type = draw.getDeviceType();
+  const task_id task(draw.getTaskId());
+  db_.put(family::groups, key_of(id), without_variants(*group));
+
+  std::map<variant_id, std::uint32_t> times;
+  std::uint32_t index = 0;
+  for (const auto rollout : group->getRollouts()) {
+    const variant_id variant(rollout.getVariantId());
+    ++times[variant];
+    record_builder<schema::RolloutPlace> place;
+    id.store(place->initGroupId());
+    place->setIndex(index++);
+    db_.put(family::rollouts, rollout_key(variant, rollout_id(rollout.getId())), place.finish());
+  }
+  const double best = best_score(task, device_type);
+  std::size_t waits_for = 0;
+  for (const auto variant : group->getVariants()) {
+    const variant_id variant_key(variant.getId());
+    const std::string key = key_of(variant_key);
+    if (!db_.has(family::variants, key)) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
+    const evaluation_key what{variant_key, device_type, options_.judge_version, scope_of(*group)};
+    if (ledger_.meet(variant, what, id, std::max(1U, times[variant_key]), draw.getPopulation(), best, now_ms, jobs)) ++waits_for;
+  }
+  book_.begin(*group, waits_for);
+}
+
+bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+  const task_id task(result->getTaskId());
+  const std::string device_type = result->getDeviceType();
+  const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
+  if (!closed) return false;
+  for (const group_id& group : closed->released) book_.release(group);
+  if (closed->key.scope != 0) return true;
+  if (closed->known->getOutcome() == Outcome::OK) {
+    selector_.accept(task, device_type, closed->population, closed->key.variant, closed->known->getScore(), random_);
+    // A lucky time must not lead for long: whatever is best is measured until it has all its measurements.
+    const auto best = index_.best({task, device_type, 0});
+    if (best && best->variant == closed->key.variant && closed->known->getMeasurements().size() < max_measurements) {
+      const auto variant = db_.get<schema::Variant>(family::variants, key_of(closed->key.variant));
+      if (variant) ledger_.measure_again(**variant, closed->key, max_measurements, best->score, now_ms, jobs);
+    }
+  } else if (closed->was_ok) {
+    selector_.withdraw(task, device_type, closed->key.variant);
+  }
+  return true;
+}
+
+void pool::collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+  std::vector<record<schema::Evaluation>> lost;
+  ledger_.overdue(now_ms, jobs, lost);
+  for (const auto& evaluation : lost) record_evaluation(evaluation, now_ms, jobs);
+}
+
+record<schema::Draw> pool::draw(const draw_request& request) {
+  record_builder<schema::Draw> draw;
+  random_id<draw_id>().store(draw->initId());
+  request.task.store(draw->initTaskId());
+  draw->setDeviceType(request.device_type);
+  draw->setStage(request.stage);
+  draw->setPolicyVersion(request.policy_version);
+  draw->setSamples(request.samples);
+  draw->setSeed(random_());
+  const auto choice = selector_.choose(request.task, request.device_type, random_);
+  draw->setPopulation(choice.population);
+  auto exemplars = draw->initExemplars(static_cast<unsigned>(choice.exemplars.size()));
+  for (unsigned i = 0; i < exemplars.size(); ++i) {
+    const scored_variant& chosen = choice.exemplars[i];
+    const auto variant = db_.get<schema::Variant>(family::variants, key_of(chosen.variant));
+    if (!variant) throw pool_error(db_.folder().string() + ": the exemplar " + to_string(chosen.variant) + " is missing");
+    chosen.variant.store(exemplars[i].initVariantId());
+    exemplars[i].setScore(chosen.score);
+    exemplars[i].setSettings((*variant)->getSettings());
+    exemplars[i].setCuda((*variant)->getCuda());
+    exemplars[i].setPython((*variant)->getPython());
+  }
+  return draw.finish();
+}
+
+std::size_t pool::ready_groups(Stage stage) const {
+  return static_cast<std::size_t>(std::count_if(book_.ready().begin(), book_.ready().end(), [&](const auto& r) { return r.stage == stage; }));
+}
+
+record<schema::ScoredGroup> pool::score_group(const group_id& group) const {
+  const auto stored = db_.get<schema::RolloutGroup>(family::groups, key_of(group));
+  if (!stored) throw pool_error(db_.folder().string() + ": the group " + to_string(group) + " is missing");
+  record_builder<schema::ScoredGroup> scored;
+  scored->setGroup(**stored);
+  const std::string device_type = (*stored)->getDraw().getDeviceType();
+  const auto rollouts = (*stored)->getRollouts();
+  auto results = scored->initResults(rollouts.size());
+  for (unsigned i = 0; i < rollouts.size(); ++i) {
+    const auto known = ledger_.find({variant_id(rollouts[i].getVariantId()), device_type, options_.judge_version, scope_of(**stored)});
+    results[i].setOutcome(known ? (*known)->getOutcome() : Outcome::INFRASTRUCTURE);
+    results[i].setScore(known ? (*known)->getScore() : 0);
+  }
+  return scored.finish();
+}
+
+void pool::drop_stale() {
+  std::vector<group_id> stale;
+  for (const auto& ready : book_.ready()) {
+    if (!ready.has_version || ready.stage == Stage::COMPARISON) continue;
+    const auto lag = chain_.lag_of(ready.oldest_version);
+    if (!lag || *lag > options_.max_lag) stale.push_back(ready.group);
+  }
+  for (const group_id& group : stale) book_.mark_dropped(group);
+  dropped_ += stale.size();
+}
+
+std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& request) {
+  drop_stale();
+  std::vector<group_id> chosen;
+  std::set<task_id> tasks;
+  for (const auto& ready : book_.ready()) {
+    if (ready.stage != request.stage || chosen.size() == request.groups) continue;
+    if (request.one_per_task && !tasks.insert(ready.task).second) continue;
+    chosen.push_back(ready.group);
+  }
+  if (chosen.size() < request.groups) return std::nullopt;
+  record_builder<schema::TrainingBatch> batch;
+  random_id<batch_id>().store(batch->initId());
+  batch->setStage(request.stage);
+  auto groups = batch->initGroups(static_cast<unsigned>(chosen.size()));
+  for (unsigned i = 0; i < groups.size(); ++i) groups.setWithCaveats(i, *score_group(chosen[i]));
+  return batch.finish();
+}
+
+std::vector<record<schema::ScoredGroup>> pool::trained_groups(Stage stage) const {
+  std::vector<record<schema::ScoredGroup>> groups;
+  if (!chain_.head()) return groups;
+  for (const std::uint64_t version : chain_.path_to(*chain_.head())) {
+    const auto step = db_.get<schema::TrainingStep>(family::steps, key_of(version));
+    if (!step || (*step)->getStage() != stage) continue;
+    for (const auto group : (*step)->getGroups()) groups.push_back(score_group(group_id(group)));
+  }
+  return groups;
+}
+
+void pool::commit_step(const record<schema::PolicyVersion>& version, const record<schema::TrainingStep>& step) {
+  const std::uint64_t number = version->getVersion();
+  if (number < next_version_) throw pool_error("version " + std::to_string(number) + " has been used; the next is " + std::to_string(next_version_));
+  for (const auto id : step->getGroups()) {
+    const group_id group(id);
+    const auto progress = db_.get<schema::GroupProgress>(family::progress, key_of(group));
+    if (!progress) throw pool_error("the group " + to_string(group) + " of a step is unknown");
+    if ((*progress)->getState() == schema::GroupProgress::State::TRAINED && chain_.is_ancestor((*progress)->getTrainedBy(), version->getParent())) {
+      throw pool_error("the group " + to_string(group) + " was trained on by version " + std::to_string((*progress)->getTrainedBy()) + " already");
+    }
+    book_.mark_trained(group, number);
+  }
+  db_.put(family::versions, key_of(number), version);
+  db_.put(family::steps, key_of(number), step);
+  chain_.add(version);
+  chain_.set_head(number);
+  next_version_ = number + 1;
+  store_format();
+  commit();
+}
+
+void pool::choose_branch(std::uint64_t version) {
+  if (chain_.find(version) == nullptr) throw pool_error(db_.folder().string() + ": there is no version " + std::to_string(version));
+  // Steps that are no ancestors of the chosen version gave their groups up, unless a step along the chain has them too.
+  std::set<group_id> kept;
+  std::set<group_id> abandoned;
+  for (const auto& [number, known] : chain_.all()) {
+    const auto step = db_.get<schema::TrainingStep>(family::steps, key_of(number));
+    if (!step) continue;
+    for (const auto group : (*step)->getGroups()) (chain_.is_ancestor(number, version) ? kept : abandoned).insert(group_id(group));
+  }
+  for (const group_id& group : abandoned) {
+    if (kept.contains(group)) continue;
+    const auto progress = db_.get<schema::GroupProgress>(family::progress, key_of(group));
+    if (progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED) book_.give_back(group);
+  }
+  chain_.set_head(version);
+  store_format();
+  commit();
+}
+
+}  // namespace hone

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "storage/inspection.hpp"
+#include "storage/pool.hpp"
+#include "tests/support/pool_records.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+
+void fill(const std::filesystem::path& folder) {
+  pool_options options;
+  options.folder = folder;
+  options.judge_version = 1;
+  pool filled(options);
+  filled.add_task(make_task());
+  for (int i = 0; i < 50; ++i) {
+    std::vector<record<schema::CompileJob>> jobs;
+    filled.record_group(make_group({"program " + std::to_string(i) + std::string(600, 'x')}), 1, jobs);
+    std::vector<record<schema::CompileJob>> more;
+    for (const auto& job : jobs) filled.record_evaluation(make_result(*job, 1.0 + i), 1, more);
+    filled.commit();
+  }
+}
+
+// Opens, reads everything and verifies. What is damaged must be noticed with a message; nothing may crash or go unnoticed.
+bool is_noticed(const std::filesystem::path& folder) {
+  try {
+    const pool_inspector inspector(folder);
+    const auto report = verify_pool(inspector);
+    return report.problem_count > 0 || report.checked.at("variants") < 50;
+  } catch (const pool_error& e) {
+    EXPECT_NE(std::string(e.what()).find(folder.string()), std::string::npos) << "the message names the pool: " << e.what();
+    return true;
+  }
+}
+
+TEST(DamagedPool, TruncatedFilesAreNoticed) {
+  const temporary_folder folder;
+  fill(folder / "pool");
+  int tried = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder / "pool")) {
+    const std::string name = file.path().filename();
+    if (name == "LOCK" || name.starts_with("LOG") || name == "IDENTITY" || name.starts_with("OPTIONS") || file.file_size() == 0) continue;
+    std::filesystem::remove_all(folder / "copy");
+    std::filesystem::copy(folder / "pool", folder / "copy", std::filesystem::copy_options::recursive);
+    std::filesystem::resize_file(folder / "copy" / name, file.file_size() / 2);
+    EXPECT_TRUE(is_noticed(folder / "copy")) << name;
+    ++tried;
+  }
+  EXPECT_GE(tried, 3);
+}
+
+TEST(DamagedPool, FlippedBitsNeverPassForDataUnnoticed) {
+  const temporary_folder folder;
+  fill(folder / "pool");
+  std::mt19937_64 random(1);
+  std::vector<std::filesystem::path> files;
+  for (const auto& file : std::filesystem::directory_iterator(folder / "pool")) {
+    const std::string name = file.path().filename();
+    if (name.ends_with(".log") || name.ends_with(".sst") || name.ends_with(".blob") || name.starts_with("MANIFEST")) files.push_back(name);
+  }
+  int noticed = 0;
+  constexpr int rounds = 40;
+  for (int round = 0; round < rounds; ++round) {
+    std::filesystem::remove_all(folder / "copy");
+    std::filesystem::copy(folder / "pool", folder / "copy", std::filesystem::copy_options::recursive);
+    const auto victim = folder / "copy" / files[random() % files.size()].string();
+    std::string bytes = read_file(victim);
+    if (bytes.empty()) continue;
+    bytes[random() % bytes.size()] ^= static_cast<char>(1U << (random() % 8));
+    write_file(victim, bytes);
+    noticed += is_noticed(folder / "copy") ? 1 : 0;
+  }
+  EXPECT_GT(noticed, rounds / 2) << "a flip in unused padding is harmless, most others are seen";
+}
+
+TEST(DamagedPool, AFolderWithoutAPoolIsSaidToBeOne) {
+  const temporary_folder folder;
+  EXPECT_THROW(pool_inspector(folder / "nothing"), pool_error);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "messages/ids.hpp"
+#include "messages/record.hpp"
+#include "messages/schema/pipeline.capnp.h"
+#include "messages/schema/task.capnp.h"
+#include "messages/schema/training.capnp.h"
+#include "messages/schema/variant.capnp.h"
+
+namespace hone::testing_support {
+
+// Records for tests of the pool, without parsing documents: a variant is whatever its python block says.
+inline task_id the_task() { return {7, 7}; }
+inline const char* the_device() { return "cpu-test"; }
+
+inline record<schema::Task> make_task() {
+  record_builder<schema::Task> task;
+  the_task().store(task->initId());
+  task->setName("t");
+  task->setText("name = \"t\"");
+  return task.finish();
+}
+
+inline variant_id variant_of(const std::string& code) { return content_id<variant_id>({code}); }
+
+struct group_options {
+  schema::Stage stage = schema::Stage::CONTRASTIVE;
+  schema::RolloutGroup::Origin origin = schema::RolloutGroup::Origin::POLICY;
+  std::uint64_t version = 0;
+  std::uint32_t population = 0;
+  std::string device = the_device();
+  std::vector<variant_id> exemplars;
+  std::string problem;  // not empty: the variants do not parse
+};
+
+// A group whose rollouts write these programs, in order; repeated ones share a variant.
+inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& codes, const group_options& options = {}) {
+  record_builder<schema::RolloutGroup> group;
+  random_id<group_id>().store(group->initId());
+  group->setOrigin(options.origin);
+  auto draw = group->initDraw();
+  random_id<draw_id>().store(draw.initId());
+  the_task().store(draw.initTaskId());
+  draw.setDeviceType(options.device);
+  draw.setStage(options.stage);
+  draw.setPopulation(options.population);
+  auto exemplars = draw.initExemplars(static_cast<unsigned>(options.exemplars.size()));
+  for (unsigned i = 0; i < exemplars.size(); ++i) options.exemplars[i].store(exemplars[i].initVariantId());
+  auto rollouts = group->initRollouts(static_cast<unsigned>(codes.size()));
+  std::vector<std::string> distinct;
+  for (unsigned i = 0; i < rollouts.size(); ++i) {
+    random_id<rollout_id>().store(rollouts[i].initId());
+    variant_of(codes[i]).store(rollouts[i].initVariantId());
+    rollouts[i].setText(codes[i]);
+    if (options.origin == schema::RolloutGroup::Origin::POLICY) {
+      auto runs = rollouts[i].initVersions(1);
+      runs[0].setVersion(options.version);
+      runs[0].setTokens(1);
+    }
+    if (std::find(distinct.begin(), distinct.end(), codes[i]) == distinct.end()) distinct.push_back(codes[i]);
+  }
+  auto variants = group->initVariants(static_cast<unsigned>(distinct.size()));
+  for (unsigned i = 0; i < variants.size(); ++i) {
+    variant_of(distinct[i]).store(variants[i].initId());
+    the_task().store(variants[i].initTaskId());
+    variants[i].setPython(distinct[i]);
+    variants[i].setProblem(options.problem);
+  }
+  return group.finish();
+}
+
+// The result of a job, as the last stage sends it.
+inline record<schema::Evaluation> make_result(const schema::CompileJob::Reader& job, double score, schema::Outcome outcome = schema::Outcome::OK, std::uint32_t judge = 1) {
+  record_builder<schema::Evaluation> result;
+  const auto header = job.getHeader();
+  result->setVariantId(header.getVariantId());
+  result->setTaskId(header.getTaskId());
+  result->setDeviceType(header.getDeviceType());
+  result->setJudgeVersion(judge);
+  result->setScope(header.getScope());
+  result->setMeasurementId(header.getMeasurementId());
+  result->setAttempt(header.getAttempt());
+  result->setOutcome(outcome);
+  if (outcome == schema::Outcome::OK || outcome == schema::Outcome::UNSTABLE) {
+    result->initVerdict().setOutcome(schema::Outcome::OK);
+    auto m = result->initMeasurements(1)[0];
+    m.setId(header.getMeasurementId());
+    m.setOutcome(outcome);
+    m.setScore(outcome == schema::Outcome::OK ? score : 0);
+  }
+  return result.finish();
+}
+
+inline record<schema::PolicyVersion> make_version(std::uint64_t number, std::uint64_t parent, std::uint32_t depth, schema::Stage stage = schema::Stage::CONTRASTIVE) {
+  record_builder<schema::PolicyVersion> version;
+  version->setVersion(number);
+  version->setParent(parent);
+  version->setDepth(depth);
+  version->setStage(stage);
+  version->setCheckpoint("checkpoints/" + std::to_string(number));
+  return version.finish();
+}
+
+inline record<schema::TrainingStep> make_step(std::uint64_t number, std::uint64_t parent, const std::vector<group_id>& groups, schema::Stage stage = schema::Stage::CONTRASTIVE) {
+  record_builder<schema::TrainingStep> step;
+  step->setVersion(number);
+  step->setParent(parent);
+  step->setStage(stage);
+  auto list = step->initGroups(static_cast<unsigned>(groups.size()));
+  for (unsigned i = 0; i < list.size(); ++i) groups[i].store(list[i]);
+  return step.finish();
+}
+
+}  // namespace hone::testing_support
