@@ -46,6 +46,8 @@ class record {
   reader operator*() const { return message_->root; }
   const reader* operator->() const { return &message_->root; }
   const std::vector<char>& bytes() const { return message_->bytes; }
+  // The same bytes, kept alive without a copy.
+  std::shared_ptr<const std::vector<char>> shared_bytes() const { return {message_, &message_->bytes}; }
 
  private:
   struct message {

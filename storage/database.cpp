@@ -5,11 +5,12 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
-#include <rocksdb/utilities/write_batch_with_index.h>
+#include <rocksdb/write_batch.h>
 
-#include <cerrno>
-#include <cstring>
-#include <sys/stat.h>
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <vector>
 
 namespace hone {
 namespace {
@@ -53,6 +54,8 @@ rocksdb::ColumnFamilyOptions family_options(family which, const std::shared_ptr<
   table.format_version = 5;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.write_buffer_size = write_buffer_bytes;
+  options.memtable_whole_key_filtering = true;  // most look-ups are for what is not there yet
+  options.memtable_prefix_bloom_size_ratio = 0.02;
   options.max_write_buffer_number = 4;
   options.compression = rocksdb::kLZ4Compression;
   options.level0_file_num_compaction_trigger = 8;
@@ -75,7 +78,9 @@ rocksdb::ColumnFamilyOptions family_options(family which, const std::shared_ptr<
 struct database::state {
   std::unique_ptr<rocksdb::DB> db;
   std::array<rocksdb::ColumnFamilyHandle*, family_count> families{};
-  std::unique_ptr<rocksdb::WriteBatchWithIndex> batch;
+  // What has been put (or, where empty, removed) since the last commit, by family and key. Only the last word on a key is
+  // written, and reading one's own writes costs a hash.
+  std::array<std::unordered_map<std::string, std::shared_ptr<const std::vector<char>>>, family_count> uncommitted;
   bool writes = false;
 
   rocksdb::ColumnFamilyHandle* handle(family which) const { return families[static_cast<std::size_t>(which)]; }
@@ -107,7 +112,6 @@ database::database(const std::filesystem::path& folder, mode how) : folder_(fold
   }
   state_->db.reset(opened);
   std::copy(handles.begin(), handles.end(), state_->families.begin());
-  state_->batch = std::make_unique<rocksdb::WriteBatchWithIndex>(rocksdb::BytewiseComparator(), 0, true);
 }
 
 database::~database() {
@@ -121,12 +125,12 @@ void database::refuse(family where, std::string_view key) const {
 }
 
 std::optional<std::vector<char>> database::get_bytes(family where, std::string_view key) const {
-  if (state_->batch->GetWriteBatch()->Count() > 0) {
-    std::string value;
-    const rocksdb::Status status = state_->batch->GetFromBatchAndDB(state_->db.get(), {}, state_->handle(where), slice(key), &value);
-    if (status.IsNotFound()) return std::nullopt;
-    if (!status.ok()) throw pool_error(folder_.string() + ": cannot be read (" + status.ToString() + ")");
-    return std::vector<char>(value.begin(), value.end());
+  const auto& own = state_->uncommitted[static_cast<std::size_t>(where)];
+  if (!own.empty()) {
+    if (const auto found = own.find(std::string(key)); found != own.end()) {
+      if (found->second == nullptr) return std::nullopt;
+      return *found->second;
+    }
   }
   rocksdb::PinnableSlice value;
   const rocksdb::Status status = state_->db->Get({}, state_->handle(where), slice(key), &value);
@@ -135,22 +139,35 @@ std::optional<std::vector<char>> database::get_bytes(family where, std::string_v
   return std::vector<char>(value.data(), value.data() + value.size());
 }
 
-void database::put_bytes(family where, std::string_view key, std::string_view value) {
-  state_->batch->Put(state_->handle(where), slice(key), slice(value));
+void database::put_bytes(family where, std::string_view key, std::shared_ptr<const std::vector<char>> value) {
+  state_->uncommitted[static_cast<std::size_t>(where)].insert_or_assign(std::string(key), std::move(value));
 }
 
-void database::remove(family where, std::string_view key) { state_->batch->Delete(state_->handle(where), slice(key)); }
+void database::remove(family where, std::string_view key) { state_->uncommitted[static_cast<std::size_t>(where)].insert_or_assign(std::string(key), nullptr); }
 
 void database::commit() {
-  if (state_->batch->GetWriteBatch()->Count() == 0) return;
+  rocksdb::WriteBatch batch;
+  for (std::size_t i = 0; i < family_count; ++i) {
+    // In key order, so that each insertion into the memtable starts where the last one ended.
+    std::vector<const std::pair<const std::string, std::shared_ptr<const std::vector<char>>>*> entries;
+    for (const auto& entry : state_->uncommitted[i]) entries.push_back(&entry);
+    std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
+    for (const auto* entry : entries) {
+      if (entry->second != nullptr) {
+        batch.Put(state_->families[i], entry->first, Slice(entry->second->data(), entry->second->size()));
+      } else {
+        batch.Delete(state_->families[i], entry->first);
+      }
+    }
+  }
+  if (batch.Count() == 0) return;
   rocksdb::WriteOptions options;
   options.sync = true;
-  const rocksdb::Status status = state_->db->Write(options, state_->batch->GetWriteBatch());
+  options.memtable_insert_hint_per_batch = true;
+  const rocksdb::Status status = state_->db->Write(options, &batch);
   if (!status.ok()) throw pool_error(folder_.string() + ": cannot be written (" + status.ToString() + ")");
-  state_->batch->Clear();
+  for (auto& entries : state_->uncommitted) entries.clear();
 }
-
-std::size_t database::uncommitted_bytes() const { return state_->batch->GetWriteBatch()->GetDataSize(); }
 
 void database::scan_bytes(family where, std::string_view prefix, std::string_view from, const std::function<bool(std::string_view, std::vector<char>)>& visit) const {
   rocksdb::ReadOptions options;

@@ -42,14 +42,13 @@ class database {
 
   template <class Schema>
   void put(family where, std::string_view key, const record<Schema>& value) {
-    put_bytes(where, key, {value.bytes().data(), value.bytes().size()});
+    put_bytes(where, key, value.shared_bytes());
   }
   void remove(family where, std::string_view key);
 
   // Makes everything since the last commit durable in one write; throws pool_error, and nothing of it is written, when that
   // fails (a full disk, say).
   void commit();
-  std::size_t uncommitted_bytes() const;
 
   // Visits entries whose keys begin with `prefix`, in order, from `prefix` + `from` on, until `visit` returns false. Sees
   // committed entries only.
@@ -65,7 +64,7 @@ class database {
 
  private:
   std::optional<std::vector<char>> get_bytes(family where, std::string_view key) const;
-  void put_bytes(family where, std::string_view key, std::string_view value);
+  void put_bytes(family where, std::string_view key, std::shared_ptr<const std::vector<char>> value);
   void scan_bytes(family where, std::string_view prefix, std::string_view from, const std::function<bool(std::string_view, std::vector<char>)>& visit) const;
 
   // RocksDB's checksums cover what comes back, so only the framing is looked at again.

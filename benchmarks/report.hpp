@@ -1,0 +1,33 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace hone::benchmark {
+
+// One line "name value unit" a number: what scripts/bench prints.
+inline void report(const std::string& name, double value, const std::string& unit) {
+  std::printf("%s %.6g %s\n", name.c_str(), value, unit.c_str());
+  std::fflush(stdout);
+}
+
+class stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+// The value that `share` of the samples do not exceed.
+inline double quantile(std::vector<double> samples, double share) {
+  std::sort(samples.begin(), samples.end());
+  return samples[std::min(samples.size() - 1, static_cast<std::size_t>(share * static_cast<double>(samples.size())))];
+}
+
+inline double median(std::vector<double> samples) { return quantile(std::move(samples), 0.5); }
+
+}  // namespace hone::benchmark
