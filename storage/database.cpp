@@ -48,16 +48,20 @@ rocksdb::ColumnFamilyOptions family_options(family which, const std::shared_ptr<
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  // Indexes and filters in pieces that the cache can hold: memory stays bounded however large the pool grows.
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.partition_filters = true;
+  table.metadata_block_size = 4096;
   table.cache_index_and_filter_blocks = true;
-  table.pin_l0_filter_and_index_blocks_in_cache = true;
-  table.block_size = which == family::exemplars ? 1024 : 4096;
+  table.pin_top_level_index_and_filter = true;
+  table.block_size = 4096;
   table.format_version = 5;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.write_buffer_size = write_buffer_bytes;
   options.memtable_whole_key_filtering = true;  // most look-ups are for what is not there yet
   options.memtable_prefix_bloom_size_ratio = 0.02;
   options.max_write_buffer_number = 4;
-  options.compression = rocksdb::kLZ4Compression;
+  options.compression = which == family::exemplars ? rocksdb::kNoCompression : rocksdb::kLZ4Compression;  // ids do not compress
   options.level0_file_num_compaction_trigger = 8;
   options.level0_slowdown_writes_trigger = 40;
   options.level0_stop_writes_trigger = 60;
@@ -90,7 +94,7 @@ database::database(const std::filesystem::path& folder, mode how) : folder_(fold
   state_->writes = how == mode::create_or_open;
   if (!state_->writes && !std::filesystem::exists(folder / "CURRENT")) throw pool_error(folder.string() + ": there is no pool here");
   if (state_->writes) std::filesystem::create_directories(folder);
-  const auto cache = rocksdb::NewLRUCache(block_cache_bytes);
+  const auto cache = rocksdb::NewLRUCache(block_cache_bytes, 2);
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (std::size_t i = 0; i < family_count; ++i) descriptors.emplace_back(family_names[i], family_options(static_cast<family>(i), cache));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
