@@ -1,0 +1,98 @@
+#include "policy/checkpoint.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "messages/ids.hpp"
+#include "policy/tokenizer.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::json;
+
+std::string read_bytes(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw policy_error(path.string() + ": cannot be opened");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string hash_of(const std::filesystem::path& path) { return to_string(content_id<artifact_id>({read_bytes(path)})); }
+
+void sync(const std::filesystem::path& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool ok = fd >= 0 && fsync(fd) == 0;
+  if (fd >= 0) close(fd);
+  if (!ok) throw policy_error(path.string() + ": cannot be synced to disk");
+}
+
+json load_index(const std::filesystem::path& folder) {
+  try {
+    return json::parse(read_bytes(folder / "checkpoint.json"));
+  } catch (const json::exception& e) {
+    throw policy_error((folder / "checkpoint.json").string() + ": is damaged: " + e.what());
+  }
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer* training, const trainer_numbers& numbers) {
+  std::filesystem::path unfinished = folder;
+  unfinished += ".unfinished";
+  std::filesystem::remove_all(unfinished);
+  try {
+    std::filesystem::create_directories(unfinished);
+    for (const char* name : {"config.json", "tokenizer.json"}) std::filesystem::copy_file(policy / name, unfinished / name);
+    weights.save(unfinished / "model.safetensors");
+    if (training != nullptr) training->save(unfinished / "optimizer.safetensors");
+    json index = {{"files", json::object()}, {"numbers", numbers.values}};
+    for (const auto& file : std::filesystem::directory_iterator(unfinished)) {
+      index["files"][file.path().filename().string()] = hash_of(file.path());
+      sync(file.path());
+    }
+    std::ofstream out(unfinished / "checkpoint.json");
+    out << index.dump(1) << "\n";
+    out.close();
+    if (!out) throw policy_error((unfinished / "checkpoint.json").string() + ": cannot be written");
+    sync(unfinished / "checkpoint.json");
+    sync(unfinished);
+    std::filesystem::rename(unfinished, folder);
+    sync(folder.parent_path());
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(unfinished, ignored);
+    throw;
+  }
+}
+
+std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& folder) {
+  try {
+    const json index = load_index(folder);
+    const auto files = index.at("files").get<std::map<std::string, std::string>>();
+    if (!files.contains("model.safetensors")) return (folder / "checkpoint.json").string() + ": names no weights";
+    for (const auto& [name, hash] : files) {
+      if (name.find('/') != std::string::npos) return (folder / "checkpoint.json").string() + ": is damaged";
+      if (hash_of(folder / name) != hash) return (folder / name).string() + ": is damaged (its hash is not the one that was written)";
+    }
+    return std::nullopt;
+  } catch (const policy_error& e) {
+    return e.what();
+  } catch (const json::exception& e) {
+    return (folder / "checkpoint.json").string() + ": is damaged: " + e.what();
+  }
+}
+
+trainer_numbers load_trainer_numbers(const std::filesystem::path& folder) {
+  try {
+    return {load_index(folder).at("numbers").get<std::map<std::string, double>>()};
+  } catch (const json::exception& e) {
+    throw policy_error((folder / "checkpoint.json").string() + ": is damaged: " + e.what());
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "policy/optimizer.hpp"
+#include "policy/transformer.hpp"
+
+namespace hone {
+
+// A folder that is a Hugging Face model (config.json, tokenizer.json, model.safetensors) and, for training, optimizer.safetensors;
+// checkpoint.json has a hash of each file and the trainer's numbers. It appears whole or not at all: written under another name,
+// synced, then renamed.
+struct trainer_numbers {
+  std::map<std::string, double> values;
+};
+
+// Saves into `folder`, which must not exist. config.json and tokenizer.json are taken from `policy`. Throws policy_error or
+// std::filesystem::filesystem_error (a full disk), and then leaves nothing behind.
+void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer* training, const trainer_numbers& numbers);
+
+// Compares every file with its hash; what is wrong, naming the file, or nothing.
+std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& folder);
+
+trainer_numbers load_trainer_numbers(const std::filesystem::path& folder);  // throws policy_error
+
+}  // namespace hone

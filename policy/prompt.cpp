@@ -1,0 +1,137 @@
+#include "policy/prompt.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+
+#include "policy/tokenizer.hpp"
+#include "tasks/settings.hpp"
+#include "tasks/variant_document.hpp"
+
+namespace hone {
+namespace {
+
+constexpr std::array<std::string_view, 8> fact_names = {"task", "summary", "source", "source_language", "device", "number", "score", "code"};
+
+std::string without_last_newline(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+std::size_t line_at(std::string_view text, std::size_t at) { return 1 + static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')); }
+
+}  // namespace
+
+std::string print_score(double score) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", score);
+  return text.data();
+}
+
+prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw) {
+  prompt_facts facts;
+  facts.task_name = t.name;
+  facts.summary = t.summary;
+  facts.source = without_last_newline(t.source_text.empty() ? t.reference : t.source_text);
+  facts.source_language = t.source_text.empty() ? "python" : t.source_language;
+  facts.device_type = draw.getDeviceType();
+  for (const auto exemplar : draw.getExemplars()) {
+    const std::string code = print_code_blocks(parse_settings(exemplar.getSettings().cStr()), exemplar.getCuda().cStr(), exemplar.getPython().cStr());
+    facts.exemplars.push_back({exemplar.getScore(), without_last_newline(code)});
+  }
+  return facts;
+}
+
+prompt_template prompt_template::load(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw policy_error(path.string() + ": cannot be opened");
+  return parse(std::string(std::istreambuf_iterator<char>(in), {}), path.string());
+}
+
+prompt_template prompt_template::parse(const std::string& text, const std::string& name) {
+  prompt_template parsed;
+  std::size_t at = 0;
+  parsed.nodes_ = parse_nodes(text, at, false, name);
+  return parsed;
+}
+
+std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view text, std::size_t& at, bool inside, const std::string& name) {
+  const auto refuse = [&](std::size_t where, const std::string& problem) { throw policy_error(name + ":" + std::to_string(line_at(text, where)) + ": " + problem); };
+  std::vector<node> nodes;
+  const auto add_text = [&](std::string_view piece) {
+    if (!piece.empty()) nodes.push_back({node::kind::text, std::string(piece), {}});
+  };
+  while (at < text.size()) {
+    const std::size_t open = text.find("{{", at);
+    if (open == std::string_view::npos) break;
+    const std::size_t close = text.find("}}", open);
+    if (close == std::string_view::npos) refuse(open, "'{{' without '}}'");
+    const std::string_view mark = text.substr(open + 2, close - open - 2);
+    std::size_t next = close + 2;
+    const bool is_section = mark.starts_with('#') || mark.starts_with('^') || mark.starts_with('/');
+    std::size_t text_end = open;
+    if (is_section) {  // alone on its line: the line vanishes
+      const std::size_t line_begin = text.rfind('\n', open) == std::string_view::npos || open == 0 ? 0 : text.rfind('\n', open - 1) + 1;
+      const bool alone = text.substr(line_begin, open - line_begin).find_first_not_of(" \t") == std::string_view::npos && (next == text.size() || text[next] == '\n');
+      if (alone) {
+        text_end = std::max(at, line_begin);
+        if (next < text.size()) ++next;
+      }
+    }
+    add_text(text.substr(at, text_end - at));
+    at = next;
+    if (mark == "/exemplars") {
+      if (!inside) refuse(open, "{{/exemplars}} without its beginning");
+      return nodes;
+    }
+    if (mark == "#exemplars" || mark == "^exemplars") {
+      if (inside) refuse(open, "sections cannot be nested");
+      node section;
+      section.is = mark[0] == '#' ? node::kind::exemplars : node::kind::without_exemplars;
+      section.inner = parse_nodes(text, at, true, name);
+      nodes.push_back(std::move(section));
+    } else if (std::find(fact_names.begin(), fact_names.end(), mark) != fact_names.end()) {
+      nodes.push_back({node::kind::fact, std::string(mark), {}});
+    } else {
+      refuse(open, "{{" + std::string(mark) + "}} is unknown, expected task, summary, source, source_language, device, number, score, code, or #exemplars, ^exemplars, /exemplars");
+    }
+  }
+  if (inside) refuse(text.size(), "a section is never closed");
+  add_text(text.substr(at));
+  at = text.size();
+  return nodes;
+}
+
+void prompt_template::render_nodes(const std::vector<node>& nodes, const prompt_facts& facts, const shown_variant* exemplar, std::size_t number, std::string& out) {
+  for (const node& n : nodes) {
+    switch (n.is) {
+      case node::kind::text: out += n.text; break;
+      case node::kind::exemplars:
+        for (std::size_t i = 0; i < facts.exemplars.size(); ++i) render_nodes(n.inner, facts, &facts.exemplars[i], i + 1, out);
+        break;
+      case node::kind::without_exemplars:
+        if (facts.exemplars.empty()) render_nodes(n.inner, facts, nullptr, 0, out);
+        break;
+      case node::kind::fact:
+        if (n.text == "task") out += facts.task_name;
+        if (n.text == "summary") out += facts.summary;
+        if (n.text == "source") out += facts.source;
+        if (n.text == "source_language") out += facts.source_language;
+        if (n.text == "device") out += facts.device_type;
+        if (exemplar != nullptr && n.text == "number") out += std::to_string(number);
+        if (exemplar != nullptr && n.text == "score") out += print_score(exemplar->score);
+        if (exemplar != nullptr && n.text == "code") out += exemplar->code;
+        break;
+    }
+  }
+}
+
+std::string prompt_template::render(const prompt_facts& facts) const {
+  std::string out;
+  render_nodes(nodes_, facts, nullptr, 0, out);
+  return out;
+}
+
+}  // namespace hone

@@ -1,0 +1,122 @@
+#include "policy/generation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+namespace hone {
+namespace {
+
+const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+
+class GenerationTest : public testing::Test {
+ protected:
+  GenerationTest() : config_(decoder_config::load(golden / "llama/config.json")), weights_(decoder_weights::load(golden / "llama", config_)) {}
+
+  std::map<std::uint64_t, std::vector<completion>> run(generation_engine& engine) {
+    std::map<std::uint64_t, std::vector<completion>> finished;
+    while (!engine.idle()) {
+      for (auto& f : engine.step()) finished[f.ticket] = std::move(f.completions);
+    }
+    return finished;
+  }
+  decoder_config config_;
+  decoder_weights weights_;
+};
+
+TEST_F(GenerationTest, ManyRequestsThroughFewSlotsAllFinish) {
+  generation_options options;
+  options.slots = 5;
+  options.max_new_tokens = 15;
+  options.end_token = 7;
+  generation_engine engine(config_, options);
+  engine.set_weights(weights_, 1);
+  for (std::uint64_t t = 0; t < 12; ++t) engine.submit({t, std::vector<token_id>(1 + t % 4, static_cast<token_id>(t)), 1 + static_cast<std::uint32_t>(t % 6)});
+  const auto finished = run(engine);
+  ASSERT_EQ(finished.size(), 12U);
+  std::uint64_t tokens = 0;
+  for (const auto& [ticket, completions] : finished) {
+    EXPECT_EQ(completions.size(), 1 + ticket % 6);
+    for (const completion& c : completions) {
+      EXPECT_EQ(c.tokens.size(), c.log_probabilities.size());
+      EXPECT_LE(c.tokens.size(), 15U);
+      EXPECT_EQ(c.truncated, c.tokens.back() != 7U);
+      for (std::size_t i = 0; i + 1 < c.tokens.size(); ++i) EXPECT_NE(c.tokens[i], 7U) << "nothing follows the end token";
+      tokens += c.tokens.size();
+    }
+  }
+  EXPECT_EQ(engine.tokens_written(), tokens);
+}
+
+TEST_F(GenerationTest, NewWeightsCountFromTheNextTokenOn) {
+  generation_options options;
+  options.max_new_tokens = 10;
+  options.end_token = 100000;
+  generation_engine engine(config_, options);
+  engine.set_weights(weights_, 1);
+  engine.submit({1, {1, 2, 3}, 2});
+  for (int i = 0; i < 4; ++i) engine.step();
+  engine.set_weights(decoder_weights::random(config_, 9), 2);
+  const auto finished = run(engine);
+  for (const completion& c : finished.at(1)) {
+    ASSERT_EQ(c.versions.size(), 2U);
+    EXPECT_EQ(c.versions[0].first, 1U);
+    EXPECT_EQ(c.versions[0].second, 4U);
+    EXPECT_EQ(c.versions[1].first, 2U);
+    EXPECT_EQ(c.versions[1].second, 6U);
+  }
+}
+
+TEST_F(GenerationTest, SamplesFollowTheDistribution) {
+  generation_options options;
+  options.max_new_tokens = 1;
+  options.slots = 64;
+  options.end_token = 100000;
+  generation_engine engine(config_, options);
+  engine.set_weights(weights_, 1);
+  engine.submit({1, {4, 8}, 4000});
+  std::map<token_id, std::pair<int, double>> seen;
+  const auto finished = run(engine);
+  for (const completion& c : finished.at(1)) {
+    auto& [count, probability] = seen[c.tokens[0]];
+    ++count;
+    probability = std::exp(c.log_probabilities[0]);
+  }
+  for (const auto& [token, entry] : seen) {
+    const double expected = entry.second * 4000;
+    EXPECT_NEAR(entry.first, expected, 5 * std::sqrt(expected) + 2) << token;
+  }
+}
+
+TEST_F(GenerationTest, TopPKeepsTheLikeliestAlone) {
+  generation_options options;
+  options.max_new_tokens = 1;
+  options.slots = 64;
+  options.top_p = 1e-6;
+  options.end_token = 100000;
+  generation_engine engine(config_, options);
+  engine.set_weights(weights_, 1);
+  engine.submit({1, {4, 8}, 50});
+  const auto finished = run(engine);
+  const token_id first = finished.at(1)[0].tokens[0];
+  for (const completion& c : finished.at(1)) EXPECT_EQ(c.tokens[0], first);
+  EXPECT_LT(finished.at(1)[0].log_probabilities[0], -1e-3) << "the probability is that of the whole distribution";
+}
+
+TEST_F(GenerationTest, AFullContextEndsACompletion) {
+  generation_options options;
+  options.max_new_tokens = 1000;
+  options.end_token = 100000;
+  generation_engine engine(config_, options);
+  engine.set_weights(weights_, 1);
+  engine.submit({1, std::vector<token_id>(60, 3), 1});
+  const auto finished = run(engine);
+  EXPECT_TRUE(finished.at(1)[0].truncated);
+  EXPECT_LE(finished.at(1)[0].tokens.size(), 4U);
+  EXPECT_THROW(engine.submit({2, std::vector<token_id>(64, 3), 1}), policy_error);
+  EXPECT_THROW(engine.submit({3, {}, 1}), policy_error);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,74 @@
+#include "policy/prompt.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policy/tokenizer.hpp"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+
+prompt_facts two_exemplars() {
+  prompt_facts facts;
+  facts.task_name = "diag";
+  facts.summary = "C = diag(A) B";
+  facts.source = "def forward(A): ...";
+  facts.device_type = "cpu-x";
+  facts.exemplars = {{1.0, "slow code"}, {12.5, "fast code"}};
+  return facts;
+}
+
+TEST(PromptTemplate, PutsFactsInTheirPlaces) {
+  EXPECT_EQ(prompt_template::parse("{{task}} on {{device}}: {{summary}}\n", "t").render(two_exemplars()), "diag on cpu-x: C = diag(A) B\n");
+}
+
+TEST(PromptTemplate, RepeatsASectionForEachExemplar) {
+  const auto t = prompt_template::parse("start\n{{#exemplars}}\n#{{number}} {{score}}\n{{code}}\n{{/exemplars}}\nend\n", "t");
+  EXPECT_EQ(t.render(two_exemplars()), "start\n#1 1.00\nslow code\n#2 12.50\nfast code\nend\n");
+}
+
+TEST(PromptTemplate, SaysSomethingElseWithoutExemplars) {
+  const auto t = prompt_template::parse("{{#exemplars}}{{code}};{{/exemplars}}{{^exemplars}}nothing yet{{/exemplars}}.", "t");
+  EXPECT_EQ(t.render(two_exemplars()), "slow code;fast code;.");
+  auto facts = two_exemplars();
+  facts.exemplars.clear();
+  EXPECT_EQ(t.render(facts), "nothing yet.");
+}
+
+TEST(PromptTemplate, RefusesWhatItDoesNotKnowNamingFileAndLine) {
+  const auto error_of = [](const std::string& text) {
+    try {
+      prompt_template::parse(text, "p.txt");
+    } catch (const policy_error& e) {
+      return std::string(e.what());
+    }
+    return std::string("parsed");
+  };
+  EXPECT_THAT(error_of("a\n{{taks}}"), HasSubstr("p.txt:2: {{taks}} is unknown"));
+  EXPECT_THAT(error_of("{{task"), HasSubstr("'{{' without '}}'"));
+  EXPECT_THAT(error_of("{{#exemplars}}x"), HasSubstr("never closed"));
+  EXPECT_THAT(error_of("x{{/exemplars}}"), HasSubstr("without its beginning"));
+}
+
+TEST(PromptFacts, ShowTheSourceWhereATaskHasOne) {
+  task t;
+  t.name = "x";
+  t.reference = "def forward(a): return a\n";
+  record_builder<schema::Draw> draw;
+  draw->setDeviceType("cpu-x");
+  auto exemplar = draw->initExemplars(1)[0];
+  exemplar.setScore(2.5);
+  exemplar.setPython("def forward(a: Tensor) -> Tensor:\n    return a\n");
+  prompt_facts facts = facts_for(t, *draw.finish());
+  EXPECT_EQ(facts.source, "def forward(a): return a");
+  EXPECT_EQ(facts.exemplars[0].code, "```python\ndef forward(a: Tensor) -> Tensor:\n    return a\n```");
+  t.source_text = "class Model: ...";
+  t.source_language = "python";
+  record_builder<schema::Draw> bare;
+  EXPECT_EQ(facts_for(t, *bare.finish()).source, "class Model: ...");
+}
+
+}  // namespace
+}  // namespace hone

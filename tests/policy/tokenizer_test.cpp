@@ -1,0 +1,81 @@
+#include "policy/tokenizer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone {
+namespace {
+
+const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+
+class GoldenTokenizer : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenTokenizer, GivesTheIdsOfTheTokenizersPackageAndTheTextBack) {
+  const auto t = tokenizer::load(golden / ("tokenizer_" + std::string(GetParam()) + ".json"));
+  std::ifstream in(golden / ("tokenizer_" + std::string(GetParam()) + ".golden.json"));
+  for (const auto& entry : nlohmann::json::parse(in)) {
+    const auto text = entry["text"].get<std::string>();
+    EXPECT_EQ(t.encode(text), entry["ids"].get<std::vector<token_id>>()) << text;
+    EXPECT_EQ(t.decode(entry["ids"].get<std::vector<token_id>>()), entry["decoded"].get<std::string>()) << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenTokenizer, testing::Values("llama3", "gpt2_nfc", "lines"), [](const auto& kind) { return std::string(kind.param); });
+
+TEST(Tokenizer, AnyBytesComeBackUnlessTheyAreNoText) {
+  const auto t = tokenizer::load(golden / "tokenizer_lines.json");
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    for (std::size_t i = random() % 60; i > 0; --i) text += static_cast<char>(32 + random() % 95);
+    EXPECT_EQ(t.decode(t.encode(text)), text);
+  }
+  EXPECT_EQ(t.decode(t.encode("a\xff" "b")), "a\xEF\xBF\xBD" "b");
+}
+
+TEST(Tokenizer, KnowsItsSpecialTokens) {
+  const auto t = tokenizer::load(golden / "tokenizer_lines.json");
+  EXPECT_EQ(t.id_of("<|begin|>"), 0);
+  EXPECT_EQ(t.id_of("<|end|>"), 1);
+  EXPECT_EQ(t.id_of("<|nothing|>"), -1);
+  EXPECT_EQ(t.vocabulary_size(), 420U);
+  EXPECT_EQ(t.decode({0, 1, 999999}), "");
+}
+
+TEST(Tokenizer, LongPiecesTakeNoLongTime) {
+  const auto t = tokenizer::load(golden / "tokenizer_lines.json");
+  EXPECT_EQ(t.decode(t.encode(std::string(200000, 'q'))).size(), 200000U);
+}
+
+TEST(Tokenizer, DamagedFilesAreNamed) {
+  const testing_support::temporary_folder folder;
+  const std::string bytes = testing_support::read_file(golden / "tokenizer_lines.json");
+  const auto error_of = [&](const std::string& text) {
+    testing_support::write_file(folder / "tokenizer.json", text);
+    try {
+      tokenizer::load(folder / "tokenizer.json");
+    } catch (const policy_error& e) {
+      return std::string(e.what());
+    }
+    return std::string("loaded");
+  };
+  EXPECT_EQ(error_of(bytes), "loaded");
+  for (std::size_t size = 0; size < bytes.size(); size += 997) EXPECT_THAT(error_of(bytes.substr(0, size)), testing::HasSubstr("tokenizer.json")) << size;
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = bytes;
+    damaged[random() % damaged.size()] ^= static_cast<char>(1U << (random() % 8));
+    error_of(damaged);  // must not crash; a flip inside a token's text cannot be told
+  }
+  EXPECT_THAT(error_of(R"({"model":{"type":"Unigram"}})"), testing::HasSubstr("Unigram"));
+  EXPECT_THAT(error_of(R"({"model":{"vocab":{},"merges":[]}})"), testing::HasSubstr("byte-level"));
+}
+
+}  // namespace
+}  // namespace hone
