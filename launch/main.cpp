@@ -1,0 +1,19 @@
+#include <iostream>
+
+#include "launch/commands.hpp"
+
+int main(int argc, char** argv) {
+  CLI::App app("Hone: a language model learns to write faster CUDA kernels.", "hone");
+  app.require_subcommand(1);
+  hone::command_action action;
+  hone::add_eval_command(app, action);
+  hone::add_task_commands(app, action);
+  hone::add_corpus_commands(app, action);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return action();
+  } catch (const std::exception& e) {
+    std::cerr << "hone: " << e.what() << "\n";
+    return 2;
+  }
+}

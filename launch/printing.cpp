@@ -1,0 +1,124 @@
+#include "launch/printing.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "messages/ids.hpp"
+#include "messages/names.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::ordered_json;
+
+template <class Pick>
+double geometric_mean(const schema::Measurement::Reader& m, Pick pick) {
+  double sum = 0;
+  for (const auto timing : m.getCases()) sum += std::log(pick(timing));
+  return m.getCases().size() > 0 ? std::exp(sum / m.getCases().size()) : 0;
+}
+
+ordered_json number_or_null(double value, bool known) { return known ? ordered_json(value) : ordered_json(nullptr); }
+
+std::string text(capnp::Text::Reader t) { return std::string(view(t)); }
+
+}  // namespace
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
+  return buffer.data();
+}
+
+double reference_us(const schema::Measurement::Reader& m) {
+  return geometric_mean(m, [](const auto& c) { return c.getReferenceUs(); });
+}
+double candidate_us(const schema::Measurement::Reader& m) {
+  return geometric_mean(m, [](const auto& c) { return c.getCandidateUs(); });
+}
+
+ordered_json to_json(const schema::Measurement::Reader& m) {
+  ordered_json cases = ordered_json::array();
+  for (const auto c : m.getCases()) {
+    ordered_json buckets = ordered_json::array();
+    for (const double b : c.getBuckets()) buckets.push_back(b);
+    ordered_json baselines = ordered_json::object();
+    for (const auto baseline : c.getBaselines()) baselines[text(baseline.getName())] = baseline.getUs();
+    cases.push_back({{"sizes", text(c.getSizes())},
+                     {"speedup", c.getSpeedup()},
+                     {"interval", {c.getIntervalLow(), c.getIntervalHigh()}},
+                     {"reference_us", c.getReferenceUs()},
+                     {"candidate_us", c.getCandidateUs()},
+                     {"reference_wall_us", c.getReferenceWallUs()},
+                     {"candidate_wall_us", c.getCandidateWallUs()},
+                     {"floor_us", c.getFloorUs()},
+                     {"rounds", c.getRounds()},
+                     {"buckets", buckets},
+                     {"baselines_us", baselines}});
+  }
+  return {{"id", to_string(measurement_id(m.getId()))},
+          {"outcome", name_of(m.getOutcome())},
+          {"kind", text(m.getKind())},
+          {"message", text(m.getMessage())},
+          {"speedup", m.getScore()},
+          {"speedup_raw", m.getScoreRaw()},
+          {"interval", {m.getIntervalLow(), m.getIntervalHigh()}},
+          {"cases", cases},
+          {"seed", m.getSeed()},
+          {"device", text(m.getDevice())},
+          {"node", text(m.getNode())},
+          {"toolchain", text(m.getToolchain())},
+          {"driver", text(m.getDriver())},
+          {"judge_version", m.getJudgeVersion()},
+          {"clock_mhz", {m.getClockMhzBefore(), m.getClockMhzAfter()}},
+          {"started_ms", m.getStartedMs()},
+          {"measure_ms", m.getMeasureMs()}};
+}
+
+ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& task_name) {
+  const auto measurements = e.getMeasurements();
+  const bool timed = measurements.size() > 0 && measurements[measurements.size() - 1].getCases().size() > 0;
+  const bool is_ok = e.getOutcome() == Outcome::OK;
+  const schema::Measurement::Reader last = measurements.size() > 0 ? measurements[measurements.size() - 1] : schema::Measurement::Reader();
+  std::uint32_t rounds = 0;
+  for (const auto c : last.getCases()) rounds += c.getRounds();
+  ordered_json all = ordered_json::array();
+  for (const auto m : measurements) all.push_back(to_json(m));
+  return {{"task", task_name},
+          {"variant", to_string(variant_id(e.getVariantId()))},
+          {"device_type", text(e.getDeviceType())},
+          {"outcome", name_of(e.getOutcome())},
+          {"kind", text(e.getKind())},
+          {"message", text(e.getMessage())},
+          {"speedup", number_or_null(e.getScore(), is_ok)},
+          {"speedup_raw", number_or_null(last.getScoreRaw(), timed)},
+          {"interval", timed ? ordered_json({last.getIntervalLow(), last.getIntervalHigh()}) : ordered_json(nullptr)},
+          {"reference_us", number_or_null(reference_us(last), timed)},
+          {"candidate_us", number_or_null(candidate_us(last), timed)},
+          {"rounds", rounds},
+          {"compile_ms", e.getCompileMs()},
+          {"seed", measurements.size() > 0 ? last.getSeed() : e.getVerdict().getSeed()},
+          {"verification",
+           {{"outcome", e.hasVerdict() ? ordered_json(name_of(e.getVerdict().getOutcome())) : ordered_json(nullptr)},
+            {"rounds", e.getVerdict().getRounds()},
+            {"worst_element", e.getVerdict().getWorstElement()},
+            {"relative_l2", e.getVerdict().getWorstRelativeL2()},
+            {"verify_ms", e.getVerdict().getVerifyMs()}}},
+          {"measurements", all}};
+}
+
+std::string describe(const schema::Evaluation::Reader& e) {
+  std::string line(name_of(e.getOutcome()));
+  if (e.getKind().size() > 0) line += " (" + text(e.getKind()) + ")";
+  const auto measurements = e.getMeasurements();
+  if (measurements.size() > 0 && measurements[measurements.size() - 1].getCases().size() > 0) {
+    const auto last = measurements[measurements.size() - 1];
+    line += "  " + fixed(e.getScore(), 2) + "x  [" + fixed(last.getIntervalLow(), 3) + ", " + fixed(last.getIntervalHigh(), 3) + "]  " + fixed(candidate_us(last), 1) + " us against " +
+            fixed(reference_us(last), 1) + " us";
+  }
+  if (e.getMessage().size() > 0) line += "\n    " + text(e.getMessage());
+  return line;
+}
+
+}  // namespace hone

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "messages/record.hpp"
+#include "messages/schema/pipeline.capnp.h"
+
+namespace hone {
+
+// Records as people and programs read them. JSON objects keep the order in which fields are named here.
+nlohmann::ordered_json to_json(const schema::Measurement::Reader& m);
+nlohmann::ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& task_name);
+
+// One line: outcome, speed-up with its interval, times; the message on a second where there is one.
+std::string describe(const schema::Evaluation::Reader& e);
+
+// Geometric mean over timed cases, microseconds; 0 where nothing was timed.
+double reference_us(const schema::Measurement::Reader& m);
+double candidate_us(const schema::Measurement::Reader& m);
+
+std::string fixed(double value, int digits);
+
+}  // namespace hone

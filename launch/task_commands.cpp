@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <iostream>
+
+#include "evaluation/devices/cpu_device.hpp"
+#include "evaluation/judge/oracle.hpp"
+#include "launch/commands.hpp"
+#include "launch/files.hpp"
+#include "messages/ids.hpp"
+
+namespace hone {
+namespace {
+
+int list_tasks() {
+  const auto folder = configs_folder() / "tasks";
+  if (!std::filesystem::is_directory(folder)) throw std::runtime_error(folder.string() + ": there is no such folder");
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".toml") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    const task t = load_task(file);
+    std::cout << t.name << std::string(t.name.size() < 28 ? 28 - t.name.size() : 1, ' ') << t.summary << "\n";
+  }
+  return 0;
+}
+
+// Parses each file, then runs its reference on every case; what is wrong with one does not keep the others from being checked.
+int check_tasks(const std::vector<std::string>& files) {
+  const auto cores = reserve_cores(1, false);
+  std::unique_ptr<judging_device> device;
+  bool all_good = true;
+  for (const std::string& given : files) {
+    try {
+      const auto path = find_task_file(given);
+      const task t = load_task(path);
+      if (device == nullptr) device = make_cpu_device({cores.front(), false, "check"});
+      const auto lines = device->check_task(t);
+      std::cout << path.string() << ": ok (" << t.name << ", " << to_string(t.id) << ")\n";
+      for (const std::string& line : lines) std::cout << "    " << line << "\n";
+    } catch (const reference_error& e) {
+      all_good = false;
+      std::cout << given << ": the reference fails (" << name_of(e.outcome) << "): " << e.what() << "\n";
+    } catch (const format_error& e) {
+      all_good = false;
+      std::cout << e.what() << "\n";
+    }
+    std::cout.flush();
+  }
+  return all_good ? 0 : 1;
+}
+
+}  // namespace
+
+void add_task_commands(CLI::App& app, command_action& action) {
+  CLI::App* tasks = app.add_subcommand("task", "Look at tasks, and check task files");
+  tasks->require_subcommand(1);
+  tasks->add_subcommand("ls", "List the tasks under configs/tasks")->callback([&action] { action = list_tasks; });
+  auto name = std::make_shared<std::string>();
+  CLI::App* show = tasks->add_subcommand("show", "Print a task file");
+  show->add_option("name", *name, "a task's name, or a path")->required();
+  show->callback([name, &action] {
+    action = [name] {
+      std::cout << load_task(find_task_file(*name)).text;
+      return 0;
+    };
+  });
+  auto files = std::make_shared<std::vector<std::string>>();
+  CLI::App* check = tasks->add_subcommand("check", "Parse task files and run their references on every case");
+  check->add_option("file", *files, "task files, or names")->required();
+  check->callback([files, &action] { action = [files] { return check_tasks(*files); }; });
+}
+
+}  // namespace hone

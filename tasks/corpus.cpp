@@ -1,0 +1,92 @@
+#include "tasks/corpus.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <sstream>
+
+namespace hone {
+namespace {
+
+struct sweep_axis {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+constexpr std::size_t max_documents = 1000;
+
+std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& file) {
+  static const std::regex axis_pattern(R"(\s*([A-Z][A-Z0-9_]*)\s*=\s*([^,]+?)\s*)");
+  std::vector<sweep_axis> axes;
+  std::istringstream parts(line.substr(line.find(':') + 1));
+  for (std::string part; std::getline(parts, part, ',');) {
+    std::smatch match;
+    if (!std::regex_match(part, match, axis_pattern)) throw format_error(file, 1, "sweep", "'" + part + "' is not of the form NAME = value value ...");
+    sweep_axis axis{match[1], {}};
+    std::istringstream values(match[2]);
+    for (std::string value; values >> value;) axis.values.push_back(value);
+    axes.push_back(axis);
+  }
+  if (axes.empty()) throw format_error(file, 1, "sweep", "names no values");
+  return axes;
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+std::vector<corpus_document> expand_corpus_text(const std::string& given, const std::string& file, const std::string& task, const std::string& name) {
+  std::string text = given;
+  std::vector<sweep_axis> axes;
+  if (text.starts_with("sweep:")) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    axes = parse_sweep(text.substr(0, end), file);
+    text.erase(0, std::min(text.size(), end + 1));
+    text.erase(0, std::min(text.find_first_not_of('\n'), text.size()));
+  }
+  std::vector<corpus_document> documents = {{task, name, text}};
+  for (const sweep_axis& axis : axes) {
+    const std::string place = "${" + axis.name + "}";
+    if (text.find(place) == std::string::npos) throw format_error(file, 1, "sweep", "the text has no " + place);
+    std::vector<corpus_document> next;
+    for (const corpus_document& document : documents) {
+      for (const std::string& value : axis.values) {
+        next.push_back(document);
+        next.back().name += " " + axis.name + "=" + value;
+        replace_all(next.back().text, place, value);
+      }
+    }
+    documents = std::move(next);
+    if (documents.size() > max_documents) throw format_error(file, 1, "sweep", "stands for more than " + std::to_string(max_documents) + " documents");
+  }
+  static const std::regex left(R"(\$\{[A-Z][A-Z0-9_]*\})");
+  std::smatch match;
+  if (std::regex_search(documents.front().text, match, left)) throw format_error(file, 1, "sweep", "gives no value to " + match[0].str());
+  return documents;
+}
+
+std::vector<corpus_document> expand_corpus_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw format_error(file.string(), 0, "", "cannot be opened");
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  return expand_corpus_text(text, file.string(), std::filesystem::absolute(file).parent_path().filename(), file.stem());
+}
+
+std::vector<corpus_document> load_corpus(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder)) throw format_error(folder.string(), 0, "", "is no folder");
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".md") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<corpus_document> documents;
+  for (const auto& file : files) {
+    for (auto& document : expand_corpus_file(file)) documents.push_back(std::move(document));
+  }
+  return documents;
+}
+
+}  // namespace hone
