@@ -25,6 +25,12 @@ constexpr int tasks = 10;
 const char* device_type() { return "cpu-benchmark-gcc12.2"; }
 task_id numbered_task(std::uint64_t i) { return {i + 1, 99}; }
 
+record<schema::DeviceType> the_device() {
+  record_builder<schema::DeviceType> type;
+  type->setName(device_type());
+  return type.finish();
+}
+
 // A variant document of about 2 KB whose code is its own.
 std::string document_text(std::uint64_t number) {
   std::mt19937_64 random(number);
@@ -59,7 +65,6 @@ judged_group make_group(std::uint64_t first) {
     id.store(rollouts[i].initVariantId());
     rollouts[i].setText(text);
     id.store(variants[i].initId());
-    draw.getTaskId();
     variants[i].setTaskId(draw.asReader().getTaskId());
     variants[i].setCuda(text.substr(90));
     variants[i].setPython("def forward(a: Tensor) -> Tensor:\n    return a\n");
@@ -188,6 +193,7 @@ void write_and_die(const std::filesystem::path& folder) {
   const pid_t child = fork();
   if (child == 0) {
     pool dying(options_for(folder));
+    dying.add_device_type(the_device());
     std::vector<double> rates;
     insert(dying, 1ULL << 40U, 8 * burst, rates);
     kill(getpid(), SIGKILL);
@@ -201,6 +207,7 @@ int run(std::uint64_t count) {
   std::filesystem::create_directories(folder);
   {
     pool filled(options_for(folder / "pool"));
+    filled.add_device_type(the_device());
     std::vector<double> rates;
     insert(filled, 0, 20 * burst, rates);
     report("pool_burst_inserts", median(rates), "variants/s");

@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
   CLI::App app("Hone: a language model learns to write faster CUDA kernels.", "hone");
   app.require_subcommand(1);
   hone::command_action action;
+  hone::add_run_command(app, action);
   hone::add_eval_command(app, action);
   hone::add_task_commands(app, action);
   hone::add_corpus_commands(app, action);

@@ -14,6 +14,8 @@ namespace hone {
 // A folder that is a Hugging Face model (config.json, tokenizer.json, model.safetensors) and, for training, optimizer.safetensors;
 // checkpoint.json has a hash of each file and the trainer's numbers. It appears whole or not at all: written under another name,
 // synced, then renamed.
+inline std::string checkpoint_name(std::uint64_t version) { return "checkpoints/" + std::to_string(version); }  // in a run's folder
+
 struct trainer_numbers {
   std::map<std::string, double> values;
 };

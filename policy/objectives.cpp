@@ -20,7 +20,7 @@ at::Tensor group_advantages(const at::Tensor& rewards, double limit) {
 }
 
 at::Tensor grpo_loss(const at::Tensor& now, const at::Tensor& then, const at::Tensor& reference, const at::Tensor& entropy,
-                     const at::Tensor& sequence, const at::Tensor& advantages, const grpo_options& options) {
+                     const at::Tensor& sequence, const at::Tensor& advantages, const at::Tensor& weights, const grpo_options& options) {
   const at::Tensor ratio = (now - then).exp();
   const at::Tensor advantage = advantages.index_select(0, sequence);
   at::Tensor gain = at::minimum(ratio * advantage, ratio.clamp(1 - options.clip, 1 + options.clip) * advantage);
@@ -31,7 +31,7 @@ at::Tensor grpo_loss(const at::Tensor& now, const at::Tensor& then, const at::Te
   if (options.entropy_coefficient > 0) gain = gain + options.entropy_coefficient * entropy;
   const at::Tensor sums = at::zeros_like(advantages).index_add(0, sequence, gain);
   const at::Tensor counts = at::zeros_like(advantages).index_add(0, sequence, at::ones_like(gain.detach()));
-  return -(sums / counts.clamp_min(1)).mean();
+  return -(sums / counts.clamp_min(1) * weights).sum();
 }
 
 }  // namespace hone

@@ -27,9 +27,10 @@ struct grpo_options {
 };
 
 // Negative GRPO objective (arXiv 2402.03300, equation 3): over a sequence's tokens the mean of min(ratio A, clip(ratio) A) minus
-// the KL estimate exp(d) - d - 1 with d = ln p_ref - ln p; then the mean over sequences. All of [N]: `now` (differentiable),
-// `then` (recorded at generation), `reference`, `entropy` (differentiable) and `sequence` (int64, 0 .. S - 1); `advantages` [S].
+// the KL estimate exp(d) - d - 1 with d = ln p_ref - ln p; then the sum over sequences by their `weights` [S] (1 / S each for the
+// mean; a completion that was drawn several times is worth as often). All of [N]: `now` (differentiable), `then` (recorded at
+// generation), `reference`, `entropy` (differentiable) and `sequence` (int64, 0 .. S - 1); `advantages` [S].
 at::Tensor grpo_loss(const at::Tensor& now, const at::Tensor& then, const at::Tensor& reference, const at::Tensor& entropy,
-                     const at::Tensor& sequence, const at::Tensor& advantages, const grpo_options& options);
+                     const at::Tensor& sequence, const at::Tensor& advantages, const at::Tensor& weights, const grpo_options& options);
 
 }  // namespace hone

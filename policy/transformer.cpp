@@ -1,6 +1,7 @@
 #include "policy/transformer.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -181,6 +182,11 @@ decoder_config decoder_config::load(const std::filesystem::path& path) {
   c.initializer_range = reader.number("initializer_range", 0.02);
   c.dtype = reader.text("dtype", reader.text("torch_dtype", "float32"));
   scalar_type(c.dtype);
+  if (file.contains("eos_token_id") && !file["eos_token_id"].is_null()) {
+    const json& end = file["eos_token_id"].is_array() && !file["eos_token_id"].empty() ? file["eos_token_id"][0] : file["eos_token_id"];
+    if (!end.is_number_integer()) reader.refuse("eos_token_id", "must be a token's id, or a list of them");
+    c.end_token = end.get<std::int64_t>();
+  }
   if (reader.text("hidden_act", "silu") != "silu") reader.refuse("hidden_act", "only silu is supported");
   if (c.heads % c.kv_heads != 0) reader.refuse("num_key_value_heads", "must divide num_attention_heads");
   if (c.head_width % 2 != 0) reader.refuse("head_dim", "must be even");
@@ -197,6 +203,9 @@ decoder_weights& decoder_weights::operator=(const decoder_weights& other) {
 }
 decoder_weights::decoder_weights(decoder_weights&&) noexcept = default;
 decoder_weights& decoder_weights::operator=(decoder_weights&&) noexcept = default;
+
+const std::map<std::string, at::Tensor>& decoder_weights::all() const { return *tensors_; }
+std::map<std::string, at::Tensor>& decoder_weights::all() { return *tensors_; }
 
 decoder_weights decoder_weights::random(const decoder_config& config, std::uint64_t seed) {
   decoder_weights weights;
@@ -366,6 +375,11 @@ at::Tensor decoder::logits_at(const decoder_weights& weights, const at::Tensor& 
   const auto& w = weights.all();
   const at::Tensor rows = hidden(weights, tokens).reshape({-1, state_->config.width}).index_select(0, positions);
   return at::linear(rows, w.at(state_->config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight")).to(at::kFloat);
+}
+
+void set_policy_threads(int threads) {
+  at::set_num_threads(threads);
+  at::set_num_interop_threads(1);
 }
 
 void prepare_policy_device(const std::string& device) {

@@ -37,6 +37,7 @@ struct decoder_config {
   double rope_high_frequency = 4;
   double rope_original_context = 8192;
   std::string dtype = "float32";    // of the weights: float32, bfloat16, float16
+  std::int64_t end_token = -1;      // eos_token_id (the first of several); -1: none is named
 
   // Throws policy_error, naming the file and the key.
   static decoder_config load(const std::filesystem::path& config_json);
@@ -59,8 +60,8 @@ class decoder_weights {
   // One file model.safetensors with these weights.
   void save(const std::filesystem::path& file) const;
 
-  const std::map<std::string, at::Tensor>& all() const { return *tensors_; }
-  std::map<std::string, at::Tensor>& all() { return *tensors_; }
+  const std::map<std::string, at::Tensor>& all() const;
+  std::map<std::string, at::Tensor>& all();
   decoder_weights to(const std::string& device, const std::string& dtype) const;  // copies where something changes
   std::int64_t parameters() const;
 
@@ -95,5 +96,8 @@ class decoder {
 
 // Makes a device of LibTorch usable: "cpu" always is, "cuda" and "cuda:N" load the CUDA back end. Throws policy_error.
 void prepare_policy_device(const std::string& device);
+
+// Threads that LibTorch's CPU operators use in this process. Before the first operator.
+void set_policy_threads(int threads);
 
 }  // namespace hone

@@ -89,8 +89,10 @@ void evaluation_ledger::store(const evaluation_key& key, const work& w) {
 
 void evaluation_ledger::send(const evaluation_key& key, work& w, const schema::Variant::Reader& variant, double best_score, double known_score, std::uint64_t now_ms,
                              std::vector<record<schema::CompileJob>>& jobs) {
-  w.deadline_ms = now_ms + options_.deadline_ms;
   store(key, w);
+  const auto type = device_types_.find(key.device_type);
+  w.deadline_ms = type != device_types_.end() ? now_ms + options_.deadline_ms : 0;
+  if (type == device_types_.end()) return;
   record_builder<schema::CompileJob> job;
   auto header = job->initHeader();
   w.measurement.store(header.initMeasurementId());
@@ -107,6 +109,7 @@ void evaluation_ledger::send(const evaluation_key& key, work& w, const schema::V
   job->setSettings(variant.getSettings());
   job->setCuda(variant.getCuda());
   job->setPython(variant.getPython());
+  job->setDeviceType(*type->second);
   jobs.push_back(job.finish());
 }
 
@@ -115,6 +118,8 @@ record<schema::Variant> evaluation_ledger::variant_of(const evaluation_key& key)
   if (!variant) throw pool_error(db_->folder().string() + ": the variant " + to_string(key.variant) + " of pending work is missing");
   return std::move(*variant);
 }
+
+void evaluation_ledger::add_device_type(const record<schema::DeviceType>& type) { device_types_[std::string(view(type->getName()))] = type; }
 
 std::optional<record<schema::Evaluation>> evaluation_ledger::find(const evaluation_key& key) const { return db_->get<schema::Evaluation>(family::evaluations, key_of(key)); }
 
@@ -212,7 +217,7 @@ std::optional<evaluation_ledger::closing> evaluation_ledger::close(const record<
 
 void evaluation_ledger::overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs, std::vector<record<schema::Evaluation>>& lost) {
   for (auto& [key, w] : pending_) {
-    if (w.deadline_ms > now_ms) continue;
+    if (w.deadline_ms > now_ms || !device_types_.contains(key.device_type)) continue;
     const bool is_first_look = w.deadline_ms == 0;
     if (!is_first_look && w.attempt >= max_attempts) {
       record_builder<schema::Evaluation> evaluation;

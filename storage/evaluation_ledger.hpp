@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "messages/schema/pipeline.capnp.h"
+#include "messages/schema/task.capnp.h"
 #include "messages/schema/variant.capnp.h"
 #include "storage/database.hpp"
 
@@ -25,6 +26,10 @@ class evaluation_ledger {
   };
   // Reads pending work back; overdue() hands it out again.
   evaluation_ledger(database& db, const options& o);
+
+  // Work for a type of device that nobody has told about (or has taken back) waits, without losing attempts.
+  void add_device_type(const record<schema::DeviceType>& type);
+  void remove_device_type(const std::string& name) { device_types_.erase(name); }
 
   // A group's variant is met `times` times. Returns true where the group has to wait for its first evaluation. Work that
   // follows is appended to `jobs`; `best_score` travels in it.
@@ -72,6 +77,7 @@ class evaluation_ledger {
 
   database* db_;
   options options_;
+  std::map<std::string, record<schema::DeviceType>> device_types_;
   std::map<evaluation_key, work> pending_;
 };
 

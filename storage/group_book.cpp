@@ -58,6 +58,10 @@ bool group_book::release(const group_id& group) {
   if (found == waiting_.end()) return false;
   if (--found->second > 0) return false;
   waiting_.erase(found);
+  if (unwanted_.erase(group) > 0) {
+    mark_dropped(group);
+    return false;
+  }
   const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
   if (!stored) throw pool_error(db_->folder().string() + ": the group " + to_string(group) + " is missing");
   make_ready(**stored);
@@ -78,6 +82,18 @@ void group_book::leave_ready(const group_id& group) {
   if (found == ready_.end()) return;
   db_->remove(family::ready, key_of(found->sequence));
   ready_.erase(found);
+}
+
+void group_book::abandon(Stage stage) {
+  std::vector<group_id> dropped;
+  for (const ready_group& r : ready_) {
+    if (r.stage == stage) dropped.push_back(r.group);
+  }
+  for (const group_id& group : dropped) mark_dropped(group);
+  for (const auto& [group, count] : waiting_) {
+    const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
+    if (stored && (*stored)->getDraw().getStage() == stage) unwanted_.insert(group);
+  }
 }
 
 void group_book::mark_trained(const group_id& group, std::uint64_t version) {

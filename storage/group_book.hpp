@@ -40,6 +40,8 @@ class group_book {
   std::size_t waiting() const { return waiting_.size(); }
   std::uint64_t next_sequence() const { return next_sequence_; }
 
+  // Groups of a stage that nobody wants any more: ready ones are dropped, waiting ones will be when they are complete.
+  void abandon(Stage stage);
   void mark_trained(const group_id& group, std::uint64_t version);
   void mark_dropped(const group_id& group);
   // A step over it was abandoned: it is ready again.
@@ -52,6 +54,7 @@ class group_book {
 
   database* db_;
   std::map<group_id, std::size_t> waiting_;
+  std::set<group_id> unwanted_;
   std::deque<ready_group> ready_;
   std::uint64_t next_sequence_;
 };

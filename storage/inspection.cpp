@@ -97,6 +97,11 @@ std::optional<record<schema::RolloutGroup>> pool_inspector::group(const group_id
 std::optional<record<schema::GroupProgress>> pool_inspector::progress(const group_id& id) const { return db_.get<schema::GroupProgress>(family::progress, key_of(id)); }
 std::optional<record<schema::TrainingStep>> pool_inspector::step(std::uint64_t version) const { return db_.get<schema::TrainingStep>(family::steps, key_of(version)); }
 
+std::uint64_t pool_inspector::next_version() const {
+  const auto format = db_.get<schema::PoolFormat>(family::meta, "format");
+  return format ? (*format)->getNextVersion() : 0;
+}
+
 pool_inspector::statistics pool_inspector::count() const {
   statistics s;
   const auto count_keys = [&](family which, std::uint64_t& into) {

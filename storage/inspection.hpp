@@ -46,6 +46,7 @@ class pool_inspector {
   std::optional<record<schema::RolloutGroup>> group(const group_id& id) const;
   std::optional<record<schema::GroupProgress>> progress(const group_id& id) const;
   std::optional<record<schema::TrainingStep>> step(std::uint64_t version) const;
+  std::uint64_t next_version() const;
   version_chain versions() const { return version_chain(db_); }
 
   struct statistics {

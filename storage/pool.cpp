@@ -207,11 +207,11 @@ std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& req
   std::vector<group_id> chosen;
   std::set<task_id> tasks;
   for (const auto& ready : book_.ready()) {
-    if (ready.stage != request.stage || chosen.size() == request.groups) continue;
+    if (ready.stage != request.stage || chosen.size() == request.at_most) continue;
     if (request.one_per_task && !tasks.insert(ready.task).second) continue;
     chosen.push_back(ready.group);
   }
-  if (chosen.size() < request.groups) return std::nullopt;
+  if (chosen.size() < request.at_least) return std::nullopt;
   record_builder<schema::TrainingBatch> batch;
   random_id<batch_id>().store(batch->initId());
   batch->setStage(request.stage);

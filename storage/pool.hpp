@@ -39,6 +39,9 @@ class pool {
   explicit pool(const pool_options& options);
 
   void add_task(const record<schema::Task>& task);
+  // Devices of this type take work, or none does any more; their work waits meanwhile.
+  void add_device_type(const record<schema::DeviceType>& type) { ledger_.add_device_type(type); }
+  void remove_device_type(const std::string& name) { ledger_.remove_device_type(name); }
 
   // --- the way in ---------------------------------------------------------------------------------------------------------
   // Records a group and what it is written by; new work is appended to `jobs`. A group that is known already changes nothing.
@@ -62,12 +65,15 @@ class pool {
 
   struct batch_request {
     Stage stage = Stage::CONTRASTIVE;
-    std::size_t groups = 1;         // at least so many, or nothing
-    bool one_per_task = false;      // the oldest of each task; `groups` distinct tasks are needed
+    std::size_t at_least = 1;       // or nothing
+    std::size_t at_most = 1;
+    bool one_per_task = false;      // the oldest of each task
   };
   // The oldest ready groups of a stage with their scores. Groups that are too old are dropped first, and counted. They stay
   // ready until a step over them is committed.
   std::optional<record<schema::TrainingBatch>> take(const batch_request& request);
+  // A stage's groups that are not trained on yet are wanted no more.
+  void abandon(Stage stage) { book_.abandon(stage); }
   // What the steps up to the head have already trained on, for a data set that is used again and again (the corpus).
   std::vector<record<schema::ScoredGroup>> trained_groups(Stage stage) const;
 

@@ -53,6 +53,7 @@ bool set_limit(int which, const rlimit& limit) { return ::syscall(SYS_prlimit64,
 // Runs in the child. Returns only when something failed.
 void become(const launch_plan& plan) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != plan.parent) return;
+  setpgid(0, 0);  // a terminal's interrupt is for us alone: we end our children ourselves
   constexpr int parking = 200;
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
     if (dup2(plan.sources[i], parking + static_cast<int>(i)) < 0) return;

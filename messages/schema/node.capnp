@@ -11,20 +11,49 @@ struct JoinRequest {
   schemaVersion @0 :UInt32;
   judgeVersion @1 :UInt32;
   node @2 :Text $Identity.required;
-  deviceTypes @3 :List(Task.DeviceType) $Identity.required;
 }
 
 struct ActorStatus {
   name @0 :Text $Identity.required;           # "compiler 0", "queue verify"
   room @1 :Text;                              # "generator", "compiler", ...: what busy shares are summed over
-  device @2 :Text;
-  queued @3 :UInt32;                          # waiting work
-  inFlight @4 :UInt32;                        # given out or being done
-  processed @5 :UInt64;
-  failed @6 :UInt64;
-  restarts @7 :UInt32;
-  busySeconds @8 :Float64;
-  aliveSeconds @9 :Float64;
+  queued @2 :UInt32;                          # waiting work
+  inFlight @3 :UInt32;                        # given out, or being done
+  processed @4 :UInt64;
+  failed @5 :UInt64;
+  restarts @6 :UInt32;
+  busySeconds @7 :Float64;
+  aliveSeconds @8 :Float64;
+  numbers @9 :List(Training.NamedNumber);
+  spans @10 :List(Span);                      # since the last report, as far as they were kept
+
+  struct Span {
+    name @0 :Text $Identity.required;
+    startUs @1 :UInt64;                       # Unix time, microseconds
+    durationUs @2 :UInt64;
+  }
+}
+
+struct RunStatus {
+  # What only the node of the pool and the learner knows.
+  stage @0 :Text;
+  version @1 :UInt64;
+  step @2 :UInt32;
+  steps @3 :UInt32;                           # planned for the stage; 0: unknown
+  inFlight @4 :UInt32;                        # variants being judged
+  waitingGroups @5 :UInt32;
+  readyGroups @6 :UInt32;
+  droppedGroups @7 :UInt64;
+  lag @8 :Float64;                            # mean steps that the groups of the last batch were behind
+  outcomes @9 :List(Training.NamedNumber);    # results of this stage so far
+  tasks @10 :List(TaskStatus);
+  complete @11 :Bool;
+
+  struct TaskStatus {
+    name @0 :Text $Identity.required;
+    deviceType @1 :Text;
+    variants @2 :UInt64;                      # ok
+    best @3 :Float64;
+  }
 }
 
 struct NodeStatus {
@@ -32,19 +61,7 @@ struct NodeStatus {
   address @1 :Text;
   schemaVersion @2 :UInt32;
   judgeVersion @3 :UInt32;
-  actors @4 :List(ActorStatus);
-  counters @5 :List(Training.NamedNumber);
-  tasks @6 :List(TaskStatus);
-  stage @7 :Text;
-  version @8 :UInt64;
-  step @9 :UInt32;
-  steps @10 :UInt32;                          # planned for the stage
-  deviceTypes @11 :List(Task.DeviceType);
-
-  struct TaskStatus {
-    name @0 :Text $Identity.required;
-    deviceType @1 :Text;
-    variants @2 :UInt64;
-    best @3 :Float64;
-  }
+  deviceTypes @4 :List(Task.DeviceType);
+  actors @5 :List(ActorStatus);
+  run @6 :RunStatus;
 }

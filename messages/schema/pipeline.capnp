@@ -4,6 +4,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("hone::schema");
 using Identity = import "identity.capnp";
+using Task = import "task.capnp";
 
 enum Outcome {
   ok @0;
@@ -39,6 +40,7 @@ struct CompileJob {
   settings @1 :Text;
   cuda @2 :Text;
   python @3 :Text;
+  deviceType @4 :Task.DeviceType $Identity.required;  # a compiler need not have such a device
 }
 
 struct Kernel {
@@ -95,7 +97,7 @@ struct BenchmarkJob {
   header @0 :JobHeader $Identity.required;
   artifact @1 :Artifact $Identity.required;
   verdict @2 :Verdict $Identity.required;
-  first @3 :Measurement;                      # set: a surprising score is being confirmed
+  first @3 :Measurement;                      # set: a surprising score is being confirmed, if possible not where it was taken
 }
 
 struct CaseTiming {

@@ -49,7 +49,7 @@ struct Rollout {
   variantId @1 :Identity.Id $Identity.required;
   text @2 :Text $Identity.required;           # the whole document
   tokens @3 :List(UInt32);                    # what was sampled, the end token included where there was one
-  logProbabilities @4 :List(Float32);         # natural logarithm, of the sampling policy at temperature 1, one a token
+  logProbabilities @4 :List(Float32);         # natural, of the policy at the sampling temperature before top-p; one a token
   versions @5 :List(VersionRun);              # which weights produced the tokens, run-length coded, in order
   truncated @6 :Bool;                         # the length limit ended it
 
@@ -67,6 +67,8 @@ struct RolloutGroup {
   prompt @3 :Text;                            # as rendered
   rollouts @4 :List(Rollout) $Identity.required;
   variants @5 :List(Variant) $Identity.required;  # distinct ones
+  startedMs @6 :UInt64;                       # Unix time of the draw
+  finishedMs @7 :UInt64;                      # of the last completion
 
   enum Origin {
     policy @0;

@@ -68,7 +68,7 @@ TEST(GrpoLoss, MatchesTheFormulaByHand) {
   const double r2 = std::exp(-0.3);
   const double first = (std::min(r0, clipped(r0)) + std::min(r1, clipped(r1))) / 2;
   const double second = std::min(-0.5 * r2, -0.5 * clipped(r2));
-  const at::Tensor loss = grpo_loss(f(now), f(then), f(now), f({0, 0, 0}), l({0, 0, 1}), f({1.0, -0.5}), options);
+  const at::Tensor loss = grpo_loss(f(now), f(then), f(now), f({0, 0, 0}), l({0, 0, 1}), f({1.0, -0.5}), f({0.5, 0.5}), options);
   EXPECT_NEAR(loss.item<double>(), -(first + second) / 2, 1e-6);
 }
 
@@ -76,7 +76,7 @@ TEST(GrpoLoss, AddsTheKlEstimateTowardsTheReference) {
   grpo_options options;
   options.kl_coefficient = 0.1;
   const double d = -1.3 - -1.0;  // ln p_ref - ln p
-  const at::Tensor loss = grpo_loss(f({-1.0}), f({-1.0}), f({-1.3}), f({0}), l({0}), f({0.0}), options);
+  const at::Tensor loss = grpo_loss(f({-1.0}), f({-1.0}), f({-1.3}), f({0}), l({0}), f({0.0}), f({1.0}), options);
   EXPECT_NEAR(loss.item<double>(), 0.1 * (std::exp(d) - d - 1), 1e-6);
 }
 
@@ -84,15 +84,21 @@ TEST(GrpoLoss, AClippedRatioGivesNoGradient) {
   at::Tensor now = f({-0.5, -1.0});
   now.set_requires_grad(true);
   // Ratios e^0.5 (beyond 1.2, advantage positive) and 1.
-  grpo_loss(now, f({-1.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}), f({1.0, 1.0}), {}).backward();
+  grpo_loss(now, f({-1.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}), f({1.0, 1.0}), f({0.5, 0.5}), {}).backward();
   EXPECT_EQ(now.grad()[0].item<double>(), 0);
   EXPECT_NEAR(now.grad()[1].item<double>(), -0.5, 1e-6);
+}
+
+TEST(GrpoLoss, ADrawThatCameTwiceCountsTwice) {
+  const at::Tensor twice = grpo_loss(f({-0.9, -1.5, -0.9}), f({-1.0, -2.0, -1.0}), f({0, 0, 0}), f({0, 0, 0}), l({0, 1, 2}), f({1.0, -0.5, 1.0}), f({1 / 3.0, 1 / 3.0, 1 / 3.0}), {});
+  const at::Tensor once = grpo_loss(f({-0.9, -1.5}), f({-1.0, -2.0}), f({0, 0}), f({0, 0}), l({0, 1}), f({1.0, -0.5}), f({2 / 3.0, 1 / 3.0}), {});
+  EXPECT_NEAR(twice.item<double>(), once.item<double>(), 1e-6);
 }
 
 TEST(GrpoLoss, EntropyIsABonus) {
   grpo_options options;
   options.entropy_coefficient = 0.01;
-  const at::Tensor loss = grpo_loss(f({-1.0}), f({-1.0}), f({-1.0}), f({2.0}), l({0}), f({0.0}), options);
+  const at::Tensor loss = grpo_loss(f({-1.0}), f({-1.0}), f({-1.0}), f({2.0}), l({0}), f({0.0}), f({1.0}), options);
   EXPECT_NEAR(loss.item<double>(), -0.02, 1e-7);
 }
 

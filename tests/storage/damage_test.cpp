@@ -18,6 +18,7 @@ void fill(const std::filesystem::path& folder) {
   options.judge_version = 1;
   pool filled(options);
   filled.add_task(make_task());
+  filled.add_device_type(make_device_type());
   for (int i = 0; i < 50; ++i) {
     std::vector<record<schema::CompileJob>> jobs;
     filled.record_group(make_group({"program " + std::to_string(i) + std::string(600, 'x')}), 1, jobs);

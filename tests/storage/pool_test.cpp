@@ -29,6 +29,7 @@ class PoolTest : public testing::Test {
     options.exemplars.method = method;
     pool_ = std::make_unique<pool>(options);
     pool_->add_task(make_task());
+    pool_->add_device_type(make_device_type());
     pool_->commit();
   }
 
@@ -91,9 +92,9 @@ TEST_F(PoolTest, AGroupIsReadyWhenItsLastProgramIsKnown) {
   first_version();
   const auto jobs = submit(make_group({"a", "b"}));
   finish(*jobs[0], 2.0);
-  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1}));
+  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
   finish(*jobs[1], 0, Outcome::WRONG_RESULT);
-  const auto batch = pool_->take({Stage::CONTRASTIVE, 1});
+  const auto batch = pool_->take({Stage::CONTRASTIVE, 1, 1});
   ASSERT_TRUE(batch);
   const auto results = (*batch)->getGroups()[0].getResults();
   EXPECT_EQ(results[0].getOutcome(), Outcome::OK);
@@ -181,10 +182,26 @@ TEST_F(PoolTest, OverdueWorkIsGivenOutAgainAndAfterThreeAttemptsBlamedOnNobody) 
   jobs.clear();
   pool_->collect_overdue(now_, jobs);
   EXPECT_TRUE(jobs.empty());
-  const auto batch = pool_->take({Stage::CONTRASTIVE, 1});
+  const auto batch = pool_->take({Stage::CONTRASTIVE, 1, 1});
   ASSERT_TRUE(batch);
   EXPECT_EQ((*batch)->getGroups()[0].getResults()[0].getOutcome(), Outcome::INFRASTRUCTURE);
   EXPECT_EQ(submit(make_group({"a"})).size(), 1U) << "it gets another chance when it is met again";
+}
+
+TEST_F(PoolTest, WorkForADeviceThatIsGoneWaitsWithoutLosingAttempts) {
+  pool_->remove_device_type(the_device());
+  EXPECT_TRUE(submit(make_group({"a"})).empty());
+  jobs_list jobs;
+  for (int i = 0; i < 10; ++i) {
+    now_ += 2000;
+    pool_->collect_overdue(now_, jobs);
+  }
+  EXPECT_TRUE(jobs.empty());
+  pool_->add_device_type(make_device_type());
+  pool_->collect_overdue(now_, jobs);
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_EQ(jobs[0]->getHeader().getAttempt(), 1U);
+  EXPECT_EQ(view(jobs[0]->getDeviceType().getName()), the_device());
 }
 
 TEST_F(PoolTest, AWorkersInfrastructureFailureIsRetriedToo) {
@@ -224,7 +241,7 @@ TEST_F(PoolTest, EverythingAcknowledgedSurvivesReopening) {
   ASSERT_FALSE(again.empty());
   for (const auto& job : again) EXPECT_EQ(job->getHeader().getAttempt(), 1U) << "a restart is not the variant's fault";
   finish_all(again, 2.0);
-  EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 1}));
+  EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
   const auto report = verify();
   EXPECT_EQ(report.checked.at("variants"), 2U);
   EXPECT_EQ(report.checked.at("groups"), 1U);
@@ -243,7 +260,7 @@ TEST_F(PoolTest, AStepConsumesItsGroupsOnce) {
   finish_all(submit(group), 2.0);
   const group_id id(group->getId());
   pool_->commit_step(make_version(1, 0, 1), make_step(1, 0, {id}));
-  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1}));
+  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
   EXPECT_THROW(pool_->commit_step(make_version(2, 1, 2), make_step(2, 1, {id})), pool_error);
   EXPECT_THROW(pool_->commit_step(make_version(1, 0, 1), make_step(1, 0, {})), pool_error) << "numbers are never reused";
 }
@@ -259,7 +276,7 @@ TEST_F(PoolTest, LeavingABranchGivesItsGroupsBack) {
   EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 0U);
   pool_->choose_branch(1);
   EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
-  const auto batch = pool_->take({Stage::CONTRASTIVE, 1});
+  const auto batch = pool_->take({Stage::CONTRASTIVE, 1, 1});
   ASSERT_TRUE(batch);
   EXPECT_EQ(group_id((*batch)->getGroups()[0].getGroup().getId()), group_id(second->getId()));
   EXPECT_EQ(pool_->next_version(), 3U);
@@ -275,7 +292,7 @@ TEST_F(PoolTest, OldGroupsAreDroppedByLagAlongTheChain) {
   options.version = 0;
   finish_all(submit(make_group({"a"}, options)), 2.0);
   for (std::uint64_t v = 1; v <= 3; ++v) pool_->commit_step(make_version(v, v - 1, static_cast<std::uint32_t>(v)), make_step(v, v - 1, {}));
-  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1}));
+  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
   EXPECT_EQ(pool_->dropped_groups(), 1U);
 }
 
@@ -283,8 +300,8 @@ TEST_F(PoolTest, OneGroupPerTaskIsTakenWhereAskedFor) {
   first_version();
   finish_all(submit(make_group({"a"})), 2.0);
   finish_all(submit(make_group({"b"})), 2.0);
-  EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 2, false}));
-  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 2, true}));
+  EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 2, 2, false}));
+  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 2, 2, true}));
 }
 
 TEST_F(PoolTest, AComparisonIsJudgedAfreshAndLeavesTheExemplarsAlone) {

@@ -24,6 +24,12 @@ inline record<schema::Task> make_task() {
   return task.finish();
 }
 
+inline record<schema::DeviceType> make_device_type(const std::string& name = the_device()) {
+  record_builder<schema::DeviceType> type;
+  type->setName(name);
+  return type.finish();
+}
+
 inline variant_id variant_of(const std::string& code) { return content_id<variant_id>({code}); }
 
 struct group_options {

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "messages/caf_records.hpp"
+
+namespace hone {
+
+// What an actor did with its time: counts, busy seconds, and spans for the trace, collected without asking anyone and handed
+// over whenever telemetry asks. Belongs to one actor.
+class activity {
+ public:
+  activity(std::string name, std::string room) : name_(std::move(name)), room_(std::move(room)), born_(clock::now()) {}
+
+  // Time from here to its destruction counts as busy and becomes a span.
+  class span {
+   public:
+    span(activity& of, const char* name) : of_(&of), name_(name), begin_(clock::now()), begin_us_(unix_us()) {}
+    ~span() { of_->end(name_, begin_us_, std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin_).count()); }
+    span(const span&) = delete;
+    span& operator=(const span&) = delete;
+
+   private:
+    activity* of_;
+    const char* name_;
+    std::chrono::steady_clock::time_point begin_;
+    std::uint64_t begin_us_;
+  };
+
+  void processed(std::uint64_t n = 1) { processed_ += n; }
+  void failed() { ++failed_; }
+  void set_restarts(std::uint32_t n) { restarts_ = n; }
+  void set_number(const std::string& name, double value) { numbers_[name] = value; }
+
+  actor_status_record report(std::size_t queued = 0, std::size_t in_flight = 0) {
+    record_builder<schema::ActorStatus> status;
+    status->setName(name_);
+    status->setRoom(room_);
+    status->setQueued(static_cast<std::uint32_t>(queued));
+    status->setInFlight(static_cast<std::uint32_t>(in_flight));
+    status->setProcessed(processed_);
+    status->setFailed(failed_);
+    status->setRestarts(restarts_);
+    status->setBusySeconds(static_cast<double>(busy_ns_) / 1e9);
+    status->setAliveSeconds(std::chrono::duration<double>(clock::now() - born_).count());
+    auto numbers = status->initNumbers(static_cast<unsigned>(numbers_.size()));
+    unsigned i = 0;
+    for (const auto& [name, value] : numbers_) {
+      numbers[i].setName(name);
+      numbers[i++].setValue(value);
+    }
+    auto spans = status->initSpans(static_cast<unsigned>(spans_.size()));
+    for (unsigned s = 0; s < spans.size(); ++s) {
+      spans[s].setName(spans_[s].name);
+      spans[s].setStartUs(spans_[s].start_us);
+      spans[s].setDurationUs(spans_[s].duration_us);
+    }
+    spans_.clear();
+    return status.finish();
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr std::size_t max_spans = 512;  // between two reports; at zero cost a ring would fill any trace
+  struct finished_span {
+    const char* name;
+    std::uint64_t start_us;
+    std::uint64_t duration_us;
+  };
+
+  static std::uint64_t unix_us() {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  }
+  void end(const char* name, std::uint64_t start_us, std::int64_t ns) {
+    busy_ns_ += ns;
+    if (spans_.size() < max_spans) spans_.push_back({name, start_us, static_cast<std::uint64_t>(ns / 1000)});
+  }
+
+  std::string name_;
+  std::string room_;
+  clock::time_point born_;
+  std::uint64_t processed_ = 0;
+  std::uint64_t failed_ = 0;
+  std::uint32_t restarts_ = 0;
+  std::int64_t busy_ns_ = 0;
+  std::map<std::string, double> numbers_;
+  std::vector<finished_span> spans_;
+};
+
+}  // namespace hone

@@ -1,0 +1,266 @@
+#include "actors/learner.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "actors/job_headers.hpp"
+#include "policy/checkpoint.hpp"
+
+namespace hone {
+namespace {
+
+constexpr auto batch_limit = std::chrono::seconds(20);
+constexpr auto commit_limit = std::chrono::seconds(60);
+constexpr auto supervised_slice = std::chrono::milliseconds(200);  // of training between two looks at the mailbox
+constexpr std::uint32_t all_that_is_ready = 1000;
+
+}  // namespace
+
+void learner_state::tick_soon(std::chrono::milliseconds delay) {
+  if (delay.count() == 0) {
+    self->send(self, tick_atom_v);
+  } else {
+    self->delayed_send(self, delay, tick_atom_v);
+  }
+}
+
+// A new run commits its initial weights as the first version; a resumed one loads what it goes on from.
+void learner_state::begin() {
+  next_version = options.next_version;
+  if (options.chain.empty()) {
+    plan->advance();
+    commit({}, {}, false);
+    return;
+  }
+  for (const version_record& version : options.chain) remember(version);
+  plan->load(options.run_folder / std::string(view(head->getCheckpoint())));
+  plan->start_in(head->getStage(), head->getStep());
+  const auto replay = [this] {
+    self->request(pool, commit_limit, replay_atom_v, static_cast<std::uint8_t>(Stage::SFT)).then(
+        [this](const std::vector<scored_group_record>& groups) {
+          for (const auto& group : groups) plan->admit(*group);
+          admitted_in_all = groups.size();
+          if (head->getComplete()) return finish(true);
+          plan->advance();
+          publish();
+          tick_soon();
+        },
+        [this](const caf::error& e) { self->quit(e); });
+  };
+  if (!options.leaves_branch) return replay();
+  self->request(pool, commit_limit, branch_atom_v, head->getVersion()).then([replay](done_atom) { replay(); }, [this](const caf::error& e) { self->quit(e); });
+}
+
+void learner_state::go_on() {
+  if (committing || finished) return;
+  switch (plan->stage()) {
+    case Stage::SFT: return train_supervised();
+    case Stage::SELF_SUPERVISED: {
+      if (stopping) return finish(false);
+      const auto groups = static_cast<std::uint32_t>(options.plan.self_supervised.groups);
+      return ask(Stage::SELF_SUPERVISED, groups, groups, false);
+    }
+    case Stage::CONTRASTIVE: {
+      if (stopping) return finish(false);
+      const auto groups = static_cast<std::uint32_t>(options.plan.contrastive.groups);
+      return ask(Stage::CONTRASTIVE, groups, groups, options.plan.contrastive.one_per_task);
+    }
+    case Stage::COMPARISON:
+      if (stopping) return finish(false);
+      return compared_groups > 0 ? ask(Stage::COMPARISON, compared_groups, compared_groups, false) : compare();
+  }
+}
+
+// Trains while the corpus is still being judged; what has become known joins in.
+void learner_state::train_supervised() {
+  ask(Stage::SFT, 1, all_that_is_ready, false);
+  const auto needed = static_cast<std::size_t>(options.plan.sft.begin_with * static_cast<double>(options.corpus_groups));
+  const bool enough = admitted_in_all >= std::max<std::size_t>(1, needed) && plan->documents() > 0;
+  if (stopping && (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step)) return finish(false);
+  if (!enough) return tick_soon(std::chrono::milliseconds(100));
+  {
+    const activity::span busy(counts, "sft");
+    const auto end = std::chrono::steady_clock::now() + supervised_slice;
+    while (plan->sft_updates_left_in_step() > 0 && std::chrono::steady_clock::now() < end) {
+      plan->sft_update();
+      counts.processed();
+    }
+  }
+  if (plan->sft_updates_left_in_step() > 0 && !stopping) return tick_soon();
+  const auto numbers = plan->end_sft_step();
+  std::vector<group_id> groups = std::move(admitted);
+  admitted.clear();
+  plan->advance();
+  commit(numbers, groups, false);
+}
+
+void learner_state::ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool one_per_task) {
+  if (asking == stage) return;
+  asking = stage;
+  self->request(pool, batch_limit, take_atom_v, static_cast<std::uint8_t>(stage), at_least, at_most, one_per_task).then(
+      [this, stage](const batch_record& batch) {
+        if (asking == stage) asking.reset();
+        take(batch);
+      },
+      [this, stage](const caf::error&) {
+        if (asking != stage) return;  // given up for another wish
+        asking.reset();
+        if (stage != Stage::SFT) go_on();  // not yet; the same again
+      });
+}
+
+void learner_state::take(const batch_record& batch) {
+  if (batch->getStage() != plan->stage() || committing || finished) return;
+  if (batch->getStage() == Stage::SFT) {
+    // Ready groups stay ready until a step over them is committed, so the same ones come again.
+    for (const auto scored : batch->getGroups()) {
+      const group_id id(scored.getGroup().getId());
+      if (std::find(admitted.begin(), admitted.end(), id) != admitted.end()) continue;
+      plan->admit(scored);
+      admitted.push_back(id);
+      ++admitted_in_all;
+    }
+    return;
+  }
+  std::vector<group_id> groups;
+  for (const auto scored : batch->getGroups()) groups.emplace_back(scored.getGroup().getId());
+  curriculum::numbers numbers;
+  if (plan->stage() == Stage::COMPARISON) {
+    commit(describe_batch(*batch), groups, true);
+    return;
+  }
+  {
+    const activity::span busy(counts, plan->stage() == Stage::CONTRASTIVE ? "grpo" : "likelihood");
+    numbers = plan->learn(*batch);
+    counts.processed(groups.size());
+  }
+  plan->advance();
+  commit(numbers, groups, false);
+}
+
+// The checkpoint first, then one write that makes the step true.
+void learner_state::commit(const curriculum::numbers& numbers, const std::vector<group_id>& groups, bool complete) {
+  const std::uint64_t number = next_version++;
+  const bool is_first = !head;
+  {
+    const activity::span busy(counts, "checkpoint");
+    const auto folder = options.run_folder / checkpoint_name(number);
+    std::filesystem::remove_all(folder);  // left by a run that was killed before its commit
+    plan->save(folder);
+  }
+  record_builder<schema::PolicyVersion> version;
+  version->setVersion(number);
+  version->setParent(is_first ? number : head->getVersion());
+  version->setDepth(is_first ? 0 : head->getDepth() + 1);
+  version->setStage(plan->stage());
+  version->setStep(static_cast<std::uint32_t>(plan->step()));
+  version->setCheckpoint(checkpoint_name(number));
+  version->setCreatedMs(unix_ms());
+  version->setComplete(complete);
+  record_builder<schema::TrainingStep> step;
+  step->setVersion(number);
+  step->setParent(version->getParent());
+  step->setStage(is_first ? plan->stage() : head->getStage());
+  auto ids = step->initGroups(static_cast<unsigned>(groups.size()));
+  for (unsigned i = 0; i < ids.size(); ++i) groups[i].store(ids[i]);
+  auto metrics = step->initMetrics(static_cast<unsigned>(numbers.size()));
+  unsigned m = 0;
+  for (const auto& [name, value] : numbers) {
+    metrics[m].setName(name);
+    metrics[m++].setValue(value);
+  }
+  committing = true;
+  const auto finished_version = version.finish();
+  self->request(pool, commit_limit, commit_atom_v, finished_version, step.finish()).then(
+      [this, finished_version, numbers](done_atom) {
+        committing = false;
+        remember(finished_version);
+        if (options.metrics) options.metrics(head, numbers);
+        delete_old_checkpoints();
+        publish();
+        if (head->getComplete()) return finish(true);
+        tick_soon();
+      },
+      [this](const caf::error& e) { self->quit(e); });
+}
+
+void learner_state::publish() {
+  counts.set_number("version", static_cast<double>(head->getVersion()));
+  counts.set_number("step", static_cast<double>(plan->step()));
+  counts.set_number("steps", static_cast<double>(plan->steps()));
+  for (const generator_actor& generator : generators) self->send(generator, weights_atom_v, head);
+}
+
+// The policies before and after the contrastive stage write for the same prompts, and are judged afresh.
+void learner_state::compare() {
+  if (asking == Stage::COMPARISON || comparing) return;
+  if (!before_contrast || options.plan.comparison_samples == 0) return commit({}, {}, true);
+  comparing = true;
+  const std::vector<std::uint64_t> versions = {*before_contrast, head->getVersion()};
+  if (options.log) options.log("comparing version " + std::to_string(versions[0]) + " with version " + std::to_string(versions[1]) + ": " + std::to_string(options.plan.comparison_samples) + " samples a task each");
+  self->request(pool, commit_limit, compare_atom_v, versions, options.plan.comparison_samples).then(
+      [this](std::uint32_t groups) {
+        compared_groups = groups;
+        ask(Stage::COMPARISON, groups, groups, false);
+      },
+      [this](const caf::error& e) { self->quit(e); });
+}
+
+void learner_state::finish(bool complete) {
+  if (finished) return;
+  finished = true;
+  caf::anon_send(supervisor, finish_atom_v, complete);
+}
+
+void learner_state::remember(const version_record& version) {
+  if (version->getStep() == 0) stage_ends.insert(version->getVersion());
+  if (version->getStage() == Stage::CONTRASTIVE && version->getStep() == 0) before_contrast = version->getVersion();
+  head = version;
+}
+
+void learner_state::delete_old_checkpoints() const {
+  const auto folder = options.run_folder / "checkpoints";
+  std::set<std::uint64_t, std::greater<>> numbers;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename();
+    if (!name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) numbers.insert(std::stoull(name));
+  }
+  std::size_t newest = 0;
+  for (const std::uint64_t number : numbers) {
+    if (newest++ < options.keep_checkpoints || stage_ends.contains(number)) continue;
+    std::filesystem::remove_all(folder / std::to_string(number), ignored);
+  }
+}
+
+learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_state> self, learner_options options, pool_actor pool, std::vector<generator_actor> generators, caf::actor supervisor) {
+  auto& s = self->state;
+  s.self = self;
+  s.options = std::move(options);
+  s.pool = std::move(pool);
+  s.generators = std::move(generators);
+  s.supervisor = std::move(supervisor);
+  const auto attempt = [self](auto work) {
+    try {
+      work();
+    } catch (const std::exception& e) {
+      caf::anon_send(self->state.supervisor, fatal_atom_v, std::string("learner: ") + e.what());
+      self->quit(caf::make_error(caf::sec::runtime_error, e.what()));
+    }
+  };
+  self->link_to(s.pool);
+  attempt([&] {
+    s.plan = s.options.make_curriculum();
+    s.begin();
+  });
+  return {
+      [self, attempt](tick_atom) { attempt([&] { self->state.go_on(); }); },
+      [self](stop_atom) {
+        self->state.stopping = true;
+        if (!self->state.committing) self->state.tick_soon();
+      },
+      [self](status_atom) { return self->state.counts.report(0, self->state.asking ? 1U : 0U); },
+  };
+}
+
+}  // namespace hone

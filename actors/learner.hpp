@@ -1,0 +1,74 @@
+#pragma once
+
+#include <caf/all.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "actors/activity.hpp"
+#include "messages/interfaces.hpp"
+#include "policy/curriculum.hpp"
+#include "tasks/task_table.hpp"
+
+namespace hone {
+
+struct learner_options {
+  std::filesystem::path run_folder;
+  std::function<std::unique_ptr<curriculum>()> make_curriculum;  // called on the actor's own thread
+  curriculum_options plan;
+  std::size_t corpus_groups = 0;           // that will enter the pool
+  std::size_t keep_checkpoints = 5;        // the newest; each stage's last stay as well
+  std::vector<version_record> chain;       // from the root to the version to go on from; empty: a new run
+  bool leaves_branch = false;              // that version is not the pool's head: what came after it is given up
+  std::uint64_t next_version = 0;
+  std::function<void(const std::string&)> log;             // for people
+  std::function<void(const version_record&, const curriculum::numbers&)> metrics;  // a line a step
+};
+
+// Owns the stage. Takes complete groups, makes a step, puts its checkpoint on disk, commits it with the groups that it consumed,
+// publishes the new weights. Trains: spawn it detached.
+struct learner_state {
+  learner_state() = default;
+
+  learner_actor::stateful_pointer<learner_state> self = nullptr;
+  learner_options options;
+  pool_actor pool;
+  std::vector<generator_actor> generators;
+  caf::actor supervisor;                   // hears (finish_atom, complete) and (fatal_atom, reason)
+  std::unique_ptr<curriculum> plan;
+  activity counts{"learner", "learner"};
+  std::uint64_t next_version = 0;
+  version_record head;
+  std::set<std::uint64_t> stage_ends;      // versions with which a stage ended; their checkpoints stay
+  std::optional<std::uint64_t> before_contrast;  // the version that the comparison holds the last one against
+  std::vector<group_id> admitted;          // corpus groups since the last version
+  std::size_t admitted_in_all = 0;
+  std::optional<Stage> asking;             // a batch of this stage has been asked for and has not come
+  bool comparing = false;
+  std::uint32_t compared_groups = 0;       // that the comparison will bring
+  bool committing = false;
+  bool stopping = false;
+  bool finished = false;
+
+  void begin();
+  void go_on();
+  void train_supervised();
+  void ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool one_per_task);
+  void take(const batch_record& batch);
+  void commit(const curriculum::numbers& numbers, const std::vector<group_id>& groups, bool complete);
+  void publish();
+  void compare();
+  void finish(bool complete);
+  void tick_soon(std::chrono::milliseconds delay = std::chrono::milliseconds(0));
+  void remember(const version_record& version);
+  void delete_old_checkpoints() const;
+};
+
+learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_state> self, learner_options options, pool_actor pool, std::vector<generator_actor> generators, caf::actor supervisor);
+
+}  // namespace hone

@@ -1,0 +1,86 @@
+#include "actors/telemetry.hpp"
+
+#include <unistd.h>
+
+#include "actors/job_headers.hpp"
+#include "messages/versions.hpp"
+
+namespace hone {
+namespace {
+
+constexpr auto answer_limit = std::chrono::seconds(10);  // an actor that computes answers late, and that is all right
+constexpr std::uint64_t forget_node_ms = 30000;
+
+}  // namespace
+
+void telemetry_state::look() {
+  for (const caf::actor& one : watched) {
+    self->request(one, answer_limit, status_atom_v).then([this](const actor_status_record& status) { keep(status); }, [](const caf::error&) {});
+  }
+  if (pool) {
+    self->request(pool, answer_limit, status_atom_v, watch_atom_v).then([this](const run_status_record& run) { snapshot.run = run; }, [](const caf::error&) {});
+  }
+  if (uplink) self->send(uplink, report());
+  std::erase_if(others, [](const auto& entry) { return entry.second.second + forget_node_ms < unix_ms(); });
+  if (options.show) options.show(snapshot);
+  self->delayed_send(self, options.interval, tick_atom_v);
+}
+
+void telemetry_state::keep(const actor_status_record& status) {
+  snapshot.actors[std::string(view(status->getName()))] = status;
+  if (trace.is_open()) write_spans(status);
+}
+
+// Chrome's trace event format: complete events, a row an actor. The closing bracket may be missing.
+void telemetry_state::write_spans(const actor_status_record& status) {
+  const std::string name(view(status->getName()));
+  const auto [row, fresh] = trace_rows.emplace(name, static_cast<int>(trace_rows.size()) + 1);
+  if (fresh) trace << R"({"name":"thread_name","ph":"M","pid":1,"tid":)" << row->second << R"(,"args":{"name":")" << name << "\"}},\n";
+  for (const auto span : status->getSpans()) {
+    trace << R"({"name":")" << span.getName().cStr() << R"(","ph":"X","pid":1,"tid":)" << row->second << R"(,"ts":)" << span.getStartUs() << R"(,"dur":)" << span.getDurationUs() << "},\n";
+  }
+  trace.flush();
+}
+
+node_status_record telemetry_state::report() const {
+  record_builder<schema::NodeStatus> status;
+  status->setNode(options.node);
+  status->setAddress(options.address);
+  status->setSchemaVersion(schema_version);
+  status->setJudgeVersion(judge_version);
+  auto types = status->initDeviceTypes(static_cast<unsigned>(options.device_types.size()));
+  for (unsigned i = 0; i < types.size(); ++i) types.setWithCaveats(i, *options.device_types[i]);
+  auto actors = status->initActors(static_cast<unsigned>(snapshot.actors.size()));
+  unsigned a = 0;
+  for (const auto& [name, one] : snapshot.actors) {
+    actors.setWithCaveats(a, *one);
+    actors[a++].initSpans(0);
+  }
+  if (snapshot.run) status->setRun(*snapshot.run);
+  return status.finish();
+}
+
+telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telemetry_state> self, telemetry_options options, pool_actor pool, node_actor uplink) {
+  auto& s = self->state;
+  s.self = self;
+  s.options = std::move(options);
+  s.pool = std::move(pool);
+  s.uplink = std::move(uplink);
+  if (!s.options.trace.empty()) {
+    s.trace.open(s.options.trace, std::ios::app);
+    if (s.trace.tellp() == std::streampos(0)) s.trace << "[\n";
+  }
+  self->send(self, tick_atom_v);
+  return {
+      [self](watch_atom, const caf::strong_actor_ptr& one) { self->state.watched.push_back(caf::actor_cast<caf::actor>(one)); },
+      [self](const node_status_record& other) { self->state.others[std::string(view(other->getNode()))] = {other, unix_ms()}; },
+      [self](status_atom) {
+        std::vector<node_status_record> all = {self->state.report()};
+        for (const auto& [name, entry] : self->state.others) all.push_back(entry.first);
+        return all;
+      },
+      [self](tick_atom) { self->state.look(); },
+  };
+}
+
+}  // namespace hone

@@ -1,0 +1,240 @@
+#include "launch/report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "launch/comparison.hpp"
+#include "launch/printing.hpp"
+#include "messages/names.hpp"
+#include "storage/inspection.hpp"
+#include "tasks/task_file.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t bootstrap_resamples = 10000;
+
+std::string pad(std::string text, std::size_t width, bool right = false) {
+  if (text.size() < width) text.insert(right ? 0 : text.size(), width - text.size(), ' ');
+  return text;
+}
+
+std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
+
+struct task_row {
+  std::uint64_t tried = 0;
+  std::uint64_t ok = 0;
+  record<schema::Evaluation> best;
+  bool in_corpus = false;
+};
+
+struct stage_row {
+  std::uint64_t samples = 0;
+  double reward = 0;
+  std::map<std::string, std::uint64_t> outcomes;
+  std::uint64_t last_samples = 0;  // of the last quarter of the groups
+  std::uint64_t last_ok = 0;
+};
+
+class reporter {
+ public:
+  explicit reporter(const std::filesystem::path& folder) : pool_(folder) {
+    for (const auto& t : pool_.tasks()) names_[task_id(t->getId())] = std::string(view(t->getName()));
+  }
+
+  run_report make(const std::map<std::string, double>& busy, double seconds) {
+    read_evaluations();
+    read_groups();
+    print_tasks();
+    print_stages();
+    print_comparison();
+    print_busy(busy, seconds);
+    return {text_, json_};
+  }
+
+ private:
+  void line(const std::string& s = "") { text_ += s + "\n"; }
+
+  void read_evaluations() {
+    pool_.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
+      task_row& row = tasks_[{names_[task_id(e->getTaskId())], key.device_type}];
+      device_types_.insert(key.device_type);
+      ++row.tried;
+      if (e->getOutcome() != Outcome::OK) return;
+      ++row.ok;
+      if (!row.best || e->getScore() > row.best->getScore()) row.best = e;
+    });
+    for (auto& [place, row] : tasks_) {
+      if (!row.best) continue;
+      for (const auto& written : pool_.rollouts_of(variant_id(row.best->getVariantId()))) {
+        const auto group = pool_.group(written.group);
+        row.in_corpus = row.in_corpus || (group && (*group)->getOrigin() == schema::RolloutGroup::Origin::CORPUS);
+      }
+    }
+  }
+
+  Outcome outcome_of(const schema::RolloutGroup::Reader& group, const variant_id& variant, std::uint32_t scope, double& score) const {
+    for (const auto& e : pool_.evaluations_of(variant)) {
+      if (e->getScope() != scope || view(e->getDeviceType()) != view(group.getDraw().getDeviceType())) continue;
+      score = e->getScore();
+      return e->getOutcome();
+    }
+    score = 0;
+    return Outcome::INFRASTRUCTURE;
+  }
+
+  // Groups in the order in which they were written; a comparison's count once a version has consumed them.
+  void read_groups() {
+    std::vector<record<schema::RolloutGroup>> groups;
+    pool_.db().scan<schema::RolloutGroup>(family::groups, "", [&](std::string_view, const record<schema::RolloutGroup>& g) {
+      groups.push_back(g);
+      return true;
+    });
+    std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a->getFinishedMs() < b->getFinishedMs(); });
+    std::map<std::string, std::uint64_t> counts;
+    for (const auto& g : groups) ++counts[stage_name(*g)];
+    std::map<std::string, std::uint64_t> seen;
+    for (const auto& g : groups) {
+      const std::string stage = stage_name(*g);
+      const bool is_last_quarter = ++seen[stage] * 4 > counts[stage] * 3;
+      const bool is_comparison = g->getOrigin() == schema::RolloutGroup::Origin::COMPARISON;
+      if (is_comparison) {
+        const auto progress = pool_.progress(group_id(g->getId()));
+        if (!progress || (*progress)->getState() != schema::GroupProgress::State::TRAINED) continue;
+      }
+      stage_row& row = stages_[stage];
+      for (const auto rollout : g->getRollouts()) {
+        double score = 0;
+        const Outcome outcome = outcome_of(*g, variant_id(rollout.getVariantId()), is_comparison ? 1 : 0, score);
+        ++row.samples;
+        ++row.outcomes[std::string(name_of(outcome))];
+        row.reward += outcome == Outcome::OK ? score : 0;
+        row.last_samples += is_last_quarter ? 1 : 0;
+        row.last_ok += is_last_quarter && outcome == Outcome::OK ? 1 : 0;
+        if (!is_comparison) continue;
+        const std::string place = names_[task_id(g->getDraw().getTaskId())] + (device_types_.size() > 1 ? " on " + std::string(view(g->getDraw().getDeviceType())) : "");
+        by_version_[g->getDraw().getPolicyVersion()][place].push_back({outcome == Outcome::OK, score});
+      }
+    }
+  }
+
+  static std::string stage_name(const schema::RolloutGroup::Reader& g) {
+    return g.getOrigin() == schema::RolloutGroup::Origin::CORPUS ? "corpus" : std::string(name_of(g.getDraw().getStage()));
+  }
+
+  void print_tasks() {
+    line("Tasks");
+    line(pad("  task", 26) + pad("reference", 12, true) + pad("best", 12, true) + pad("speed-up", 11, true) + pad("tried", 8, true) + pad("ok", 7, true) + "   best variant");
+    json_["tasks"] = ordered_json::array();
+    std::size_t invented = 0;
+    for (const auto& [place, row] : tasks_) {
+      ordered_json entry = {{"task", place.first}, {"device_type", place.second}, {"tried", row.tried}, {"ok", row.ok}};
+      std::string text = pad("  " + place.first, 26);
+      if (row.best) {
+        const auto measurements = row.best->getMeasurements();
+        const auto last = measurements[measurements.size() - 1];
+        const std::string id = to_string(variant_id(row.best->getVariantId()));
+        invented += row.in_corpus ? 0 : 1;
+        text += pad(fixed(reference_us(last), 1) + " us", 12, true) + pad(fixed(candidate_us(last), 1) + " us", 12, true) + pad(fixed(row.best->getScore(), 2) + "x", 11, true) +
+                pad(std::to_string(row.tried), 8, true) + pad(std::to_string(row.ok), 7, true) + "   " + id.substr(0, 10) + (row.in_corpus ? "" : "  not in the corpus");
+        entry.update({{"reference_us", reference_us(last)}, {"best_us", candidate_us(last)}, {"speedup", row.best->getScore()}, {"best", id}, {"best_in_corpus", row.in_corpus}});
+      } else {
+        text += pad(std::to_string(row.tried), 43, true) + pad("0", 7, true) + "   none";
+      }
+      line(text);
+      json_["tasks"].push_back(entry);
+    }
+    if (!tasks_.empty()) line("  " + std::to_string(invented) + " of " + std::to_string(tasks_.size()) + " best variants are not in the corpus");
+    line();
+  }
+
+  void print_stages() {
+    line("Stages");
+    json_["stages"] = ordered_json::array();
+    for (const char* name : {"corpus", "self_supervised", "contrastive", "comparison"}) {
+      const auto found = stages_.find(name);
+      if (found == stages_.end()) continue;
+      const stage_row& row = found->second;
+      std::string shares;
+      ordered_json outcomes = ordered_json::object();
+      for (const auto& [outcome, count] : row.outcomes) {
+        const double share = static_cast<double>(count) / static_cast<double>(row.samples);
+        shares += "  " + outcome + " " + percent(share);
+        outcomes[outcome] = share;
+      }
+      const double ok_at_end = row.last_samples > 0 ? static_cast<double>(row.last_ok) / static_cast<double>(row.last_samples) : 0;
+      const double reward = row.samples > 0 ? row.reward / static_cast<double>(row.samples) : 0;
+      line(pad("  " + std::string(name), 20) + pad(std::to_string(row.samples) + " samples", 16) + "mean reward " + fixed(reward, 2) + "  ok at the end " + percent(ok_at_end));
+      line("      " + shares);
+      json_["stages"].push_back({{"stage", name}, {"samples", row.samples}, {"mean_reward", reward}, {"ok_at_end", ok_at_end}, {"outcomes", outcomes}});
+    }
+    line();
+  }
+
+  void print_comparison() {
+    if (by_version_.size() < 2) return;
+    const auto& before = by_version_.begin()->second;
+    const auto& after = by_version_.rbegin()->second;
+    std::vector<compared_task> tasks;
+    for (const auto& [name, samples] : before) {
+      if (after.contains(name)) tasks.push_back({name, samples, after.at(name)});
+    }
+    const comparison_result r = compare_policies(tasks, bootstrap_resamples, 1);
+    line("The contrastive stage, judged afresh: version " + std::to_string(by_version_.begin()->first) + " before, " + std::to_string(by_version_.rbegin()->first) + " after");
+    line(pad("  task", 26) + pad("before", 10, true) + pad("after", 10, true) + pad("ok before", 12, true) + pad("ok after", 12, true) + "   (speed-ups are geometric means)");
+    ordered_json rows = ordered_json::array();
+    for (const auto& row : r.tasks) {
+      line(pad("  " + row.task, 26) + pad(fixed(std::exp(row.before), 2) + "x", 10, true) + pad(fixed(std::exp(row.after), 2) + "x", 10, true) + pad(percent(row.before_ok), 12, true) + pad(percent(row.after_ok), 12, true));
+      rows.push_back({{"task", row.task}, {"before", row.before}, {"after", row.after}, {"before_ok", row.before_ok}, {"after_ok", row.after_ok}});
+    }
+    line("  mean log speed-up " + fixed(r.before, 3) + " before, " + fixed(r.after, 3) + " after: difference " + fixed(r.difference, 3) + ", 95 % interval [" + fixed(r.low, 3) + ", " + fixed(r.high, 3) + "]" +
+         (r.low > 0 ? "" : r.high < 0 ? " (worse)" : " (not distinguishable from none)"));
+    line();
+    json_["comparison"] = {{"before_version", by_version_.begin()->first}, {"after_version", by_version_.rbegin()->first}, {"before", r.before}, {"after", r.after},
+                           {"difference", r.difference}, {"interval", {r.low, r.high}}, {"tasks", rows}};
+  }
+
+  void print_busy(const std::map<std::string, double>& busy, double seconds) {
+    if (busy.empty()) return;
+    std::string shares;
+    json_["busy"] = ordered_json::object();
+    for (const auto& [room, share] : busy) {
+      shares += "  " + room + " " + percent(share);
+      json_["busy"][room] = share;
+    }
+    line("Busy shares over " + fixed(seconds, 0) + " s");
+    line(shares);
+    json_["seconds"] = seconds;
+  }
+
+  pool_inspector pool_;
+  std::map<task_id, std::string> names_;
+  std::map<std::pair<std::string, std::string>, task_row> tasks_;
+  std::map<std::string, stage_row> stages_;
+  std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>> by_version_;
+  std::set<std::string> device_types_;
+  std::string text_;
+  ordered_json json_ = ordered_json::object();
+};
+
+}  // namespace
+
+std::map<std::string, double> busy_shares(const node_snapshot& snapshot) {
+  std::map<std::string, std::pair<double, double>> sums;
+  for (const auto& [name, status] : snapshot.actors) {
+    const std::string room(view(status->getRoom()));
+    if (room == "queue" || status->getAliveSeconds() <= 0) continue;
+    sums[room].first += status->getBusySeconds();
+    sums[room].second += status->getAliveSeconds();
+  }
+  std::map<std::string, double> shares;
+  for (const auto& [room, sum] : sums) shares[room] = sum.first / sum.second;
+  return shares;
+}
+
+run_report make_report(const std::filesystem::path& pool, const std::map<std::string, double>& busy, double seconds) { return reporter(pool).make(busy, seconds); }
+
+}  // namespace hone

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <string>
+
+#include "actors/telemetry.hpp"
+
+namespace hone {
+
+// Shows a run's progress: on a terminal one screen that is drawn over, elsewhere a plain line now and then. Messages go above the
+// screen. Safe on every thread.
+class progress_view {
+ public:
+  progress_view();
+  void show(const node_snapshot& snapshot);
+  void message(const std::string& line);
+
+ private:
+  std::string draw(const node_snapshot& snapshot);
+  std::string summarise(const node_snapshot& snapshot) const;
+
+  std::mutex lock_;
+  bool is_terminal_;
+  std::size_t drawn_lines_ = 0;
+  std::chrono::steady_clock::time_point started_;
+  std::chrono::steady_clock::time_point last_line_;
+  std::string last_summary_;
+  double tokens_ = 0;
+  double tokens_per_second_ = 0;
+  std::chrono::steady_clock::time_point tokens_at_;
+};
+
+}  // namespace hone

@@ -1,0 +1,59 @@
+#pragma once
+
+// CAF's side of records: how they travel, and the table of everything that does. Only actors/, launch/ and their tests include
+// this and interfaces.hpp; all other rooms know records without knowing CAF.
+
+#include <caf/error.hpp>
+#include <caf/meta/load_callback.hpp>
+#include <caf/meta/type_name.hpp>
+#include <caf/sec.hpp>
+#include <caf/type_id.hpp>
+
+#include <vector>
+
+#include "messages/record.hpp"
+#include "messages/schema/node.capnp.h"
+#include "messages/schema/pipeline.capnp.h"
+#include "messages/schema/task.capnp.h"
+#include "messages/schema/training.capnp.h"
+#include "messages/schema/variant.capnp.h"
+
+namespace hone {
+
+// To another node only the bytes go, and they are validated on arrival; to an actor here nothing is copied at all.
+template <class Inspector, class Schema>
+typename Inspector::result_type inspect(Inspector& f, record<Schema>& x) {
+  std::vector<char> bytes = x ? x.bytes() : std::vector<char>{};
+  auto load = caf::meta::load_callback([&]() -> caf::error {
+    if (bytes.empty()) return caf::none;
+    try {
+      x = record<Schema>::from_bytes(std::move(bytes));
+      return caf::none;
+    } catch (const invalid_record& e) {
+      return caf::make_error(caf::sec::invalid_argument, e.what());
+    }
+  });
+  return f(caf::meta::type_name("record"), bytes, load);
+}
+
+using task_record = record<schema::Task>;
+using draw_record = record<schema::Draw>;
+using group_record = record<schema::RolloutGroup>;
+using compile_job = record<schema::CompileJob>;
+using verify_job = record<schema::VerifyJob>;
+using benchmark_job = record<schema::BenchmarkJob>;
+using verdict_record = record<schema::Verdict>;
+using measurement_record = record<schema::Measurement>;
+using evaluation_record = record<schema::Evaluation>;
+using batch_record = record<schema::TrainingBatch>;
+using step_record = record<schema::TrainingStep>;
+using version_record = record<schema::PolicyVersion>;
+using scored_group_record = record<schema::ScoredGroup>;
+using device_type_record = record<schema::DeviceType>;
+using join_record = record<schema::JoinRequest>;
+using actor_status_record = record<schema::ActorStatus>;
+using run_status_record = record<schema::RunStatus>;
+using node_status_record = record<schema::NodeStatus>;
+using job_header_record = record<schema::JobHeader>;
+
+}  // namespace hone

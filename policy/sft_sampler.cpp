@@ -1,0 +1,41 @@
+#include "policy/sft_sampler.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace hone {
+
+void sft_sampler::add(scored_document document) {
+  auto tokens = words_->encode(document.text);
+  tokens.push_back(end_);
+  by_place_[{document.task, document.device_type}].push_back(documents_.size());
+  tokens_.push_back(std::move(tokens));
+  documents_.push_back(std::move(document));
+}
+
+sft_example sft_sampler::next(std::mt19937_64& random) {
+  if (documents_.empty()) throw std::logic_error("there is nothing to learn from");
+  if (order_.empty()) {
+    order_.resize(documents_.size());
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::shuffle(order_.begin(), order_.end(), random);
+  }
+  const std::size_t chosen = order_.back();
+  order_.pop_back();
+  const scored_document& document = documents_[chosen];
+  prompt_facts facts = facts_.at(document.task);
+  facts.device_type = document.device_type;
+  if (std::uniform_real_distribution<double>()(random) < options_.exemplar_share) {
+    const auto& place = by_place_.at({document.task, document.device_type});
+    std::vector<std::size_t> others;
+    std::sample(place.begin(), place.end(), std::back_inserter(others), options_.exemplars + 1, random);
+    std::erase(others, chosen);
+    others.resize(std::min(others.size(), options_.exemplars));
+    std::sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return documents_[a].as_exemplar.score < documents_[b].as_exemplar.score; });
+    for (const std::size_t other : others) facts.exemplars.push_back(documents_[other].as_exemplar);
+  }
+  return {words_->encode(prompts_->render(facts)), tokens_[chosen]};
+}
+
+}  // namespace hone
