@@ -25,7 +25,7 @@ void learner_state::tick_soon(std::chrono::milliseconds delay) {
 }
 
 // A new run commits its initial weights as the first version; a resumed one loads what it goes on from.
-void learner_state::begin() {
+void learner_state::start() {
   next_version = options.next_version;
   if (options.chain.empty()) {
     plan->advance();
@@ -75,7 +75,7 @@ void learner_state::go_on() {
 void learner_state::train_supervised() {
   ask(Stage::SFT, 1, all_that_is_ready, false);
   const auto needed = static_cast<std::size_t>(options.plan.sft.begin_with * static_cast<double>(options.corpus_groups));
-  const bool enough = admitted_in_all >= std::max<std::size_t>(1, needed) && plan->documents() > 0;
+  const bool enough = admitted_in_all >= needed && plan->can_update();
   if (stopping && (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step)) return finish(false);
   if (!enough) return tick_soon(std::chrono::milliseconds(100));
   {
@@ -251,7 +251,7 @@ learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_sta
   self->link_to(s.pool);
   attempt([&] {
     s.plan = s.options.make_curriculum();
-    s.begin();
+    s.start();
   });
   return {
       [self, attempt](tick_atom) { attempt([&] { self->state.go_on(); }); },

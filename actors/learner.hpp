@@ -55,7 +55,7 @@ struct learner_state {
   bool stopping = false;
   bool finished = false;
 
-  void begin();
+  void start();
   void go_on();
   void train_supervised();
   void ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool one_per_task);

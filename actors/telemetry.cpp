@@ -45,7 +45,6 @@ void telemetry_state::write_spans(const actor_status_record& status) {
 node_status_record telemetry_state::report() const {
   record_builder<schema::NodeStatus> status;
   status->setNode(options.node);
-  status->setAddress(options.address);
   status->setSchemaVersion(schema_version);
   status->setJudgeVersion(judge_version);
   auto types = status->initDeviceTypes(static_cast<unsigned>(options.device_types.size()));

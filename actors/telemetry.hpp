@@ -22,7 +22,6 @@ struct node_snapshot {
 
 struct telemetry_options {
   std::string node;
-  std::string address;
   std::vector<device_type_record> device_types;
   std::filesystem::path trace;                        // Chrome trace; empty: none
   std::chrono::milliseconds interval{1000};

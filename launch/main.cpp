@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   hone::add_eval_command(app, action);
   hone::add_task_commands(app, action);
   hone::add_corpus_commands(app, action);
+  hone::add_pool_commands(app, action);
   CLI11_PARSE(app, argc, argv);
   try {
     return action();

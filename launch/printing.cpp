@@ -31,6 +31,13 @@ std::string fixed(double value, int digits) {
   return buffer.data();
 }
 
+std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
+
+std::string pad(std::string text, std::size_t width, bool right) {
+  if (text.size() < width) text.insert(right ? 0 : text.size(), width - text.size(), ' ');
+  return text;
+}
+
 double reference_us(const schema::Measurement::Reader& m) {
   return geometric_mean(m, [](const auto& c) { return c.getReferenceUs(); });
 }

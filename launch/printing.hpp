@@ -20,5 +20,7 @@ double reference_us(const schema::Measurement::Reader& m);
 double candidate_us(const schema::Measurement::Reader& m);
 
 std::string fixed(double value, int digits);
+std::string percent(double share);  // "12.3 %"
+std::string pad(std::string text, std::size_t width, bool right = false);  // with blanks behind, or before for `right`
 
 }  // namespace hone

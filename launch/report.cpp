@@ -17,13 +17,6 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t bootstrap_resamples = 10000;
 
-std::string pad(std::string text, std::size_t width, bool right = false) {
-  if (text.size() < width) text.insert(right ? 0 : text.size(), width - text.size(), ' ');
-  return text;
-}
-
-std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
-
 struct task_row {
   std::uint64_t tried = 0;
   std::uint64_t ok = 0;

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -39,18 +40,15 @@ json load_index(const std::filesystem::path& folder) {
   }
 }
 
-}  // namespace
-
-void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer* training, const trainer_numbers& numbers) {
+// `fill` puts the files into the folder that it is given.
+void save_whole(const std::filesystem::path& folder, const trainer_numbers& numbers, bool has_weights, const std::function<void(const std::filesystem::path&)>& fill) {
   std::filesystem::path unfinished = folder;
   unfinished += ".unfinished";
   std::filesystem::remove_all(unfinished);
   try {
     std::filesystem::create_directories(unfinished);
-    for (const char* name : {"config.json", "tokenizer.json"}) std::filesystem::copy_file(policy / name, unfinished / name);
-    weights.save(unfinished / "model.safetensors");
-    if (training != nullptr) training->save(unfinished / "optimizer.safetensors");
-    json index = {{"files", json::object()}, {"numbers", numbers.values}};
+    fill(unfinished);
+    json index = {{"has_weights", has_weights}, {"files", json::object()}, {"numbers", numbers.values}};
     for (const auto& file : std::filesystem::directory_iterator(unfinished)) {
       index["files"][file.path().filename().string()] = hash_of(file.path());
       sync(file.path());
@@ -70,11 +68,25 @@ void save_checkpoint(const std::filesystem::path& folder, const std::filesystem:
   }
 }
 
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer* training, const trainer_numbers& numbers) {
+  save_whole(folder, numbers, true, [&](const std::filesystem::path& into) {
+    for (const char* name : {"config.json", "tokenizer.json"}) std::filesystem::copy_file(policy / name, into / name);
+    weights.save(into / "model.safetensors");
+    if (training != nullptr) training->save(into / "optimizer.safetensors");
+  });
+}
+
+void save_checkpoint(const std::filesystem::path& folder, const trainer_numbers& numbers) {
+  save_whole(folder, numbers, false, [](const std::filesystem::path&) {});
+}
+
 std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& folder) {
   try {
     const json index = load_index(folder);
     const auto files = index.at("files").get<std::map<std::string, std::string>>();
-    if (!files.contains("model.safetensors")) return (folder / "checkpoint.json").string() + ": names no weights";
+    if (index.at("has_weights").get<bool>() && !files.contains("model.safetensors")) return (folder / "checkpoint.json").string() + ": names no weights";
     for (const auto& [name, hash] : files) {
       if (name.find('/') != std::string::npos) return (folder / "checkpoint.json").string() + ": is damaged";
       if (hash_of(folder / name) != hash) return (folder / name).string() + ": is damaged (its hash is not the one that was written)";

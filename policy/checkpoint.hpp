@@ -24,6 +24,9 @@ struct trainer_numbers {
 // std::filesystem::filesystem_error (a full disk), and then leaves nothing behind.
 void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer* training, const trainer_numbers& numbers);
 
+// The same for a policy that has no weights (a scripted one): the numbers alone.
+void save_checkpoint(const std::filesystem::path& folder, const trainer_numbers& numbers);
+
 // Compares every file with its hash; what is wrong, naming the file, or nothing.
 std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& folder);
 

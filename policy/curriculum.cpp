@@ -26,8 +26,9 @@ curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> lea
       trainer_(std::move(learns)),
       prompts_(std::move(prompts)),
       tasks_(&tasks),
-      sampler_(trainer_->tokens(), trainer_->end_token(), *prompts_, facts_by_task(tasks), {o.sft.exemplar_share, 2}),
-      random_(seed) {}
+      random_(seed) {
+  if (trainer_) sampler_.emplace(trainer_->tokens(), trainer_->end_token(), *prompts_, facts_by_task(tasks), sft_sampler::options{o.sft.exemplar_share, 2});
+}
 
 std::int64_t curriculum::steps() const {
   switch (stage_) {
@@ -45,7 +46,7 @@ bool curriculum::advance() {
     stage_ = static_cast<Stage>(static_cast<int>(stage_) + 1);
     step_ = 0;
     ended = true;
-    if (stage_ == Stage::CONTRASTIVE) trainer_->restart_optimiser();
+    if (stage_ == Stage::CONTRASTIVE && trainer_) trainer_->restart_optimiser();
   }
   return ended;
 }
@@ -53,7 +54,7 @@ bool curriculum::advance() {
 void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
   const auto group = scored.getGroup();
   const auto t = tasks_->find(task_id(group.getDraw().getTaskId()));
-  if (t == nullptr) return;
+  if (t == nullptr || !sampler_) return;
   for (unsigned i = 0; i < group.getRollouts().size(); ++i) {
     const auto result = scored.getResults()[i];
     if (result.getOutcome() != Outcome::OK) continue;
@@ -63,15 +64,19 @@ void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
     if (document == nullptr) continue;
     std::string code = print_code_blocks(document->options, document->cuda, document->python);
     if (code.ends_with('\n')) code.pop_back();
-    sampler_.add({t->name, std::string(view(group.getDraw().getDeviceType())), text, {result.getScore(), code}});
+    sampler_->add({t->name, std::string(view(group.getDraw().getDeviceType())), text, {result.getScore(), code}});
   }
 }
 
 std::int64_t curriculum::sft_updates_left_in_step() const { return std::min(options_.sft.updates, updates_at_step_begin_ + options_.sft.updates_per_step) - sft_updates_; }
 
 double curriculum::sft_update() {
+  if (!trainer_) {
+    ++sft_updates_;
+    return 0;
+  }
   std::vector<sft_example> batch;
-  for (std::int64_t i = 0; i < options_.sft.batch; ++i) batch.push_back(sampler_.next(random_));
+  for (std::int64_t i = 0; i < options_.sft.batch; ++i) batch.push_back(sampler_->next(random_));
   const double loss = trainer_->sft_update(batch, options_.sft.rate.at(sft_updates_), options_.sft.prompt_weight);
   ++sft_updates_;
   loss_sum_ += loss;
@@ -80,7 +85,7 @@ double curriculum::sft_update() {
 
 curriculum::numbers curriculum::end_sft_step() {
   const auto updates = static_cast<double>(std::max<std::int64_t>(1, sft_updates_ - updates_at_step_begin_));
-  numbers n = {{"loss", loss_sum_ / updates}, {"rate", options_.sft.rate.at(sft_updates_)}, {"updates", static_cast<double>(sft_updates_)}, {"documents", static_cast<double>(sampler_.size())}};
+  numbers n = {{"loss", loss_sum_ / updates}, {"rate", options_.sft.rate.at(sft_updates_)}, {"updates", static_cast<double>(sft_updates_)}, {"documents", static_cast<double>(documents())}};
   loss_sum_ = 0;
   updates_at_step_begin_ = sft_updates_;
   ++step_;
@@ -90,8 +95,8 @@ curriculum::numbers curriculum::end_sft_step() {
 curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch) {
   numbers n = describe_batch(batch);
   numbers learned;
-  if (stage_ == Stage::SELF_SUPERVISED) learned = learn_from_working(batch);
-  if (stage_ == Stage::CONTRASTIVE) learned = learn_by_contrast(batch);
+  if (trainer_ && stage_ == Stage::SELF_SUPERVISED) learned = learn_from_working(batch);
+  if (trainer_ && stage_ == Stage::CONTRASTIVE) learned = learn_by_contrast(batch);
   n.insert(learned.begin(), learned.end());
   ++step_;
   return n;
@@ -147,11 +152,16 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
 }
 
 void curriculum::save(const std::filesystem::path& checkpoint) const {
-  trainer_->save(checkpoint, {{{"stage", static_cast<double>(stage_)}, {"step", static_cast<double>(step_)}, {"sft_updates", static_cast<double>(sft_updates_)}}});
+  const trainer_numbers n = {{{"stage", static_cast<double>(stage_)}, {"step", static_cast<double>(step_)}, {"sft_updates", static_cast<double>(sft_updates_)}}};
+  if (trainer_) {
+    trainer_->save(checkpoint, n);
+  } else {
+    save_checkpoint(checkpoint, n);
+  }
 }
 
 void curriculum::load(const std::filesystem::path& checkpoint) {
-  const trainer_numbers n = trainer_->load(checkpoint);
+  const trainer_numbers n = trainer_ ? trainer_->load(checkpoint) : load_trainer_numbers(checkpoint);
   const auto value = [&](const char* name) {
     const auto found = n.values.find(name);
     return found != n.values.end() ? static_cast<std::int64_t>(found->second) : 0;

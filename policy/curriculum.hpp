@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -57,6 +58,7 @@ class curriculum {
  public:
   using numbers = std::map<std::string, double>;
 
+  // `learns` may be null: a policy that is scripted goes through the stages and learns nothing.
   curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns, std::shared_ptr<const prompt_template> prompts, const task_table& tasks, std::uint64_t seed);
 
   Stage stage() const { return stage_; }
@@ -71,7 +73,8 @@ class curriculum {
 
   // Supervised: working documents join the data set; updates draw from it. A step is some updates.
   void admit(const schema::ScoredGroup::Reader& scored);
-  std::size_t documents() const { return sampler_.size(); }
+  std::size_t documents() const { return sampler_ ? sampler_->size() : 0; }
+  bool can_update() const { return !trainer_ || documents() > 0; }
   double sft_update();
   std::int64_t sft_updates_left_in_step() const;
   numbers end_sft_step();
@@ -90,7 +93,7 @@ class curriculum {
   std::unique_ptr<trainer> trainer_;
   std::shared_ptr<const prompt_template> prompts_;
   const task_table* tasks_;
-  sft_sampler sampler_;
+  std::optional<sft_sampler> sampler_;
   std::mt19937_64 random_;
   Stage stage_ = Stage::SFT;
   std::int64_t step_ = 0;

@@ -66,11 +66,21 @@ struct verification_report {
   std::map<std::string, std::uint64_t> checked;
   std::vector<std::string> problems;  // at most a hundred are spelled out
   std::uint64_t problem_count = 0;
+
+  void complain(const std::string& problem) {
+    constexpr std::size_t spelled_out = 100;
+    ++problem_count;
+    if (problems.size() < spelled_out) problems.push_back(problem);
+  }
 };
 
 // Follows every reference and recounts every index of the pool: groups and their variants, rollouts both ways, evaluations and
 // the exemplar index both ways, bucket statistics, pending work and the groups that wait, the ready queue, versions and their
 // parents, and that no group was trained on twice along the surviving versions.
 verification_report verify_pool(const pool_inspector& pool);
+
+// Everything that a run's file of acknowledgements lists (a line each: "group ID", "measurement ID VARIANT", "version N") must be in
+// the pool; what is missing joins the report's problems.
+void check_acknowledgements(const pool_inspector& pool, const std::filesystem::path& file, verification_report& report);
 
 }  // namespace hone

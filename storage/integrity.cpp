@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "storage/exemplar_index.hpp"
 #include "storage/inspection.hpp"
 
 namespace hone {
 namespace {
-
-constexpr std::size_t spelled_out = 100;
 
 class checker {
  public:
@@ -26,10 +26,7 @@ class checker {
   }
 
  private:
-  void complain(const std::string& problem) {
-    ++report_.problem_count;
-    if (report_.problems.size() < spelled_out) report_.problems.push_back(problem);
-  }
+  void complain(const std::string& problem) { report_.complain(problem); }
   template <class Schema>
   void each(family which, const std::string& what, const std::function<void(std::string_view, const record<Schema>&)>& visit) {
     std::uint64_t& count = report_.checked[what];
@@ -210,5 +207,37 @@ class checker {
 }  // namespace
 
 verification_report verify_pool(const pool_inspector& pool) { return checker(pool).run(); }
+
+void check_acknowledgements(const pool_inspector& pool, const std::filesystem::path& file, verification_report& report) {
+  std::ifstream in(file);
+  if (!in) throw pool_error(file.string() + ": cannot be opened");
+  const auto holds_measurement = [&](const measurement_id& id, const variant_id& variant) {
+    for (const auto& e : pool.evaluations_of(variant)) {
+      if (measurement_id(e->getMeasurementId()) == id) return true;
+      for (const auto m : e->getMeasurements()) {
+        if (measurement_id(m.getId()) == id) return true;
+      }
+    }
+    return false;
+  };
+  const version_chain versions = pool.versions();
+  for (std::string line; std::getline(in, line) && !in.eof();) {  // a last line without its end was never acknowledged
+    std::istringstream words(line);
+    std::string what, first, second;
+    words >> what >> first >> second;
+    const auto id = parse_hex_id(first);
+    const auto variant = parse_hex_id(second);
+    bool found = false;
+    if (what == "group" && id) {
+      found = pool.group(group_id{(*id)[0], (*id)[1]}).has_value();
+    } else if (what == "measurement" && id && variant) {
+      found = holds_measurement({(*id)[0], (*id)[1]}, {(*variant)[0], (*variant)[1]});
+    } else if (what == "version" && !first.empty() && first.find_first_not_of("0123456789") == std::string::npos) {
+      found = versions.find(std::stoull(first)) != nullptr;
+    }
+    ++report.checked["acknowledgements"];
+    if (!found) report.complain("acknowledged and not there: " + line);
+  }
+}
 
 }  // namespace hone

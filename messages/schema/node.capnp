@@ -38,15 +38,14 @@ struct RunStatus {
   stage @0 :Text;
   version @1 :UInt64;
   step @2 :UInt32;
-  steps @3 :UInt32;                           # planned for the stage; 0: unknown
-  inFlight @4 :UInt32;                        # variants being judged
-  waitingGroups @5 :UInt32;
-  readyGroups @6 :UInt32;
-  droppedGroups @7 :UInt64;
-  lag @8 :Float64;                            # mean steps that the groups of the last batch were behind
-  outcomes @9 :List(Training.NamedNumber);    # results of this stage so far
-  tasks @10 :List(TaskStatus);
-  complete @11 :Bool;
+  inFlight @3 :UInt32;                        # variants being judged
+  waitingGroups @4 :UInt32;
+  readyGroups @5 :UInt32;
+  droppedGroups @6 :UInt64;
+  lag @7 :Float64;                            # mean steps that the groups of the last batch were behind
+  outcomes @8 :List(Training.NamedNumber);    # results of this stage so far
+  tasks @9 :List(TaskStatus);
+  complete @10 :Bool;
 
   struct TaskStatus {
     name @0 :Text $Identity.required;
@@ -58,10 +57,9 @@ struct RunStatus {
 
 struct NodeStatus {
   node @0 :Text $Identity.required;
-  address @1 :Text;
-  schemaVersion @2 :UInt32;
-  judgeVersion @3 :UInt32;
-  deviceTypes @4 :List(Task.DeviceType);
-  actors @5 :List(ActorStatus);
-  run @6 :RunStatus;
+  schemaVersion @1 :UInt32;
+  judgeVersion @2 :UInt32;
+  deviceTypes @3 :List(Task.DeviceType);
+  actors @4 :List(ActorStatus);
+  run @5 :RunStatus;                          # of the node that has the pool
 }
