@@ -33,6 +33,8 @@ class activity {
 
   void processed(std::uint64_t n = 1) { processed_ += n; }
   void failed() { ++failed_; }
+  // Work that another actor did for this one (a device's for its verifier).
+  void add_busy_ms(double ms) { busy_ns_ += static_cast<std::int64_t>(ms * 1e6); }
   void set_restarts(std::uint32_t n) { restarts_ = n; }
   void set_number(const std::string& name, double value) { numbers_[name] = value; }
 

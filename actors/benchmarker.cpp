@@ -34,6 +34,7 @@ void benchmarker_state::measure(const benchmark_job& given) {
       [this, job](const measurement_record& measurement) {
         --working_on;
         counts.processed();
+        counts.add_busy_ms(measurement->getMeasureMs());
         finish(job);  // before the job may come back under the same id
         conclude(job, measurement);
       },

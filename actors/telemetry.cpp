@@ -27,7 +27,13 @@ void telemetry_state::look() {
 }
 
 void telemetry_state::keep(const actor_status_record& status) {
-  snapshot.actors[std::string(view(status->getName()))] = status;
+  const std::string name(view(status->getName()));
+  if (const auto last = snapshot.actors.find(name); last != snapshot.actors.end()) {
+    const double seconds = status->getAliveSeconds() - last->second->getAliveSeconds();
+    const auto done = static_cast<double>(status->getProcessed()) - static_cast<double>(last->second->getProcessed());
+    snapshot.rates[name] = seconds > 0 && done >= 0 ? done / seconds : 0;
+  }
+  snapshot.actors[name] = status;
   if (trace.is_open()) write_spans(status);
 }
 
@@ -53,6 +59,7 @@ node_status_record telemetry_state::report() const {
   unsigned a = 0;
   for (const auto& [name, one] : snapshot.actors) {
     actors.setWithCaveats(a, *one);
+    if (const auto rate = snapshot.rates.find(name); rate != snapshot.rates.end()) actors[a].setRate(rate->second);
     actors[a++].initSpans(0);
   }
   if (snapshot.run) status->setRun(*snapshot.run);

@@ -17,6 +17,7 @@ namespace hone {
 // What all actors of a node did, second by second. Nobody waits for it.
 struct node_snapshot {
   std::map<std::string, actor_status_record> actors;  // by name, as last reported
+  std::map<std::string, double> rates;                // processed a second, between the last two reports
   run_status_record run;                              // empty on nodes without a pool
 };
 

@@ -30,6 +30,7 @@ void verifier_state::verify(const verify_job& job) {
       [this, job](const verdict_record& verdict) {
         --working_on;
         counts.processed();
+        counts.add_busy_ms(verdict->getVerifyMs());
         hand_on(job, verdict);
         finish(job);
       },

@@ -50,7 +50,13 @@ typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(const
 template <class Job>
 void work_queue_state<Job>::hand_out(const std::string& device_type) {
   auto& jobs = waiting[device_type];
+  const std::uint64_t now = jobs.empty() ? 0 : unix_ms();
   while (!jobs.empty()) {
+    if (jobs.front()->getHeader().getDeadlineMs() < now) {
+      counts.failed();
+      (void)jobs.take_front();
+      continue;
+    }
     worker* w = find_worker(jobs.front(), true);
     if (w == nullptr) {
       // Another device of the type may only be busy: the wish is dropped when there is none at all.
@@ -61,8 +67,7 @@ void work_queue_state<Job>::hand_out(const std::string& device_type) {
       if (!others) w = find_worker(jobs.front(), false);
     }
     if (w == nullptr) return;
-    const Job job = std::move(jobs.front());
-    jobs.pop_front();
+    const Job job = jobs.take_front();
     --w->credits;
     w->working_on.emplace(measurement_id(job->getHeader().getMeasurementId()), job);
     last_served = w->handle.address();

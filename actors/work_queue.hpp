@@ -11,8 +11,36 @@
 
 namespace hone {
 
-// Gives jobs to the workers that asked for them: first in, first out for each type of device. Remembers who has what, so that a
-// lost worker's jobs go back in front, one attempt later; after the last attempt the pool hears that nobody could do it.
+// Jobs for one type of device, first in, first out, in two lanes: measurements that only sharpen a known score let those pass
+// that a group waits for, except every fourth time.
+template <class Job>
+class job_line {
+ public:
+  void push_back(const Job& job) { lane_of(job).push_back(job); }
+  void push_front(const Job& job) { lane_of(job).push_front(job); }
+  bool empty() const { return first_.empty() && repeats_.empty(); }
+  std::size_t size() const { return first_.size() + repeats_.size(); }
+  const Job& front() const { return takes_repeat() ? repeats_.front() : first_.front(); }
+  Job take_front() {
+    auto& lane = takes_repeat() ? repeats_ : first_;
+    Job job = std::move(lane.front());
+    lane.pop_front();
+    ++taken_;
+    return job;
+  }
+
+ private:
+  static constexpr unsigned repeats_every = 4;
+  std::deque<Job>& lane_of(const Job& job) { return job->getHeader().getKnownScore() > 0 ? repeats_ : first_; }
+  bool takes_repeat() const { return first_.empty() || (taken_ % repeats_every == repeats_every - 1 && !repeats_.empty()); }
+  std::deque<Job> first_;
+  std::deque<Job> repeats_;
+  unsigned taken_ = 0;
+};
+
+// Gives jobs to the workers that asked for them. Remembers who has what, so that a lost worker's jobs go back in front, one attempt
+// later; after the last attempt the pool hears that nobody could do it. A job past its deadline is dropped: the pool has sent it
+// again by then.
 template <class Job>
 struct work_queue_state {
   struct worker {
@@ -29,7 +57,7 @@ struct work_queue_state {
   pool_actor pool;
   std::string stage;
   activity counts{"", "queue"};
-  std::map<std::string, std::deque<Job>> waiting;                // by device type
+  std::map<std::string, job_line<Job>> waiting;                  // by device type
   std::map<caf::actor_addr, worker> workers;
   caf::actor_addr last_served;                                   // round robin among equals
 

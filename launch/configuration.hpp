@@ -53,7 +53,7 @@ struct configuration {
     exemplar_options exemplars;
     std::int64_t max_groups = 20;       // drawn and not yet trained on
     std::int64_t max_lag = 2;
-    double job_deadline_s = 120;
+    double job_deadline_s = 600;        // a job that has not come back is sent again; above what queues hold
     std::int64_t keep_checkpoints = 3;
     std::string acknowledgements;       // a file that lists what has been acknowledged, for tests of durability
   } pool;

@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   hone::add_task_commands(app, action);
   hone::add_corpus_commands(app, action);
   hone::add_pool_commands(app, action);
+  hone::add_node_commands(app, action);
   CLI11_PARSE(app, argc, argv);
   try {
     return action();

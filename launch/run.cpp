@@ -211,7 +211,6 @@ class run_session {
       snapshot_ = snapshot;
       view_.show(snapshot);
     };
-    // The address is part of what telemetry reports, and publishing needs the node that needs telemetry: the port comes first.
     built.watching = system.spawn(telemetry, watch, built.pool, node_actor());
 
     node_options own;

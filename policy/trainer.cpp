@@ -13,10 +13,10 @@
 namespace hone {
 namespace {
 
-// Right-padded sequences [B, T], and for every token that is to be predicted its row in the flattened logits, what it is, and
-// what it weighs.
+// Sequences one after the other, tokens [N]; and for every token that is to be predicted its row in them, and what it is.
 struct packed {
   at::Tensor tokens;
+  std::vector<std::int64_t> lengths;
   at::Tensor rows;
   at::Tensor targets;
 };
@@ -27,21 +27,24 @@ struct sequence {
 };
 
 packed pack(std::span<const sequence* const> sequences, const at::Device& device) {
-  std::size_t longest = 0;
-  for (const sequence* s : sequences) longest = std::max(longest, s->tokens.size());
-  std::vector<std::int64_t> tokens(sequences.size() * longest, 0);
+  packed p;
+  std::vector<std::int64_t> tokens;
   std::vector<std::int64_t> rows;
   std::vector<std::int64_t> targets;
-  for (std::size_t b = 0; b < sequences.size(); ++b) {
-    const auto& ids = sequences[b]->tokens;
-    std::copy(ids.begin(), ids.end(), tokens.begin() + static_cast<std::ptrdiff_t>(b * longest));
-    for (std::size_t i = std::max<std::size_t>(1, sequences[b]->first_target); i < ids.size(); ++i) {
-      rows.push_back(static_cast<std::int64_t>(b * longest + i - 1));
-      targets.push_back(ids[i]);
+  for (const sequence* s : sequences) {
+    const auto begin = static_cast<std::int64_t>(tokens.size());
+    tokens.insert(tokens.end(), s->tokens.begin(), s->tokens.end());
+    p.lengths.push_back(static_cast<std::int64_t>(s->tokens.size()));
+    for (std::size_t i = std::max<std::size_t>(1, s->first_target); i < s->tokens.size(); ++i) {
+      rows.push_back(begin + static_cast<std::int64_t>(i) - 1);
+      targets.push_back(s->tokens[i]);
     }
   }
   const auto on_device = [&](const std::vector<std::int64_t>& values) { return at::tensor(values, at::kLong).to(device); };
-  return {on_device(tokens).view({static_cast<std::int64_t>(sequences.size()), static_cast<std::int64_t>(longest)}), on_device(rows), on_device(targets)};
+  p.tokens = on_device(tokens);
+  p.rows = on_device(rows);
+  p.targets = on_device(targets);
+  return p;
 }
 
 at::Tensor floats(const std::vector<float>& values, const at::Device& device) { return at::tensor(values, at::kFloat).to(device); }
@@ -110,7 +113,7 @@ double trainer::sft_update(std::span<const sft_example> batch, double rate, doub
   std::vector<const sequence*> pointers;
   for (const sequence& s : sequences) pointers.push_back(&s);
   const packed p = pack(pointers, state_->device);
-  const at::Tensor loss = sft_loss(state_->network.logits_at(state_->weights, p.tokens, p.rows), p.targets, floats(weights, state_->device));
+  const at::Tensor loss = sft_loss(state_->network.logits_at(state_->weights, p.tokens, p.lengths, p.rows), p.targets, floats(weights, state_->device));
   loss.backward();
   state_->adam->step(rate);
   return loss.item<double>();
@@ -158,7 +161,7 @@ void trainer::state::accumulate(std::span<const weighted_rollout* const> batch, 
     shares.push_back(static_cast<float>(r->weight));
   }
   const packed p = pack(sequences, device);
-  const at::Tensor logits = network.logits_at(weights, p.tokens, p.rows);
+  const at::Tensor logits = network.logits_at(weights, p.tokens, p.lengths, p.rows);
   const at::Tensor now = token_log_probabilities(logits, p.targets, o.temperature);
   const at::Tensor log_all = at::log_softmax(logits, -1);
   const at::Tensor entropy = -(log_all.exp() * log_all).sum(-1);
@@ -166,7 +169,7 @@ void trainer::state::accumulate(std::span<const weighted_rollout* const> batch, 
   at::Tensor anchor = now.detach();
   if (o.objective.kl_coefficient > 0 && !reference.all().empty()) {
     const c10::NoGradGuard no_gradients;
-    anchor = token_log_probabilities(network.logits_at(reference, p.tokens, p.rows), p.targets, o.temperature);
+    anchor = token_log_probabilities(network.logits_at(reference, p.tokens, p.lengths, p.rows), p.targets, o.temperature);
   }
   const at::Tensor sequence_of = at::tensor(owner, at::kLong).to(device);
   const at::Tensor loss = grpo_loss(now, old, anchor, entropy, sequence_of, floats(advantages, device), floats(shares, device), o.objective);
@@ -200,7 +203,7 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
     for (std::size_t i = begin; i < end; ++i) weight += rollouts[i].weight;
     std::vector<const weighted_rollout*> batch;
     std::size_t tokens = 0;
-    // Of like length together, so that little is padding.
+    // Of one length together: they go through attention at once.
     std::sort(rollouts.begin() + static_cast<std::ptrdiff_t>(begin), rollouts.begin() + static_cast<std::ptrdiff_t>(end), [](const auto& a, const auto& b) { return a.all.tokens.size() < b.all.tokens.size(); });
     for (std::size_t i = begin; i < end; ++i) {
       rollouts[i].weight /= weight;

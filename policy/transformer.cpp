@@ -326,40 +326,59 @@ std::pair<at::Tensor, at::Tensor> decoder::rotary(const at::Tensor& positions) c
   return {both.cos(), both.sin()};
 }
 
-at::Tensor decoder::hidden(const decoder_weights& weights, const at::Tensor& tokens) const {
+// Causal attention inside each sequence: q [N, H, D], k and v [N, KV, D] over all sequences' tokens, one after the other.
+at::Tensor decoder::attend(const at::Tensor& q, at::Tensor k, at::Tensor v, std::span<const std::int64_t> lengths) const {
+  const decoder_config& c = state_->config;
+  if (c.kv_heads < c.heads) {
+    k = k.repeat_interleave(c.heads / c.kv_heads, 1);
+    v = v.repeat_interleave(c.heads / c.kv_heads, 1);
+  }
+  // A run of sequences of one length is a batch.
+  std::vector<at::Tensor> mixed;
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < lengths.size();) {
+    std::size_t end = i;
+    while (end < lengths.size() && lengths[end] == lengths[i]) ++end;
+    const std::int64_t batch = static_cast<std::int64_t>(end - i);
+    const std::int64_t tokens = batch * lengths[i];
+    const auto part = [&](const at::Tensor& t) { return t.narrow(0, begin, tokens).view({batch, lengths[i], c.heads, c.head_width}).transpose(1, 2); };
+    mixed.push_back(at::scaled_dot_product_attention(part(q), part(k), part(v), std::nullopt, 0.0, /*is_causal=*/true).transpose(1, 2).reshape({tokens, c.heads * c.head_width}));
+    begin += tokens;
+    i = end;
+  }
+  return mixed.size() == 1 ? mixed.front() : at::cat(mixed);
+}
+
+at::Tensor decoder::hidden(const decoder_weights& weights, const at::Tensor& tokens, std::span<const std::int64_t> lengths) const {
   const decoder_config& c = state_->config;
   const auto& w = weights.all();
-  const std::int64_t batch = tokens.size(0);
-  const std::int64_t length = tokens.size(1);
+  const std::int64_t count = tokens.size(0);
   const auto linear = [&](const at::Tensor& x, const std::string& name) {
     const auto bias = w.find(name + ".bias");
     return at::linear(x, w.at(name + ".weight"), bias != w.end() ? std::optional<at::Tensor>(bias->second) : std::nullopt);
   };
   const auto norm = [&](const at::Tensor& x, const std::string& name) { return at::rms_norm(x, {x.size(-1)}, w.at(name), c.norm_epsilon); };
   at::Tensor x = at::embedding(w.at("model.embed_tokens.weight"), tokens);
-  const auto [cos_table, sin_table] = rotary(at::arange(length, at::TensorOptions(at::kLong).device(tokens.device())));
-  const at::Tensor cosine = cos_table.to(x.scalar_type());
-  const at::Tensor sine = sin_table.to(x.scalar_type());
+  std::vector<std::int64_t> positions;
+  for (const std::int64_t length : lengths) {
+    for (std::int64_t i = 0; i < length; ++i) positions.push_back(i);
+  }
+  const auto [cos_table, sin_table] = rotary(at::tensor(positions, at::kLong).to(tokens.device()));
+  const at::Tensor cosine = cos_table.to(x.scalar_type()).unsqueeze(1);
+  const at::Tensor sine = sin_table.to(x.scalar_type()).unsqueeze(1);
   const auto rotate = [&](const at::Tensor& t) { return t * cosine + rotate_half(t) * sine; };
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const std::string layer = "model.layers." + std::to_string(i) + ".";
     const std::string attention = layer + "self_attn.";
     const at::Tensor h = norm(x, layer + "input_layernorm.weight");
-    at::Tensor q = linear(h, attention + "q_proj").view({batch, length, c.heads, c.head_width});
-    at::Tensor k = linear(h, attention + "k_proj").view({batch, length, c.kv_heads, c.head_width});
-    at::Tensor v = linear(h, attention + "v_proj").view({batch, length, c.kv_heads, c.head_width}).transpose(1, 2);
+    at::Tensor q = linear(h, attention + "q_proj").view({count, c.heads, c.head_width});
+    at::Tensor k = linear(h, attention + "k_proj").view({count, c.kv_heads, c.head_width});
+    const at::Tensor v = linear(h, attention + "v_proj").view({count, c.kv_heads, c.head_width});
     if (c.head_norm) {
       q = norm(q, attention + "q_norm.weight");
       k = norm(k, attention + "k_norm.weight");
     }
-    q = rotate(q.transpose(1, 2));
-    k = rotate(k.transpose(1, 2));
-    if (c.kv_heads < c.heads) {
-      k = k.repeat_interleave(c.heads / c.kv_heads, 1);
-      v = v.repeat_interleave(c.heads / c.kv_heads, 1);
-    }
-    const at::Tensor mixed = at::scaled_dot_product_attention(q, k, v, std::nullopt, 0.0, /*is_causal=*/true);
-    x = x + linear(mixed.transpose(1, 2).reshape({batch, length, c.heads * c.head_width}), attention + "o_proj");
+    x = x + linear(attend(rotate(q), rotate(k), v, lengths), attention + "o_proj");
     const at::Tensor m = norm(x, layer + "post_attention_layernorm.weight");
     x = x + linear(at::silu(linear(m, layer + "mlp.gate_proj")) * linear(m, layer + "mlp.up_proj"), layer + "mlp.down_proj");
   }
@@ -368,12 +387,14 @@ at::Tensor decoder::hidden(const decoder_weights& weights, const at::Tensor& tok
 
 at::Tensor decoder::logits(const decoder_weights& weights, const at::Tensor& tokens) const {
   const auto& w = weights.all();
-  return at::linear(hidden(weights, tokens), w.at(state_->config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight")).to(at::kFloat);
+  const std::vector<std::int64_t> lengths(static_cast<std::size_t>(tokens.size(0)), tokens.size(1));
+  const at::Tensor all = hidden(weights, tokens.reshape({-1}), lengths).view({tokens.size(0), tokens.size(1), state_->config.width});
+  return at::linear(all, w.at(state_->config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight")).to(at::kFloat);
 }
 
-at::Tensor decoder::logits_at(const decoder_weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const {
+at::Tensor decoder::logits_at(const decoder_weights& weights, const at::Tensor& tokens, std::span<const std::int64_t> lengths, const at::Tensor& positions) const {
   const auto& w = weights.all();
-  const at::Tensor rows = hidden(weights, tokens).reshape({-1, state_->config.width}).index_select(0, positions);
+  const at::Tensor rows = hidden(weights, tokens, lengths).index_select(0, positions);
   return at::linear(rows, w.at(state_->config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight")).to(at::kFloat);
 }
 

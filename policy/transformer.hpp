@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,15 +82,16 @@ class decoder {
 
   // tokens [B, T] (int64) -> logits [B, T, V] in fp32. Causal; sequences start at position 0. Differentiable in the weights.
   at::Tensor logits(const decoder_weights& weights, const at::Tensor& tokens) const;
-  // The same, but only for the rows [N] of the flattened [B * T] that `positions` (int64) names: [N, V]. Training needs the
-  // logits of few tokens, and they are the largest thing there is.
-  at::Tensor logits_at(const decoder_weights& weights, const at::Tensor& tokens, const at::Tensor& positions) const;
+  // Sequences of different lengths one after the other, tokens [N] (int64), and only the rows that `positions` [M] (int64) names:
+  // [M, V]. Nothing is padded, and training needs the logits of few tokens: they are the largest thing there is.
+  at::Tensor logits_at(const decoder_weights& weights, const at::Tensor& tokens, std::span<const std::int64_t> lengths, const at::Tensor& positions) const;
 
   // cos and sin [positions, head_width] for these positions (int64), fp32.
   std::pair<at::Tensor, at::Tensor> rotary(const at::Tensor& positions) const;
 
  private:
-  at::Tensor hidden(const decoder_weights& weights, const at::Tensor& tokens) const;
+  at::Tensor hidden(const decoder_weights& weights, const at::Tensor& tokens, std::span<const std::int64_t> lengths) const;
+  at::Tensor attend(const at::Tensor& q, at::Tensor k, at::Tensor v, std::span<const std::int64_t> lengths) const;
   struct state;
   std::unique_ptr<state> state_;
 };

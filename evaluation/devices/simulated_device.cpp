@@ -11,6 +11,8 @@
 namespace hone {
 namespace {
 
+constexpr double pretended_reference_us = 1000;
+
 class simulated_device final : public device {
  public:
   explicit simulated_device(simulated_device_options options)
@@ -47,6 +49,13 @@ class simulated_device final : public device {
     m->setScoreRaw(raw);
     m->setIntervalLow(raw * std::exp(-2 * options_.noise));
     m->setIntervalHigh(raw * std::exp(2 * options_.noise));
+    auto timing = m->initCases(1)[0];
+    timing.setReferenceUs(pretended_reference_us);
+    timing.setCandidateUs(pretended_reference_us / raw);
+    timing.setSpeedup(raw);
+    timing.setIntervalLow(m->getIntervalLow());
+    timing.setIntervalHigh(m->getIntervalHigh());
+    timing.setRounds(1);
     m->setSeed(seed);
     m->setDevice(name_);
     m->setNode(options_.node);

@@ -25,6 +25,7 @@ struct ActorStatus {
   aliveSeconds @8 :Float64;
   numbers @9 :List(Training.NamedNumber);
   spans @10 :List(Span);                      # since the last report, as far as they were kept
+  rate @11 :Float64;                          # processed a second between the last two reports; telemetry's
 
   struct Span {
     name @0 :Text $Identity.required;

@@ -54,7 +54,19 @@ TEST_P(GoldenDecoder, SomeRowsOfLogitsAreRowsOfAllLogits) {
   const decoder network(config_);
   const at::Tensor rows = at::tensor(std::vector<std::int64_t>{3, 17, 41}, at::kLong);
   const at::Tensor all = network.logits(weights_, tokens()).reshape({-1, config_.vocabulary}).index_select(0, rows);
-  EXPECT_LT((network.logits_at(weights_, tokens(), rows) - all).abs().max().item<double>(), 1e-5);
+  const std::vector<std::int64_t> lengths(static_cast<std::size_t>(tokens().size(0)), tokens().size(1));
+  EXPECT_LT((network.logits_at(weights_, tokens().reshape({-1}), lengths, rows) - all).abs().max().item<double>(), 1e-5);
+}
+
+TEST_P(GoldenDecoder, SequencesOfDifferentLengthsDoNotSeeEachOther) {
+  const decoder network(config_);
+  const at::Tensor first = tokens().select(0, 0);
+  const at::Tensor second = tokens().select(0, 1).narrow(0, 0, 5);
+  const at::Tensor together = at::cat({first, second});
+  const std::vector<std::int64_t> lengths = {first.size(0), 5};
+  const at::Tensor rows = at::arange(first.size(0) + 5, at::kLong);
+  const at::Tensor apart = at::cat({network.logits(weights_, first.unsqueeze(0)).select(0, 0), network.logits(weights_, second.unsqueeze(0)).select(0, 0)});
+  EXPECT_LT((network.logits_at(weights_, together, lengths, rows) - apart).abs().max().item<double>(), 1e-5);
 }
 
 TEST_P(GoldenDecoder, ContinuesGreedilyAsTransformersDoes) {

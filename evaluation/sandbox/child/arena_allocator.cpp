@@ -17,7 +17,7 @@ std::uint64_t rounded(std::uint64_t n) { return (n + alignment - 1) / alignment 
 struct arena_allocator::block {
   arena_allocator* owner;
   std::uint64_t offset;
-  std::uint64_t size;
+  std::uint64_t bytes;  // as asked for
   std::uint64_t epoch;
   void* heap;
 };
@@ -46,7 +46,7 @@ c10::DataPtr arena_allocator::allocate(std::size_t n) {
   }
   const std::uint64_t size = rounded(n);
   std::uint64_t offset = 0;
-  if (auto reusable = free_.find(size); reusable != free_.end() && !reusable->second.empty()) {
+  if (auto reusable = free_.find(n); reusable != free_.end() && !reusable->second.empty()) {
     offset = reusable->second.back();
     reusable->second.pop_back();
   } else {
@@ -61,7 +61,7 @@ c10::DataPtr arena_allocator::allocate(std::size_t n) {
     h.scratch_used = next_;
     if (h.allocation_count < max_arena_allocations) h.allocations[h.allocation_count++] = {offset, n};
   }
-  return {base_ + offset, new block{this, offset, size, epoch_, nullptr}, &release, c10::Device(c10::kCPU)};
+  return {base_ + offset, new block{this, offset, n, epoch_, nullptr}, &release, c10::Device(c10::kCPU)};
 }
 
 void arena_allocator::release(void* context) {
@@ -70,7 +70,7 @@ void arena_allocator::release(void* context) {
   if (freed->heap != nullptr) {
     std::free(freed->heap);
   } else if (freed->epoch == freed->owner->epoch_) {
-    freed->owner->free_[freed->size].push_back(freed->offset);
+    freed->owner->free_[freed->bytes].push_back(freed->offset);
   }
   delete freed;
 }
