@@ -234,6 +234,7 @@ void check(const configuration& c) {
   for (const std::string& device : c.node.devices) {
     if (device != "cpu" && !device.starts_with("simulated:")) refuse("node.devices", "'" + device + "' is unknown, expected cpu or simulated:NAME");
   }
+  if (c.policy.kind == "model" && c.plan.sft.updates > 0 && c.corpus.folder.empty()) refuse("corpus.folder", "is missing: the sft stage learns from a corpus");
   if (c.generation.options.top_p <= 0) refuse("generation.top_p", "must be above 0");
 }
 
@@ -259,6 +260,9 @@ configuration load_configuration(const std::filesystem::path& file, const std::v
     simulated->finish();
   }
   root.finish();
+  for (std::string* path : {&c.tasks.folder, &c.corpus.folder, &c.prompt.prompt_template, &c.policy.folder}) {
+    if (!path->empty()) *path = std::filesystem::absolute(file.parent_path() / *path).lexically_normal().string();
+  }
   c.plan.sft.rate.steps = c.plan.sft.updates;
   c.plan.contrastive.grpo.temperature = c.generation.options.temperature > 0 ? c.generation.options.temperature : 1.0;
   c.generation.options.seed = c.seed;
@@ -279,11 +283,6 @@ std::string print_configuration(const configuration& c) {
     text += one.text();
   }
   return text;
-}
-
-std::filesystem::path resolve(const configuration& c, const std::string& path) {
-  const std::filesystem::path given(path);
-  return given.is_absolute() ? given : c.file.parent_path() / given;
 }
 
 }  // namespace hone

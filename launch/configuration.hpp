@@ -15,7 +15,8 @@
 
 namespace hone {
 
-// A run's configuration, complete: what the file leaves out has its default here. Paths are relative to the file.
+// A run's configuration, complete: what the file leaves out has its default here. Paths are
+// relative to the file there, and absolute here.
 struct configuration {
   std::filesystem::path file;
   std::uint64_t seed = 1;
@@ -69,8 +70,5 @@ configuration load_configuration(const std::filesystem::path& file, const std::v
 
 // All of it as TOML, which reads back to the same: kept in the run's folder.
 std::string print_configuration(const configuration& c);
-
-// A path that the configuration names.
-std::filesystem::path resolve(const configuration& c, const std::string& path);
 
 }  // namespace hone

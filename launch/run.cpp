@@ -40,11 +40,12 @@ void catch_signals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report like a full disk
 }
 
 task_table load_tasks(const configuration& c) {
   task_table table;
-  const auto folder = resolve(c, c.tasks.folder);
+  const std::filesystem::path folder = c.tasks.folder;
   std::vector<std::filesystem::path> files;
   for (const std::string& name : c.tasks.names) files.push_back(folder / (name + ".toml"));
   if (c.tasks.names.empty()) {
@@ -62,7 +63,7 @@ task_table load_tasks(const configuration& c) {
 std::vector<corpus_document> load_documents(const configuration& c, const task_table& tasks) {
   std::vector<corpus_document> documents;
   if (c.corpus.folder.empty()) return documents;
-  for (auto& document : load_corpus(resolve(c, c.corpus.folder))) {
+  for (auto& document : load_corpus(c.corpus.folder)) {
     if (tasks.find(document.task) != nullptr) documents.push_back(std::move(document));
   }
   return documents;
@@ -123,7 +124,7 @@ class metrics_file {
 
 std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
   if (c.prompt.prompt_template.empty()) return std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "default"));
-  return std::make_shared<const prompt_template>(prompt_template::load(resolve(c, c.prompt.prompt_template)));
+  return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
 }
 
 std::unique_ptr<trainer> make_trainer(const configuration& c) {
@@ -132,7 +133,7 @@ std::unique_ptr<trainer> make_trainer(const configuration& c) {
   o.device = c.policy.device;
   o.optimiser = c.optimiser;
   o.seed = c.seed;
-  return std::make_unique<trainer>(resolve(c, c.policy.folder), c.policy.random_weights, o);
+  return std::make_unique<trainer>(c.policy.folder, c.policy.random_weights, o);
 }
 
 // Everything that a run is made of, wired in the order in which a variant passes through it.
@@ -234,7 +235,7 @@ class run_session {
         if (c_.policy.kind == "scripted") return make_scripted_writer(c_.seed + static_cast<std::uint64_t>(i));
         generation_options written = c_.generation.options;
         written.seed += static_cast<std::uint64_t>(i);
-        return make_model_writer(resolve(c_, c_.policy.folder), c_.policy.device, written);
+        return make_model_writer(c_.policy.folder, c_.policy.device, written);
       };
       built.generators.push_back(system.spawn<caf::detached>(generator, "generator " + std::to_string(i), g, tasks_, built.pool));
     }

@@ -1,0 +1,96 @@
+#include "actors/draw_schedule.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace hone {
+namespace {
+
+class DrawSchedule : public testing::Test {
+ protected:
+  draw_schedule make(std::size_t max_groups) {
+    draw_schedule s({{1, 0}, {2, 0}}, {max_groups, 16, 1000});
+    s.change_devices("a", 1);
+    s.change_devices("b", 1);
+    return s;
+  }
+  std::optional<draw_schedule::assignment> draw(draw_schedule& s, std::size_t waiting = 0, std::size_t ready = 0) {
+    auto next = s.next(Stage::CONTRASTIVE, 7, waiting, ready);
+    if (next) s.given_out({++number_, 0}, 100);
+    return next;
+  }
+  std::uint64_t number_ = 0;
+};
+
+TEST_F(DrawSchedule, GivesEveryTaskAndDeviceTypeItsTurn) {
+  draw_schedule s = make(100);
+  std::set<std::pair<std::uint64_t, std::string>> places;
+  for (int i = 0; i < 4; ++i) {
+    const auto next = draw(s);
+    ASSERT_TRUE(next);
+    places.emplace(next->where.task.high, next->where.device_type);
+  }
+  EXPECT_EQ(places.size(), 4U);
+}
+
+TEST_F(DrawSchedule, BoundsWhatIsOutWaitingAndReadyTogether) {
+  draw_schedule s = make(3);
+  EXPECT_TRUE(draw(s, 0, 1));
+  EXPECT_TRUE(draw(s, 1, 0));
+  EXPECT_FALSE(draw(s, 1, 0)) << "two are out and one waits";
+  s.came_back({1, 0});
+  EXPECT_TRUE(draw(s, 1, 0));
+}
+
+TEST_F(DrawSchedule, DrawsNothingWhileTheCorpusIsLearnt) { EXPECT_FALSE(make(10).next(Stage::SFT, 0, 0, 0)); }
+
+TEST_F(DrawSchedule, DrawsNothingWithoutADevice) {
+  draw_schedule s = make(10);
+  s.change_devices("a", -1);
+  s.change_devices("b", -1);
+  EXPECT_FALSE(draw(s));
+}
+
+TEST_F(DrawSchedule, KeepsADeviceTypeUntilItsLastDeviceIsGone) {
+  draw_schedule s = make(10);
+  s.change_devices("a", 1);
+  s.change_devices("a", -1);
+  EXPECT_THAT(s.device_types(), testing::ElementsAre("a", "b"));
+}
+
+TEST_F(DrawSchedule, AComparisonComesFirstAndIgnoresTheBound) {
+  draw_schedule s = make(0);
+  EXPECT_EQ(s.compare({3, 9}, 5), 8U);
+  std::vector<std::uint64_t> versions;
+  for (int i = 0; i < 8; ++i) {
+    const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->stage, Stage::COMPARISON);
+    EXPECT_EQ(next->samples, 5U);
+    versions.push_back(next->version);
+  }
+  EXPECT_THAT(versions, testing::ElementsAre(3, 3, 3, 3, 9, 9, 9, 9)) << "the weights change once";
+  EXPECT_FALSE(s.next(Stage::CONTRASTIVE, 9, 0, 0));
+}
+
+TEST_F(DrawSchedule, BothVersionsOfAComparisonShareTheirDraws) {
+  draw_schedule s = make(0);
+  s.compare({3, 9}, 5);
+  std::map<std::uint64_t, std::vector<std::pair<std::size_t, std::string>>> draws;
+  while (const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0)) draws[next->version].emplace_back(next->comparison, next->where.device_type);
+  EXPECT_EQ(draws[3], draws[9]);
+}
+
+TEST_F(DrawSchedule, ADrawThatNeverComesBackIsGivenUp) {
+  draw_schedule s = make(1);
+  EXPECT_TRUE(draw(s));
+  s.give_up_old(1100);
+  EXPECT_FALSE(draw(s));
+  s.give_up_old(1101);  // given out at 100, limit 1000
+  EXPECT_TRUE(draw(s));
+}
+
+}  // namespace
+}  // namespace hone

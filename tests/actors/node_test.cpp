@@ -1,0 +1,166 @@
+#include "actors/node.hpp"
+
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "actors/telemetry.hpp"
+#include "actors/work_queue.hpp"
+#include "messages/versions.hpp"
+#include "tests/support/program.hpp"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+
+join_record request(std::uint32_t schema, std::uint32_t judge) {
+  record_builder<schema::JoinRequest> r;
+  r->setSchemaVersion(schema);
+  r->setJudgeVersion(judge);
+  r->setNode("other");
+  return r.finish();
+}
+
+TEST(JoiningANode, OfTheSameVersionsIsAllowed) { EXPECT_EQ(find_join_problem(request(schema_version, judge_version)), ""); }
+
+TEST(JoiningANode, OfAnotherSchemaIsRefusedNamingBoth) {
+  const std::string problem = find_join_problem(request(schema_version + 1, judge_version));
+  EXPECT_THAT(problem, HasSubstr(std::to_string(schema_version + 1)));
+  EXPECT_THAT(problem, HasSubstr("version " + std::to_string(schema_version)));
+}
+
+TEST(JoiningANode, OfAnotherJudgeIsRefusedNamingBoth) {
+  const std::string problem = find_join_problem(request(schema_version, judge_version + 1));
+  EXPECT_THAT(problem, HasSubstr(std::to_string(judge_version + 1)));
+  EXPECT_THAT(problem, HasSubstr("by version " + std::to_string(judge_version)));
+}
+
+// A device that breaks at its first `failures` jobs, whichever of its incarnations does them.
+class brittle_device final : public device {
+ public:
+  brittle_device(device_type_record type, std::shared_ptr<std::atomic<int>> failures) : type_(std::move(type)), failures_(std::move(failures)) {}
+  const record<schema::DeviceType>& type() const override { return type_; }
+  const std::string& name() const override { return name_; }
+  record<schema::Verdict> verify(const schema::VerifyJob::Reader& /*job*/, const task& /*t*/, std::uint64_t /*seed*/) override {
+    if (failures_->fetch_sub(1) > 0) throw std::runtime_error("the device fell over");
+    record_builder<schema::Verdict> verdict;
+    verdict->setOutcome(Outcome::WRONG_RESULT);
+    return verdict.finish();
+  }
+  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& /*job*/, const task& /*t*/, std::uint64_t /*seed*/) override { throw std::logic_error("nothing gets so far"); }
+
+ private:
+  std::string name_ = "brittle";
+  device_type_record type_;
+  std::shared_ptr<std::atomic<int>> failures_;
+};
+
+class Node : public testing::Test {
+ protected:
+  Node() : system_(settings()), pool_(system_), failures_(std::make_shared<std::atomic<int>>(0)) {
+    task_table table;
+    table.add(load_task(std::string(HONE_SOURCE_DIR) + "/configs/tasks/softmax.toml"));
+    tasks_ = std::make_shared<const task_table>(table);
+    record_builder<schema::DeviceType> type;
+    type->setName("brittle");
+    type_ = type.finish();
+    const auto pool = caf::actor_cast<pool_actor>(caf::actor(pool_.ptr()));
+    wiring_.pool = pool;
+    wiring_.compiles = system_.spawn(work_queue<compile_job>, std::string("compile"), pool);
+    wiring_.verifies = system_.spawn(work_queue<verify_job>, std::string("verify"), pool);
+    wiring_.benchmarks = system_.spawn(work_queue<benchmark_job>, std::string("benchmark"), pool);
+  }
+  ~Node() override {
+    for (const auto& a : {caf::actor_cast<caf::actor>(node_), caf::actor_cast<caf::actor>(watching_), caf::actor_cast<caf::actor>(wiring_.compiles), caf::actor_cast<caf::actor>(wiring_.verifies), caf::actor_cast<caf::actor>(wiring_.benchmarks)}) {
+      if (a) caf::anon_send_exit(a, caf::exit_reason::kill);
+    }
+  }
+  static caf::actor_system_config& settings() {
+    static auto* const config = [] {
+      auto* c = new caf::actor_system_config;
+      c->add_message_types<caf::id_block::hone>();
+      c->set("scheduler.max-threads", std::size_t{2});
+      return c;
+    }();
+    return *config;
+  }
+  void start() {
+    node_options options;
+    options.name = "test";
+    options.compilers = 0;
+    options.log = [this](const std::string& line) {
+      const std::lock_guard hold(lock_);
+      log_ += line + "\n";
+    };
+    options.devices = {{"brittle", type_, [type = type_, failures = failures_]() -> std::unique_ptr<device> { return std::make_unique<brittle_device>(type, failures); }, 1}};
+    watching_ = system_.spawn(telemetry, telemetry_options{}, pool_actor(), node_actor());
+    node_ = system_.spawn(node, options, wiring_, tasks_, watching_);
+  }
+  void put_job(std::uint64_t number) {
+    record_builder<schema::VerifyJob> j;
+    auto header = j->initHeader();
+    measurement_id{number, 1}.store(header.initMeasurementId());
+    variant_id{number, 2}.store(header.initVariantId());
+    tasks_->all().front()->id.store(header.initTaskId());
+    header.setDeviceType("brittle");
+    header.setAttempt(1);
+    header.setDeadlineMs(~std::uint64_t{0});
+    j->initArtifact();
+    caf::anon_send(wiring_.verifies, put_atom_v, j.finish());
+  }
+  std::optional<evaluation_record> next_result(std::chrono::seconds limit = std::chrono::seconds(20)) {
+    std::optional<evaluation_record> result;
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!result && std::chrono::steady_clock::now() < end) {
+      pool_->receive([&](close_atom, const evaluation_record& e) { result = e; }, [&](device_atom, const device_type_record&, std::int32_t by) { devices_ += by; }, caf::after(std::chrono::milliseconds(100)) >> [] {});
+    }
+    return result;
+  }
+  std::string log() {
+    const std::lock_guard hold(lock_);
+    return log_;
+  }
+
+  caf::actor_system system_;
+  caf::scoped_actor pool_;  // stands in for the pool
+  std::shared_ptr<std::atomic<int>> failures_;
+  std::shared_ptr<const task_table> tasks_;
+  device_type_record type_;
+  node_wiring wiring_;
+  telemetry_actor watching_;
+  node_actor node_;
+  int devices_ = 0;
+  std::mutex lock_;
+  std::string log_;
+};
+
+TEST_F(Node, ADeviceThatWorksIsAnnouncedAndServes) {
+  start();
+  put_job(1);
+  const auto result = next_result();
+  ASSERT_TRUE(result);
+  EXPECT_EQ((*result)->getOutcome(), Outcome::WRONG_RESULT);
+  EXPECT_EQ(devices_, 1);
+}
+
+TEST_F(Node, ADeviceThatFailsIsStartedAgainAndItsJobIsReported) {
+  *failures_ = 1;
+  start();
+  put_job(1);
+  const auto first = next_result();
+  ASSERT_TRUE(first);
+  EXPECT_EQ((*first)->getOutcome(), Outcome::INFRASTRUCTURE) << "never blamed on the variant";
+  put_job(2);
+  const auto second = next_result();
+  ASSERT_TRUE(second) << "the device came back";
+  EXPECT_EQ((*second)->getOutcome(), Outcome::WRONG_RESULT);
+  EXPECT_THAT(log(), HasSubstr("the device fell over"));
+  EXPECT_EQ(devices_, 1) << "it is announced once";
+}
+
+}  // namespace
+}  // namespace hone

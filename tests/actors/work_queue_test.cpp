@@ -1,0 +1,165 @@
+#include "actors/work_queue.hpp"
+
+#include <caf/all.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "messages/names.hpp"
+
+namespace hone {
+namespace {
+
+// Mailboxes are emptied and the clock moved only when a test says so.
+class manual_configuration : public caf::actor_system_config {
+ public:
+  manual_configuration() {
+    add_message_types<caf::id_block::hone>();
+    set("scheduler.policy", caf::atom("testing"));
+    set("logger.console-verbosity", caf::atom("quiet"));
+  }
+};
+
+compile_job job(std::uint64_t number, const std::string& device_type, double known_score = 0, std::uint64_t deadline_ms = ~std::uint64_t{0}) {
+  record_builder<schema::CompileJob> j;
+  auto header = j->initHeader();
+  measurement_id{number, 1}.store(header.initMeasurementId());
+  variant_id{number, 2}.store(header.initVariantId());
+  task_id{1, 1}.store(header.initTaskId());
+  header.setDeviceType(device_type);
+  header.setAttempt(1);
+  header.setKnownScore(known_score);
+  header.setDeadlineMs(deadline_ms);
+  record_builder<schema::DeviceType> type;
+  type->setName(device_type);
+  j->setDeviceType(*type.finish());
+  j->setPython("def forward(): pass");
+  return j.finish();
+}
+
+std::uint64_t number_of(const compile_job& j) { return measurement_id(j->getHeader().getMeasurementId()).high; }
+
+compile_worker::behavior_type worker(compile_worker::pointer /*self*/, std::vector<compile_job>* received) {
+  return {
+      [received](const compile_job& j) { received->push_back(j); },
+      [](status_atom) { return activity("probe", "probe").report(); },
+  };
+}
+
+class WorkQueue : public testing::Test {
+ protected:
+  WorkQueue()
+      : system_(settings_),
+        scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
+        self_(system_),
+        queue_(system_.spawn(work_queue<compile_job>, std::string("compile"), caf::actor_cast<pool_actor>(caf::actor(self_.ptr())))) {
+    scheduler_.run();
+  }
+  ~WorkQueue() override {
+    caf::anon_send_exit(queue_, caf::exit_reason::kill);
+    scheduler_.run();
+  }
+  // A worker that takes `credits` jobs of these types at a time.
+  compile_worker join(std::vector<compile_job>& received, std::vector<std::string> types, std::uint32_t credits) {
+    const auto w = system_.spawn(worker, &received);
+    scheduler_.run();
+    as(w, caf::make_message(pull_atom_v, std::move(types), credits));
+    return w;
+  }
+  void done_as(const compile_worker& w, const compile_job& j) {
+    const measurement_id id(j->getHeader().getMeasurementId());
+    as(w, caf::make_message(done_atom_v, id.high, id.low));
+  }
+  // A message to the queue whose sender is this worker.
+  void as(const compile_worker& w, const caf::message& message) {
+    caf::actor_cast<caf::abstract_actor*>(queue_)->enqueue(caf::actor_cast<caf::strong_actor_ptr>(w), caf::make_message_id(), message, nullptr);
+    scheduler_.run();
+  }
+  void put(const compile_job& j) {
+    caf::anon_send(queue_, put_atom_v, j);
+    scheduler_.run();
+  }
+  static std::vector<std::uint64_t> numbers(const std::vector<compile_job>& jobs) {
+    std::vector<std::uint64_t> all;
+    for (const compile_job& j : jobs) all.push_back(number_of(j));
+    return all;
+  }
+
+  manual_configuration settings_;
+  caf::actor_system system_;
+  caf::scheduler::test_coordinator& scheduler_;
+  caf::scoped_actor self_;
+  compile_queue queue_;
+};
+
+using numbers_list = std::vector<std::uint64_t>;
+
+TEST_F(WorkQueue, GivesAWorkerNoMoreThanItAskedFor) {
+  std::vector<compile_job> got;
+  const auto w = join(got, {"a"}, 2);
+  for (std::uint64_t i = 1; i <= 4; ++i) put(job(i, "a"));
+  EXPECT_EQ(numbers(got), (numbers_list{1, 2}));
+  done_as(w, got[0]);
+  EXPECT_EQ(numbers(got), (numbers_list{1, 2, 3}));
+}
+
+TEST_F(WorkQueue, KeepsJobsForTheDeviceTypeTheyAreFor) {
+  std::vector<compile_job> a, any;
+  put(job(1, "b"));
+  const auto wa = join(a, {"a"}, 4);
+  EXPECT_TRUE(a.empty());
+  const auto wb = join(any, {"*"}, 4);
+  EXPECT_THAT(numbers(any), testing::ElementsAre(1)) << "one that serves all types takes what nobody else does";
+}
+
+TEST_F(WorkQueue, GivesALostWorkersJobsToAnotherOneAttemptLater) {
+  std::vector<compile_job> first, second;
+  const auto w1 = join(first, {"a"}, 2);
+  put(job(1, "a"));
+  put(job(2, "a"));
+  put(job(3, "a"));
+  ASSERT_EQ(first.size(), 2U);
+  caf::anon_send_exit(w1, caf::exit_reason::kill);
+  scheduler_.run();
+  const auto w2 = join(second, {"a"}, 8);
+  EXPECT_THAT(numbers(second), testing::UnorderedElementsAre(1, 2, 3));
+  for (const compile_job& j : second) EXPECT_EQ(j->getHeader().getAttempt(), number_of(j) == 3 ? 1U : 2U);
+}
+
+TEST_F(WorkQueue, TellsThePoolAfterTheThirdDeath) {
+  put(job(1, "a"));
+  for (int death = 0; death < 3; ++death) {
+    std::vector<compile_job> got;
+    const auto w = join(got, {"a"}, 1);
+    ASSERT_EQ(got.size(), 1U);
+    caf::anon_send_exit(w, caf::exit_reason::kill);
+    scheduler_.run();
+  }
+  bool heard = false;
+  self_->receive(
+      [&](close_atom, const evaluation_record& e) {
+        heard = true;
+        EXPECT_EQ(e->getOutcome(), Outcome::INFRASTRUCTURE);
+        EXPECT_EQ(measurement_id(e->getMeasurementId()).high, 1U);
+      },
+      caf::after(std::chrono::seconds(0)) >> [] {});
+  EXPECT_TRUE(heard);
+}
+
+TEST_F(WorkQueue, LetsFirstMeasurementsPassRepeatsButNotForEver) {
+  for (std::uint64_t i = 1; i <= 3; ++i) put(job(100 + i, "a", 1.5));
+  for (std::uint64_t i = 1; i <= 8; ++i) put(job(i, "a"));
+  std::vector<compile_job> got;
+  const auto w = join(got, {"a"}, 11);
+  EXPECT_EQ(numbers(got), (numbers_list{1, 2, 3, 101, 4, 5, 6, 102, 7, 8, 103}));
+}
+
+TEST_F(WorkQueue, DropsWhatIsPastItsDeadline) {
+  put(job(1, "a", 0, 1));
+  put(job(2, "a"));
+  std::vector<compile_job> got;
+  const auto w = join(got, {"a"}, 4);
+  EXPECT_EQ(numbers(got), (numbers_list{2}));
+}
+
+}  // namespace
+}  // namespace hone

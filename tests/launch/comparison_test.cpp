@@ -1,0 +1,83 @@
+#include "launch/comparison.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace hone {
+namespace {
+
+std::vector<compared_sample> all_of(std::size_t count, double score) { return std::vector<compared_sample>(count, {true, score}); }
+
+TEST(ComparisonOfPolicies, TakesTheMeanOfLogSpeedUpsOverTasks) {
+  const auto r = compare_policies({{"a", all_of(4, 1), all_of(4, std::exp(1))}, {"b", all_of(4, 2), all_of(4, 2)}}, 1000, 1);
+  EXPECT_NEAR(r.before, std::log(2.0) / 2, 1e-12);
+  EXPECT_NEAR(r.difference, 0.5, 1e-12);  // (1 + 0) / 2
+}
+
+TEST(ComparisonOfPolicies, ASampleThatFailsCountsAsTheLowestScoreThatWorks) {
+  const auto r = compare_policies({{"a", {{true, 0.5}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
+  EXPECT_NEAR(r.before, std::log(0.5), 1e-12);
+  EXPECT_EQ(r.tasks.front().before_ok, 0.5);
+}
+
+TEST(ComparisonOfPolicies, ButNeverAsMoreThanTheReference) {
+  const auto r = compare_policies({{"a", {{true, 3}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
+  EXPECT_NEAR(r.before, std::log(3.0) / 2, 1e-12);  // log 3 and log 1
+}
+
+TEST(ComparisonOfPolicies, OneTaskThatGainsMuchDoesNotMakeTheIntervalExcludeZero) {
+  std::vector<compared_task> tasks = {{"won", all_of(16, 1), all_of(16, 40)}};
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> noise(0, 0.3);
+  for (int t = 0; t < 9; ++t) {
+    compared_task same{"same" + std::to_string(t), {}, {}};
+    for (int i = 0; i < 16; ++i) {
+      same.before.push_back({true, std::exp(noise(random))});
+      same.after.push_back({true, std::exp(noise(random))});
+    }
+    tasks.push_back(same);
+  }
+  EXPECT_FALSE(compare_policies(tasks, 4000, 1).excludes_zero());
+}
+
+TEST(ComparisonOfPolicies, AGainOnEveryTaskMakesTheIntervalExcludeZero) {
+  std::vector<compared_task> tasks;
+  std::mt19937_64 random(6);
+  std::normal_distribution<double> noise(0, 0.5);
+  for (int t = 0; t < 10; ++t) {
+    compared_task better{"task" + std::to_string(t), {}, {}};
+    for (int i = 0; i < 16; ++i) {
+      better.before.push_back({true, std::exp(noise(random))});
+      better.after.push_back({true, std::exp(0.5 + noise(random))});
+    }
+    tasks.push_back(better);
+  }
+  const auto r = compare_policies(tasks, 4000, 1);
+  EXPECT_GT(r.low, 0);
+  EXPECT_NEAR(r.difference, 0.5, 0.25);
+}
+
+// Without a difference, a 95 % interval excludes zero about one time in twenty.
+TEST(ComparisonOfPolicies, EqualPoliciesAreSeldomFoundDifferent) {
+  int found = 0;
+  for (std::uint64_t trial = 0; trial < 100; ++trial) {
+    std::mt19937_64 random(trial);
+    std::normal_distribution<double> noise(0, 0.4);
+    std::vector<compared_task> tasks;
+    for (int t = 0; t < 10; ++t) {
+      compared_task same{"task", {}, {}};
+      for (int i = 0; i < 16; ++i) {
+        same.before.push_back({noise(random) > -0.4, std::exp(noise(random))});
+        same.after.push_back({noise(random) > -0.4, std::exp(noise(random))});
+      }
+      tasks.push_back(same);
+    }
+    found += compare_policies(tasks, 500, trial).excludes_zero() ? 1 : 0;
+  }
+  EXPECT_LE(found, 13);  // binomial(100, 0.05): above 13 with probability 0.0005
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,114 @@
+#include "launch/configuration.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tasks/format_error.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+using testing_support::temporary_folder;
+using testing_support::write_file;
+
+class ConfigurationFile : public testing::Test {
+ protected:
+  configuration load(const std::string& text, const std::vector<std::string>& overrides = {}) {
+    write_file(folder_ / "run.toml", text);
+    return load_configuration(folder_ / "run.toml", overrides);
+  }
+  std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
+    try {
+      load(text, overrides);
+    } catch (const format_error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  temporary_folder folder_;
+  const std::string least_ = "[policy]\nkind = \"scripted\"\n";
+};
+
+TEST_F(ConfigurationFile, LeavesOutWhatHasADefault) {
+  const configuration c = load(least_);
+  EXPECT_EQ(c.node.devices, std::vector<std::string>{"cpu"});
+  EXPECT_EQ(c.pool.exemplars.method, exemplar_method::buckets);
+  EXPECT_EQ(c.node.port, 0);
+}
+
+TEST_F(ConfigurationFile, AnUnknownKeyIsRefusedWithFileLineAndKey) {
+  const std::string message = refusal(least_ + "[pool]\nmax_lag = 2\nmax_lagg = 3\n");
+  EXPECT_THAT(message, HasSubstr("run.toml:5"));
+  EXPECT_THAT(message, HasSubstr("max_lagg"));
+}
+
+TEST_F(ConfigurationFile, AnUnknownSectionIsRefused) { EXPECT_THAT(refusal(least_ + "[benchmarker]\nn = 1\n"), HasSubstr("benchmarker")); }
+
+TEST_F(ConfigurationFile, AWrongTypeIsRefusedWithWhatWasExpected) {
+  const std::string message = refusal(least_ + "[contrastive]\nsteps = \"ten\"\n");
+  EXPECT_THAT(message, HasSubstr("run.toml:4"));
+  EXPECT_THAT(message, HasSubstr("steps"));
+  EXPECT_THAT(message, HasSubstr("integer"));
+}
+
+TEST_F(ConfigurationFile, ANumberOutOfRangeIsRefusedWithTheRange) {
+  const std::string message = refusal(least_ + "[generation]\ntop_p = 1.5\n");
+  EXPECT_THAT(message, HasSubstr("top_p"));
+  EXPECT_THAT(message, HasSubstr("at most 1"));
+}
+
+TEST_F(ConfigurationFile, AnUnknownChoiceIsRefusedWithTheChoices) { EXPECT_THAT(refusal(least_ + "[pool]\nexemplars = \"best\"\n"), HasSubstr("buckets, islands, random or none")); }
+
+TEST_F(ConfigurationFile, AnUnknownDeviceIsRefused) { EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"tpu\"]\n"), HasSubstr("tpu")); }
+
+TEST_F(ConfigurationFile, AMissingFileIsNamed) {
+  try {
+    load_configuration(folder_ / "none.toml", {});
+    FAIL() << "was read";
+  } catch (const format_error& e) {
+    EXPECT_THAT(std::string(e.what()), HasSubstr("none.toml"));
+  }
+}
+
+TEST_F(ConfigurationFile, TextThatIsNoTomlIsRefusedWithItsLine) { EXPECT_THAT(refusal("seed = 1\n[policy\n"), HasSubstr("run.toml:2")); }
+
+TEST_F(ConfigurationFile, SettingsFromTheCommandLineComeOverTheFile) {
+  const configuration c = load(least_ + "[pool]\nmax_lag = 2\n", {"pool.max_lag=5", "pool.exemplars=none", "tasks.names=[\"softmax\"]", "directory=here", "sft.rate=1e-3"});
+  EXPECT_EQ(c.pool.max_lag, 5);
+  EXPECT_EQ(c.pool.exemplars.method, exemplar_method::none);
+  EXPECT_EQ(c.tasks.names, std::vector<std::string>{"softmax"});
+  EXPECT_EQ(c.directory, "here");
+  EXPECT_DOUBLE_EQ(c.plan.sft.rate.peak, 1e-3);
+}
+
+TEST_F(ConfigurationFile, AnUnknownSettingFromTheCommandLineIsRefused) {
+  EXPECT_THAT(refusal(least_, {"pool.maxlag=5"}), HasSubstr("maxlag"));
+  EXPECT_THAT(refusal(least_, {"pool"}), HasSubstr("section.key=value"));
+}
+
+TEST_F(ConfigurationFile, WhatIsPrintedReadsBackToTheSame) {
+  const configuration c = load(least_ + "[simulated.slow]\nmeasure_us = 70\n[pool]\nexemplars = \"islands\"\n[sft]\nrate = 0.0061\n");
+  const std::string printed = print_configuration(c);
+  write_file(folder_ / "printed.toml", printed);
+  EXPECT_EQ(print_configuration(load_configuration(folder_ / "printed.toml", {})), printed);
+  EXPECT_THAT(printed, HasSubstr("measure_us = 70"));
+}
+
+TEST_F(ConfigurationFile, PathsAreKeptWholeSoThatTheCopyInTheRunFolderWorks) {
+  const configuration c = load(least_ + "[tasks]\nfolder = \"tasks\"\n");
+  write_file(folder_ / "elsewhere" / "config.toml", print_configuration(c));
+  const configuration copy = load_configuration(folder_ / "elsewhere" / "config.toml", {});
+  EXPECT_EQ(copy.tasks.folder, (folder_ / "tasks").string());
+}
+
+TEST(ShippedConfigurations, AreGood) {
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(HONE_SOURCE_DIR) + "/configs")) {
+    if (entry.path().extension() != ".toml") continue;
+    EXPECT_NO_THROW(load_configuration(entry.path(), {})) << entry.path();
+  }
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,352 @@
+// The program as its users meet it: whole runs of the ring with simulated devices, stopped, killed, resumed, joined and damaged.
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <regex>
+#include <set>
+
+#include "tests/support/program.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+using testing::HasSubstr;
+using nlohmann::json;
+
+// Ends after a few steps at zero cost; with steps = 1000000 it does not.
+constexpr const char* small_run = R"(
+directory = "run"
+[node]
+devices = ["simulated:a", "simulated:b"]
+[tasks]
+folder = "%TASKS%"
+names = ["softmax", "layer_norm"]
+[policy]
+kind = "scripted"
+[generation]
+group_size = 8
+[pool]
+max_groups = 16
+max_lag = 4
+[sft]
+updates = 0
+[self_supervised]
+steps = 2
+groups = 4
+[contrastive]
+steps = 6
+groups = 4
+one_per_task = false
+[comparison]
+samples = 4
+[simulated.a]
+verify_us = 100
+measure_us = 300
+[simulated.b]
+verify_us = 100
+measure_us = 500
+)";
+
+std::vector<json> json_lines(const std::string& text) {
+  std::vector<json> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(json::parse(line));
+  return all;
+}
+
+std::set<pid_t> children_of(pid_t parent) {
+  std::set<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string stat = read_file(entry.path() / "stat");
+    const std::size_t after_name = stat.rfind(')');
+    if (after_name == std::string::npos) continue;
+    std::istringstream rest(stat.substr(after_name + 1));
+    std::string state;
+    pid_t its_parent = 0;
+    rest >> state >> its_parent;
+    if (its_parent != parent || state == "Z") continue;
+    const pid_t child = std::stoi(name);
+    found.insert(child);
+    for (const pid_t further : children_of(child)) found.insert(further);
+  }
+  return found;
+}
+
+class Run : public testing::Test {
+ protected:
+  Run() {
+    std::string text = small_run;
+    text.replace(text.find("%TASKS%"), 7, std::string(HONE_SOURCE_DIR) + "/configs/tasks");
+    write_file(folder_ / "small.toml", text);
+  }
+  std::vector<std::string> command(std::vector<std::string> more = {}) const {
+    std::vector<std::string> all = {hone_program(), "run", (folder_ / "small.toml").string(), "--dir", run_folder().string()};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  std::vector<std::string> endless(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"--set", "contrastive.steps=1000000", "--set", "pool.acknowledgements=acknowledged"});
+    return command(more);
+  }
+  outcome_of_program run(std::vector<std::string> more = {}, const program::surroundings& where = {}) const {
+    auto all = command(std::move(more));
+    all.erase(all.begin());
+    return run_hone(all, where);
+  }
+  std::filesystem::path run_folder() const { return folder_ / "run"; }
+  std::string pool() const { return (run_folder() / "pool").string(); }
+  std::uint64_t versions() const {
+    std::uint64_t count = 0;
+    const std::string metrics = read_file(run_folder() / "metrics.jsonl");
+    for (const char c : metrics) count += c == '\n' ? 1 : 0;
+    return count;
+  }
+  bool wait_for_versions(std::uint64_t count) const {
+    return eventually([&] { return versions() >= count; });
+  }
+  std::string address() const {
+    EXPECT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
+    std::string text = read_file(run_folder() / "address");
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return text;
+  }
+  void expect_nothing_lost() const {
+    const auto verified = run_hone({"pool", "verify", "--pool", pool(), "--acknowledged", (run_folder() / "acknowledged").string()});
+    EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
+  }
+
+  temporary_folder folder_;
+};
+
+TEST_F(Run, EndsInAReport) {
+  const auto ended = run();
+  ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("softmax"));
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  EXPECT_EQ(report["tasks"].size(), 4U);  // two tasks on two types of device
+  EXPECT_TRUE(report.contains("comparison"));
+  for (const char* room : {"generator", "compiler", "verifier", "benchmarker", "learner"}) EXPECT_TRUE(report["busy"].contains(room)) << room;
+  for (const char* kept : {"config.toml", "metrics.jsonl", "trace.json", "report.txt", "pool", "checkpoints"}) EXPECT_TRUE(std::filesystem::exists(run_folder() / kept)) << kept;
+  EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
+}
+
+TEST_F(Run, ItsOwnCopyOfTheConfigurationStartsTheSameRun) {
+  ASSERT_EQ(run().code, 0);
+  const auto again = run_hone({"run", (run_folder() / "config.toml").string(), "--dir", (folder_ / "second").string()});
+  EXPECT_EQ(again.code, 0) << again.out << again.err;
+}
+
+TEST_F(Run, ADryRunStartsNothing) {
+  const auto dry = run({"--dry-run"});
+  EXPECT_EQ(dry.code, 0);
+  EXPECT_THAT(dry.out, HasSubstr("[contrastive]"));
+  EXPECT_FALSE(std::filesystem::exists(run_folder()));
+}
+
+TEST_F(Run, IsNotStartedTwiceInOneDirectory) {
+  const program first(endless());
+  ASSERT_TRUE(wait_for_versions(1));
+  const auto second = run({"--resume"});
+  EXPECT_EQ(second.code, 2);
+  EXPECT_THAT(second.err, HasSubstr("another process"));
+}
+
+TEST_F(Run, DoesNotOverwriteAFinishedRun) {
+  ASSERT_EQ(run().code, 0);
+  const auto second = run();
+  EXPECT_EQ(second.code, 2);
+  EXPECT_THAT(second.err, HasSubstr("--resume"));
+}
+
+TEST_F(Run, HasNothingToResumeWhereThereWasNone) {
+  const auto resumed = run({"--resume"});
+  EXPECT_EQ(resumed.code, 2);
+  EXPECT_THAT(resumed.err, HasSubstr("no run to resume"));
+}
+
+TEST_F(Run, ASignalEndsItWithinTenSecondsAndNamesTheResumeCommand) {
+  for (const int signal_number : {SIGINT, SIGTERM}) {
+    program p(endless(signal_number == SIGTERM ? std::vector<std::string>{"--resume"} : std::vector<std::string>{}));
+    ASSERT_TRUE(wait_for_versions(versions() + 2));
+    p.send(signal_number);
+    EXPECT_EQ(p.wait(std::chrono::seconds(10)), 3);
+    EXPECT_THAT(p.out(), HasSubstr("hone run"));
+    EXPECT_THAT(p.out(), HasSubstr("--resume"));
+  }
+  expect_nothing_lost();
+}
+
+TEST_F(Run, ASecondSignalEndsItAtOnce) {
+  // A device that takes five seconds keeps the first signal from being quick.
+  program p(endless({"--set", "simulated.a.measure_us=5000000", "--set", "simulated.b.measure_us=5000000"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
+  p.send(SIGINT);
+  ASSERT_TRUE(eventually([&] { return p.has_ended() || p.out().find("second signal") != std::string::npos; }));
+  p.send(SIGINT);
+  EXPECT_TRUE(p.wait(std::chrono::seconds(2)).has_value());
+}
+
+TEST_F(Run, GoesOnAfterBeingKilledWithoutLosingWhatWasAcknowledged) {
+  std::mt19937 random(std::random_device{}());
+  std::vector<std::string> more;
+  for (int kills = 0; kills < 5; ++kills) {
+    program p(endless(more));
+    ASSERT_TRUE(wait_for_versions(versions() + 1 + random() % 20)) << p.out() << p.err();
+    p.send(SIGKILL);
+    p.wait();
+    expect_nothing_lost();
+    more = {"--resume"};
+  }
+}
+
+TEST_F(Run, CanBeLookedIntoWhileItRuns) {
+  const program p(endless());
+  ASSERT_TRUE(wait_for_versions(4));
+  const auto ls = run_hone({"pool", "ls", "--pool", pool(), "--json"});
+  ASSERT_EQ(ls.code, 0) << ls.err;
+  const auto variants = json_lines(ls.out);
+  ASSERT_FALSE(variants.empty());
+  const std::string id = variants.front()["variant"];
+  EXPECT_THAT(run_hone({"pool", "show", id.substr(0, 12), "--pool", pool()}).out, HasSubstr(id));
+  EXPECT_EQ(json_lines(run_hone({"pool", "show", id, "--pool", pool(), "--json"}).out).size(), 1U);
+  EXPECT_EQ(run_hone({"pool", "diff", id, variants.back()["variant"], "--pool", pool()}).code, 0);
+  EXPECT_THAT(run_hone({"pool", "lineage", id, "--pool", pool()}).out, HasSubstr(id.substr(0, 8)));
+  EXPECT_EQ(json_lines(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out).size(), 1U);
+  EXPECT_GE(json_lines(run_hone({"pool", "top", "--pool", pool(), "--json"}).out).size(), 1U);
+  EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
+  EXPECT_GE(json_lines(run_hone({"pool", "export", "--pool", pool(), "--task", "softmax"}).out).size(), 1U);
+  const auto unknown = run_hone({"pool", "show", "zzzz", "--pool", pool()});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("zzzz"));
+}
+
+TEST_F(Run, TellsItsStatusByAddressAndByDirectory) {
+  const program p(endless());
+  ASSERT_TRUE(wait_for_versions(2));
+  const auto by_address = run_hone({"status", "--connect", address(), "--json"});
+  ASSERT_EQ(by_address.code, 0) << by_address.err;
+  const json node = json_lines(by_address.out).at(0);
+  EXPECT_EQ(node["device_types"], json({"simulated-a", "simulated-b"}));
+  std::set<std::string> rooms;
+  for (const auto& actor : node["actors"]) rooms.insert(actor["room"]);
+  EXPECT_THAT(rooms, testing::IsSupersetOf({"pool", "queue", "compiler", "verifier", "benchmarker", "device", "generator", "learner"}));
+  const auto by_directory = run_hone({"status", "--dir", run_folder().string()});
+  EXPECT_EQ(by_directory.code, 0);
+  EXPECT_THAT(by_directory.out, HasSubstr("queue benchmark"));
+}
+
+TEST_F(Run, StatusOfWhatIsNotThereIsAnError) {
+  const auto gone = run_hone({"status", "--connect", "127.0.0.1:9"});
+  EXPECT_EQ(gone.code, 2);
+  EXPECT_THAT(gone.err, HasSubstr("cannot be reached"));
+}
+
+TEST_F(Run, AJoinedNodeTakesWorkAndItsDeathLosesNone) {
+  const program p(endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
+  // Nothing can be compiled until somebody joins.
+  program helper({hone_program(), "node", "--join", address(), "--devices", "simulated:a,simulated:c", "--name", "helper"});
+  ASSERT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
+  ASSERT_TRUE(eventually([&] { return run_hone({"status", "--connect", address()}).out.find("helper") != std::string::npos; }));
+  helper.send(SIGKILL);
+  helper.wait();
+  // Its jobs wait for another one, and are done by it.
+  program second({hone_program(), "node", "--join", address(), "--devices", "simulated:a", "--name", "second"});
+  const std::uint64_t then = versions();
+  EXPECT_TRUE(wait_for_versions(then + 3)) << p.out() << second.out() << second.err();
+  p.send(SIGKILL);
+  EXPECT_EQ(second.wait(std::chrono::seconds(20)), 0) << second.out();  // it leaves when the run is gone
+  EXPECT_THAT(second.out(), HasSubstr("is gone"));
+  expect_nothing_lost();
+}
+
+TEST_F(Run, OnlyLoopbackAddressesCanBeJoined) {
+  const auto refused = run_hone({"node", "--join", "192.0.2.1:4000", "--devices", "simulated:a"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("loopback"));
+}
+
+TEST_F(Run, RandomBytesOnItsPortDoNotHarmIt) {
+  program p(endless());
+  ASSERT_TRUE(wait_for_versions(1));
+  const std::string where = address();
+  const auto port = static_cast<std::uint16_t>(std::stoi(where.substr(where.find(':') + 1)));
+  std::mt19937_64 random(7);
+  for (int connection = 0; connection < 40; ++connection) {
+    const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(connect(s, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    std::string bytes(1 + random() % 4096, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    (void)send(s, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    close(s);
+  }
+  const std::uint64_t then = versions();
+  EXPECT_TRUE(wait_for_versions(then + 3));
+  EXPECT_FALSE(p.has_ended()) << p.out() << p.err();
+  EXPECT_EQ(run_hone({"status", "--connect", where}).code, 0);
+}
+
+TEST_F(Run, ADiskThatIsFullEndsItWithAMessageAndLosesNothing) {
+  const auto full = [&] {
+    auto all = endless();
+    all.erase(all.begin());
+    return run_hone(all, {{}, 3U << 20U});
+  }();
+  EXPECT_EQ(full.code, 1) << full.out << full.err;
+  EXPECT_THAT(full.out + full.err, HasSubstr("resume"));
+  expect_nothing_lost();
+  program p(endless({"--resume"}));  // there is room again
+  EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << p.err();
+}
+
+TEST_F(Run, DamagedCheckpointsArePassedOverAndSaidSo) {
+  {
+    program p(endless());
+    ASSERT_TRUE(wait_for_versions(12));
+    p.send(SIGTERM);
+    p.wait();
+  }
+  std::uint64_t newest = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(run_folder() / "checkpoints")) newest = std::max<std::uint64_t>(newest, std::stoull(entry.path().filename()));
+  for (const auto& entry : std::filesystem::directory_iterator(run_folder() / "checkpoints" / std::to_string(newest))) std::filesystem::resize_file(entry.path(), std::filesystem::file_size(entry.path()) / 2);
+  program p(endless({"--resume"}));
+  EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << p.err();
+  EXPECT_THAT(p.out(), HasSubstr("looking for an earlier one"));
+  p.send(SIGTERM);
+  p.wait();
+  expect_nothing_lost();
+}
+
+TEST_F(Run, ADamagedPoolIsRefusedWithAMessage) {
+  ASSERT_EQ(run().code, 0);
+  for (const auto& entry : std::filesystem::directory_iterator(pool())) {
+    if (entry.path().filename().string().starts_with("MANIFEST")) std::filesystem::resize_file(entry.path(), 20);
+  }
+  const auto resumed = run({"--resume"});
+  EXPECT_EQ(resumed.code, 2);
+  EXPECT_THAT(resumed.err, HasSubstr("pool"));
+}
+
+TEST_F(Run, ATaskThatIsRefusedIsNamed) {
+  write_file(folder_ / "tasks" / "broken.toml", "name = \"broken\"\nsummary = \"x\"\nreferense = 1\n");
+  const auto refused = run({"--set", "tasks.folder=tasks", "--set", "tasks.names=[\"broken\"]"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("broken.toml:3"));
+  EXPECT_THAT(refused.err, HasSubstr("referense"));
+}
+
+}  // namespace
+}  // namespace hone
