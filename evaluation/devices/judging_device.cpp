@@ -119,7 +119,7 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
     if (auto* failed = std::get_if<program_failure>(&opened)) {
       result.failure = *failed;
     } else {
-      result = verify_program(*std::get<std::unique_ptr<program_session>>(opened), prepared.oracle, kind(), seed, {});
+      result = verify_program(*std::get<std::unique_ptr<program_session>>(opened), prepared.oracle, kind(), seed, host_->limits());
     }
   } catch (const reference_error& e) {
     result.failure = of_reference(e);
@@ -169,6 +169,7 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
         auto& timed = prepared.timing_of(i, host_->timing_memory_bytes());
         const double floor = host_->floor_us(timed.bytes_written);
         timing_limits limits;
+        limits.call = host_->limits().call;
         limits.floor_us = floor;
         case_timing timing = time_case({*candidate, *reference, prepared.oracle}, *timed.inputs, host_->rules(), limits, random);
         failure = timing.failure;
