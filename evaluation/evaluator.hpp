@@ -12,6 +12,7 @@ namespace hone {
 class evaluator {
  public:
   explicit evaluator(device& on) : device_(&on) {}
+  evaluator(device& on, const variant_compiler::limits& limits) : device_(&on), compiler_(limits) {}
 
   // `document` is the text of a variant document. `seed` 0: drawn anew for every check. Never throws for anything that a
   // variant may be; std::runtime_error when the machine cannot judge.

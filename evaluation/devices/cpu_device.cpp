@@ -96,10 +96,11 @@ double measure_write_bandwidth() {
 
 class cpu_host final : public program_host {
  public:
-  cpu_host(int core, unique_fd lock) : core_(core), lock_(std::move(lock)), write_bandwidth_(measure_write_bandwidth()) {}
+  cpu_host(int core, unique_fd lock, std::chrono::milliseconds call_limit) : core_(core), call_limit_(call_limit), lock_(std::move(lock)), write_bandwidth_(measure_write_bandwidth()) {}
 
   std::variant<std::unique_ptr<program_session>, program_failure> open_candidate(const schema::Artifact::Reader& artifact, const task& t) override {
     if (candidate_arena_ == nullptr) candidate_arena_ = std::make_unique<arena>(arena_bytes);
+    candidate_arena_->forget();
     auto process = fork(candidates_, *candidate_arena_);
     const auto opened = process->open({{artifact.getPython(), t.inputs.size(), t.parameters.size()}}, std::string(view(artifact.getCode())), true, steady::now() + open_limit);
     if (const auto* failed = std::get_if<session_failure>(&opened)) return program_failure{failed->outcome, "", failed->message};
@@ -119,6 +120,7 @@ class cpu_host final : public program_host {
   }
 
   timing_rules rules() const override { return {}; }
+  verification_limits limits() const override { return {.call = call_limit_}; }
   std::size_t timing_memory_bytes() const override { return timing_memory; }
   // Half of what the fastest conceivable writer needs: only the impossible lies below.
   double floor_us(std::size_t bytes_written) const override { return static_cast<double>(bytes_written) / (2 * write_bandwidth_) / 1e3; }
@@ -156,6 +158,7 @@ class cpu_host final : public program_host {
   }
 
   int core_;
+  std::chrono::milliseconds call_limit_;
   unique_fd lock_;
   double write_bandwidth_;
   std::unique_ptr<sandbox_zygote> candidates_;
@@ -196,7 +199,7 @@ std::unique_ptr<judging_device> make_cpu_device(const cpu_device_options& option
     if (!lock) throw std::runtime_error("another process of Hone has reserved processor core " + std::to_string(core));
     bind_thread({core});
   }
-  return std::make_unique<judging_device>(core >= 0 ? "cpu:" + std::to_string(core) : "cpu", options.node, cpu_device_type(), std::make_unique<cpu_host>(core, std::move(lock)));
+  return std::make_unique<judging_device>(core >= 0 ? "cpu:" + std::to_string(core) : "cpu", options.node, cpu_device_type(), std::make_unique<cpu_host>(core, std::move(lock), options.call_limit));
 }
 
 }  // namespace hone

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ struct cpu_device_options {
   int core = -1;             // -1: the highest that nobody has; it is locked and reserved
   bool share_cores = false;  // do not reserve: for when times do not matter
   std::string node;
+  std::chrono::milliseconds call_limit{10000};  // one call that takes longer is a timeout (evaluation.md section 3, point 6)
 };
 
 // The type of this machine's CPU devices: processor model and compiler.

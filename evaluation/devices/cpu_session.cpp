@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace hone {
 namespace {
@@ -135,14 +136,15 @@ std::variant<batch_clock, program_failure> cpu_session::run(std::span<const std:
   memory_->poison(scratch_begin_, dirty_end_);
   last_sets_.assign(sets.begin(), sets.end());
   if (auto failed = process_->stage(stage_command(sets), until)) return failure_of(*failed);
-  parameters_changed_ = false;
   const auto clock = process_->go(until);
+  look();  // at once: whatever it left running would use time that nobody counts
   // What the child says of its own use is only a hint: what it hides keeps its own leavings, which are no use to it.
   dirty_end_ = std::clamp(memory_->head().scratch_used + guard_bytes, scratch_begin_, memory_->size());
   poisoned_end_ = std::max(poisoned_end_, dirty_end_);
   if (const auto* failed = std::get_if<session_failure>(&clock)) return failure_of(*failed);
-  const auto& [cpu_ns, wall_ns] = std::get<run_clock>(clock);
-  return batch_clock{static_cast<double>(cpu_ns), static_cast<double>(wall_ns)};
+  const auto& [cpu_ns, wall_ns, outside_ns] = std::get<run_clock>(clock);
+  const bool prepared = std::exchange(parameters_changed_, false);
+  return batch_clock{static_cast<double>(cpu_ns), static_cast<double>(wall_ns), prepared ? 0 : static_cast<double>(outside_ns)};
 }
 
 void cpu_session::look() {

@@ -14,6 +14,7 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::size_t kept_tasks = 16;
 constexpr std::size_t parameter_sets = 4;
+constexpr int settling_attempts = 3;
 
 double ms_since(steady::time_point begin) { return std::chrono::duration<double, std::milli>(steady::now() - begin).count(); }
 
@@ -119,7 +120,7 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
     if (auto* failed = std::get_if<program_failure>(&opened)) {
       result.failure = *failed;
     } else {
-      result = verify_program(*std::get<std::unique_ptr<program_session>>(opened), prepared.oracle, kind(), seed, {});
+      result = verify_program(*std::get<std::unique_ptr<program_session>>(opened), prepared.oracle, kind(), seed, host_->limits());
     }
   } catch (const reference_error& e) {
     result.failure = of_reference(e);
@@ -139,6 +140,39 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
   return verdict.finish();
 }
 
+struct judging_device::timed_program {
+  program_failure failure{Outcome::OK, "", ""};
+  std::vector<std::pair<const task_case*, case_timing>> timings;
+  std::vector<double> floors;
+};
+
+// All timed cases, in one pair of fresh processes, up to the first that fails.
+judging_device::timed_program judging_device::time_program(const schema::Artifact::Reader& artifact, prepared_task& prepared, random_stream& random) {
+  timed_program result;
+  auto opened = host_->open_candidate(artifact, prepared.of);
+  if (auto* failed = std::get_if<program_failure>(&opened)) {
+    result.failure = *failed;
+    return result;
+  }
+  const auto candidate = std::get<std::unique_ptr<program_session>>(std::move(opened));
+  const auto reference = host_->open_reference(prepared.of);
+  for (std::size_t i = 0; i < prepared.of.cases.size() && result.failure.outcome == Outcome::OK; ++i) {
+    const task_case& at = prepared.of.cases[i];
+    if (!at.timed || !runs_on(at, kind())) continue;
+    auto& timed = prepared.timing_of(i, host_->timing_memory_bytes());
+    timing_limits limits;
+    limits.call = host_->limits().call;
+    limits.floor_us = host_->floor_us(timed.bytes_written);
+    case_timing timing = time_case({*candidate, *reference, prepared.oracle}, *timed.inputs, host_->rules(), limits, random);
+    result.failure = timing.failure;
+    if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
+    result.timings.emplace_back(&at, std::move(timing));
+    result.floors.push_back(limits.floor_us);
+  }
+  if (result.timings.empty()) result.failure = {Outcome::INFRASTRUCTURE, "", "the task has no timed case for this kind of device"};
+  return result;
+}
+
 record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::Reader& job, const task& t, std::uint64_t seed) {
   const auto begin = steady::now();
   record_builder<schema::Measurement> measurement;
@@ -150,34 +184,13 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
   measurement->setJudgeVersion(judge_version);
   measurement->setStartedMs(unix_ms());
   measurement->setClockMhzBefore(host_->clock_mhz());
-  program_failure failure{Outcome::OK, "", ""};
-  std::vector<std::pair<const task_case*, case_timing>> timings;
-  std::vector<double> floors;
+  if (seed == 0) seed = random_bits();
+  timed_program timed;
+  auto& [failure, timings, floors] = timed;
   try {
-    prepared_task& prepared = prepare(t);
-    auto opened = host_->open_candidate(job.getArtifact(), t);
-    if (seed == 0) seed = random_bits();
     random_stream random(seed);
-    if (auto* failed = std::get_if<program_failure>(&opened)) {
-      failure = *failed;
-    } else {
-      const auto candidate = std::get<std::unique_ptr<program_session>>(std::move(opened));
-      const auto reference = host_->open_reference(prepared.of);
-      for (std::size_t i = 0; i < prepared.of.cases.size() && failure.outcome == Outcome::OK; ++i) {
-        const task_case& at = prepared.of.cases[i];
-        if (!at.timed || !runs_on(at, kind())) continue;
-        auto& timed = prepared.timing_of(i, host_->timing_memory_bytes());
-        const double floor = host_->floor_us(timed.bytes_written);
-        timing_limits limits;
-        limits.floor_us = floor;
-        case_timing timing = time_case({*candidate, *reference, prepared.oracle}, *timed.inputs, host_->rules(), limits, random);
-        failure = timing.failure;
-        if (failure.outcome != Outcome::OK) failure.message += " (case " + print_sizes(at) + ")";
-        timings.emplace_back(&at, std::move(timing));
-        floors.push_back(floor);
-      }
-      if (timings.empty()) failure = {Outcome::INFRASTRUCTURE, "", "the task has no timed case for this kind of device"};
-    }
+    // What does not settle is measured again in fresh processes: the noise may have been somebody else's.
+    for (int attempt = 0; attempt < settling_attempts && (attempt == 0 || failure.outcome == Outcome::UNSTABLE); ++attempt) timed = time_program(job.getArtifact(), prepare(t), random);
   } catch (const reference_error& e) {
     failure = of_reference(e);
     forget(t);

@@ -25,6 +25,7 @@ class program_host {
   virtual std::unique_ptr<program_session> open_oracle(const task& t) = 0;
 
   virtual timing_rules rules() const = 0;
+  virtual verification_limits limits() const = 0;  // the time for a call holds for timed ones as well
   virtual std::size_t timing_memory_bytes() const = 0;  // for the inputs and outputs of one side
   virtual double floor_us(std::size_t bytes_written) const = 0;
   virtual double clock_mhz() const = 0;  // now; 0: unknown
@@ -50,7 +51,9 @@ class judging_device final : public device {
 
  private:
   struct prepared_task;
+  struct timed_program;
   prepared_task& prepare(const task& t);
+  timed_program time_program(const schema::Artifact::Reader& artifact, prepared_task& prepared, random_stream& random);
   void forget(const task& t);
   std::string kind() const;
 

@@ -17,6 +17,7 @@ namespace hone {
 struct batch_clock {
   double device_ns = 0;
   double wall_ns = 0;
+  double outside_ns = 0;  // device time since the last run that the clock did not see; 0 where prepare() ran
 };
 
 // Memory that two tensors of a call share, by what the second one is.
@@ -48,6 +49,7 @@ class program_session {
   virtual void write_parameters(const value_set& values) = 0;
 
   // One call for each entry of `sets`, in order, on freshly poisoned scratch memory; all outputs are kept until the next run.
+  // The process stands still from the end of one run to the start of the next.
   virtual std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets, deadline until) = 0;
 
   // Of the last run; the process stands still while these look. A malformed output is a failure.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 namespace hone {
@@ -11,6 +12,11 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_sets = 128;
 constexpr std::size_t max_runs_a_batch = 64;
+// What a process may use between two runs: to receive a command and free the last run's tensors, for a run and for each call of
+// it. Beyond that it works while the clock stands still: it is charged for it, and if it does so all the time, it cheats.
+constexpr double outside_a_run_ns = 150e3;
+constexpr double outside_a_call_ns = 5e3;
+constexpr double outside_share = 0.1;
 
 // One side's share of a round.
 struct batch_time {
@@ -39,21 +45,33 @@ class side {
   void take_parameters(const value_set& parameters) { session_->write_parameters(parameters); }
 
   // Calls for `lead_in_ns` that do not count, which bring caches back from what ran in between, then calls until `target_ns`
-  // of device time have passed, in runs over as many sets as that needs.
-  batch_time batch(double lead_in_ns, double target_ns, std::chrono::milliseconds call_limit) {
+  // of device time have passed, in runs over as many sets as that needs. `check`, where there is one, is called after one run
+  // of the batch, drawn among as many as the last batch had: a program that knew which one could be right there alone.
+  batch_time batch(double lead_in_ns, double target_ns, std::chrono::milliseconds call_limit, const std::function<void()>& check = nullptr) {
     if (lead_in_ns > 0) run(lead_in_ns, call_limit);
     batch_time total;
-    for (std::size_t runs = 0; runs < max_runs_a_batch && (runs == 0 || total.device_ns < target_ns); ++runs) {
+    const std::size_t drawn = random_->below(runs_);
+    bool checked = check == nullptr;
+    std::size_t runs = 0;
+    while (runs < max_runs_a_batch && (runs == 0 || total.device_ns < target_ns)) {
       const batch_time time = run(target_ns - total.device_ns, call_limit);
       total.device_ns += time.device_ns;
       total.wall_ns += time.wall_ns;
       total.calls += time.calls;
+      const bool last = ++runs == max_runs_a_batch || total.device_ns >= target_ns;
+      if (checked || (runs <= drawn && !last)) continue;
+      check();
+      checked = true;
+      if (lead_in_ns > 0 && !last) run(lead_in_ns, call_limit);
     }
+    runs_ = runs;
     return total;
   }
 
   const std::vector<std::size_t>& last_sets() const { return last_; }
   const value_set& values(std::size_t set) const { return held_[set].values; }
+  // The share of its time that this side has used between its runs.
+  double share_outside() const { return clocked_ns_ > 0 ? outside_ns_ / clocked_ns_ : 0; }
 
  private:
   // About `target_ns` of calls, at most one a set; every set is refreshed before it is used.
@@ -69,8 +87,11 @@ class side {
     const auto ran = session_->run(last_, clock::now() + call_limit * static_cast<std::int64_t>(calls));
     if (const auto* failed = std::get_if<program_failure>(&ran)) throw timing_failure{*failed};
     const auto& time = std::get<batch_clock>(ran);
+    const double outside = std::max(0.0, time.outside_ns - outside_a_run_ns - outside_a_call_ns * static_cast<double>(calls));
+    outside_ns_ += outside;
+    clocked_ns_ += time.device_ns + outside;
     call_ns_ = std::max(1.0, time.device_ns / static_cast<double>(calls));
-    return {time.device_ns, time.wall_ns, calls};
+    return {time.device_ns + outside, time.wall_ns, calls};
   }
 
   program_session* session_;
@@ -80,6 +101,9 @@ class side {
   std::vector<std::size_t> last_;
   std::size_t next_ = 0;
   double call_ns_ = 0;
+  std::size_t runs_ = 1;  // of the last batch
+  double clocked_ns_ = 0;
+  double outside_ns_ = 0;
 };
 
 class protocol {
@@ -129,8 +153,9 @@ class protocol {
       const bool reference_first = random_->below(2) == 0;
       batch_time r;
       if (reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
-      const batch_time c = candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
-      if (random_->below(2) == 0) check_candidate();  // which rounds are checked, nobody can know
+      // Which rounds are checked, nobody can know.
+      const std::function<void()> check = random_->below(2) == 0 ? [this] { check_candidate(); } : std::function<void()>();
+      const batch_time c = candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call, check);
       if (!reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
       clocked += r.device_ns + c.device_ns;
       reference_us.push_back(r.device_us());
@@ -139,14 +164,16 @@ class protocol {
       candidate_wall.push_back(c.wall_us());
       result.log_ratios.push_back(std::log(r.device_us() / c.device_us()));
       decision = decide(rules_, result.log_ratios, clocked);
-        }
+    }
     result.rounds = static_cast<std::uint32_t>(result.log_ratios.size());
     result.ratio = summarise(result.log_ratios);
     result.reference_us = median(reference_us);
     result.candidate_us = median(candidate_us);
     result.reference_wall_us = median(reference_wall);
     result.candidate_wall_us = median(candidate_wall);
-    if (decision == timing_decision::unstable) {
+    if (candidate_.share_outside() > outside_share) {
+      result.failure = {Outcome::CHEATING, "late_work", "works while the clock stands still: " + text(100 * candidate_.share_outside()) + " % of its time lies between the timed runs"};
+    } else if (decision == timing_decision::unstable) {
       result.failure = {Outcome::UNSTABLE, "", "the 95 % interval of the speed-up, " + text(result.ratio.range.low) + " to " + text(result.ratio.range.high) + ", stays too wide"};
     } else if (*std::min_element(candidate_us.begin(), candidate_us.end()) < limits_.floor_us) {
       result.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + text(result.candidate_us) + " us, writing its outputs alone needs " + text(limits_.floor_us) + " us"};

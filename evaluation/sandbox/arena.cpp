@@ -27,6 +27,10 @@ void arena::poison(std::uint64_t begin, std::uint64_t end) {
   if (begin < end) std::memset(base_ + begin, poison_byte, end - begin);
 }
 
+void arena::forget() {
+  if (madvise(base_, bytes_, MADV_REMOVE) != 0) throw std::system_error(errno, std::generic_category(), "cannot clear an arena");
+}
+
 bool arena::is_poison(std::uint64_t begin, std::uint64_t end) const {
   end = std::min(end, bytes_);
   for (std::uint64_t i = begin; i < end; ++i) {

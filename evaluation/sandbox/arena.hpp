@@ -24,6 +24,8 @@ class arena {
   const std::byte* at(std::uint64_t offset) const { return base_ + offset; }
 
   void poison(std::uint64_t begin, std::uint64_t end);
+  // Gives all pages back: the next session finds nothing that an earlier one left.
+  void forget();
   // Whether every byte between two offsets still holds poison.
   bool is_poison(std::uint64_t begin, std::uint64_t end) const;
 

@@ -1,6 +1,7 @@
 #include "evaluation/sandbox/zygote.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr auto start_limit = std::chrono::seconds(120);   // LibTorch from a cold disk
 constexpr auto fork_limit = std::chrono::seconds(20);
+constexpr std::size_t max_failure_text = 2000;
 
 std::vector<std::string> zygote_environment() {
   std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C", "TORCH_CPP_LOG_LEVEL=ERROR"};
@@ -135,7 +137,12 @@ std::variant<record<schema::Reply>, session_failure> sandbox_session::request(co
     auto message = receive_message(socket_.get(), deadline);
     if (!message) return end(true);
     auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
-    if (reply->isFailed()) return session_failure{reply->getFailed().getOutcome(), std::string(view(reply->getFailed().getMessage())), false};
+    if (reply->isFailed()) {
+      // A candidate can write to the socket: it may say that it failed, but not that it is right or that the machine is to blame.
+      const Outcome outcome = reply->getFailed().getOutcome();
+      const bool known = !runs_candidate_ || outcome == Outcome::CRASH || outcome == Outcome::LAUNCH_ERROR;
+      return session_failure{known ? outcome : Outcome::CRASH, std::string(view(reply->getFailed().getMessage()).substr(0, max_failure_text)), false};
+    }
     return reply;
   } catch (const connection_lost&) {
     return end(false);
@@ -166,6 +173,7 @@ std::variant<opened_programs, session_failure> sandbox_session::open(const std::
   if (auto* failure = std::get_if<session_failure>(&result)) return *failure;
   const auto& reply = std::get<record<schema::Reply>>(result);
   if (!reply->isOpened()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
+  runs_candidate_ = judges_candidate;
   opened_programs opened;
   opened.has_prepare = reply->getOpened().getHasPrepare();
   for (const auto name : reply->getOpened().getLaunches()) opened.launches.emplace_back(view(name));
@@ -193,7 +201,9 @@ std::variant<run_clock, session_failure> sandbox_session::go(time_point deadline
   const std::int64_t cpu_after = now_ns(clock_);
   if (auto* failure = std::get_if<session_failure>(&result)) return *failure;
   if (!std::get<record<schema::Reply>>(result)->isDone()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
-  return run_clock{cpu_after - cpu_before, wall_after - wall_before};
+  const std::int64_t outside = last_run_end_ns_ >= 0 ? cpu_before - last_run_end_ns_ : 0;
+  last_run_end_ns_ = cpu_after;
+  return run_clock{cpu_after - cpu_before, wall_after - wall_before, outside};
 }
 
 void sandbox_session::freeze() {
@@ -206,6 +216,7 @@ void sandbox_session::freeze() {
     std::getline(in, line);
     const std::size_t close = line.rfind(')');
     if (close == std::string::npos || close + 2 >= line.size() || line[close + 2] == 'T' || line[close + 2] == 'Z' || line[close + 2] == 'X') return;
+    sched_yield();  // on a core that we share it has to run once to stop
   }
 }
 

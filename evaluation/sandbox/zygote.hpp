@@ -40,6 +40,7 @@ struct opened_programs {
 struct run_clock {
   std::int64_t cpu_ns = 0;
   std::int64_t wall_ns = 0;
+  std::int64_t outside_ns = 0;  // the child's processor time since its last run: little more than receiving a command
 };
 
 class sandbox_zygote;
@@ -72,6 +73,8 @@ class sandbox_session {
   unique_fd socket_;
   const arena* memory_;
   clockid_t clock_ = 0;
+  bool runs_candidate_ = false;       // from here on its messages are a candidate's
+  std::int64_t last_run_end_ns_ = -1;  // on the child's clock
 };
 
 // The warm process that sessions are forked from. Starting one takes some 0.4 s, a session 1 to 4 ms. Dies with the thread

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <map>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "evaluation/sandbox/arena_layout.hpp"
@@ -12,7 +14,8 @@ namespace hone {
 
 // Gives every CPU tensor of a run its place in the arena, guard bytes between any two, so that outputs lie where the parent
 // reads them. Freed memory is handed out again for the same size; reset() makes all of the region new. Without a region it
-// uses the heap. One thread. Includes LibTorch: for the child's sources only.
+// uses the heap. A block's context is its address, which is what raw_allocate (oneDNN's scratch memory) asks for. One a process,
+// one thread. Includes LibTorch: for the child's sources only.
 class arena_allocator final : public c10::Allocator {
  public:
   // The arena is mapped at `base`; allocations are noted in its head.
@@ -25,12 +28,18 @@ class arena_allocator final : public c10::Allocator {
   arena_head& head() const { return *reinterpret_cast<arena_head*>(base_); }
 
   c10::DataPtr allocate(std::size_t n) override;
-  c10::DeleterFnPtr raw_deleter() const override;
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* dest, const void* src, std::size_t count) const override { default_copy_data(dest, src, count); }
 
  private:
-  struct block;
-  static void release(void* context);
+  struct block {
+    std::uint64_t size = 0;    // rounded up
+    std::uint64_t epoch = 0;
+    std::uint32_t number = 0;  // in the head's list of allocations
+    bool on_heap = false;
+  };
+  static void release(void* data);
+  std::uint32_t note(std::uint64_t offset, std::uint64_t bytes) const;
 
   char* base_ = nullptr;
   std::uint64_t bytes_ = 0;
@@ -38,7 +47,8 @@ class arena_allocator final : public c10::Allocator {
   std::uint64_t poisoned_ = 0;
   std::uint64_t end_ = 0;
   std::uint64_t epoch_ = 0;  // counts resets: memory of an earlier epoch is not handed out again
-  std::map<std::uint64_t, std::vector<std::uint64_t>> free_;  // size -> offsets
+  std::unordered_map<const void*, block> blocks_;                  // in use, by address
+  std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::uint32_t>>> free_;  // size -> offsets and numbers
 };
 
 }  // namespace hone

@@ -1,0 +1,70 @@
+// The other promise: an honest variant is never refused. What is judged here are the starter corpus' own documents.
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/support/honest_set.hpp"
+#include "tests/support/judging_bench.hpp"
+
+namespace hone {
+namespace {
+
+using testing_support::judging_bench;
+
+std::string document(const std::string& python) { return "## Code Implementation\n```python\n" + python + "```\n"; }
+
+record<schema::Evaluation> judge(const std::string& text, const task& t) { return judging_bench::instance().judge().evaluate(text, t); }
+
+std::string describe(const schema::Evaluation::Reader& evaluation) { return std::string(name_of(evaluation.getOutcome())) + " " + std::string(view(evaluation.getKind())) + ": " + std::string(view(evaluation.getMessage())); }
+
+TEST(HonestSet, IsNeverRefused) {
+  // Every third file: some 60 documents, which take half a minute; benchmarks/honest.cpp judges all of them, many times.
+  const auto set = testing_support::load_honest_set(std::filesystem::path(HONE_SOURCE_DIR) / "configs", 1, 3);
+  EXPECT_GE(set.documents.size(), 40U);
+  std::set<std::string> tasks;
+  for (const corpus_document& each : set.documents) {
+    tasks.insert(each.task);
+    const auto evaluation = judge(each.text, set.tasks.at(each.task));
+    // On cores that another process uses as well, times may not settle; everything else must hold there too.
+    const bool excused = judging_bench::instance().shares_cores() && evaluation->getOutcome() == Outcome::UNSTABLE;
+    EXPECT_TRUE(evaluation->getOutcome() == Outcome::OK || excused) << each.task << "/" << each.name << " ended as " << describe(*evaluation);
+  }
+  EXPECT_EQ(tasks.size(), set.tasks.size());
+}
+
+const char* const scale_task = R"(
+name = "scale"
+summary = "y = 2 x + 1"
+distributions = ["declared"]
+reference = '''
+def forward(x: Tensor) -> Tensor:
+    return x * 2.0 + 1.0
+'''
+[tolerance]
+float32 = { rtol = 0.02, atol = 0.02 }
+[[input]]
+name = "x"
+shape = ["N", "N"]
+[[case]]
+sizes = { N = 96 }
+timed = true
+)";
+
+TEST(HonestProgram, MayUseMemoryThatHeldSomethingSmallerBefore) {
+  // A bool's block of 64 bytes comes back as a float's: nothing has been written outside of it.
+  const auto evaluation = judge(document("def forward(x: Tensor) -> Tensor:\n    if bool(x[0, 0] == 12345.0):\n        return x\n    one = torch.ones([7])\n    return x * 2.0 + one[:1]\n"), parse_task(scale_task, "scale.toml"));
+  EXPECT_NE(evaluation->getOutcome(), Outcome::CHEATING) << describe(*evaluation);
+}
+
+TEST(HonestProgram, MayMultiplyInLowerPrecisionWhereTheToleranceAllowsIt) {
+  // oneDNN takes its scratch memory by raw_allocate.
+  for (const char* type : {"bfloat16", "float16"}) {
+    const auto evaluation = judge(document("def forward(x: Tensor) -> Tensor:\n    i = torch.eye(x.size(0), dtype=torch." + std::string(type) + ")\n    return torch.matmul(x.to(torch." + type + "), i).to(torch.float32) * 2.0 + 1.0\n"),
+                                  parse_task(scale_task, "scale.toml"));
+    EXPECT_NE(evaluation->getOutcome(), Outcome::CRASH) << type << ": " << describe(*evaluation);
+  }
+}
+
+}  // namespace
+}  // namespace hone
