@@ -26,6 +26,23 @@ void telemetry_state::look() {
   self->delayed_send(self, options.interval, tick_atom_v);
 }
 
+void telemetry_state::look_a_last_time(caf::typed_response_promise<done_atom> promise) {
+  const auto left = std::make_shared<std::size_t>(watched.size());
+  auto one_less = [this, left, promise]() mutable {
+    if (--*left > 0) return;
+    if (options.show) options.show(snapshot);
+    promise.deliver(done_atom_v);
+  };
+  for (const caf::actor& one : watched) {
+    self->request(one, answer_limit, status_atom_v).then(
+        [this, one_less](const actor_status_record& status) mutable {
+          keep(status);
+          one_less();
+        },
+        [one_less](const caf::error&) mutable { one_less(); });
+  }
+}
+
 void telemetry_state::keep(const actor_status_record& status) {
   const std::string name(view(status->getName()));
   if (const auto last = snapshot.actors.find(name); last != snapshot.actors.end()) {
@@ -84,6 +101,11 @@ telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telem
         std::vector<node_status_record> all = {self->state.report()};
         for (const auto& [name, entry] : self->state.others) all.push_back(entry.first);
         return all;
+      },
+      [self](finish_atom) {
+        auto promise = self->make_response_promise<done_atom>();
+        self->state.look_a_last_time(promise);
+        return promise;
       },
       [self](tick_atom) { self->state.look(); },
   };

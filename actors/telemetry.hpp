@@ -45,6 +45,7 @@ struct telemetry_state {
   std::map<std::string, int> trace_rows;
 
   void look();
+  void look_a_last_time(caf::typed_response_promise<done_atom> promise);
   void keep(const actor_status_record& status);
   void write_spans(const actor_status_record& status);
   node_status_record report() const;

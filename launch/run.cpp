@@ -308,6 +308,7 @@ class run_session {
       view_.message("stopped; resume with: " + resume_command());
       return 3;
     }
+    (*supervisor_)->request(built.watching, std::chrono::seconds(5), finish_atom_v).receive([](done_atom) {}, [](const caf::error&) {});
     return report(seconds);
   }
 

@@ -141,6 +141,7 @@ using telemetry_actor = caf::typed_actor<
     caf::reacts_to<watch_atom, caf::strong_actor_ptr>,                          // node: ask this actor from now on
     caf::reacts_to<node_status_record>,                                         // another node's report
     caf::replies_to<status_atom>::with<std::vector<node_status_record>>,        // all nodes, as last heard
+    caf::replies_to<finish_atom>::with<done_atom>,                              // launch: look a last time; the answer means that it has been shown
     caf::reacts_to<tick_atom>>;
 
 using node_actor = caf::typed_actor<

@@ -119,7 +119,24 @@ record<schema::Variant> evaluation_ledger::variant_of(const evaluation_key& key)
   return std::move(*variant);
 }
 
-void evaluation_ledger::add_device_type(const record<schema::DeviceType>& type) { device_types_[std::string(view(type->getName()))] = type; }
+void evaluation_ledger::add_device_type(const record<schema::DeviceType>& type) {
+  const std::string name(view(type->getName()));
+  device_types_[name] = type;
+  gone_.erase(name);
+}
+
+void evaluation_ledger::remove_device_type(const std::string& name) {
+  if (device_types_.erase(name) > 0) gone_.insert(name);
+}
+
+std::size_t evaluation_ledger::stranded_groups() const {
+  if (gone_.empty()) return 0;
+  std::set<group_id> groups;
+  for (const auto& [key, w] : pending_) {
+    if (gone_.contains(key.device_type)) groups.insert(w.groups.begin(), w.groups.end());
+  }
+  return groups.size();
+}
 
 std::optional<record<schema::Evaluation>> evaluation_ledger::find(const evaluation_key& key) const { return db_->get<schema::Evaluation>(family::evaluations, key_of(key)); }
 

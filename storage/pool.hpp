@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -86,7 +87,7 @@ class pool {
   std::uint64_t next_version() const { return next_version_; }
   const version_chain& versions() const { return chain_; }
   std::size_t in_flight() const { return ledger_.in_flight(); }
-  std::size_t waiting_groups() const { return book_.waiting(); }
+  std::size_t waiting_groups() const { return book_.waiting() - std::min(book_.waiting(), ledger_.stranded_groups()); }  // for devices that are there
   std::size_t ready_groups(Stage stage) const;
   std::uint64_t dropped_groups() const { return dropped_; }
   std::optional<scored_variant> best(const task_id& task, const std::string& device_type);

@@ -134,6 +134,7 @@ TEST_F(Run, EndsInAReport) {
   const json report = json::parse(read_file(run_folder() / "report.json"));
   EXPECT_EQ(report["tasks"].size(), 4U);  // two tasks on two types of device
   EXPECT_TRUE(report.contains("comparison"));
+  ASSERT_TRUE(report.contains("busy"));
   for (const char* room : {"generator", "compiler", "verifier", "benchmarker", "learner"}) EXPECT_TRUE(report["busy"].contains(room)) << room;
   for (const char* kept : {"config.toml", "metrics.jsonl", "trace.json", "report.txt", "pool", "checkpoints"}) EXPECT_TRUE(std::filesystem::exists(run_folder() / kept)) << kept;
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
@@ -341,10 +342,10 @@ TEST_F(Run, ADamagedPoolIsRefusedWithAMessage) {
 }
 
 TEST_F(Run, ATaskThatIsRefusedIsNamed) {
-  write_file(folder_ / "tasks" / "broken.toml", "name = \"broken\"\nsummary = \"x\"\nreferense = 1\n");
+  write_file(folder_ / "tasks" / "broken.toml", "name = \"broken\"\nsummary = \"x\"\nreference = \"def forward(x: Tensor) -> Tensor: return x\"\nreferense = 1\n[[input]]\nname = \"x\"\nshape = [1]\n[[case]]\ntimed = true\n");
   const auto refused = run({"--set", "tasks.folder=tasks", "--set", "tasks.names=[\"broken\"]"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("broken.toml:3"));
+  EXPECT_THAT(refused.err, HasSubstr("broken.toml:4"));
   EXPECT_THAT(refused.err, HasSubstr("referense"));
 }
 
