@@ -8,8 +8,6 @@
 namespace hone {
 namespace {
 
-constexpr auto device_limit = std::chrono::seconds(300);
-
 // The median of earlier measurements stands in for a first one: a further measurement is held against it.
 benchmark_job with_known_score(const benchmark_job& job) {
   const double known = job->getHeader().getKnownScore();
@@ -30,7 +28,7 @@ benchmark_job with_known_score(const benchmark_job& job) {
 void benchmarker_state::measure(const benchmark_job& given) {
   const benchmark_job job = with_known_score(given);
   ++working_on;
-  self->request(device, device_limit, measure_atom_v, job).then(
+  self->request(device, job_limit, measure_atom_v, job).then(
       [this, job](const measurement_record& measurement) {
         --working_on;
         counts.processed();
@@ -65,12 +63,13 @@ void benchmarker_state::finish(const benchmark_job& job) {
 }
 
 benchmark_worker::behavior_type benchmarker(benchmark_worker::stateful_pointer<benchmarker_state> self, std::string name, std::string device_type, std::string device_name,
-                                            device_actor device, benchmark_queue source, pool_actor pool, std::uint32_t credits) {
+                                            device_actor device, benchmark_queue source, pool_actor pool, std::uint32_t credits, std::chrono::seconds job_limit) {
   auto& s = self->state;
   s.self = self;
   s.device = std::move(device);
   s.source = std::move(source);
   s.pool = std::move(pool);
+  s.job_limit = job_limit;
   s.counts = activity(std::move(name), "benchmarker");
   self->link_to(s.device);
   self->send(s.source, pull_atom_v, std::vector<std::string>{std::move(device_type), "device " + device_name}, credits);

@@ -14,6 +14,7 @@ struct benchmarker_state {
   device_actor device;
   benchmark_queue source;
   pool_actor pool;
+  std::chrono::seconds job_limit{300};
   activity counts{"", "benchmarker"};
   std::size_t working_on = 0;
 
@@ -24,6 +25,6 @@ struct benchmarker_state {
 
 // `device_name` lets the queue send a confirmation elsewhere.
 benchmark_worker::behavior_type benchmarker(benchmark_worker::stateful_pointer<benchmarker_state> self, std::string name, std::string device_type, std::string device_name,
-                                            device_actor device, benchmark_queue source, pool_actor pool, std::uint32_t credits);
+                                            device_actor device, benchmark_queue source, pool_actor pool, std::uint32_t credits, std::chrono::seconds job_limit);
 
 }  // namespace hone

@@ -43,8 +43,8 @@ void node_state::start_device(std::size_t index) {
   const std::string type(view(what.type->getName()));
   const std::string at = options.name + " " + what.name;
   const auto device = self->spawn<caf::detached + caf::monitored>(device_shell, "device " + at, tasks, what.make);
-  const auto verifies = self->spawn(verifier, "verifier " + at, type, device, wiring.verifies, wiring.benchmarks, wiring.pool, what.credits);
-  const auto measures = self->spawn(benchmarker, "benchmarker " + at, type, what.name, device, wiring.benchmarks, wiring.pool, what.credits);
+  const auto verifies = self->spawn(verifier, "verifier " + at, type, device, wiring.verifies, wiring.benchmarks, wiring.pool, what.credits, what.job_limit);
+  const auto measures = self->spawn(benchmarker, "benchmarker " + at, type, what.name, device, wiring.benchmarks, wiring.pool, what.credits, what.job_limit);
   kept.device = device.address();
   self->send(telemetry, watch_atom_v, caf::actor_cast<caf::strong_actor_ptr>(device));
   self->send(telemetry, watch_atom_v, caf::actor_cast<caf::strong_actor_ptr>(verifies));

@@ -2,6 +2,7 @@
 
 #include <caf/all.hpp>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,9 @@ struct node_device {
   device_type_record type;
   device_maker make;
   std::uint32_t credits = 2;  // jobs that its verifier and benchmarker hold at once
+  // In which a device answers, jobs that wait before this one included. CAF's clock holds an entry for every request until its time
+  // is over, answered or not: at ten thousand jobs a second, minutes would be hundreds of megabytes.
+  std::chrono::seconds job_limit{300};
 };
 
 struct node_options {

@@ -7,9 +7,6 @@
 namespace hone {
 namespace {
 
-// Longer than any verification with those that wait before it.
-constexpr auto device_limit = std::chrono::seconds(300);
-
 // Verified before: the verdict is known, only its fields of then are not.
 verdict_record known_verdict() {
   record_builder<schema::Verdict> verdict;
@@ -26,7 +23,7 @@ void verifier_state::verify(const verify_job& job) {
     return;
   }
   ++working_on;
-  self->request(device, device_limit, verify_atom_v, job).then(
+  self->request(device, job_limit, verify_atom_v, job).then(
       [this, job](const verdict_record& verdict) {
         --working_on;
         counts.processed();
@@ -60,13 +57,14 @@ void verifier_state::finish(const verify_job& job) {
 }
 
 verify_worker::behavior_type verifier(verify_worker::stateful_pointer<verifier_state> self, std::string name, std::string device_type, device_actor device, verify_queue source,
-                                      benchmark_queue benchmarks, pool_actor pool, std::uint32_t credits) {
+                                      benchmark_queue benchmarks, pool_actor pool, std::uint32_t credits, std::chrono::seconds job_limit) {
   auto& s = self->state;
   s.self = self;
   s.device = std::move(device);
   s.source = std::move(source);
   s.benchmarks = std::move(benchmarks);
   s.pool = std::move(pool);
+  s.job_limit = job_limit;
   s.counts = activity(std::move(name), "verifier");
   self->link_to(s.device);  // without its device it is nothing
   self->send(s.source, pull_atom_v, std::vector<std::string>{std::move(device_type)}, credits);

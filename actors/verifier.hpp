@@ -15,6 +15,7 @@ struct verifier_state {
   verify_queue source;
   benchmark_queue benchmarks;
   pool_actor pool;
+  std::chrono::seconds job_limit{300};
   activity counts{"", "verifier"};
   std::size_t working_on = 0;
 
@@ -24,6 +25,6 @@ struct verifier_state {
 };
 
 verify_worker::behavior_type verifier(verify_worker::stateful_pointer<verifier_state> self, std::string name, std::string device_type, device_actor device, verify_queue source,
-                                      benchmark_queue benchmarks, pool_actor pool, std::uint32_t credits);
+                                      benchmark_queue benchmarks, pool_actor pool, std::uint32_t credits, std::chrono::seconds job_limit);
 
 }  // namespace hone

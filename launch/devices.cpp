@@ -18,7 +18,7 @@ std::vector<node_device> plan_devices(const std::vector<std::string>& names, boo
       cores.pop_back();
       const cpu_device_options options{core, share_cores, node};
       const std::string own = core >= 0 ? "cpu:" + std::to_string(core) : "cpu " + std::to_string(counts[name]++);
-      devices.push_back({own, cpu_device_type(), [options] { return std::unique_ptr<device>(make_cpu_device(options)); }, 2});
+      devices.push_back({own, cpu_device_type(), [options] { return std::unique_ptr<device>(make_cpu_device(options)); }});
     } else if (name.starts_with("simulated:") && name.size() > 10) {
       simulated_device_options options;
       const std::string kind = name.substr(10);
@@ -28,7 +28,8 @@ std::vector<node_device> plan_devices(const std::vector<std::string>& names, boo
       const int number = counts[name]++;
       // A fast one is fed by the dozen, so that what is measured is the ring and not the waiting.
       const std::uint32_t credits = options.verify_us + options.measure_us < 1000 ? 64 : 2;
-      devices.push_back({name + (number > 0 ? "#" + std::to_string(number) : ""), simulated_device_type(kind), [options] { return make_simulated_device(options); }, credits});
+      const std::chrono::seconds job_limit(2 + credits * (options.verify_us + options.measure_us) / 250000);
+      devices.push_back({name + (number > 0 ? "#" + std::to_string(number) : ""), simulated_device_type(kind), [options] { return make_simulated_device(options); }, credits, job_limit});
     } else {
       throw std::runtime_error("'" + name + "' is no device; expected cpu or simulated:NAME");
     }
