@@ -33,6 +33,7 @@ class call_of {
   explicit call_of(const std::string& python) {
     auto process = zygote().fork_session(&memory_, private_bytes);
     opened_ = open(*process, python);
+    if (const auto* failed = std::get_if<session_failure>(&opened_)) throw std::runtime_error(failed->message);
     session_.emplace(std::move(process), memory_);
     session_->arrange(0, {layout_}, {}, 2);
     for (const std::size_t set : {0U, 1U}) session_->write_inputs(set, {from_doubles({0, 1, 2, 3}, layout_)});

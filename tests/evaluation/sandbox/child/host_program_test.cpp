@@ -59,7 +59,7 @@ TEST(HostProgram, ComputesWhatItSays) {
 }
 
 TEST(HostProgram, WhatItRaisesIsThrownWithItsMessage) {
-  for (const char* statement : {"raise RuntimeError(\"four is too many\")", "raise ValueError(f\"{x.size(0)}: four is too many\")", "assert x.size(0) < 4, \"four is too many\""}) {
+  for (const char* statement : {"raise RuntimeError(\"four is too many\")", "raise ValueError(\"{}: four is too many\".format(x.size(0)))", "assert x.size(0) < 4, \"four is too many\""}) {
     try {
       run(body("    if x.size(0) == 4:\n        " + std::string(statement) + "\n    return x\n"), at::ones({4}));
       ADD_FAILURE() << statement;
@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(refusal{"def backward(x: Tensor) -> Tensor:\n    return x\n", "compile_error: there is no function 'forward'"},
                     refusal{"def forward(x: Tensor, y: Tensor) -> Tensor:\n    return x\n", "compile_error: forward takes 2 arguments, expected 1"},
                     refusal{"def forward(x: int) -> Tensor:\n    return torch.zeros([x])\n", "argument 'x' is a int, expected Tensor"}, refusal{"def forward(x: Tensor) -> int:\n    return 1\n", "forward returns a int"},
-                    refusal{"def forward(x: Tensor) -> List[Tensor]:\n    return [x]\n", "forward returns a List[Tensor]"}, refusal{"def forward(x: Tensor) -> Tensor:\n    return x +\n", "compile_error: python:2"},
+                    refusal{"def forward(x: Tensor) -> List[Tensor]:\n    return [x]\n", "forward returns a List[Tensor]"}, refusal{"def forward(x: Tensor) -> Tensor:\n    return x +\n", "compile_error: python:3"},
                     refusal{"", "there is no function 'forward'"}, refusal{"x = 1\n", "compile_error: python:1"},
                     refusal{"def forward(x: Tensor) -> Tensor:\n    launch(\"k\" + str(x.size(0)), [1], [1])\n    return x\n", "compile_error"},
                     refusal{"def forward(x: Tensor) -> Tensor:\n    launch(\"k\", [1])\n    return x\n", "launch needs a kernel's name, a grid and a block"},
