@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 
 #include "tests/support/honest_set.hpp"
@@ -18,16 +19,25 @@ record<schema::Evaluation> judge(const std::string& text, const task& t) { retur
 
 std::string describe(const schema::Evaluation::Reader& evaluation) { return std::string(name_of(evaluation.getOutcome())) + " " + std::string(view(evaluation.getKind())) + ": " + std::string(view(evaluation.getMessage())); }
 
+// Whether processes have lately been waiting for a core, by the kernel's pressure information: this test alone makes none wait.
+bool is_crowded() {
+  std::ifstream in("/proc/pressure/cpu");
+  std::string some;
+  std::string average;
+  in >> some >> average;  // "some avg10=62.07"
+  return average.starts_with("avg10=") && std::stod(average.substr(6)) > 20;
+}
+
 TEST(HonestSet, IsNeverRefused) {
-  // Every third file: some 60 documents, which take half a minute; benchmarks/honest.cpp judges all of them, many times.
-  const auto set = testing_support::load_honest_set(std::filesystem::path(HONE_SOURCE_DIR) / "configs", 1, 3);
+  // One document of every fourth file: some forty, which take half a minute; benchmarks/honest.cpp judges all of them, many times.
+  const auto set = testing_support::load_honest_set(std::filesystem::path(HONE_SOURCE_DIR) / "configs", 1, 4);
   EXPECT_GE(set.documents.size(), 40U);
   std::set<std::string> tasks;
   for (const corpus_document& each : set.documents) {
     tasks.insert(each.task);
     const auto evaluation = judge(each.text, set.tasks.at(each.task));
-    // On cores that another process uses as well, times may not settle; everything else must hold there too.
-    const bool excused = judging_bench::instance().shares_cores() && evaluation->getOutcome() == Outcome::UNSTABLE;
+    // On cores that others use as well, times may not settle; everything else must hold there too.
+    const bool excused = evaluation->getOutcome() == Outcome::UNSTABLE && (judging_bench::instance().shares_cores() || is_crowded());
     EXPECT_TRUE(evaluation->getOutcome() == Outcome::OK || excused) << each.task << "/" << each.name << " ended as " << describe(*evaluation);
   }
   EXPECT_EQ(tasks.size(), set.tasks.size());

@@ -285,6 +285,10 @@ void block_runtime::run(const block_abi::module& module, const block_abi::kernel
     module.set_launch(grid, block);
     kernel.run(arguments);
   } else {
+    // The jump has left threads in the middle of the kernel. They are never resumed, and destroying them would unwind frames
+    // that were compiled without exceptions: they are given up, the next launch uses their stacks anew.
+    (void)new std::array<context::fiber, max_threads>(std::move(s.fibers));
+    (void)new context::fiber(std::move(s.scheduler));
     throw std::runtime_error(s.reason);
   }
 }

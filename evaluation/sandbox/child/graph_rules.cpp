@@ -127,6 +127,17 @@ void check_node(const Node* node) {
 }  // namespace
 
 void settle_devices(Graph& graph) {
+  constexpr const char* only_cuda = "a program may name no device but \"cuda\", which means the one that is being judged";
+  // The front end folds device="cuda" into a constant. These come first: below, devices are put where none was named.
+  for_each_node(graph.block(), [&](Node* node) {
+    if (node->kind() != c10::prim::Constant || node->outputs().empty()) return;
+    const auto known = torch::jit::toIValue(node->output());
+    if (!known || !known->isDevice()) return;
+    if (known->toDevice() != c10::Device(c10::kCUDA)) reject(node->output()->hasUses() ? node->output()->uses().front().user : node, only_cuda);
+    const torch::jit::WithInsertPoint here(node);
+    node->output()->replaceAllUsesWith(graph.insertConstant(c10::Device(c10::kCPU), node->sourceRange()));
+    node->destroy();
+  });
   for_each_node(graph.block(), [&](Node* node) {
     const std::string name = node->kind().toQualString();
     const torch::jit::WithInsertPoint here(node);
@@ -142,17 +153,11 @@ void settle_devices(Graph& graph) {
     } else if (name == "aten::device") {
       const auto text = torch::jit::toIValue(node->inputs()[0]);
       if (!text || !text->isString() || text->toStringRef() != "cuda") {
-        reject(node, "a program may name no device but \"cuda\", which means the one that is being judged");
+        reject(node, only_cuda);
       }
       node->output()->replaceAllUsesWith(graph.insertConstant(c10::Device(c10::kCPU), node->sourceRange()));
       node->destroy();
     }
-  });
-  // Constants of type Device exist only where this function put them, or where the front end folded a string.
-  for_each_node(graph.block(), [&](Node* node) {
-    if (node->kind() != c10::prim::Constant || node->outputs().empty()) return;
-    const auto known = torch::jit::toIValue(node->output());
-    if (known && known->isDevice() && known->toDevice() != c10::Device(c10::kCPU)) reject(node, "a program may name no device but \"cuda\"");
   });
 }
 

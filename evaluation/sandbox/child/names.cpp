@@ -8,6 +8,7 @@
 #include <map>
 #include <numbers>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "embedded/functional.hpp"
@@ -50,6 +51,12 @@ std::optional<c10::IValue> number_named(const std::string& name) {
   if (name == "inf") return std::numeric_limits<double>::infinity();
   if (name == "nan") return std::numeric_limits<double>::quiet_NaN();
   return std::nullopt;
+}
+
+// What people raise.
+bool is_exception(const std::string& name) {
+  static const std::set<std::string> names = {"Exception", "RuntimeError", "ValueError", "TypeError", "IndexError", "KeyError", "AssertionError", "NotImplementedError"};
+  return names.contains(name);
 }
 
 // launch(kernel, grid, block, *args, shared=0) becomes one node of the variadic operator.
@@ -187,6 +194,7 @@ struct names : torch::jit::Resolver {
     if (name == "F") return std::make_shared<functional_module>();
     if (name == "math") return std::make_shared<math_module>();
     if (name == "launch") return std::make_shared<launch_function>();
+    if (is_exception(name)) return std::make_shared<torch::jit::ExceptionValue>(name);
     return nullptr;
   }
   c10::TypePtr resolveType(const std::string& /*name*/, const SourceRange& /*loc*/) override { return nullptr; }

@@ -199,7 +199,8 @@ class session {
 std::pair<Outcome, std::string> describe_failure(const std::exception& e) {
   if (const auto* known = dynamic_cast<const host_program_error*>(&e)) return {known->outcome, known->what()};
   if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return {Outcome::CRASH, "out of memory"};
-  return {Outcome::CRASH, tidy(e.what())};
+  const std::string what = tidy(e.what());
+  return {Outcome::CRASH, what.find("std::bad_alloc") != std::string::npos ? "out of memory" : what};
 }
 
 }  // namespace

@@ -1,0 +1,173 @@
+#include "evaluation/judge/timing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "tests/support/fake_session.hpp"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+using testing_support::fake_session;
+using testing_support::right_program;
+using testing_support::scale_task;
+
+// One timed case of the scale task, on sessions that only pretend to take time.
+class Timing : public testing::Test {
+ protected:
+  case_timing time(fake_session& candidate, fake_session& reference, const timing_limits& limits = {}, std::size_t sets = 8) {
+    reference_oracle oracle(task_, std::make_unique<fake_session>(right_program()));
+    rotating_inputs inputs(input_recipe(oracle, task_.cases[0]), sets, 4, random_);
+    return time_case({candidate, reference, oracle}, inputs, {}, limits, random_);
+  }
+  case_timing time(const fake_session::behaviour& b, const timing_limits& limits = {}) {
+    fake_session candidate(b);
+    fake_session reference(right_program());
+    candidate.remember = reference.remember = false;
+    return time(candidate, reference, limits);
+  }
+  // Log-normal noise of the given standard deviation around `ns`.
+  std::function<double()> noisy(double ns, double deviation) {
+    return [this, ns, deviation] {
+      float z = 0;
+      noise_.fill_normal({&z, 1});
+      return ns * std::exp(deviation * static_cast<double>(z));
+    };
+  }
+
+  task task_ = scale_task();
+  random_stream random_{3};
+  random_stream noise_{4};
+};
+
+TEST_F(Timing, TheRatioIsReferenceOverCandidate) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = noisy(25e3, 0.05);
+  const case_timing timing = time(b);
+  EXPECT_EQ(timing.failure.outcome, Outcome::OK);
+  EXPECT_NEAR(timing.ratio.speedup, 2, 0.05);
+  EXPECT_NEAR(timing.reference_us, 50, 0.5);
+  EXPECT_GE(timing.rounds, 7U);
+}
+
+TEST_F(Timing, TheSameProgramTwiceScoresOne) {
+  fake_session::behaviour b = right_program();
+  for (int i = 0; i < 50; ++i) {
+    b.call_ns = noisy(50e3, 0.1);
+    const case_timing timing = time(b);
+    ASSERT_EQ(timing.failure.outcome, Outcome::OK) << timing.failure.message;
+    ASSERT_NEAR(timing.ratio.speedup, 1, 0.05);
+  }
+}
+
+TEST_F(Timing, MuchSlowerCandidatesAreGivenUpAfterThreeRounds) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = [] { return 600e3; };
+  const case_timing timing = time(b);
+  EXPECT_EQ(timing.failure.outcome, Outcome::OK);
+  EXPECT_EQ(timing.rounds, 3U);
+  EXPECT_NEAR(timing.ratio.speedup, 1.0 / 12, 0.01);
+}
+
+TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
+  fake_session::behaviour b = right_program();
+  // Stretches of some 12 ms, every other one three times as slow.
+  b.call_ns = [this, slow = false]() mutable {
+    if (noise_.below(slow ? 100 : 300) == 0) slow = !slow;
+    return slow ? 120e3 : 40e3;
+  };
+  EXPECT_EQ(time(b).failure.outcome, Outcome::UNSTABLE);
+}
+
+TEST_F(Timing, ContentsAreNeverSeenTwice) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  time(candidate, reference);
+  std::set<std::vector<std::byte>> contents;
+  for (const auto& call : candidate.calls) EXPECT_TRUE(contents.insert(call.inputs[0].bytes).second) << "run " << call.run << ", set " << call.set;
+  EXPECT_GT(contents.size(), 100U);
+}
+
+TEST_F(Timing, ParametersChangeFromRoundToRound) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  const case_timing timing = time(candidate, reference);
+  std::set<std::vector<std::byte>> parameters;
+  for (const auto& call : candidate.calls) parameters.insert(call.parameters[0].bytes);
+  EXPECT_EQ(parameters.size(), timing.rounds + 1U);  // and once for the warm-up
+}
+
+TEST_F(Timing, BothSidesWorkOnRotatingSets) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  time(candidate, reference);
+  for (const auto* side : {&candidate, &reference}) {
+    std::set<std::size_t> sets;
+    for (const auto& call : side->calls) sets.insert(call.set);
+    EXPECT_EQ(sets.size(), 8U);
+  }
+}
+
+TEST_F(Timing, AProgramThatIsWrongInSomeTimedCallsIsFound) {
+  fake_session::behaviour b = right_program();
+  // One in four calls; about half of seven or more rounds look at one call each.
+  int found = 0;
+  for (int i = 0; i < 40; ++i) {
+    b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable { return testing_support::scaled(inputs, parameters, ++call % 4 == 0 ? 3 : 2); }};
+    found += time(b).failure.outcome == Outcome::WRONG_RESULT ? 1 : 0;
+  }
+  EXPECT_GT(found, 18);  // expected 1 - (7/8)^7 = 0.61 of 40, less three standard deviations
+}
+
+TEST_F(Timing, NobodyKnowsWhichRunOfABatchIsChecked) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  candidate.remember = false;
+  time(candidate, reference, {}, 4);  // 6 ms of 50 us calls over four sets: thirty runs a batch
+  std::set<std::size_t> places;
+  for (const std::size_t run : candidate.checked_runs) places.insert(run % 40);
+  for (int i = 0; i < 10; ++i) {
+    time(candidate, reference, {}, 4);
+    for (const std::size_t run : candidate.checked_runs) places.insert(run % 40);
+  }
+  EXPECT_GT(places.size(), 12U);
+}
+
+TEST_F(Timing, WorkBetweenRunsIsChargedAndIsLateWork) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = [] { return 5e3; };
+  b.outside_ns = 400e3;
+  const case_timing timing = time(b);
+  EXPECT_EQ(timing.failure.outcome, Outcome::CHEATING);
+  EXPECT_EQ(timing.failure.kind, "late_work");
+  b.outside_ns = 100e3;  // what receiving a command may take on a busy machine
+  EXPECT_EQ(time(b).failure.outcome, Outcome::OK);
+}
+
+TEST_F(Timing, ATimeBelowTheFloorIsImpossible) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = [] { return 20; };
+  const case_timing timing = time(b, {.floor_us = 0.05});
+  EXPECT_EQ(timing.failure.outcome, Outcome::CHEATING);
+  EXPECT_EQ(timing.failure.kind, "impossible_time");
+}
+
+TEST_F(Timing, ACrashInATimedRunEndsIt) {
+  fake_session::behaviour b = right_program();
+  b.fails = [](std::size_t run) { return run == 20 ? std::optional(program_failure{Outcome::TIMEOUT, "", "too long"}) : std::nullopt; };
+  EXPECT_EQ(time(b).failure.outcome, Outcome::TIMEOUT);
+}
+
+TEST(AffordableSets, FillTheBudgetWithinLimits) {
+  EXPECT_EQ(affordable_sets(1U << 20U, 8U << 20U), 8U);
+  EXPECT_EQ(affordable_sets(64U << 20U, 8U << 20U), 2U);
+  EXPECT_EQ(affordable_sets(16, 8U << 20U), 128U);
+  EXPECT_EQ(affordable_sets(0, 8U << 20U), 128U);
+}
+
+}  // namespace
+}  // namespace hone

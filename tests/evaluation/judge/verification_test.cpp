@@ -1,0 +1,158 @@
+#include "evaluation/judge/verification.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/fake_session.hpp"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+using testing_support::fake_session;
+using testing_support::right_program;
+using testing_support::scale_task;
+
+verification_result verify(fake_session& candidate, const task& t, std::uint64_t seed = 5, const verification_limits& limits = {},
+                           fake_session::behaviour reference = right_program()) {
+  reference_oracle oracle(t, std::make_unique<fake_session>(std::move(reference)));
+  return verify_program(candidate, oracle, "cpu", seed, limits);
+}
+
+verification_result verify(fake_session::behaviour b, const task& t = scale_task()) {
+  fake_session candidate(std::move(b));
+  return verify(candidate, t);
+}
+
+TEST(Verification, ARightProgramPassesEveryRoundOfEveryCase) {
+  fake_session candidate(right_program());
+  const auto result = verify(candidate, scale_task());
+  EXPECT_EQ(result.failure.outcome, Outcome::OK);
+  EXPECT_EQ(result.rounds, 10U);             // two cases, two rounds as declared and one of each other distribution
+  EXPECT_EQ(candidate.calls.size(), 20U);    // each twice
+}
+
+TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
+  fake_session candidate(right_program());
+  EXPECT_EQ(verify(candidate, scale_task("distributions = [\"declared\"]\n")).rounds, 10U);
+}
+
+TEST(Verification, CallsTwiceWithTheSameContentsAtTwoAddresses) {
+  fake_session candidate(right_program());
+  verify(candidate, scale_task());
+  for (std::size_t i = 0; i < candidate.calls.size(); i += 2) {
+    EXPECT_EQ(candidate.calls[i].inputs[0].bytes, candidate.calls[i + 1].inputs[0].bytes);
+    EXPECT_NE(candidate.calls[i].set, candidate.calls[i + 1].set);
+    if (i == 0) continue;
+    EXPECT_NE(candidate.calls[i].inputs[0].bytes, candidate.calls[i - 1].inputs[0].bytes);
+    EXPECT_NE(candidate.calls[i].parameters[0].bytes, candidate.calls[i - 1].parameters[0].bytes);
+  }
+}
+
+TEST(Verification, EqualSeedsDrawEqualInputs) {
+  fake_session first(right_program());
+  fake_session second(right_program());
+  fake_session third(right_program());
+  verify(first, scale_task(), 5);
+  verify(second, scale_task(), 5);
+  verify(third, scale_task(), 6);
+  EXPECT_EQ(first.calls[7].inputs[0].bytes, second.calls[7].inputs[0].bytes);
+  EXPECT_NE(first.calls[7].inputs[0].bytes, third.calls[7].inputs[0].bytes);
+}
+
+TEST(Verification, AWrongResultNamesElementCaseAndDistribution) {
+  fake_session::behaviour b = right_program();
+  b.programs = {[](const value_set& inputs, const value_set& parameters) {
+    value_set y = testing_support::scaled(inputs, parameters);
+    std::vector<double> numbers = to_doubles(y[0]);
+    // Wrong only where numbers are large: shifted inputs are 10 x + 25.
+    for (double& number : numbers) number = number > 20 ? 20 : number;
+    return value_set{from_doubles(numbers, y[0].layout)};
+  }};
+  const auto failure = verify(b).failure;
+  EXPECT_EQ(failure.outcome, Outcome::WRONG_RESULT);
+  EXPECT_THAT(failure.message, HasSubstr("element ["));
+  EXPECT_THAT(failure.message, HasSubstr("case N=640, shifted inputs"));
+}
+
+TEST(Verification, OddSizesAreCheckedAsWell) {
+  fake_session::behaviour b = right_program();
+  b.programs = {[](const value_set& inputs, const value_set& parameters) { return testing_support::scaled(inputs, parameters, inputs[0].layout.elements() == 7 ? 3 : 2); }};
+  EXPECT_THAT(verify(b).failure.message, HasSubstr("case N=7"));
+}
+
+TEST(Verification, ARaceShowsInTheSecondCall) {
+  fake_session::behaviour b = right_program();
+  b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable { return testing_support::scaled(inputs, parameters, ++call == 2 ? 2.1 : 2); }};
+  EXPECT_EQ(verify(b).failure.outcome, Outcome::WRONG_RESULT);
+}
+
+TEST(Verification, ChangedArgumentsAreInputMutation) {
+  for (const bool input : {true, false}) {
+    fake_session::behaviour b = right_program();
+    b.tamper = [input](value_set& inputs, value_set& parameters) { (input ? inputs : parameters)[0].bytes.back() ^= std::byte{1}; };
+    const auto failure = verify(b).failure;
+    EXPECT_EQ(failure.outcome, Outcome::CHEATING);
+    EXPECT_EQ(failure.kind, "input_mutation");
+    EXPECT_THAT(failure.message, HasSubstr(input ? "an input was changed" : "a parameter was changed"));
+  }
+}
+
+TEST(Verification, DamageAroundBuffersIsAMemoryFault) {
+  fake_session::behaviour b = right_program();
+  b.damage = "wrote outside of an input's buffer";
+  EXPECT_EQ(verify(b).failure.kind, "memory_fault");
+}
+
+TEST(Verification, AnAliasIsAllowedWhereTheReferenceHasItToo) {
+  using with = shared_memory_of_output::with;
+  fake_session::behaviour b = right_program();
+  b.aliases = {{0, with::input, 0}};
+  const auto failure = verify(b).failure;
+  EXPECT_EQ(failure.kind, "output_alias");
+  EXPECT_THAT(failure.message, HasSubstr("lies in the memory of the input x"));
+  const task t = scale_task();
+  fake_session candidate(b);
+  EXPECT_EQ(verify(candidate, t, 5, {}, b).failure.outcome, Outcome::OK);
+}
+
+TEST(Verification, AFailingRunIsReportedAsItIs) {
+  fake_session::behaviour b = right_program();
+  b.fails = [](std::size_t run) { return run == 3 ? std::optional(program_failure{Outcome::CRASH, "", "signal 11"}) : std::nullopt; };
+  const auto failure = verify(b).failure;
+  EXPECT_EQ(failure.outcome, Outcome::CRASH);
+  EXPECT_THAT(failure.message, HasSubstr("signal 11 (case N=640"));
+}
+
+TEST(Verification, EndsWhenTheWholeTakesTooLong) {
+  fake_session candidate(right_program());
+  const task t = scale_task();
+  EXPECT_EQ(verify(candidate, t, 5, {.call = std::chrono::milliseconds(1), .whole = std::chrono::milliseconds(-1)}).failure.outcome, Outcome::TIMEOUT);
+}
+
+TEST(Verification, AnotherShapeOrTypeIsWrongWhateverItHolds) {
+  fake_session::behaviour b = right_program();
+  b.programs = {[](const value_set& inputs, const value_set& parameters) {
+    value_set y = testing_support::scaled(inputs, parameters);
+    return value_set{convert_floating(y[0], dtype::float64)};
+  }};
+  EXPECT_THAT(verify(b).failure.message, HasSubstr("is float64[640], expected float32[640]"));
+  b.programs = {[](const value_set& inputs, const value_set& parameters) {
+    value_set y = testing_support::scaled(inputs, parameters);
+    y.push_back(y[0]);
+    return y;
+  }};
+  EXPECT_THAT(verify(b).failure.message, HasSubstr("2 outputs, expected 1"));
+}
+
+TEST(Verification, AnyReferenceFailureIsNobodysFault) {
+  fake_session candidate(right_program());
+  fake_session::behaviour broken = right_program();
+  broken.fails = [](std::size_t) { return program_failure{Outcome::CRASH, "", "no"}; };
+  EXPECT_THROW(verify(candidate, scale_task(), 5, {}, broken), reference_error);
+}
+
+}  // namespace
+}  // namespace hone

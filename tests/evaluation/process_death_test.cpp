@@ -1,0 +1,104 @@
+// What a killed process leaves behind: nothing that runs.
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "evaluation/devices/cpu_device.hpp"
+#include "evaluation/evaluator.hpp"
+#include "tests/support/processes.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone {
+namespace {
+
+using std::chrono::milliseconds;
+using testing_support::all_processes;
+using testing_support::descendants_of;
+using testing_support::eventually;
+
+// LibTorch is loaded three times before the first call, on a machine that may be busy.
+constexpr milliseconds start_limit{60000};
+// A node's other half must find the machine free when it is started again.
+constexpr milliseconds death_limit{2000};
+
+struct work {
+  const char* name;
+  const char* document;
+  std::string waits_for;  // the process that is running when the owner is killed: part of its name
+  std::size_t count;      // of them
+};
+
+// A process that owns a CPU device, judging one document over and over; it is killed with its children on the way out.
+class device_owner {
+ public:
+  explicit device_owner(const std::string& document) : pid_(fork()) {
+    if (pid_ != 0) return;
+    try {
+      const task t = load_task(std::filesystem::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/tasks/scale.toml");
+      const auto device = make_cpu_device({.core = -1, .share_cores = true, .node = "doomed", .call_limit = milliseconds(600000)});
+      evaluator judge(*device, {.host_limit = milliseconds(600000), .block_limit = milliseconds(600000)});
+      while (true) judge.evaluate(document, t);
+    } catch (...) {
+      _exit(1);
+    }
+  }
+  ~device_owner() { kill_it(); }
+  pid_t pid() const { return pid_; }
+  void kill_it() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_;
+};
+
+std::size_t running(pid_t owner, const std::string& name) {
+  const auto all = all_processes();
+  std::size_t count = 0;
+  for (const pid_t pid : descendants_of(owner)) {
+    const auto found = all.find(pid);
+    count += found != all.end() && found->second.name.find(name) != std::string::npos ? 1U : 0U;
+  }
+  return count;
+}
+
+class KillingADevicesOwner : public testing::TestWithParam<work> {};
+
+TEST_P(KillingADevicesOwner, LeavesNoneOfItsChildren) {
+  device_owner owner(GetParam().document);
+  ASSERT_TRUE(eventually(start_limit, [&] { return running(owner.pid(), GetParam().waits_for) >= GetParam().count; })) << "its work never began";
+  const auto children = descendants_of(owner.pid());
+  ASSERT_GE(children.size(), GetParam().count);
+  owner.kill_it();
+  EXPECT_TRUE(eventually(death_limit, [&] {
+    const auto all = all_processes();
+    for (const pid_t child : children) {
+      const auto found = all.find(child);
+      if (found != all.end() && found->second.state != 'Z' && found->second.state != 'X') return false;
+    }
+    return true;
+  }));
+}
+
+// A compiler's block that takes long, and a call that takes for ever.
+const char* const endless_call = "## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    i = 1\n    while i > 0:\n        i = 3 - i\n    return x\n```\n";
+const char* const long_compilation =
+    "## Code Implementation\n```cuda\n#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(x))))\nextern \"C\" __global__ void k(float* a) { B(a[0] = sinf(a[1] * a[0]) + a[2]; a[1] += a[0];) }\n```\n"
+    "```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1], y)\n    return y\n```\n";
+
+INSTANTIATE_TEST_SUITE_P(Busy, KillingADevicesOwner,
+                         // The checker's zygote, the references' and the candidates', the oracle's session and the candidate's.
+                         testing::Values(work{"Running", endless_call, "hone-sandbox", 5}, work{"Compiling", long_compilation, "cc1plus", 1}), [](const auto& each) { return each.param.name; });
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,63 @@
+#include "evaluation/sandbox/arena.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace hone {
+namespace {
+
+constexpr std::uint64_t bytes = 16U << 20U;
+
+TEST(Arena, PoisonIsANumberInNoFloatingPointType) {
+  arena memory(bytes);
+  memory.poison(arena_head_bytes, arena_head_bytes + 64);
+  float narrow = 0;
+  double wide = 0;
+  std::memcpy(&narrow, memory.at(arena_head_bytes), sizeof narrow);
+  std::memcpy(&wide, memory.at(arena_head_bytes), sizeof wide);
+  EXPECT_TRUE(std::isnan(narrow));
+  EXPECT_TRUE(std::isnan(wide));
+  EXPECT_TRUE(memory.is_poison(arena_head_bytes, arena_head_bytes + 64));
+  *memory.at(arena_head_bytes + 63) = std::byte{0};
+  EXPECT_FALSE(memory.is_poison(arena_head_bytes, arena_head_bytes + 64));
+  EXPECT_TRUE(memory.is_poison(arena_head_bytes, arena_head_bytes + 63));
+}
+
+TEST(Arena, RangesBeyondItsEndAreCutOff) {
+  arena memory(bytes);
+  memory.poison(bytes - 16, bytes + 4096);
+  EXPECT_TRUE(memory.is_poison(bytes - 16, ~std::uint64_t{0}));
+}
+
+TEST(Arena, ItsHeadFitsAndItsListsLieWithin) {
+  EXPECT_LE(sizeof(arena_head), arena_head_bytes);
+  arena memory(bytes);
+  EXPECT_EQ(reinterpret_cast<std::byte*>(&memory.head()), memory.at(0));
+  EXPECT_EQ(memory.head().allocation_count, 0U);
+}
+
+TEST(Arena, NobodyCanResizeIt) {
+  arena memory(bytes);
+  EXPECT_NE(ftruncate(memory.descriptor(), bytes / 2), 0);
+  EXPECT_NE(ftruncate(memory.descriptor(), bytes * 2), 0);
+  EXPECT_NE(fcntl(memory.descriptor(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+}
+
+TEST(Arena, ForgetsEverythingAtOnce) {
+  arena memory(bytes);
+  void* other = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.descriptor(), 0);
+  ASSERT_NE(other, MAP_FAILED);
+  std::memset(other, 0x5a, bytes);
+  memory.forget();
+  for (std::uint64_t at = 0; at < bytes; at += 4096) ASSERT_EQ(*memory.at(at), std::byte{0});
+  EXPECT_EQ(static_cast<const char*>(other)[bytes - 1], 0);
+  munmap(other, bytes);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+
+namespace hone::testing_support {
+
+struct process_facts {
+  pid_t parent = 0;
+  char state = '?';
+  std::string name;
+};
+
+// Every process of the machine, as /proc has it.
+inline std::map<pid_t, process_facts> all_processes() {
+  std::map<pid_t, process_facts> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream in(entry.path() / "stat");
+    std::string line;
+    std::getline(in, line);
+    const std::size_t open = line.find('(');
+    const std::size_t close = line.rfind(')');
+    if (close == std::string::npos || close + 4 > line.size()) continue;
+    all[std::stoi(name)] = {std::stoi(line.substr(close + 4)), line[close + 2], line.substr(open + 1, close - open - 1)};
+  }
+  return all;
+}
+
+inline std::set<pid_t> descendants_of(pid_t root) {
+  const auto all = all_processes();
+  std::set<pid_t> found = {root};
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (const auto& [pid, facts] : all) grew = (found.contains(facts.parent) && found.insert(pid).second) || grew;
+  }
+  found.erase(root);
+  return found;
+}
+
+// A process that has ended and waits for its parent is no longer alive.
+inline bool is_alive(pid_t pid) {
+  const auto all = all_processes();
+  const auto found = all.find(pid);
+  return found != all.end() && found->second.state != 'Z' && found->second.state != 'X';
+}
+
+// Whether it becomes true before the time is over; looked at every few milliseconds.
+template <class Condition>
+bool eventually(std::chrono::milliseconds limit, Condition condition) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace hone::testing_support
