@@ -21,6 +21,7 @@ using clock = std::chrono::steady_clock;
 constexpr auto start_limit = std::chrono::seconds(120);   // LibTorch from a cold disk
 constexpr auto fork_limit = std::chrono::seconds(20);
 constexpr std::size_t max_failure_text = 2000;
+constexpr const char* nonsense = "the process wrote nonsense to its command socket";
 
 std::vector<std::string> zygote_environment() {
   std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C", "TORCH_CPP_LOG_LEVEL=ERROR"};
@@ -140,15 +141,15 @@ std::variant<record<schema::Reply>, session_failure> sandbox_session::request(co
     if (reply->isFailed()) {
       // A candidate can write to the socket: it may say that it failed, but not that it is right or that the machine is to blame.
       const Outcome outcome = reply->getFailed().getOutcome();
-      const bool known = !runs_candidate_ || outcome == Outcome::CRASH || outcome == Outcome::LAUNCH_ERROR;
-      return session_failure{known ? outcome : Outcome::CRASH, std::string(view(reply->getFailed().getMessage()).substr(0, max_failure_text)), false};
+      if (runs_candidate_ && outcome != Outcome::CRASH && outcome != Outcome::LAUNCH_ERROR) return session_failure{Outcome::CRASH, nonsense, false};
+      return session_failure{outcome, std::string(view(reply->getFailed().getMessage()).substr(0, max_failure_text)), false};
     }
     return reply;
   } catch (const connection_lost&) {
     return end(false);
   } catch (const invalid_record&) {
     end(false);
-    return session_failure{Outcome::CRASH, "the process wrote nonsense to its command socket", true};
+    return session_failure{Outcome::CRASH, nonsense, true};
   }
 }
 
