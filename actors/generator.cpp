@@ -11,6 +11,7 @@ namespace {
 
 constexpr auto draw_limit = std::chrono::seconds(20);
 constexpr auto submit_limit = std::chrono::seconds(60);
+constexpr std::size_t most_draws = 8;  // asked for at a time
 constexpr auto slice = std::chrono::milliseconds(50);  // of writing between two looks at the mailbox
 
 group_record make_group(const generator_state::open_draw& from, const writer::finished& done) {
@@ -52,22 +53,27 @@ group_record make_group(const generator_state::open_draw& from, const writer::fi
 }  // namespace
 
 void generator_state::ask() {
-  if (asking || stopping || !has_loaded || pen->room() == 0 || !pinned.empty()) return;
-  asking = true;
-  self->request(pool, draw_limit, draw_atom_v).then(
-      [this](const draw_record& draw) {
-        asking = false;
-        take_draw(draw);
-        ask();
-      },
-      [this](const caf::error&) {
-        asking = false;  // there is no room at present, or the stage draws nothing
-        ask();
-      });
+  if (stopping || !has_loaded || !pinned.empty()) return;
+  // As many as there is room for, so that the pool's answers cost one wait and not one each.
+  const std::size_t wanted = std::min(most_draws, group_size > 0 ? (pen->room() + group_size - 1) / group_size : std::min<std::size_t>(pen->room(), 1));
+  while (asking < wanted) {
+    ++asking;
+    self->request(pool, draw_limit, draw_atom_v).then(
+        [this](const draw_record& draw) {
+          --asking;
+          take_draw(draw);
+          ask();
+        },
+        [this](const caf::error&) {
+          --asking;  // there is no room at present, or the stage draws nothing
+          ask();
+        });
+  }
 }
 
 void generator_state::take_draw(const draw_record& draw) {
   if (stopping) return;
+  group_size = std::max<std::size_t>(1, draw->getSamples());
   if (draw->getStage() == schema::Stage::COMPARISON && draw->getPolicyVersion() != loaded) {
     pinned.push_back(draw);
     keep_writing();
@@ -131,7 +137,7 @@ void generator_state::write_on() {
     const auto end = std::chrono::steady_clock::now() + slice;
     while (pen->busy_with() > 0 && std::chrono::steady_clock::now() < end) {
       for (const writer::finished& done : pen->step()) hand_in(done);
-      if (pen->room() > 0 && !asking) break;
+      if (pen->room() > 0 && asking == 0) break;
     }
     counts.set_number("tokens", static_cast<double>(pen->tokens_written()));
     counts.set_number("version", static_cast<double>(loaded));

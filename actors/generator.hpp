@@ -42,7 +42,8 @@ struct generator_state {
   bool has_newest = false;       // not loaded yet
   std::uint64_t loaded = 0;
   bool has_loaded = false;
-  bool asking = false;           // a draw has been asked for and has not come
+  std::size_t asking = 0;        // draws that have been asked for and have not come
+  std::size_t group_size = 0;    // of the latest draw
   bool writing = false;          // a tick is on its way
   bool stopping = false;
   std::uint64_t next_ticket = 0;
