@@ -176,6 +176,7 @@ void describe(Visitor& v, configuration& c) {
   if (v.enter("contrastive")) {
     contrastive_stage_options& s = c.plan.contrastive;
     v.value("steps", s.steps, 0);
+    v.value("minutes", s.minutes, 0);
     v.value("groups", s.groups, 1);
     v.value("one_per_task", s.one_per_task);
     v.value("rate", s.rate, 0);

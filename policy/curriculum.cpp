@@ -40,10 +40,18 @@ std::int64_t curriculum::steps() const {
   return 0;
 }
 
+bool curriculum::is_over() const {
+  if (stage_ == Stage::COMPARISON) return false;
+  const double minutes = stage_ == Stage::CONTRASTIVE ? options_.contrastive.minutes : 0;
+  const bool is_late = minutes > 0 && std::chrono::steady_clock::now() - stage_began_ > std::chrono::duration<double, std::ratio<60>>(minutes);
+  return step_ >= steps() || (is_late && step_ > 0);
+}
+
 bool curriculum::advance() {
   bool ended = false;
-  while (stage_ != Stage::COMPARISON && step_ >= steps()) {
+  while (is_over()) {
     stage_ = static_cast<Stage>(static_cast<int>(stage_) + 1);
+    stage_began_ = std::chrono::steady_clock::now();
     step_ = 0;
     ended = true;
     if (stage_ == Stage::CONTRASTIVE && trainer_) trainer_->restart_optimiser();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -39,6 +40,7 @@ struct self_supervised_stage_options {
 
 struct contrastive_stage_options {
   std::int64_t steps = 10;              // 0 skips the stage
+  double minutes = 0;                   // after which the stage ends as well, counted from its start or a resumption; 0: no limit
   std::int64_t groups = 10;             // a step
   bool one_per_task = true;             // each of them of another task
   double rate = 1e-3;
@@ -86,6 +88,7 @@ class curriculum {
   void load(const std::filesystem::path& checkpoint);
 
  private:
+  bool is_over() const;
   numbers learn_from_working(const schema::TrainingBatch::Reader& batch);
   numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch);
 
@@ -96,6 +99,7 @@ class curriculum {
   std::optional<sft_sampler> sampler_;
   std::mt19937_64 random_;
   Stage stage_ = Stage::SFT;
+  std::chrono::steady_clock::time_point stage_began_ = std::chrono::steady_clock::now();
   std::int64_t step_ = 0;
   std::int64_t sft_updates_ = 0;
   std::int64_t updates_at_step_begin_ = 0;

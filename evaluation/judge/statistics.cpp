@@ -83,7 +83,8 @@ timing_decision decide(const timing_rules& rules, std::span<const double> log_ra
   const interval logs = median_interval(log_ratios);
   const double width = relative_half_width({std::exp(logs.low), std::exp(logs.high)});
   if (width <= rules.target_width) return timing_decision::settled;
-  if (clocked_ns < 2 * rules.budget_ns) return timing_decision::go_on;
+  if (clocked_ns < rules.budget_ns) return timing_decision::go_on;
+  if (width > rules.doubling_width && clocked_ns < 2 * rules.budget_ns) return timing_decision::go_on;
   return width <= rules.unstable_width ? timing_decision::settled : timing_decision::unstable;
 }
 

@@ -48,6 +48,7 @@ scored_ratio combine(std::span<const ratio_summary> cases);
 // When to stop measuring. Constants belong to the kind of device.
 struct timing_rules {
   double target_width = 0.05;     // relative half-width of the interval that is narrow enough
+  double doubling_width = 0.08;   // beyond this the budget is doubled
   double unstable_width = 0.15;   // beyond this, after the doubled budget, the measurement is unstable
   double budget_ns = 0.25e9;      // of clocked time; doubled once
   std::size_t min_rounds = 7;

@@ -13,6 +13,12 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_sets = 128;
 constexpr std::size_t max_runs_a_batch = 64;
+// A batch is at least so many runs where calls are short enough, and counts as their median: a virtual core that is taken away for
+// a millisecond spoils one of them and not the batch.
+constexpr double runs_a_batch = 5;
+// How often a round is checked: one in two among those that every measurement has, one in eight beyond.
+constexpr std::uint64_t check_one_in = 2;
+constexpr std::uint64_t check_one_in_late = 8;
 // What a process may use between two runs: to receive a command and free the last run's tensors, for a run and for each call of
 // it (60 us and 1.5 us; under load one in a hundred takes 300 us). Beyond that it works while the clock stands still: it is
 // charged for it, and if that is more than a glitch now and then, it cheats.
@@ -27,8 +33,9 @@ struct batch_time {
   double clocked_ns = 0;  // without what it used between its runs
   double wall_ns = 0;
   std::size_t calls = 0;
+  double call_ns = 0;     // what a call is charged: the median over the batch's runs
   double clocked_us() const { return clocked_ns / 1e3 / static_cast<double>(calls); }
-  double device_us() const { return device_ns / 1e3 / static_cast<double>(calls); }
+  double device_us() const { return call_ns / 1e3; }
   double wall_us() const { return wall_ns / 1e3 / static_cast<double>(calls); }
 };
 
@@ -58,8 +65,10 @@ class side {
     const std::size_t drawn = random_->below(runs_);
     bool checked = check == nullptr;
     std::size_t runs = 0;
+    std::vector<double> call_ns;
     while (runs < max_runs_a_batch && (runs == 0 || total.device_ns < target_ns)) {
-      const batch_time time = run(target_ns - total.device_ns, call_limit);
+      const batch_time time = run(std::min(target_ns - total.device_ns, target_ns / runs_a_batch), call_limit);
+      call_ns.push_back(time.call_ns);
       total.device_ns += time.device_ns;
       total.clocked_ns += time.clocked_ns;
       total.wall_ns += time.wall_ns;
@@ -71,6 +80,7 @@ class side {
       if (lead_in_ns > 0 && !last) run(lead_in_ns, call_limit);
     }
     runs_ = runs;
+    total.call_ns = median(call_ns);
     return total;
   }
 
@@ -97,7 +107,7 @@ class side {
     outside_ns_ += outside;
     clocked_ns_ += time.device_ns + outside;
     call_ns_ = std::max(1.0, time.device_ns / static_cast<double>(calls));
-    return {time.device_ns + outside, time.device_ns, time.wall_ns, calls};
+    return {time.device_ns + outside, time.device_ns, time.wall_ns, calls, (time.device_ns + outside) / static_cast<double>(calls)};
   }
 
   program_session* session_;
@@ -161,7 +171,8 @@ class protocol {
       batch_time r;
       if (reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
       // Which rounds are checked, nobody can know.
-      const std::function<void()> check = random_->below(2) == 0 ? [this] { check_candidate(); } : std::function<void()>();
+      const bool is_late = result.log_ratios.size() >= rules_.min_rounds;
+      const std::function<void()> check = random_->below(is_late ? check_one_in_late : check_one_in) == 0 ? [this] { check_candidate(); } : std::function<void()>();
       const batch_time c = candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call, check);
       if (!reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
       clocked += r.device_ns + c.device_ns;
