@@ -108,6 +108,7 @@ void describe(Visitor& v, configuration& c) {
   }
   if (v.enter("corpus")) {
     v.value("folder", c.corpus.folder);
+    v.value("per_task", c.corpus.per_task, 0);
     v.leave();
   }
   if (v.enter("prompt")) {

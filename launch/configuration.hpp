@@ -34,6 +34,7 @@ struct configuration {
   } tasks;
   struct {
     std::string folder;                 // empty: none
+    std::int64_t per_task = 0;          // at most so many documents of each task, spread over its files; 0: all
   } corpus;
   struct {
     std::string prompt_template;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/commands.hpp"
+#include "launch/printing.hpp"
 #include "tasks/corpus.hpp"
 
 namespace hone {
@@ -18,7 +19,7 @@ int expand(const expand_options& options) {
   for (const std::string& file : options.files) {
     for (const corpus_document& document : expand_corpus_file(file)) {
       if (options.json) {
-        std::cout << nlohmann::ordered_json{{"task", document.task}, {"name", document.name}, {"text", document.text}}.dump() << "\n";
+        std::cout << one_line(nlohmann::ordered_json{{"task", document.task}, {"name", document.name}, {"text", document.text}}) << "\n";
       } else if (!options.out.empty()) {
         std::string name = document.name;
         std::replace(name.begin(), name.end(), ' ', '-');

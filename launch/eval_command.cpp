@@ -30,7 +30,7 @@ int evaluate(const eval_options& options) {
     const auto evaluation = judge.evaluate(documents[i], t, options.seed);
     all_ok = all_ok && evaluation->getOutcome() == Outcome::OK;
     if (options.json) {
-      std::cout << to_json(*evaluation, t.name).dump() << std::endl;
+      std::cout << one_line(to_json(*evaluation, t.name)) << std::endl;
     } else {
       std::cout << options.variants[i] << ": " << describe(*evaluation) << std::endl;
     }

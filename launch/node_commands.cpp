@@ -106,7 +106,7 @@ int status(const status_arguments& a) {
   if (!problem.empty()) throw std::runtime_error(address + ": no status (" + problem + ")");
   for (const auto& one : all) {
     if (a.json) {
-      std::cout << to_json(*one).dump() << "\n";
+      std::cout << one_line(to_json(*one)) << "\n";
     } else {
       print(*one);
     }

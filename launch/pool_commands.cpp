@@ -97,7 +97,7 @@ int list(const pool_arguments& a) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
     if (!is_wanted(a, task, *e)) return;
     if (a.json) {
-      std::cout << to_json(*e, task).dump() << "\n";
+      std::cout << one_line(to_json(*e, task)) << "\n";
       return;
     }
     std::cout << short_id(key.variant) << "  " << pad(task, 26) << pad(std::string(name_of(e->getOutcome())), 15) << pad(e->getOutcome() == Outcome::OK ? fixed(e->getScore(), 2) + "x" : "-", 9, true) << "  "
@@ -112,7 +112,7 @@ int top(const pool_arguments& a) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
     if (!is_wanted(a, task, *e)) continue;
     if (a.json) {
-      std::cout << to_json(*e, task).dump() << "\n";
+      std::cout << one_line(to_json(*e, task)) << "\n";
     } else {
       std::cout << pad(task, 26) << pad(fixed(e->getScore(), 2) + "x", 9, true) << "  " << short_id(variant_id(e->getVariantId())) << "  " << text(e->getDeviceType()) << "\n";
     }
@@ -126,7 +126,7 @@ int show(const pool_arguments& a) {
   const auto v = pool.variant(id);
   if (!v) throw pool_error("the variant " + to_string(id) + " is gone");
   if (a.json) {
-    std::cout << variant_to_json(pool, **v).dump() << "\n";
+    std::cout << one_line(variant_to_json(pool, **v)) << "\n";
     return 0;
   }
   std::cout << "variant " << to_string(id) << " of " << name_or_id(pool, task_id((*v)->getTaskId())) << "\n\n" << code_of(**v) << "\n";
@@ -171,7 +171,7 @@ int diff(const pool_arguments& a) {
   std::ostringstream hunks;
   difference.printUnifiedFormat(hunks);
   if (a.json) {
-    std::cout << ordered_json{{"from", variant_to_json(pool, *variants[0])}, {"to", variant_to_json(pool, *variants[1])}, {"diff", hunks.str()}}.dump() << "\n";
+    std::cout << one_line(ordered_json{{"from", variant_to_json(pool, *variants[0])}, {"to", variant_to_json(pool, *variants[1])}, {"diff", hunks.str()}}) << "\n";
     return 0;
   }
   std::cout << "--- " << short_id(ids[0]) << score_of(ids[0]) << "\n+++ " << short_id(ids[1]) << score_of(ids[1]) << "\n" << hunks.str();
@@ -254,7 +254,7 @@ int lineage(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   const variant_id id = pool.find_variant(a.ids[0]);
   if (a.json) {
-    std::cout << lineage_to_json(pool, id).dump() << "\n";
+    std::cout << one_line(lineage_to_json(pool, id)) << "\n";
   } else {
     lineage_printer(pool).print(id, "");
   }
@@ -265,9 +265,8 @@ int stats(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   const auto s = pool.count();
   if (a.json) {
-    std::cout << ordered_json{{"tasks", s.tasks}, {"variants", s.variants}, {"rollouts", s.rollouts}, {"groups", s.groups}, {"group_states", s.group_states}, {"evaluations", s.evaluations}, {"measurements", s.measurements},
-                              {"pending", s.pending}, {"ready_groups", s.ready}, {"versions", s.versions}, {"head", s.head ? ordered_json(*s.head) : ordered_json(nullptr)}, {"outcomes", s.outcomes}}
-                     .dump()
+    std::cout << one_line(ordered_json{{"tasks", s.tasks}, {"variants", s.variants}, {"rollouts", s.rollouts}, {"groups", s.groups}, {"group_states", s.group_states}, {"evaluations", s.evaluations}, {"measurements", s.measurements},
+                              {"pending", s.pending}, {"ready_groups", s.ready}, {"versions", s.versions}, {"head", s.head ? ordered_json(*s.head) : ordered_json(nullptr)}, {"outcomes", s.outcomes}})
               << "\n";
     return 0;
   }
@@ -288,7 +287,7 @@ int export_all(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   pool.db().scan<schema::Variant>(family::variants, "", [&](std::string_view /*key*/, const record<schema::Variant>& v) {
     const ordered_json one = variant_to_json(pool, *v);
-    if (a.task.empty() || one["task"] == a.task) std::cout << one.dump() << "\n";
+    if (a.task.empty() || one["task"] == a.task) std::cout << one_line(one) << "\n";
     return static_cast<bool>(std::cout);
   });
   return std::cout ? 0 : 1;
@@ -299,7 +298,7 @@ int verify(const pool_arguments& a) {
   verification_report report = verify_pool(pool);
   if (!a.acknowledged.empty()) check_acknowledgements(pool, a.acknowledged, report);
   if (a.json) {
-    std::cout << ordered_json{{"checked", report.checked}, {"problem_count", report.problem_count}, {"problems", report.problems}}.dump() << "\n";
+    std::cout << one_line(ordered_json{{"checked", report.checked}, {"problem_count", report.problem_count}, {"problems", report.problems}}) << "\n";
   } else {
     for (const auto& [what, count] : report.checked) std::cout << count << " " << what << " checked\n";
     for (const std::string& problem : report.problems) std::cout << "problem: " << problem << "\n";

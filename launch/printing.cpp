@@ -25,6 +25,8 @@ std::string text(capnp::Text::Reader t) { return std::string(view(t)); }
 
 }  // namespace
 
+std::string one_line(const ordered_json& value) { return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+
 std::string fixed(double value, int digits) {
   std::array<char, 64> buffer{};
   std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);

@@ -12,6 +12,9 @@ namespace hone {
 nlohmann::ordered_json to_json(const schema::Measurement::Reader& m);
 nlohmann::ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& task_name);
 
+// A JSON value without line breaks. What a policy has written need not be UTF-8: such bytes become U+FFFD.
+std::string one_line(const nlohmann::ordered_json& value);
+
 // One line: outcome, speed-up with its interval, times; the message on a second where there is one.
 std::string describe(const schema::Evaluation::Reader& e);
 

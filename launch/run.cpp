@@ -63,8 +63,13 @@ task_table load_tasks(const configuration& c) {
 std::vector<corpus_document> load_documents(const configuration& c, const task_table& tasks) {
   std::vector<corpus_document> documents;
   if (c.corpus.folder.empty()) return documents;
+  std::map<std::string, std::vector<corpus_document>> by_task;
   for (auto& document : load_corpus(c.corpus.folder)) {
-    if (tasks.find(document.task) != nullptr) documents.push_back(std::move(document));
+    if (tasks.find(document.task) != nullptr) by_task[document.task].push_back(std::move(document));
+  }
+  for (auto& [name, list] : by_task) {
+    const std::size_t kept = c.corpus.per_task > 0 ? std::min(list.size(), static_cast<std::size_t>(c.corpus.per_task)) : list.size();
+    for (std::size_t i = 0; i < kept; ++i) documents.push_back(std::move(list[i * list.size() / kept]));
   }
   return documents;
 }
@@ -320,7 +325,7 @@ class run_session {
     }
     const run_report made = make_report(folder_->pool(), busy, seconds);
     folder_->write("report.txt", made.text);
-    folder_->write("report.json", made.json.dump(1) + "\n");
+    folder_->write("report.json", made.json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     view_.message("\n" + made.text);
     return 0;
   }

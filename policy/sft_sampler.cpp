@@ -1,7 +1,6 @@
 #include "policy/sft_sampler.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
 namespace hone {
@@ -12,17 +11,22 @@ void sft_sampler::add(scored_document document) {
   by_place_[{document.task, document.device_type}].push_back(documents_.size());
   tokens_.push_back(std::move(tokens));
   documents_.push_back(std::move(document));
+  seen_.push_back(0);
 }
 
 sft_example sft_sampler::next(std::mt19937_64& random) {
   if (documents_.empty()) throw std::logic_error("there is nothing to learn from");
   if (order_.empty()) {
-    order_.resize(documents_.size());
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    const std::size_t most = *std::max_element(seen_.begin(), seen_.end());
+    for (std::size_t i = 0; i < documents_.size(); ++i) {
+      order_.push_back(i);
+      if (seen_[i] + 1 < most) order_.push_back(i);  // came late: catches up
+    }
     std::shuffle(order_.begin(), order_.end(), random);
   }
   const std::size_t chosen = order_.back();
   order_.pop_back();
+  ++seen_[chosen];
   const scored_document& document = documents_[chosen];
   prompt_facts facts = facts_.at(document.task);
   facts.device_type = document.device_type;

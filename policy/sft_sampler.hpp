@@ -33,7 +33,8 @@ class sft_sampler {
   void add(scored_document document);
   std::size_t size() const { return documents_.size(); }
 
-  // Every document comes once before any comes again, in a new order each time.
+  // Every document comes once before any comes again, in a new order each time; one that was added late comes twice until it has
+  // caught up.
   sft_example next(std::mt19937_64& random);
 
  private:
@@ -43,6 +44,7 @@ class sft_sampler {
   std::map<std::string, prompt_facts> facts_;
   options options_;
   std::vector<scored_document> documents_;
+  std::vector<std::size_t> seen_;  // how often each has come
   std::vector<std::vector<token_id>> tokens_;
   std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> by_place_;
   std::vector<std::size_t> order_;

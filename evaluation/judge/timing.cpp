@@ -13,9 +13,11 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_sets = 128;
 constexpr std::size_t max_runs_a_batch = 64;
-// A batch is at least so many runs where calls are short enough, and counts as their median: a virtual core that is taken away for
-// a millisecond spoils one of them and not the batch.
+// A batch is at least so many runs where calls are short enough, and counts as the fastest: what others do on the machine only ever
+// makes a run slower, most runs on a shared one, and a batch has one that was left alone (doc/decisions/003).
 constexpr double runs_a_batch = 5;
+// A run this much faster than the fastest of the batch before is checked: nobody gains by being wrong now and then.
+constexpr double suspiciously_fast = 0.8;
 // How often a round is checked: one in two among those that every measurement has, one in eight beyond.
 constexpr std::uint64_t check_one_in = 2;
 constexpr std::uint64_t check_one_in_late = 8;
@@ -33,7 +35,7 @@ struct batch_time {
   double clocked_ns = 0;  // without what it used between its runs
   double wall_ns = 0;
   std::size_t calls = 0;
-  double call_ns = 0;     // what a call is charged: the median over the batch's runs
+  double call_ns = 0;     // what a call is charged: in the fastest of the batch's runs
   double clocked_us() const { return clocked_ns / 1e3 / static_cast<double>(calls); }
   double device_us() const { return call_ns / 1e3; }
   double wall_us() const { return wall_ns / 1e3 / static_cast<double>(calls); }
@@ -58,29 +60,32 @@ class side {
 
   // Calls for `lead_in_ns` that do not count, which bring caches back from what ran in between, then calls until `target_ns`
   // of device time have passed, in runs over as many sets as that needs. `check`, where there is one, is called after one run
-  // of the batch, drawn among as many as the last batch had: a program that knew which one could be right there alone.
-  batch_time batch(double lead_in_ns, double target_ns, std::chrono::milliseconds call_limit, const std::function<void()>& check = nullptr) {
+  // of the batch where `is_drawn`, drawn among as many as the last batch had (a program that knew which one could be right there
+  // alone), and after every suspiciously fast one.
+  batch_time batch(double lead_in_ns, double target_ns, std::chrono::milliseconds call_limit, const std::function<void()>& check = nullptr, bool is_drawn = true) {
     if (lead_in_ns > 0) run(lead_in_ns, call_limit);
     batch_time total;
     const std::size_t drawn = random_->below(runs_);
-    bool checked = check == nullptr;
+    bool checked = check == nullptr || !is_drawn;
     std::size_t runs = 0;
-    std::vector<double> call_ns;
+    double fastest_ns = std::numeric_limits<double>::infinity();
     while (runs < max_runs_a_batch && (runs == 0 || total.device_ns < target_ns)) {
       const batch_time time = run(std::min(target_ns - total.device_ns, target_ns / runs_a_batch), call_limit);
-      call_ns.push_back(time.call_ns);
+      fastest_ns = std::min(fastest_ns, time.call_ns);
       total.device_ns += time.device_ns;
       total.clocked_ns += time.clocked_ns;
       total.wall_ns += time.wall_ns;
       total.calls += time.calls;
       const bool last = ++runs == max_runs_a_batch || total.device_ns >= target_ns;
-      if (checked || (runs <= drawn && !last)) continue;
+      const bool is_suspicious = check != nullptr && time.call_ns < suspiciously_fast * usual_call_ns_;
+      if (!is_suspicious && (checked || (runs <= drawn && !last))) continue;
       check();
       checked = true;
       if (lead_in_ns > 0 && !last) run(lead_in_ns, call_limit);
     }
     runs_ = runs;
-    total.call_ns = median(call_ns);
+    total.call_ns = fastest_ns;
+    usual_call_ns_ = fastest_ns;
     return total;
   }
 
@@ -117,6 +122,7 @@ class side {
   std::vector<std::size_t> last_;
   std::size_t next_ = 0;
   double call_ns_ = 0;
+  double usual_call_ns_ = 0;  // of the last batch
   std::size_t runs_ = 1;  // of the last batch
   double clocked_ns_ = 0;
   double outside_ns_ = 0;
@@ -172,8 +178,8 @@ class protocol {
       if (reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
       // Which rounds are checked, nobody can know.
       const bool is_late = result.log_ratios.size() >= rules_.min_rounds;
-      const std::function<void()> check = random_->below(is_late ? check_one_in_late : check_one_in) == 0 ? [this] { check_candidate(); } : std::function<void()>();
-      const batch_time c = candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call, check);
+      const bool is_checked = random_->below(is_late ? check_one_in_late : check_one_in) == 0;
+      const batch_time c = candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call, [this] { check_candidate(); }, is_checked);
       if (!reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
       clocked += r.device_ns + c.device_ns;
       reference_us.push_back(r.device_us());

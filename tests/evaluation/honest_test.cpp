@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <set>
 
 #include "tests/support/honest_set.hpp"
@@ -19,15 +18,6 @@ record<schema::Evaluation> judge(const std::string& text, const task& t) { retur
 
 std::string describe(const schema::Evaluation::Reader& evaluation) { return std::string(name_of(evaluation.getOutcome())) + " " + std::string(view(evaluation.getKind())) + ": " + std::string(view(evaluation.getMessage())); }
 
-// Whether processes have lately been waiting for a core, by the kernel's pressure information: this test alone makes none wait.
-bool is_crowded() {
-  std::ifstream in("/proc/pressure/cpu");
-  std::string some;
-  std::string average;
-  in >> some >> average;  // "some avg10=62.07"
-  return average.starts_with("avg10=") && std::stod(average.substr(6)) > 20;
-}
-
 TEST(HonestSet, IsNeverRefused) {
   // One document of every fourth file: some forty, which take half a minute; benchmarks/honest.cpp judges all of them, many times.
   const auto set = testing_support::load_honest_set(std::filesystem::path(HONE_SOURCE_DIR) / "configs", 1, 4);
@@ -35,9 +25,10 @@ TEST(HonestSet, IsNeverRefused) {
   std::set<std::string> tasks;
   for (const corpus_document& each : set.documents) {
     tasks.insert(each.task);
-    const auto evaluation = judge(each.text, set.tasks.at(each.task));
-    // On cores that others use as well, times may not settle; everything else must hold there too.
-    const bool excused = evaluation->getOutcome() == Outcome::UNSTABLE && (judging_bench::instance().shares_cores() || is_crowded());
+    auto evaluation = judge(each.text, set.tasks.at(each.task));
+    // As the pool does: a time that did not settle is taken again when its program comes again.
+    for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again) evaluation = judge(each.text, set.tasks.at(each.task));
+    const bool excused = evaluation->getOutcome() == Outcome::UNSTABLE && judging_bench::instance().shares_cores();
     EXPECT_TRUE(evaluation->getOutcome() == Outcome::OK || excused) << each.task << "/" << each.name << " ended as " << describe(*evaluation);
   }
   EXPECT_EQ(tasks.size(), set.tasks.size());

@@ -1,0 +1,173 @@
+#include "policy/trainer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "policy/transformer.hpp"
+#include "policy/writer.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone {
+namespace {
+
+using testing_support::temporary_folder;
+
+const std::filesystem::path tiny = HONE_SOURCE_DIR "/configs/policies/tiny";
+
+trainer make_trainer(std::uint64_t seed = 3) {
+  trainer::options o;
+  o.seed = seed;
+  return trainer(tiny, true, o);
+}
+
+std::vector<token_id> words(const trainer& t, const std::string& text) { return t.tokens().encode(text); }
+
+std::vector<sft_example> batch_of(const trainer& t) {
+  std::vector<sft_example> batch;
+  for (const char* text : {"x = torch.relu(x)\n", "return x * 2.0\n"}) {
+    auto completion = words(t, text);
+    completion.push_back(t.end_token());
+    batch.push_back({words(t, "# softmax on cpu\n"), completion});
+  }
+  return batch;
+}
+
+TEST(SupervisedUpdates, StartAtTheLossOfKnowingNothing) {
+  trainer t = make_trainer();
+  EXPECT_NEAR(t.sft_update(batch_of(t), 0, 0), std::log(2048.0), 0.5);  // log of the vocabulary; weights are small at first
+}
+
+TEST(SupervisedUpdates, LearnWhatTheyAreShown) {
+  trainer t = make_trainer();
+  const auto batch = batch_of(t);
+  const double before = t.sft_update(batch, 3e-3, 0);
+  for (int i = 0; i < 30; ++i) t.sft_update(batch, 3e-3, 0);
+  EXPECT_LT(t.sft_update(batch, 0, 0), before / 10);
+}
+
+TEST(SupervisedUpdates, AreTheSameFromTheSameSeed) {
+  trainer a = make_trainer();
+  trainer b = make_trainer();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(a.sft_update(batch_of(a), 1e-3, 1), b.sft_update(batch_of(b), 1e-3, 1));
+}
+
+TEST(SupervisedUpdates, PromptTokensCountOnlyWithAWeight) {
+  trainer a = make_trainer();
+  trainer b = make_trainer();
+  auto batch = batch_of(a);
+  const double without = a.sft_update(batch, 0, 0);
+  for (auto& example : batch) std::reverse(example.prompt.begin(), example.prompt.end());
+  EXPECT_NE(b.sft_update(batch, 0, 1), without);
+}
+
+class PolicyGradient : public testing::Test {
+ protected:
+  // Two completions of one prompt, and what each would earn.
+  rollout_group_example group(double first, double second) {
+    rollout_group_example g;
+    g.prompt = words(trainer_, "# softmax on cpu\n");
+    for (const auto& [text, reward] : {std::pair(good_, first), std::pair(bad_, second)}) {
+      rollout_group_example::rollout r;
+      r.tokens = words(trainer_, text);
+      r.tokens.push_back(trainer_.end_token());
+      r.log_probabilities = log_probabilities(g.prompt, r.tokens);
+      r.reward = reward;
+      g.rollouts.push_back(r);
+    }
+    return g;
+  }
+  std::vector<float> log_probabilities(const std::vector<token_id>& prompt, const std::vector<token_id>& completion) {
+    std::vector<float> all;
+    for (std::size_t i = 0; i < completion.size(); ++i) {
+      auto shown = prompt;
+      shown.insert(shown.end(), completion.begin(), completion.begin() + static_cast<std::ptrdiff_t>(i));
+      all.push_back(static_cast<float>(-trainer_.sft_update(std::vector<sft_example>{{shown, {completion[i]}}}, 0, 0)));
+    }
+    return all;
+  }
+  double likelihood(const std::string& text) {
+    auto completion = words(trainer_, text);
+    completion.push_back(trainer_.end_token());
+    return -trainer_.sft_update(std::vector<sft_example>{{words(trainer_, "# softmax on cpu\n"), completion}}, 0, 0);
+  }
+  trainer trainer_ = make_trainer();
+  const std::string good_ = "x = torch.relu(x)\n";
+  const std::string bad_ = "return x * 2.0\n";
+};
+
+TEST_F(PolicyGradient, RaisesWhatEarnedMoreAndLowersWhatEarnedLess) {
+  const auto g = group(3, 1);
+  const double good = likelihood(good_);
+  const double bad = likelihood(bad_);
+  trainer_.restart_optimiser();
+  const auto numbers = trainer_.grpo_update(std::vector{g}, 1e-3, {});
+  EXPECT_GT(likelihood(good_), good);
+  EXPECT_LT(likelihood(bad_), bad);
+  EXPECT_EQ(numbers.at("groups_used"), 1);
+  EXPECT_EQ(numbers.at("distinct_completions"), 2);
+  EXPECT_EQ(numbers.at("clipped_share"), 0) << "the first update is on the policy that sampled";
+}
+
+TEST_F(PolicyGradient, EqualRewardsTeachNothing) {
+  const auto g = group(2, 2);
+  const double good = likelihood(good_);
+  const auto numbers = trainer_.grpo_update(std::vector{g}, 1e-3, {});
+  EXPECT_EQ(numbers.at("groups_used"), 0);
+  EXPECT_EQ(likelihood(good_), good);
+}
+
+TEST_F(PolicyGradient, AGroupOfOneTeachesNothing) {
+  auto g = group(3, 1);
+  g.rollouts[1].counts = false;  // nobody's fault
+  EXPECT_EQ(trainer_.grpo_update(std::vector{g}, 1e-3, {}).at("groups_used"), 0);
+}
+
+TEST(Checkpoints, GoOnAsIfNothingHadHappened) {
+  const temporary_folder folder;
+  trainer a = make_trainer();
+  const auto batch = batch_of(a);
+  for (int i = 0; i < 5; ++i) a.sft_update(batch, 1e-3, 0);
+  a.save(folder / "5", {{{"step", 5}}});
+  trainer b = make_trainer(99);
+  EXPECT_EQ(b.load(folder / "5").values.at("step"), 5);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(a.sft_update(batch, 1e-3, 0), b.sft_update(batch, 1e-3, 0)) << "weights and moments are all there";
+}
+
+TEST(Checkpoints, AreWritersWeights) {
+  const temporary_folder folder;
+  trainer t = make_trainer();
+  const auto batch = batch_of(t);
+  for (int i = 0; i < 60; ++i) t.sft_update(batch, 3e-3, 0);
+  t.save(folder / "1", {});
+  generation_options o;
+  o.temperature = 0;
+  o.max_new_tokens = 20;
+  const auto pen = make_model_writer(tiny, "cpu", o);
+  pen->load(folder / "1", 1);
+  pen->submit(7, "# softmax on cpu\n", 1);
+  std::vector<writer::finished> done;
+  for (int i = 0; i < 100 && done.empty(); ++i) done = pen->step();
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].ticket, 7U);
+  EXPECT_THAT(done[0].completions[0].text, testing::AnyOf("x = torch.relu(x)\n", "return x * 2.0\n"));
+}
+
+TEST(Checkpoints, DamagedOnesAreRefusedWithTheFile) {
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    const temporary_folder folder;
+    make_trainer().save(folder / "1", {});
+    std::filesystem::resize_file(folder / "1" / file, 1000);
+    trainer t = make_trainer();
+    try {
+      t.load(folder / "1");
+      FAIL() << file << " was read";
+    } catch (const policy_error& e) {
+      EXPECT_THAT(std::string(e.what()), testing::HasSubstr("1"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone
