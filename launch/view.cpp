@@ -51,7 +51,7 @@ std::string outcomes_text(const schema::RunStatus::Reader& run) {
 
 }  // namespace
 
-progress_view::progress_view() : is_terminal_(isatty(STDOUT_FILENO) != 0), started_(clock_type::now()), last_line_(clock_type::now() - line_interval), tokens_at_(clock_type::now()) {}
+progress_view::progress_view() : is_terminal_(isatty(STDOUT_FILENO) != 0), started_(clock_type::now()), last_line_(clock_type::now() - line_interval), stage_began_(clock_type::now()), tokens_at_(clock_type::now()) {}
 
 void progress_view::message(const std::string& line) {
   const std::lock_guard hold(lock_);
@@ -65,11 +65,12 @@ std::string progress_view::summarise(const node_snapshot& snapshot) const {
   const double step = number_of(snapshot, "learner", "step");
   const double steps = number_of(snapshot, "learner", "steps");
   const double elapsed = seconds_since(started_);
-  const double done = steps > 0 ? step / steps : 0;
   std::string text = "[" + clock_text(elapsed) + "] " + std::string(view(run.getStage())) + " " + fixed(step, 0) + "/" + fixed(steps, 0) + "  version " + std::to_string(run.getVersion()) + "  lag " + fixed(run.getLag(), 2) +
                      "  in flight " + std::to_string(run.getInFlight()) + "  groups waiting " + std::to_string(run.getWaitingGroups()) + " ready " + std::to_string(run.getReadyGroups());
   if (tokens_per_second_ > 0) text += "  " + fixed(tokens_per_second_, 0) + " tokens/s";
-  if (done > 0.05 && done < 1) text += "  stage " + fixed(100 * done, 0) + " %";
+  // By the pace of the stage so far, as seen from here.
+  const double new_steps = step - stage_first_step_;
+  if (new_steps > 0 && step < steps) text += "  " + clock_text(seconds_since(stage_began_) / new_steps * (steps - step)) + " left in the stage";
   return text;
 }
 
@@ -88,6 +89,12 @@ std::string progress_view::draw(const node_snapshot& snapshot) {
 void progress_view::show(const node_snapshot& snapshot) {
   const std::lock_guard hold(lock_);
   if (!snapshot.run) return;
+  const std::string stage(view(snapshot.run->getStage()));
+  if (stage != stage_) {
+    stage_ = stage;
+    stage_began_ = clock_type::now();
+    stage_first_step_ = number_of(snapshot, "learner", "step");
+  }
   const double tokens = number_of(snapshot, "generator", "tokens");
   const double span = seconds_since(tokens_at_);
   if (span >= 2) {

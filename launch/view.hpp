@@ -25,7 +25,9 @@ class progress_view {
   std::size_t drawn_lines_ = 0;
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point last_line_;
-  std::string last_summary_;
+  std::string stage_;
+  std::chrono::steady_clock::time_point stage_began_;
+  double stage_first_step_ = 0;
   double tokens_ = 0;
   double tokens_per_second_ = 0;
   std::chrono::steady_clock::time_point tokens_at_;
