@@ -19,6 +19,9 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr auto answer_limit = std::chrono::seconds(10);
+// CAF reads a connection's first header before it knows who is there, and makes room for whatever payload it announces: strangers can
+// keep a node's network thread busy for seconds.
+constexpr auto connect_limit = std::chrono::seconds(30);
 
 // --- hone status ---------------------------------------------------------------------------------------------------------------------
 
@@ -98,7 +101,7 @@ int status(const status_arguments& a) {
   const std::string address = find_address(a);
   actor_configuration settings;
   auto* system = new caf::actor_system(settings);  // not torn down: the connection would be waited for
-  const node_actor node = connect(*system, address, answer_limit);
+  const node_actor node = connect(*system, address, connect_limit);
   std::vector<node_status_record> all;
   std::string problem;
   caf::scoped_actor self(*system);
@@ -132,7 +135,7 @@ struct joined_run {
 
 joined_run join(caf::actor_system& system, const std::string& address, const std::string& name) {
   joined_run joined;
-  joined.wiring.uplink = connect(system, address, answer_limit);
+  joined.wiring.uplink = connect(system, address, connect_limit);
   record_builder<schema::JoinRequest> request;
   request->setSchemaVersion(schema_version);
   request->setJudgeVersion(judge_version);

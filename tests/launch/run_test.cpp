@@ -297,7 +297,8 @@ TEST_F(Run, RandomBytesOnItsPortDoNotHarmIt) {
   const std::uint64_t then = versions();
   EXPECT_TRUE(wait_for_versions(then + 3));
   EXPECT_FALSE(p.has_ended()) << p.out() << p.err();
-  EXPECT_EQ(run_hone({"status", "--connect", where}).code, 0);
+  const auto status = run_hone({"status", "--connect", where});
+  EXPECT_EQ(status.code, 0) << status.err;
 }
 
 TEST_F(Run, ADiskThatIsFullEndsItWithAMessageAndLosesNothing) {
