@@ -8,19 +8,25 @@
 namespace hone {
 namespace {
 
-// The median of earlier measurements stands in for a first one: a further measurement is held against it.
-benchmark_job with_known_score(const benchmark_job& job) {
-  const double known = job->getHeader().getKnownScore();
-  if (known <= 0 || job->hasFirst()) return job;
+// The job with a measurement to hold the next one against.
+benchmark_job with_first(const benchmark_job& job, const schema::Measurement::Reader& first) {
   record_builder<schema::BenchmarkJob> filled;
   filled->setHeader(job->getHeader());
   filled->setArtifact(job->getArtifact());
   filled->setVerdict(job->getVerdict());
-  auto first = filled->initFirst();
-  first.setId(job->getHeader().getMeasurementId());
-  first.setScore(known);
-  first.setScoreRaw(known);
+  filled->setFirst(first);
   return filled.finish();
+}
+
+// The median of earlier measurements stands in for a first one.
+benchmark_job with_known_score(const benchmark_job& job) {
+  const double known = job->getHeader().getKnownScore();
+  if (known <= 0 || job->hasFirst()) return job;
+  record_builder<schema::Measurement> earlier;
+  earlier->setId(job->getHeader().getMeasurementId());
+  earlier->setScore(known);
+  earlier->setScoreRaw(known);
+  return with_first(job, *earlier.finish());
 }
 
 }  // namespace
@@ -49,12 +55,7 @@ void benchmarker_state::conclude(const benchmark_job& job, const measurement_rec
     self->send(pool, close_atom_v, close_job(*job, *measurement));
     return;
   }
-  record_builder<schema::BenchmarkJob> again;
-  again->setHeader(job->getHeader());
-  again->setArtifact(job->getArtifact());
-  again->setVerdict(job->getVerdict());
-  again->setFirst(*measurement);
-  self->send(source, put_atom_v, again.finish());
+  self->send(source, put_atom_v, with_first(job, *measurement));
 }
 
 void benchmarker_state::finish(const benchmark_job& job) {

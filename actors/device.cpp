@@ -2,8 +2,6 @@
 
 #include <caf/all.hpp>
 
-#include "actors/job_headers.hpp"
-
 namespace hone {
 namespace {
 

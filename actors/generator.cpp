@@ -2,7 +2,7 @@
 
 #include <caf/all.hpp>
 
-#include "actors/job_headers.hpp"
+#include "messages/clock.hpp"
 #include "policy/checkpoint.hpp"
 #include "tasks/variant_document.hpp"
 

@@ -1,7 +1,6 @@
 #include "actors/job_headers.hpp"
 
-#include <chrono>
-
+#include "messages/clock.hpp"
 #include "messages/versions.hpp"
 
 namespace hone {
@@ -28,10 +27,6 @@ void fill(schema::Evaluation::Builder e, const schema::JobHeader::Reader& header
 }
 
 }  // namespace
-
-std::uint64_t unix_ms() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
-}
 
 compile_job next_attempt(const compile_job& job) { return with_next_attempt(job); }
 verify_job next_attempt(const verify_job& job) { return with_next_attempt(job); }

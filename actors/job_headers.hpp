@@ -20,6 +20,4 @@ evaluation_record close_job(const schema::JobHeader::Reader& header, schema::Out
 evaluation_record close_job(const schema::JobHeader::Reader& header, const schema::Artifact::Reader& artifact, const schema::Verdict::Reader& verdict);
 evaluation_record close_job(const schema::BenchmarkJob::Reader& job, const schema::Measurement::Reader& measurement);
 
-std::uint64_t unix_ms();
-
 }  // namespace hone

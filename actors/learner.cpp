@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "actors/job_headers.hpp"
+#include "messages/clock.hpp"
 #include "policy/checkpoint.hpp"
 
 namespace hone {
@@ -34,7 +34,6 @@ void learner_state::start() {
   }
   for (const version_record& version : options.chain) remember(version);
   plan->load(options.run_folder / std::string(view(head->getCheckpoint())));
-  plan->start_in(head->getStage(), head->getStep());
   const auto replay = [this] {
     self->request(pool, commit_limit, replay_atom_v, static_cast<std::uint8_t>(Stage::SFT)).then(
         [this](const std::vector<scored_group_record>& groups) {

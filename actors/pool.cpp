@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "actors/job_headers.hpp"
+#include "messages/clock.hpp"
 #include "messages/names.hpp"
 
 namespace hone {

@@ -1,8 +1,6 @@
 #include "actors/telemetry.hpp"
 
-#include <unistd.h>
-
-#include "actors/job_headers.hpp"
+#include "messages/clock.hpp"
 #include "messages/versions.hpp"
 
 namespace hone {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "actors/job_headers.hpp"
+#include "messages/clock.hpp"
 
 namespace hone {
 namespace {

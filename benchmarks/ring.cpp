@@ -62,7 +62,7 @@ pid_t start(const std::vector<std::string>& command) {
 int measure(int steps) {
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   const auto folder = std::filesystem::temp_directory_path() / ("hone-ring-" + std::to_string(getpid()));
-  const pid_t run = start({(here.parent_path() / "hone").string(), "run", std::string(HONE_SOURCE_FOLDER) + "/configs/ring.toml", "--dir", folder.string(), "--set", "contrastive.steps=" + std::to_string(steps)});
+  const pid_t run = start({(here.parent_path() / "hone").string(), "run", std::string(HONE_SOURCE_DIR) + "/configs/ring.toml", "--dir", folder.string(), "--set", "contrastive.steps=" + std::to_string(steps)});
   std::vector<std::pair<double, double>> memory;  // at so many variants, so much
   int status = 0;
   while (waitpid(run, &status, WNOHANG) == 0) {

@@ -2,8 +2,6 @@
 
 #include <toml++/toml.h>
 
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "launch/files.hpp"

@@ -1,7 +1,6 @@
 #include "launch/files.hpp"
 
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 
@@ -27,9 +26,8 @@ std::filesystem::path find_task_file(const std::string& path_or_name) {
 
 std::string read_text(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path)) throw format_error(path, 0, "", "cannot be opened");
-  return {std::istreambuf_iterator<char>(in), {}};
+  if (std::filesystem::is_directory(path)) throw format_error(path, 0, "", "cannot be opened");
+  return read_source_file(path);
 }
 
 }  // namespace hone

@@ -1,7 +1,5 @@
 #include <unistd.h>
 
-#include <csignal>
-#include <fstream>
 #include <iostream>
 
 #include "actors/node.hpp"

@@ -9,6 +9,8 @@
 #include "launch/printing.hpp"
 #include "messages/names.hpp"
 #include "storage/inspection.hpp"
+#include "tasks/settings.hpp"
+#include "tasks/variant_document.hpp"
 
 namespace hone {
 namespace {
@@ -42,16 +44,7 @@ bool is_wanted(const pool_arguments& a, const std::string& task, const schema::E
 // Its blocks as a document has them; the problem where it did not parse.
 std::string code_of(const schema::Variant::Reader& v) {
   if (v.getProblem().size() > 0) return "(does not parse: " + text(v.getProblem()) + ")\n";
-  std::string out;
-  const auto block = [&](const char* language, capnp::Text::Reader code) {
-    if (code.size() == 0) return;
-    const std::string body = text(code);
-    out += std::string("```") + language + "\n" + body + (body.ends_with('\n') ? "" : "\n") + "```\n";
-  };
-  block("toml", v.getSettings());
-  block("cuda", v.getCuda());
-  block("python", v.getPython());
-  return out;
+  return print_code_blocks(parse_settings(text(v.getSettings())), view(v.getCuda()), view(v.getPython()));
 }
 
 ordered_json rollouts_to_json(const pool_inspector& pool, const variant_id& id) {

@@ -6,10 +6,8 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
-#include <thread>
 
 #include "actors/generator.hpp"
-#include "actors/job_headers.hpp"
 #include "actors/learner.hpp"
 #include "actors/node.hpp"
 #include "actors/pool.hpp"
@@ -20,6 +18,7 @@
 #include "launch/run_folder.hpp"
 #include "launch/system.hpp"
 #include "launch/view.hpp"
+#include "messages/clock.hpp"
 #include "messages/versions.hpp"
 #include "tasks/corpus.hpp"
 #include "tasks/variant_document.hpp"

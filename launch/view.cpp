@@ -81,7 +81,7 @@ std::string progress_view::draw(const node_snapshot& snapshot) {
   out << "queues (waiting+working): " << queues_text(snapshot) << "\n";
   out << "outcomes: " << outcomes_text(run) << "\n";
   for (const auto t : run.getTasks()) {
-    out << "  " << view(t.getName()) << std::string(t.getName().size() < 26 ? 26 - t.getName().size() : 1, ' ') << (t.getBest() > 0 ? fixed(t.getBest(), 2) + "x" : "-") << "  of " << t.getVariants() << " that work\n";
+    out << "  " << pad(std::string(view(t.getName())) + " ", 26) << (t.getBest() > 0 ? fixed(t.getBest(), 2) + "x" : "-") << "  of " << t.getVariants() << " that work\n";
   }
   return out.str();
 }

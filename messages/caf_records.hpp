@@ -54,6 +54,5 @@ using join_record = record<schema::JoinRequest>;
 using actor_status_record = record<schema::ActorStatus>;
 using run_status_record = record<schema::RunStatus>;
 using node_status_record = record<schema::NodeStatus>;
-using job_header_record = record<schema::JobHeader>;
 
 }  // namespace hone

@@ -52,8 +52,6 @@ using watch_atom = caf::atom_constant<caf::atom("watch")>;
 constexpr watch_atom watch_atom_v = watch_atom{};
 using join_atom = caf::atom_constant<caf::atom("join")>;
 constexpr join_atom join_atom_v = join_atom{};
-using task_atom = caf::atom_constant<caf::atom("task")>;
-constexpr task_atom task_atom_v = task_atom{};
 using tick_atom = caf::atom_constant<caf::atom("tick")>;
 constexpr tick_atom tick_atom_v = tick_atom{};
 using flush_atom = caf::atom_constant<caf::atom("flush")>;
@@ -66,10 +64,6 @@ using finish_atom = caf::atom_constant<caf::atom("finish")>;
 constexpr finish_atom finish_atom_v = finish_atom{};
 using revive_atom = caf::atom_constant<caf::atom("revive")>;
 constexpr revive_atom revive_atom_v = revive_atom{};
-
-}  // namespace hone
-
-namespace hone {
 
 // What every actor that telemetry watches answers.
 using observable = caf::replies_to<status_atom>::with<actor_status_record>;

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "messages/ids.hpp"
@@ -17,13 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string read_bytes(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw policy_error(path.string() + ": cannot be opened");
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string hash_of(const std::filesystem::path& path) { return to_string(content_id<artifact_id>({read_bytes(path)})); }
+std::string hash_of(const std::filesystem::path& path) { return to_string(content_id<artifact_id>({read_policy_file(path)})); }
 
 void sync(const std::filesystem::path& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -34,7 +27,7 @@ void sync(const std::filesystem::path& path) {
 
 json load_index(const std::filesystem::path& folder) {
   try {
-    return json::parse(read_bytes(folder / "checkpoint.json"));
+    return json::parse(read_policy_file(folder / "checkpoint.json"));
   } catch (const json::exception& e) {
     throw policy_error((folder / "checkpoint.json").string() + ": is damaged: " + e.what());
   }

@@ -70,9 +70,7 @@ void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
     const auto parsed = parse_variant_document(text);
     const auto* document = std::get_if<variant_document>(&parsed);
     if (document == nullptr) continue;
-    std::string code = print_code_blocks(document->options, document->cuda, document->python);
-    if (code.ends_with('\n')) code.pop_back();
-    sampler_->add({t->name, std::string(view(group.getDraw().getDeviceType())), text, {result.getScore(), code}});
+    sampler_->add({t->name, std::string(view(group.getDraw().getDeviceType())), text, show_variant(result.getScore(), document->options, document->cuda, document->python)});
   }
 }
 

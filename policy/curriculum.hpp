@@ -68,10 +68,6 @@ class curriculum {
   std::int64_t steps() const;                             // planned for this stage
   // Ends the stage if its steps are done, skipping stages of no steps. True when a stage ended.
   bool advance();
-  void start_in(Stage stage, std::int64_t step) {
-    stage_ = stage;
-    step_ = step;
-  }
 
   // Supervised: working documents join the data set; updates draw from it. A step is some updates.
   void admit(const schema::ScoredGroup::Reader& scored);

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <numbers>
 
 #include "policy/tokenizer.hpp"
@@ -91,9 +90,7 @@ void optimizer::save(const std::filesystem::path& file) const {
 }
 
 void optimizer::load(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw policy_error(path.string() + ": cannot be opened");
-  const std::string bytes(std::istreambuf_iterator<char>(in), {});
+  const std::string bytes = read_policy_file(path);
   std::size_t loaded = 0;
   try {
     for (const safetensor& stored : parse_safetensors(bytes)) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
 #include "policy/tokenizer.hpp"
 #include "tasks/settings.hpp"
@@ -30,6 +28,10 @@ std::string print_score(double score) {
   return text.data();
 }
 
+shown_variant show_variant(double score, const settings& options, std::string_view cuda, std::string_view python) {
+  return {score, without_last_newline(print_code_blocks(options, cuda, python))};
+}
+
 prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw) {
   prompt_facts facts;
   facts.task_name = t.name;
@@ -38,16 +40,13 @@ prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw) {
   facts.source_language = t.source_text.empty() ? "python" : t.source_language;
   facts.device_type = draw.getDeviceType();
   for (const auto exemplar : draw.getExemplars()) {
-    const std::string code = print_code_blocks(parse_settings(exemplar.getSettings().cStr()), exemplar.getCuda().cStr(), exemplar.getPython().cStr());
-    facts.exemplars.push_back({exemplar.getScore(), without_last_newline(code)});
+    facts.exemplars.push_back(show_variant(exemplar.getScore(), parse_settings(exemplar.getSettings().cStr()), exemplar.getCuda().cStr(), exemplar.getPython().cStr()));
   }
   return facts;
 }
 
 prompt_template prompt_template::load(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw policy_error(path.string() + ": cannot be opened");
-  return parse(std::string(std::istreambuf_iterator<char>(in), {}), path.string());
+  return parse(read_policy_file(path), path.string());
 }
 
 prompt_template prompt_template::parse(const std::string& text, const std::string& name) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "messages/schema/variant.capnp.h"
+#include "tasks/settings.hpp"
 #include "tasks/task_file.hpp"
 
 namespace hone {
@@ -15,6 +16,8 @@ struct shown_variant {
   double score = 0;
   std::string code;  // its fenced blocks
 };
+
+shown_variant show_variant(double score, const settings& options, std::string_view cuda, std::string_view python);
 
 // What a prompt is made of.
 struct prompt_facts {

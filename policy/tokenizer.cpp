@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <queue>
@@ -342,10 +341,9 @@ tokenizer::tokenizer(tokenizer&&) noexcept = default;
 tokenizer& tokenizer::operator=(tokenizer&&) noexcept = default;
 
 tokenizer tokenizer::load(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw policy_error(path.string() + ": cannot be opened");
+  const std::string text = read_policy_file(path);
   try {
-    const json file = json::parse(in);
+    const json file = json::parse(text);
     auto s = std::make_unique<state>();
     s->read_model(file.at("model"));
     if (file.contains("added_tokens")) s->read_added_tokens(file.at("added_tokens"));

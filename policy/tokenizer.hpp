@@ -3,17 +3,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace hone {
+#include "policy/files.hpp"
 
-// A file of a policy is missing, damaged, or asks for something that is not supported; the message names the file.
-struct policy_error : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+namespace hone {
 
 using token_id = std::uint32_t;
 

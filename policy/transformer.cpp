@@ -151,11 +151,10 @@ at::Tensor rotate_half(const at::Tensor& x) {
 }  // namespace
 
 decoder_config decoder_config::load(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  if (!in) throw policy_error(path.string() + ": cannot be opened");
+  const std::string text = read_policy_file(path);
   json file;
   try {
-    file = json::parse(in);
+    file = json::parse(text);
   } catch (const json::exception& e) {
     throw policy_error(path.string() + ": is no JSON: " + e.what());
   }

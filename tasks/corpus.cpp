@@ -1,8 +1,6 @@
 #include "tasks/corpus.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <sstream>
 
@@ -69,10 +67,7 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
 }
 
 std::vector<corpus_document> expand_corpus_file(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw format_error(file.string(), 0, "", "cannot be opened");
-  const std::string text(std::istreambuf_iterator<char>(in), {});
-  return expand_corpus_text(text, file.string(), std::filesystem::absolute(file).parent_path().filename(), file.stem());
+  return expand_corpus_text(read_source_file(file), file.string(), std::filesystem::absolute(file).parent_path().filename(), file.stem());
 }
 
 std::vector<corpus_document> load_corpus(const std::filesystem::path& folder) {

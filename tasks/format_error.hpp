@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -11,5 +12,8 @@ struct format_error : std::runtime_error {
       : std::runtime_error(file + (line > 0 ? ":" + std::to_string(line) : "") + ": " + (key.empty() ? "" : key + ": ") +
                            problem) {}
 };
+
+// A file whole. Throws format_error.
+std::string read_source_file(const std::filesystem::path& path);
 
 }  // namespace hone

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 
@@ -249,14 +247,6 @@ void check_data(const toml_view& view, const task& parsed) {
   }
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw format_error(path.string(), 0, "", "cannot be opened");
-  std::string bytes(std::istreambuf_iterator<char>(in), {});
-  if (in.bad()) throw format_error(path.string(), 0, "", "cannot be read");
-  return bytes;
-}
-
 }  // namespace
 
 std::string_view name_of(dtype type) { return facts_of(type).name; }
@@ -356,10 +346,10 @@ std::vector<std::string> data_files_of(const std::string& text, const std::strin
 }
 
 task load_task(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_source_file(path);
   std::vector<data_file> files;
   for (const std::string& name : data_files_of(text, path.string())) {
-    if (name.find('/') == std::string::npos) files.push_back({name, read_file(path.parent_path() / name)});
+    if (name.find('/') == std::string::npos) files.push_back({name, read_source_file(path.parent_path() / name)});
   }
   return parse_task(text, path.string(), std::move(files));
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "evaluation/judge/verification.hpp"
+#include "messages/clock.hpp"
 #include "messages/ids.hpp"
 #include "messages/versions.hpp"
 
@@ -17,10 +18,6 @@ constexpr std::size_t parameter_sets = 4;
 constexpr int settling_attempts = 3;
 
 double ms_since(steady::time_point begin) { return std::chrono::duration<double, std::milli>(steady::now() - begin).count(); }
-
-std::uint64_t unix_ms() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
-}
 
 program_failure of_reference(const reference_error& e) {
   return {Outcome::INFRASTRUCTURE, "", "the task's reference failed (" + std::string(name_of(e.outcome)) + "): " + e.what()};

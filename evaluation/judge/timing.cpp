@@ -35,7 +35,7 @@ struct batch_time {
   double clocked_ns = 0;  // without what it used between its runs
   double wall_ns = 0;
   std::size_t calls = 0;
-  double call_ns = 0;     // what a call is charged: in the fastest of the batch's runs
+  double call_ns = 0;     // what a call is charged: in the fastest of the runs
   double clocked_us() const { return clocked_ns / 1e3 / static_cast<double>(calls); }
   double device_us() const { return call_ns / 1e3; }
   double wall_us() const { return wall_ns / 1e3 / static_cast<double>(calls); }

@@ -12,6 +12,7 @@
 
 #include "evaluation/devices/cpu_device.hpp"
 #include "evaluation/evaluator.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -76,18 +77,18 @@ class KillingADevicesOwner : public testing::TestWithParam<work> {};
 
 TEST_P(KillingADevicesOwner, LeavesNoneOfItsChildren) {
   device_owner owner(GetParam().document);
-  ASSERT_TRUE(eventually(start_limit, [&] { return running(owner.pid(), GetParam().waits_for) >= GetParam().count; })) << "its work never began";
+  ASSERT_TRUE(eventually([&] { return running(owner.pid(), GetParam().waits_for) >= GetParam().count; }, start_limit)) << "its work never began";
   const auto children = descendants_of(owner.pid());
   ASSERT_GE(children.size(), GetParam().count);
   owner.kill_it();
-  EXPECT_TRUE(eventually(death_limit, [&] {
+  EXPECT_TRUE(eventually([&] {
     const auto all = all_processes();
     for (const pid_t child : children) {
       const auto found = all.find(child);
       if (found != all.end() && found->second.state != 'Z' && found->second.state != 'X') return false;
     }
     return true;
-  }));
+  }, death_limit));
 }
 
 // A compiler's block that takes long, and a call that takes for ever.

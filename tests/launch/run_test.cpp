@@ -61,26 +61,6 @@ std::vector<json> json_lines(const std::string& text) {
   return all;
 }
 
-std::set<pid_t> children_of(pid_t parent) {
-  std::set<pid_t> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string stat = read_file(entry.path() / "stat");
-    const std::size_t after_name = stat.rfind(')');
-    if (after_name == std::string::npos) continue;
-    std::istringstream rest(stat.substr(after_name + 1));
-    std::string state;
-    pid_t its_parent = 0;
-    rest >> state >> its_parent;
-    if (its_parent != parent || state == "Z") continue;
-    const pid_t child = std::stoi(name);
-    found.insert(child);
-    for (const pid_t further : children_of(child)) found.insert(further);
-  }
-  return found;
-}
-
 class Run : public testing::Test {
  protected:
   Run() {

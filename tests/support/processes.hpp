@@ -3,13 +3,11 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string>
-#include <thread>
 
 namespace hone::testing_support {
 
@@ -52,17 +50,6 @@ inline bool is_alive(pid_t pid) {
   const auto all = all_processes();
   const auto found = all.find(pid);
   return found != all.end() && found->second.state != 'Z' && found->second.state != 'X';
-}
-
-// Whether it becomes true before the time is over; looked at every few milliseconds.
-template <class Condition>
-bool eventually(std::chrono::milliseconds limit, Condition condition) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
 }
 
 }  // namespace hone::testing_support

@@ -8,28 +8,15 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tests/support/eventually.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone::testing_support {
-
-// Looks until the condition holds or the deadline passes; returns what it last saw.
-inline bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit = std::chrono::seconds(30)) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return true;
-}
 
 // A program under test, with its outputs in files. Killed when it goes out of scope.
 class program {

@@ -9,6 +9,7 @@
 
 #include <thread>
 
+#include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
 namespace hone {
@@ -90,7 +91,7 @@ TEST(ChildProcess, DiesWithItsParent) {
   EXPECT_TRUE(testing_support::is_alive(child));
   kill(parent, SIGKILL);
   waitpid(parent, nullptr, 0);
-  EXPECT_TRUE(testing_support::eventually(milliseconds(2000), [&] { return !testing_support::is_alive(child); }));
+  EXPECT_TRUE(testing_support::eventually([&] { return !testing_support::is_alive(child); }, milliseconds(2000)));
   close(ends[0]);
   close(ends[1]);
 }

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+namespace hone {
+
+// A file of a policy is missing, damaged, or asks for something that is not supported; the message names the file.
+struct policy_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A file whole. Throws policy_error.
+std::string read_policy_file(const std::filesystem::path& path);
+
+}  // namespace hone
