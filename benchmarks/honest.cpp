@@ -51,6 +51,9 @@ void show_measurements(const corpus_document& document, const schema::Evaluation
 void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, int repetitions, bool show) {
   std::vector<std::vector<double>> scores(set.documents.size());
   std::vector<double> seconds;
+  std::vector<double> compile_ms;
+  std::vector<double> verify_ms;
+  std::vector<double> measure_ms;
   int refused = 0;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     for (std::size_t i = 0; i < set.documents.size(); ++i) {
@@ -59,6 +62,9 @@ void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, 
       const auto evaluation = judge.evaluate(document.text, set.tasks.at(document.task));
       seconds.push_back(watch.seconds());
       if (show) show_measurements(document, *evaluation);
+      compile_ms.push_back(evaluation->getCompileMs());
+      verify_ms.push_back(evaluation->getVerdict().getVerifyMs());
+      for (const auto m : evaluation->getMeasurements()) measure_ms.push_back(m.getMeasureMs());
       if (evaluation->getOutcome() == Outcome::OK) {
         scores[i].push_back(evaluation->getMeasurements()[0].getScoreRaw());
         continue;
@@ -76,6 +82,9 @@ void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, 
   report("honest.refused", refused, "count");
   report("honest.evaluation_p50", median(seconds), "s");
   report("honest.evaluation_p99", quantile(seconds, 0.99), "s");
+  report("honest.compile_p50", median(compile_ms), "ms");
+  report("honest.verify_p50", median(verify_ms), "ms");
+  report("honest.measure_p50", median(measure_ms), "ms");
   if (spreads.empty()) return;
   report("honest.score_spread_p50", 100 * median(spreads), "percent");
   report("honest.score_spread_p90", 100 * quantile(spreads, 0.9), "percent");

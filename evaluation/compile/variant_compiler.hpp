@@ -46,7 +46,7 @@ class variant_compiler {
 
   limits limits_;
   std::map<std::string, cpu_compiler> cpu_compilers_;  // by target
-  std::unique_ptr<sandbox_zygote> checker_;
+  std::shared_ptr<sandbox_zygote> checker_;
   std::list<std::pair<std::string, artifact_result>> cache_;  // most recently used first
   std::map<std::string, std::list<std::pair<std::string, artifact_result>>::iterator> cached_;
 };

@@ -101,7 +101,7 @@ class cpu_host final : public program_host {
   std::variant<std::unique_ptr<program_session>, program_failure> open_candidate(const schema::Artifact::Reader& artifact, const task& t) override {
     if (candidate_arena_ == nullptr) candidate_arena_ = std::make_unique<arena>(arena_bytes);
     candidate_arena_->forget();
-    auto process = fork(candidates_, *candidate_arena_);
+    auto process = fork(*candidate_arena_);
     const auto opened = process->open({{artifact.getPython(), t.inputs.size(), t.parameters.size()}}, std::string(view(artifact.getCode())), true, steady::now() + open_limit);
     if (const auto* failed = std::get_if<session_failure>(&opened)) return program_failure{failed->outcome, "", failed->message};
     return std::make_unique<cpu_session>(std::move(process), *candidate_arena_);
@@ -138,20 +138,21 @@ class cpu_host final : public program_host {
   std::string driver() const override { return "linux"; }
 
  private:
-  static std::unique_ptr<sandbox_session> fork(std::unique_ptr<sandbox_zygote>& zygote, arena& memory) {
+  // Every session comes from the same process: it has the same addresses as what it is compared with.
+  std::unique_ptr<sandbox_session> fork(arena& memory) {
     for (int attempt = 0;; ++attempt) {
       try {
-        if (zygote == nullptr) zygote = std::make_unique<sandbox_zygote>();
-        return zygote->fork_session(&memory, candidate_private_bytes);
+        if (zygote_ == nullptr) zygote_ = std::make_shared<sandbox_zygote>();
+        return zygote_->fork_session(&memory, candidate_private_bytes);
       } catch (const std::exception&) {
-        zygote.reset();  // it died: once more with a new one
+        zygote_.reset();  // it died: once more with a new one
         if (attempt > 0) throw;
       }
     }
   }
 
   std::unique_ptr<sandbox_session> open_trusted(const std::vector<host_source>& programs, arena& memory) {
-    auto process = fork(references_, memory);
+    auto process = fork(memory);
     const auto opened = process->open(programs, "", false, steady::now() + open_limit);
     if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
     return process;
@@ -161,8 +162,7 @@ class cpu_host final : public program_host {
   std::chrono::milliseconds call_limit_;
   unique_fd lock_;
   double write_bandwidth_;
-  std::unique_ptr<sandbox_zygote> candidates_;
-  std::unique_ptr<sandbox_zygote> references_;
+  std::shared_ptr<sandbox_zygote> zygote_;
   std::unique_ptr<arena> candidate_arena_;
   std::unique_ptr<arena> reference_arena_;
 };

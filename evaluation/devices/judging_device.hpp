@@ -53,7 +53,9 @@ class judging_device final : public device {
   struct prepared_task;
   struct timed_program;
   prepared_task& prepare(const task& t);
-  timed_program time_program(const schema::Artifact::Reader& artifact, prepared_task& prepared, random_stream& random);
+  timed_program time_once(const schema::Artifact::Reader& artifact, const task& t, random_stream& random);
+  timed_program time_until_settled(const schema::Artifact::Reader& artifact, const task& t, random_stream& random);
+  timed_program time_and_confirm(const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random);
   void forget(const task& t);
   std::string kind() const;
 

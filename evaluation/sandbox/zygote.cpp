@@ -13,6 +13,7 @@
 #include <fstream>
 #include <seccomp.h>
 #include <system_error>
+#include <utility>
 
 namespace hone {
 namespace {
@@ -100,11 +101,11 @@ std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory, std
   }
   const int pid = ask(command.finish(), descriptors);
   if (pid <= 0) throw std::runtime_error("hone-sandbox cannot fork");
-  return std::unique_ptr<sandbox_session>(new sandbox_session(*this, pid, std::move(ours), memory));
+  return std::unique_ptr<sandbox_session>(new sandbox_session(shared_from_this(), pid, std::move(ours), memory));
 }
 
-sandbox_session::sandbox_session(sandbox_zygote& zygote, pid_t pid, unique_fd socket, const arena* memory)
-    : zygote_(&zygote), pid_(pid), socket_(std::move(socket)), memory_(memory) {
+sandbox_session::sandbox_session(std::shared_ptr<sandbox_zygote> zygote, pid_t pid, unique_fd socket, const arena* memory)
+    : zygote_(std::move(zygote)), pid_(pid), socket_(std::move(socket)), memory_(memory) {
   if (clock_getcpuclockid(pid, &clock_) != 0) clock_ = CLOCK_MONOTONIC;
 }
 

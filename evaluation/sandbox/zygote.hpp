@@ -46,7 +46,7 @@ struct run_clock {
 class sandbox_zygote;
 
 // One forked process with programs loaded. Every command has a deadline; when it passes, the process is killed. Not for more
-// than one thread, and not beyond the zygote's life.
+// than one thread. It keeps its zygote.
 class sandbox_session {
  public:
   ~sandbox_session();
@@ -64,11 +64,11 @@ class sandbox_session {
 
  private:
   friend class sandbox_zygote;
-  sandbox_session(sandbox_zygote& zygote, pid_t pid, unique_fd socket, const arena* memory);
+  sandbox_session(std::shared_ptr<sandbox_zygote> zygote, pid_t pid, unique_fd socket, const arena* memory);
   std::variant<record<schema::Reply>, session_failure> request(const std::vector<char>& bytes, std::span<const int> descriptors, time_point deadline);
   session_failure end(bool timed_out);
 
-  sandbox_zygote* zygote_;
+  std::shared_ptr<sandbox_zygote> zygote_;
   pid_t pid_;
   unique_fd socket_;
   const arena* memory_;
@@ -78,8 +78,8 @@ class sandbox_session {
 };
 
 // The warm process that sessions are forked from. Starting one takes some 0.4 s, a session 1 to 4 ms. Dies with the thread
-// that made it. Throws std::runtime_error where it cannot be started or has died.
-class sandbox_zygote {
+// that made it. Held by a shared_ptr. Throws std::runtime_error where it cannot be started or has died.
+class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
  public:
   sandbox_zygote();
   // `memory` is mapped by the session and must outlive it; null for sessions that only check programs.

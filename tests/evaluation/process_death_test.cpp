@@ -98,8 +98,8 @@ const char* const long_compilation =
     "```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1], y)\n    return y\n```\n";
 
 INSTANTIATE_TEST_SUITE_P(Busy, KillingADevicesOwner,
-                         // The checker's zygote, the references' and the candidates', the oracle's session and the candidate's.
-                         testing::Values(work{"Running", endless_call, "hone-sandbox", 5}, work{"Compiling", long_compilation, "cc1plus", 1}), [](const auto& each) { return each.param.name; });
+                         // The checker's zygote and the device's, the oracle's session and the candidate's.
+                         testing::Values(work{"Running", endless_call, "hone-sandbox", 4}, work{"Compiling", long_compilation, "cc1plus", 1}), [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace hone

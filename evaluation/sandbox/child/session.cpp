@@ -3,12 +3,12 @@
 #include <ATen/ATen.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/InferenceMode.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <optional>
 
+#include "evaluation/sandbox/arena.hpp"
 #include "evaluation/sandbox/child/arena_allocator.hpp"
 #include "evaluation/sandbox/child/confinement.hpp"
 #include "evaluation/sandbox/child/kernels.hpp"
@@ -54,11 +54,9 @@ class session {
     struct stat facts {};
     fstat(arena, &facts);
     bytes_ = static_cast<std::uint64_t>(facts.st_size);
-    void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, arena, 0);
-    if (mapped == MAP_FAILED) throw std::runtime_error("the arena cannot be mapped");
+    base_ = reinterpret_cast<char*>(map_arena(arena, bytes_));
     allocator_ = new arena_allocator;  // tensors may outlive everything here
-    allocator_->attach(static_cast<char*>(mapped), bytes_);
-    base_ = static_cast<char*>(mapped);
+    allocator_->attach(base_, bytes_);
     c10::SetCPUAllocator(allocator_, 100);
     close(arena);
   }

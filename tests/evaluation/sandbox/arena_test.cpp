@@ -52,10 +52,12 @@ TEST(Arena, ForgetsEverythingAtOnce) {
   arena memory(bytes);
   void* other = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.descriptor(), 0);
   ASSERT_NE(other, MAP_FAILED);
+  memory.poison(arena_head_bytes, bytes / 2);
   std::memset(other, 0x5a, bytes);
   memory.forget();
-  for (std::uint64_t at = 0; at < bytes; at += 4096) ASSERT_EQ(*memory.at(at), std::byte{0});
-  EXPECT_EQ(static_cast<const char*>(other)[bytes - 1], 0);
+  for (std::uint64_t at = 0; at < bytes; ++at) ASSERT_TRUE(*memory.at(at) == std::byte{0} || *memory.at(at) == std::byte{poison_byte}) << at;
+  EXPECT_EQ(memory.head().allocation_count, 0U);
+  EXPECT_NE(static_cast<const char*>(other)[bytes - 1], 0x5a);
   munmap(other, bytes);
 }
 
