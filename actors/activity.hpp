@@ -14,7 +14,7 @@ namespace hone {
 // over whenever telemetry asks. Belongs to one actor.
 class activity {
  public:
-  activity(std::string name, std::string room) : name_(std::move(name)), room_(std::move(room)), born_(clock::now()) {}
+  activity(std::string name, std::string room) : name_(std::move(name)), room_(std::move(room)), born_(clock::now()), born_us_(unix_us()) {}
 
   // Time from here to its destruction counts as busy and becomes a span.
   class span {
@@ -35,7 +35,6 @@ class activity {
   void failed() { ++failed_; }
   // Work that another actor did for this one (a device's for its verifier).
   void add_busy_ms(double ms) { busy_ns_ += static_cast<std::int64_t>(ms * 1e6); }
-  void set_restarts(std::uint32_t n) { restarts_ = n; }
   void set_number(const std::string& name, double value) { numbers_[name] = value; }
 
   actor_status_record report(std::size_t queued = 0, std::size_t in_flight = 0) {
@@ -46,9 +45,9 @@ class activity {
     status->setInFlight(static_cast<std::uint32_t>(in_flight));
     status->setProcessed(processed_);
     status->setFailed(failed_);
-    status->setRestarts(restarts_);
     status->setBusySeconds(static_cast<double>(busy_ns_) / 1e9);
     status->setAliveSeconds(std::chrono::duration<double>(clock::now() - born_).count());
+    status->setStartedUs(born_us_);
     auto numbers = status->initNumbers(static_cast<unsigned>(numbers_.size()));
     unsigned i = 0;
     for (const auto& [name, value] : numbers_) {
@@ -85,9 +84,9 @@ class activity {
   std::string name_;
   std::string room_;
   clock::time_point born_;
+  std::uint64_t born_us_;
   std::uint64_t processed_ = 0;
   std::uint64_t failed_ = 0;
-  std::uint32_t restarts_ = 0;
   std::int64_t busy_ns_ = 0;
   std::map<std::string, double> numbers_;
   std::vector<finished_span> spans_;

@@ -38,9 +38,9 @@ std::size_t draw_schedule::compare(const std::vector<std::uint64_t>& versions, s
   const auto all = places();
   // Version by version: a generator changes its weights as seldom as possible.
   for (const std::uint64_t version : versions) {
-    for (std::size_t i = 0; i < all.size(); ++i) comparisons_.push_back({all[i], Stage::COMPARISON, version, i, samples});
+    for (std::size_t draw = 0; draw < samples * all.size(); ++draw) comparisons_.push_back({all[draw % all.size()], Stage::COMPARISON, version, draw, 1});
   }
-  return versions.size() * all.size();
+  return versions.size() * samples * all.size();
 }
 
 void draw_schedule::give_up_old(std::uint64_t now_ms) {

@@ -44,7 +44,8 @@ class draw_schedule {
   // `waiting` and `ready` are groups of the stage that have been written. Nothing: no room, or nothing is to be drawn in this
   // stage.
   std::optional<assignment> next(Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready);
-  // Lets each version write `samples` completions for every place; comes before all other draws. Returns the number of groups.
+  // Lets each version write `samples` completions for every place, each for a draw of its own: what a policy makes of one choice
+  // of exemplars says little of it. Comes before all other draws. Returns the number of groups.
   std::size_t compare(const std::vector<std::uint64_t>& versions, std::uint32_t samples);
 
   void given_out(const draw_id& draw, std::uint64_t now_ms) { out_[draw] = now_ms; }

@@ -44,6 +44,7 @@ void telemetry_state::look_a_last_time(caf::typed_response_promise<done_atom> pr
 void telemetry_state::keep(const actor_status_record& status) {
   const std::string name(view(status->getName()));
   if (const auto last = snapshot.actors.find(name); last != snapshot.actors.end()) {
+    if (status->getStartedUs() != last->second->getStartedUs()) ++snapshot.restarts[name];
     const double seconds = status->getAliveSeconds() - last->second->getAliveSeconds();
     const auto done = static_cast<double>(status->getProcessed()) - static_cast<double>(last->second->getProcessed());
     snapshot.rates[name] = seconds > 0 && done >= 0 ? done / seconds : 0;
@@ -75,6 +76,7 @@ node_status_record telemetry_state::report() const {
   for (const auto& [name, one] : snapshot.actors) {
     actors.setWithCaveats(a, *one);
     if (const auto rate = snapshot.rates.find(name); rate != snapshot.rates.end()) actors[a].setRate(rate->second);
+    if (const auto restarts = snapshot.restarts.find(name); restarts != snapshot.restarts.end()) actors[a].setRestarts(restarts->second);
     actors[a++].initSpans(0);
   }
   if (snapshot.run) status->setRun(*snapshot.run);
@@ -91,9 +93,15 @@ telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telem
     s.trace.open(s.options.trace, std::ios::app);
     if (s.trace.tellp() == std::streampos(0)) s.trace << "[\n";
   }
+  self->set_down_handler([self](const caf::down_msg& down) {
+    std::erase_if(self->state.watched, [&](const caf::actor& one) { return one.address() == down.source; });
+  });
   self->send(self, tick_atom_v);
   return {
-      [self](watch_atom, const caf::strong_actor_ptr& one) { self->state.watched.push_back(caf::actor_cast<caf::actor>(one)); },
+      [self](watch_atom, const caf::strong_actor_ptr& one) {
+        self->state.watched.push_back(caf::actor_cast<caf::actor>(one));
+        self->monitor(one);
+      },
       [self](const node_status_record& other) { self->state.others[std::string(view(other->getNode()))] = {other, unix_ms()}; },
       [self](status_atom) {
         std::vector<node_status_record> all = {self->state.report()};

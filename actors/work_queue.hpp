@@ -12,7 +12,7 @@
 namespace hone {
 
 // Jobs for one type of device, first in, first out, in two lanes: measurements that only sharpen a known score let those pass
-// that a group waits for, except every fourth time.
+// that a group waits for, except every sixteenth time.
 template <class Job>
 class job_line {
  public:
@@ -30,7 +30,7 @@ class job_line {
   }
 
  private:
-  static constexpr unsigned repeats_every = 4;
+  static constexpr unsigned repeats_every = 16;
   std::deque<Job>& lane_of(const Job& job) { return job->getHeader().getKnownScore() > 0 ? repeats_ : first_; }
   bool takes_repeat() const { return first_.empty() || (taken_ % repeats_every == repeats_every - 1 && !repeats_.empty()); }
   std::deque<Job> first_;

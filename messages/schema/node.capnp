@@ -20,12 +20,13 @@ struct ActorStatus {
   inFlight @3 :UInt32;                        # given out, or being done
   processed @4 :UInt64;
   failed @5 :UInt64;
-  restarts @6 :UInt32;
+  restarts @6 :UInt32;                        # how often another actor has taken the name; telemetry's
   busySeconds @7 :Float64;
   aliveSeconds @8 :Float64;
   numbers @9 :List(Training.NamedNumber);
   spans @10 :List(Span);                      # since the last report, as far as they were kept
   rate @11 :Float64;                          # processed a second between the last two reports; telemetry's
+  startedUs @12 :UInt64;                      # Unix time, microseconds
 
   struct Span {
     name @0 :Text $Identity.required;

@@ -10,6 +10,7 @@
 #include "actors/telemetry.hpp"
 #include "actors/work_queue.hpp"
 #include "messages/versions.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/program.hpp"
 
 namespace hone {
@@ -97,7 +98,9 @@ class Node : public testing::Test {
       log_ += line + "\n";
     };
     options.devices = {{"brittle", type_, [type = type_, failures = failures_]() -> std::unique_ptr<device> { return std::make_unique<brittle_device>(type, failures); }, 1}};
-    watching_ = system_.spawn(telemetry, telemetry_options{}, pool_actor(), node_actor());
+    telemetry_options watches;
+    watches.interval = std::chrono::milliseconds(20);
+    watching_ = system_.spawn(telemetry, watches, pool_actor(), node_actor());
     node_ = system_.spawn(node, options, wiring_, tasks_, watching_);
   }
   void put_job(std::uint64_t number) {
@@ -119,6 +122,18 @@ class Node : public testing::Test {
       pool_->receive([&](close_atom, const evaluation_record& e) { result = e; }, [&](device_atom, const device_type_record&, std::int32_t by) { devices_ += by; }, caf::after(std::chrono::milliseconds(100)) >> [] {});
     }
     return result;
+  }
+  // How often the actor has been started again; -1: telemetry does not know it yet.
+  int restarts_of(const std::string& name) {
+    int restarts = -1;
+    pool_->request(watching_, std::chrono::seconds(10), status_atom_v).receive(
+        [&](const std::vector<node_status_record>& nodes) {
+          for (const auto actor : nodes.front()->getActors()) {
+            if (view(actor.getName()) == name) restarts = static_cast<int>(actor.getRestarts());
+          }
+        },
+        [](const caf::error&) {});
+    return restarts;
   }
   std::string log() {
     const std::lock_guard hold(lock_);
@@ -150,6 +165,7 @@ TEST_F(Node, ADeviceThatWorksIsAnnouncedAndServes) {
 TEST_F(Node, ADeviceThatFailsIsStartedAgainAndItsJobIsReported) {
   *failures_ = 1;
   start();
+  ASSERT_TRUE(testing_support::eventually([&] { return restarts_of("device test brittle") == 0; }));
   put_job(1);
   const auto first = next_result();
   ASSERT_TRUE(first);
@@ -160,6 +176,7 @@ TEST_F(Node, ADeviceThatFailsIsStartedAgainAndItsJobIsReported) {
   EXPECT_EQ((*second)->getOutcome(), Outcome::WRONG_RESULT);
   EXPECT_THAT(log(), HasSubstr("the device fell over"));
   EXPECT_EQ(devices_, 1) << "it is announced once";
+  EXPECT_TRUE(testing_support::eventually([&] { return restarts_of("device test brittle") == 1; }));
 }
 
 }  // namespace

@@ -147,10 +147,10 @@ TEST_F(WorkQueue, TellsThePoolAfterTheThirdDeath) {
 
 TEST_F(WorkQueue, LetsFirstMeasurementsPassRepeatsButNotForEver) {
   for (std::uint64_t i = 1; i <= 3; ++i) put(job(100 + i, "a", 1.5));
-  for (std::uint64_t i = 1; i <= 8; ++i) put(job(i, "a"));
+  for (std::uint64_t i = 1; i <= 20; ++i) put(job(i, "a"));
   std::vector<compile_job> got;
-  const auto w = join(got, {"a"}, 11);
-  EXPECT_EQ(numbers(got), (numbers_list{1, 2, 3, 101, 4, 5, 6, 102, 7, 8, 103}));
+  const auto w = join(got, {"a"}, 23);
+  EXPECT_EQ(numbers(got), (numbers_list{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 101, 16, 17, 18, 19, 20, 102, 103}));
 }
 
 TEST_F(WorkQueue, DropsWhatIsPastItsDeadline) {
