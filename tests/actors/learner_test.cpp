@@ -1,0 +1,185 @@
+#include "actors/learner.hpp"
+
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/pool_records.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+
+constexpr auto limit = std::chrono::seconds(20);
+
+// The test is the pool, the only generator and the supervisor of a learner whose policy is scripted: it steps and learns nothing.
+class LearnerActor : public testing::Test {
+ protected:
+  LearnerActor() : system_(settings()), me_(system_) {
+    options_.plan.sft.updates = 0;
+    options_.plan.self_supervised.steps = 0;
+    options_.plan.contrastive.steps = 2;
+    options_.plan.contrastive.groups = 3;
+    options_.plan.comparison_samples = 0;
+    options_.run_folder = folder_.path();
+    options_.make_curriculum = [this] {
+      return std::make_unique<curriculum>(options_.plan, nullptr, std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "test")), tasks_, 1);
+    };
+  }
+  ~LearnerActor() override {
+    if (learner_) caf::anon_send_exit(learner_, caf::exit_reason::kill);
+  }
+  static caf::actor_system_config& settings() {
+    static auto* const config = [] {
+      auto* c = new caf::actor_system_config;
+      c->add_message_types<caf::id_block::hone>();
+      c->set("scheduler.max-threads", std::size_t{2});
+      return c;
+    }();
+    return *config;
+  }
+  void start() {
+    const auto me = caf::actor_cast<caf::actor>(me_);
+    learner_ = system_.spawn(learner, options_, caf::actor_cast<pool_actor>(me), std::vector<generator_actor>{caf::actor_cast<generator_actor>(me)}, me);
+  }
+
+  // What the learner asks of the pool next, and the answer.
+  struct wish {
+    Stage stage = Stage::SFT;
+    std::uint32_t at_least = 0;
+    bool one_per_task = false;
+  };
+  wish give(const batch_record& batch) {
+    wish w;
+    me_->receive(
+        [&](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t, bool one_per_task) {
+          w = {static_cast<Stage>(stage), at_least, one_per_task};
+          return batch;
+        },
+        caf::after(limit) >> [] { ADD_FAILURE() << "the learner asks for nothing"; });
+    return w;
+  }
+  struct committed {
+    version_record version;
+    step_record step;
+    bool checkpoint_was_there = false;
+  };
+  committed take_commit() {
+    committed c;
+    me_->receive(
+        [&](commit_atom, const version_record& version, const step_record& step) {
+          c = {version, step, std::filesystem::exists(options_.run_folder / std::string(view(version->getCheckpoint())))};
+          return done_atom_v;
+        },
+        caf::after(limit) >> [] { ADD_FAILURE() << "no step is committed"; });
+    return c;
+  }
+  std::uint64_t next_weights() {
+    std::uint64_t version = ~std::uint64_t{0};
+    me_->receive([&](weights_atom, const version_record& v) { version = v->getVersion(); }, caf::after(limit) >> [] { ADD_FAILURE() << "no weights are published"; });
+    return version;
+  }
+  std::optional<bool> end() {
+    std::optional<bool> complete;
+    me_->receive([&](finish_atom, bool c) { complete = c; }, caf::after(limit) >> [] {});
+    return complete;
+  }
+
+  temporary_folder folder_;
+  task_table tasks_;
+  caf::actor_system system_;
+  caf::scoped_actor me_;
+  learner_options options_;
+  learner_actor learner_;
+};
+
+batch_record batch_of(const std::vector<group_record>& groups) {
+  record_builder<schema::TrainingBatch> batch;
+  batch->setStage(Stage::CONTRASTIVE);
+  auto list = batch->initGroups(static_cast<unsigned>(groups.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setGroup(*groups[i]);
+    auto results = list[i].initResults(groups[i]->getRollouts().size());
+    for (auto result : results) result.setOutcome(Outcome::OK);
+  }
+  return batch.finish();
+}
+
+TEST_F(LearnerActor, ANewRunCommitsItsFirstWeightsAndPublishesThem) {
+  start();
+  const committed first = take_commit();
+  EXPECT_EQ(first.version->getVersion(), 0U);
+  EXPECT_EQ(first.version->getParent(), 0U);
+  EXPECT_EQ(first.version->getStage(), Stage::CONTRASTIVE) << "stages without steps are skipped";
+  EXPECT_TRUE(first.checkpoint_was_there);
+  EXPECT_EQ(first.step->getGroups().size(), 0U);
+  EXPECT_EQ(next_weights(), 0U);
+}
+
+TEST_F(LearnerActor, AStepNamesWhatItConsumedAndWhatItCameFrom) {
+  start();
+  take_commit();
+  next_weights();
+  const auto a = make_group({"a", "b"});
+  const auto b = make_group({"c", "d"});
+  const wish w = give(batch_of({a, b}));
+  EXPECT_EQ(w.stage, Stage::CONTRASTIVE);
+  EXPECT_EQ(w.at_least, 3U);
+  EXPECT_TRUE(w.one_per_task);
+  const committed second = take_commit();
+  EXPECT_TRUE(second.checkpoint_was_there) << "a version is named when its weights are on disk";
+  EXPECT_EQ(second.version->getVersion(), 1U);
+  EXPECT_EQ(second.version->getParent(), 0U);
+  EXPECT_EQ(second.version->getDepth(), 1U);
+  ASSERT_EQ(second.step->getGroups().size(), 2U);
+  EXPECT_EQ(group_id(second.step->getGroups()[0]), group_id(a->getId()));
+  EXPECT_EQ(group_id(second.step->getGroups()[1]), group_id(b->getId()));
+  EXPECT_EQ(next_weights(), 1U);
+}
+
+TEST_F(LearnerActor, IsCompleteAfterItsLastStep) {
+  start();
+  take_commit();
+  next_weights();
+  for (int step = 0; step < 2; ++step) {
+    give(batch_of({make_group({"a", "b"})}));
+    take_commit();
+    next_weights();
+  }
+  const committed last = take_commit();
+  EXPECT_TRUE(last.version->getComplete());
+  next_weights();
+  EXPECT_EQ(end(), std::optional<bool>(true));
+}
+
+TEST_F(LearnerActor, StopsBetweenStepsWhenItIsAsked) {
+  start();
+  take_commit();
+  next_weights();
+  me_->send(learner_, stop_atom_v);
+  EXPECT_EQ(end(), std::optional<bool>(false));
+}
+
+TEST_F(LearnerActor, AskedTooLongItAsksAgain) {
+  start();
+  take_commit();
+  next_weights();
+  me_->receive([](take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool) -> caf::result<batch_record> { return caf::make_error(caf::sec::request_timeout); },
+               caf::after(limit) >> [] { FAIL() << "the learner asks for nothing"; });
+  EXPECT_EQ(give(batch_of({make_group({"a", "b"})})).stage, Stage::CONTRASTIVE);
+  EXPECT_EQ(take_commit().version->getVersion(), 1U);
+}
+
+TEST_F(LearnerActor, WhatMakesNoPlanIsReported) {
+  options_.make_curriculum = []() -> std::unique_ptr<curriculum> { throw std::runtime_error("no such policy"); };
+  start();
+  std::string reason;
+  me_->receive([&](fatal_atom, const std::string& why) { reason = why; }, caf::after(limit) >> [] { FAIL() << "nobody hears of it"; });
+  EXPECT_THAT(reason, testing::HasSubstr("no such policy"));
+}
+
+}  // namespace
+}  // namespace hone
