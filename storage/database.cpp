@@ -19,8 +19,14 @@ using rocksdb::Slice;
 
 // A log of at most this size is replayed when the pool is opened after a kill: a million variants open in under three seconds.
 constexpr std::uint64_t max_log_bytes = 64ULL << 20U;
-constexpr std::size_t block_cache_bytes = 96ULL << 20U;
+constexpr std::size_t block_cache_bytes = 32ULL << 20U;
 constexpr std::size_t write_buffer_bytes = 24ULL << 20U;
+
+// A reader gives up after so many snapshots in a row that were out of date before they were read.
+constexpr int max_snapshots = 20;
+
+// A live writer's compactions delete files that a reader's snapshot names, and RocksDB opens some of them only when they are read.
+bool is_file_gone(const rocksdb::Status& status) { return !status.ok() && status.ToString().find("No such file or directory") != std::string::npos; }
 
 Slice slice(std::string_view s) { return {s.data(), s.size()}; }
 std::string_view text(const Slice& s) { return {s.data(), s.size()}; }
@@ -48,12 +54,7 @@ rocksdb::ColumnFamilyOptions family_options(family which, const std::shared_ptr<
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-  // Indexes and filters in pieces that the cache can hold: memory stays bounded however large the pool grows.
-  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
-  table.partition_filters = true;
-  table.metadata_block_size = 4096;
-  table.cache_index_and_filter_blocks = true;
-  table.pin_top_level_index_and_filter = true;
+  // Indexes and filters stay with their open files, some 10 MB a million variants: every new key is looked for in most of them.
   table.block_size = 4096;
   table.format_version = 5;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -85,44 +86,48 @@ struct database::state {
   // What has been put (or, where empty, removed) since the last commit, by family and key. Only the last word on a key is
   // written, and reading one's own writes costs a hash.
   std::array<std::unordered_map<std::string, std::shared_ptr<const std::vector<char>>>, family_count> uncommitted;
-  bool writes = false;
 
+  ~state() {
+    for (auto* one : families) {
+      if (one != nullptr) db->DestroyColumnFamilyHandle(one);
+    }
+  }
   rocksdb::ColumnFamilyHandle* handle(family which) const { return families[static_cast<std::size_t>(which)]; }
 };
 
-database::database(const std::filesystem::path& folder, mode how) : folder_(folder), state_(std::make_unique<state>()) {
-  state_->writes = how == mode::create_or_open;
-  if (!state_->writes && !std::filesystem::exists(folder / "CURRENT")) throw pool_error(folder.string() + ": there is no pool here");
-  if (state_->writes) std::filesystem::create_directories(folder);
+database::database(const std::filesystem::path& folder, mode how) : folder_(folder), how_(how) {
+  if (how == mode::read_only && !std::filesystem::exists(folder / "CURRENT")) throw pool_error(folder.string() + ": there is no pool here");
+  if (how == mode::create_or_open) std::filesystem::create_directories(folder);
+  open();
+}
+
+void database::open() const {
+  state_ = std::make_shared<state>();
   const auto cache = rocksdb::NewLRUCache(block_cache_bytes, 2);
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (std::size_t i = 0; i < family_count; ++i) descriptors.emplace_back(family_names[i], family_options(static_cast<family>(i), cache));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
   rocksdb::Status status;
-  const rocksdb::DBOptions options = database_options(state_->writes);
-  switch (how) {
-    case mode::create_or_open: status = rocksdb::DB::Open(options, folder.string(), descriptors, &handles, &opened); break;
-    case mode::read_only: status = rocksdb::DB::OpenForReadOnly(options, folder.string(), descriptors, &handles, &opened); break;
-    case mode::follow: {
-      const std::filesystem::path own = std::filesystem::temp_directory_path() / ("hone-follow-" + to_string(random_id<batch_id>()));
-      status = rocksdb::DB::OpenAsSecondary(options, folder.string(), own.string(), descriptors, &handles, &opened);
-      break;
+  const rocksdb::DBOptions options = database_options(how_ == mode::create_or_open);
+  if (how_ == mode::create_or_open) {
+    status = rocksdb::DB::Open(options, folder_.string(), descriptors, &handles, &opened);
+  } else {
+    for (int attempt = 0; attempt < max_snapshots; ++attempt) {
+      status = rocksdb::DB::OpenForReadOnly(options, folder_.string(), descriptors, &handles, &opened);
+      ++snapshots_;
+      if (!is_file_gone(status)) break;
     }
   }
   if (!status.ok()) {
     const bool is_locked = status.IsIOError() && status.ToString().find("lock") != std::string::npos;
-    throw pool_error(folder.string() + (is_locked ? ": in use by another process (" : ": cannot be opened (") + status.ToString() + ")");
+    throw pool_error(folder_.string() + (is_locked ? ": in use by another process (" : ": cannot be opened (") + status.ToString() + ")");
   }
   state_->db.reset(opened);
   std::copy(handles.begin(), handles.end(), state_->families.begin());
 }
 
-database::~database() {
-  for (auto* handle : state_->families) {
-    if (handle != nullptr) state_->db->DestroyColumnFamilyHandle(handle);
-  }
-}
+database::~database() = default;
 
 void database::refuse(family where, std::string_view key) const {
   throw pool_error(folder_.string() + ": a value in " + family_names[static_cast<std::size_t>(where)] + " is damaged (key of " + std::to_string(key.size()) + " bytes)");
@@ -137,7 +142,12 @@ std::optional<std::vector<char>> database::get_bytes(family where, std::string_v
     }
   }
   rocksdb::PinnableSlice value;
-  const rocksdb::Status status = state_->db->Get({}, state_->handle(where), slice(key), &value);
+  rocksdb::Status status = state_->db->Get({}, state_->handle(where), slice(key), &value);
+  for (int attempt = 1; attempt < max_snapshots && how_ == mode::read_only && is_file_gone(status); ++attempt) {
+    value.Reset();
+    open();
+    status = state_->db->Get({}, state_->handle(where), slice(key), &value);
+  }
   if (status.IsNotFound()) return std::nullopt;
   if (!status.ok()) throw pool_error(folder_.string() + ": cannot be read (" + status.ToString() + ")");
   return std::vector<char>(value.data(), value.data() + value.size());
@@ -173,33 +183,47 @@ void database::commit() {
   for (auto& entries : state_->uncommitted) entries.clear();
 }
 
-void database::scan_bytes(family where, std::string_view prefix, std::string_view from, const std::function<bool(std::string_view, std::vector<char>)>& visit) const {
+// Walks from `begin` on, over as many snapshots as it takes; what has been visited is not visited again.
+template <class Visit>
+void database::walk(family where, std::string_view prefix, std::string begin, Visit visit) const {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
-  const std::unique_ptr<rocksdb::Iterator> it(state_->db->NewIterator(options, state_->handle(where)));
-  const std::string begin = std::string(prefix) + std::string(from);
-  for (it->Seek(begin); it->Valid(); it->Next()) {
-    const std::string_view key = text(it->key());
-    if (!key.starts_with(prefix)) return;
-    if (!visit(key, std::vector<char>(it->value().data(), it->value().data() + it->value().size()))) return;
+  bool has_begun = false;  // `begin` has been visited
+  for (int attempt = 1;; ++attempt) {
+    const std::shared_ptr<state> walked = state_;  // what is visited may read on its own, and take a newer snapshot
+    const std::unique_ptr<rocksdb::Iterator> it(walked->db->NewIterator(options, walked->handle(where)));
+    it->Seek(begin);
+    if (has_begun && it->Valid() && text(it->key()) == begin) it->Next();
+    for (; it->Valid(); it->Next()) {
+      const std::string_view key = text(it->key());
+      if (!key.starts_with(prefix) || !visit(key, it->value())) return;
+      begin = key;
+      has_begun = true;
+      attempt = 1;
+    }
+    if (it->status().ok()) return;
+    if (how_ != mode::read_only || !is_file_gone(it->status()) || attempt == max_snapshots) throw pool_error(folder_.string() + ": cannot be read (" + it->status().ToString() + ")");
+    if (walked == state_) open();
   }
-  if (!it->status().ok()) throw pool_error(folder_.string() + ": cannot be read (" + it->status().ToString() + ")");
+}
+
+void database::scan_bytes(family where, std::string_view prefix, std::string_view from, const std::function<bool(std::string_view, std::vector<char>)>& visit) const {
+  walk(where, prefix, std::string(prefix) + std::string(from), [&](std::string_view key, const Slice& value) { return visit(key, std::vector<char>(value.data(), value.data() + value.size())); });
 }
 
 void database::scan_keys(family where, std::string_view prefix, const std::function<bool(std::string_view key)>& visit) const {
-  rocksdb::ReadOptions options;
-  options.total_order_seek = true;
-  const std::unique_ptr<rocksdb::Iterator> it(state_->db->NewIterator(options, state_->handle(where)));
-  for (it->Seek(slice(prefix)); it->Valid(); it->Next()) {
-    const std::string_view key = text(it->key());
-    if (!key.starts_with(prefix) || !visit(key)) return;
-  }
-  if (!it->status().ok()) throw pool_error(folder_.string() + ": cannot be read (" + it->status().ToString() + ")");
+  walk(where, prefix, std::string(prefix), [&](std::string_view key, const Slice&) { return visit(key); });
 }
 
-void database::catch_up() {
-  const rocksdb::Status status = state_->db->TryCatchUpWithPrimary();
-  if (!status.ok()) throw pool_error(folder_.string() + ": cannot be followed (" + status.ToString() + ")");
+void database::compact() {
+  for (std::size_t i = 0; i < family_count; ++i) {
+    rocksdb::CompactRangeOptions options;
+    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    options.blob_garbage_collection_policy = rocksdb::BlobGarbageCollectionPolicy::kForce;
+    options.blob_garbage_collection_age_cutoff = 1.0;
+    const rocksdb::Status status = state_->db->CompactRange(options, state_->families[i], nullptr, nullptr);
+    if (!status.ok()) throw pool_error(folder_.string() + ": cannot be compacted (" + status.ToString() + ")");
+  }
 }
 
 std::uint64_t database::estimated_count(family where) const {

@@ -24,8 +24,7 @@ class database {
  public:
   enum class mode {
     create_or_open,  // the writer
-    read_only,       // a snapshot, also beside a live writer
-    follow,          // sees what a live writer writes, after catch_up()
+    read_only,       // a snapshot, also beside a live writer: where that has deleted what the snapshot needs, a newer one takes its place
   };
   database(const std::filesystem::path& folder, mode how);
   ~database();
@@ -58,7 +57,10 @@ class database {
   }
   void scan_keys(family where, std::string_view prefix, const std::function<bool(std::string_view key)>& visit) const;
 
-  void catch_up();  // follow mode
+  // Rewrites everything on disk, so that what has been replaced or removed takes no space. For the writer.
+  void compact();
+  // How many snapshots a reader has had to take so far.
+  std::uint64_t snapshots() const { return snapshots_; }
   std::uint64_t estimated_count(family where) const;
   const std::filesystem::path& folder() const { return folder_; }
 
@@ -79,9 +81,15 @@ class database {
   }
   [[noreturn]] void refuse(family where, std::string_view key) const;
 
+  void open() const;
+  template <class Visit>
+  void walk(family where, std::string_view prefix, std::string begin, Visit visit) const;
+
   struct state;
   std::filesystem::path folder_;
-  std::unique_ptr<state> state_;
+  mode how_;
+  mutable std::shared_ptr<state> state_;  // a walk holds on to the one that it began with
+  mutable std::uint64_t snapshots_ = 0;
 };
 
 }  // namespace hone

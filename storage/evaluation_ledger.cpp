@@ -140,7 +140,7 @@ std::size_t evaluation_ledger::stranded_groups() const {
 
 std::optional<record<schema::Evaluation>> evaluation_ledger::find(const evaluation_key& key) const { return db_->get<schema::Evaluation>(family::evaluations, key_of(key)); }
 
-bool evaluation_ledger::meet(const schema::Variant::Reader& variant, const evaluation_key& key, const group_id& group, std::uint32_t times, std::uint32_t population,
+bool evaluation_ledger::meet(const schema::Variant::Reader& variant, bool is_new, const evaluation_key& key, const group_id& group, std::uint32_t times, std::uint32_t population,
                              double best_score, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
   if (const auto waiting = pending_.find(key); waiting != pending_.end()) {
     work& w = waiting->second;
@@ -150,7 +150,7 @@ bool evaluation_ledger::meet(const schema::Variant::Reader& variant, const evalu
     store(key, w);
     return waits;
   }
-  const auto known = find(key);
+  const auto known = is_new ? std::nullopt : find(key);
   if (known && is_settled((*known)->getOutcome())) return false;
   const std::uint32_t have = measurement_count(known);
   const bool is_known_ok = known && (*known)->getOutcome() == Outcome::OK;
@@ -177,6 +177,7 @@ bool evaluation_ledger::meet(const schema::Variant::Reader& variant, const evalu
   // A program that is already ok keeps its group from waiting: one more measurement sharpens its score meanwhile.
   w.wanted = std::min(max_measurements, is_known_ok ? have + times : have + 1);
   w.population = population;
+  w.has_result = known.has_value();
   if (!is_known_ok) w.groups.push_back(group);
   send(key, pending_.emplace(key, w).first->second, variant, best_score, is_known_ok ? (*known)->getScore() : 0, now_ms, jobs);
   return !is_known_ok;
@@ -207,7 +208,7 @@ std::optional<evaluation_ledger::closing> evaluation_ledger::close(const record<
   const auto waiting = pending_.find(closed.key);
   if (waiting == pending_.end() || waiting->second.measurement != measurement_id(result->getMeasurementId())) return std::nullopt;
   work& w = waiting->second;
-  const auto before = find(closed.key);
+  const auto before = w.has_result ? find(closed.key) : std::nullopt;
   closed.was_ok = before && (*before)->getOutcome() == Outcome::OK;
   if (result->getOutcome() == Outcome::INFRASTRUCTURE && w.attempt < max_attempts) {
     ++w.attempt;
@@ -224,6 +225,7 @@ std::optional<evaluation_ledger::closing> evaluation_ledger::close(const record<
     w.measurement = random_id<measurement_id>();
     w.attempt = 1;
     w.verified = true;
+    w.has_result = true;
     send(closed.key, w, *variant_of(closed.key), best_score, closed.known->getScore(), now_ms, jobs);
   } else {
     db_->remove(family::pending, key_of(closed.key));

@@ -34,9 +34,9 @@ class evaluation_ledger {
   // Groups that wait for a type of device that has gone: they may wait for long, and nobody should wait for them.
   std::size_t stranded_groups() const;
 
-  // A group's variant is met `times` times. Returns true where the group has to wait for its first evaluation. Work that
-  // follows is appended to `jobs`; `best_score` travels in it.
-  bool meet(const schema::Variant::Reader& variant, const evaluation_key& key, const group_id& group, std::uint32_t times, std::uint32_t population,
+  // A group's variant is met `times` times; `is_new`: the pool has never seen it. Returns true where the group has to wait for its
+  // first evaluation. Work that follows is appended to `jobs`; `best_score` travels in it.
+  bool meet(const schema::Variant::Reader& variant, bool is_new, const evaluation_key& key, const group_id& group, std::uint32_t times, std::uint32_t population,
             double best_score, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
   // Asks for measurements until there are `wanted`, as long as the variant is ok.
   void measure_again(const schema::Variant::Reader& variant, const evaluation_key& key, std::uint32_t wanted, double best_score, std::uint64_t now_ms,
@@ -71,6 +71,7 @@ class evaluation_ledger {
     std::vector<group_id> groups;
     std::uint32_t population = 0;
     std::uint64_t deadline_ms = 0;
+    bool has_result = true;  // there may be an evaluation already
   };
 
   void store(const evaluation_key& key, const work& w);

@@ -6,7 +6,7 @@
 
 namespace hone {
 
-pool_inspector::pool_inspector(const std::filesystem::path& folder, database::mode how) : db_(folder, how) { check_format(db_); }
+pool_inspector::pool_inspector(const std::filesystem::path& folder) : db_(folder, database::mode::read_only) { check_format(db_); }
 
 std::vector<record<schema::Task>> pool_inspector::tasks() const {
   std::vector<record<schema::Task>> all;

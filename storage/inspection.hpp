@@ -19,10 +19,9 @@ namespace hone {
 // pool_error, as for an id that is unknown or a prefix that fits several.
 class pool_inspector {
  public:
-  explicit pool_inspector(const std::filesystem::path& folder, database::mode how = database::mode::read_only);
+  explicit pool_inspector(const std::filesystem::path& folder);
 
   const database& db() const { return db_; }
-  void catch_up() { db_.catch_up(); }
 
   std::vector<record<schema::Task>> tasks() const;
   std::optional<std::string> task_name(const task_id& id) const;

@@ -206,7 +206,17 @@ class checker {
 
 }  // namespace
 
-verification_report verify_pool(const pool_inspector& pool) { return checker(pool).run(); }
+verification_report verify_pool(const pool_inspector& pool) {
+  // Beside a busy writer the snapshot may change on the way, and references between two of them mean nothing.
+  constexpr int attempts = 10;
+  verification_report report;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const std::uint64_t snapshot = pool.db().snapshots();
+    report = checker(pool).run();
+    if (pool.db().snapshots() == snapshot) break;
+  }
+  return report;
+}
 
 void check_acknowledgements(const pool_inspector& pool, const std::filesystem::path& file, verification_report& report) {
   std::ifstream in(file);

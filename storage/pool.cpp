@@ -112,9 +112,10 @@ void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t
   for (const auto variant : group->getVariants()) {
     const variant_id variant_key(variant.getId());
     const std::string key = key_of(variant_key);
-    if (!db_.has(family::variants, key)) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
+    const bool is_new = !db_.has(family::variants, key);
+    if (is_new) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
     const evaluation_key what{variant_key, device_type, options_.judge_version, scope_of(*group)};
-    if (ledger_.meet(variant, what, id, std::max(1U, times[variant_key]), draw.getPopulation(), best, now_ms, jobs)) ++waits_for;
+    if (ledger_.meet(variant, is_new, what, id, std::max(1U, times[variant_key]), draw.getPopulation(), best, now_ms, jobs)) ++waits_for;
   }
   book_.begin(*group, waits_for);
 }

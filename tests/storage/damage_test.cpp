@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
 #include "storage/inspection.hpp"
 #include "storage/pool.hpp"
@@ -12,16 +13,19 @@ namespace {
 
 using namespace testing_support;
 
-void fill(const std::filesystem::path& folder) {
+std::string program(int number) { return "program " + std::to_string(number) + std::string(600, 'x'); }
+
+// Fifty programs, from this one on.
+void fill(const std::filesystem::path& folder, int first = 0) {
   pool_options options;
   options.folder = folder;
   options.judge_version = 1;
   pool filled(options);
   filled.add_task(make_task());
   filled.add_device_type(make_device_type());
-  for (int i = 0; i < 50; ++i) {
+  for (int i = first; i < first + 50; ++i) {
     std::vector<record<schema::CompileJob>> jobs;
-    filled.record_group(make_group({"program " + std::to_string(i) + std::string(600, 'x')}), 1, jobs);
+    filled.record_group(make_group({program(i)}), 1, jobs);
     std::vector<record<schema::CompileJob>> more;
     for (const auto& job : jobs) filled.record_evaluation(make_result(*job, 1.0 + i), 1, more);
     filled.commit();
@@ -83,6 +87,44 @@ TEST(DamagedPool, FlippedBitsNeverPassForDataUnnoticed) {
 TEST(DamagedPool, AFolderWithoutAPoolIsSaidToBeOne) {
   const temporary_folder folder;
   EXPECT_THROW(pool_inspector(folder / "nothing"), pool_error);
+}
+
+// A live writer's compaction deletes files that a reader's snapshot names and that it has not opened yet.
+TEST(ReadingBesideAWriter, GoesOnWhenFilesHaveBeenReplaced) {
+  const temporary_folder folder;
+  for (const int first : {0, 50, 100}) fill(folder / "pool", first);  // each opening writes the log before it into files of its own
+  database writer(folder / "pool", database::mode::create_or_open);
+  const pool_inspector inspector(folder / "pool");
+  std::set<std::string> seen;
+  std::size_t visits = 0;
+  inspector.db().scan<schema::Variant>(family::variants, "", [&](std::string_view key, const record<schema::Variant>& variant) {
+    EXPECT_EQ(key_of(variant_id(variant->getId())), key);
+    seen.emplace(key);
+    if (++visits == 1) writer.compact();
+    return true;
+  });
+  EXPECT_EQ(visits, 150U);
+  EXPECT_EQ(seen.size(), 150U);
+  EXPECT_GT(inspector.db().snapshots(), 1U) << "nothing was replaced: this shows nothing";
+
+  const std::uint64_t before = inspector.db().snapshots();
+  writer.compact();
+  const auto places = inspector.rollouts_of(variant_of(program(77)));
+  ASSERT_EQ(places.size(), 1U);
+  EXPECT_TRUE(inspector.group(places.front().group));
+  EXPECT_GT(inspector.db().snapshots(), before);
+  writer.compact();
+  EXPECT_EQ(verify_pool(inspector).problem_count, 0U);
+}
+
+TEST(ReadingBesideAWriter, AFileThatIsLostForGoodIsNoticed) {
+  const temporary_folder folder;
+  fill(folder / "pool");
+  { database(folder / "pool", database::mode::create_or_open).compact(); }
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "pool")) {
+    if (entry.path().extension() == ".blob") std::filesystem::remove(entry.path());
+  }
+  EXPECT_TRUE(is_noticed(folder / "pool"));
 }
 
 }  // namespace
