@@ -20,7 +20,7 @@ using rocksdb::Slice;
 // A log of at most this size is replayed when the pool is opened after a kill: a million variants open in under three seconds.
 constexpr std::uint64_t max_log_bytes = 64ULL << 20U;
 constexpr std::size_t block_cache_bytes = 32ULL << 20U;
-constexpr std::size_t write_buffer_bytes = 24ULL << 20U;
+constexpr std::size_t write_buffer_bytes = 8ULL << 20U;
 
 // A reader gives up after so many snapshots in a row that were out of date before they were read.
 constexpr int max_snapshots = 20;
@@ -86,8 +86,11 @@ struct database::state {
   // What has been put (or, where empty, removed) since the last commit, by family and key. Only the last word on a key is
   // written, and reading one's own writes costs a hash.
   std::array<std::unordered_map<std::string, std::shared_ptr<const std::vector<char>>>, family_count> uncommitted;
+  bool writes = false;
 
+  // A log that has been flushed need not be replayed by whoever opens the pool next. Where that fails, it is.
   ~state() {
+    if (writes && db != nullptr) (void)db->Flush({}, {families.begin(), families.end()});
     for (auto* one : families) {
       if (one != nullptr) db->DestroyColumnFamilyHandle(one);
     }
@@ -124,6 +127,7 @@ void database::open() const {
     throw pool_error(folder_.string() + (is_locked ? ": in use by another process (" : ": cannot be opened (") + status.ToString() + ")");
   }
   state_->db.reset(opened);
+  state_->writes = how_ == mode::create_or_open;
   std::copy(handles.begin(), handles.end(), state_->families.begin());
 }
 
