@@ -15,12 +15,12 @@ variant_compiler::variant_compiler(const limits& l) : limits_(l) {}
 variant_compiler::variant_compiler() : variant_compiler(limits{}) {}
 
 std::variant<std::set<std::string>, program_failure> variant_compiler::check_host_program(const std::string& python, const task& t) {
-  if (checker_ == nullptr) checker_ = std::make_shared<sandbox_zygote>();
+  if (checker_ == nullptr) checker_ = sandbox_zygote::start();
   std::unique_ptr<sandbox_session> session;
   try {
     session = checker_->fork_session(nullptr, checker_memory);
   } catch (const std::exception&) {
-    checker_ = std::make_shared<sandbox_zygote>();  // it died: once more with a new one
+    checker_ = sandbox_zygote::start();  // it died: once more with a new one
     session = checker_->fork_session(nullptr, checker_memory);
   }
   const auto opened = session->open({{python, t.inputs.size(), t.parameters.size()}}, "", true, clock_type::now() + limits_.host_limit);

@@ -142,7 +142,7 @@ class cpu_host final : public program_host {
   std::unique_ptr<sandbox_session> fork(arena& memory) {
     for (int attempt = 0;; ++attempt) {
       try {
-        if (zygote_ == nullptr) zygote_ = std::make_shared<sandbox_zygote>();
+        if (zygote_ == nullptr) zygote_ = sandbox_zygote::start();
         return zygote_->fork_session(&memory, candidate_private_bytes);
       } catch (const std::exception&) {
         zygote_.reset();  // it died: once more with a new one

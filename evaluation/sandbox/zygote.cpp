@@ -65,6 +65,8 @@ std::string sandbox_program() {
   throw std::runtime_error("hone-sandbox is not beside this program (" + self.string() + "); HONE_SANDBOX may name it");
 }
 
+std::shared_ptr<sandbox_zygote> sandbox_zygote::start() { return std::shared_ptr<sandbox_zygote>(new sandbox_zygote); }
+
 sandbox_zygote::sandbox_zygote() {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);

@@ -78,16 +78,17 @@ class sandbox_session {
 };
 
 // The warm process that sessions are forked from. Starting one takes some 0.4 s, a session 1 to 4 ms. Dies with the thread
-// that made it. Held by a shared_ptr. Throws std::runtime_error where it cannot be started or has died.
+// that made it. Throws std::runtime_error where it cannot be started or has died.
 class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
  public:
-  sandbox_zygote();
+  static std::shared_ptr<sandbox_zygote> start();
   // `memory` is mapped by the session and must outlive it; null for sessions that only check programs.
   std::unique_ptr<sandbox_session> fork_session(arena* memory, std::uint64_t private_bytes);
   pid_t pid() const { return process_.pid(); }
 
  private:
   friend class sandbox_session;
+  sandbox_zygote();
   int ask(const record<schema::Command>& command, std::span<const int> descriptors);
 
   child_process process_;

@@ -19,8 +19,8 @@ constexpr std::uint64_t arena_bytes = 64U << 20U;
 time_point in(milliseconds limit) { return std::chrono::steady_clock::now() + limit; }
 
 sandbox_zygote& zygote() {
-  static sandbox_zygote warm;
-  return warm;
+  static const auto warm = sandbox_zygote::start();
+  return *warm;
 }
 
 std::variant<opened_programs, session_failure> open(sandbox_session& session, const std::string& python, std::size_t inputs = 1) {
@@ -134,10 +134,10 @@ TEST(Session, TellsWhatItLaunchesAndWhetherItPrepares) {
 TEST(Zygote, SurvivesItsSessionsAndOutlivesNobody) {
   pid_t pid = 0;
   {
-    sandbox_zygote own;
-    pid = own.pid();
+    const auto own = sandbox_zygote::start();
+    pid = own->pid();
     for (int i = 0; i < 5; ++i) {
-      const auto session = own.fork_session(nullptr, private_bytes);
+      const auto session = own->fork_session(nullptr, private_bytes);
       const auto children = testing_support::descendants_of(pid);
       ASSERT_EQ(children.size(), 1U);
       if (i % 2 == 0) kill(*children.begin(), SIGKILL);
@@ -152,9 +152,9 @@ TEST(Zygote, SurvivesItsSessionsAndOutlivesNobody) {
 }
 
 TEST(Zygote, ADeadOneIsAnError) {
-  sandbox_zygote own;
-  kill(own.pid(), SIGKILL);
-  EXPECT_THROW(own.fork_session(nullptr, private_bytes), std::runtime_error);
+  const auto own = sandbox_zygote::start();
+  kill(own->pid(), SIGKILL);
+  EXPECT_THROW(own->fork_session(nullptr, private_bytes), std::runtime_error);
 }
 
 }  // namespace
