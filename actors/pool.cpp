@@ -275,7 +275,7 @@ pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> se
         self->state.schedule_flush();
       },
       [self](device_atom, const device_type_record& type, std::int32_t by) {
-        self->state.change_devices(type, by);
+        self->state.attempt([&] { self->state.change_devices(type, by); });
       },
       [self](status_atom, watch_atom) { return self->state.status(); },
       [self](tick_atom) {

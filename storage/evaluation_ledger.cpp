@@ -36,8 +36,11 @@ record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>
   out->setAttempt(result.getAttempt());
   out->setCompileMs(result.getCompileMs());
   out->setClosedMs(now_ms);
-  const bool has_verdict = result.hasVerdict();
-  if (has_verdict) {
+  // What is measured again is not verified again: its first verdict stays.
+  const bool has_passed = known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
+  if (has_passed && (!result.hasVerdict() || result.getVerdict().getOutcome() == Outcome::OK)) {
+    out->setVerdict((*known)->getVerdict());
+  } else if (result.hasVerdict()) {
     out->setVerdict(result.getVerdict());
   } else if (known && (*known)->hasVerdict()) {
     out->setVerdict((*known)->getVerdict());

@@ -23,11 +23,13 @@ record<schema::RolloutGroup> without_variants(const schema::RolloutGroup::Reader
   stored->setDraw(group.getDraw());
   stored->setPrompt(group.getPrompt());
   stored->setRollouts(group.getRollouts());
+  stored->setStartedMs(group.getStartedMs());
+  stored->setFinishedMs(group.getFinishedMs());
   stored->initVariants(0);
   return stored.finish();
 }
 
-// A comparison judges afresh: every such draw's stage and seed make a scope of their own, shared by the policies compared.
+// A comparison judges afresh: its evaluations are another scope's, which the policies compared share.
 std::uint32_t scope_of(const schema::RolloutGroup::Reader& group) { return group.getOrigin() == schema::RolloutGroup::Origin::COMPARISON ? 1 : 0; }
 
 }  // namespace

@@ -181,13 +181,27 @@ bool names_a_kernel(std::string_view launched, const std::set<std::string, std::
 
 std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& tokens) {
   constexpr std::array<std::string_view, 8> assembler = {"asm", "__asm", "__asm__", "asm_volatile", "_asm", "__builtin_apply", "__builtin_return", "__builtin_longjmp"};
-  constexpr std::array<std::string_view, 16> harmless = {"aligned",   "__aligned__", "packed", "__packed__", "unused",        "__unused__",
+  constexpr std::array<std::string_view, 19> harmless = {"aligned",   "__aligned__", "packed", "__packed__", "unused",        "__unused__",
                                                          "noinline",  "__noinline__", "always_inline", "__always_inline__", "const", "pure",
-                                                         "may_alias", "maybe_unused", "nodiscard", "fallthrough"};
+                                                         "may_alias", "maybe_unused", "nodiscard", "fallthrough", "deprecated", "likely",        "unlikely"};
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const cuda_token& token = tokens[i];
-    if (token.is != cuda_token::kind::identifier) continue;
     const auto refuse = [&](const std::string& message) { return source_problem{token.line, message}; };
+    const auto is_followed_by = [&](std::size_t at, std::string_view text) {
+      return at + 1 < tokens.size() && tokens[at + 1].text == text && tokens[at].text.data() + tokens[at].text.size() == tokens[at + 1].text.data();
+    };
+    // Lines are taken out of the text behind this check; within a string that would change where it ends.
+    if (token.is == cuda_token::kind::string && token.text.find('\n') != std::string_view::npos) return refuse("a raw string may not span lines on this device");
+    if ((token.text == "<" && is_followed_by(i, ":")) || (token.text == "%" && is_followed_by(i, ":"))) return refuse("digraphs are not allowed");
+    if (token.text == "[" && i + 1 < tokens.size() && tokens[i + 1].text == "[") {
+      for (std::size_t k = i + 2; k < tokens.size() && tokens[k].text != "]"; ++k) {
+        if (tokens[k].is == cuda_token::kind::punctuator && tokens[k].text == ",") continue;
+        if (tokens[k].is != cuda_token::kind::identifier || std::find(harmless.begin(), harmless.end(), tokens[k].text) == harmless.end()) {
+          return refuse("attribute '" + std::string(tokens[k].text) + "' is not allowed");
+        }
+      }
+    }
+    if (token.is != cuda_token::kind::identifier) continue;
     if (std::find(assembler.begin(), assembler.end(), token.text) != assembler.end()) return refuse("inline assembler ('" + std::string(token.text) + "') cannot be expressed on this device");
     if (token.text == "hone" || token.text.starts_with("hone_") || token.text.starts_with("__hone")) return refuse("names that begin with 'hone' are reserved");
     if (token.text == "__attribute__" || token.text == "__attribute" || token.text == "__declspec") {
@@ -201,10 +215,6 @@ std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& toke
         }
       }
     }
-    if ((token.text == "gnu" || token.text == "__gnu__") && i > 1 && tokens[i - 1].text == "[" && tokens[i - 2].text == "[") {
-      return refuse("[[gnu::...]] attributes are not allowed");
-    }
-    if (token.text == "using" && i > 1 && tokens[i - 1].text == "[" && tokens[i - 2].text == "[") return refuse("[[using ...]] attributes are not allowed");
   }
   return std::nullopt;
 }

@@ -16,16 +16,17 @@ constexpr std::size_t max_runs_a_batch = 64;
 // A batch is at least so many runs where calls are short enough, and counts as the fastest: what others do on the machine only ever
 // makes a run slower, most runs on a shared one, and a batch has one that was left alone (doc/decisions/003).
 constexpr double runs_a_batch = 5;
-// A run this much faster than the fastest of the batch before is checked: nobody gains by being wrong now and then.
+// A run this much faster than every run that has been checked is checked as well: nobody gains by being wrong now and then.
 constexpr double suspiciously_fast = 0.8;
 // How often a round is checked: one in two among those that every measurement has, one in eight beyond.
 constexpr std::uint64_t check_one_in = 2;
 constexpr std::uint64_t check_one_in_late = 8;
 // What a process may use between two runs: to receive a command and free the last run's tensors, for a run and for each call of
-// it (60 us and 1.5 us; under load one in a hundred takes 300 us). Beyond that it works while the clock stands still: it is
-// charged for it, and if that is more than a glitch now and then, it cheats.
-constexpr double outside_a_run_ns = 150e3;
-constexpr double outside_a_call_ns = 5e3;
+// it (60 us and 1.5 us; under load one in a hundred takes 300 us). What goes beyond that is work while the clock stands still, and
+// is charged. Twice as much is more than a glitch; a process that spends a tenth of its time so cheats.
+constexpr double outside_a_run_ns = 75e3;
+constexpr double outside_a_call_ns = 2e3;
+constexpr double glitch = 2;
 constexpr double outside_share = 0.1;
 constexpr double outside_least_ns = 10e6;
 
@@ -36,7 +37,7 @@ struct batch_time {
   double wall_ns = 0;
   std::size_t calls = 0;
   double call_ns = 0;     // what a call is charged: in the fastest of the runs
-  double clocked_us() const { return clocked_ns / 1e3 / static_cast<double>(calls); }
+  double least_ns = 0;    // what a call took on the clock alone, in whichever run that was least
   double device_us() const { return call_ns / 1e3; }
   double wall_us() const { return wall_ns / 1e3 / static_cast<double>(calls); }
 };
@@ -61,31 +62,37 @@ class side {
   // Calls for `lead_in_ns` that do not count, which bring caches back from what ran in between, then calls until `target_ns`
   // of device time have passed, in runs over as many sets as that needs. `check`, where there is one, is called after one run
   // of the batch where `is_drawn`, drawn among as many as the last batch had (a program that knew which one could be right there
-  // alone), and after every suspiciously fast one.
+  // alone), and after every suspiciously fast one. A batch that turns out shorter is checked at its end, one that turns out longer
+  // goes on drawing.
   batch_time batch(double lead_in_ns, double target_ns, std::chrono::milliseconds call_limit, const std::function<void()>& check = nullptr, bool is_drawn = true) {
     if (lead_in_ns > 0) run(lead_in_ns, call_limit);
     batch_time total;
     const std::size_t drawn = random_->below(runs_);
-    bool checked = check == nullptr || !is_drawn;
+    bool checked = false;
     std::size_t runs = 0;
     double fastest_ns = std::numeric_limits<double>::infinity();
+    double least_ns = std::numeric_limits<double>::infinity();
     while (runs < max_runs_a_batch && (runs == 0 || total.device_ns < target_ns)) {
       const batch_time time = run(std::min(target_ns - total.device_ns, target_ns / runs_a_batch), call_limit);
       fastest_ns = std::min(fastest_ns, time.call_ns);
+      least_ns = std::min(least_ns, time.least_ns);
       total.device_ns += time.device_ns;
       total.clocked_ns += time.clocked_ns;
       total.wall_ns += time.wall_ns;
       total.calls += time.calls;
       const bool last = ++runs == max_runs_a_batch || total.device_ns >= target_ns;
-      const bool is_suspicious = check != nullptr && time.call_ns < suspiciously_fast * usual_call_ns_;
-      if (!is_suspicious && (checked || (runs <= drawn && !last))) continue;
+      if (check == nullptr) continue;
+      const bool is_due = is_drawn && (checked ? runs > runs_ && random_->below(runs_) == 0 : runs > drawn || last);
+      const bool is_suspicious = time.call_ns < suspiciously_fast * checked_call_ns_;
+      if (!is_due && !is_suspicious) continue;
       check();
-      checked = true;
+      checked = checked || is_due;
+      checked_call_ns_ = std::min(checked_call_ns_, time.call_ns);
       if (lead_in_ns > 0 && !last) run(lead_in_ns, call_limit);
     }
     runs_ = runs;
     total.call_ns = fastest_ns;
-    usual_call_ns_ = fastest_ns;
+    total.least_ns = least_ns;
     return total;
   }
 
@@ -108,11 +115,12 @@ class side {
     const auto ran = session_->run(last_, clock::now() + call_limit * static_cast<std::int64_t>(calls));
     if (const auto* failed = std::get_if<program_failure>(&ran)) throw timing_failure{*failed};
     const auto& time = std::get<batch_clock>(ran);
-    const double outside = std::max(0.0, time.outside_ns - outside_a_run_ns - outside_a_call_ns * static_cast<double>(calls));
-    outside_ns_ += outside;
+    const double allowed = outside_a_run_ns + outside_a_call_ns * static_cast<double>(calls);
+    const double outside = std::max(0.0, time.outside_ns - allowed);
+    outside_ns_ += std::max(0.0, time.outside_ns - glitch * allowed);
     clocked_ns_ += time.device_ns + outside;
     call_ns_ = std::max(1.0, time.device_ns / static_cast<double>(calls));
-    return {time.device_ns + outside, time.device_ns, time.wall_ns, calls, (time.device_ns + outside) / static_cast<double>(calls)};
+    return {time.device_ns + outside, time.device_ns, time.wall_ns, calls, (time.device_ns + outside) / static_cast<double>(calls), time.device_ns / static_cast<double>(calls)};
   }
 
   program_session* session_;
@@ -122,7 +130,7 @@ class side {
   std::vector<std::size_t> last_;
   std::size_t next_ = 0;
   double call_ns_ = 0;
-  double usual_call_ns_ = 0;  // of the last batch
+  double checked_call_ns_ = std::numeric_limits<double>::infinity();  // of the fastest run that has been checked
   std::size_t runs_ = 1;  // of the last batch
   double clocked_ns_ = 0;
   double outside_ns_ = 0;
@@ -158,9 +166,8 @@ class protocol {
     new_parameters();
     for (side* one : {&reference_, &candidate_}) {
       one->batch(0, 0, limits_.call);
-      one->batch(0, rules_.warm_up_ns, limits_.call);
+      one->batch(0, rules_.warm_up_ns, limits_.call, one == &candidate_ ? [this] { check_candidate(); } : std::function<void()>());
     }
-    check_candidate();
   }
 
   void rounds(case_timing& result) {
@@ -184,7 +191,7 @@ class protocol {
       clocked += r.device_ns + c.device_ns;
       reference_us.push_back(r.device_us());
       candidate_us.push_back(c.device_us());
-      fastest_us = std::min(fastest_us, c.clocked_us());
+      fastest_us = std::min(fastest_us, c.least_ns / 1e3);
       reference_wall.push_back(r.wall_us());
       candidate_wall.push_back(c.wall_us());
       result.log_ratios.push_back(std::log(r.device_us() / c.device_us()));

@@ -30,8 +30,9 @@ bool wait_readable(int socket, std::optional<clock::time_point> deadline) {
   }
 }
 
-// Reads exactly `size` bytes; descriptors that come along are collected. False: the deadline passed.
-bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>& descriptors, std::optional<clock::time_point> deadline) {
+// Reads exactly `size` bytes; descriptors that come along are collected, or dropped where nobody wants them. False: the deadline
+// passed.
+bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>* descriptors, std::optional<clock::time_point> deadline) {
   std::size_t got = 0;
   while (got < size) {
     if (!wait_readable(socket, deadline)) return false;
@@ -40,8 +41,10 @@ bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>& 
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    if (descriptors != nullptr) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+    }
     const ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) throw connection_lost("the sandbox is gone");
@@ -50,12 +53,24 @@ bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>& 
       for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(header) + at, sizeof fd);
-        descriptors.emplace_back(fd);
+        descriptors->emplace_back(fd);
       }
     }
     got += static_cast<std::size_t>(n);
   }
   return true;
+}
+
+// One message, descriptors included where they are wanted.
+std::optional<received_message> receive(int socket, bool takes_descriptors, std::optional<clock::time_point> deadline) {
+  received_message message;
+  auto* const descriptors = takes_descriptors ? &message.descriptors : nullptr;
+  std::uint32_t length = 0;
+  if (!read_all(socket, reinterpret_cast<char*>(&length), sizeof length, descriptors, deadline)) return std::nullopt;
+  if (length > max_frame_bytes) throw connection_lost("the sandbox sent a message of " + std::to_string(length) + " bytes");
+  message.bytes.resize(length);
+  if (!read_all(socket, message.bytes.data(), length, descriptors, deadline)) return std::nullopt;
+  return message;
 }
 
 }  // namespace
@@ -98,15 +113,9 @@ void send_message(int socket, const std::vector<char>& bytes, std::span<const in
   }
 }
 
-std::optional<received_message> receive_message(int socket, std::optional<clock::time_point> deadline) {
-  received_message message;
-  std::uint32_t length = 0;
-  if (!read_all(socket, reinterpret_cast<char*>(&length), sizeof length, message.descriptors, deadline)) return std::nullopt;
-  if (length > max_frame_bytes) throw connection_lost("the sandbox sent a message of " + std::to_string(length) + " bytes");
-  message.bytes.resize(length);
-  if (!read_all(socket, message.bytes.data(), length, message.descriptors, deadline)) return std::nullopt;
-  return message;
-}
+std::optional<received_message> receive_message(int socket, std::optional<clock::time_point> deadline) { return receive(socket, false, deadline); }
+
+received_message receive_with_descriptors(int socket) { return *receive(socket, true, std::nullopt); }
 
 std::pair<unique_fd, unique_fd> socket_pair() {
   int ends[2];

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,6 +95,9 @@ int sandbox_zygote::ask(const record<schema::Command>& command, std::span<const 
 
 std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory, std::uint64_t private_bytes) {
   auto [ours, theirs] = socket_pair();
+  // A session that stops reading must not hold us up: sending fails after a while, and the session is over.
+  const timeval send_limit{10, 0};
+  setsockopt(ours.get(), SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
   record_builder<schema::Command> command;
   command->initFork().setPrivateBytes(private_bytes);
   std::vector<int> descriptors = {theirs.get()};

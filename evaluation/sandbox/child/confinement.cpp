@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -65,7 +66,7 @@ void install_filter(int socket) {
   bool ok = context != nullptr;
   const auto allow = [&](int call) { ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 0) == 0; };
   // Memory, time's passing, and leaving.
-  for (const int call : {SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(madvise), SCMP_SYS(brk), SCMP_SYS(futex),
+  for (const int call : {SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(brk), SCMP_SYS(futex),
                          SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(clock_getres), SCMP_SYS(getpid), SCMP_SYS(gettid),
                          SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(getcpu), SCMP_SYS(getrandom), SCMP_SYS(rt_sigreturn),
                          SCMP_SYS(rt_sigprocmask), SCMP_SYS(sigaltstack), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(restart_syscall),
@@ -82,6 +83,10 @@ void install_filter(int socket) {
   }
   for (const int call : {SCMP_SYS(read), SCMP_SYS(recvmsg), SCMP_SYS(recvfrom)}) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1, SCMP_A0(SCMP_CMP_GE, static_cast<scmp_datum_t>(socket))) == 0;
+  }
+  // What allocators advise. Other advice reaches the arena's pages themselves, which later sessions use.
+  for (const int advice : {MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE}) {
+    ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1, SCMP_A2(SCMP_CMP_EQ, static_cast<scmp_datum_t>(advice))) == 0;
   }
   // abort() signals its own process.
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()))) == 0;

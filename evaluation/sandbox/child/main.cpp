@@ -70,9 +70,9 @@ void reap(pid_t pid) {
 
 [[noreturn]] void serve() {
   while (true) {
-    std::optional<received_message> message = receive_message(command_socket);
-    const auto command = record<schema::Command>::from_bytes(std::move(message->bytes));
-    if (command->isFork()) fork_session(command->getFork(), message->descriptors);
+    received_message message = receive_with_descriptors(command_socket);
+    const auto command = record<schema::Command>::from_bytes(std::move(message.bytes));
+    if (command->isFork()) fork_session(command->getFork(), message.descriptors);
     if (command->isReap()) reap(command->getReap());
   }
 }

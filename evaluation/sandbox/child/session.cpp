@@ -208,10 +208,10 @@ void serve_session(int socket, int arena, std::uint64_t private_bytes) {
     const c10::InferenceMode no_gradients;
     session served(socket, arena);
     // The object comes with the first command, so it is received before the filter that allows its descriptor alone.
-    std::optional<received_message> first = receive_message(socket);
-    const int object = first->descriptors.empty() ? -1 : first->descriptors.front().release();
+    received_message first = receive_with_descriptors(socket);
+    const int object = first.descriptors.empty() ? -1 : first.descriptors.front().release();
     confine(socket, object, private_bytes, served.refused_call());
-    std::vector<char> bytes = std::move(first->bytes);
+    std::vector<char> bytes = std::move(first.bytes);
     while (true) {
       try {
         served.handle(*record<schema::Command>::from_bytes(std::move(bytes)));

@@ -95,8 +95,10 @@ INSTANTIATE_TEST_SUITE_P(EveryKind, Forbidden,
                                          forbidden_text{"__attribute__((section(\"x\"))) int a;", "attribute 'section'"},
                                          forbidden_text{"__attribute__((constructor)) void f();", "attribute 'constructor'"},
                                          forbidden_text{"__attribute__((unused, alias(\"f\"))) void g();", "attribute 'alias'"},
-                                         forbidden_text{"[[gnu::section(\"x\")]] int a;", "[[gnu::"},
-                                         forbidden_text{"[[using gnu: constructor]] void f();", "[[using"},
+                                         forbidden_text{"[[gnu::section(\"x\")]] int a;", "attribute 'gnu'"},
+                                         forbidden_text{"[[maybe_unused, gnu::section(\"x\")]] int a;", "attribute 'gnu'"}, forbidden_text{"<:<:gnu::section(\"x\"):>:> int a;", "digraphs"},
+                                         forbidden_text{"auto s = R\"a(\n#pragma )a\"; int x;\n)a\";", "span lines"},
+                                         forbidden_text{"[[using gnu: constructor]] void f();", "attribute 'using'"},
                                          forbidden_text{"hone::module m;", "reserved"}, forbidden_text{"int hone_module;", "reserved"}));
 
 TEST(Forbidden, HarmlessAttributesAndWordsPass) {

@@ -46,7 +46,7 @@ TEST(Framing, DescriptorsRideAlong) {
   unique_fd write_end(pipe_ends[1]);
   const int sent = write_end.get();
   send_message(a.get(), {'h', 'i'}, {&sent, 1});
-  auto message = receive_message(b.get(), soon());
+  auto message = std::optional(receive_with_descriptors(b.get()));
   ASSERT_TRUE(message);
   ASSERT_EQ(message->descriptors.size(), 1U);
   write_end.reset();
