@@ -12,7 +12,11 @@ int main(int argc, char** argv) {
   hone::add_corpus_commands(app, action);
   hone::add_pool_commands(app, action);
   hone::add_node_commands(app, action);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;  // help is no error
+  }
   try {
     return action();
   } catch (const std::exception& e) {

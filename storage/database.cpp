@@ -19,7 +19,7 @@ using rocksdb::Slice;
 
 // A log of at most this size is replayed when the pool is opened after a kill: a million variants open in under three seconds.
 constexpr std::uint64_t max_log_bytes = 64ULL << 20U;
-constexpr std::size_t block_cache_bytes = 32ULL << 20U;
+constexpr std::size_t block_cache_bytes = 8ULL << 20U;
 constexpr std::size_t write_buffer_bytes = 8ULL << 20U;
 
 // A reader gives up after so many snapshots in a row that were out of date before they were read.
