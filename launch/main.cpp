@@ -1,8 +1,13 @@
+#include <unistd.h>
+
+#include <cstdio>
 #include <iostream>
 
 #include "launch/commands.hpp"
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   CLI::App app("Hone: a language model learns to write faster CUDA kernels.", "hone");
   app.require_subcommand(1);
   hone::command_action action;
@@ -23,4 +28,13 @@ int main(int argc, char** argv) {
     std::cerr << "hone: " << e.what() << "\n";
     return 2;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int code = run(argc, argv);
+  std::cout.flush();
+  std::fflush(nullptr);
+  _exit(code);  // threads of an actor system may still run: see start_actor_system()
 }

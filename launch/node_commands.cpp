@@ -97,8 +97,7 @@ void print(const schema::NodeStatus::Reader& node) {
 
 int status(const status_arguments& a) {
   const std::string address = find_address(a);
-  actor_configuration settings;
-  auto* system = new caf::actor_system(settings);  // not torn down: the connection would be waited for
+  auto* system = start_actor_system();
   const node_actor node = connect(*system, address, connect_limit);
   std::vector<node_status_record> all;
   std::string problem;
@@ -162,8 +161,7 @@ int work_for(const node_arguments& a) {
   const std::string name = a.name.empty() ? "node " + std::to_string(getpid()) : a.name;
   (void)parse_address(a.join);                                          // refused before any core is reserved
   const auto devices = plan_devices(a.devices, a.share_cores, {}, name);  // before the first thread
-  actor_configuration settings;
-  auto* system = new caf::actor_system(settings);
+  auto* system = start_actor_system();
   const joined_run joined = join(*system, a.join, name);
   const auto log = [](const std::string& line) { std::cout << line << std::endl; };
 

@@ -165,8 +165,7 @@ class run_session {
     catch_signals();
     devices_ = plan_devices(c_.node.devices, c_.node.share_cores, c_.simulated, "node 0");
     set_policy_threads(static_cast<int>(c_.policy.threads));
-    actor_configuration settings;
-    auto* system = new caf::actor_system(settings);  // never torn down: everything durable is on disk when we leave
+    auto* system = start_actor_system();
     assembly built = assemble(*system, from);
     const int code = wait(*system, built);
     std::cout.flush();

@@ -17,6 +17,11 @@ actor_configuration::actor_configuration() {
   set("work-stealing.relaxed-sleep-duration", caf::timespan(std::chrono::milliseconds(1)));
 }
 
+caf::actor_system* start_actor_system() {
+  auto* settings = new actor_configuration;
+  return new caf::actor_system(*settings);
+}
+
 std::pair<std::string, std::uint16_t> parse_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon + 1 == address.size()) throw std::runtime_error("'" + address + "' is no address; expected HOST:PORT");
