@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "messages/caf_records.hpp"
+#include "messages/clock.hpp"
 
 namespace hone {
 
@@ -73,9 +74,6 @@ class activity {
     std::uint64_t duration_us;
   };
 
-  static std::uint64_t unix_us() {
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
-  }
   void end(const char* name, std::uint64_t start_us, std::int64_t ns) {
     busy_ns_ += ns;
     if (spans_.size() < max_spans) spans_.push_back({name, start_us, static_cast<std::uint64_t>(ns / 1000)});

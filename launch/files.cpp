@@ -26,7 +26,6 @@ std::filesystem::path find_task_file(const std::string& path_or_name) {
 
 std::string read_text(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  if (std::filesystem::is_directory(path)) throw format_error(path, 0, "", "cannot be opened");
   return read_source_file(path);
 }
 

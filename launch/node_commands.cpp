@@ -97,12 +97,12 @@ void print(const schema::NodeStatus::Reader& node) {
 
 int status(const status_arguments& a) {
   const std::string address = find_address(a);
-  auto* system = start_actor_system();
-  const node_actor node = connect(*system, address, connect_limit);
+  auto& system = start_actor_system();
+  const node_actor node = connect(system, address, connect_limit);
   std::vector<node_status_record> all;
   std::string problem;
-  caf::scoped_actor self(*system);
-  self->request(node, answer_limit, status_atom_v).receive([&](const std::vector<node_status_record>& nodes) { all = nodes; }, [&](const caf::error& e) { problem = system->render(e); });
+  caf::scoped_actor self(system);
+  self->request(node, answer_limit, status_atom_v).receive([&](const std::vector<node_status_record>& nodes) { all = nodes; }, [&](const caf::error& e) { problem = system.render(e); });
   if (!problem.empty()) throw std::runtime_error(address + ": no status (" + problem + ")");
   for (const auto& one : all) {
     if (a.json) {
@@ -111,8 +111,7 @@ int status(const status_arguments& a) {
       print(*one);
     }
   }
-  std::cout.flush();
-  _exit(0);
+  return 0;
 }
 
 // --- hone node -----------------------------------------------------------------------------------------------------------------------
@@ -161,31 +160,31 @@ int work_for(const node_arguments& a) {
   const std::string name = a.name.empty() ? "node " + std::to_string(getpid()) : a.name;
   (void)parse_address(a.join);                                          // refused before any core is reserved
   const auto devices = plan_devices(a.devices, a.share_cores, {}, name);  // before the first thread
-  auto* system = start_actor_system();
-  const joined_run joined = join(*system, a.join, name);
+  auto& system = start_actor_system();
+  const joined_run joined = join(system, a.join, name);
   const auto log = [](const std::string& line) { std::cout << line << std::endl; };
 
   telemetry_options watch;
   watch.node = name;
   for (const node_device& device : devices) watch.device_types.push_back(device.type);
-  const auto watching = system->spawn(telemetry, watch, pool_actor(), joined.wiring.uplink);
+  const auto watching = system.spawn(telemetry, watch, pool_actor(), joined.wiring.uplink);
   node_options own;
   own.name = name;
   own.devices = devices;
   own.compilers = static_cast<std::size_t>(a.compilers);
   own.log = log;
-  caf::scoped_actor self(*system);
+  caf::scoped_actor self(system);
   self->monitor(joined.wiring.uplink);
-  const auto working = system->spawn(node, own, joined.wiring, joined.tasks, watching);
+  const auto working = system.spawn(node, own, joined.wiring, joined.tasks, watching);
   self->monitor(working);
   log(name + " works for the run at " + a.join + " with " + std::to_string(devices.size()) + " devices and " + std::to_string(a.compilers) + " compilers, " + std::to_string(joined.tasks->all().size()) + " tasks known");
   int code = 0;
   self->receive([&](const caf::down_msg& down) {
     const bool is_run = down.source == joined.wiring.uplink.address();
-    log(is_run ? "the run at " + a.join + " is gone" : "this node failed: " + system->render(down.reason));
+    log(is_run ? "the run at " + a.join + " is gone" : "this node failed: " + system.render(down.reason));
     code = is_run ? 0 : 1;
   });
-  _exit(code);
+  return code;
 }
 
 }  // namespace

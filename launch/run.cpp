@@ -165,11 +165,11 @@ class run_session {
     catch_signals();
     devices_ = plan_devices(c_.node.devices, c_.node.share_cores, c_.simulated, "node 0");
     set_policy_threads(static_cast<int>(c_.policy.threads));
-    auto* system = start_actor_system();
-    assembly built = assemble(*system, from);
-    const int code = wait(*system, built);
+    auto& system = start_actor_system();
+    assembly built = assemble(system, from);
+    const int code = wait(system, built);
     std::cout.flush();
-    _exit(code);
+    _exit(code);  // here: the folder stays locked until the pool's files close with the process
   }
 
  private:

@@ -17,9 +17,9 @@ actor_configuration::actor_configuration() {
   set("work-stealing.relaxed-sleep-duration", caf::timespan(std::chrono::milliseconds(1)));
 }
 
-caf::actor_system* start_actor_system() {
+caf::actor_system& start_actor_system() {
   auto* settings = new actor_configuration;
-  return new caf::actor_system(*settings);
+  return *new caf::actor_system(*settings);
 }
 
 std::pair<std::string, std::uint16_t> parse_address(const std::string& address) {

@@ -24,7 +24,7 @@ std::pair<std::string, std::uint16_t> parse_address(const std::string& address);
 
 // Never torn down, nor is its configuration: connections would be waited for, and what is durable is on disk. Its threads run until
 // the process leaves by _exit, which main does: destructors of static objects would run beside them.
-caf::actor_system* start_actor_system();
+caf::actor_system& start_actor_system();
 
 // The node actor behind an address, connected within the limit. Throws std::runtime_error.
 node_actor connect(caf::actor_system& system, const std::string& address, std::chrono::seconds limit);

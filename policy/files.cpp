@@ -1,14 +1,15 @@
 #include "policy/files.hpp"
 
-#include <fstream>
-#include <iterator>
+#include "tasks/format_error.hpp"
 
 namespace hone {
 
 std::string read_policy_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw policy_error(path.string() + ": cannot be opened");
-  return {std::istreambuf_iterator<char>(in), {}};
+  try {
+    return read_source_file(path);
+  } catch (const format_error& e) {
+    throw policy_error(e.what());
+  }
 }
 
 }  // namespace hone

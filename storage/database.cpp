@@ -86,11 +86,8 @@ struct database::state {
   // What has been put (or, where empty, removed) since the last commit, by family and key. Only the last word on a key is
   // written, and reading one's own writes costs a hash.
   std::array<std::unordered_map<std::string, std::shared_ptr<const std::vector<char>>>, family_count> uncommitted;
-  bool writes = false;
 
-  // A log that has been flushed need not be replayed by whoever opens the pool next. Where that fails, it is.
   ~state() {
-    if (writes && db != nullptr) (void)db->Flush({}, {families.begin(), families.end()});
     for (auto* one : families) {
       if (one != nullptr) db->DestroyColumnFamilyHandle(one);
     }
@@ -127,11 +124,13 @@ void database::open() const {
     throw pool_error(folder_.string() + (is_locked ? ": in use by another process (" : ": cannot be opened (") + status.ToString() + ")");
   }
   state_->db.reset(opened);
-  state_->writes = how_ == mode::create_or_open;
   std::copy(handles.begin(), handles.end(), state_->families.begin());
 }
 
-database::~database() = default;
+// A log that has been flushed need not be replayed by whoever opens the pool next. Where that fails, it is.
+database::~database() {
+  if (how_ == mode::create_or_open) (void)state_->db->Flush({}, {state_->families.begin(), state_->families.end()});
+}
 
 void database::refuse(family where, std::string_view key) const {
   throw pool_error(folder_.string() + ": a value in " + family_names[static_cast<std::size_t>(where)] + " is damaged (key of " + std::to_string(key.size()) + " bytes)");

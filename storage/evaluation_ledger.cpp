@@ -37,13 +37,11 @@ record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>
   out->setCompileMs(result.getCompileMs());
   out->setClosedMs(now_ms);
   // What is measured again is not verified again: its first verdict stays.
-  const bool has_passed = known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
-  if (has_passed && (!result.hasVerdict() || result.getVerdict().getOutcome() == Outcome::OK)) {
+  const auto has_passed = [](const schema::Evaluation::Reader& e) { return e.hasVerdict() && e.getVerdict().getOutcome() == Outcome::OK; };
+  if (known && (*known)->hasVerdict() && (!result.hasVerdict() || (has_passed(**known) && has_passed(result)))) {
     out->setVerdict((*known)->getVerdict());
   } else if (result.hasVerdict()) {
     out->setVerdict(result.getVerdict());
-  } else if (known && (*known)->hasVerdict()) {
-    out->setVerdict((*known)->getVerdict());
   }
   const unsigned before = measurement_count(known);
   const unsigned added = result.getMeasurements().size();

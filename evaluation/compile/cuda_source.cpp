@@ -184,21 +184,20 @@ std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& toke
   constexpr std::array<std::string_view, 19> harmless = {"aligned",   "__aligned__", "packed", "__packed__", "unused",        "__unused__",
                                                          "noinline",  "__noinline__", "always_inline", "__always_inline__", "const", "pure",
                                                          "may_alias", "maybe_unused", "nodiscard", "fallthrough", "deprecated", "likely",        "unlikely"};
+  const auto is_harmless = [&](const cuda_token& word) {
+    return word.is == cuda_token::kind::identifier && std::find(harmless.begin(), harmless.end(), word.text) != harmless.end();
+  };
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const cuda_token& token = tokens[i];
     const auto refuse = [&](const std::string& message) { return source_problem{token.line, message}; };
-    const auto is_followed_by = [&](std::size_t at, std::string_view text) {
-      return at + 1 < tokens.size() && tokens[at + 1].text == text && tokens[at].text.data() + tokens[at].text.size() == tokens[at + 1].text.data();
-    };
+    const cuda_token* const next = i + 1 < tokens.size() ? &tokens[i + 1] : nullptr;
     // Lines are taken out of the text behind this check; within a string that would change where it ends.
     if (token.is == cuda_token::kind::string && token.text.find('\n') != std::string_view::npos) return refuse("a raw string may not span lines on this device");
-    if ((token.text == "<" && is_followed_by(i, ":")) || (token.text == "%" && is_followed_by(i, ":"))) return refuse("digraphs are not allowed");
-    if (token.text == "[" && i + 1 < tokens.size() && tokens[i + 1].text == "[") {
+    const bool is_digraph = (token.text == "<" || token.text == "%") && next != nullptr && next->text == ":" && token.text.data() + 1 == next->text.data();
+    if (is_digraph) return refuse("digraphs are not allowed");
+    if (token.text == "[" && next != nullptr && next->text == "[") {
       for (std::size_t k = i + 2; k < tokens.size() && tokens[k].text != "]"; ++k) {
-        if (tokens[k].is == cuda_token::kind::punctuator && tokens[k].text == ",") continue;
-        if (tokens[k].is != cuda_token::kind::identifier || std::find(harmless.begin(), harmless.end(), tokens[k].text) == harmless.end()) {
-          return refuse("attribute '" + std::string(tokens[k].text) + "' is not allowed");
-        }
+        if (tokens[k].text != "," && !is_harmless(tokens[k])) return refuse("attribute '" + std::string(tokens[k].text) + "' is not allowed");
       }
     }
     if (token.is != cuda_token::kind::identifier) continue;
@@ -209,8 +208,7 @@ std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& toke
       for (std::size_t k = i + 1; k < tokens.size(); ++k) {
         depth += tokens[k].text == "(" ? 1 : tokens[k].text == ")" ? -1 : 0;
         if (depth == 0) break;
-        if (tokens[k].is == cuda_token::kind::string ||
-            (tokens[k].is == cuda_token::kind::identifier && depth == 2 && std::find(harmless.begin(), harmless.end(), tokens[k].text) == harmless.end())) {
+        if (tokens[k].is == cuda_token::kind::string || (tokens[k].is == cuda_token::kind::identifier && depth == 2 && !is_harmless(tokens[k]))) {
           return refuse("attribute '" + std::string(tokens[k].text) + "' is not allowed");
         }
       }

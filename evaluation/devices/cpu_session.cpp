@@ -26,14 +26,14 @@ std::optional<std::uint64_t> extent_bytes(const arena_output& out, std::size_t e
   return (last + 1) * element_bytes;
 }
 
-// Bytes of all elements laid out densely, or nothing where that is more than `most`: sizes are the child's word.
-std::optional<std::uint64_t> dense_bytes(const std::vector<std::int64_t>& shape, std::size_t element_bytes, std::uint64_t most) {
+// Whether all elements, laid out densely, take at most so many bytes: sizes are the child's word.
+bool fits_densely(const std::vector<std::int64_t>& shape, std::size_t element_bytes, std::uint64_t most) {
   std::uint64_t bytes = element_bytes;
   for (const std::int64_t extent : shape) {
-    if (extent == 0) return 0;
-    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) || bytes > most) return std::nullopt;
+    if (extent == 0) return true;
+    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) || bytes > most) return false;
   }
-  return bytes;
+  return true;
 }
 
 // Copies a strided tensor row-major.
@@ -177,7 +177,7 @@ std::variant<cpu_session::output_place, program_failure> cpu_session::locate(std
   placed.layout.shape.assign(out.sizes.begin(), out.sizes.begin() + out.dimensions);
   placed.strides.assign(out.strides.begin(), out.strides.begin() + out.dimensions);
   const auto bytes = extent_bytes(out, bytes_of(placed.layout.type));
-  if (!bytes || !dense_bytes(placed.layout.shape, bytes_of(placed.layout.type), memory_->size())) {
+  if (!bytes || !fits_densely(placed.layout.shape, bytes_of(placed.layout.type), memory_->size())) {
     return program_failure{Outcome::WRONG_RESULT, "", name + " has an impossible shape"};
   }
   placed.extent = {out.offset, *bytes};

@@ -30,14 +30,22 @@ constexpr double glitch = 2;
 constexpr double outside_share = 0.1;
 constexpr double outside_least_ns = 10e6;
 
-// One side's share of a round.
-struct batch_time {
+// Calls between one hand-over to the process and the next.
+struct run_time {
   double device_ns = 0;   // what it is charged
-  double clocked_ns = 0;  // without what it used between its runs
+  double clocked_ns = 0;  // without what it used before
   double wall_ns = 0;
   std::size_t calls = 0;
-  double call_ns = 0;     // what a call is charged: in the fastest of the runs
-  double least_ns = 0;    // what a call took on the clock alone, in whichever run that was least
+  double call_ns() const { return device_ns / static_cast<double>(calls); }
+};
+
+// One side's share of a round: several runs.
+struct batch_time {
+  double device_ns = 0;
+  double wall_ns = 0;
+  std::size_t calls = 0;
+  double call_ns = std::numeric_limits<double>::infinity();   // what a call is charged: in the fastest of the runs
+  double least_ns = std::numeric_limits<double>::infinity();  // what a call took on the clock alone, in whichever run that was least
   double device_us() const { return call_ns / 1e3; }
   double wall_us() const { return wall_ns / 1e3 / static_cast<double>(calls); }
 };
@@ -70,29 +78,24 @@ class side {
     const std::size_t drawn = random_->below(runs_);
     bool checked = false;
     std::size_t runs = 0;
-    double fastest_ns = std::numeric_limits<double>::infinity();
-    double least_ns = std::numeric_limits<double>::infinity();
     while (runs < max_runs_a_batch && (runs == 0 || total.device_ns < target_ns)) {
-      const batch_time time = run(std::min(target_ns - total.device_ns, target_ns / runs_a_batch), call_limit);
-      fastest_ns = std::min(fastest_ns, time.call_ns);
-      least_ns = std::min(least_ns, time.least_ns);
+      const run_time time = run(std::min(target_ns - total.device_ns, target_ns / runs_a_batch), call_limit);
+      total.call_ns = std::min(total.call_ns, time.call_ns());
+      total.least_ns = std::min(total.least_ns, time.clocked_ns / static_cast<double>(time.calls));
       total.device_ns += time.device_ns;
-      total.clocked_ns += time.clocked_ns;
       total.wall_ns += time.wall_ns;
       total.calls += time.calls;
       const bool last = ++runs == max_runs_a_batch || total.device_ns >= target_ns;
       if (check == nullptr) continue;
       const bool is_due = is_drawn && (checked ? runs > runs_ && random_->below(runs_) == 0 : runs > drawn || last);
-      const bool is_suspicious = time.call_ns < suspiciously_fast * checked_call_ns_;
+      const bool is_suspicious = time.call_ns() < suspiciously_fast * checked_call_ns_;
       if (!is_due && !is_suspicious) continue;
       check();
       checked = checked || is_due;
-      checked_call_ns_ = std::min(checked_call_ns_, time.call_ns);
+      checked_call_ns_ = std::min(checked_call_ns_, time.call_ns());
       if (lead_in_ns > 0 && !last) run(lead_in_ns, call_limit);
     }
     runs_ = runs;
-    total.call_ns = fastest_ns;
-    total.least_ns = least_ns;
     return total;
   }
 
@@ -103,7 +106,7 @@ class side {
 
  private:
   // About `target_ns` of calls, at most one a set; every set is refreshed before it is used.
-  batch_time run(double target_ns, std::chrono::milliseconds call_limit) {
+  run_time run(double target_ns, std::chrono::milliseconds call_limit) {
     const double estimate = call_ns_ > 0 ? target_ns / call_ns_ : 1;
     const auto calls = static_cast<std::size_t>(std::clamp(std::ceil(estimate), 1.0, static_cast<double>(held_.size())));
     last_.resize(calls);
@@ -120,7 +123,7 @@ class side {
     outside_ns_ += std::max(0.0, time.outside_ns - glitch * allowed);
     clocked_ns_ += time.device_ns + outside;
     call_ns_ = std::max(1.0, time.device_ns / static_cast<double>(calls));
-    return {time.device_ns + outside, time.device_ns, time.wall_ns, calls, (time.device_ns + outside) / static_cast<double>(calls), time.device_ns / static_cast<double>(calls)};
+    return {time.device_ns + outside, time.device_ns, time.wall_ns, calls};
   }
 
   program_session* session_;

@@ -11,7 +11,6 @@
 #include <system_error>
 
 namespace hone {
-
 namespace {
 
 constexpr std::uint64_t huge_page = 2U << 20U;
@@ -27,7 +26,7 @@ std::uint64_t rounded_up(std::uint64_t n) { return (n + huge_page - 1) / huge_pa
 }  // namespace
 
 std::byte* map_arena(int descriptor, std::uint64_t bytes) {
-  // The surplus is reserved address space: the session's limit on its own memory must leave it room.
+  // Room for a multiple of the pages' size somewhere in it; what lies before and behind goes back.
   void* reserved = mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) fail("cannot reserve addresses for an arena");
   const auto begin = reinterpret_cast<std::uintptr_t>(reserved);

@@ -1,7 +1,5 @@
 #include "actors/generator.hpp"
 
-#include <caf/all.hpp>
-#include <caf/io/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 
 #include "messages/names.hpp"
 #include "policy/checkpoint.hpp"
+#include "tests/support/actor_system.hpp"
 #include "tests/support/pool_records.hpp"
 
 namespace hone {
@@ -59,27 +58,14 @@ class echo final : public writer {
 // The test is the pool and the learner.
 class GeneratorActor : public testing::Test {
  protected:
-  GeneratorActor() : system_(settings()), me_(system_) {
-    task t = load_task(std::string(HONE_SOURCE_DIR) + "/configs/tasks/softmax.toml");
-    t.id = the_task();
-    task_table table;
-    table.add(std::move(t));
+  GeneratorActor() : system_(actor_settings()), me_(system_) {
     generator_options options;
     options.run_folder = "run";
     options.make_writer = [] { return std::make_unique<echo>(); };
     options.prompts = std::make_shared<const prompt_template>(prompt_template::parse("{{task}} on {{device}}\n", "test"));
-    generator_ = system_.spawn(generator, std::string("generator 0"), options, std::make_shared<const task_table>(table), caf::actor_cast<pool_actor>(caf::actor_cast<caf::actor>(me_)));
+    generator_ = system_.spawn(generator, std::string("generator 0"), options, std::make_shared<const task_table>(table_of_softmax(the_task())), caf::actor_cast<pool_actor>(caf::actor_cast<caf::actor>(me_)));
   }
   ~GeneratorActor() override { caf::anon_send_exit(generator_, caf::exit_reason::kill); }
-  static caf::actor_system_config& settings() {
-    static auto* const config = [] {
-      auto* c = new caf::actor_system_config;
-      c->add_message_types<caf::id_block::hone>();
-      c->set("scheduler.max-threads", std::size_t{2});
-      return c;
-    }();
-    return *config;
-  }
   void publish(std::uint64_t version) {
     record_builder<schema::PolicyVersion> v;
     v->setVersion(version);

@@ -1,10 +1,9 @@
 #include "actors/learner.hpp"
 
-#include <caf/all.hpp>
-#include <caf/io/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/actor_system.hpp"
 #include "tests/support/pool_records.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -18,7 +17,7 @@ constexpr auto limit = std::chrono::seconds(20);
 // The test is the pool, the only generator and the supervisor of a learner whose policy is scripted: it steps and learns nothing.
 class LearnerActor : public testing::Test {
  protected:
-  LearnerActor() : system_(settings()), me_(system_) {
+  LearnerActor() : system_(actor_settings()), me_(system_) {
     options_.plan.sft.updates = 0;
     options_.plan.self_supervised.steps = 0;
     options_.plan.contrastive.steps = 2;
@@ -31,15 +30,6 @@ class LearnerActor : public testing::Test {
   }
   ~LearnerActor() override {
     if (learner_) caf::anon_send_exit(learner_, caf::exit_reason::kill);
-  }
-  static caf::actor_system_config& settings() {
-    static auto* const config = [] {
-      auto* c = new caf::actor_system_config;
-      c->add_message_types<caf::id_block::hone>();
-      c->set("scheduler.max-threads", std::size_t{2});
-      return c;
-    }();
-    return *config;
   }
   void start() {
     const auto me = caf::actor_cast<caf::actor>(me_);

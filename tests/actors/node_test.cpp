@@ -1,7 +1,5 @@
 #include "actors/node.hpp"
 
-#include <caf/all.hpp>
-#include <caf/io/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,8 +8,8 @@
 #include "actors/telemetry.hpp"
 #include "actors/work_queue.hpp"
 #include "messages/versions.hpp"
+#include "tests/support/actor_system.hpp"
 #include "tests/support/eventually.hpp"
-#include "tests/support/program.hpp"
 
 namespace hone {
 namespace {
@@ -62,10 +60,8 @@ class brittle_device final : public device {
 
 class Node : public testing::Test {
  protected:
-  Node() : system_(settings()), pool_(system_), failures_(std::make_shared<std::atomic<int>>(0)) {
-    task_table table;
-    table.add(load_task(std::string(HONE_SOURCE_DIR) + "/configs/tasks/softmax.toml"));
-    tasks_ = std::make_shared<const task_table>(table);
+  Node() : system_(testing_support::actor_settings()), pool_(system_), failures_(std::make_shared<std::atomic<int>>(0)) {
+    tasks_ = std::make_shared<const task_table>(testing_support::table_of_softmax());
     record_builder<schema::DeviceType> type;
     type->setName("brittle");
     type_ = type.finish();
@@ -79,15 +75,6 @@ class Node : public testing::Test {
     for (const auto& a : {caf::actor_cast<caf::actor>(node_), caf::actor_cast<caf::actor>(watching_), caf::actor_cast<caf::actor>(wiring_.compiles), caf::actor_cast<caf::actor>(wiring_.verifies), caf::actor_cast<caf::actor>(wiring_.benchmarks)}) {
       if (a) caf::anon_send_exit(a, caf::exit_reason::kill);
     }
-  }
-  static caf::actor_system_config& settings() {
-    static auto* const config = [] {
-      auto* c = new caf::actor_system_config;
-      c->add_message_types<caf::id_block::hone>();
-      c->set("scheduler.max-threads", std::size_t{2});
-      return c;
-    }();
-    return *config;
   }
   void start() {
     node_options options;

@@ -1,11 +1,9 @@
 #include "actors/pool.hpp"
 
-#include <caf/all.hpp>
-#include <caf/io/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tasks/task_table.hpp"
+#include "tests/support/actor_system.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/pool_records.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -21,12 +19,8 @@ constexpr auto limit = std::chrono::seconds(20);
 // The test is everybody else: generator, queue, learner and supervisor.
 class PoolActor : public testing::Test {
  protected:
-  PoolActor() : system_(settings()), me_(system_) {
-    task t = load_task(std::string(HONE_SOURCE_DIR) + "/configs/tasks/softmax.toml");
-    t.id = the_task();
-    task_table table;
-    table.add(std::move(t));
-    tasks_ = std::make_shared<const task_table>(table);
+  PoolActor() : system_(actor_settings()), me_(system_) {
+    tasks_ = std::make_shared<const task_table>(table_of_softmax(the_task()));
     options_.storage.folder = folder_ / "pool";
     options_.storage.judge_version = 1;
     options_.draws = {1, 2, 600000};
@@ -34,15 +28,6 @@ class PoolActor : public testing::Test {
   }
   ~PoolActor() override {
     if (pool_) caf::anon_send_exit(pool_, caf::exit_reason::kill);
-  }
-  static caf::actor_system_config& settings() {
-    static auto* const config = [] {
-      auto* c = new caf::actor_system_config;
-      c->add_message_types<caf::id_block::hone>();
-      c->set("scheduler.max-threads", std::size_t{2});
-      return c;
-    }();
-    return *config;
   }
 
   caf::actor me() { return caf::actor_cast<caf::actor>(me_); }
@@ -112,8 +97,7 @@ TEST_F(PoolActor, HoldsAnAskerUntilTheLearnerHasMadeRoom) {
   ask_for_a_draw();
   const draw_record first = next_draw();
   ask_for_a_draw();
-  while (waiting_askers() == 0) {
-  }
+  ASSERT_TRUE(eventually([&] { return waiting_askers() > 0; }));
   const group_record group = answer(first, {"a"});
   submit(group);
   EXPECT_EQ(waiting_askers(), 1U) << "its group waits for a result";
@@ -132,8 +116,7 @@ TEST_F(PoolActor, GivesNoDrawWhereNoDeviceCouldJudgeIt) {
   start();
   me_->send(pool_, device_atom_v, make_device_type(), std::int32_t{-1});
   ask_for_a_draw();
-  while (waiting_askers() == 0) {
-  }
+  ASSERT_TRUE(eventually([&] { return waiting_askers() > 0; }));
   me_->send(pool_, device_atom_v, make_device_type("another"), std::int32_t{1});
   EXPECT_EQ(view(next_draw()->getDeviceType()), "another");
 }

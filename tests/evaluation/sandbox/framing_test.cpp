@@ -46,14 +46,13 @@ TEST(Framing, DescriptorsRideAlong) {
   unique_fd write_end(pipe_ends[1]);
   const int sent = write_end.get();
   send_message(a.get(), {'h', 'i'}, {&sent, 1});
-  auto message = std::optional(receive_with_descriptors(b.get()));
-  ASSERT_TRUE(message);
-  ASSERT_EQ(message->descriptors.size(), 1U);
+  const received_message message = receive_with_descriptors(b.get());
+  ASSERT_EQ(message.descriptors.size(), 1U);
   write_end.reset();
-  ASSERT_EQ(write(message->descriptors[0].get(), "x", 1), 1);
+  ASSERT_EQ(write(message.descriptors[0].get(), "x", 1), 1);
   char got = 0;
   EXPECT_EQ(read(read_end.get(), &got, 1), 1);
-  EXPECT_NE(fcntl(message->descriptors[0].get(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_NE(fcntl(message.descriptors[0].get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
 TEST(Framing, SilenceEndsAtTheDeadline) {

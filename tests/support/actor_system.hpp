@@ -1,0 +1,35 @@
+#pragma once
+
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+
+#include <optional>
+#include <string>
+
+#include "messages/interfaces.hpp"
+#include "tasks/task_table.hpp"
+
+namespace hone::testing_support {
+
+// What actor systems of tests are made from: two threads, and everything that Hone sends is known. Lives as long as the process, as
+// what CAF keeps of it may.
+inline caf::actor_system_config& actor_settings() {
+  static auto* const config = [] {
+    auto* c = new caf::actor_system_config;
+    c->add_message_types<caf::id_block::hone>();
+    c->set("scheduler.max-threads", std::size_t{2});
+    return c;
+  }();
+  return *config;
+}
+
+// A real task, softmax; under the given identity, where records made by hand need it.
+inline task_table table_of_softmax(const std::optional<task_id>& id = std::nullopt) {
+  task t = load_task(std::string(HONE_SOURCE_DIR) + "/configs/tasks/softmax.toml");
+  if (id) t.id = *id;
+  task_table table;
+  table.add(std::move(t));
+  return table;
+}
+
+}  // namespace hone::testing_support
