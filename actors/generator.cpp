@@ -85,13 +85,20 @@ void generator_state::take_draw(const draw_record& draw) {
 void generator_state::begin(const draw_record& draw) {
   const auto t = tasks->find(task_id(draw->getTaskId()));
   if (t == nullptr) return;
-  open_draw opened{draw, options.prompts->render(facts_for(*t, *draw)), unix_ms()};
-  try {
-    pen->submit(next_ticket, opened.prompt, draw->getSamples());
-    open.emplace(next_ticket++, std::move(opened));
-    keep_writing();
-  } catch (const std::exception&) {
-    counts.failed();  // the prompt leaves no room: the draw is given up by the pool in time
+  // Where the prompt leaves no room for an answer, it shows fewer exemplars: those that matter most come last.
+  for (prompt_facts facts = facts_for(*t, *draw);; facts.exemplars.erase(facts.exemplars.begin())) {
+    open_draw opened{draw, options.prompts->render(facts), unix_ms()};
+    try {
+      pen->submit(next_ticket, opened.prompt, draw->getSamples());
+      open.emplace(next_ticket++, std::move(opened));
+      keep_writing();
+      return;
+    } catch (const policy_error& e) {
+      counts.failed();
+      if (!facts.exemplars.empty()) continue;
+      self->quit(caf::make_error(caf::sec::runtime_error, "task " + t->name + ": " + e.what()));
+      return;
+    }
   }
 }
 

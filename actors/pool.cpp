@@ -225,7 +225,13 @@ pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> se
   }
   if (const auto head = s.owned->versions().head()) s.outcomes_of = (*s.owned->versions().find(*head))->getStage();
   s.schedule = std::make_unique<draw_schedule>(ids, options.draws);
-  if (!options.acknowledgements.empty()) s.acknowledgements = open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (!options.acknowledgements.empty()) {
+    s.acknowledgements = open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (s.acknowledgements < 0) {
+      s.fail(options.acknowledgements + ": cannot be opened for acknowledgements");
+      return pool_actor::behavior_type::make_empty_behavior();
+    }
+  }
   self->delayed_send(self, tick_interval, tick_atom_v);
 
   return {
@@ -249,7 +255,14 @@ pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> se
         self->state.schedule_flush();
         return promise;
       },
-      [self](replay_atom, std::uint8_t stage) { return self->state.owned->trained_groups(static_cast<Stage>(stage)); },
+      [self](replay_atom, std::uint8_t stage) -> caf::result<std::vector<scored_group_record>> {
+        try {
+          return self->state.owned->trained_groups(static_cast<Stage>(stage));
+        } catch (const std::exception& e) {
+          self->state.fail(e.what());
+          return caf::make_error(caf::sec::runtime_error, e.what());
+        }
+      },
       [self](commit_atom, const version_record& version, const step_record& step) {
         auto promise = self->make_response_promise<done_atom>();
         self->state.attempt([&] { self->state.commit_step(version, step, promise); });
@@ -265,7 +278,7 @@ pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> se
       },
       [self](compare_atom, const std::vector<std::uint64_t>& versions, std::uint32_t samples) {
         self->state.comparison_draws.clear();
-        self->state.owned->abandon(Stage::COMPARISON);  // of a comparison that was broken off
+        self->state.attempt([&] { self->state.owned->abandon(Stage::COMPARISON); });  // of a comparison that was broken off
         const auto groups = static_cast<std::uint32_t>(self->state.schedule->compare(versions, samples));
         self->state.schedule_flush();
         return groups;

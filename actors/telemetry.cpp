@@ -6,7 +6,8 @@
 namespace hone {
 namespace {
 
-constexpr auto answer_limit = std::chrono::seconds(10);  // an actor that computes answers late, and that is all right
+constexpr auto answer_limit = std::chrono::minutes(10);  // an actor that computes answers late, and its spans come with the answer
+constexpr auto last_answer_limit = std::chrono::seconds(10);
 constexpr std::uint64_t forget_node_ms = 30000;
 
 }  // namespace
@@ -25,20 +26,21 @@ void telemetry_state::look() {
 }
 
 void telemetry_state::look_a_last_time(caf::typed_response_promise<done_atom> promise) {
-  const auto left = std::make_shared<std::size_t>(watched.size());
+  const auto left = std::make_shared<std::size_t>(watched.size() + 1);
   auto one_less = [this, left, promise]() mutable {
     if (--*left > 0) return;
     if (options.show) options.show(snapshot);
     promise.deliver(done_atom_v);
   };
   for (const caf::actor& one : watched) {
-    self->request(one, answer_limit, status_atom_v).then(
+    self->request(one, last_answer_limit, status_atom_v).then(
         [this, one_less](const actor_status_record& status) mutable {
           keep(status);
           one_less();
         },
         [one_less](const caf::error&) mutable { one_less(); });
   }
+  one_less();
 }
 
 void telemetry_state::keep(const actor_status_record& status) {

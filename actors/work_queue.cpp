@@ -93,7 +93,10 @@ void work_queue_state<Job>::pull(const caf::strong_actor_ptr& who, const std::ve
 template <class Job>
 void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measurement_id& id) {
   const auto found = workers.find(caf::actor_cast<caf::actor_addr>(who));
-  if (found == workers.end() || found->second.working_on.erase(id) == 0) return;
+  if (found == workers.end()) return;
+  const auto job = found->second.working_on.find(id);
+  if (job == found->second.working_on.end()) return;
+  found->second.working_on.erase(job);
   ++found->second.credits;
   counts.processed();
   for (auto& [device_type, jobs] : waiting) {
@@ -105,7 +108,7 @@ template <class Job>
 void work_queue_state<Job>::lose(const caf::actor_addr& who) {
   const auto found = workers.find(who);
   if (found == workers.end()) return;
-  const std::map<measurement_id, Job> lost = std::move(found->second.working_on);
+  const std::multimap<measurement_id, Job> lost = std::move(found->second.working_on);
   workers.erase(found);
   for (const auto& [id, job] : lost) {
     counts.failed();

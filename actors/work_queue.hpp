@@ -47,7 +47,7 @@ struct work_queue_state {
     worker_actor<Job> handle;
     std::vector<std::string> device_types;
     std::uint32_t credits = 0;
-    std::map<measurement_id, Job> working_on;
+    std::multimap<measurement_id, Job> working_on;  // one that was sent again may be here twice
     bool serves(std::string_view device_type) const;
   };
 

@@ -121,7 +121,7 @@ void measure_against_itself(evaluator& judge, const task& t, int measurements) {
 int run(int repetitions, int measurements, const std::string& filter, const std::filesystem::path& configs) {
   const int core = reserve_cores(1, false).front();
   const busy_core beside;
-  const auto device = make_cpu_device({.core = core, .share_cores = false, .node = "benchmark"});
+  const auto device = make_cpu_device({.core = core, .node = "benchmark"});
   evaluator judge(*device);
   // One document of every fourth file: some forty, of all tasks.
   auto set = testing_support::load_honest_set(configs, 1, filter.empty() ? 4 : 1);

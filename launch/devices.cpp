@@ -16,8 +16,8 @@ std::vector<node_device> plan_devices(const std::vector<std::string>& names, boo
     if (name == "cpu") {
       const int core = cores.back();
       cores.pop_back();
-      const cpu_device_options options{core, share_cores, node};
       const std::string own = core >= 0 ? "cpu:" + std::to_string(core) : "cpu " + std::to_string(counts[name]++);
+      const cpu_device_options options{core, share_cores, node, own};
       devices.push_back({own, cpu_device_type(), [options] { return std::unique_ptr<device>(make_cpu_device(options)); }});
     } else if (name.starts_with("simulated:") && name.size() > 10) {
       simulated_device_options options;
@@ -29,7 +29,8 @@ std::vector<node_device> plan_devices(const std::vector<std::string>& names, boo
       // A fast one is fed by the dozen, so that what is measured is the ring and not the waiting.
       const std::uint32_t credits = options.verify_us + options.measure_us < 1000 ? 64 : 2;
       const std::chrono::seconds job_limit(2 + credits * (options.verify_us + options.measure_us) / 250000);
-      devices.push_back({name + (number > 0 ? "#" + std::to_string(number) : ""), simulated_device_type(kind), [options] { return make_simulated_device(options); }, credits, job_limit});
+      options.device_name = name + (number > 0 ? "#" + std::to_string(number) : "");
+      devices.push_back({options.device_name, simulated_device_type(kind), [options] { return make_simulated_device(options); }, credits, job_limit});
     } else {
       throw std::runtime_error("'" + name + "' is no device; expected cpu or simulated:NAME");
     }

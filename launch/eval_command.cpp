@@ -23,7 +23,7 @@ int evaluate(const eval_options& options) {
   std::vector<std::string> documents;
   for (const std::string& path : options.variants) documents.push_back(read_text(path));
   const auto cores = reserve_cores(1, false);
-  const auto device = make_cpu_device({cores.front(), false, "eval"});
+  const auto device = make_cpu_device({.core = cores.front(), .node = "eval"});
   evaluator judge(*device);
   bool all_ok = true;
   for (std::size_t i = 0; i < documents.size(); ++i) {

@@ -34,7 +34,7 @@ int check_tasks(const std::vector<std::string>& files) {
     try {
       const auto path = find_task_file(given);
       const task t = load_task(path);
-      if (device == nullptr) device = make_cpu_device({cores.front(), false, "check"});
+      if (device == nullptr) device = make_cpu_device({.core = cores.front(), .node = "check"});
       const auto lines = device->check_task(t);
       std::cout << path.string() << ": ok (" << t.name << ", " << to_string(t.id) << ")\n";
       for (const std::string& line : lines) std::cout << "    " << line << "\n";

@@ -229,10 +229,4 @@ void database::compact() {
   }
 }
 
-std::uint64_t database::estimated_count(family where) const {
-  std::uint64_t count = 0;
-  state_->db->GetIntProperty(state_->handle(where), rocksdb::DB::Properties::kEstimateNumKeys, &count);
-  return count;
-}
-
 }  // namespace hone

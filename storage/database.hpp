@@ -61,7 +61,6 @@ class database {
   void compact();
   // How many snapshots a reader has had to take so far.
   std::uint64_t snapshots() const { return snapshots_; }
-  std::uint64_t estimated_count(family where) const;
   const std::filesystem::path& folder() const { return folder_; }
 
  private:

@@ -235,7 +235,7 @@ std::optional<evaluation_ledger::closing> evaluation_ledger::close(const record<
   return closed;
 }
 
-void evaluation_ledger::overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs, std::vector<record<schema::Evaluation>>& lost) {
+void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_score, std::vector<record<schema::CompileJob>>& jobs, std::vector<record<schema::Evaluation>>& lost) {
   for (auto& [key, w] : pending_) {
     if (w.deadline_ms > now_ms || !device_types_.contains(key.device_type)) continue;
     const bool is_first_look = w.deadline_ms == 0;
@@ -255,7 +255,7 @@ void evaluation_ledger::overdue(std::uint64_t now_ms, std::vector<record<schema:
     }
     if (!is_first_look) ++w.attempt;
     const auto known = find(key);
-    send(key, w, *variant_of(key), 0, known && (*known)->getOutcome() == Outcome::OK ? (*known)->getScore() : 0, now_ms, jobs);
+    send(key, w, *variant_of(key), best_score(w.task, key.device_type), known && (*known)->getOutcome() == Outcome::OK ? (*known)->getScore() : 0, now_ms, jobs);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -54,7 +55,8 @@ class evaluation_ledger {
 
   // Work that is past its deadline, given out again under the next attempt; after three, `lost` gets an evaluation that says
   // infrastructure, to be closed.
-  void overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs, std::vector<record<schema::Evaluation>>& lost);
+  using best_score_of = std::function<double(const task_id& task, const std::string& device_type)>;  // 0: none
+  void overdue(std::uint64_t now_ms, const best_score_of& best_score, std::vector<record<schema::CompileJob>>& jobs, std::vector<record<schema::Evaluation>>& lost);
 
   std::optional<record<schema::Evaluation>> find(const evaluation_key& key) const;
   std::size_t in_flight() const { return pending_.size(); }

@@ -93,7 +93,6 @@ class pool {
   std::optional<scored_variant> best(const task_id& task, const std::string& device_type);
   std::uint64_t accepted_variants(const task_id& task, const std::string& device_type);
   std::optional<record<schema::Evaluation>> evaluation_of(const evaluation_key& key) const { return ledger_.find(key); }
-  std::uint32_t judge_version() const { return options_.judge_version; }
 
  private:
   double best_score(const task_id& task, const std::string& device_type);

@@ -123,7 +123,7 @@ class cpu_host final : public program_host {
   verification_limits limits() const override { return {.call = call_limit_}; }
   std::size_t timing_memory_bytes() const override { return timing_memory; }
   // Half of what the fastest conceivable writer needs: only the impossible lies below.
-  double floor_us(std::size_t bytes_written) const override { return static_cast<double>(bytes_written) / (2 * write_bandwidth_) / 1e3; }
+  double floor_us_a_byte() const override { return 1 / (2 * write_bandwidth_) / 1e3; }
 
   double clock_mhz() const override {
     std::ifstream in("/proc/cpuinfo");
@@ -178,11 +178,13 @@ record<schema::DeviceType> cpu_device_type() {
 }
 
 std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
-  std::vector<int> cores = allowed_cores();
   if (share_cores) return std::vector<int>(devices, -1);
+  std::vector<int> cores = allowed_cores();
+  const std::size_t allowed = cores.size();
+  std::erase_if(cores, [](int core) { return !lock_core(core); });
   if (devices >= cores.size()) {
-    throw std::runtime_error(std::to_string(devices) + " CPU devices need " + std::to_string(devices + 1) + " processor cores, this process may use " + std::to_string(cores.size()) +
-                             "; node.share_cores = true gives up exclusive cores, and with them trustworthy times");
+    throw std::runtime_error(std::to_string(devices) + " CPU devices need " + std::to_string(devices + 1) + " processor cores; this process may use " + std::to_string(allowed) + ", of which other processes of Hone have reserved " +
+                             std::to_string(allowed - cores.size()) + " (--share-cores or node.share_cores = true gives up exclusive cores, and with them trustworthy times)");
   }
   std::vector<int> reserved(cores.rbegin(), cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
   cores.resize(cores.size() - devices);
@@ -194,12 +196,16 @@ std::unique_ptr<judging_device> make_cpu_device(const cpu_device_options& option
   unique_fd lock;
   int core = options.core;
   if (!options.share_cores) {
-    if (core < 0) core = allowed_cores().back();
-    lock = lock_core(core);
-    if (!lock) throw std::runtime_error("another process of Hone has reserved processor core " + std::to_string(core));
+    std::vector<int> wanted = core < 0 ? allowed_cores() : std::vector<int>{core};
+    for (; !wanted.empty() && !lock; wanted.pop_back()) {
+      core = wanted.back();
+      lock = lock_core(core);
+    }
+    if (!lock) throw std::runtime_error("other processes of Hone have reserved the processor's cores (down to core " + std::to_string(core) + ")");
     bind_thread({core});
   }
-  return std::make_unique<judging_device>(core >= 0 ? "cpu:" + std::to_string(core) : "cpu", options.node, cpu_device_type(), std::make_unique<cpu_host>(core, std::move(lock), options.call_limit));
+  const std::string name = !options.name.empty() ? options.name : core >= 0 ? "cpu:" + std::to_string(core) : "cpu";
+  return std::make_unique<judging_device>(name, options.node, cpu_device_type(), std::make_unique<cpu_host>(core, std::move(lock), options.call_limit));
 }
 
 }  // namespace hone

@@ -13,7 +13,8 @@ namespace hone {
 struct cpu_device_options {
   int core = -1;             // -1: the highest that nobody has; it is locked and reserved
   bool share_cores = false;  // do not reserve: for when times do not matter
-  std::string node;
+  std::string node{};
+  std::string name{};        // what measurements call it; empty: cpu:CORE
   std::chrono::milliseconds call_limit{10000};  // one call that takes longer is a timeout (evaluation.md section 3, point 6)
 };
 
@@ -25,7 +26,7 @@ record<schema::DeviceType> cpu_device_type();
 std::unique_ptr<judging_device> make_cpu_device(const cpu_device_options& options);
 
 // Keeps this process (and what it starts later) off the cores that its devices reserve: call before threads are started.
-// Returns the cores reserved for `devices` devices, highest first. Throws std::runtime_error where a machine has too few cores.
+// Returns the cores reserved for `devices` devices, highest first, of those that no other process of Hone has. Throws std::runtime_error where a machine has too few cores.
 std::vector<int> reserve_cores(std::size_t devices, bool share_cores);
 
 }  // namespace hone

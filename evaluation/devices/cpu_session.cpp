@@ -95,13 +95,11 @@ void cpu_session::arrange(std::size_t program, const std::vector<tensor_layout>&
 }
 
 void cpu_session::write_inputs(std::size_t set, const value_set& values) {
-  for (std::size_t i = 0; i < values.size(); ++i) write_input_bytes(set, i, 0, values[i].bytes);
-}
-
-void cpu_session::write_input_bytes(std::size_t set, std::size_t input, std::size_t offset, std::span<const std::byte> bytes) {
-  const region& target = inputs_.at(set).at(input);
-  if (offset + bytes.size() > target.bytes) throw std::out_of_range("an input is larger than its buffer");
-  std::copy(bytes.begin(), bytes.end(), memory_->at(target.begin + offset));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const region& target = inputs_.at(set).at(i);
+    if (values[i].bytes.size() != target.bytes) throw std::out_of_range("an input does not fit its buffer");
+    std::copy(values[i].bytes.begin(), values[i].bytes.end(), memory_->at(target.begin));
+  }
 }
 
 void cpu_session::write_parameters(const value_set& values) {
@@ -140,9 +138,17 @@ record<schema::Command> cpu_session::stage_command(std::span<const std::size_t> 
   return command.finish();
 }
 
+std::optional<program_failure> cpu_session::prepare(deadline until) {
+  go_on();
+  const auto failed = process_->prepare(stage_command({}), until);
+  parameters_changed_ = false;
+  look();
+  if (failed) return failure_of(*failed);
+  return std::nullopt;
+}
+
 std::variant<batch_clock, program_failure> cpu_session::run(std::span<const std::size_t> sets, deadline until) {
-  if (frozen_) process_->thaw();
-  frozen_ = false;
+  go_on();
   memory_->poison(scratch_begin_, dirty_end_);
   last_sets_.assign(sets.begin(), sets.end());
   if (auto failed = process_->stage(stage_command(sets), until)) return failure_of(*failed);
@@ -160,6 +166,11 @@ std::variant<batch_clock, program_failure> cpu_session::run(std::span<const std:
 void cpu_session::look() {
   if (!frozen_) process_->freeze();
   frozen_ = true;
+}
+
+void cpu_session::go_on() {
+  if (frozen_) process_->thaw();
+  frozen_ = false;
 }
 
 std::variant<cpu_session::output_place, program_failure> cpu_session::locate(std::size_t call, std::size_t output) {
@@ -248,6 +259,15 @@ std::set<shared_memory_of_output> cpu_session::aliases(std::size_t call) {
     }
   }
   return shared;
+}
+
+std::size_t cpu_session::output_bytes(std::size_t call) {
+  std::size_t bytes = 0;
+  for (std::uint32_t i = 0; i < std::min(memory_->head().outputs_per_call, 64U); ++i) {
+    const auto located = locate(call, i);
+    if (const auto* place = std::get_if<output_place>(&located)) bytes += std::min<std::size_t>(place->extent.bytes, place->layout.bytes());
+  }
+  return bytes;
 }
 
 bool cpu_session::inputs_hold(std::size_t set, const value_set& values) {

@@ -17,11 +17,12 @@ class cpu_session final : public program_session {
 
   void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) override;
   void write_inputs(std::size_t set, const value_set& values) override;
-  void write_input_bytes(std::size_t set, std::size_t input, std::size_t offset, std::span<const std::byte> bytes) override;
   void write_parameters(const value_set& values) override;
+  std::optional<program_failure> prepare(deadline until) override;
   std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets, deadline until) override;
   std::variant<value_set, program_failure> outputs(std::size_t call) override;
   std::set<shared_memory_of_output> aliases(std::size_t call) override;
+  std::size_t output_bytes(std::size_t call) override;
   bool inputs_hold(std::size_t set, const value_set& values) override;
   bool parameters_hold(const value_set& values) override;
   std::optional<std::string> memory_damage() override;
@@ -41,6 +42,7 @@ class cpu_session final : public program_session {
   region place(std::uint64_t& at, std::uint64_t bytes) const;
   std::variant<output_place, program_failure> locate(std::size_t call, std::size_t output);
   void look();  // stops the process while its memory is read
+  void go_on();
   record<schema::Command> stage_command(std::span<const std::size_t> sets) const;
 
   std::unique_ptr<arena> owned_;

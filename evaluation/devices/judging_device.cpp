@@ -14,7 +14,6 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 constexpr std::size_t kept_tasks = 16;
-constexpr std::size_t parameter_sets = 4;
 constexpr int settling_attempts = 3;
 
 double ms_since(steady::time_point begin) { return std::chrono::duration<double, std::milli>(steady::now() - begin).count(); }
@@ -29,7 +28,7 @@ std::size_t bytes_of(const std::vector<tensor_layout>& layouts) {
   return bytes;
 }
 
-void describe(schema::CaseTiming::Builder out, const task_case& at, const case_timing& timing, double floor_us) {
+void describe(schema::CaseTiming::Builder out, const task_case& at, const case_timing& timing) {
   out.setSizes(print_sizes(at));
   out.setReferenceUs(timing.reference_us);
   out.setCandidateUs(timing.candidate_us);
@@ -39,7 +38,7 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
   out.setIntervalLow(timing.ratio.range.low);
   out.setIntervalHigh(timing.ratio.range.high);
   out.setRounds(timing.rounds);
-  out.setFloorUs(floor_us);
+  out.setFloorUs(timing.floor_us);
   auto buckets = out.initBuckets(static_cast<unsigned>(timing.ratio.buckets.size()));
   for (unsigned i = 0; i < buckets.size(); ++i) buckets.set(i, timing.ratio.buckets[i]);
   auto baselines = out.initBaselines(1);
@@ -51,24 +50,20 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
 
 struct judging_device::prepared_task {
   struct timed_case {
-    std::unique_ptr<rotating_inputs> inputs;
-    std::size_t bytes_written = 0;
+    std::unique_ptr<timed_inputs> inputs;
   };
 
   prepared_task(task copied, program_host& host)
       : of(std::move(copied)), oracle(of, host.open_oracle(of)), timed(of.cases.size()), random(random_bits()) {}
 
-  // Input sets for timing a case, and how much a call writes.
+  // Input sets for timing a case.
   timed_case& timing_of(std::size_t index, std::size_t memory_bytes) {
     timed_case& one = timed[index];
     if (one.inputs != nullptr) return one;
     input_recipe recipe(oracle, of.cases[index]);
-    const drawn_values parameters = recipe.draw_parameters(random);
-    const drawn_values inputs = recipe.draw_inputs(distribution::declared, random);
-    const expected_outputs expected = oracle.expect(inputs.values, parameters.values);
-    one.bytes_written = total_bytes(expected.own);
-    const std::size_t bytes_a_call = bytes_of(recipe.input_layouts()) + one.bytes_written;
-    one.inputs = std::make_unique<rotating_inputs>(recipe, affordable_sets(bytes_a_call, memory_bytes), of.parameters.empty() ? 1 : parameter_sets, random);
+    const expected_outputs expected = oracle.expect(recipe.draw_inputs(distribution::declared, random.bits()), recipe.draw_parameters(random.bits()));
+    const std::size_t bytes_a_call = bytes_of(recipe.input_layouts()) + total_bytes(expected.own);
+    one.inputs = std::make_unique<timed_inputs>(recipe, affordable_sets(bytes_a_call, memory_bytes), random);
     return one;
   }
 
@@ -140,7 +135,6 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
 struct judging_device::timed_program {
   program_failure failure{Outcome::OK, "", ""};
   std::vector<std::pair<const task_case*, case_timing>> timings;
-  std::vector<double> floors;
 
   bool is_timed() const { return failure.outcome == Outcome::OK || failure.outcome == Outcome::UNSTABLE; }
   scored_ratio score() const {
@@ -167,12 +161,11 @@ judging_device::timed_program judging_device::time_once(const schema::Artifact::
     auto& timed = prepared.timing_of(i, host_->timing_memory_bytes());
     timing_limits limits;
     limits.call = host_->limits().call;
-    limits.floor_us = host_->floor_us(timed.bytes_written);
+    limits.floor_us_a_byte = host_->floor_us_a_byte();
     case_timing timing = time_case({*candidate, *reference, prepared.oracle}, *timed.inputs, host_->rules(), limits, random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(&at, std::move(timing));
-    result.floors.push_back(limits.floor_us);
   }
   if (result.timings.empty()) result.failure = {Outcome::INFRASTRUCTURE, "", "the task has no timed case for this kind of device"};
   return result;
@@ -216,7 +209,7 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
   measurement->setClockMhzBefore(host_->clock_mhz());
   if (seed == 0) seed = random_bits();
   timed_program timed;
-  auto& [failure, timings, floors] = timed;
+  auto& [failure, timings] = timed;
   try {
     random_stream random(seed);
     timed = time_and_confirm(job, t, random);
@@ -234,7 +227,7 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
     measurement->setIntervalLow(scored.range.low);
     measurement->setIntervalHigh(scored.range.high);
     auto cases = measurement->initCases(static_cast<unsigned>(timings.size()));
-    for (unsigned i = 0; i < cases.size(); ++i) describe(cases[i], *timings[i].first, timings[i].second, floors[i]);
+    for (unsigned i = 0; i < cases.size(); ++i) describe(cases[i], *timings[i].first, timings[i].second);
   }
   measurement->setOutcome(failure.outcome);
   measurement->setKind(failure.kind);
@@ -253,9 +246,7 @@ std::vector<std::string> judging_device::check_task(const task& t) {
     input_recipe recipe(prepared.oracle, at);
     std::string shapes;
     for (const distribution how : prepared.of.distributions) {
-      const drawn_values parameters = recipe.draw_parameters(prepared.random);
-      const drawn_values inputs = recipe.draw_inputs(how, prepared.random);
-      const expected_outputs expected = prepared.oracle.expect(inputs.values, parameters.values);
+      const expected_outputs expected = prepared.oracle.expect(recipe.draw_inputs(how, prepared.random.bits()), recipe.draw_parameters(prepared.random.bits()));
       shapes.clear();
       for (const tensor_value& output : expected.own) shapes += (shapes.empty() ? "" : ", ") + print_layout(output.layout);
       shapes += expected.wide ? "" : " (compared in its own type)";

@@ -27,7 +27,7 @@ class program_host {
   virtual timing_rules rules() const = 0;
   virtual verification_limits limits() const = 0;  // the time for a call holds for timed ones as well
   virtual std::size_t timing_memory_bytes() const = 0;  // for the inputs and outputs of one side
-  virtual double floor_us(std::size_t bytes_written) const = 0;
+  virtual double floor_us_a_byte() const = 0;
   virtual double clock_mhz() const = 0;  // now; 0: unknown
   virtual std::string toolchain() const = 0;
   virtual std::string driver() const = 0;

@@ -44,9 +44,10 @@ class program_session {
   // parameters are undefined afterwards. Throws std::length_error where they do not fit.
   virtual void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) = 0;
   virtual void write_inputs(std::size_t set, const value_set& values) = 0;
-  virtual void write_input_bytes(std::size_t set, std::size_t input, std::size_t offset, std::span<const std::byte> bytes) = 0;
   // New parameters: prepare() runs again, untimed, before the next calls.
   virtual void write_parameters(const value_set& values) = 0;
+  // Runs prepare() now. It may read whatever memory holds, so inputs that it must not know are written behind this.
+  virtual std::optional<program_failure> prepare(deadline until) = 0;
 
   // One call for each entry of `sets`, in order, on freshly poisoned scratch memory; all outputs are kept until the next run.
   // The process stands still from the end of one run to the start of the next.
@@ -55,6 +56,8 @@ class program_session {
   // Of the last run; the process stands still while these look. A malformed output is a failure.
   virtual std::variant<value_set, program_failure> outputs(std::size_t call) = 0;
   virtual std::set<shared_memory_of_output> aliases(std::size_t call) = 0;
+  // Bytes that the call's outputs take in memory: fewer than their elements' where a stride is 0.
+  virtual std::size_t output_bytes(std::size_t call) = 0;
   virtual bool inputs_hold(std::size_t set, const value_set& values) = 0;
   virtual bool parameters_hold(const value_set& values) = 0;
   // What was written outside of the buffers that were handed out, or nothing.

@@ -16,7 +16,7 @@ constexpr double pretended_reference_us = 1000;
 class simulated_device final : public device {
  public:
   explicit simulated_device(simulated_device_options options)
-      : options_(std::move(options)), name_("simulated:" + options_.name), type_(simulated_device_type(options_.name)) {}
+      : options_(std::move(options)), name_(options_.device_name.empty() ? "simulated:" + options_.name : options_.device_name), type_(simulated_device_type(options_.name)) {}
 
   const record<schema::DeviceType>& type() const override { return type_; }
   const std::string& name() const override { return name_; }

@@ -19,6 +19,7 @@ struct simulated_device_options {
   double spread = 0.5;             // standard deviation of the logarithm of the true speed-up
   double noise = 0.01;             // the same of a measurement around it
   std::string node;
+  std::string device_name;         // what measurements call it; empty: simulated:NAME
 };
 
 // The type is "simulated-NAME": its scores never mix with measured ones.

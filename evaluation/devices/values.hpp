@@ -49,6 +49,8 @@ std::uint16_t float_to_bfloat16(float value);
 std::vector<double> to_doubles(const tensor_value& value);
 // Doubles as a type: integers are cut toward zero, bool is "not zero".
 tensor_value from_doubles(const std::vector<double>& numbers, tensor_layout layout);
+// The same numbers in another type.
+tensor_value with_type(tensor_value value, dtype type);
 // The same numbers in another floating-point type; other types are copied.
 tensor_value convert_floating(const tensor_value& value, dtype type);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 
@@ -12,9 +13,10 @@ namespace {
 
 using kind = initializer::kind;
 
-constexpr std::size_t refreshed_elements = 3;
+constexpr std::size_t twisted_elements = 3;
 
-bool is_whole(kind of) { return of == kind::integers || of == kind::permutation; }
+// What raw numbers are drawn in.
+dtype raw_type(const tensor_spec& spec) { return spec.init.of == kind::integers || spec.init.of == kind::permutation ? dtype::int64 : dtype::float32; }
 
 double argument(const std::variant<double, std::string>& value, const task_case& at) {
   const auto* name = std::get_if<std::string>(&value);
@@ -44,9 +46,8 @@ void permute(std::span<std::int64_t> row, random_stream& random) {
   for (std::size_t i = row.size(); i > 1; --i) std::swap(row[i - 1], row[random.below(i)]);
 }
 
-// In float32, integers and permutations in int64.
-tensor_value draw_raw(const tensor_spec& spec, const task_case& at, distribution how, random_stream& random) {
-  tensor_value raw{{is_whole(spec.init.of) ? dtype::int64 : dtype::float32, resolve_shape(spec, at)}, {}};
+tensor_value draw_raw(const tensor_spec& spec, const task_case& at, const std::vector<std::int64_t>& shape, distribution how, random_stream& random) {
+  tensor_value raw{{raw_type(spec), shape}, {}};
   raw.bytes.resize(raw.layout.bytes());
   const double a = argument(spec.init.a, at);
   const double b = argument(spec.init.b, at);
@@ -85,36 +86,42 @@ tensor_value draw_raw(const tensor_spec& spec, const task_case& at, distribution
   return raw;
 }
 
-// A new value for one raw element, as the tensor's initializer draws it.
-void redraw_element(tensor_value& raw, std::size_t i, const tensor_spec& spec, const task_case& at, random_stream& random) {
-  const double a = argument(spec.init.a, at);
-  const double b = argument(spec.init.b, at);
-  if (raw.layout.type == dtype::int64) {
-    auto* numbers = reinterpret_cast<std::int64_t*>(raw.bytes.data());
-    random.fill_integers({numbers + i, 1}, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
+tensor_value draw_raw(const tensor_spec& spec, const task_case& at, distribution how, random_stream& random) { return draw_raw(spec, at, resolve_shape(spec, at), how, random); }
+
+// What stays the same however often a tensor is drawn.
+bool is_fixed(const tensor_spec& spec) { return !spec.data_file.empty() || spec.init.of == kind::constant; }
+
+// A few elements drawn anew; of a permutation, two change places.
+void twist_elements(tensor_value& value, const tensor_spec& spec, const task_case& at, distribution how, random_stream& random) {
+  const std::size_t n = value.layout.elements();
+  if (n == 0 || is_fixed(spec)) return;
+  const std::size_t size = bytes_of(value.layout.type);
+  const auto place = [&](std::size_t element) { return value.bytes.begin() + static_cast<std::ptrdiff_t>(element * size); };
+  if (spec.init.of == kind::permutation) {
+    const std::size_t row = static_cast<std::size_t>(value.layout.shape.empty() ? 1 : value.layout.shape.back());
+    const std::size_t begin = random.below(n / row) * row;
+    const std::size_t a = begin + random.below(row);
+    const std::size_t b = begin + random.below(row);
+    if (a != b) std::swap_ranges(place(a), place(a + 1), place(b));
     return;
   }
-  auto* numbers = reinterpret_cast<float*>(raw.bytes.data());
-  float x = 0;
-  switch (spec.init.of) {
-    case kind::normal:
-      random.fill_normal({&x, 1});
-      numbers[i] = static_cast<float>(a) + static_cast<float>(b) * x;
-      break;
-    case kind::uniform: numbers[i] = static_cast<float>(a) + static_cast<float>(b - a) * random.uniform(); break;
-    case kind::coin: numbers[i] = static_cast<float>(random.below(2)); break;
-    default: break;
-  }
+  const tensor_value fresh = with_type(draw_raw(spec, at, {twisted_elements}, how, random), value.layout.type);
+  for (std::size_t k = 0; k < twisted_elements; ++k) std::copy_n(fresh.bytes.begin() + static_cast<std::ptrdiff_t>(k * size), size, place(random.below(n)));
 }
 
-// One element of `value` (of the tensor's own type) drawn anew; returns false for those that are not drawn one by one.
-bool redraw_value(tensor_value& value, std::size_t i, const tensor_spec& spec, const task_case& at, random_stream& random) {
-  if (spec.init.of == kind::constant || spec.init.of == kind::permutation) return false;
-  tensor_value raw{{is_whole(spec.init.of) ? dtype::int64 : dtype::float32, {1}}, std::vector<std::byte>(is_whole(spec.init.of) ? 8 : 4)};
-  redraw_element(raw, 0, spec, at, random);
-  const tensor_value cast = raw.layout.type == spec.type ? raw : from_doubles(to_doubles(raw), {spec.type, {1}});
-  std::copy(cast.bytes.begin(), cast.bytes.end(), value.bytes.begin() + static_cast<std::ptrdiff_t>(i * cast.bytes.size()));
-  return true;
+// Stretches are long enough to be copied fast, and too short for what was computed on one to be worth keeping.
+constexpr std::size_t stretch = 32;
+constexpr std::size_t few_elements = 4 * stretch;
+constexpr std::size_t reservoir_elements = 1U << 17U;
+
+// Contents from stretches of `source`, wherever they begin.
+void put_together(const tensor_value& source, tensor_value& into, random_stream& random) {
+  const std::size_t element = bytes_of(source.layout.type);
+  const std::size_t places = source.layout.elements() - stretch + 1;
+  for (std::size_t at = 0; at < into.bytes.size(); at += stretch * element) {
+    const std::byte* from = source.bytes.data() + random.below(places) * element;
+    std::memcpy(into.bytes.data() + at, from, std::min(stretch * element, into.bytes.size() - at));
+  }
 }
 
 std::vector<tensor_layout> layouts(const std::vector<tensor_spec>& tensors, const task_case& at) {
@@ -142,70 +149,65 @@ tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_c
 std::vector<tensor_layout> input_recipe::input_layouts() const { return layouts(oracle_->of().inputs, *case_); }
 std::vector<tensor_layout> input_recipe::parameter_layouts() const { return layouts(oracle_->of().parameters, *case_); }
 
-drawn_values input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_t first, distribution how, random_stream& random) {
-  drawn_values drawn;
+value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_t first, distribution how, std::uint64_t seed, std::uint64_t twist) {
+  random_stream random(seed);
+  random_stream twists(twist);
+  value_set values;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].data_file.empty()) {
-      drawn.values.push_back(load_parameter(oracle_->of(), tensors[i], *case_));
-      drawn.raw.emplace_back();
+      values.push_back(load_parameter(oracle_->of(), tensors[i], *case_));
       continue;
     }
     tensor_value raw = draw_raw(tensors[i], *case_, how, random);
-    drawn.values.push_back(oracle_->realise(first + i, raw));
-    drawn.raw.push_back(tensors[i].init.expr.empty() ? tensor_value{} : std::move(raw));
+    if (twist != 0) twist_elements(raw, tensors[i], *case_, how, twists);
+    values.push_back(oracle_->realise(first + i, raw));
   }
-  return drawn;
+  return values;
 }
 
-drawn_values input_recipe::draw_inputs(distribution how, random_stream& random) { return draw(oracle_->of().inputs, 0, how, random); }
-drawn_values input_recipe::draw_parameters(random_stream& random) {
-  return draw(oracle_->of().parameters, oracle_->of().inputs.size(), distribution::declared, random);
-}
+value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist) { return draw(oracle_->of().inputs, 0, how, seed, twist); }
+value_set input_recipe::draw_parameters(std::uint64_t seed) { return draw(oracle_->of().parameters, oracle_->of().inputs.size(), distribution::declared, seed, 0); }
 
-std::vector<input_recipe::change> input_recipe::refresh(const std::vector<tensor_spec>& tensors, std::size_t first, drawn_values& drawn, random_stream& random) {
-  std::vector<change> changes;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    tensor_value& value = drawn.values[i];
-    const std::size_t n = value.layout.elements();
-    if (n == 0 || !tensors[i].data_file.empty()) continue;
-    const std::size_t element = bytes_of(value.layout.type);
-    if (!tensors[i].init.expr.empty()) {
-      // The expression may move anything anywhere: the whole tensor follows from the changed raw numbers.
-      tensor_value& raw = drawn.raw[i];
-      if (tensors[i].init.of == kind::constant) continue;
-      if (tensors[i].init.of == kind::permutation) {
-        raw = draw_raw(tensors[i], *case_, distribution::declared, random);
-      } else {
-        for (std::size_t k = 0; k < refreshed_elements; ++k) redraw_element(raw, random.below(n), tensors[i], *case_, random);
-      }
-      value = oracle_->realise(first + i, raw);
-      changes.push_back({i, 0, value.bytes.size()});
-    } else if (tensors[i].init.of == kind::permutation) {
-      const std::size_t row = static_cast<std::size_t>(value.layout.shape.empty() ? 1 : value.layout.shape.back());
-      const std::size_t begin = random.below(n / row) * row;
-      const std::size_t a = begin + random.below(row);
-      const std::size_t b = begin + random.below(row);
-      for (std::size_t k = 0; k < element; ++k) std::swap(value.bytes[a * element + k], value.bytes[b * element + k]);
-      changes.push_back({i, a * element, element});
-      changes.push_back({i, b * element, element});
+const std::vector<tensor_spec>& reservoir::specs() const { return which_ == of::inputs ? recipe_.oracle_->of().inputs : recipe_.oracle_->of().parameters; }
+
+reservoir::reservoir(const input_recipe& recipe, of which, random_stream& random) : recipe_(recipe), which_(which) {
+  const value_set once = which == of::inputs ? recipe_.draw_inputs(distribution::declared, random.bits()) : recipe_.draw_parameters(random.bits());
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    const tensor_spec& spec = specs()[i];
+    if (is_fixed(spec)) {
+      sources_.push_back(once[i]);
+    } else if (spec.init.of == kind::permutation || once[i].layout.elements() < few_elements) {
+      sources_.emplace_back();
     } else {
-      for (std::size_t k = 0; k < refreshed_elements; ++k) {
-        const std::size_t at = random.below(n);
-        if (redraw_value(value, at, tensors[i], *case_, random)) changes.push_back({i, at * element, element});
-      }
+      const dtype type = spec.init.expr.empty() ? spec.type : raw_type(spec);
+      sources_.push_back(with_type(draw_raw(spec, *recipe_.case_, {static_cast<std::int64_t>(reservoir_elements)}, distribution::declared, random), type));
     }
   }
-  return changes;
 }
 
-void input_recipe::refresh_inputs(drawn_values& drawn, random_stream& random, program_session& session, std::size_t set) {
-  for (const change& c : refresh(oracle_->of().inputs, 0, drawn, random)) {
-    session.write_input_bytes(set, c.tensor, c.offset, std::span(drawn.values[c.tensor].bytes).subspan(c.offset, c.bytes));
+void reservoir::fill(value_set& into, std::uint64_t seed, std::uint64_t twist) const {
+  random_stream random(seed);
+  random_stream twists(twist);
+  into.resize(specs().size());
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    const tensor_spec& spec = specs()[i];
+    const tensor_value& source = sources_[i];
+    if (is_fixed(spec)) {
+      into[i] = source;
+      continue;
+    }
+    tensor_value& value = into[i];
+    if (source.bytes.empty()) {
+      value = draw_raw(spec, *recipe_.case_, distribution::declared, random);
+    } else {
+      value.layout = {source.layout.type, resolve_shape(spec, *recipe_.case_)};
+      value.bytes.resize(value.layout.bytes());
+      put_together(source, value, random);
+    }
+    if (twist != 0) twist_elements(value, spec, *recipe_.case_, distribution::declared, twists);
+    const std::size_t first = which_ == of::inputs ? 0 : recipe_.oracle_->of().inputs.size();
+    if (!spec.init.expr.empty() || value.layout.type != spec.type) value = recipe_.oracle_->realise(first + i, value);
   }
-}
-
-void input_recipe::refresh_parameters(drawn_values& drawn, random_stream& random) {
-  refresh(oracle_->of().parameters, oracle_->of().inputs.size(), drawn, random);
 }
 
 }  // namespace hone

@@ -3,19 +3,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "evaluation/devices/program_session.hpp"
 #include "evaluation/judge/oracle.hpp"
 #include "evaluation/judge/random_values.hpp"
 
 namespace hone {
 
-// One call's arguments on the host, with the numbers behind those that an `expr` shapes.
-struct drawn_values {
-  value_set values;
-  value_set raw;  // same indices; empty tensors where the values are as drawn
-};
-
-// Draws what a task's case is called with. Raw numbers come from `random` here, expressions are applied by the oracle.
+// Draws what a task's case is called with: numbers here, expressions by the oracle. Contents belong to a seed, the same every time.
+// With a `twist` other than 0 they differ from the seed's own in a few elements of every tensor, which a cache that compares
+// samples does not notice.
 class input_recipe {
  public:
   input_recipe(reference_oracle& oracle, const task_case& at) : oracle_(&oracle), case_(&at) {}
@@ -23,26 +18,35 @@ class input_recipe {
   std::vector<tensor_layout> input_layouts() const;
   std::vector<tensor_layout> parameter_layouts() const;
 
-  drawn_values draw_inputs(distribution how, random_stream& random);
-  drawn_values draw_parameters(random_stream& random);
-
-  // Redraws a few random elements of every input, so that no contents are ever seen twice; what changed is written into
-  // `session`'s set as well.
-  void refresh_inputs(drawn_values& drawn, random_stream& random, program_session& session, std::size_t set);
-  // The same for parameters; the caller writes them.
-  void refresh_parameters(drawn_values& drawn, random_stream& random);
+  value_set draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist = 0);
+  value_set draw_parameters(std::uint64_t seed);
 
  private:
-  drawn_values draw(const std::vector<tensor_spec>& tensors, std::size_t first, distribution how, random_stream& random);
-  struct change {
-    std::size_t tensor;
-    std::size_t offset;
-    std::size_t bytes;
-  };
-  std::vector<change> refresh(const std::vector<tensor_spec>& tensors, std::size_t first, drawn_values& drawn, random_stream& random);
+  friend class reservoir;
+  value_set draw(const std::vector<tensor_spec>& tensors, std::size_t first, distribution how, std::uint64_t seed, std::uint64_t twist);
 
   reference_oracle* oracle_;
   const task_case* case_;
+};
+
+// As-declared contents by the thousand, at the price of a copy: numbers are drawn once, and each set of contents is put together
+// from short stretches of them, each from a place drawn anew. So no two calls have an element in common but by chance, and nothing
+// that was computed for one helps with another (doc/decisions/009). Tensors of few elements and permutations are drawn, constants
+// and data files stay as they are, and an `expr` is applied last. One thread.
+class reservoir {
+ public:
+  enum class of { inputs, parameters };
+  reservoir(const input_recipe& recipe, of which, random_stream& random);
+
+  // The contents that belong to a seed and a twist. `into` keeps its memory from call to call.
+  void fill(value_set& into, std::uint64_t seed, std::uint64_t twist = 0) const;
+
+ private:
+  const std::vector<tensor_spec>& specs() const;
+
+  input_recipe recipe_;
+  of which_;
+  value_set sources_;  // by tensor: numbers to put together, or what never changes, or nothing where contents are drawn
 };
 
 }  // namespace hone

@@ -63,8 +63,7 @@ tensor_value reference_oracle::realise(std::size_t tensor, const tensor_value& r
     }
     value = std::move(outputs[0]);
   }
-  if (value.layout.type == spec.type) return value;
-  return from_doubles(to_doubles(value), {spec.type, value.layout.shape});
+  return with_type(std::move(value), spec.type);
 }
 
 expected_outputs reference_oracle::expect(const value_set& inputs, const value_set& parameters) {

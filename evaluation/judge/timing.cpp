@@ -54,18 +54,18 @@ struct timing_failure {
   program_failure why;
 };
 
-// One of the two programs, with its own copy of the input sets.
+// One of the two programs, with its own input sets.
 class side {
  public:
-  side(program_session& session, rotating_inputs& inputs, random_stream& random) : session_(&session), shared_(&inputs), random_(&random) {
-    session.arrange(0, inputs.recipe().input_layouts(), inputs.recipe().parameter_layouts(), inputs.size());
-    for (std::size_t set = 0; set < inputs.size(); ++set) {
-      held_.push_back(inputs.inputs(set));
-      session.write_inputs(set, held_[set].values);
-    }
+  side(program_session& session, const timed_inputs& inputs, random_stream& random) : session_(&session), from_(&inputs), random_(&random), held_(inputs.sets) {
+    session.arrange(0, inputs.recipe.input_layouts(), inputs.recipe.parameter_layouts(), inputs.sets);
   }
 
-  void take_parameters(const value_set& parameters) { session_->write_parameters(parameters); }
+  // prepare() runs at once: it must not find the inputs of the calls to come.
+  void take_parameters(const value_set& parameters, std::chrono::milliseconds call_limit) {
+    session_->write_parameters(parameters);
+    if (const auto failed = session_->prepare(clock::now() + call_limit)) throw timing_failure{*failed};
+  }
 
   // Calls for `lead_in_ns` that do not count, which bring caches back from what ran in between, then calls until `target_ns`
   // of device time have passed, in runs over as many sets as that needs. `check`, where there is one, is called after one run
@@ -100,12 +100,19 @@ class side {
   }
 
   const std::vector<std::size_t>& last_sets() const { return last_; }
-  const value_set& values(std::size_t set) const { return held_[set].values; }
+  // What the set held in the last run; until the next.
+  const value_set& values(std::size_t set) {
+    from_->inputs.fill(contents_, held_[set].seed, held_[set].twist);
+    return contents_;
+  }
+  // From here on all calls get nearly the same contents, to lead those into error that keep results under a sample of them;
+  // without a seed, contents that have nothing in common.
+  void twist_contents_of(std::uint64_t seed) { twisted_ = seed; }
   // The share of its time that this side has used between its runs; 0 where that is too little to mean anything.
   double share_outside() const { return outside_ns_ > outside_least_ns ? outside_ns_ / clocked_ns_ : 0; }
 
  private:
-  // About `target_ns` of calls, at most one a set; every set is refreshed before it is used.
+  // About `target_ns` of calls, at most one a set; every set gets new contents before it is used.
   run_time run(double target_ns, std::chrono::milliseconds call_limit) {
     const double estimate = call_ns_ > 0 ? target_ns / call_ns_ : 1;
     const auto calls = static_cast<std::size_t>(std::clamp(std::ceil(estimate), 1.0, static_cast<double>(held_.size())));
@@ -113,7 +120,8 @@ class side {
     for (std::size_t& set : last_) {
       set = next_;
       next_ = (next_ + 1) % held_.size();
-      shared_->recipe().refresh_inputs(held_[set], *random_, *session_, set);
+      held_[set] = twisted_ != 0 ? contents{twisted_, random_->bits() | 1U} : contents{random_->bits(), 0};
+      session_->write_inputs(set, values(set));
     }
     const auto ran = session_->run(last_, clock::now() + call_limit * static_cast<std::int64_t>(calls));
     if (const auto* failed = std::get_if<program_failure>(&ran)) throw timing_failure{*failed};
@@ -127,9 +135,15 @@ class side {
   }
 
   program_session* session_;
-  rotating_inputs* shared_;
+  const timed_inputs* from_;
   random_stream* random_;
-  std::vector<drawn_values> held_;
+  struct contents {
+    std::uint64_t seed = 0;
+    std::uint64_t twist = 0;
+  };
+  std::vector<contents> held_;  // by set
+  std::uint64_t twisted_ = 0;
+  value_set contents_;
   std::vector<std::size_t> last_;
   std::size_t next_ = 0;
   double call_ns_ = 0;
@@ -141,7 +155,7 @@ class side {
 
 class protocol {
  public:
-  protocol(const timed_pair& pair, rotating_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random)
+  protocol(const timed_pair& pair, const timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random)
       : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), candidate_(pair.candidate, inputs, random), reference_(pair.reference, inputs, random) {}
 
   case_timing run() {
@@ -157,19 +171,21 @@ class protocol {
 
  private:
   void new_parameters() {
-    drawn_values& drawn = inputs_->parameters(parameter_set_++ % inputs_->parameter_sets());
-    inputs_->recipe().refresh_parameters(drawn, *random_);
-    parameters_ = &drawn.values;
-    candidate_.take_parameters(*parameters_);
-    reference_.take_parameters(*parameters_);
+    inputs_->parameters.fill(parameters_, random_->bits());
+    candidate_.take_parameters(parameters_, limits_.call);
+    reference_.take_parameters(parameters_, limits_.call);
   }
 
-  // By time, the same for both sides; the first call of each may also load code, so it does not count.
+  // By time, the same for both sides; the first call of each may also load code, so it does not count. No call gains from what it
+  // could keep of another, so here contents may be alike.
   void warm_up() {
     new_parameters();
+    const std::uint64_t contents = random_->bits() | 1U;
     for (side* one : {&reference_, &candidate_}) {
+      one->twist_contents_of(contents);
       one->batch(0, 0, limits_.call);
       one->batch(0, rules_.warm_up_ns, limits_.call, one == &candidate_ ? [this] { check_candidate(); } : std::function<void()>());
+      one->twist_contents_of(0);
     }
   }
 
@@ -206,8 +222,9 @@ class protocol {
     result.candidate_us = median(candidate_us);
     result.reference_wall_us = median(reference_wall);
     result.candidate_wall_us = median(candidate_wall);
-    if (fastest_us < limits_.floor_us) {
-      result.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + text(fastest_us) + " us, writing its outputs alone needs " + text(limits_.floor_us) + " us"};
+    result.floor_us = limits_.floor_us_a_byte * static_cast<double>(least_bytes_);
+    if (fastest_us < result.floor_us) {
+      result.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + text(fastest_us) + " us, writing its outputs alone needs " + text(result.floor_us) + " us"};
     } else if (candidate_.share_outside() > outside_share) {
       result.failure = {Outcome::CHEATING, "late_work", "works while the clock stands still: " + text(100 * candidate_.share_outside()) + " % of its time lies between the timed runs"};
     } else if (decision == timing_decision::unstable) {
@@ -221,10 +238,14 @@ class protocol {
   void check_candidate() {
     const std::size_t call = random_->below(candidate_.last_sets().size());
     const std::size_t set = candidate_.last_sets()[call];
-    const expected_outputs expected = pair_->oracle.expect(candidate_.values(set), *parameters_);
+    const value_set& inputs = candidate_.values(set);
+    const expected_outputs expected = pair_->oracle.expect(inputs, parameters_);
     verification_result totals;
-    const program_failure wrong = check_call(pair_->candidate, call, set, candidate_.values(set), *parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
+    const program_failure wrong = check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
     if (wrong.outcome != Outcome::OK) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
+    // Memory that it shares with arguments, as the reference does, was there before.
+    const bool writes = std::none_of(pair_->oracle.aliases().begin(), pair_->oracle.aliases().end(), [](const shared_memory_of_output& shared) { return shared.what != shared_memory_of_output::with::output; });
+    least_bytes_ = std::min(least_bytes_, writes ? pair_->candidate.output_bytes(call) : 0);
   }
 
   static std::string text(double x) {
@@ -233,28 +254,23 @@ class protocol {
   }
 
   const timed_pair* pair_;
-  rotating_inputs* inputs_;
+  const timed_inputs* inputs_;
   timing_rules rules_;
   timing_limits limits_;
   random_stream* random_;
   side candidate_;
   side reference_;
-  std::size_t parameter_set_ = 0;
-  const value_set* parameters_ = nullptr;
+  value_set parameters_;
+  std::size_t least_bytes_ = std::numeric_limits<std::size_t>::max();  // that a checked call wrote; the warm-up checks one at least
 };
 
 }  // namespace
-
-rotating_inputs::rotating_inputs(input_recipe recipe, std::size_t sets, std::size_t parameter_sets, random_stream& random) : recipe_(recipe) {
-  for (std::size_t i = 0; i < sets; ++i) inputs_.push_back(recipe_.draw_inputs(distribution::declared, random));
-  for (std::size_t i = 0; i < parameter_sets; ++i) parameters_.push_back(recipe_.draw_parameters(random));
-}
 
 std::size_t affordable_sets(std::size_t bytes_a_call, std::size_t memory_budget) {
   return std::clamp<std::size_t>(memory_budget / std::max<std::size_t>(bytes_a_call, 1), 2, max_sets);
 }
 
-case_timing time_case(const timed_pair& pair, rotating_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random) {
+case_timing time_case(const timed_pair& pair, const timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random) {
   return protocol(pair, inputs, rules, limits, random).run();
 }
 

@@ -11,22 +11,16 @@
 
 namespace hone {
 
-// Input sets for timing one case of one task: drawn once, then refreshed before every use, so that contents never repeat while
-// their preparation costs little. One thread.
-class rotating_inputs {
- public:
-  rotating_inputs(input_recipe recipe, std::size_t sets, std::size_t parameter_sets, random_stream& random);
+// What one case of one task is timed on: so many sets of inputs at addresses of their own, with fresh contents before every use.
+// Kept from one measurement to the next.
+struct timed_inputs {
+  timed_inputs(const input_recipe& from, std::size_t sets_, random_stream& random)
+      : recipe(from), inputs(from, reservoir::of::inputs, random), parameters(from, reservoir::of::parameters, random), sets(sets_) {}
 
-  std::size_t size() const { return inputs_.size(); }
-  std::size_t parameter_sets() const { return parameters_.size(); }
-  input_recipe& recipe() { return recipe_; }
-  drawn_values& inputs(std::size_t i) { return inputs_[i]; }
-  drawn_values& parameters(std::size_t i) { return parameters_[i]; }
-
- private:
-  input_recipe recipe_;
-  std::vector<drawn_values> inputs_;
-  std::vector<drawn_values> parameters_;
+  input_recipe recipe;
+  reservoir inputs;
+  reservoir parameters;
+  std::size_t sets;
 };
 
 // How many sets a case's timing may hold: enough calls for a batch, within a budget of memory for inputs and outputs.
@@ -41,12 +35,13 @@ struct timed_pair {
 
 struct timing_limits {
   std::chrono::milliseconds call{10000};
-  double floor_us = 0;  // no call can be faster
+  double floor_us_a_byte = 0;  // of output that a call writes: no call can be faster
 };
 
 struct case_timing {
   program_failure failure;  // outcome OK: none
   ratio_summary ratio;
+  double floor_us = 0;      // no call could be faster
   double reference_us = 0;  // medians a call
   double candidate_us = 0;
   double reference_wall_us = 0;
@@ -57,6 +52,6 @@ struct case_timing {
 
 // Times one case as paired rounds: evaluation.md section 3. Reference and candidate alternate in an order drawn each round; a
 // batch is enough calls on different inputs; some outputs of every batch of the candidate are checked.
-case_timing time_case(const timed_pair& pair, rotating_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random);
+case_timing time_case(const timed_pair& pair, const timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random);
 
 }  // namespace hone

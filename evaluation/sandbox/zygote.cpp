@@ -195,6 +195,12 @@ std::optional<session_failure> sandbox_session::stage(const record<schema::Comma
   return std::nullopt;
 }
 
+std::optional<session_failure> sandbox_session::prepare(const record<schema::Command>& command, time_point deadline) {
+  auto failed = stage(command, deadline);
+  if (!failed) last_run_end_ns_ = now_ns(clock_);
+  return failed;
+}
+
 std::variant<run_clock, session_failure> sandbox_session::go(time_point deadline) {
   static const std::vector<char> bytes = [] {
     record_builder<schema::Command> command;

@@ -57,6 +57,8 @@ class sandbox_session {
   std::variant<opened_programs, session_failure> open(const std::vector<host_source>& programs, const std::string& object, bool judges_candidate, time_point deadline);
   std::optional<session_failure> stage(const record<schema::Command>& command, time_point deadline);
   std::variant<run_clock, session_failure> go(time_point deadline);
+  // Stages parameters alone. What that takes is not counted as outside of the runs.
+  std::optional<session_failure> prepare(const record<schema::Command>& command, time_point deadline);
 
   // Stops the process so that nothing in the arena changes while it is read; thaw lets it go on.
   void freeze();

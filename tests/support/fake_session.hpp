@@ -20,6 +20,7 @@ class fake_session final : public program_session {
     std::vector<compute_function> programs;
     std::function<double()> call_ns = [] { return 50e3; };
     double outside_ns = 0;
+    std::size_t output_bytes = 0;  // 0: dense
     std::function<std::optional<program_failure>(std::size_t run)> fails = [](std::size_t) { return std::nullopt; };
     std::function<void(value_set& inputs, value_set& parameters)> tamper;  // with its arguments, after each call
     std::set<shared_memory_of_output> aliases;
@@ -40,12 +41,11 @@ class fake_session final : public program_session {
     parameters_ = blank(parameters);
   }
   void write_inputs(std::size_t set, const value_set& values) override { inputs_.at(set) = values; }
-  void write_input_bytes(std::size_t set, std::size_t input, std::size_t offset, std::span<const std::byte> bytes) override {
-    auto& target = inputs_.at(set).at(input).bytes;
-    if (offset + bytes.size() > target.size()) throw std::out_of_range("an input is larger than its buffer");
-    std::copy(bytes.begin(), bytes.end(), target.begin() + static_cast<std::ptrdiff_t>(offset));
-  }
   void write_parameters(const value_set& values) override { parameters_ = values; }
+  std::optional<program_failure> prepare(deadline /*until*/) override {
+    prepared.push_back({runs, 0, inputs_.empty() ? value_set{} : inputs_.front(), parameters_});
+    return std::nullopt;
+  }
 
   std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets, deadline /*until*/) override {
     if (auto failure = behaviour_.fails(runs)) return *failure;
@@ -68,6 +68,7 @@ class fake_session final : public program_session {
     return outputs_.at(call);
   }
   std::set<shared_memory_of_output> aliases(std::size_t /*call*/) override { return behaviour_.aliases; }
+  std::size_t output_bytes(std::size_t call) override { return behaviour_.output_bytes > 0 ? behaviour_.output_bytes : total_bytes(outputs_.at(call)); }
   bool inputs_hold(std::size_t set, const value_set& values) override { return same(inputs_.at(set), values); }
   bool parameters_hold(const value_set& values) override { return same(parameters_, values); }
   std::optional<std::string> memory_damage() override { return behaviour_.damage; }
@@ -75,6 +76,7 @@ class fake_session final : public program_session {
   bool remember = true;
   std::size_t runs = 0;
   std::vector<seen_call> calls;
+  std::vector<seen_call> prepared;  // before which run, and what the first set held
   std::vector<std::size_t> checked_runs;  // whose outputs were looked at
 
  private:

@@ -84,8 +84,8 @@ void install_filter(int socket) {
   for (const int call : {SCMP_SYS(read), SCMP_SYS(recvmsg), SCMP_SYS(recvfrom)}) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1, SCMP_A0(SCMP_CMP_GE, static_cast<scmp_datum_t>(socket))) == 0;
   }
-  // What allocators advise. Other advice reaches the arena's pages themselves, which later sessions use.
-  for (const int advice : {MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE}) {
+  // What allocators (and sanitizers) advise. Other advice reaches the arena's pages themselves, which later sessions use.
+  for (const int advice : {MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP}) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1, SCMP_A2(SCMP_CMP_EQ, static_cast<scmp_datum_t>(advice))) == 0;
   }
   // abort() signals its own process.

@@ -21,7 +21,7 @@ class drawing {
                                                                 "t.toml")),
                                                oracle_(task_, std::make_unique<fake_session>(programs())), recipe_(oracle_, task_.cases[0]) {}
 
-  std::vector<double> draw(distribution how) { return to_doubles(recipe_.draw_inputs(how, random_).values[0]); }
+  std::vector<double> draw(distribution how) { return to_doubles(recipe_.draw_inputs(how, random_.bits())[0]); }
   input_recipe& recipe() { return recipe_; }
   random_stream& random() { return random_; }
 
@@ -45,8 +45,9 @@ class drawing {
 
 double mean(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size()); }
 double deviation(const std::vector<double>& x) {
+  const double middle = mean(x);
   double sum = 0;
-  for (const double number : x) sum += (number - mean(x)) * (number - mean(x));
+  for (const double number : x) sum += (number - middle) * (number - middle);
   return std::sqrt(sum / static_cast<double>(x.size()));
 }
 
@@ -105,36 +106,76 @@ TEST(Inputs, EveryTypeIsDrawnInFloatAndCastLast) {
   for (const double x : half.draw(distribution::declared)) ASSERT_EQ(x, static_cast<double>(half_to_float(float_to_half(static_cast<float>(x)))));
 }
 
-class Refreshing : public testing::TestWithParam<const char*> {};
+class Reservoir : public testing::TestWithParam<const char*> {};
 
-TEST_P(Refreshing, ChangesContentsAndTheSessionsCopyAlike) {
+TEST_P(Reservoir, GivesNewContentsForEverySeedAndTheSameForOne) {
   drawing d(GetParam());
-  drawn_values drawn = d.recipe().draw_inputs(distribution::declared, d.random());
-  fake_session session(testing_support::right_program());
-  session.arrange(0, d.recipe().input_layouts(), {}, 1);
-  session.write_inputs(0, drawn.values);
-  int changed = 0;
-  for (int i = 0; i < 20; ++i) {
-    const std::vector<std::byte> before = drawn.values[0].bytes;
-    d.recipe().refresh_inputs(drawn, d.random(), session, 0);
-    changed += drawn.values[0].bytes != before ? 1 : 0;
-    ASSERT_TRUE(session.inputs_hold(0, drawn.values));
-  }
-  EXPECT_GE(changed, 15);  // a coin comes up the same way as often as not: three elements do with probability 1/8
+  const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
+  value_set first;
+  value_set again;
+  value_set other;
+  r.fill(first, 1);
+  r.fill(other, 2);
+  r.fill(again, 1);
+  EXPECT_EQ(first[0].bytes, again[0].bytes);
+  EXPECT_NE(first[0].bytes, other[0].bytes);
+  EXPECT_EQ(first[0].layout, d.recipe().input_layouts()[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryInitializer, Refreshing,
+TEST_P(Reservoir, GivesWhatTheInitializerDraws) {
+  drawing d(GetParam());
+  const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
+  value_set values;
+  r.fill(values, 1);
+  const std::vector<double> drawn = d.draw(distribution::declared);
+  const std::vector<double> filled = to_doubles(values[0]);
+  // Two samples of ten thousand: their means differ by five standard errors at most.
+  EXPECT_NEAR(mean(filled), mean(drawn), 5 * deviation(drawn) * std::sqrt(2.0 / 10000));
+  EXPECT_NEAR(deviation(filled), deviation(drawn), 0.1 * deviation(drawn));
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryInitializer, Reservoir,
                          testing::Values("init = \"normal\"", "init = \"uniform(0,1)\"", "dtype = \"bfloat16\"", "dtype = \"int32\"\ninit = \"integers(0,50)\"", "dtype = \"int64\"\ninit = \"permutation\"",
                                          "dtype = \"bool\"", "init = { of = \"normal\", expr = \"x * 2\" }"));
 
-TEST(Refreshing, LeavesConstantsAndNothingElseAlone) {
+TEST_P(Reservoir, TwistsAFewElements) {
+  drawing d(GetParam());
+  const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
+  value_set plain;
+  value_set twisted;
+  int changed = 0;
+  for (std::uint64_t twist = 1; twist <= 20; ++twist) {
+    r.fill(plain, 1);
+    r.fill(twisted, 1, twist);
+    const std::vector<double> before = to_doubles(plain[0]);
+    const std::vector<double> after = to_doubles(twisted[0]);
+    const auto differing = std::inner_product(before.begin(), before.end(), after.begin(), 0, std::plus<>(), std::not_equal_to<>());
+    EXPECT_LE(differing, 3);
+    changed += differing > 0 ? 1 : 0;
+    r.fill(twisted, 1, twist);
+    EXPECT_EQ(to_doubles(twisted[0]), after);
+    EXPECT_EQ(to_doubles(d.recipe().draw_inputs(distribution::shifted, 5, twist)[0]).size(), after.size());
+  }
+  EXPECT_GE(changed, 12);  // a coin comes up the same way as often as not: three elements do with probability 1/8
+}
+
+TEST(Reservoir, LeavesConstantsAlone) {
   drawing d("init = \"constant(7)\"");
-  drawn_values drawn = d.recipe().draw_inputs(distribution::declared, d.random());
-  fake_session session(testing_support::right_program());
-  session.arrange(0, d.recipe().input_layouts(), {}, 1);
-  session.write_inputs(0, drawn.values);
-  d.recipe().refresh_inputs(drawn, d.random(), session, 0);
-  EXPECT_EQ(to_doubles(drawn.values[0]), std::vector<double>(10000, 7.0));
+  const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
+  value_set values;
+  r.fill(values, 1);
+  EXPECT_EQ(to_doubles(values[0]), std::vector<double>(10000, 7.0));
+}
+
+TEST(Reservoir, DrawsPermutationsThatAreOnes) {
+  drawing d("dtype = \"int64\"\ninit = \"permutation\"");
+  const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
+  value_set values;
+  r.fill(values, 1);
+  std::vector<double> row = to_doubles(values[0]);
+  row.resize(100);
+  std::sort(row.begin(), row.end());
+  for (std::size_t i = 0; i < 100; ++i) ASSERT_EQ(row[i], static_cast<double>(i));
 }
 
 }  // namespace

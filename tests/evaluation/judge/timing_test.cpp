@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "tests/support/fake_session.hpp"
@@ -21,7 +22,7 @@ class Timing : public testing::Test {
  protected:
   case_timing time(fake_session& candidate, fake_session& reference, const timing_limits& limits = {}, std::size_t sets = 8) {
     reference_oracle oracle(task_, std::make_unique<fake_session>(right_program()));
-    rotating_inputs inputs(input_recipe(oracle, task_.cases[0]), sets, 4, random_);
+    const timed_inputs inputs(input_recipe(oracle, task_.cases[0]), sets, random_);
     return time_case({candidate, reference, oracle}, inputs, {}, limits, random_);
   }
   case_timing time(const fake_session::behaviour& b, const timing_limits& limits = {}, double reference_deviation = 0) {
@@ -98,13 +99,50 @@ TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
   EXPECT_EQ(time(b).failure.outcome, Outcome::UNSTABLE);
 }
 
+// Nor is anything of them: what was computed for one call would help with the next (evaluation.md asks for less).
 TEST_F(Timing, ContentsAreNeverSeenTwice) {
   fake_session candidate(right_program());
   fake_session reference(right_program());
   time(candidate, reference);
   std::set<std::vector<std::byte>> contents;
-  for (const auto& call : candidate.calls) EXPECT_TRUE(contents.insert(call.inputs[0].bytes).second) << "run " << call.run << ", set " << call.set;
+  std::map<std::size_t, std::vector<double>> before;
+  for (const auto& call : candidate.calls) {
+    EXPECT_TRUE(contents.insert(call.inputs[0].bytes).second) << "run " << call.run << ", set " << call.set;
+    if (call.parameters[0].bytes == candidate.calls.front().parameters[0].bytes) continue;  // warming up: see below
+    const std::vector<double> now = to_doubles(call.inputs[0]);
+    std::vector<double>& then = before[call.set];
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < then.size(); ++i) same += then[i] == now[i] ? 1 : 0;
+    EXPECT_LE(same, 64U) << "of 640, in run " << call.run << ", set " << call.set;
+    then = now;
+  }
   EXPECT_GT(contents.size(), 100U);
+}
+
+TEST_F(Timing, ACacheUnderASampleIsWrongWhileWarmingUp) {
+  fake_session::behaviour b = right_program();
+  // Honest for as long as verification may last; then the first result comes again for whatever has the same first elements.
+  b.programs = {[kept = std::pair<std::vector<double>, value_set>()](const value_set& inputs, const value_set& parameters) mutable {
+    std::vector<double> sample = to_doubles(inputs[0]);
+    sample.resize(4);
+    if (kept.first != sample) kept = {sample, testing_support::scaled(inputs, parameters)};
+    return kept.second;
+  }};
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(time(b).failure.outcome, Outcome::WRONG_RESULT);
+}
+
+// It could read them behind a parameter's buffer, and nobody counts its time.
+TEST_F(Timing, PrepareRunsBeforeTheInputsAreThere) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  const case_timing timing = time(candidate, reference);
+  ASSERT_EQ(candidate.prepared.size(), timing.rounds + 1U);
+  for (const auto& prepared : candidate.prepared) {
+    for (const auto& call : candidate.calls) {
+      const bool is_later = call.run >= prepared.run && call.set == 0;
+      EXPECT_FALSE(is_later && call.inputs[0].bytes == prepared.inputs[0].bytes) << "run " << call.run;
+    }
+  }
 }
 
 TEST_F(Timing, ParametersChangeFromRoundToRound) {
@@ -166,9 +204,12 @@ TEST_F(Timing, WorkBetweenRunsIsChargedAndIsLateWork) {
 TEST_F(Timing, ATimeBelowTheFloorIsImpossible) {
   fake_session::behaviour b = right_program();
   b.call_ns = [] { return 20; };
-  const case_timing timing = time(b, {.floor_us = 0.05});
+  const timing_limits limits{.floor_us_a_byte = 0.05 / 2560};  // 640 floats
+  const case_timing timing = time(b, limits);
   EXPECT_EQ(timing.failure.outcome, Outcome::CHEATING);
   EXPECT_EQ(timing.failure.kind, "impossible_time");
+  b.output_bytes = 4;  // one number, expanded
+  EXPECT_EQ(time(b, limits).failure.outcome, Outcome::OK);
 }
 
 TEST_F(Timing, ACrashInATimedRunEndsIt) {

@@ -31,7 +31,7 @@ TEST(Verification, ARightProgramPassesEveryRoundOfEveryCase) {
   const auto result = verify(candidate, scale_task());
   EXPECT_EQ(result.failure.outcome, Outcome::OK);
   EXPECT_EQ(result.rounds, 10U);             // two cases, two rounds as declared and one of each other distribution
-  EXPECT_EQ(candidate.calls.size(), 20U);    // each twice
+  EXPECT_EQ(candidate.calls.size(), 24U);    // each twice, and in two rounds a case once more with a few elements changed
 }
 
 TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
@@ -39,16 +39,55 @@ TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
   EXPECT_EQ(verify(candidate, scale_task("distributions = [\"declared\"]\n")).rounds, 10U);
 }
 
+// The calls of each round: those with equal parameters.
+std::vector<std::vector<fake_session::seen_call>> rounds_of(const fake_session& candidate) {
+  std::vector<std::vector<fake_session::seen_call>> rounds;
+  for (const auto& call : candidate.calls) {
+    if (rounds.empty() || rounds.back()[0].parameters[0].bytes != call.parameters[0].bytes) rounds.emplace_back();
+    rounds.back().push_back(call);
+  }
+  return rounds;
+}
+
 TEST(Verification, CallsTwiceWithTheSameContentsAtTwoAddresses) {
   fake_session candidate(right_program());
   verify(candidate, scale_task());
-  for (std::size_t i = 0; i < candidate.calls.size(); i += 2) {
-    EXPECT_EQ(candidate.calls[i].inputs[0].bytes, candidate.calls[i + 1].inputs[0].bytes);
-    EXPECT_NE(candidate.calls[i].set, candidate.calls[i + 1].set);
-    if (i == 0) continue;
-    EXPECT_NE(candidate.calls[i].inputs[0].bytes, candidate.calls[i - 1].inputs[0].bytes);
-    EXPECT_NE(candidate.calls[i].parameters[0].bytes, candidate.calls[i - 1].parameters[0].bytes);
+  std::vector<std::byte> before;
+  for (const auto& calls : rounds_of(candidate)) {
+    EXPECT_EQ(calls[0].inputs[0].bytes, calls[1].inputs[0].bytes);
+    EXPECT_NE(calls[0].set, calls[1].set);
+    EXPECT_NE(calls[0].inputs[0].bytes, before);
+    before = calls[0].inputs[0].bytes;
   }
+}
+
+TEST(Verification, FollowsThemWithNearlyTheSameContentsAtOneOfTheAddresses) {
+  fake_session candidate(right_program());
+  verify(candidate, scale_task());
+  int twisted = 0;
+  for (const auto& calls : rounds_of(candidate)) {
+    if (calls.size() < 3) continue;
+    ++twisted;
+    EXPECT_EQ(calls[1].set, calls[2].set);
+    const std::vector<double> before = to_doubles(calls[1].inputs[0]);
+    const std::vector<double> after = to_doubles(calls[2].inputs[0]);
+    int changed = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) changed += before[i] != after[i] ? 1 : 0;
+    EXPECT_GE(changed, 1);
+    EXPECT_LE(changed, 3);
+  }
+  EXPECT_EQ(twisted, 4);
+}
+
+TEST(Verification, ACacheUnderASampleIsOutOfDate) {
+  fake_session::behaviour b = right_program();
+  b.programs = {[kept = std::pair<std::vector<double>, value_set>()](const value_set& inputs, const value_set& parameters) mutable {
+    const std::vector<double> x = to_doubles(inputs[0]);
+    const std::vector<double> sample = {x.front(), x[x.size() / 2], x.back()};
+    if (kept.first != sample) kept = {sample, testing_support::scaled(inputs, parameters)};
+    return kept.second;
+  }};
+  EXPECT_EQ(verify(b).failure.outcome, Outcome::WRONG_RESULT);
 }
 
 TEST(Verification, EqualSeedsDrawEqualInputs) {
