@@ -85,7 +85,11 @@ struct database::state {
   std::array<rocksdb::ColumnFamilyHandle*, family_count> families{};
   // What has been put (or, where empty, removed) since the last commit, by family and key. Only the last word on a key is
   // written, and reading one's own writes costs a hash.
-  std::array<std::unordered_map<std::string, std::shared_ptr<const std::vector<char>>>, family_count> uncommitted;
+  struct change {
+    std::shared_ptr<const std::vector<char>> value;
+    bool is_first = false;  // the key is not on disk
+  };
+  std::array<std::unordered_map<std::string, change>, family_count> uncommitted;
 
   ~state() {
     for (auto* one : families) {
@@ -140,8 +144,8 @@ std::optional<std::vector<char>> database::get_bytes(family where, std::string_v
   const auto& own = state_->uncommitted[static_cast<std::size_t>(where)];
   if (!own.empty()) {
     if (const auto found = own.find(std::string(key)); found != own.end()) {
-      if (found->second == nullptr) return std::nullopt;
-      return *found->second;
+      if (found->second.value == nullptr) return std::nullopt;
+      return *found->second.value;
     }
   }
   rocksdb::PinnableSlice value;
@@ -156,22 +160,29 @@ std::optional<std::vector<char>> database::get_bytes(family where, std::string_v
   return std::vector<char>(value.data(), value.data() + value.size());
 }
 
-void database::put_bytes(family where, std::string_view key, std::shared_ptr<const std::vector<char>> value) {
-  state_->uncommitted[static_cast<std::size_t>(where)].insert_or_assign(std::string(key), std::move(value));
+void database::put_bytes(family where, std::string_view key, std::shared_ptr<const std::vector<char>> value, bool is_first) {
+  const auto [entry, fresh] = state_->uncommitted[static_cast<std::size_t>(where)].try_emplace(std::string(key));
+  entry->second.value = std::move(value);
+  if (fresh) entry->second.is_first = is_first;
 }
 
-void database::remove(family where, std::string_view key) { state_->uncommitted[static_cast<std::size_t>(where)].insert_or_assign(std::string(key), nullptr); }
+void database::remove(family where, std::string_view key) {
+  auto& changes = state_->uncommitted[static_cast<std::size_t>(where)];
+  const auto entry = changes.try_emplace(std::string(key)).first;
+  entry->second.value = nullptr;
+  if (entry->second.is_first) changes.erase(entry);
+}
 
 void database::commit() {
   rocksdb::WriteBatch batch;
   for (std::size_t i = 0; i < family_count; ++i) {
     // In key order, so that each insertion into the memtable starts where the last one ended.
-    std::vector<const std::pair<const std::string, std::shared_ptr<const std::vector<char>>>*> entries;
+    std::vector<const std::pair<const std::string, state::change>*> entries;
     for (const auto& entry : state_->uncommitted[i]) entries.push_back(&entry);
     std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
     for (const auto* entry : entries) {
-      if (entry->second != nullptr) {
-        batch.Put(state_->families[i], entry->first, Slice(entry->second->data(), entry->second->size()));
+      if (const auto& value = entry->second.value; value != nullptr) {
+        batch.Put(state_->families[i], entry->first, Slice(value->data(), value->size()));
       } else {
         batch.Delete(state_->families[i], entry->first);
       }

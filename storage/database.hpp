@@ -41,7 +41,12 @@ class database {
 
   template <class Schema>
   void put(family where, std::string_view key, const record<Schema>& value) {
-    put_bytes(where, key, value.shared_bytes());
+    put_bytes(where, key, value.shared_bytes(), false);
+  }
+  // The same under a key that is not on disk: if it is removed before the next commit, nothing of it is written at all.
+  template <class Schema>
+  void put_first(family where, std::string_view key, const record<Schema>& value) {
+    put_bytes(where, key, value.shared_bytes(), true);
   }
   void remove(family where, std::string_view key);
 
@@ -65,7 +70,7 @@ class database {
 
  private:
   std::optional<std::vector<char>> get_bytes(family where, std::string_view key) const;
-  void put_bytes(family where, std::string_view key, std::shared_ptr<const std::vector<char>> value);
+  void put_bytes(family where, std::string_view key, std::shared_ptr<const std::vector<char>> value, bool is_first);
   void scan_bytes(family where, std::string_view prefix, std::string_view from, const std::function<bool(std::string_view, std::vector<char>)>& visit) const;
 
   // RocksDB's checksums cover what comes back, so only the framing is looked at again.

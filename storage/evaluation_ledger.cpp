@@ -69,13 +69,14 @@ evaluation_ledger::evaluation_ledger(database& db, const options& o) : db_(&db),
     w.verified = stored->getVerified();
     w.wanted = stored->getWanted();
     w.population = stored->getPopulation();
+    w.is_stored = true;
     for (const auto group : stored->getGroups()) w.groups.emplace_back(group);
     pending_.emplace(*parsed, std::move(w));  // deadline 0: handed out at the first look, under the same attempt
     return true;
   });
 }
 
-void evaluation_ledger::store(const evaluation_key& key, const work& w) {
+void evaluation_ledger::store(const evaluation_key& key, work& w) {
   record_builder<schema::PendingWork> stored;
   w.task.store(stored->initTaskId());
   w.measurement.store(stored->initMeasurementId());
@@ -85,7 +86,12 @@ void evaluation_ledger::store(const evaluation_key& key, const work& w) {
   stored->setPopulation(w.population);
   auto groups = stored->initGroups(static_cast<unsigned>(w.groups.size()));
   for (unsigned i = 0; i < groups.size(); ++i) w.groups[i].store(groups[i]);
-  db_->put(family::pending, key_of(key), stored.finish());
+  if (w.is_stored) {
+    db_->put(family::pending, key_of(key), stored.finish());
+  } else {
+    db_->put_first(family::pending, key_of(key), stored.finish());
+  }
+  w.is_stored = true;
 }
 
 void evaluation_ledger::send(const evaluation_key& key, work& w, const schema::Variant::Reader& variant, double best_score, double known_score, std::uint64_t now_ms,

@@ -74,9 +74,10 @@ class evaluation_ledger {
     std::uint32_t population = 0;
     std::uint64_t deadline_ms = 0;
     bool has_result = true;  // there may be an evaluation already
+    bool is_stored = false;  // as pending work, at least in what is not committed yet
   };
 
-  void store(const evaluation_key& key, const work& w);
+  void store(const evaluation_key& key, work& w);
   void send(const evaluation_key& key, work& w, const schema::Variant::Reader& variant, double best_score, double known_score, std::uint64_t now_ms,
             std::vector<record<schema::CompileJob>>& jobs);
   record<schema::Variant> variant_of(const evaluation_key& key) const;
