@@ -28,7 +28,7 @@ TEST(HonestSet, IsNeverRefused) {
     auto evaluation = judge(each.text, set.tasks.at(each.task));
     // As the pool does: a time that did not settle is taken again when its program comes again.
     for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again) evaluation = judge(each.text, set.tasks.at(each.task));
-    const bool excused = evaluation->getOutcome() == Outcome::UNSTABLE && judging_bench::instance().shares_cores();
+    const bool excused = judging_bench::instance().shares_cores() ? evaluation->getOutcome() == Outcome::UNSTABLE : judging_bench::times_mean_nothing && view(evaluation->getKind()) == "late_work";
     EXPECT_TRUE(evaluation->getOutcome() == Outcome::OK || excused) << each.task << "/" << each.name << " ended as " << describe(*evaluation);
   }
   EXPECT_EQ(tasks.size(), set.tasks.size());
