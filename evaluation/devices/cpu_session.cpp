@@ -102,6 +102,12 @@ void cpu_session::write_inputs(std::size_t set, const value_set& values) {
   }
 }
 
+std::vector<std::span<std::byte>> cpu_session::input_places(std::size_t set) {
+  std::vector<std::span<std::byte>> places;
+  for (const region& r : inputs_.at(set)) places.emplace_back(memory_->at(r.begin), r.bytes);
+  return places;
+}
+
 void cpu_session::write_parameters(const value_set& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].bytes.size() != parameters_.at(i).bytes) throw std::out_of_range("a parameter does not fit its buffer");

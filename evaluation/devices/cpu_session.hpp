@@ -17,6 +17,7 @@ class cpu_session final : public program_session {
 
   void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) override;
   void write_inputs(std::size_t set, const value_set& values) override;
+  std::vector<std::span<std::byte>> input_places(std::size_t set) override;
   void write_parameters(const value_set& values) override;
   std::optional<program_failure> prepare(deadline until) override;
   std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets, deadline until) override;

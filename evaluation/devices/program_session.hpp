@@ -44,6 +44,8 @@ class program_session {
   // parameters are undefined afterwards. Throws std::length_error where they do not fit.
   virtual void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) = 0;
   virtual void write_inputs(std::size_t set, const value_set& values) = 0;
+  // Where a set's inputs are written in place instead, row-major; what is written counts with the next run.
+  virtual std::vector<std::span<std::byte>> input_places(std::size_t set) = 0;
   // New parameters: prepare() runs again, untimed, before the next calls.
   virtual void write_parameters(const value_set& values) = 0;
   // Runs prepare() now. It may read whatever memory holds, so inputs that it must not know are written behind this.

@@ -92,20 +92,21 @@ tensor_value draw_raw(const tensor_spec& spec, const task_case& at, distribution
 bool is_fixed(const tensor_spec& spec) { return !spec.data_file.empty() || spec.init.of == kind::constant; }
 
 // A few elements drawn anew; of a permutation, two change places.
-void twist_elements(tensor_value& value, const tensor_spec& spec, const task_case& at, distribution how, random_stream& random) {
-  const std::size_t n = value.layout.elements();
+void twist_elements(std::span<std::byte> bytes, dtype type, const tensor_spec& spec, const task_case& at, distribution how, random_stream& random) {
+  const std::size_t size = bytes_of(type);
+  const std::size_t n = bytes.size() / size;
   if (n == 0 || is_fixed(spec)) return;
-  const std::size_t size = bytes_of(value.layout.type);
-  const auto place = [&](std::size_t element) { return value.bytes.begin() + static_cast<std::ptrdiff_t>(element * size); };
+  const auto place = [&](std::size_t element) { return bytes.begin() + static_cast<std::ptrdiff_t>(element * size); };
   if (spec.init.of == kind::permutation) {
-    const std::size_t row = static_cast<std::size_t>(value.layout.shape.empty() ? 1 : value.layout.shape.back());
+    const std::vector<std::int64_t> shape = resolve_shape(spec, at);
+    const std::size_t row = static_cast<std::size_t>(shape.empty() ? 1 : shape.back());
     const std::size_t begin = random.below(n / row) * row;
     const std::size_t a = begin + random.below(row);
     const std::size_t b = begin + random.below(row);
     if (a != b) std::swap_ranges(place(a), place(a + 1), place(b));
     return;
   }
-  const tensor_value fresh = with_type(draw_raw(spec, at, {twisted_elements}, how, random), value.layout.type);
+  const tensor_value fresh = with_type(draw_raw(spec, at, {twisted_elements}, how, random), type);
   for (std::size_t k = 0; k < twisted_elements; ++k) std::copy_n(fresh.bytes.begin() + static_cast<std::ptrdiff_t>(k * size), size, place(random.below(n)));
 }
 
@@ -115,13 +116,13 @@ constexpr std::size_t few_elements = 4 * stretch;
 constexpr std::size_t reservoir_elements = 1U << 17U;
 
 // Contents from stretches of `source`, wherever they begin.
-void put_together(const tensor_value& source, tensor_value& into, random_stream& random) {
+void put_together(const tensor_value& source, std::span<std::byte> into, random_stream& random) {
   const std::size_t element = bytes_of(source.layout.type);
   const std::size_t places = source.layout.elements() - stretch + 1;
-  for (std::size_t at = 0; at < into.bytes.size(); at += stretch * element) {
-    const std::byte* from = source.bytes.data() + random.below(places) * element;
-    std::memcpy(into.bytes.data() + at, from, std::min(stretch * element, into.bytes.size() - at));
-  }
+  const std::size_t length = stretch * element;
+  std::size_t at = 0;
+  for (; at + length <= into.size(); at += length) std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element, length);
+  if (at < into.size()) std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element, into.size() - at);
 }
 
 std::vector<tensor_layout> layouts(const std::vector<tensor_spec>& tensors, const task_case& at) {
@@ -159,7 +160,7 @@ value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_
       continue;
     }
     tensor_value raw = draw_raw(tensors[i], *case_, how, random);
-    if (twist != 0) twist_elements(raw, tensors[i], *case_, how, twists);
+    if (twist != 0) twist_elements(raw.bytes, raw.layout.type, tensors[i], *case_, how, twists);
     values.push_back(oracle_->realise(first + i, raw));
   }
   return values;
@@ -185,29 +186,46 @@ reservoir::reservoir(const input_recipe& recipe, of which, random_stream& random
   }
 }
 
-void reservoir::fill(value_set& into, std::uint64_t seed, std::uint64_t twist) const {
+void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t seed, std::uint64_t twist) const {
   random_stream random(seed);
   random_stream twists(twist);
-  into.resize(specs().size());
+  const std::size_t first = which_ == of::inputs ? 0 : recipe_.oracle_->of().inputs.size();
   for (std::size_t i = 0; i < into.size(); ++i) {
     const tensor_spec& spec = specs()[i];
     const tensor_value& source = sources_[i];
+    const auto twist_it = [&](std::span<std::byte> bytes, dtype type) {
+      if (twist != 0) twist_elements(bytes, type, spec, *recipe_.case_, distribution::declared, twists);
+    };
     if (is_fixed(spec)) {
-      into[i] = source;
-      continue;
-    }
-    tensor_value& value = into[i];
-    if (source.bytes.empty()) {
-      value = draw_raw(spec, *recipe_.case_, distribution::declared, random);
+      std::copy(source.bytes.begin(), source.bytes.end(), into[i].begin());
+    } else if (!source.bytes.empty() && source.layout.type == spec.type && spec.init.expr.empty()) {
+      put_together(source, into[i], random);
+      twist_it(into[i], spec.type);
     } else {
-      value.layout = {source.layout.type, resolve_shape(spec, *recipe_.case_)};
-      value.bytes.resize(value.layout.bytes());
-      put_together(source, value, random);
+      tensor_value raw;
+      if (source.bytes.empty()) {
+        raw = draw_raw(spec, *recipe_.case_, distribution::declared, random);
+      } else {
+        raw.layout = {source.layout.type, resolve_shape(spec, *recipe_.case_)};
+        raw.bytes.resize(raw.layout.bytes());
+        put_together(source, raw.bytes, random);
+      }
+      twist_it(raw.bytes, raw.layout.type);
+      const tensor_value value = recipe_.oracle_->realise(first + i, raw);
+      std::copy(value.bytes.begin(), value.bytes.end(), into[i].begin());
     }
-    if (twist != 0) twist_elements(value, spec, *recipe_.case_, distribution::declared, twists);
-    const std::size_t first = which_ == of::inputs ? 0 : recipe_.oracle_->of().inputs.size();
-    if (!spec.init.expr.empty() || value.layout.type != spec.type) value = recipe_.oracle_->realise(first + i, value);
   }
+}
+
+void reservoir::fill(value_set& into, std::uint64_t seed, std::uint64_t twist) const {
+  into.resize(specs().size());
+  std::vector<std::span<std::byte>> places;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    into[i].layout = {specs()[i].type, resolve_shape(specs()[i], *recipe_.case_)};
+    into[i].bytes.resize(into[i].layout.bytes());
+    places.emplace_back(into[i].bytes);
+  }
+  fill(places, seed, twist);
 }
 
 }  // namespace hone

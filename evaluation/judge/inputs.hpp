@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "evaluation/judge/oracle.hpp"
@@ -38,7 +39,9 @@ class reservoir {
   enum class of { inputs, parameters };
   reservoir(const input_recipe& recipe, of which, random_stream& random);
 
-  // The contents that belong to a seed and a twist. `into` keeps its memory from call to call.
+  // The contents that belong to a seed and a twist, of every tensor in a place of its own: row-major, as the task's layouts say.
+  void fill(std::span<const std::span<std::byte>> into, std::uint64_t seed, std::uint64_t twist = 0) const;
+  // The same as values; `into` keeps its memory from call to call.
   void fill(value_set& into, std::uint64_t seed, std::uint64_t twist = 0) const;
 
  private:

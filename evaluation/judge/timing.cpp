@@ -121,7 +121,7 @@ class side {
       set = next_;
       next_ = (next_ + 1) % held_.size();
       held_[set] = twisted_ != 0 ? contents{twisted_, random_->bits() | 1U} : contents{random_->bits(), 0};
-      session_->write_inputs(set, values(set));
+      from_->inputs.fill(session_->input_places(set), held_[set].seed, held_[set].twist);
     }
     const auto ran = session_->run(last_, clock::now() + call_limit * static_cast<std::int64_t>(calls));
     if (const auto* failed = std::get_if<program_failure>(&ran)) throw timing_failure{*failed};

@@ -41,6 +41,11 @@ class fake_session final : public program_session {
     parameters_ = blank(parameters);
   }
   void write_inputs(std::size_t set, const value_set& values) override { inputs_.at(set) = values; }
+  std::vector<std::span<std::byte>> input_places(std::size_t set) override {
+    std::vector<std::span<std::byte>> places;
+    for (tensor_value& value : inputs_.at(set)) places.emplace_back(value.bytes);
+    return places;
+  }
   void write_parameters(const value_set& values) override { parameters_ = values; }
   std::optional<program_failure> prepare(deadline /*until*/) override {
     prepared.push_back({runs, 0, inputs_.empty() ? value_set{} : inputs_.front(), parameters_});
