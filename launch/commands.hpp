@@ -13,6 +13,7 @@ void add_eval_command(CLI::App& app, command_action& action);
 void add_task_commands(CLI::App& app, command_action& action);
 void add_corpus_commands(CLI::App& app, command_action& action);
 void add_node_commands(CLI::App& app, command_action& action);
+void add_devices_command(CLI::App& app, command_action& action);
 void add_pool_commands(CLI::App& app, command_action& action);
 
 }  // namespace hone

@@ -17,6 +17,7 @@ int run(int argc, char** argv) {
   hone::add_corpus_commands(app, action);
   hone::add_pool_commands(app, action);
   hone::add_node_commands(app, action);
+  hone::add_devices_command(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

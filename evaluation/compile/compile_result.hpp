@@ -18,6 +18,7 @@ struct kernel_parameter {
 struct kernel_facts {
   std::string name;
   std::vector<kernel_parameter> parameters;
+  std::string symbol{};    // in the cubin
   unsigned registers = 0;  // CUDA only, as the following
   unsigned static_shared_bytes = 0;
   unsigned local_bytes = 0;

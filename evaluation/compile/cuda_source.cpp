@@ -153,6 +153,47 @@ include_scan take_out_includes(std::string_view block) {
   return scan;
 }
 
+std::string blank_comments(std::string_view text) {
+  std::string kept(text);
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t length = 1;
+    const bool is_line = text.substr(i).starts_with("//");
+    if (is_line || text.substr(i).starts_with("/*")) {
+      const std::size_t end = text.find(is_line ? "\n" : "*/", i + 2);
+      length = (end == std::string_view::npos ? text.size() : end + (is_line ? 0 : 2)) - i;
+      std::replace_if(kept.begin() + static_cast<std::ptrdiff_t>(i), kept.begin() + static_cast<std::ptrdiff_t>(i + length), [](char c) { return c != '\n'; }, ' ');
+    } else if (text[i] == '"' && i > 0 && text[i - 1] == 'R') {
+      length = raw_length(text, i);
+    } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !is_word(text[i - 1])))) {
+      length = quoted_length(text, i);
+    }
+    i += length;
+  }
+  return kept;
+}
+
+std::vector<std::string> take_out_leading_headers(include_scan& scan) {
+  static const std::set<std::string, std::less<>> worth_it = {"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h",
+                                                              "cooperative_groups/memcpy_async.h", "mma.h", "cuda_pipeline.h", "cuda/pipeline", "cuda/barrier", "cub/cub.cuh"};
+  std::vector<std::string> headers;
+  const std::string readable = blank_comments(scan.text);
+  int line = 1;
+  for (std::size_t i = 0; i < readable.size(); ++line) {
+    const std::size_t end = std::min(readable.find('\n', i), readable.size());
+    const std::string_view content = std::string_view(readable).substr(i, end - i);
+    const auto include = std::find_if(scan.refused.begin(), scan.refused.end(), [&](const auto& one) { return one.line == line; });
+    if (include != scan.refused.end()) {
+      if (!worth_it.contains(include->name)) break;
+      headers.push_back(include->name);
+      std::fill(scan.text.begin() + static_cast<std::ptrdiff_t>(i), scan.text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+    } else if (content.find_first_not_of(" \t\r") != std::string_view::npos) {
+      break;
+    }
+    i = end + 1;
+  }
+  return headers;
+}
+
 std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token>& tokens) {
   std::set<std::string, std::less<>> names;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -177,6 +218,32 @@ bool names_a_kernel(std::string_view launched, const std::set<std::string, std::
   std::cmatch match;
   if (launched.size() > 200 || !std::regex_match(launched.data(), launched.data() + launched.size(), match, pattern)) return false;
   return kernels.contains(match[1].str());
+}
+
+std::optional<source_problem> find_hidden_include(std::string_view block) {
+  const std::string readable = blank_comments(take_out_includes(block).text);
+  std::string joined;  // continued lines as one
+  int line = 1;
+  int first = 1;
+  for (std::size_t i = 0; i < readable.size();) {
+    const std::size_t end = std::min(readable.find('\n', i), readable.size());
+    std::string_view content = std::string_view(readable).substr(i, end - i);
+    if (content.ends_with('\r')) content.remove_suffix(1);
+    const bool goes_on = content.ends_with('\\');
+    joined += goes_on ? content.substr(0, content.size() - 1) : content;
+    if (!goes_on) {
+      static const std::regex hidden(R"(^\s*(#|%:|\?\?=)\s*(include|include_next|import|embed)\b.*)");
+      static const std::regex plain(R"(^\s*#\s*include\s*[<"][^>"]*[>"]\s*$)");
+      if (std::regex_match(joined, hidden) && (first != line || joined.size() >= 400 || !std::regex_match(joined, plain))) {
+        return source_problem{first, "an include must name its file, in one line"};
+      }
+      joined.clear();
+      first = line + 1;
+    }
+    ++line;
+    i = end + 1;
+  }
+  return std::nullopt;
 }
 
 std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& tokens) {

@@ -36,6 +36,13 @@ struct include_scan {
 // Takes accepted includes out of a block that has not been preprocessed. Comments, strings and raw strings are respected.
 include_scan take_out_includes(std::string_view block);
 
+// The text without comments: blanks in their place, lines where they were. Strings are respected.
+std::string blank_comments(std::string_view text);
+
+// Takes those of CUDA's headers out that stand in front of everything else in the block and that are worth precompiling, in their
+// order.
+std::vector<std::string> take_out_leading_headers(include_scan& scan);
+
 // Names of the functions that are declared __global__ (a macro must not have replaced the word).
 std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token>& tokens);
 
@@ -46,6 +53,9 @@ struct source_problem {
   int line;
   std::string message;
 };
+
+// An include that take_out_includes() does not see: a computed one, one with its line continued, or one spelt otherwise.
+std::optional<source_problem> find_hidden_include(std::string_view block);
 
 // Assembler in any spelling, attributes that reach the assembler or the linker, and words reserved for the harness.
 std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& tokens);

@@ -40,7 +40,9 @@ compile_result variant_compiler::compile_block(std::string_view cuda, const std:
       const auto compiler = cpu_compilers_.try_emplace(target, target).first;
       return compiler->second.compile(cuda, launches, asked.fast_math, limits_.block_limit);
     }
-    case schema::DeviceType::Kind::CUDA: throw std::runtime_error("this build has no compiler for CUDA devices");
+    case schema::DeviceType::Kind::CUDA:
+      if (cuda_compiler_ == nullptr) cuda_compiler_ = std::make_unique<cuda_compiler>();
+      return cuda_compiler_->compile(cuda, launches, asked, device_type.getTarget(), limits_.block_limit);
     case schema::DeviceType::Kind::SIMULATED: return compiled_block{};
   }
   return compiled_block{};
@@ -98,6 +100,12 @@ artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job,
     kernels[i].setStaticSharedBytes(block.kernels[i].static_shared_bytes);
     kernels[i].setLocalBytes(block.kernels[i].local_bytes);
     kernels[i].setMaxThreadsPerBlock(block.kernels[i].max_threads_per_block);
+    kernels[i].setSymbol(block.kernels[i].symbol);
+    auto parameters = kernels[i].initParameters(static_cast<unsigned>(block.kernels[i].parameters.size()));
+    for (unsigned p = 0; p < parameters.size(); ++p) {
+      parameters[p].setKind(block.kernels[i].parameters[p].kind);
+      parameters[p].setBytes(block.kernels[i].parameters[p].bytes);
+    }
   }
   artifact->setLog(block.log);
   artifact->setCompileMs(std::chrono::duration<double, std::milli>(clock_type::now() - begin).count());

@@ -10,6 +10,7 @@
 
 #include "evaluation/compile/compile_result.hpp"
 #include "evaluation/compile/cpu_compiler.hpp"
+#include "evaluation/compile/cuda_compiler.hpp"
 #include "evaluation/devices/values.hpp"
 #include "evaluation/sandbox/zygote.hpp"
 #include "messages/schema/pipeline.capnp.h"
@@ -46,6 +47,7 @@ class variant_compiler {
 
   limits limits_;
   std::map<std::string, cpu_compiler> cpu_compilers_;  // by target
+  std::unique_ptr<cuda_compiler> cuda_compiler_;
   std::shared_ptr<sandbox_zygote> checker_;
   std::list<std::pair<std::string, artifact_result>> cache_;  // most recently used first
   std::map<std::string, std::list<std::pair<std::string, artifact_result>>::iterator> cached_;

@@ -50,6 +50,7 @@ struct Kernel {
   staticSharedBytes @3 :UInt32;
   localBytes @4 :UInt32;
   maxThreadsPerBlock @5 :UInt32;
+  symbol @6 :Text;                            # in the cubin, where C++ names are mangled
 
   struct Parameter {
     kind @0 :Kind;

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evaluation/compile/compile_result.hpp"
+
+namespace hone {
+
+// Reading what NVRTC made. None of these throws for malformed bytes: they find nothing.
+
+// The parameters of a kernel from its table in the cubin (cuda_prelude.cuh), an object of that name.
+std::optional<std::vector<kernel_parameter>> read_parameter_table(std::string_view cubin, const std::string& object);
+
+// Registers, shared and local memory of each entry function, as ptxas -v tells them in the log; names are symbols. Threads a block
+// are not in it (0).
+std::vector<kernel_facts> read_resource_usage(std::string_view log);
+
+// Why PTX is refused: instructions that make lines of the L2 cache persist would keep inputs there from call to call.
+std::optional<std::string> find_persisting_cache_use(std::string_view ptx);
+
+}  // namespace hone
