@@ -79,6 +79,11 @@ std::string tidy_diagnostics(const std::string& log) {
   return tidy;
 }
 
+// Without folders: those are the machine's.
+std::string first_line(const std::string& log) {
+  return std::regex_replace(log.substr(0, std::min<std::size_t>(log.find('\n'), 200)), std::regex(R"(\S*/)"), "");
+}
+
 }  // namespace
 
 std::string nvrtc_program() {
@@ -185,7 +190,7 @@ compile_result cuda_compiler::compile(std::string_view block, const std::set<std
   const std::string log = made->getLog().cStr();
   if (!made->getCompiled()) {
     const std::string tidy = tidy_diagnostics(log);
-    throw failed{tidy.empty() ? "cuda: the compiler refused the block" : tidy};
+    throw failed{tidy.empty() ? "cuda: the compiler refused the block: " + first_line(log) : tidy};
   }
   if (const auto persisting = find_persisting_cache_use(view(made->getPtx()))) throw failed{"cuda: " + *persisting, Outcome::REJECTED};
 

@@ -4,13 +4,17 @@
 // and a folder of its own to start in; ends with it.
 
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -29,9 +33,10 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr int command_socket = 3;
-constexpr rlim_t compilation_memory = 4ULL << 30U;
+constexpr rlim_t compilation_memory = 4ULL << 30U;  // beyond what the library has reserved: gigabytes, on large machines
 constexpr rlim_t file_bytes = 256U << 20U;
 constexpr std::size_t max_header_sets = 16;
+constexpr std::uintptr_t largest_owned = 256U << 20U;
 constexpr auto prelude_file = "hone_prelude.cuh";
 
 std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
@@ -57,12 +62,42 @@ record<schema::NvrtcResult> stopped(const std::string& why) {
   return result.finish();
 }
 
+void own_pages(std::uintptr_t begin, std::uintptr_t end) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  begin = begin / page * page;
+  if (end > begin && end - begin <= largest_owned) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+}
+
+// Takes copies of the pages that this process shares with its parent, the heap and every library's data, before it has anything to
+// do: page by page, in the midst of compiling, that takes a quarter of the time.
+void own_memory(const void* heap) {
+  own_pages(reinterpret_cast<std::uintptr_t>(heap), reinterpret_cast<std::uintptr_t>(sbrk(0)));
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, std::size_t, void*) {
+        for (unsigned i = 0; i < library->dlpi_phnum; ++i) {
+          const auto& segment = library->dlpi_phdr[i];
+          const std::uintptr_t begin = library->dlpi_addr + segment.p_vaddr;
+          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) != 0) own_pages(begin, begin + segment.p_memsz);
+        }
+        return 0;
+      },
+      nullptr);
+}
+
+// Bytes of address space that this process has.
+rlim_t address_space() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
 class server {
  public:
   // The first compilation loads what the library loads late: once confined, it could not.
   server() {
     std::ofstream(prelude_file) << embedded::cuda_prelude;
     if (const auto first = nvrtc_.compile("extern \"C\" __global__ void nothing() {}\n", {"-arch=sm_80"}, {}); !first.compiled) throw std::runtime_error("NVRTC does not compile: " + first.log);
+    reserved_ = address_space();
   }
 
   void greet() const {
@@ -80,8 +115,16 @@ class server {
   }
   [[noreturn]] void serve() {
     while (true) {
-      const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(command_socket)->bytes));
-      send_message(command_socket, run(*job).bytes());
+      fork_ready();
+      const received_message message = std::move(*receive_message(command_socket));
+      const auto job = record<schema::NvrtcJob>::from_bytes(std::vector<char>(message.bytes));
+      // A precompiled header is known to those who are forked behind it.
+      if (precompile(*job)) {
+        end_ready();
+        fork_ready();
+      }
+      send_message(command_socket, answer_of_ready(message.bytes, *job).bytes());
+      end_ready();  // behind the answer: taking a process apart takes milliseconds
     }
   }
 
@@ -99,67 +142,109 @@ class server {
     for (const auto header : job.getHeaders()) head += "#include <" + std::string(header.cStr()) + ">\n";
     return head + "#pragma hdrstop\n";
   }
-
-  // Makes the precompiled header, where it is worth it: CUDA's headers take a second, the prelude a few milliseconds.
-  bool precompile(const std::string& head, std::vector<std::string> options, bool has_headers) {
-    if (!has_headers) return false;
+  static std::string key_of(const std::string& head, const std::vector<std::string>& options) {
     std::string key = head;
     for (const std::string& option : options) key += option + "\n";
-    if (const auto known = precompiled_.find(key); known != precompiled_.end()) return known->second;
-    if (precompiled_.size() == max_header_sets) return false;
+    return key;
+  }
+
+  // Makes the precompiled header, where it is worth it: CUDA's headers take a second, the prelude a few milliseconds. Whether
+  // that was news.
+  bool precompile(const schema::NvrtcJob::Reader& job) {
+    if (job.getHeaders().size() == 0) return false;
+    const std::string head = head_of(job);
+    std::vector<std::string> options = options_of(job);
+    const std::string key = key_of(head, options);
+    if (precompiled_.contains(key) || precompiled_.size() == max_header_sets) return false;
     options.insert(options.end(), {"--pch", "--pch-dir=."});
     return precompiled_[key] = nvrtc_.compile(head + "static void hone_nothing() {}\n", options, {}).compiled;
   }
 
-  record<schema::NvrtcResult> run(const schema::NvrtcJob::Reader& job) {
-    const auto until = clock::now() + std::chrono::milliseconds(job.getTimeMs());
-    std::vector<std::string> options = options_of(job);
-    const std::string head = head_of(job);
-    if (precompile(head, options, job.getHeaders().size() > 0)) options.insert(options.end(), {"--pch", "--pch-dir=."});
+  // One process is always ready for the next block.
+  void fork_ready() {
+    if (ready_ > 0) return;
     auto [ours, theirs] = socket_pair();
-    const pid_t pid = fork();
-    if (pid < 0) return stopped("there is no room for another process");
-    if (pid == 0) {
+    ready_ = fork();
+    if (ready_ == 0) {
       ours.reset();
-      compile_and_exit(head + job.getBlock().cStr(), options, texts(job.getKernels()), theirs.get(), job.getTimeMs());
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      close(command_socket);
+      own_memory(heap_);
+      compile_and_exit(theirs.get());
     }
-    theirs.reset();
-    std::optional<received_message> answer;
-    bool is_gone = false;
-    try {
-      answer = receive_message(ours.get(), until);
-    } catch (const connection_lost&) {
-      is_gone = true;
-    }
-    if (!is_gone) kill(pid, SIGKILL);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    if (answer) return record<schema::NvrtcResult>::from_bytes(std::move(answer->bytes));
-    return stopped(is_gone && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) ? "the compiler ended (" + describe_status(status) + "): the block is nested too deeply, or too large" : "the compiler was stopped at its deadline");
+    socket_ = std::move(ours);
   }
 
-  [[noreturn]] void compile_and_exit(const std::string& source, const std::vector<std::string>& options, const std::vector<std::string>& kernels, int socket, std::uint32_t time_ms) const {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(command_socket);
-    const rlimit memory{compilation_memory, compilation_memory};
-    const rlimit file{file_bytes, file_bytes};
-    const rlimit seconds{time_ms / 1000 + 1, time_ms / 1000 + 1};
-    if (setrlimit(RLIMIT_AS, &memory) != 0 || setrlimit(RLIMIT_FSIZE, &file) != 0 || setrlimit(RLIMIT_CPU, &seconds) != 0) _exit(1);
+  void end_ready() {
+    if (ready_ <= 0) return;
+    kill(ready_, SIGKILL);
+    waitpid(ready_, nullptr, 0);
+    ready_ = -1;
+    socket_.reset();
+  }
+
+  record<schema::NvrtcResult> answer_of_ready(const std::vector<char>& job_bytes, const schema::NvrtcJob::Reader& job) {
+    if (ready_ <= 0) return stopped("there is no room for another process");
     try {
+      send_message(socket_.get(), job_bytes);
+      auto answer = receive_message(socket_.get(), clock::now() + std::chrono::milliseconds(job.getTimeMs()));
+      if (answer) return record<schema::NvrtcResult>::from_bytes(std::move(answer->bytes));
+      return stopped("the compiler was stopped at its deadline");
+    } catch (const connection_lost&) {
+      int status = 0;
+      waitpid(ready_, &status, 0);
+      ready_ = -1;
+      const bool is_out_of_time = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
+      return stopped(is_out_of_time ? "the compiler was stopped at its deadline" : "the compiler ended (" + describe_status(status) + "): the block is nested too deeply, or too large");
+    }
+  }
+
+  nvrtc_library::result compile(const schema::NvrtcJob::Reader& job) const {
+    const std::string head = head_of(job);
+    std::vector<std::string> options = options_of(job);
+    const auto precompiled = precompiled_.find(key_of(head, options));
+    if (precompiled != precompiled_.end() && precompiled->second) options.insert(options.end(), {"--pch", "--pch-dir=."});
+    const std::string source = head + job.getBlock().cStr();
+    const std::vector<std::string> kernels = texts(job.getKernels());
+    if (job.getHeaders().size() == 0) {
+      // Without textures and the runtime's own functions, which hardly any block uses, a tenth is saved.
+      std::vector<std::string> fewer = options;
+      fewer.emplace_back("--minimal");
+      if (auto made = nvrtc_.compile(source, fewer, kernels); made.compiled) return made;
+    }
+    return nvrtc_.compile(source, options, kernels);
+  }
+
+  // In the forked process: one block, and the end.
+  [[noreturn]] void compile_and_exit(int socket) const {
+    try {
+      const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(socket)->bytes));
+      const rlim_t most = reserved_ + compilation_memory;
+      const rlimit memory{most, most};
+      const rlimit file{file_bytes, file_bytes};
+      const rlim_t seconds = job->getTimeMs() / 1000 + 1;
+      const rlimit time{seconds, seconds};
+      if (setrlimit(RLIMIT_AS, &memory) != 0 || setrlimit(RLIMIT_FSIZE, &file) != 0 || setrlimit(RLIMIT_CPU, &time) != 0) _exit(1);
       confine_calls();
-      send_message(socket, to_record(nvrtc_.compile(source, options, kernels)).bytes());
-    } catch (const std::exception& e) {
       try {
-        send_message(socket, stopped(e.what()).bytes());
-      } catch (const std::exception&) {
+        send_message(socket, to_record(compile(*job)).bytes());
+      } catch (const connection_lost&) {
         _exit(1);
+      } catch (const std::exception& e) {
+        send_message(socket, stopped(e.what()).bytes());
       }
+    } catch (const std::exception&) {
+      _exit(1);
     }
     _exit(0);  // leaves the precompiled headers' files to the process that made them
   }
 
+  const void* heap_ = sbrk(0);  // where it began to grow
   nvrtc_library nvrtc_;
   std::map<std::string, bool> precompiled_;  // by head and options
+  pid_t ready_ = -1;
+  unique_fd socket_;  // to it
+  rlim_t reserved_ = 0;  // address space that the library takes before any block does
 };
 
 void report(const std::string& problem) {
