@@ -1,0 +1,339 @@
+"""How a module's file draws its inputs and parameters: recorded while its own code runs, then said as a task's `init`."""
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import reference
+
+DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float64: "float64",
+          torch.int32: "int32", torch.int64: "int64", torch.bool: "bool"}  # fmt: skip
+
+
+class AnyDevice(TorchFunctionMode):
+    """Files that name a device mean the one at hand."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        name = getattr(func, "__name__", "")
+        if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
+            return args[0]
+        if func is torch.Tensor.to:
+            args = tuple(a for i, a in enumerate(args) if i == 0 or not is_device(a))
+            kwargs.pop("device", None)
+            if len(args) == 1 and not kwargs:
+                return args[0]
+        elif "device" in kwargs and is_device(kwargs["device"]):
+            kwargs.pop("device")
+        kwargs.pop("pin_memory", None)
+        return func(*args, **kwargs)
+
+
+def is_device(value):
+    return isinstance(value, torch.device) and value.type != "meta" or isinstance(value, str) and value.split(":")[0] in ("cuda", "cpu")
+
+
+class Call:
+    """A recorded operator call; tensors among its arguments are Calls, or None where what they hold is not known."""
+
+    def __init__(self, target, args, kwargs, output):
+        self.target, self.args, self.kwargs = target, args, kwargs
+        self.shape, self.dtype = tuple(output.shape), output.dtype
+        self.name = target._schema.name.split("::")[1]
+
+
+class Record(TorchDispatchMode):
+    """Remembers for every tensor the call that gave it its values. Views of what is written later are forgotten."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = {}  # storage -> (offset, shape, strides) -> Call
+        self.kept = []  # so that no storage's address is used twice
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        known = torch.utils._pytree.tree_map_only(torch.Tensor, self.look_up, (list(args), kwargs))
+        result = func(*args, **kwargs)
+        for position, output in enumerate(result if isinstance(result, (tuple, list)) else [result]):
+            if isinstance(output, torch.Tensor) and output.layout == torch.strided:
+                self.remember(func, known, output, position, isinstance(result, (tuple, list)))
+        return result
+
+    @staticmethod
+    def place_of(tensor):
+        return tensor.untyped_storage()._cdata, (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+
+    def look_up(self, tensor):
+        if tensor.layout != torch.strided:
+            return None
+        storage, view = self.place_of(tensor)
+        return self.calls.get(storage, {}).get(view)
+
+    def remember(self, func, known, output, position, is_one_of_several):
+        storage, view = self.place_of(output)
+        self.kept.append(output)
+        call = Call(func, known[0], known[1], output)
+        if is_one_of_several:
+            call = None  # max, sort, split: their results are measured
+        if func._schema.is_mutable:
+            whole = output.numel() * output.element_size() == output.untyped_storage().nbytes()
+            self.calls[storage] = {view: call} if whole else {}
+        else:
+            self.calls.setdefault(storage, {})[view] = call
+
+
+class Init:
+    """A task's `init`: of one of the distributions, through an expression over x, or unknown."""
+
+    def __init__(self, of, a=0.0, b=1.0, expr=""):
+        self.of, self.a, self.b, self.expr = of, a, b, expr
+        self.note = ""
+
+    def text(self):
+        if self.of == "coin":
+            return ""
+        name = {"normal": f"normal({plain(self.a)},{plain(self.b)})", "uniform": f"uniform({plain(self.a)},{plain(self.b)})",
+                "integers": f"integers({plain(self.a)},{plain(self.b)})", "constant": f"constant({plain(self.a)})"}.get(self.of, self.of)  # fmt: skip
+        name = {"normal(0,1)": "normal", "uniform(0,1)": "uniform"}.get(name, name)
+        return f'{{ of = "{name}", expr = {quoted(self.expr)} }}' if self.expr else f'"{name}"'
+
+    def raw(self, shape, sizes, generator):
+        """What `of` says, before `expr`, as the judge draws it."""
+        bounds = [sizes.get(v, v) for v in (self.a, self.b)]
+        if self.of == "normal":
+            return torch.randn(shape, generator=generator) * self.b + self.a
+        if self.of == "uniform":
+            return torch.rand(shape, generator=generator) * (self.b - self.a) + self.a
+        if self.of == "integers":
+            return torch.randint(int(bounds[0]), int(bounds[1]), shape, generator=generator)
+        if self.of == "constant":
+            return torch.full(shape, float(self.a))
+        if self.of == "coin":
+            return torch.rand(shape, generator=generator) < 0.5
+        rows = torch.rand(shape, generator=generator)
+        return rows.argsort(-1) if shape else torch.zeros((), dtype=torch.int64)
+
+    def draw(self, shape, dtype, sizes, generator, change=None):
+        """A tensor as the judge would make it; `change` is applied to plain normal and uniform values."""
+        x = self.raw(shape, sizes, generator)
+        if self.expr:
+            unit = torch.jit.CompilationUnit(reference.runnable(f"def f(x: Tensor) -> Tensor:\n    return {self.expr}\n"))
+            x = unit.f(x)
+            if tuple(x.shape) != tuple(shape):
+                raise ValueError("the expression changes the shape")
+        elif change is not None and self.of in ("normal", "uniform"):
+            x = change(x, generator)
+        return x.to(dtype).contiguous()
+
+
+def plain(value):
+    if isinstance(value, str):
+        return value
+    return repr(int(value)) if float(value).is_integer() and abs(value) < 2**53 else f"{float(value):.9g}"
+
+
+def quoted(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def leaves_of(call, found):
+    if call is None:
+        found.append(None)
+        return found
+    if is_draw(call):
+        found.append(call)
+        return found
+    for argument in torch.utils._pytree.tree_leaves((call.args if not replaces(call) else call.args[1:], call.kwargs), is_leaf=lambda v: isinstance(v, Call)):
+        if isinstance(argument, Call):
+            leaves_of(argument, found)
+    if any(a is None and t.startswith("Tensor") for a, t in zip(call.args, [str(s.type) for s in call.target._schema.arguments])):
+        found.append(None)
+    return found
+
+
+DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "uniform_", "normal_", "random_", "bernoulli_",
+         "bernoulli", "normal", "exponential_", "multinomial", "poisson", "cauchy_", "log_normal_", "geometric_"}  # fmt: skip
+
+
+def is_draw(call):
+    return call.name in DRAWS
+
+
+def replaces(call):
+    """Whether nothing of the first argument's values stays."""
+    return call.name in ("fill_", "zero_", "copy_", "ones_like", "zeros_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full")
+
+
+def init_of_draw(call):
+    """The distribution of a draw, or None: (Init, expression)."""
+    args, kwargs = call.args, call.kwargs
+    names = [a.name for a in call.target._schema.arguments]
+    given = {a.name: a.default_value for a in call.target._schema.arguments if a.has_default_value()} | dict(zip(names, args)) | kwargs
+    if call.name in ("rand", "rand_like"):
+        return Init("uniform")
+    if call.name in ("randn", "randn_like"):
+        return Init("normal")
+    if call.name in ("randint", "randint_like"):
+        return Init("integers", given.get("low", 0), given["high"])
+    if call.name == "randperm":
+        return Init("permutation")
+    if call.name == "uniform_":
+        return Init("uniform", given["from"], given["to"])
+    if call.name == "normal_" or (call.name == "normal" and not isinstance(given.get("mean"), Call) and not isinstance(given.get("std"), Call) and isinstance(given.get("mean"), float)):
+        return Init("normal", given["mean"], given.get("std", 1.0))
+    if call.name == "random_" and "to" in given and given["to"] is not None:
+        return Init("integers", given.get("from", 0), given["to"])
+    if call.name == "bernoulli_" and isinstance(given.get("p"), float):
+        return Init("uniform", expr=f"x < {reference.number(given['p'])}")
+    if call.name == "bernoulli" and isinstance(args[0], Call):
+        level = constant_of(args[0])
+        return None if level is None else Init("uniform", expr=f"x < {reference.number(float(level))}")
+    if call.name == "exponential_":
+        return Init("uniform", expr=f"-torch.log(1.0 - x) / {reference.number(float(given['lambd']))}")
+    return None
+
+
+def constant_of(call):
+    """The value that every element has, or None."""
+    if call is None:
+        return None
+    if call.name in ("zeros", "zero_", "zeros_like", "new_zeros"):
+        return 0.0
+    if call.name in ("ones", "ones_like", "new_ones"):
+        return 1.0
+    position = {"full": 1, "fill_": 1, "full_like": 1, "new_full": 2}.get(call.name)
+    if position is not None and len(call.args) > position and isinstance(call.args[position], (int, float, bool)):
+        return float(call.args[position])
+    if is_passed_on(call) or call.name in ("expand", "view", "unsqueeze", "_unsafe_view", "reshape"):
+        return constant_of(call.args[0])
+    if call.name in ("mul", "add", "div", "sub") and len(call.args) == 2 and isinstance(call.args[0], Call) and isinstance(call.args[1], (int, float)):
+        first = constant_of(call.args[0])
+        return None if first is None else affine(call.name, first, 0.0, call.args[1])[0]
+    return None
+
+
+def is_passed_on(call):
+    return call.name in ("detach", "alias", "clone", "lift_fresh", "_to_copy", "contiguous", "requires_grad_", "copy_") and all(k == "dtype" or True for k in call.kwargs)
+
+
+def affine(name, a, b, value):
+    return {"add": (a + value, b + value), "sub": (a - value, b - value), "mul": (a * value, b * value), "div": (a / value if value else a, b / value if value else b)}[name]
+
+
+def init_from(call, dtype):
+    """The Init that gives what was recorded, or None where it has to be measured."""
+    if call is None:
+        return None
+    level = constant_of(call)
+    if level is not None:
+        return Init("constant", level)
+    if is_draw(call):
+        return coin_or(init_of_draw(call), dtype)
+    # A change of type counts inside an expression; at its end the cast to the tensor's own type comes anyway.
+    if call.name in ("detach", "alias", "clone", "lift_fresh", "contiguous") or (call.name == "_to_copy" and loses_nothing(call, dtype)):
+        return init_from(call.args[0], dtype)
+    if call.name == "copy_" and isinstance(call.args[1], Call) and call.args[1].shape == call.shape:
+        return init_from(call.args[1], dtype)
+    inner = call.args[0] if call.args and isinstance(call.args[0], Call) else None
+    name = call.name.removesuffix("_")
+    if name in ("add", "sub", "mul", "div") and inner is not None and len(call.args) == 2 and isinstance(call.args[1], (int, float)) and not call.kwargs and dtype.is_floating_point:
+        known = init_from(inner, dtype)
+        if known is not None and not known.expr and known.of == "uniform":
+            a, b = affine(name, known.a, known.b, call.args[1])
+            return Init("uniform", min(a, b), max(a, b))
+        if known is not None and not known.expr and known.of == "normal":
+            mean = affine(name, known.a, 0.0, call.args[1])[0]
+            spread = known.b if name in ("add", "sub") else abs(affine(name, known.b, 0.0, call.args[1])[0])
+            return Init("normal", mean, spread)
+    return coin_or(init_from_expression(call), dtype)
+
+
+def coin_or(init, dtype):
+    """A fair coin is what a bool without `init` is."""
+    fair = init is not None and dtype == torch.bool and init.of == "uniform" and (init.a, init.b) == (0.0, 1.0) and init.expr in ("x < 0.5", "x > 0.5", "x >= 0.5", "x <= 0.5")
+    if init is not None and dtype == torch.bool and init.of == "integers" and (init.a, init.b) == (0, 2) and not init.expr:
+        fair = True
+    return Init("coin") if fair else init
+
+
+def loses_nothing(call, dtype):
+    return isinstance(call.args[0], Call) and (call.dtype == dtype or call.args[0].dtype == dtype) and (dtype.is_floating_point or not call.args[0].dtype.is_floating_point)
+
+
+def init_from_expression(call):
+    leaves = leaves_of(call, [])
+    if None in leaves or len({id(leaf) for leaf in leaves}) > 1:
+        return None
+    drawn = leaves[0] if leaves else None
+    if drawn is not None and drawn.shape != call.shape:
+        return None
+    base = Init("constant", 0.0) if drawn is None else init_of_draw(drawn)
+    if base is None:
+        return None
+    source = f"({base.expr})" if base.expr else "x"
+    if base.of in ("uniform", "normal") and drawn.dtype not in (torch.float32, torch.bool):
+        source = f"{source}.to({drawn.dtype})"
+    extents = {extent: f"x.size({i})" for i, extent in reversed(list(enumerate(call.shape))) if extent > 2}
+
+    def show(value):
+        if isinstance(value, Call):
+            return source if value is drawn else text_of(value)
+        return None
+
+    def text_of(inner):
+        if inner.name in ("copy_",):
+            return show(inner.args[1])
+        level = constant_of(inner)
+        if level is not None:
+            shape = ", ".join(extents.get(n, str(n)) for n in inner.shape)
+            return f"torch.full([{shape}], {reference.number(level)}, dtype={inner.dtype})"
+        args = inner.args
+        if inner.name in ("arange", "expand", "view", "linspace", "eye"):
+            args = torch.utils._pytree.tree_map_only(int, lambda n: Size(extents[n]) if n in extents and not isinstance(n, bool) else n, args)
+        if inner.name.endswith("_") and inner.name.removesuffix("_") in reference.INFIX | {"clamp": 0, "erfinv": 0, "abs": 0, "tril": 0, "triu": 0, "exp": 0}:
+            packet = getattr(torch.ops.aten, inner.name.removesuffix("_"))
+            overload = getattr(packet, inner.target._overloadname)
+            return reference.print_call(overload, args, inner.kwargs, lambda v: str(v) if isinstance(v, Size) else show(v), lambda v: len(v.shape))
+        if inner.target._schema.is_mutable:
+            raise reference.Unprintable(inner.name)
+        kwargs = {k: v for k, v in inner.kwargs.items()}
+        if inner.name in ("arange",) and kwargs.get("dtype") is None:
+            kwargs["dtype"] = inner.dtype
+        return reference.print_call(inner.target, args, kwargs, lambda v: str(v) if isinstance(v, Size) else show(v), lambda v: len(v.shape))
+
+    try:
+        text = text_of(call)
+    except (reference.Unprintable, AttributeError):
+        return None
+    if len(text) > 300:
+        return None
+    init = Init(base.of, base.a, base.b, "" if text == "x" else text)
+    return init
+
+
+class Size(str):
+    """An extent of the drawn tensor, within an expression."""
+
+
+def measured(tensor):
+    """The nearest simple distribution by what the values are like; the import says that it was measured."""
+    values = tensor.detach()
+    if values.numel() == 0:
+        return Init("constant", 0.0)
+    low, high = values.min().item() if values.dtype != torch.bool else 0, values.max().item() if values.dtype != torch.bool else 1
+    if values.dtype == torch.bool:
+        share = values.float().mean().item()
+        return Init("coin") if abs(share - 0.5) < 0.02 else Init("uniform", expr=f"x < {share:.3g}")
+    if low == high:
+        return Init("constant", low)
+    if not values.dtype.is_floating_point:
+        return Init("integers", int(low), int(high) + 1)
+    values = values.double()
+    if not torch.isfinite(values).all():
+        raise reference.Unprintable("it draws values that are not finite in a way that cannot be followed")
+    mean, spread = values.mean().item(), values.std(correction=0).item()
+    # A uniform distribution has the kurtosis 1.8, a normal one 3.
+    kurtosis = ((values - mean) ** 4).mean().item() / max(spread**4, 1e-300)
+    if kurtosis < 2.1 and values.numel() >= 64:
+        return Init("uniform", float(f"{low:.4g}"), float(f"{high:.4g}"))
+    return Init("normal", float(f"{mean:.4g}"), float(f"{spread:.4g}"))

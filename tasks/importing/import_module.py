@@ -1,0 +1,232 @@
+"""One module's file becomes a task file: reference, inputs and parameters with their distributions, cases; checked against the module."""
+
+import re
+import time
+import warnings
+
+import torch
+from torch.export.graph_signature import InputKind
+
+import agreement
+import drawing
+import reference
+import task_text
+from source_file import Failure, SourceFile, bytes_of, tensors_of
+
+RUN_BYTES = 1 << 30  # parameters, inputs and what is computed from them, that are held for a check
+RUN_OPERATIONS = 10**10  # floating-point operations of one call in a check
+CPU_OPERATIONS = 10**11  # above that a call takes longer than a CPU device waits
+DATA_BYTES = 64 << 20  # of one task's data file
+DYNAMIC_SECONDS = 8  # a static export that took longer is not tried with dynamic sizes
+SIZE_NAMES = ["N", "M", "K", "L", "P", "Q", "R", "S", "T", "U", "V", "W"]
+
+
+class Importer:
+    """Imports one file. `import_file` gives the task's text, the data file's bytes, the reference's operators and notes."""
+
+    def __init__(self, text, path, name):
+        self.source, self.name = SourceFile(text, path), name
+        self.notes = []
+        self.generator = torch.Generator().manual_seed(2)
+
+    def import_file(self):
+        self.gather()
+        self.translate()
+        self.specify()
+        return self.write()
+
+    # What the file makes: modules and inputs, and how it draws them.
+
+    def gather(self):
+        source = self.source
+        with source.doing("making the inputs"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.inputs, self.input_record = source.recorded(source.inputs)
+        with source.doing("making the Model"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.model, self.model_record = source.recorded(source.model)
+        self.drawn_model = self.model  # the one that was recorded
+        self.input_tensors = self.recorded_inputs = tensors_of(self.inputs)
+        if not self.input_tensors:
+            raise Failure("get_inputs() gives no tensor")
+        for tensor in self.input_tensors:
+            if tensor.dtype not in drawing.DTYPES:
+                raise Failure(f"an input is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have")
+        weights = list(self.model.parameters()) + list(self.model.buffers())
+        self.is_real = bytes_of(weights) + bytes_of(self.input_tensors) <= RUN_BYTES
+        if self.is_real:
+            with source.doing("making the Model"):
+                self.model = source.model("cpu")
+            with source.doing("making the inputs"):
+                self.inputs = source.inputs("cpu")
+            self.input_tensors = tensors_of(self.inputs)
+
+    # The graph, with dynamic sizes where the export has them.
+
+    def translate(self):
+        began = time.monotonic()
+        with self.source.doing("tracing the Model"):
+            self.static = self.exported(self.model, self.inputs, None)
+        self.program, self.sizes = self.static, {}
+        self.reference = self.printed(self.static)
+        if time.monotonic() - began > DYNAMIC_SECONDS:
+            self.notes.append("dynamic sizes were not tried: tracing takes too long")
+            return
+        try:
+            automatic = torch.utils._pytree.tree_map(
+                lambda v: {i: torch.export.Dim.AUTO for i, extent in enumerate(v.shape) if extent > 1} if isinstance(v, torch.Tensor) else None, tuple(self.inputs))
+            program = self.exported(self.model, self.inputs, automatic)
+            sizes = self.named_sizes(program)
+            if sizes:
+                self.reference, self.program, self.sizes = self.printed(program), program, sizes
+        except Exception:  # whatever it is, the static graph stands
+            return
+
+    @staticmethod
+    def exported(model, inputs, dynamic_shapes):
+        with warnings.catch_warnings(), drawing.AnyDevice():
+            warnings.simplefilter("ignore")
+            try:
+                return torch.export.export(model, tuple(inputs), dynamic_shapes=dynamic_shapes, strict=False)
+            except Exception as error:
+                kind = type(error).__name__
+                if "DataDependent" in kind or "data-dependent" in str(error) or "Could not guard" in str(error):
+                    raise Failure("what it computes depends on what a tensor holds, which a graph cannot say") from None
+                raise
+
+    def printed(self, program):
+        constants, inline = {}, set()
+        named = dict(self.model.named_parameters(remove_duplicate=False)) | dict(self.model.named_buffers(remove_duplicate=False))
+        for spec in program.graph_signature.input_specs:
+            if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
+                constants[spec.arg.name] = named[spec.target]
+            elif spec.kind == InputKind.CONSTANT_TENSOR:
+                value = constants[spec.arg.name] = program.constants[spec.target]
+                if value.device.type == "meta":
+                    raise Failure("it holds tensors that are neither parameters nor buffers, and is too large to be made here with real ones")
+                if value.numel() == 1 and value.dim() == 0 and value.dtype in drawing.DTYPES:
+                    inline.add(spec.arg.name)
+            elif spec.kind != InputKind.USER_INPUT:
+                raise Failure(f"its graph takes a {spec.kind.name.lower()}, which is no tensor")
+        self.constants = constants
+        try:
+            return reference.Reference(program, constants, inline)
+        except reference.Unprintable as error:
+            raise Failure(str(error)) from None
+
+    def named_sizes(self, program):
+        """A name for every symbol in the inputs' shapes; none where an extent is anything but a symbol or a number."""
+        names = {}
+        for node in program.graph.nodes:
+            value = node.meta.get("val")
+            if node.op != "placeholder" or not isinstance(value, torch.Tensor):
+                continue
+            for extent in value.shape:
+                if fixed(extent) is not None:
+                    continue
+                if not extent.node.expr.is_Symbol:
+                    return {}
+                if len(names) == len(SIZE_NAMES):
+                    return {}
+                names.setdefault(extent.node.expr, SIZE_NAMES[len(names)])
+        return names
+
+    # How everything is drawn, and in which cases.
+
+    def specify(self):
+        placeholders = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
+        self.timed = {}
+        self.input_specs = []
+        for (node, name), tensor, original in zip(self.reference.inputs.items(), self.input_tensors, self.recorded_inputs):
+            shape = placeholders[node].meta["val"].shape
+            named = [fixed(e) if fixed(e) is not None else self.sizes[e.node.expr] for e in shape]
+            self.timed |= {n: extent for n, extent in zip(named, tensor.shape) if isinstance(n, str)}
+            self.input_specs.append({"name": name, "shape": named, "dtype": tensor.dtype, "init": self.init_of(name, original, tensor)})
+        for spec in self.input_specs:
+            init, same = spec["init"], [n for n, v in self.timed.items() if v == spec["init"].b]
+            if init.of == "integers" and len(same) == 1 and same[0] not in spec["shape"][:1] and init.a == 0:
+                init.b = same[0]
+        self.data = {}
+        self.parameter_specs = [self.parameter_spec(node, name) for node, name in self.reference.parameters.items()]
+        if bytes_of(self.data.values()) > DATA_BYTES:
+            raise Failure(f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the {DATA_BYTES >> 20} MiB that a task may carry")
+
+    def init_of(self, name, recorded, tensor):
+        init = drawing.init_from(self.input_record.look_up(recorded), tensor.dtype)
+        if init is not None and not self.is_drawable(init, tensor):
+            init = None
+        if init is None and tensor.device.type == "meta":
+            self.notes.append(f"{name}: how it is drawn cannot be followed, and it is too large to be measured: declared as the default")
+            return drawing.Init("coin" if tensor.dtype == torch.bool else "normal") if not is_integer(tensor.dtype) else drawing.Init("integers", 0, 2)
+        if init is None:
+            init = self.measured(name, tensor)
+        return init
+
+    def is_drawable(self, init, tensor):
+        if not init.expr:
+            return True
+        try:
+            small = [min(extent, 64) if "size" in init.expr or not re.search(r"\d\d", init.expr) else extent for extent in tensor.shape]
+            init.draw(small, tensor.dtype, {}, self.generator)
+            return True
+        except Exception:
+            return False
+
+    def measured(self, name, tensor):
+        try:
+            init = drawing.measured(tensor)
+        except reference.Unprintable as error:
+            raise Failure(f"{name}: {error}") from None
+        self.notes.append(f"{name}: how it is drawn cannot be followed; measured as {init.text().strip(chr(34)) or 'a fair coin'}")
+        return init
+
+    def parameter_spec(self, node, name):
+        tensor = self.constants[node]
+        if tensor.dtype not in drawing.DTYPES:
+            raise Failure(f"{name} is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have")
+        spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
+        target = next(s.target for s in self.program.graph_signature.input_specs if s.arg.name == node)
+        named = dict(self.drawn_model.named_parameters(remove_duplicate=False)) | dict(self.drawn_model.named_buffers(remove_duplicate=False))
+        init = drawing.init_from(self.model_record.look_up(named[target]), tensor.dtype) if target in named else None
+        is_deterministic = init is not None and init.of == "constant"
+        if is_deterministic and not init.expr:
+            return spec | {"init": init}
+        is_exact = is_deterministic or is_integer(tensor.dtype) or (init is None and not isinstance(tensor, torch.nn.Parameter))
+        if is_exact and tensor.device.type != "meta":
+            first = tensor.reshape(-1)[:1]
+            if tensor.numel() and bool((tensor == first).all()):
+                return spec | {"init": drawing.Init("constant", float(first.item()))}
+            self.data[name] = tensor
+            return spec | {"data": self.name + ".safetensors"}
+        if init is not None and self.is_drawable(init, tensor):
+            return spec | {"init": init}
+        if tensor.device.type == "meta":
+            raise Failure(f"{name}: how it is initialised cannot be followed, and it is too large to be made here")
+        return spec | {"init": self.measured(name, tensor)}
+
+    # The task, after the check.
+
+    def write(self):
+        check = agreement.Check(self)
+        check.run()
+        cases = [{"sizes": self.timed, "timed": True, "on": ["cuda"] if check.is_too_slow_for_cpu else []}]
+        cases += [{"sizes": sizes, "timed": is_timed, "on": ["cpu"] if is_timed else []} for sizes, is_timed in check.cases]
+        text = task_text.task_text(self.name, self.summary(), self.text, self.input_specs, self.parameter_specs, cases, check.distributions, self.source.text)
+        return {"text": text, "data": task_text.safetensors(self.data) if self.data else b"", "operators": check.operators, "notes": self.notes, "checked": check.checked}
+
+    def summary(self):
+        document = (self.source.names["Model"].__doc__ or "").strip()
+        first = re.split(r"(?<=[.!?])\s|\n\s*\n", document, maxsplit=1)[0]
+        first = re.sub(r"\s+", " ", first).strip().rstrip(".")
+        return first[:160] if first and first != (torch.nn.Module.__doc__ or "")[:20] else self.name.replace("_", " ")
+
+
+def fixed(extent):
+    """The number that an extent is, or None for a symbol."""
+    if isinstance(extent, int):
+        return extent
+    return int(extent.node.expr) if extent.node.expr.is_number else None
+
+
+def is_integer(dtype):
+    return dtype in (torch.int32, torch.int64, torch.bool)

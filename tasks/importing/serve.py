@@ -1,0 +1,154 @@
+"""Imports modules for `hone task import`: one process a file, forked from this one, which has torch loaded and warm.
+
+A request is a line of JSON on standard input: path, name, seconds, bytes (address space beyond what is loaded already), and once, as
+the first line, {"filter": a seccomp program in hexadecimal digits} for those processes. The answer is a line of JSON on standard
+output, {"text", "data_bytes", "operators", "notes", "checked"} or {"error"}, followed by `data_bytes` bytes.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+libc = ctypes.CDLL(None, use_errno=True)
+PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 1, 22, 38, 2
+
+
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+
+def confine(request, rules):
+    """From here on this process opens nothing for writing, starts and signals nothing, and has a limit to its memory and time."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    with open("/proc/self/statm") as f:
+        loaded = int(f.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (loaded + request["bytes"],) * 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(request["seconds"]) + 1,) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if rules:
+        code = ctypes.create_string_buffer(rules, len(rules))
+        program = Program(len(rules) // 8, ctypes.addressof(code))
+        if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0):
+            raise OSError(ctypes.get_errno(), "cannot confine the module's process")
+
+
+def import_one(request):
+    from import_module import Importer
+    from source_file import Failure
+
+    try:
+        with open(request["path"], encoding="utf-8") as f:
+            source = f.read()
+        return Importer(source, request["path"], request["name"]).import_file()
+    except Failure as failure:
+        return {"error": str(failure)}
+    except UnicodeDecodeError:
+        return {"error": "it is not UTF-8"}
+    except MemoryError:
+        return {"error": "it needs more memory than an import may have"}
+    except OSError as error:
+        return {"error": f"it cannot be read: {error.strerror}"}
+    except RecursionError:
+        return {"error": "its graph is nested too deeply"}
+
+
+def child(request, rules, answer):
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    os.dup2(2, 1)  # what the module prints
+    confine(request, rules)
+    try:
+        result = import_one(request)
+    except Exception as error:
+        result = {"error": f"the import fails: {type(error).__name__}: {str(error)[:300]}"}
+    data = result.pop("data", b"")
+    result["data_bytes"] = len(data)
+    with os.fdopen(answer, "wb") as out:
+        out.write(json.dumps(result).encode() + b"\n" + data)
+    os._exit(0)
+
+
+def ended(status, seconds):
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGXCPU:
+            return f"it takes longer than {seconds:g} s"
+        return f"its process ended by signal {number} ({signal.strsignal(number)})"
+    return f"its process ended with exit code {os.waitstatus_to_exitcode(status)}"
+
+
+def serve_one(request, rules):
+    """The whole answer, as bytes."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(ours)
+        try:
+            child(request, rules, theirs)
+        finally:
+            os._exit(1)
+    os.close(theirs)
+    deadline = time.monotonic() + request["seconds"]
+    answer, late = b"", False
+    chunks = []
+    while True:
+        ready, _, _ = select.select([ours], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            late = True
+            os.kill(pid, signal.SIGKILL)
+            break
+        chunk = os.read(ours, 1 << 20)
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(ours)
+    _, status = os.waitpid(pid, 0)
+    answer = b"".join(chunks)
+    head, line, data = answer.partition(b"\n")
+    try:
+        if not late and line and json.loads(head)["data_bytes"] == len(data):
+            return answer
+    except (ValueError, KeyError, TypeError):
+        pass
+    reason = f"it takes longer than {request['seconds']:g} s" if late else ended(status, request["seconds"])
+    return json.dumps({"error": reason, "data_bytes": 0}).encode() + b"\n"
+
+
+def warm_up():
+    """Loads what an import needs: torch, and what its exporter and TorchScript load at their first use. Starts no threads."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch._C._jit_set_profiling_executor(False)
+    torch._C._jit_set_profiling_mode(False)
+    torch._C._set_graph_executor_optimize(False)
+    import import_module
+
+    text = "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.l = torch.nn.Linear(4, 4)\n    def forward(self, x):\n        return self.l(x).relu()\ndef get_inputs():\n    return [torch.rand(8, 4)]\ndef get_init_inputs():\n    return []\n"
+    import_module.Importer(text, "warm_up", "warm_up").import_file()
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    os.set_inheritable(answers.fileno(), False)
+    warm_up()
+    rules = b""
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "filter" in request:
+            rules = bytes.fromhex(request["filter"])
+            continue
+        answers.write(serve_one(request, rules))
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

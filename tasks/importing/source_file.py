@@ -1,0 +1,130 @@
+"""A module's file: executed, its factories followed, and, where its sizes are too large to run here, with smaller numbers."""
+
+import ast
+import contextlib
+import re
+import sys
+import types
+
+import torch
+
+import drawing
+
+
+class Failure(Exception):
+    """Why a file cannot be imported, in a sentence for its author."""
+
+
+def reason(error, path):
+    """One line: what was raised, and the file's own line where that is known."""
+    text = re.sub(r"\s+", " ", str(error)).strip()
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    where = f"line {line}: " if line else ""
+    return f"{where}{type(error).__name__}: {text[:300]}" if text else f"{where}{type(error).__name__}"
+
+
+class SmallerNumbers(ast.NodeTransformer):
+    """Divides integers that look like sizes: those of 32 and more at the top level and in the two functions that say sizes."""
+
+    def __init__(self, factor):
+        self.factor, self.inside = factor, False
+
+    def smaller(self, value):
+        return value if value < 32 else max(16, value // self.factor) if value % self.factor == 0 or value >= 1024 else max(16, value // self.factor | 1)
+
+    def visit_Module(self, node):
+        for statement in node.body:
+            if isinstance(statement, (ast.Assign, ast.AnnAssign)) or isinstance(statement, ast.FunctionDef) and statement.name in ("get_inputs", "get_init_inputs"):
+                self.generic_visit(statement)
+        return node
+
+    def visit_Constant(self, node):
+        if isinstance(node.value, int) and not isinstance(node.value, bool):
+            return ast.copy_location(ast.Constant(self.smaller(node.value)), node)
+        return node
+
+
+class SourceFile:
+    """The file's names after it ran. Its tensors at module level are real ones."""
+
+    def __init__(self, text, path, factor=1):
+        self.text, self.path = text, path
+        try:
+            tree = ast.parse(text, path)
+        except SyntaxError as error:
+            raise Failure(f"line {error.lineno}: it is no valid Python: {error.msg}") from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise Failure(f"it is no valid Python: {error}") from None
+        if factor > 1:
+            tree = SmallerNumbers(factor).visit(tree)
+        module = types.ModuleType("imported_module")
+        module.__file__ = path
+        sys.modules[module.__name__] = module
+        try:
+            with drawing.AnyDevice():
+                exec(compile(tree, path, "exec"), module.__dict__)
+        except ModuleNotFoundError as error:
+            raise Failure(f"it imports {error.name}, which is not installed") from None
+        except Exception as error:
+            raise Failure(f"running the file fails: {reason(error, path)}") from None
+        self.names = module.__dict__
+        missing = [n for n in ("Model", "get_inputs", "get_init_inputs") if n not in self.names]
+        if missing:
+            raise Failure(f"it defines no {' and no '.join(missing)}")
+
+    @contextlib.contextmanager
+    def doing(self, what):
+        try:
+            yield
+        except Failure:
+            raise
+        except MemoryError:
+            raise Failure(f"{what} needs more memory than an import may have") from None
+        except Exception as error:
+            text = str(error)
+            if "can't allocate memory" in text or "DefaultCPUAllocator" in text:
+                raise Failure(f"{what} needs more memory than an import may have") from None
+            raise Failure(f"{what} fails: {reason(error, self.path)}") from None
+
+    def model(self, device):
+        with torch.device(device), drawing.AnyDevice():
+            torch.manual_seed(1)
+            given = self.names["get_init_inputs"]()
+            made = self.names["Model"](**given) if isinstance(given, dict) else self.names["Model"](*given)
+        if not isinstance(made, torch.nn.Module):
+            raise Failure("Model is no torch.nn.Module")
+        return made.eval()
+
+    def inputs(self, device, seed=1):
+        with torch.device(device), drawing.AnyDevice():
+            torch.manual_seed(seed)
+            given = self.names["get_inputs"]()
+        given = list(given) if isinstance(given, (list, tuple)) else [given]
+        return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), given)
+
+    def recorded(self, make):
+        """What `make(device)` gives on the meta device, and a record of how; on the CPU where meta does not do."""
+        for device in ("meta", "cpu"):
+            record = drawing.Record()
+            try:
+                with record:
+                    return make(device), record
+            except Failure:
+                raise
+            except Exception:
+                if device == "cpu":
+                    raise
+        return None
+
+
+def tensors_of(values):
+    return [v for v in torch.utils._pytree.tree_leaves(values) if isinstance(v, torch.Tensor)]
+
+
+def bytes_of(tensors):
+    return sum(t.numel() * t.element_size() for t in tensors)

@@ -1,0 +1,83 @@
+"""A task file's text, and safetensors files."""
+
+import ctypes
+import json
+import struct
+
+import torch
+
+from drawing import DTYPES, quoted
+
+SAFETENSORS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.float64: "F64", torch.int32: "I32", torch.int64: "I64", torch.bool: "BOOL"}
+
+
+def basic_string(text):
+    out = []
+    for c in text:
+        if c in '"\\':
+            out.append("\\" + c)
+        elif c == "\n":
+            out.append("\\n")
+        elif ord(c) < 32 or ord(c) == 127:
+            out.append(f"\\u{ord(c):04x}")
+        else:
+            out.append(c)
+    return '"' + "".join(out) + '"'
+
+
+def source_string(text):
+    """As a literal where TOML can hold it so, else escaped."""
+    is_plain = "'''" not in text and not text.endswith("'") and all(c in "\n\t" or (ord(c) >= 32 and ord(c) != 127) for c in text)
+    return f"'''\n{text}'''" if is_plain else basic_string(text)
+
+
+def tensor_text(kind, tensor):
+    """tensor: name, shape (numbers and names), dtype, init (an Init) or data (a file's name)."""
+    shape = ", ".join(quoted(d) if isinstance(d, str) else str(d) for d in tensor["shape"])
+    lines = [f"[[{kind}]]", f"name = {quoted(tensor['name'])}", f"shape = [{shape}]"]
+    if tensor["dtype"] != torch.float32:
+        lines.append(f"dtype = {quoted(DTYPES[tensor['dtype']])}")
+    if tensor.get("data"):
+        lines.append(f"data = {quoted(tensor['data'])}")
+    elif tensor["init"].text() not in ("", '"normal"'):
+        lines.append(f"init = {tensor['init'].text()}")
+    elif tensor["init"].of == "normal" and tensor["dtype"] == torch.bool:
+        lines.append('init = "normal"')
+    return "\n".join(lines)
+
+
+def case_text(case):
+    """case: sizes (may be empty), timed, on (kinds of device; may be empty)."""
+    lines = ["[[case]]"]
+    if case["sizes"]:
+        lines.append("sizes = { " + ", ".join(f"{name} = {value}" for name, value in case["sizes"].items()) + " }")
+    if case.get("timed"):
+        lines.append("timed = true")
+    if case.get("on"):
+        lines.append("on = [" + ", ".join(quoted(kind) for kind in case["on"]) + "]")
+    return "\n".join(lines)
+
+
+def task_text(name, summary, reference, inputs, parameters, cases, distributions, source):
+    head = [f"name = {quoted(name)}", f"summary = {basic_string(summary)}"]
+    if len(distributions) < 4:
+        head.append("distributions = [" + ", ".join(quoted(d) for d in distributions) + "]")
+    head.append(f"reference = {source_string(reference)}")
+    parts = ["\n".join(head)]
+    parts += [tensor_text("input", t) for t in inputs] + [tensor_text("parameter", t) for t in parameters] + [case_text(c) for c in cases]
+    parts.append(f'[source]\nlanguage = "python"\ntext = {source_string(source)}')
+    return "\n\n".join(parts) + "\n"
+
+
+def safetensors(tensors):
+    """The file's bytes for name -> tensor: a header's size, the header, the values one after another."""
+    header, blobs, at = {}, [], 0
+    for name, tensor in tensors.items():
+        values = tensor.detach().contiguous()
+        blob = ctypes.string_at(values.data_ptr(), values.numel() * values.element_size()) if values.numel() else b""
+        header[name] = {"dtype": SAFETENSORS[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + tensor.numel() * tensor.element_size()]}
+        blobs.append(blob)
+        at += len(blob)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + b"".join(blobs)
