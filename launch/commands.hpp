@@ -11,6 +11,7 @@ using command_action = std::function<int()>;
 void add_run_command(CLI::App& app, command_action& action);
 void add_eval_command(CLI::App& app, command_action& action);
 void add_task_commands(CLI::App& app, command_action& action);
+void add_import_command(CLI::App& tasks, command_action& action);  // `task import`, below `task`
 void add_corpus_commands(CLI::App& app, command_action& action);
 void add_node_commands(CLI::App& app, command_action& action);
 void add_devices_command(CLI::App& app, command_action& action);

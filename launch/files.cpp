@@ -1,20 +1,59 @@
 #include "launch/files.hpp"
 
+#include <link.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
 
 namespace hone {
 
-std::filesystem::path configs_folder() {
-  if (const char* named = std::getenv("HONE_CONFIGS")) return named;
-  if (std::filesystem::is_directory("configs/tasks")) return "configs";
+namespace {
+
+// The nearest folder from the program upwards that holds this; empty: none.
+std::filesystem::path above_program(const std::filesystem::path& what) {
   std::error_code ignored;
   std::filesystem::path at = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   for (int up = 0; up < 4 && !at.empty(); ++up, at = at.parent_path()) {
-    if (std::filesystem::is_directory(at / "configs" / "tasks")) return at / "configs";
+    if (std::filesystem::exists(at / what)) return at;
   }
-  return "configs";
+  return {};
+}
+
+int note_libtorch(dl_phdr_info* library, std::size_t /*size*/, void* into) {
+  const std::filesystem::path path = library->dlpi_name;
+  if (path.filename() != "libtorch_cpu.so") return 0;
+  *static_cast<std::filesystem::path*>(into) = path;
+  return 1;
+}
+
+}  // namespace
+
+std::filesystem::path configs_folder() {
+  if (const char* named = std::getenv("HONE_CONFIGS")) return named;
+  if (std::filesystem::is_directory("configs/tasks")) return "configs";
+  const auto above = above_program("configs/tasks");
+  return above.empty() ? "configs" : above / "configs";
+}
+
+std::filesystem::path importing_folder() {
+  const auto above = above_program("tasks/importing/serve.py");
+  if (above.empty()) throw std::runtime_error("tasks/importing/ is neither beside the program nor above it");
+  return above / "tasks" / "importing";
+}
+
+std::filesystem::path find_python() {
+  if (const char* named = std::getenv("HONE_PYTHON")) {
+    if (access(named, X_OK) == 0) return std::filesystem::absolute(named);
+    throw std::runtime_error(std::string("HONE_PYTHON=") + named + " is no program");
+  }
+  std::filesystem::path library;
+  dl_iterate_phdr(note_libtorch, &library);
+  for (auto at = library.parent_path(); at.has_relative_path(); at = at.parent_path()) {
+    if (access((at / "bin" / "python3").c_str(), X_OK) == 0) return at / "bin" / "python3";
+  }
+  throw std::runtime_error("no Python belongs to " + (library.empty() ? "LibTorch" : library.string()) + "; let HONE_PYTHON name one that has torch");
 }
 
 std::filesystem::path find_task_file(const std::string& path_or_name) {

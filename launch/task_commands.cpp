@@ -69,6 +69,7 @@ void add_task_commands(CLI::App& app, command_action& action) {
   CLI::App* check = tasks->add_subcommand("check", "Parse task files and run their references on every case");
   check->add_option("file", *files, "task files, or names")->required();
   check->callback([files, &action] { action = [files] { return check_tasks(*files); }; });
+  add_import_command(*tasks, action);
 }
 
 }  // namespace hone

@@ -90,4 +90,8 @@ std::string describe_status(int status);
 // opened (GCC opens every file that a source names with O_NOCTTY, and nothing else so).
 const std::vector<sock_filter>& toolchain_filter();
 
+// Seccomp program for a process that runs a stranger's Python: it opens nothing for writing, changes no file, starts and signals
+// no process, and reaches no network. Reading, memory, and threads of its own are left to it.
+const std::vector<sock_filter>& reader_filter();
+
 }  // namespace hone

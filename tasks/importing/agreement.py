@@ -43,15 +43,25 @@ def difference(expected, given):
 def cost(program, values):
     """Operations and bytes of one call, estimated from the graph; `values` gives sizes to symbols."""
 
+    known = {}  # substituting is slow, and few expressions are different
+
     def extent(e):
-        return e if isinstance(e, int) else int(e.node.expr.subs(values))
+        if isinstance(e, int):
+            return e
+        expression = e.node.expr
+        if expression not in known:
+            known[expression] = int(expression.subs(values))
+        return known[expression]
 
     def shape_of(node):
         value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
         return [extent(e) for e in value.shape] if isinstance(value, torch.Tensor) else None
 
     operations = held = 0
+    given = set(program.graph_signature.user_inputs)
     for node in program.graph.nodes:
+        if node.op == "placeholder" and node.name not in given:
+            continue
         value = node.meta.get("val")
         results = [v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, torch.Tensor)]
         count = sum(math.prod(extent(e) for e in v.shape) for v in results)
@@ -103,13 +113,13 @@ class Check:
         self.is_too_slow_for_cpu = operations > CPU_OPERATIONS or held > 2 * RUN_BYTES
         self.compile()
 
-        def affordable(sizes):
+        def affordable(sizes, times=1):
             operations, held = cost(im.program, self.by_symbol(sizes))
-            return operations <= RUN_OPERATIONS and held <= RUN_BYTES
+            return operations * times <= RUN_OPERATIONS and held * times <= RUN_BYTES
 
         if im.sizes and not self.try_dynamic(affordable):
             im.reference, im.program, im.sizes = im.printed(im.static), im.static, {}
-            im.notes = [n for n in im.notes if ": how" not in n]
+            im.notes.clear()
             im.specify()
             self.cases, self.cloned = [], []
             self.compile()
@@ -125,12 +135,13 @@ class Check:
     # A graph with dynamic sizes is compared at the file's sizes, or at smaller ones where those take too much, and at odd ones.
     def try_dynamic(self, affordable):
         im = self.importer
-        from import_module import RUN_BYTES
+        from import_module import MODEL_BYTES
 
-        if not im.is_real and bytes_of(list(im.model.parameters()) + list(im.model.buffers())) > RUN_BYTES // 2:
+        if bytes_of(im.constants.values()) > MODEL_BYTES:
             return False
         sizes = dict(im.timed)
-        while not affordable(sizes):
+        is_full = im.is_real and affordable(sizes)
+        while not is_full and not affordable(sizes, 8):
             largest = max(sizes, key=sizes.get)
             if sizes[largest] <= 4:
                 return False
@@ -140,8 +151,7 @@ class Check:
                 with im.source.doing("making the Model"):
                     im.model = im.source.model("cpu")
                 im.constants = self.constants_of(im.model)
-            is_full = sizes == im.timed
-            if is_full and im.is_real and self.compare_at(sizes, as_file=True) is not None:
+            if is_full and self.compare_at(sizes, as_file=True) is not None:
                 return False
             if self.compare_at(sizes) is not None:
                 return False
@@ -171,7 +181,7 @@ class Check:
 
     def constants_of(self, model):
         im = self.importer
-        named = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
+        named = {**dict(model.named_parameters(remove_duplicate=False)), **dict(model.named_buffers(remove_duplicate=False))}
         targets = {s.arg.name: s.target for s in im.program.graph_signature.input_specs}
         return {node: named.get(targets[node], value) for node, value in im.constants.items()}
 
@@ -210,6 +220,7 @@ class Check:
             im.notes.append(f"too large to run here: checked at {self.checked}")
             check.settle_distributions({})
             self.distributions = check.distributions
+            im.notes += [n for n in small.notes if n not in im.notes]
             return
         raise Failure("it is too large to run here, and with smaller numbers the file gives no comparable graph, so it cannot be checked")
 

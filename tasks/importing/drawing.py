@@ -151,6 +151,7 @@ def leaves_of(call, found):
     return found
 
 
+REARRANGEMENTS = {"transpose", "t", "permute", "view", "_unsafe_view", "reshape", "unsqueeze", "squeeze"}
 DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "uniform_", "normal_", "random_", "bernoulli_",
          "bernoulli", "normal", "exponential_", "multinomial", "poisson", "cauchy_", "log_normal_", "geometric_"}  # fmt: skip
 
@@ -213,7 +214,7 @@ def constant_of(call):
 
 
 def is_passed_on(call):
-    return call.name in ("detach", "alias", "clone", "lift_fresh", "_to_copy", "contiguous", "requires_grad_", "copy_") and all(k == "dtype" or True for k in call.kwargs)
+    return call.name in ("detach", "alias", "clone", "lift_fresh", "_to_copy", "contiguous", "requires_grad_", "copy_")
 
 
 def affine(name, a, b, value):
@@ -232,6 +233,10 @@ def init_from(call, dtype):
     # A change of type counts inside an expression; at its end the cast to the tensor's own type comes anyway.
     if call.name in ("detach", "alias", "clone", "lift_fresh", "contiguous") or (call.name == "_to_copy" and loses_nothing(call, dtype)):
         return init_from(call.args[0], dtype)
+    if call.name in REARRANGEMENTS and isinstance(call.args[0], Call):
+        known = init_from(call.args[0], dtype)  # the same for every element, wherever it goes
+        if known is not None and not known.expr and known.of not in ("permutation", "constant"):
+            return known
     if call.name == "copy_" and isinstance(call.args[1], Call) and call.args[1].shape == call.shape:
         return init_from(call.args[1], dtype)
     inner = call.args[0] if call.args and isinstance(call.args[0], Call) else None

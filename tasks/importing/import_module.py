@@ -1,5 +1,6 @@
 """One module's file becomes a task file: reference, inputs and parameters with their distributions, cases; checked against the module."""
 
+import contextlib
 import re
 import time
 import warnings
@@ -13,8 +14,9 @@ import reference
 import task_text
 from source_file import Failure, SourceFile, bytes_of, tensors_of
 
-RUN_BYTES = 1 << 30  # parameters, inputs and what is computed from them, that are held for a check
-RUN_OPERATIONS = 10**10  # floating-point operations of one call in a check
+RUN_BYTES = 1 << 28  # inputs and what is computed from them, that are held for a check
+MODEL_BYTES = 1 << 30  # parameters and buffers that are made here
+RUN_OPERATIONS = 4 * 10**9  # floating-point operations of one call in a check
 CPU_OPERATIONS = 10**11  # above that a call takes longer than a CPU device waits
 DATA_BYTES = 64 << 20  # of one task's data file
 DYNAMIC_SECONDS = 8  # a static export that took longer is not tried with dynamic sizes
@@ -52,14 +54,15 @@ class Importer:
         for tensor in self.input_tensors:
             if tensor.dtype not in drawing.DTYPES:
                 raise Failure(f"an input is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have")
-        weights = list(self.model.parameters()) + list(self.model.buffers())
-        self.is_real = bytes_of(weights) + bytes_of(self.input_tensors) <= RUN_BYTES
+        weights = named_tensors(self.model).values()
+        self.is_real = bytes_of(weights) <= MODEL_BYTES and bytes_of(self.input_tensors) <= RUN_BYTES
         if self.is_real:
             with source.doing("making the Model"):
                 self.model = source.model("cpu")
             with source.doing("making the inputs"):
                 self.inputs = source.inputs("cpu")
-            self.input_tensors = tensors_of(self.inputs)
+        self.inputs = torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.contiguous, self.inputs)
+        self.input_tensors = tensors_of(self.inputs)
 
     # The graph, with dynamic sizes where the export has them.
 
@@ -82,9 +85,8 @@ class Importer:
         except Exception:  # whatever it is, the static graph stands
             return
 
-    @staticmethod
-    def exported(model, inputs, dynamic_shapes):
-        with warnings.catch_warnings(), drawing.AnyDevice():
+    def exported(self, model, inputs, dynamic_shapes):
+        with warnings.catch_warnings(), drawing.AnyDevice() if "cuda" in self.source.text else contextlib.nullcontext():
             warnings.simplefilter("ignore")
             try:
                 return torch.export.export(model, tuple(inputs), dynamic_shapes=dynamic_shapes, strict=False)
@@ -96,7 +98,7 @@ class Importer:
 
     def printed(self, program):
         constants, inline = {}, set()
-        named = dict(self.model.named_parameters(remove_duplicate=False)) | dict(self.model.named_buffers(remove_duplicate=False))
+        named = named_tensors(self.model)
         for spec in program.graph_signature.input_specs:
             if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
                 constants[spec.arg.name] = named[spec.target]
@@ -141,12 +143,16 @@ class Importer:
             shape = placeholders[node].meta["val"].shape
             named = [fixed(e) if fixed(e) is not None else self.sizes[e.node.expr] for e in shape]
             self.timed |= {n: extent for n, extent in zip(named, tensor.shape) if isinstance(n, str)}
+            if not original.is_contiguous():
+                self.notes.append(f"{name} is not contiguous in the file, here it is")
             self.input_specs.append({"name": name, "shape": named, "dtype": tensor.dtype, "init": self.init_of(name, original, tensor)})
         for spec in self.input_specs:
             init, same = spec["init"], [n for n, v in self.timed.items() if v == spec["init"].b]
             if init.of == "integers" and len(same) == 1 and same[0] not in spec["shape"][:1] and init.a == 0:
                 init.b = same[0]
         self.data = {}
+        self.targets = {s.arg.name: s.target for s in self.program.graph_signature.input_specs}
+        self.drawn = named_tensors(self.drawn_model)
         self.parameter_specs = [self.parameter_spec(node, name) for node, name in self.reference.parameters.items()]
         if bytes_of(self.data.values()) > DATA_BYTES:
             raise Failure(f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the {DATA_BYTES >> 20} MiB that a task may carry")
@@ -185,9 +191,8 @@ class Importer:
         if tensor.dtype not in drawing.DTYPES:
             raise Failure(f"{name} is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have")
         spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
-        target = next(s.target for s in self.program.graph_signature.input_specs if s.arg.name == node)
-        named = dict(self.drawn_model.named_parameters(remove_duplicate=False)) | dict(self.drawn_model.named_buffers(remove_duplicate=False))
-        init = drawing.init_from(self.model_record.look_up(named[target]), tensor.dtype) if target in named else None
+        recorded = self.drawn.get(self.targets[node])
+        init = None if recorded is None else drawing.init_from(self.model_record.look_up(recorded), tensor.dtype)
         is_deterministic = init is not None and init.of == "constant"
         if is_deterministic and not init.expr:
             return spec | {"init": init}
@@ -209,6 +214,7 @@ class Importer:
     def write(self):
         check = agreement.Check(self)
         check.run()
+        self.notes += self.reference.left_out
         cases = [{"sizes": self.timed, "timed": True, "on": ["cuda"] if check.is_too_slow_for_cpu else []}]
         cases += [{"sizes": sizes, "timed": is_timed, "on": ["cpu"] if is_timed else []} for sizes, is_timed in check.cases]
         text = task_text.task_text(self.name, self.summary(), self.text, self.input_specs, self.parameter_specs, cases, check.distributions, self.source.text)
@@ -226,6 +232,10 @@ def fixed(extent):
     if isinstance(extent, int):
         return extent
     return int(extent.node.expr) if extent.node.expr.is_number else None
+
+
+def named_tensors(model):
+    return dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
 
 
 def is_integer(dtype):

@@ -107,6 +107,8 @@ def print_call(target, args, kwargs, show, rank_of):
         return literal(args[0], show)
     if torch.Tag.nondeterministic_seeded in target.tags and name not in MAY_DRAW:
         raise Unprintable(f"it draws random numbers: aten::{name}")
+    if name == "lift_fresh_copy" and literal(args[0], show).startswith("torch.tensor("):
+        return literal(args[0], show)
     name = SHORTER.get(name, name)
     types = [str(a.type) for a in schema.arguments]
     texts = [literal(a, show, t) for a, t in zip(args, types)]
@@ -170,6 +172,11 @@ def same_default(value, default):
     return type(value) in (int, float, bool, str, type(None)) and value == default and isinstance(value, bool) == isinstance(default, bool)
 
 
+def writes_back(node):
+    """Whether a write only puts into a buffer what the graph has written there already: how exports end for modules with a state."""
+    return node.target._schema.name == "aten::copy_" and node.args[0].op == "placeholder" and not node.users
+
+
 class Reference:
     """The source of `forward` for an exported program.
 
@@ -189,7 +196,8 @@ class Reference:
         kinds = {spec.arg.name: spec for spec in signature.input_specs}
         self.inputs, self.parameters = {}, {}
         placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
-        used = self.live_nodes(program.graph)
+        results = self.tensor_results()
+        used = self.live_nodes(program.graph, results)
         for node in placeholders:
             if kinds[node.name].kind == torch.export.graph_signature.InputKind.USER_INPUT and isinstance(node.meta.get("val"), torch.Tensor):
                 self.inputs[node.name] = self.shown[node] = identifier(node.name, self.taken)
@@ -212,14 +220,31 @@ class Reference:
         for node in placeholders:
             value = node.meta.get("val")
             self.ranks[node] = value.dim() if isinstance(value, torch.Tensor) else None
-        self.outputs = self.print_block(program.graph_module, used, top=True)
+        self.print_block(program.graph_module, used)
+        self.outputs = [self.shown[result] for result in results]
 
-    def live_nodes(self, graph):
-        """Nodes that an output or a write depends on."""
-        live = set()
+    def tensor_results(self):
+        """What the module returns: tensors; the rest is left out, and said to be."""
+        results = []
+        output = next(n for n in self.program.graph.nodes if n.op == "output")
+        for position, (result, spec) in enumerate(zip(output.args[0], self.program.graph_signature.output_specs), 1):
+            if spec.kind != torch.export.graph_signature.OutputKind.USER_OUTPUT:
+                continue
+            if isinstance(result, torch.fx.Node) and isinstance(result.meta.get("val"), torch.Tensor):
+                results.append(result)
+            else:
+                self.left_out.append(f"output {position} is no tensor and is left out")
+        if not results:
+            raise Unprintable("it returns no tensor")
+        return results
+
+    @staticmethod
+    def live_nodes(graph, results):
+        """Nodes that a result or a write depends on."""
+        live = set(results)
         for node in reversed(graph.nodes):
-            writes = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
-            if node.op == "output" or writes or node in live or isinstance(node.target, torch._ops.HigherOrderOperator):
+            is_write = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable and not writes_back(node)
+            if is_write or node in live or isinstance(node.target, torch._ops.HigherOrderOperator):
                 live.add(node)
                 live.update(node.all_input_nodes)
         return live
@@ -234,10 +259,8 @@ class Reference:
     def rank_of(self, value):
         return self.ranks.get(value)
 
-    def print_block(self, module, used, top):
+    def print_block(self, module, used):
         for node in module.graph.nodes:
-            if node.op == "output":
-                return self.print_outputs(node) if top else node.args[0]
             if node.op != "call_function" or node not in used:
                 continue
             value = node.meta.get("val")
@@ -256,7 +279,6 @@ class Reference:
             name = identifier(re.sub(r"^sym_size(_int)?", "size", node.name), self.taken)
             self.lines.append(f"{name} = {expression}")
             self.shown[node] = name
-        return None
 
     @staticmethod
     def writes_first_argument(node):
@@ -297,23 +319,11 @@ class Reference:
         for inner, outer in zip([n for n in body.graph.nodes if n.op == "placeholder"], node.args[2:]):
             self.shown[inner] = self.show(outer)
             self.ranks[inner] = self.ranks.get(outer)
-        for position, result in enumerate(self.print_block(body, self.live_nodes(body.graph), top=False)):
+        results = next(n for n in body.graph.nodes if n.op == "output").args[0]
+        self.print_block(body, self.live_nodes(body.graph, results))
+        for position, result in enumerate(results):
             self.shown[(node, position)] = self.show(result)
         return None
-
-    def print_outputs(self, node):
-        kinds = self.program.graph_signature.output_specs
-        outputs = []
-        for position, (result, spec) in enumerate(zip(node.args[0], kinds)):
-            if spec.kind != torch.export.graph_signature.OutputKind.USER_OUTPUT:
-                continue
-            if isinstance(result, torch.fx.Node) and isinstance(result.meta.get("val"), torch.Tensor):
-                outputs.append(self.shown[result])
-            else:
-                self.left_out.append(f"output {position + 1} is no tensor and is left out")
-        if not outputs:
-            raise Unprintable("it returns no tensor")
-        return outputs
 
     def text(self, cloned=()):
         """The source; arguments named in `cloned` are copied first, because the graph writes into them."""

@@ -1,0 +1,5 @@
+import os
+
+import torch
+
+os._exit(0)

@@ -1,0 +1,223 @@
+// `hone task import` as its users meet it: modules of tests/importing become tasks, or are refused with a reason.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tasks/safetensors.hpp"
+#include "tasks/task_file.hpp"
+#include "tests/support/program.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::filesystem::path source_folder = std::filesystem::path(HONE_SOURCE_DIR) / "tests" / "importing";
+
+struct import_run {
+  int code = -1;
+  std::map<std::string, json> files;  // by stem
+};
+
+import_run import_into(const std::filesystem::path& out, std::vector<std::string> paths, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = {"task", "import", "--json", "--out", out.string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  arguments.insert(arguments.end(), paths.begin(), paths.end());
+  const auto ended = run_hone(arguments, {}, std::chrono::seconds(170));
+  import_run run{ended.code, {}};
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) {
+    json one = json::parse(line);
+    const std::string stem = std::filesystem::path(one["file"].get<std::string>()).stem();
+    run.files[stem] = std::move(one);
+  }
+  return run;
+}
+
+// All modules, imported once.
+class ImportedModules : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new temporary_folder;
+    run_ = new import_run(import_into(folder_->path(), {source_folder / "modules"}));
+  }
+  static void TearDownTestSuite() {
+    delete run_;
+    delete folder_;
+  }
+  static const json& line(const std::string& name) { return run_->files.at(name); }
+  static std::filesystem::path file(const std::string& name) { return folder_->path() / (name + ".toml"); }
+  static task imported(const std::string& name) { return load_task(file(name)); }
+  static const tensor_spec& tensor(const std::vector<tensor_spec>& all, const std::string& name) {
+    for (const tensor_spec& one : all) {
+      if (one.name == name) return one;
+    }
+    throw std::runtime_error("no tensor " + name);
+  }
+  static initializer input(const std::string& of, const std::string& name) { return tensor(imported(of).inputs, name).init; }
+  static tensor_spec parameter(const std::string& of, const std::string& name) { return tensor(imported(of).parameters, name); }
+
+  static inline temporary_folder* folder_ = nullptr;
+  static inline import_run* run_ = nullptr;
+};
+
+initializer drawn(initializer::kind of, std::variant<double, std::string> a = 0.0, std::variant<double, std::string> b = 1.0, std::string expr = "") {
+  return {of, std::move(a), std::move(b), std::move(expr)};
+}
+
+using kind = initializer::kind;
+
+TEST_F(ImportedModules, AllBecomeTasks) {
+  EXPECT_EQ(run_->code, 0);
+  EXPECT_GE(run_->files.size(), 20U);
+  for (const auto& [name, one] : run_->files) {
+    EXPECT_TRUE(one["imported"].get<bool>()) << name << ": " << one.value("error", "");
+    EXPECT_TRUE(std::filesystem::exists(file(name))) << name;
+  }
+}
+
+TEST_F(ImportedModules, InputsAreDrawnAsTheFileDrawsThem) {
+  EXPECT_EQ(input("causal_attention", "x"), drawn(kind::normal));
+  EXPECT_EQ(input("conv_block", "x"), drawn(kind::uniform));
+  EXPECT_EQ(input("tuple_out", "x"), drawn(kind::uniform, -2.0, 2.0));
+  EXPECT_EQ(input("list_in", "parts_2"), drawn(kind::constant, 1.0));
+  EXPECT_EQ(input("lstm_state", "state_1"), drawn(kind::normal, 0.0, 0.1));
+  EXPECT_EQ(input("bilinear_einsum", "y"), drawn(kind::normal, 0.0, 1.0, "torch.abs(x)"));
+  EXPECT_EQ(input("embedded_words", "words"), drawn(kind::integers, 0.0, 500.0));
+  EXPECT_EQ(input("embedded_words", "lengths"), drawn(kind::integers, 1.0, 33.0));
+  EXPECT_EQ(input("masked_mean", "keep").of, kind::coin);
+  EXPECT_EQ(input("masked_mean", "weights"), drawn(kind::normal, 0.0, 1.0, "torch.softmax(x, -1)"));
+  EXPECT_EQ(input("label_loss", "labels"), drawn(kind::integers, 0.0, std::string("M")));  // as many classes as there are scores
+  EXPECT_EQ(input("triangular", "a"), drawn(kind::uniform, 0.0, 1.0, "torch.tril(x)"));
+  EXPECT_EQ(input("triangular", "order").of, kind::permutation);
+  EXPECT_EQ(input("not_contiguous", "x"), drawn(kind::normal));
+}
+
+TEST_F(ImportedModules, ParametersAreDrawnAsTheModuleInitialisesThem) {
+  EXPECT_EQ(parameter("causal_attention", "project_weight").init, drawn(kind::uniform, -0.125, 0.125));  // 1 / sqrt(64)
+  EXPECT_EQ(parameter("conv_block", "norm_running_var").init, drawn(kind::constant, 1.0));
+  EXPECT_EQ(parameter("upsample_tail", "bias").init, drawn(kind::normal, 0.0, 0.02));
+  EXPECT_EQ(parameter("list_in", "weights_2").init, drawn(kind::constant, 3.0));
+  EXPECT_EQ(parameter("half_rows", "linear_weight").type, dtype::bfloat16);
+  EXPECT_THAT(parameter("tied_weights", "head_weight").init.expr, HasSubstr("erfinv"));
+  EXPECT_EQ(imported("tied_weights").parameters.size(), 2U);
+}
+
+TEST_F(ImportedModules, WhatIsNotRandomIsKeptExactly) {
+  EXPECT_EQ(parameter("causal_attention", "mask").data_file, "causal_attention.safetensors");
+  EXPECT_EQ(parameter("loose_tensors", "waves").data_file, "loose_tensors.safetensors");
+  const task words = imported("embedded_words");
+  const auto kept = parse_safetensors(words.data_files.at(0).bytes);
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].name, "positions");
+  for (std::int64_t i = 0; i < 64; ++i) {
+    std::int64_t value = 0;
+    std::memcpy(&value, kept[0].bytes.data() + i * 8, 8);
+    EXPECT_EQ(value, i);
+  }
+}
+
+TEST_F(ImportedModules, TheFilesSizesAreTimedAndOddOnesChecked) {
+  const task t = imported("conv_block");
+  EXPECT_EQ(t.cases.at(0), (task_case{{{"N", 8}, {"M", 32}, {"K", 40}}, true, {}}));
+  ASSERT_GE(t.cases.size(), 3U);
+  EXPECT_FALSE(t.cases[1].timed);
+  EXPECT_EQ(line("conv_block")["checked"], "the file's sizes");
+}
+
+TEST_F(ImportedModules, SizesThatDoNotFitAreCheckedSmallerAndSaidToBe) {
+  EXPECT_THAT(line("long_rows")["notes"].dump(), HasSubstr("checked at reduced sizes"));
+  const task rows = imported("long_rows");
+  EXPECT_EQ(rows.cases.at(0), (task_case{{{"N", 8192}, {"M", 131072}}, true, {"cuda"}}));
+  EXPECT_EQ(rows.cases.at(1).on, std::vector<std::string>{"cpu"});
+  EXPECT_THAT(line("wide_layer")["notes"].dump(), HasSubstr("checked at reduced sizes"));  // its parameters do not fit either
+  EXPECT_EQ(parameter("wide_layer", "up_weight").shape, (std::vector<dimension>{32768, 32768}));
+}
+
+TEST_F(ImportedModules, WhatIsLeftOutIsSaid) {
+  EXPECT_THAT(line("tuple_out")["notes"].dump(), HasSubstr("output 4 is no tensor"));
+  EXPECT_THAT(line("embedded_words")["notes"].dump(), HasSubstr("measured as normal("));
+  EXPECT_THAT(line("not_contiguous")["notes"].dump(), HasSubstr("not contiguous"));
+}
+
+TEST_F(ImportedModules, PeopleAndPromptsSeeTheModulesOwnText) {
+  const task t = imported("gru_encoder");
+  EXPECT_EQ(t.source_language, "python");
+  EXPECT_EQ(t.source_text, read_file(source_folder / "modules" / "gru_encoder.py"));
+  EXPECT_EQ(imported("causal_attention").summary, "Self-attention of several heads in which no position sees a later one");
+}
+
+TEST_F(ImportedModules, ReferencesLeaveArgumentsAsTheyAre) {
+  EXPECT_THAT(imported("in_place").reference, AllOf(HasSubstr("x = x.clone()"), HasSubstr("calls = calls.clone()")));
+  EXPECT_THAT(imported("conv_block").reference, Not(HasSubstr("dropout")));
+}
+
+TEST_F(ImportedModules, JudgesRunThem) {
+  std::vector<std::string> arguments = {"task", "check"};
+  for (const auto& [name, one] : run_->files) {
+    if (name != "wide_layer" && name != "deep_residual") arguments.push_back(file(name));  // for GPUs; slow beside the others
+  }
+  const auto checked = run_hone(arguments);
+  EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
+}
+
+TEST(ImportingModules, SaysWhatIsWrongWithEachFile) {
+  const temporary_folder out;
+  const import_run run = import_into(out.path(), {source_folder / "refused"}, {"--seconds", "5", "--megabytes", "1024"});
+  EXPECT_EQ(run.code, 1);
+  const std::map<std::string, std::string> reasons = {
+      {"complex_input", "of type complex64"},
+      {"depends_on_data", "depends on what a tensor holds"},
+      {"draws_numbers", "draws random numbers: aten::randn_like"},
+      {"eats_memory", "needs more memory"},
+      {"leaves_early", "exit code 0"},
+      {"missing_package", "imports a_package_that_nobody_has, which is not installed"},
+      {"never_ends", "more than 5 s of processor time"},
+      {"no_model", "defines no Model"},
+      {"raises", "line 6: RuntimeError"},
+      {"signals_others", "line 6: PermissionError"},
+      {"starts_program", "line 5: PermissionError"},
+      {"syntax_error", "line 3: it is no valid Python"},
+      {"writes_file", "line 5: PermissionError"},
+  };
+  EXPECT_EQ(run.files.size(), reasons.size());
+  for (const auto& [name, reason] : reasons) {
+    EXPECT_FALSE(run.files.at(name)["imported"].get<bool>()) << name;
+    EXPECT_THAT(run.files.at(name).value("error", ""), HasSubstr(reason)) << name;
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(out.path()));
+  EXPECT_FALSE(std::filesystem::exists(source_folder / "refused" / "left_behind.txt"));
+}
+
+TEST(ImportingModules, NamesTasksAfterLevelAndFileAndKeepsThemApart) {
+  const temporary_folder folder;
+  const std::string module = read_file(source_folder / "modules" / "tuple_out.py");
+  write_file(folder / "given/level1/2_Top-K Rows.py", module);
+  write_file(folder / "given/level2/10_Same.py", module);
+  write_file(folder / "given/level2/10-same.py", module);
+  const import_run run = import_into(folder / "out", {folder / "given"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_EQ(load_task(folder / "out/level1_2_top_k_rows.toml").name, "level1_2_top_k_rows");
+  EXPECT_NE(run.files.at("10_Same")["imported"], run.files.at("10-same")["imported"]);
+}
+
+TEST(ImportingModules, RefusesPathsThatAreNot) {
+  const temporary_folder folder;
+  const auto nothing = run_hone({"task", "import", "--out", (folder / "out").string(), (folder / "absent.py").string()});
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("no such file"));
+}
+
+}  // namespace
+}  // namespace hone
