@@ -14,6 +14,8 @@ CHANGES = {
     "small": lambda x, _: x / 1000,
     "outliers": lambda x, g: x + (torch.rand(x.shape, generator=g) < 2e-4) * torch.where(torch.rand(x.shape, generator=g) < 0.5, -500.0, 500.0),
 }
+KEEPS_STATE = "the module changes itself when it is called; the reference computes its first call"
+PATIENCE = 1 / 16  # how much more than usual a check may take where the module leaves no choice
 VIEWS = {"view", "reshape", "transpose", "permute", "expand", "unsqueeze", "squeeze", "t", "select", "slice", "split", "chunk", "unbind", "detach", "flatten", "unfold"}
 
 
@@ -50,7 +52,8 @@ def cost(program, values):
             return e
         expression = e.node.expr
         if expression not in known:
-            known[expression] = int(expression.subs(values))
+            number = expression.subs(values)
+            known[expression] = int(number) if number.is_number else 1  # how many: only the contents tell
         return known[expression]
 
     def shape_of(node):
@@ -104,6 +107,7 @@ class Check:
         self.importer = importer
         self.cases, self.distributions, self.checked = [], ["declared", *CHANGES], ""
         self.cloned = []
+        self.disagrees = False
 
     def run(self):
         from import_module import CPU_OPERATIONS, RUN_BYTES, RUN_OPERATIONS
@@ -113,7 +117,7 @@ class Check:
         self.is_too_slow_for_cpu = operations > CPU_OPERATIONS or held > 2 * RUN_BYTES
         self.compile()
 
-        def affordable(sizes, times=1):
+        def affordable(sizes, times=1.0):
             operations, held = cost(im.program, self.by_symbol(sizes))
             return operations * times <= RUN_OPERATIONS and held * times <= RUN_BYTES
 
@@ -124,9 +128,10 @@ class Check:
             self.cases, self.cloned = [], []
             self.compile()
         if not im.sizes:
-            if im.is_real and affordable({}):
+            if im.is_real and affordable({}, PATIENCE):
                 self.require(self.compare_at({}, as_file=True))
-                self.require(self.compare_at({}))
+                if affordable({}):
+                    self.require(self.compare_at({}))
                 self.checked = "the file's sizes"
                 self.settle_distributions({})
             else:
@@ -139,45 +144,53 @@ class Check:
 
         if bytes_of(im.constants.values()) > MODEL_BYTES:
             return False
-        sizes = dict(im.timed)
-        is_full = im.is_real and affordable(sizes)
-        while not is_full and not affordable(sizes, 8):
-            largest = max(sizes, key=sizes.get)
-            if sizes[largest] <= 4:
-                return False
-            sizes[largest] = max(3, sizes[largest] // 2)
         try:
             if not im.is_real:
                 with im.source.doing("making the Model"):
                     im.model = im.source.model("cpu")
                 im.constants = self.constants_of(im.model)
-            if is_full and self.compare_at(sizes, as_file=True) is not None:
-                return False
-            if self.compare_at(sizes) is not None:
+            is_full = im.is_real and affordable(im.timed)
+            if is_full and self.compare_at(im.timed, as_file=True) is not None:
                 return False
         except Exception:
+            return False
+        # Where all sizes made smaller are none that the module takes, the first one alone, which is mostly the batch.
+        for names in [list(im.timed)] if is_full else [list(im.timed), list(im.timed)[:1]]:
+            sizes = im.timed if is_full else reduced(im.timed, names, affordable)
+            try:
+                if sizes is not None and self.compare_at(sizes) is None:
+                    break
+            except Failure:
+                continue
+            except RuntimeError:
+                return False
+        else:
             return False
         self.checked = "the file's sizes" if is_full else "reduced sizes: " + " ".join(f"{n}={v}" for n, v in sizes.items())
         if not is_full:
             im.notes.append(f"too large to run here: checked at {self.checked}")
             if self.is_too_slow_for_cpu:
                 self.cases.append((sizes, True))
+        self.add_odd_cases(lambda odd: affordable(odd, 1 if affordable(sizes) else PATIENCE))
+        self.settle_distributions(next((s for s, is_timed in self.cases if not is_timed), sizes))
+        return not self.disagrees
+
+    def add_odd_cases(self, affordable):
+        im = self.importer
         for odd in odd_sizes(im.timed):
             if len([c for c in self.cases if not c[1]]) == 2:
                 break
             if not affordable(odd) or any(odd == sizes for sizes, _ in self.cases) or odd == im.timed:
                 continue
             try:
-                problem = self.compare_at(odd)
+                self.disagrees = self.compare_at(odd) is not None
             except Failure:
                 continue  # the module, or how its inputs are drawn, has no such sizes
             except RuntimeError:
-                return False
-            if problem is not None:
-                return False
+                self.disagrees = True
+            if self.disagrees:
+                return
             self.cases.append((odd, False))
-        self.settle_distributions(next((s for s, is_timed in self.cases if not is_timed), sizes))
-        return True
 
     def constants_of(self, model):
         im = self.importer
@@ -277,11 +290,18 @@ class Check:
         queue = iter([t.clone() for t in tensors])
         arguments = torch.utils._pytree.tree_unflatten([next(queue) if isinstance(v, torch.Tensor) else v for v in leaves], layout)
         state = [(t, t.detach().clone()) for t in im.constants.values()] if self.writes else []
+        names = [(holder, dict(holder)) for m in im.model.modules() for holder in (m.__dict__, m._buffers)]
         with im.source.doing("running the Model"), torch.no_grad(), torch.device("cpu"):
             expected = [t.clone() for t in tensors_of(im.model(*arguments))]
         with torch.no_grad():
             for tensor, value in state:
                 tensor.copy_(value)
+        for holder, before in names:  # every call of a task's reference is the first one
+            if any(before.get(name) is not value for name, value in holder.items()):
+                holder.clear()
+                holder.update(before)
+                if KEEPS_STATE not in im.notes:
+                    im.notes.append(KEEPS_STATE)
         return difference(expected, self.call(tensors))
 
     def settle_distributions(self, sizes):
@@ -301,8 +321,21 @@ class Check:
                     self.distributions.remove(name)
         except (RuntimeError, Failure):
             self.distributions = ["declared"]
+            im.notes.append("only with inputs as declared: others make the reference fail")
+            return
         if len(self.distributions) < 4:
             im.notes.append("only with inputs as " + ", ".join(self.distributions) + ": others give values that are not finite")
+
+
+def reduced(timed, names, affordable):
+    """The timed sizes with the named ones halved, the largest first, until a call is cheap; None where it does not become so."""
+    sizes = dict(timed)
+    while not affordable(sizes, 8):
+        largest = max(names, key=sizes.get)
+        if sizes[largest] <= 3:
+            return sizes if affordable(sizes, PATIENCE) else None
+        sizes[largest] = max(3, sizes[largest] // 2)
+    return sizes
 
 
 def skeleton(text):

@@ -183,7 +183,8 @@ class Importer:
             init = drawing.measured(tensor)
         except reference.Unprintable as error:
             raise Failure(f"{name}: {error}") from None
-        self.notes.append(f"{name}: how it is drawn cannot be followed; measured as {init.text().strip(chr(34)) or 'a fair coin'}")
+        if init.of != "constant":
+            self.notes.append(f"{name}: how it is drawn cannot be followed; measured as {init.text().strip(chr(34)) or 'a fair coin'}")
         return init
 
     def parameter_spec(self, node, name):
