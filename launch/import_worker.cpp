@@ -112,7 +112,7 @@ std::string import_worker::read_bytes(std::size_t count, steady::time_point dead
 imported_module import_worker::import(const std::filesystem::path& file, const std::string& task_name) {
   const bool is_fresh = !process_.running();
   if (is_fresh) start();
-  const auto deadline = steady::now() + std::chrono::seconds(2 * settings_.seconds) + grace + (is_fresh ? start_limit : std::chrono::seconds(0));
+  const auto deadline = steady::now() + std::chrono::seconds(5 * settings_.seconds) + grace + (is_fresh ? start_limit : std::chrono::seconds(0));
   try {
     send(nlohmann::json{{"path", std::filesystem::absolute(file).string()}, {"name", task_name}, {"seconds", settings_.seconds}, {"bytes", settings_.bytes}}.dump());
     const auto answer = nlohmann::json::parse(read_line(deadline));

@@ -120,6 +120,8 @@ def print_call(target, args, kwargs, show, rank_of):
         return f"{grouped(texts[0])}.to({given['dtype']})"
     if name == "sym_size":
         return f"{grouped(texts[0])}.size({texts[1]})"
+    if name == "sym_numel":
+        return f"{grouped(texts[0])}.numel()"
     if name in ("softmax", "log_softmax") and target._schema.name.startswith("aten::_"):
         return f"torch.{name}({texts[0]}, {texts[1]})"
     if name in INFIX and len(args) == 2 and not kwargs:

@@ -165,8 +165,8 @@ TEST_F(ImportedModules, ReferencesLeaveArgumentsAsTheyAre) {
 
 TEST_F(ImportedModules, JudgesRunThem) {
   std::vector<std::string> arguments = {"task", "check"};
-  for (const auto& [name, one] : run_->files) {
-    if (name != "wide_layer" && name != "deep_residual") arguments.push_back(file(name));  // for GPUs; slow beside the others
+  for (const char* name : {"causal_attention", "gru_encoder", "in_place", "label_loss", "loose_tensors", "masked_mean", "triangular", "tuple_out"}) {
+    arguments.push_back(file(name));
   }
   const auto checked = run_hone(arguments);
   EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
