@@ -8,7 +8,7 @@
 
 #include "benchmarks/report.hpp"
 #include "evaluation/compile/cuda_compiler.hpp"
-#include "evaluation/devices/cuda_driver.hpp"
+#include "evaluation/cuda/driver.hpp"
 
 namespace hone::benchmark {
 namespace {
@@ -37,17 +37,17 @@ class gpu {
     driver_ = found;
     CUdevice device = 0;
     CUcontext context = nullptr;
-    found->check(found->device_get(&device, 0), "finding a GPU");
-    found->check(found->primary_context_retain(&context, device), "making a context");
-    found->check(found->context_set_current(context), "taking a context");
+    found->check(found->cuDeviceGet(&device, 0), "finding a GPU");
+    found->check(found->cuDevicePrimaryCtxRetain(&context, device), "making a context");
+    found->check(found->cuCtxSetCurrent(context), "taking a context");
   }
   bool is_there() const { return driver_ != nullptr; }
   void load(const compiled_block& block) const {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
-    driver_->check(driver_->module_load_data(&module, block.code.data()), "loading a module");
-    driver_->check(driver_->module_get_function(&function, module, block.kernels.at(0).symbol.c_str()), "finding a kernel");
-    driver_->check(driver_->module_unload(module), "unloading a module");
+    driver_->check(driver_->cuModuleLoadData(&module, block.code.data()), "loading a module");
+    driver_->check(driver_->cuModuleGetFunction(&function, module, block.kernels.at(0).symbol.c_str()), "finding a kernel");
+    driver_->check(driver_->cuModuleUnload(module), "unloading a module");
   }
 
  private:

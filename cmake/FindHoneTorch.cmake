@@ -32,4 +32,12 @@ if(HoneTorch_FOUND AND NOT TARGET hone::torch_cpu)
   target_link_libraries(hone_torch_cpu INTERFACE "${HONE_TORCH_CPU_LIBRARY}" "${HONE_C10_LIBRARY}")
   # libtorch_cpu of the CUDA wheel needs cudart and CUPTI, which lie beside it and which its own RPATH finds.
   target_link_options(hone_torch_cpu INTERFACE "-Wl,-rpath,${HONE_TORCH}/lib" "-Wl,--allow-shlib-undefined" "-Wl,--unresolved-symbols=ignore-in-shared-libs")
+  # The CUDA side, for the one program that runs on a GPU.
+  add_library(hone_torch_cuda INTERFACE)
+  add_library(hone::torch_cuda ALIAS hone_torch_cuda)
+  target_include_directories(hone_torch_cuda SYSTEM INTERFACE "${HONE_CUDA_ROOT}/include")
+  target_link_libraries(hone_torch_cuda INTERFACE hone::torch_cpu
+    -Wl,--no-as-needed "${HONE_TORCH}/lib/libtorch_cuda.so" -Wl,--as-needed "${HONE_TORCH}/lib/libc10_cuda.so"
+    "${HONE_CUDA_ROOT}/lib/libcudart.so.13")
+  target_link_options(hone_torch_cuda INTERFACE "-Wl,-rpath,${HONE_CUDA_ROOT}/lib")
 endif()

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "evaluation/devices/cpu_device.hpp"
-#include "evaluation/devices/cuda_driver.hpp"
+#include "evaluation/cuda/gpus.hpp"
 #include "launch/commands.hpp"
 #include "launch/printing.hpp"
 
@@ -18,15 +18,15 @@ int list_devices(bool json) {
   } else {
     std::cout << pad("cpu", 10) << view(cpu->getName()) << "\n";
   }
-  std::vector<cuda_device_facts> gpus;
+  std::vector<gpu_facts> gpus;
   std::string problem;
   try {
-    gpus = find_cuda_devices();
+    gpus = find_gpus();
     if (gpus.empty()) problem = "the NVIDIA driver is here, but no GPU that this process may use";
   } catch (const std::exception& e) {
     problem = e.what();
   }
-  for (const cuda_device_facts& gpu : gpus) {
+  for (const gpu_facts& gpu : gpus) {
     const std::string name = "cuda:" + std::to_string(gpu.ordinal);
     if (json) {
       std::cout << one_line(ordered_json{{"device", name}, {"device_type", view(gpu.type->getName())}, {"target", gpu.architecture}, {"model", gpu.model}, {"driver", gpu.driver}, {"memory_bytes", gpu.memory_bytes},

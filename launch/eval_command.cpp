@@ -1,8 +1,8 @@
 #include <iostream>
 
-#include "evaluation/devices/cpu_device.hpp"
 #include "evaluation/evaluator.hpp"
 #include "launch/commands.hpp"
+#include "launch/devices.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
 
@@ -18,12 +18,10 @@ struct eval_options {
 };
 
 int evaluate(const eval_options& options) {
-  if (options.device != "cpu") throw std::runtime_error("--device " + options.device + ": this program judges on cpu");
   const task t = load_task(find_task_file(options.task));
   std::vector<std::string> documents;
   for (const std::string& path : options.variants) documents.push_back(read_text(path));
-  const auto cores = reserve_cores(1, false);
-  const auto device = make_cpu_device({.core = cores.front(), .node = "eval"});
+  const auto device = open_device(options.device, "eval");
   evaluator judge(*device);
   bool all_ok = true;
   for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -45,7 +43,7 @@ void add_eval_command(CLI::App& app, command_action& action) {
   CLI::App* command = app.add_subcommand("eval", "Judge variant documents without a run; exit code 0 only if all are ok");
   command->add_option("task", options->task, "a task file, or the name of one under configs/tasks")->required();
   command->add_option("variant", options->variants, "variant documents; - is standard input")->required();
-  command->add_option("--device", options->device, "cpu")->capture_default_str();
+  command->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
   command->add_option("--seed", options->seed, "draw inputs from this seed, to repeat an evaluation");
   command->add_flag("--json", options->json, "one object a line");
   command->callback([options, &action] { action = [options] { return evaluate(*options); }; });

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include <thread>
 
 #include "evaluation/sandbox/child/operators.hpp"
+#include "evaluation/sandbox/temporary_folder.hpp"
 #include "launch/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/import_worker.hpp"
@@ -31,26 +30,6 @@ struct import_job {
   std::filesystem::path file;
   std::string task_name;
   std::string clash;  // another file of this task's name
-};
-
-// The scratch folder of one command, removed with what is in it.
-class scratch_folder {
- public:
-  scratch_folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hone-import-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a folder in " + std::filesystem::temp_directory_path().string());
-    path_ = pattern;
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 // "12_Some-Name.py" is 12_some_name, in a folder level1 it is level1_12_some_name.
@@ -187,7 +166,7 @@ int import_modules(const import_options& options) {
   const auto jobs = find_modules(options.paths);
   const std::filesystem::path out = options.out;
   std::filesystem::create_directories(out);
-  const scratch_folder scratch;
+  const temporary_folder scratch("import");
   import_worker::settings settings{.python = find_python(), .program = importing_folder() / "serve.py", .folder = scratch.path(), .seconds = options.seconds, .bytes = std::uint64_t(options.megabytes) << 20U};
 
   std::mutex lock;

@@ -6,11 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <system_error>
+
+#include "evaluation/sandbox/framing.hpp"
 
 namespace hone {
 namespace {
@@ -56,10 +56,8 @@ imported_module from_answer(const nlohmann::json& answer) {
 }  // namespace
 
 void import_worker::start() {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::system_error(errno, std::generic_category(), "cannot make a socket pair");
-  connection_.reset(ends[0]);
-  const unique_fd theirs(ends[1]);
+  auto [ours, theirs] = socket_pair();
+  connection_ = std::move(ours);
   child_options options;
   options.arguments = {settings_.python.string(), "-I", "-B", settings_.program.string()};
   options.environment = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + settings_.folder, "TMPDIR=" + settings_.folder, "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"};

@@ -4,6 +4,7 @@
 #include "evaluation/devices/cpu_device.hpp"
 #include "evaluation/judge/oracle.hpp"
 #include "launch/commands.hpp"
+#include "launch/devices.hpp"
 #include "launch/files.hpp"
 #include "messages/ids.hpp"
 
@@ -26,15 +27,14 @@ int list_tasks() {
 }
 
 // Parses each file, then runs its reference on every case; what is wrong with one does not keep the others from being checked.
-int check_tasks(const std::vector<std::string>& files) {
-  const auto cores = reserve_cores(1, false);
+int check_tasks(const std::vector<std::string>& files, const std::string& device_name) {
   std::unique_ptr<judging_device> device;
   bool all_good = true;
   for (const std::string& given : files) {
     try {
       const auto path = find_task_file(given);
       const task t = load_task(path);
-      if (device == nullptr) device = make_cpu_device({.core = cores.front(), .node = "check"});
+      if (device == nullptr) device = open_device(device_name, "check");
       const auto lines = device->check_task(t);
       std::cout << path.string() << ": ok (" << t.name << ", " << to_string(t.id) << ")\n";
       for (const std::string& line : lines) std::cout << "    " << line << "\n";
@@ -68,7 +68,9 @@ void add_task_commands(CLI::App& app, command_action& action) {
   auto files = std::make_shared<std::vector<std::string>>();
   CLI::App* check = tasks->add_subcommand("check", "Parse task files and run their references on every case");
   check->add_option("file", *files, "task files, or names")->required();
-  check->callback([files, &action] { action = [files] { return check_tasks(*files); }; });
+  auto device = std::make_shared<std::string>("cpu");
+  check->add_option("--device", *device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
+  check->callback([files, device, &action] { action = [files, device] { return check_tasks(*files, *device); }; });
   add_import_command(*tasks, action);
 }
 

@@ -145,11 +145,7 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
 
 void pool::collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
   std::vector<record<schema::Evaluation>> lost;
-  const auto best_score = [this](const task_id& task, const std::string& device_type) {
-    const auto leader = best(task, device_type);
-    return leader ? leader->score : 0;
-  };
-  ledger_.overdue(now_ms, best_score, jobs, lost);
+  ledger_.overdue(now_ms, [this](const task_id& task, const std::string& device_type) { return best_score(task, device_type); }, jobs, lost);
   for (const auto& evaluation : lost) record_evaluation(evaluation, now_ms, jobs);
 }
 

@@ -23,6 +23,7 @@ struct kernel_facts {
   unsigned static_shared_bytes = 0;
   unsigned local_bytes = 0;
   unsigned max_threads_per_block = 0;
+  bool cooperative = false;  // synchronises its whole grid
 };
 
 // A cuda block, compiled. Kernels are those that the host program launches and the block declares.

@@ -18,6 +18,7 @@
 #include "evaluation/compile/cuda_source.hpp"
 #include "evaluation/compile/shared_object.hpp"
 #include "evaluation/sandbox/child_process.hpp"
+#include "evaluation/sandbox/temporary_folder.hpp"
 
 namespace hone {
 namespace {
@@ -99,25 +100,6 @@ process_result run_tool(const std::vector<std::string>& arguments, std::string_v
   if (!tidy.empty()) throw failed{tidy};
   throw failed{std::string(what) + " failed (" + describe_status(result.status) + "): too deep, too large, or not C++"};
 }
-
-class temporary_folder {
- public:
-  temporary_folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hone-compile-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder in " + pattern);
-    path_ = pattern;
-  }
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // The preprocessed text from the block's first line on: what stands before is ours.
 std::string_view block_part(std::string_view preprocessed) {
@@ -221,7 +203,7 @@ compile_result cpu_compiler::compile(std::string_view block, const std::set<std:
     throw failed{"cuda:" + std::to_string(first.line) + ": <" + first.name +
                  "> cannot be included on the CPU device; accepted are cuda_runtime.h, math_constants.h, float.h, math.h, cmath, stdint.h and cstdint"};
   }
-  const temporary_folder folder;
+  const temporary_folder folder("compile");
   // -nostdinc, standard input, and a filter that refuses to open sources: the preprocessor sees this text and nothing else.
   std::vector<std::string> preprocess = {compiler_, "-E", "-quiet", "-nostdinc", "-std=gnu++20", "-w"};
   std::vector<std::string> generate = {compiler_, "-fpreprocessed", "-quiet", "-std=gnu++20", "-w", "-O3", "-fPIC", "-fvisibility=hidden",

@@ -52,6 +52,9 @@ std::string_view object_bytes(std::string_view file, const std::string& object) 
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.size(); at += sizeof(Elf64_Sym)) {
       const Elf64_Sym symbol = *read_at<Elf64_Sym>(symbols, at);
       if (name_at(names, symbol.st_name) != object || symbol.st_shndx >= sections.size()) continue;
+      // A table of nothing but zeros, that of a kernel without parameters, takes no room in the file.
+      static constexpr std::array<char, 64> zeros{};
+      if (sections[symbol.st_shndx].sh_type == SHT_NOBITS && symbol.st_size <= zeros.size()) return {zeros.data(), symbol.st_size};
       const std::string_view data = contents(file, sections[symbol.st_shndx]);
       if (symbol.st_value <= data.size() && symbol.st_size <= data.size() - symbol.st_value) return data.substr(symbol.st_value, symbol.st_size);
     }
@@ -103,6 +106,17 @@ std::optional<std::string> find_persisting_cache_use(std::string_view ptx) {
     if (ptx.find(word) != std::string_view::npos) return "the instruction modifier '" + std::string(word) + "' could keep memory in the L2 cache from call to call";
   }
   return std::nullopt;
+}
+
+bool synchronises_grid(std::string_view ptx, const std::string& symbol) {
+  for (std::size_t at = ptx.find("%envreg"); at != std::string_view::npos; at = ptx.find("%envreg", at + 1)) {
+    const std::size_t entry = ptx.rfind(".entry ", at);
+    const std::size_t function = ptx.rfind(".func ", at);
+    if (entry == std::string_view::npos || (function != std::string_view::npos && function > entry)) return true;
+    const std::string_view name = ptx.substr(entry + 7);
+    if (name.substr(0, name.find_first_of("( \n")) == symbol) return true;
+  }
+  return false;
 }
 
 }  // namespace hone

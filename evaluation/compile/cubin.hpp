@@ -21,4 +21,8 @@ std::vector<kernel_facts> read_resource_usage(std::string_view log);
 // Why PTX is refused: instructions that make lines of the L2 cache persist would keep inputs there from call to call.
 std::optional<std::string> find_persisting_cache_use(std::string_view ptx);
 
+// Whether a kernel synchronises its whole grid, so that it must be launched with all blocks at once: cooperative groups find their
+// barrier through %envreg registers, in the kernel's own body or in a function that any kernel may call.
+bool synchronises_grid(std::string_view ptx, const std::string& symbol);
+
 }  // namespace hone

@@ -1,10 +1,9 @@
 #include "evaluation/compile/cuda_compiler.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <filesystem>
 #include <regex>
 #include <sstream>
 #include <stdexcept>
@@ -86,46 +85,18 @@ std::string first_line(const std::string& log) {
 
 }  // namespace
 
-std::string nvrtc_program() {
-  if (const char* named = std::getenv("HONE_NVRTC")) return named;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  for (const auto& folder : {self, self.parent_path()}) {
-    if (access((folder / "hone-nvrtc").c_str(), X_OK) == 0) return (folder / "hone-nvrtc").string();
-  }
-  throw std::runtime_error("hone-nvrtc is not beside this program (" + self.string() + "); HONE_NVRTC may name it");
-}
-
-cuda_compiler::cuda_compiler() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "hone-nvrtc-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder in " + pattern);
-  folder_ = pattern;
-  try {
-    start();
-  } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-    throw;
-  }
-}
-
-cuda_compiler::~cuda_compiler() {
-  process_.kill();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
+cuda_compiler::cuda_compiler() { start(); }
 
 void cuda_compiler::start() {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
   child_options options;
-  options.arguments = {nvrtc_program()};
-  options.environment = {"LC_ALL=C", "TMPDIR=" + folder_.string()};
-  for (const char* inherited : {"LD_LIBRARY_PATH", "HONE_CUDA", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
-    if (const char* value = std::getenv(inherited)) options.environment.push_back(std::string(inherited) + "=" + value);
-  }
+  options.arguments = {companion_program("hone-nvrtc", "HONE_NVRTC")};
+  options.environment = {"LC_ALL=C", "TMPDIR=" + folder_.path()};
+  inherit(options.environment, {"LD_LIBRARY_PATH", "HONE_CUDA", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"});
   const unique_fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   options.descriptors = {{null.get(), 0}, {null.get(), 1}, {null.get(), 2}, {theirs.get(), 3}};
-  options.folder = folder_;
+  options.folder = folder_.path();
   process_ = child_process(options);
   theirs.reset();
   auto message = receive_message(socket_.get(), clock_type::now() + start_limit);
@@ -143,8 +114,8 @@ bool cuda_compiler::is_cuda_header(const std::string& name) const {
 }
 
 compile_result cuda_compiler::compile(std::string_view block, const std::set<std::string>& launched, const settings& asked, const std::string& architecture, std::chrono::milliseconds time_limit) try {
-  if (const auto hidden = find_hidden_include(block)) throw failed{"cuda:" + std::to_string(hidden->line) + ": " + hidden->message};
   include_scan includes = take_out_includes(block);
+  if (const auto hidden = find_hidden_include(includes)) throw failed{"cuda:" + std::to_string(hidden->line) + ": " + hidden->message};
   for (const auto& include : includes.refused) {
     if (!is_cuda_header(include.name)) throw failed{"cuda:" + std::to_string(include.line) + ": <" + include.name + "> is none of CUDA's headers"};
   }
@@ -205,6 +176,7 @@ compile_result cuda_compiler::compile(std::string_view block, const std::set<std
     if (used != usage.end()) facts = *used;
     facts.name = kernels[i];
     facts.symbol = symbol;
+    facts.cooperative = synchronises_grid(view(made->getPtx()), symbol);
     const auto parameters = read_parameter_table(result.code, table_name(i));
     if (!parameters) throw failed{"cuda: the parameters of " + kernels[i] + " cannot be read from what was compiled"};
     facts.parameters = *parameters;

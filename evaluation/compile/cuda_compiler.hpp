@@ -1,8 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +8,7 @@
 
 #include "evaluation/compile/compile_result.hpp"
 #include "evaluation/sandbox/child_process.hpp"
+#include "evaluation/sandbox/temporary_folder.hpp"
 #include "tasks/settings.hpp"
 
 namespace hone {
@@ -21,7 +20,6 @@ class cuda_compiler {
  public:
   // Throws std::runtime_error where NVRTC or CUDA's headers are not to be found.
   cuda_compiler();
-  ~cuda_compiler();
 
   // `architecture`: "sm_90a". `launched`: the kernels that the host program names, possibly with template arguments.
   compile_result compile(std::string_view block, const std::set<std::string>& launched, const settings& asked, const std::string& architecture, std::chrono::milliseconds time_limit);
@@ -33,14 +31,11 @@ class cuda_compiler {
   void start();
   bool is_cuda_header(const std::string& name) const;
 
-  std::filesystem::path folder_;
+  temporary_folder folder_{"nvrtc"};
   child_process process_;
   unique_fd socket_;
   std::string name_;
   std::vector<std::string> include_folders_;
 };
-
-// The path of hone-nvrtc: HONE_NVRTC, or beside this program.
-std::string nvrtc_program();
 
 }  // namespace hone

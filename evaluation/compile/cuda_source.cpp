@@ -220,8 +220,8 @@ bool names_a_kernel(std::string_view launched, const std::set<std::string, std::
   return kernels.contains(match[1].str());
 }
 
-std::optional<source_problem> find_hidden_include(std::string_view block) {
-  const std::string readable = blank_comments(take_out_includes(block).text);
+std::optional<source_problem> find_hidden_include(const include_scan& scan) {
+  const std::string readable = blank_comments(scan.text);
   std::string joined;  // continued lines as one
   int line = 1;
   int first = 1;

@@ -54,8 +54,8 @@ struct source_problem {
   std::string message;
 };
 
-// An include that take_out_includes() does not see: a computed one, one with its line continued, or one spelt otherwise.
-std::optional<source_problem> find_hidden_include(std::string_view block);
+// An include that take_out_includes() has not seen: a computed one, one with its line continued, or one spelt otherwise.
+std::optional<source_problem> find_hidden_include(const include_scan& scan);
 
 // Assembler in any spelling, attributes that reach the assembler or the linker, and words reserved for the harness.
 std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& tokens);

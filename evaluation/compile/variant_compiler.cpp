@@ -101,6 +101,7 @@ artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job,
     kernels[i].setLocalBytes(block.kernels[i].local_bytes);
     kernels[i].setMaxThreadsPerBlock(block.kernels[i].max_threads_per_block);
     kernels[i].setSymbol(block.kernels[i].symbol);
+    kernels[i].setCooperative(block.kernels[i].cooperative);
     auto parameters = kernels[i].initParameters(static_cast<unsigned>(block.kernels[i].parameters.size()));
     for (unsigned p = 0; p < parameters.size(); ++p) {
       parameters[p].setKind(block.kernels[i].parameters[p].kind);

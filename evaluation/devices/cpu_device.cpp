@@ -14,6 +14,7 @@
 
 #include "evaluation/compile/cpu_compiler.hpp"
 #include "evaluation/devices/cpu_session.hpp"
+#include "evaluation/devices/host_judge.hpp"
 #include "evaluation/judge/oracle.hpp"
 
 namespace hone {
@@ -205,7 +206,7 @@ std::unique_ptr<judging_device> make_cpu_device(const cpu_device_options& option
     bind_thread({core});
   }
   const std::string name = !options.name.empty() ? options.name : core >= 0 ? "cpu:" + std::to_string(core) : "cpu";
-  return std::make_unique<judging_device>(name, options.node, cpu_device_type(), std::make_unique<cpu_host>(core, std::move(lock), options.call_limit));
+  return std::make_unique<judging_device>(name, options.node, cpu_device_type(), std::make_unique<host_judge>(std::make_unique<cpu_host>(core, std::move(lock), options.call_limit)));
 }
 
 }  // namespace hone

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "evaluation/devices/program_session.hpp"
+#include "evaluation/devices/arena_plan.hpp"
 #include "evaluation/sandbox/zygote.hpp"
 
 namespace hone {
@@ -16,7 +16,6 @@ class cpu_session final : public program_session {
   ~cpu_session() override;
 
   void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) override;
-  void write_inputs(std::size_t set, const value_set& values) override;
   std::vector<std::span<std::byte>> input_places(std::size_t set) override;
   void write_parameters(const value_set& values) override;
   std::optional<program_failure> prepare(deadline until) override;
@@ -29,19 +28,6 @@ class cpu_session final : public program_session {
   std::optional<std::string> memory_damage() override;
 
  private:
-  struct region {
-    std::uint64_t begin = 0;
-    std::uint64_t bytes = 0;
-    bool overlaps(const region& other) const { return begin < other.begin + other.bytes && other.begin < begin + bytes; }
-  };
-  struct output_place {
-    tensor_layout layout;
-    std::vector<std::int64_t> strides;
-    region extent;
-  };
-
-  region place(std::uint64_t& at, std::uint64_t bytes) const;
-  std::variant<output_place, program_failure> locate(std::size_t call, std::size_t output);
   void look();  // stops the process while its memory is read
   void go_on();
   record<schema::Command> stage_command(std::span<const std::size_t> sets) const;
@@ -49,13 +35,8 @@ class cpu_session final : public program_session {
   std::unique_ptr<arena> owned_;
   std::unique_ptr<sandbox_session> process_;
   arena* memory_;
-  std::size_t program_ = 0;
-  std::vector<tensor_layout> input_layouts_;
-  std::vector<tensor_layout> parameter_layouts_;
-  std::vector<std::vector<region>> inputs_;  // by set
-  std::vector<region> parameters_;
+  arena_plan plan_;
   bool parameters_changed_ = true;
-  std::uint64_t scratch_begin_ = 0;
   std::uint64_t dirty_end_ = 0;     // the last run used scratch memory up to here
   std::uint64_t poisoned_end_ = 0;  // up to here it has ever been poisoned
   std::vector<std::size_t> last_sets_;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
@@ -43,7 +45,7 @@ class program_session {
   // Makes room for `sets` sets of inputs, each at addresses of its own, and chooses which program runs. Contents of inputs and
   // parameters are undefined afterwards. Throws std::length_error where they do not fit.
   virtual void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) = 0;
-  virtual void write_inputs(std::size_t set, const value_set& values) = 0;
+  void write_inputs(std::size_t set, const value_set& values);
   // Where a set's inputs are written in place instead, row-major; what is written counts with the next run.
   virtual std::vector<std::span<std::byte>> input_places(std::size_t set) = 0;
   // New parameters: prepare() runs again, untimed, before the next calls.
@@ -65,5 +67,13 @@ class program_session {
   // What was written outside of the buffers that were handed out, or nothing.
   virtual std::optional<std::string> memory_damage() = 0;
 };
+
+inline void program_session::write_inputs(std::size_t set, const value_set& values) {
+  const auto places = input_places(set);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].bytes.size() != places.at(i).size()) throw std::out_of_range("an input does not fit its buffer");
+    std::copy(values[i].bytes.begin(), values[i].bytes.end(), places[i].begin());
+  }
+}
 
 }  // namespace hone

@@ -42,6 +42,12 @@ T cut(double x) {
 
 }  // namespace
 
+std::size_t total_bytes(const std::vector<tensor_layout>& layouts) {
+  std::size_t bytes = 0;
+  for (const tensor_layout& layout : layouts) bytes += layout.bytes();
+  return bytes;
+}
+
 std::size_t total_bytes(const value_set& set) {
   std::size_t bytes = 0;
   for (const tensor_value& value : set) bytes += value.bytes.size();

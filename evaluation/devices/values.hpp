@@ -28,6 +28,7 @@ struct tensor_value {
 using value_set = std::vector<tensor_value>;  // the inputs, the parameters or the outputs of a call
 
 std::size_t total_bytes(const value_set& set);
+std::size_t total_bytes(const std::vector<tensor_layout>& layouts);
 std::vector<tensor_layout> layouts_of(const value_set& set);
 // "float32[512, 256]"
 std::string print_layout(const tensor_layout& layout);

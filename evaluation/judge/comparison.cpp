@@ -35,17 +35,13 @@ bool is_constant(const std::vector<double>& values) {
 bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
 
 agreement compare_exact(const tensor_value& actual, const tensor_value& own, const tensor_value* wide) {
-  agreement result;
   const std::size_t element = bytes_of(actual.layout.type);
-  const std::size_t n = actual.layout.elements();
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto differs = [&](const tensor_value& expected) { return std::memcmp(actual.bytes.data() + i * element, expected.bytes.data() + i * element, element) != 0; };
-    if (!differs(own) || (wide != nullptr && !differs(*wide))) continue;
-    result.worst_element = 1e300;
-    result.problem = "element " + index_text(i, actual.layout.shape) + " is " + number(to_doubles(actual)[i]) + ", expected " + number(to_doubles(own)[i]);
-    return result;
+  const auto differs = [&](const tensor_value& expected, std::size_t i) { return std::memcmp(actual.bytes.data() + i * element, expected.bytes.data() + i * element, element) != 0; };
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < actual.layout.elements() && !first; ++i) {
+    if (differs(own, i) && (wide == nullptr || differs(*wide, i))) first = i;
   }
-  return result;
+  return conclude_exact(first, actual.layout, [&](std::size_t i) { return element_text{to_doubles(actual)[i], to_doubles(own)[i], false}; });
 }
 
 struct error_measures {
@@ -92,43 +88,62 @@ bool is_poison(const tensor_value& value, std::size_t i) {
 }
 
 agreement compare_floating(const tensor_value& actual, const tensor_value& own, const tensor_value* wide, tolerance allowed) {
-  agreement result;
   const std::vector<double> a = to_doubles(actual);
   const std::vector<double> reference = to_doubles(own);
   const std::vector<double> b = wide != nullptr ? to_doubles(convert_floating(*wide, actual.layout.type)) : reference;
-  for (std::size_t i = 0; i < a.size(); ++i) {
+  const double rms = rms_of(b);
+  output_errors errors;
+  for (std::size_t i = 0; i < a.size() && !errors.first_bad; ++i) {
     if (std::isfinite(a[i]) && std::isfinite(b[i])) continue;
     if (same_special(a[i], b[i]) || (same_special(a[i], reference[i]) && !std::isfinite(reference[i]))) continue;
-    // Finite where only one of the reference's runs is finite: compared with that one below, if it is the float64 run.
-    if (std::isfinite(a[i]) && std::isfinite(reference[i])) {
-      const double limit = allowed.atol * std::max(rms_of(b), tiny) + allowed.rtol * std::abs(reference[i]);
-      if (std::abs(a[i] - reference[i]) <= limit) continue;
-    }
-    result.worst_element = 1e300;
-    result.problem = is_poison(actual, i) ? "element " + index_text(i, actual.layout.shape) + " was never written"
-                                          : "element " + index_text(i, actual.layout.shape) + " is " + number(a[i]) + ", expected " + number(b[i]);
-    return result;
+    // Finite where only one of the reference's runs is finite: compared with that one, if it is its run in its own type.
+    const bool agrees = std::isfinite(a[i]) && std::isfinite(reference[i]) && std::abs(a[i] - reference[i]) <= allowed.atol * std::max(rms, tiny) + allowed.rtol * std::abs(reference[i]);
+    if (!agrees) errors.first_bad = i;
   }
-  const double rms = rms_of(b);
   const error_measures given = measure(a, b, rms, allowed);
   const error_measures own_error = measure(reference, b, rms, allowed);
-  const double element_limit = own_error.worst_ratio > 1 ? 2 * own_error.worst_ratio : 1;
-  const double l2_limit = own_error.relative_l2 > allowed.rtol ? 2 * own_error.relative_l2 : allowed.rtol;
-  result.worst_element = given.worst_ratio / element_limit;
-  result.relative_l2 = given.relative_l2;
-  if (given.worst_ratio > element_limit) {
-    result.problem = "element " + index_text(given.worst_at, actual.layout.shape) + " is " + number(a[given.worst_at]) + ", expected " + number(b[given.worst_at]) +
-                     " (" + number(result.worst_element) + " times what is allowed)";
-  } else if (given.relative_l2 > l2_limit) {
-    result.problem = "relative L2 error " + number(given.relative_l2) + ", allowed " + number(l2_limit);
-  } else if (a.size() > 1 && is_constant(a) && !is_constant(b)) {
+  errors.given = {given.worst_ratio, given.relative_l2};
+  errors.worst_at = given.worst_at;
+  errors.own = {own_error.worst_ratio, own_error.relative_l2};
+  errors.is_constant = is_constant(a);
+  errors.is_expected_constant = is_constant(b);
+  return conclude(errors, actual.layout, allowed, [&](std::size_t i) { return element_text{a[i], b[i], is_poison(actual, i)}; });
+}
+
+}  // namespace
+
+agreement conclude(const output_errors& errors, const tensor_layout& layout, tolerance allowed, const std::function<element_text(std::size_t)>& look) {
+  agreement result;
+  const auto described = [&](std::size_t i, const element_text& e) { return "element " + index_text(i, layout.shape) + " is " + number(e.actual) + ", expected " + number(e.expected); };
+  if (errors.first_bad) {
+    const element_text e = look(*errors.first_bad);
+    result.worst_element = 1e300;
+    result.problem = e.is_poison ? "element " + index_text(*errors.first_bad, layout.shape) + " was never written" : described(*errors.first_bad, e);
+    return result;
+  }
+  const double element_limit = errors.own.worst_ratio > 1 ? 2 * errors.own.worst_ratio : 1;
+  const double l2_limit = errors.own.relative_l2 > allowed.rtol ? 2 * errors.own.relative_l2 : allowed.rtol;
+  result.worst_element = errors.given.worst_ratio / element_limit;
+  result.relative_l2 = errors.given.relative_l2;
+  if (errors.given.worst_ratio > element_limit) {
+    result.problem = described(errors.worst_at, look(errors.worst_at)) + " (" + number(result.worst_element) + " times what is allowed)";
+  } else if (errors.given.relative_l2 > l2_limit) {
+    result.problem = "relative L2 error " + number(errors.given.relative_l2) + ", allowed " + number(l2_limit);
+  } else if (layout.elements() > 1 && errors.is_constant && !errors.is_expected_constant) {
     result.problem = "is constant where the expected output is not";
     result.only_by_tolerance = true;
   }
   return result;
 }
 
-}  // namespace
+agreement conclude_exact(std::optional<std::size_t> first_wrong, const tensor_layout& layout, const std::function<element_text(std::size_t)>& look) {
+  agreement result;
+  if (!first_wrong) return result;
+  const element_text e = look(*first_wrong);
+  result.worst_element = 1e300;
+  result.problem = "element " + index_text(*first_wrong, layout.shape) + " is " + number(e.actual) + ", expected " + number(e.expected);
+  return result;
+}
 
 agreement compare_output(const tensor_value& actual, const tensor_value& own, const tensor_value* wide, tolerance allowed) {
   if (!is_floating(actual.layout.type)) return compare_exact(actual, own, wide != nullptr && wide->layout.type == own.layout.type ? wide : nullptr);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,32 @@ struct agreement {
   std::optional<std::string> problem;
   bool only_by_tolerance = false;  // the tolerance would have let it pass, a rule against constants did not
 };
+
+// What comparing the elements of one floating-point output has found, wherever that was done.
+struct output_errors {
+  struct measures {
+    double worst_ratio = 0;  // largest |a - b| over what is allowed there
+    double relative_l2 = 0;
+  };
+  std::optional<std::size_t> first_bad;  // NaN or infinity where none is expected, or the other way around
+  measures given;
+  std::size_t worst_at = 0;
+  measures own;  // of the reference in its own type against its float64 run
+  bool is_constant = false;
+  bool is_expected_constant = false;
+};
+
+// One element of the actual and of the expected output, and whether it was never written: for messages.
+struct element_text {
+  double actual = 0;
+  double expected = 0;
+  bool is_poison = false;
+};
+
+// What the errors mean: the part of the rule that looks at no element. `look` is asked for the one that the message names.
+agreement conclude(const output_errors& errors, const tensor_layout& layout, tolerance allowed, const std::function<element_text(std::size_t)>& look);
+// The same for a wrong element of an exact type; nothing: there is none.
+agreement conclude_exact(std::optional<std::size_t> first_wrong, const tensor_layout& layout, const std::function<element_text(std::size_t)>& look);
 
 // evaluation.md section 2, point 5. `allowed` is the tolerance for the output's type; exact types ignore it.
 agreement compare_output(const tensor_value& actual, const tensor_value& own, const tensor_value* wide, tolerance allowed);

@@ -2,26 +2,37 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <numeric>
 #include <stdexcept>
 
 #include "tasks/safetensors.hpp"
 
 namespace hone {
-namespace {
 
 using kind = initializer::kind;
 
-constexpr std::size_t twisted_elements = 3;
-
-// What raw numbers are drawn in.
 dtype raw_type(const tensor_spec& spec) { return spec.init.of == kind::integers || spec.init.of == kind::permutation ? dtype::int64 : dtype::float32; }
 
-double argument(const std::variant<double, std::string>& value, const task_case& at) {
+double argument_of(const std::variant<double, std::string>& value, const task_case& at) {
   const auto* name = std::get_if<std::string>(&value);
   return name != nullptr ? static_cast<double>(at.sizes.at(*name)) : std::get<double>(value);
 }
+
+tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at) {
+  for (const data_file& file : t.data_files) {
+    if (file.name != spec.data_file) continue;
+    for (const safetensor& tensor : parse_safetensors(file.bytes)) {
+      if (tensor.name != spec.name) continue;
+      tensor_value value{{spec.type, resolve_shape(spec, at)}, {}};
+      const auto bytes = std::as_bytes(std::span(tensor.bytes));
+      value.bytes.assign(bytes.begin(), bytes.end());
+      return value;
+    }
+  }
+  throw reference_error(Outcome::INFRASTRUCTURE, "no data for the parameter " + spec.name);
+}
+
+namespace {
 
 // evaluation.md section 2, point 2: applies to normal and uniform inputs without an expression.
 void disturb(std::span<float> numbers, distribution how, random_stream& random) {
@@ -49,8 +60,8 @@ void permute(std::span<std::int64_t> row, random_stream& random) {
 tensor_value draw_raw(const tensor_spec& spec, const task_case& at, const std::vector<std::int64_t>& shape, distribution how, random_stream& random) {
   tensor_value raw{{raw_type(spec), shape}, {}};
   raw.bytes.resize(raw.layout.bytes());
-  const double a = argument(spec.init.a, at);
-  const double b = argument(spec.init.b, at);
+  const double a = argument_of(spec.init.a, at);
+  const double b = argument_of(spec.init.b, at);
   const std::size_t n = raw.layout.elements();
   if (raw.layout.type == dtype::int64) {
     const std::span<std::int64_t> numbers(reinterpret_cast<std::int64_t*>(raw.bytes.data()), n);
@@ -129,20 +140,6 @@ std::vector<tensor_layout> layouts(const std::vector<tensor_spec>& tensors, cons
   std::vector<tensor_layout> all;
   for (const tensor_spec& spec : tensors) all.push_back({spec.type, resolve_shape(spec, at)});
   return all;
-}
-
-tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at) {
-  for (const data_file& file : t.data_files) {
-    if (file.name != spec.data_file) continue;
-    for (const safetensor& tensor : parse_safetensors(file.bytes)) {
-      if (tensor.name != spec.name) continue;
-      tensor_value value{{spec.type, resolve_shape(spec, at)}, {}};
-      const auto bytes = std::as_bytes(std::span(tensor.bytes));
-      value.bytes.assign(bytes.begin(), bytes.end());
-      return value;
-    }
-  }
-  throw reference_error(Outcome::INFRASTRUCTURE, "no data for the parameter " + spec.name);
 }
 
 }  // namespace

@@ -9,6 +9,12 @@
 
 namespace hone {
 
+// What is shared with drawing on a GPU.
+dtype raw_type(const tensor_spec& spec);  // what numbers are drawn in before an `expr`
+double argument_of(const std::variant<double, std::string>& value, const task_case& at);
+tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at);  // from its data file; throws reference_error
+inline constexpr std::size_t twisted_elements = 3;
+
 // Draws what a task's case is called with: numbers here, expressions by the oracle. Contents belong to a seed, the same every time.
 // With a `twist` other than 0 they differ from the seed's own in a few elements of every tensor, which a cache that compares
 // samples does not notice.

@@ -22,8 +22,14 @@ interval median_interval(std::span<const double> values);
 double round_toward_one(double score);
 
 inline constexpr std::size_t bucket_count = 7;
-// The values dealt out in turn to seven buckets; the median of each non-empty one.
-std::vector<double> bucket_medians(std::span<const double> values);
+// What stands for a bucket: its median where single values go far astray (processor cores that others use as well), its mean where
+// they are coarse (a GPU's events).
+enum class bucket_center { median, mean };
+// The values dealt out in turn to seven buckets; the center of each non-empty one.
+std::vector<double> bucket_centers(std::span<const double> values, bucket_center by);
+
+// The mean of the middle half, by rank: coarse values are averaged, those that went astray left out. Throws when empty.
+double interquartile_mean(std::span<const double> values);
 
 // What paired rounds say: `log_ratios` are ln(reference / candidate), one a round.
 struct ratio_summary {
@@ -35,7 +41,7 @@ struct ratio_summary {
 // Half of the interval's width, relative to its middle: 0.05 is "plus or minus five per cent".
 double relative_half_width(const interval& range);
 
-ratio_summary summarise(std::span<const double> log_ratios);
+ratio_summary summarise(std::span<const double> log_ratios, bucket_center by = bucket_center::median);
 
 // The score of one or more timed cases: geometric mean, rounded toward 1; 1 where the combined interval contains 1.
 struct scored_ratio {
@@ -50,6 +56,7 @@ struct timing_rules {
   double target_width = 0.05;     // relative half-width of the interval that is narrow enough
   double doubling_width = 0.08;   // beyond this the budget is doubled
   double unstable_width = 0.15;   // beyond this, after the doubled budget, the measurement is unstable
+  double unstable_variance = 1;   // of the buckets' speed-ups, the same
   double budget_ns = 0.25e9;      // of clocked time; doubled once
   std::size_t min_rounds = 7;
   double hopeless_ratio = 0.2;    // a candidate over five times slower needs no precision

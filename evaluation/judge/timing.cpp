@@ -50,10 +50,6 @@ struct batch_time {
   double wall_us() const { return wall_ns / 1e3 / static_cast<double>(calls); }
 };
 
-struct timing_failure {
-  program_failure why;
-};
-
 // One of the two programs, with its own input sets.
 class side {
  public:

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "evaluation/devices/program_session.hpp"
@@ -33,6 +34,11 @@ struct timed_pair {
   reference_oracle& oracle;
 };
 
+// A program fails while it is timed.
+struct timing_failure {
+  program_failure why;
+};
+
 struct timing_limits {
   std::chrono::milliseconds call{10000};
   double floor_us_a_byte = 0;  // of output that a call writes: no call can be faster
@@ -48,6 +54,14 @@ struct case_timing {
   double candidate_wall_us = 0;
   std::uint32_t rounds = 0;
   std::vector<double> log_ratios;
+  struct baseline {
+    std::string name;
+    double us = 0;
+  };
+  std::vector<baseline> baselines;  // beside the eager reference
+  double train_us = 0;              // a call of many without a pause, by events, by the wall's clock and by CUPTI's (0: not taken)
+  double train_wall_us = 0;
+  double train_span_us = 0;
 };
 
 // Times one case as paired rounds: evaluation.md section 3. Reference and candidate alternate in an order drawn each round; a

@@ -20,6 +20,8 @@ std::vector<distribution> plan_rounds(const task& t) {
   return rounds;
 }
 
+}  // namespace
+
 std::string describe_alias(const shared_memory_of_output& shared, const task& t) {
   using with = shared_memory_of_output::with;
   const std::string output = "output " + std::to_string(shared.output);
@@ -32,8 +34,6 @@ std::string describe_alias(const shared_memory_of_output& shared, const task& t)
   }
   return output;
 }
-
-}  // namespace
 
 program_failure check_call(program_session& candidate, std::size_t call, std::size_t set, const value_set& inputs, const value_set& parameters,
                            const expected_outputs& expected, const std::set<shared_memory_of_output>& allowed_aliases, const task& t,
@@ -54,10 +54,57 @@ program_failure check_call(program_session& candidate, std::size_t call, std::si
   return {Outcome::WRONG_RESULT, "", *agreed.problem};
 }
 
-verification_result verify_program(program_session& candidate, reference_oracle& oracle, std::string_view device_kind, std::uint64_t seed,
-                                   const verification_limits& limits) {
+namespace {
+
+class host_trial final : public trial {
+ public:
+  host_trial(program_session& candidate, reference_oracle& oracle) : candidate_(&candidate), oracle_(&oracle) {}
+
+  const task& of() const override { return oracle_->of(); }
+
+  void arrange(const task_case& at) override {
+    recipe_.emplace(*oracle_, at);
+    candidate_->arrange(0, recipe_->input_layouts(), recipe_->parameter_layouts(), 2);
+  }
+
+  void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override {
+    how_ = how;
+    seed_ = inputs_seed;
+    parameters_ = recipe_->draw_parameters(parameters_seed);
+    inputs_ = recipe_->draw_inputs(how, inputs_seed);
+    expected_ = oracle_->expect(inputs_, parameters_);
+    candidate_->write_parameters(parameters_);
+    for (std::size_t set = 0; set < 2; ++set) candidate_->write_inputs(set, inputs_);
+  }
+
+  void twist(std::size_t set, std::uint64_t twist) override {
+    inputs_ = recipe_->draw_inputs(how_, seed_, twist);
+    expected_ = oracle_->expect(inputs_, parameters_);
+    candidate_->write_inputs(set, inputs_);
+  }
+
+  program_failure call(std::size_t set, std::chrono::steady_clock::time_point until, verification_result& totals) override {
+    const auto ran = candidate_->run({&set, 1}, until);
+    if (const auto* failed = std::get_if<program_failure>(&ran)) return *failed;
+    return check_call(*candidate_, 0, set, inputs_, parameters_, expected_, oracle_->aliases(), of(), totals);
+  }
+
+ private:
+  program_session* candidate_;
+  reference_oracle* oracle_;
+  std::optional<input_recipe> recipe_;
+  distribution how_ = distribution::declared;
+  std::uint64_t seed_ = 0;
+  value_set inputs_;
+  value_set parameters_;
+  expected_outputs expected_;
+};
+
+}  // namespace
+
+verification_result verify_program(trial& candidate, std::string_view device_kind, std::uint64_t seed, const verification_limits& limits) {
   using clock = std::chrono::steady_clock;
-  const task& t = oracle.of();
+  const task& t = candidate.of();
   const auto end = clock::now() + limits.whole;
   random_stream random(seed);
   verification_result result;
@@ -69,34 +116,25 @@ verification_result verify_program(program_session& candidate, reference_oracle&
   };
   for (const task_case& at : t.cases) {
     if (!runs_on(at, device_kind)) continue;
-    input_recipe recipe(oracle, at);
-    candidate.arrange(0, recipe.input_layouts(), recipe.parameter_layouts(), 2);
+    candidate.arrange(at);
     std::array<std::size_t, 2> sets = {0, 1};
     std::size_t round = 0;
     for (const distribution how : plan_rounds(t)) {
       const std::uint64_t contents = random.bits();
-      const value_set parameters = recipe.draw_parameters(random.bits());
-      value_set inputs = recipe.draw_inputs(how, contents);
-      expected_outputs expected = oracle.expect(inputs, parameters);
-      candidate.write_parameters(parameters);
+      candidate.draw(how, contents, random.bits());
       // The same contents at two addresses: what depends on an address or on a race shows. The order is random, but the second
       // round begins where the first has ended: there is always a call that finds new contents at the address of the call before.
       if (round == 1 || random.below(2) == 1) std::swap(sets[0], sets[1]);
-      for (const std::size_t set : sets) candidate.write_inputs(set, inputs);
       const auto call = [&](std::size_t set) {
         if (clock::now() > end) return program_failure{Outcome::TIMEOUT, "", "verification took longer than " + std::to_string(limits.whole.count() / 1000) + " s"};
-        const auto ran = candidate.run({&set, 1}, std::min(end, clock::now() + limits.call));
-        if (const auto* failed = std::get_if<program_failure>(&ran)) return *failed;
-        return check_call(candidate, 0, set, inputs, parameters, expected, oracle.aliases(), t, result);
+        return candidate.call(set, std::min(end, clock::now() + limits.call), result);
       };
       for (const std::size_t set : sets) {
         if (auto wrong = call(set); wrong.outcome != Outcome::OK) return fail(std::move(wrong), at, how);
       }
       // Nearly the same contents, where a moment ago the others were: what is kept under a sample of them is out of date.
       if (round < twisted_rounds) {
-        inputs = recipe.draw_inputs(how, contents, random.bits() | 1U);
-        expected = oracle.expect(inputs, parameters);
-        candidate.write_inputs(sets[1], inputs);
+        candidate.twist(sets[1], random.bits() | 1U);
         if (auto wrong = call(sets[1]); wrong.outcome != Outcome::OK) return fail(std::move(wrong), at, how);
       }
       ++round;
@@ -105,6 +143,11 @@ verification_result verify_program(program_session& candidate, reference_oracle&
   }
   result.failure = {Outcome::OK, "", ""};
   return result;
+}
+
+verification_result verify_program(program_session& candidate, reference_oracle& oracle, std::string_view device_kind, std::uint64_t seed, const verification_limits& limits) {
+  host_trial one(candidate, oracle);
+  return verify_program(one, device_kind, seed, limits);
 }
 
 }  // namespace hone

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "evaluation/devices/program_session.hpp"
 #include "evaluation/judge/oracle.hpp"
@@ -19,11 +20,32 @@ struct verification_result {
   double relative_l2 = 0;
 };
 
+// One candidate, one case at a time, with everything that judging its calls takes: contents, what is right, and the comparison. Kinds of
+// device differ in where all that lies. Throws reference_error.
+class trial {
+ public:
+  virtual ~trial() = default;
+  virtual const task& of() const = 0;
+  // Room for two sets of inputs.
+  virtual void arrange(const task_case& at) = 0;
+  // Contents for the parameters and, the same, for both sets; what is right is computed.
+  virtual void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) = 0;
+  // A few elements of one set's inputs are others from here on, and so is what is right.
+  virtual void twist(std::size_t set, std::uint64_t twist) = 0;
+  // One call, and whether anything is wrong with it.
+  virtual program_failure call(std::size_t set, std::chrono::steady_clock::time_point until, verification_result& totals) = 0;
+};
+
 // Whether a candidate is right: evaluation.md section 2. Every case that runs on this kind of device, two rounds as declared
 // and one of each other distribution that the task lists, at least five in all; each with inputs drawn from `seed`, which must
 // be younger than the candidate's process. Throws reference_error.
+verification_result verify_program(trial& candidate, std::string_view device_kind, std::uint64_t seed, const verification_limits& limits);
+// The same for a session in the host's memory.
 verification_result verify_program(program_session& candidate, reference_oracle& oracle, std::string_view device_kind, std::uint64_t seed,
                                    const verification_limits& limits);
+
+// "output 0 lies in the memory of the input A"
+std::string describe_alias(const shared_memory_of_output& shared, const task& t);
 
 // One finished call held against what is expected of it: memory, inputs, aliases, then values. Shared with timing, which
 // checks some of its calls in the same way.

@@ -26,6 +26,21 @@ inline constexpr std::uint32_t max_arena_outputs = 4096;
 inline constexpr std::uint32_t max_arena_allocations = 16384;
 inline constexpr std::uint32_t max_calls = 512;
 
+// What one call took on a GPU: between two events on its stream, and on the process's own clock from before the first event to
+// when the device was done.
+struct call_clock {
+  double event_ns;
+  double wall_ns;
+};
+
+// A train of calls: the same, and from the first start to the last end of whatever ran on any stream (CUPTI; 0: not traced).
+struct train_clock {
+  double event_ns;
+  double wall_ns;
+  double span_ns;
+  std::uint64_t calls;
+};
+
 struct arena_head {
   std::uint32_t refused_call;      // number of a system call that the filter refused; 0: none
   std::uint32_t outputs_per_call;
@@ -34,6 +49,8 @@ struct arena_head {
   std::uint64_t scratch_used;      // end of the memory that the run has been given so far
   std::array<arena_output, max_arena_outputs> outputs;
   std::array<arena_allocation, max_arena_allocations> allocations;
+  std::array<call_clock, max_calls> clocks;  // GPU, as the following
+  train_clock train;
 };
 
 inline constexpr std::uint64_t arena_head_bytes = 2U << 20U;
@@ -41,6 +58,8 @@ static_assert(sizeof(arena_head) <= arena_head_bytes);
 
 // Between any two tensors in an arena, and at both its ends: bytes that nobody may write.
 inline constexpr std::uint64_t guard_bytes = 256;
+// Where a tensor may begin: CUDA's own allocations are aligned so, and wide loads and TMA descriptors count on 128 bytes.
+inline constexpr std::uint64_t arena_alignment = 256;
 // Memory that holds nothing yet: a NaN of every floating-point type, -1, and no valid bool.
 inline constexpr unsigned char poison_byte = 0xff;
 

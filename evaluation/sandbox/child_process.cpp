@@ -19,6 +19,8 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <cstdlib>
+#include <filesystem>
 #include <system_error>
 
 namespace hone {
@@ -298,6 +300,28 @@ const std::vector<sock_filter>& reader_filter() {
     return export_filter(context.get());
   }();
   return program;
+}
+
+void install_filter(const std::vector<sock_filter>& filter) {
+  const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot install a system call filter");
+  }
+}
+
+std::string companion_program(const std::string& name, const char* variable) {
+  if (const char* named = std::getenv(variable)) return named;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  for (const auto& folder : {self, self.parent_path()}) {
+    if (access((folder / name).c_str(), X_OK) == 0) return (folder / name).string();
+  }
+  throw std::runtime_error(name + " is not beside this program (" + self.string() + "); " + variable + " may name it");
+}
+
+void inherit(std::vector<std::string>& environment, std::initializer_list<const char*> variables) {
+  for (const char* variable : variables) {
+    if (const char* value = std::getenv(variable)) environment.push_back(std::string(variable) + "=" + value);
+  }
 }
 
 }  // namespace hone

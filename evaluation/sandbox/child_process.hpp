@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,6 +84,13 @@ struct process_result {
 process_result run_process(child_options options, std::string_view input, std::chrono::milliseconds time_limit,
                            std::size_t max_output_bytes = 64U << 20U);
 
+// The path of a program of Hone's that runs beside this one: what the environment's `variable` names, else in this program's folder
+// or the one above. Throws std::runtime_error.
+std::string companion_program(const std::string& name, const char* variable);
+
+// Adds those of the variables that are set here.
+void inherit(std::vector<std::string>& environment, std::initializer_list<const char*> variables);
+
 // "exit code 1", "signal 11 (Segmentation fault)".
 std::string describe_status(int status);
 
@@ -93,5 +101,8 @@ const std::vector<sock_filter>& toolchain_filter();
 // Seccomp program for a process that runs a stranger's Python: it opens nothing for writing, changes no file, starts and signals
 // no process, and reaches no network. Reading, memory, and threads of its own are left to it.
 const std::vector<sock_filter>& reader_filter();
+
+// Installs a filter in this process, for good. Throws std::system_error.
+void install_filter(const std::vector<sock_filter>& filter);
 
 }  // namespace hone

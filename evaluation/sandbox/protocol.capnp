@@ -1,6 +1,7 @@
 @0x8d24f0c6b17ae935;
 # Between a device (or a compiler) and the processes that run programs for it. Framed by a 32-bit length; both directions are
-# validated. Bulk data never travel here: they lie in the arena that both sides map.
+# validated. Bulk data never travel here: they lie in the arena that both sides map. On a CPU that is one file of memory, head
+# included; on a GPU device memory by CUDA IPC, and its head a file of its own.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("hone::schema");
@@ -19,7 +20,26 @@ struct Command {
     open @2 :Open;                            # to a session; descriptor: the shared object, where there is one
     stage @3 :StageCalls;
     go @4 :Void;                              # run what was staged
+    attach @5 :Attach;                        # to a GPU's process, first of all; descriptor: the arena's head
+    time @6 :TimeCalls;                       # GPU: run what was staged, each call by itself, by its clocks
+    train @7 :TrainOfCalls;                   # GPU: run what was staged over and over without a pause, by three clocks
   }
+}
+
+struct Attach {
+  handle @0 :Data $Identity.required;         # of the arena's device memory: a CUipcMemHandle
+  bytes @1 :UInt64;
+  tools @2 :Data $Identity.required;          # a cubin: what leaves poison in shared memory
+  spoilSymbol @3 :Text $Identity.required;    # its kernel
+}
+
+struct TimeCalls {
+  flushBytes @0 :UInt64;                      # written before each call, to empty the L2 cache
+}
+
+struct TrainOfCalls {
+  repeats @0 :UInt32;                         # of all staged calls
+  traced @1 :Bool;                            # with CUPTI's clock as well
 }
 
 struct Fork {
@@ -30,6 +50,10 @@ struct Open {
   programs @0 :List(Program) $Identity.required;
   hasObject @1 :Bool;
   judgesCandidate @2 :Bool;                   # false: references, which launch nothing
+  kernels @3 :List(Pipeline.Kernel);          # of a cubin
+  tf32 @4 :Bool;                              # the variant's settings, as far as they matter while it runs
+  cudnnBenchmark @5 :Bool;
+  cudaGraph @6 :Bool;
 
   struct Program {
     source @0 :Text $Identity.required;       # TorchScript with a forward
@@ -73,4 +97,5 @@ struct Opened {
 struct Failed {
   outcome @0 :Pipeline.Outcome;
   message @1 :Text $Identity.required;
+  isLast @2 :Bool;                            # the process ends with this: a GPU's context does not survive an error
 }

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <seccomp.h>
 #include <system_error>
@@ -27,9 +26,7 @@ constexpr const char* nonsense = "the process wrote nonsense to its command sock
 
 std::vector<std::string> zygote_environment() {
   std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C", "TORCH_CPP_LOG_LEVEL=ERROR"};
-  for (const char* inherited : {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
-    if (const char* value = std::getenv(inherited)) environment.push_back(std::string(inherited) + "=" + value);
-  }
+  inherit(environment, {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"});
   return environment;
 }
 
@@ -57,22 +54,13 @@ std::string call_name(std::uint32_t number) {
 
 }  // namespace
 
-std::string sandbox_program() {
-  if (const char* named = std::getenv("HONE_SANDBOX")) return named;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  for (const auto& folder : {self, self.parent_path()}) {
-    if (access((folder / "hone-sandbox").c_str(), X_OK) == 0) return (folder / "hone-sandbox").string();
-  }
-  throw std::runtime_error("hone-sandbox is not beside this program (" + self.string() + "); HONE_SANDBOX may name it");
-}
-
 std::shared_ptr<sandbox_zygote> sandbox_zygote::start() { return std::shared_ptr<sandbox_zygote>(new sandbox_zygote); }
 
 sandbox_zygote::sandbox_zygote() {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
   child_options options;
-  options.arguments = {sandbox_program()};
+  options.arguments = {companion_program("hone-sandbox", "HONE_SANDBOX")};
   options.environment = zygote_environment();
   const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   options.descriptors = {{null.get(), 0}, {null.get(), 1}, {2, 2}, {theirs.get(), 3}};

@@ -97,7 +97,4 @@ class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
   unique_fd socket_;
 };
 
-// The path of hone-sandbox: HONE_SANDBOX, or beside this program.
-std::string sandbox_program();
-
 }  // namespace hone

@@ -51,6 +51,7 @@ struct Kernel {
   localBytes @4 :UInt32;
   maxThreadsPerBlock @5 :UInt32;
   symbol @6 :Text;                            # in the cubin, where C++ names are mangled
+  cooperative @7 :Bool;                       # synchronises its whole grid, so all blocks must run at once
 
   struct Parameter {
     kind @0 :Kind;
@@ -114,6 +115,9 @@ struct CaseTiming {
   candidateWallUs @9 :Float64;
   floorUs @10 :Float64;                       # no call can be faster: bytes written over peak bandwidth
   baselines @11 :List(Baseline);
+  trainUs @12 :Float64;                       # GPU: a call of many without a pause, by events
+  trainWallUs @13 :Float64;                   # by the host's clock
+  trainSpanUs @14 :Float64;                   # by CUPTI, over all streams; 0: not taken
 
   struct Baseline {
     name @0 :Text $Identity.required;

@@ -98,7 +98,7 @@ def serve_one(request, rules):
     os.close(theirs)
     wall_seconds = 5 * request["seconds"] + 10  # what waits without computing
     deadline = time.monotonic() + wall_seconds
-    answer, late = b"", False
+    late = False
     chunks = []
     while True:
         ready, _, _ = select.select([ours], [], [], max(0.0, deadline - time.monotonic()))

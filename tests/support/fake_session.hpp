@@ -40,7 +40,6 @@ class fake_session final : public program_session {
     inputs_.assign(sets, blank(inputs));
     parameters_ = blank(parameters);
   }
-  void write_inputs(std::size_t set, const value_set& values) override { inputs_.at(set) = values; }
   std::vector<std::span<std::byte>> input_places(std::size_t set) override {
     std::vector<std::span<std::byte>> places;
     for (tensor_value& value : inputs_.at(set)) places.emplace_back(value.bytes);

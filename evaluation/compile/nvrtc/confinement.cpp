@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/landlock.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,14 +39,6 @@ void confine_files(const std::vector<std::string>& readable, const std::string& 
   allow(rules.get(), own, reading | writing);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall(SYS_landlock_restrict_self, rules.get(), 0) != 0) {
     throw std::system_error(errno, std::generic_category(), "cannot confine the compiler's files");
-  }
-}
-
-void confine_calls() {
-  const std::vector<sock_filter>& filter = toolchain_filter();
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-    throw std::system_error(errno, std::generic_category(), "cannot confine the compiler's system calls");
   }
 }
 

@@ -9,7 +9,4 @@ namespace hone {
 // the kernel knows Landlock (Linux 5.13); elsewhere nothing changes, and what a block may include is left to who reads its text.
 void confine_files(const std::vector<std::string>& readable, const std::string& own);
 
-// From here on this process opens no socket, traces nobody and starts no program.
-void confine_calls();
-
 }  // namespace hone

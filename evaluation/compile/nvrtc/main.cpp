@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <link.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -13,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -37,6 +35,7 @@ constexpr rlim_t compilation_memory = 4ULL << 30U;  // beyond what the library h
 constexpr rlim_t file_bytes = 256U << 20U;
 constexpr std::size_t max_header_sets = 16;
 constexpr std::uintptr_t largest_owned = 256U << 20U;
+const std::vector<std::string> use_precompiled = {"--pch", "--pch-dir=."};
 constexpr auto prelude_file = "hone_prelude.cuh";
 
 std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
@@ -116,14 +115,13 @@ class server {
   [[noreturn]] void serve() {
     while (true) {
       fork_ready();
-      const received_message message = std::move(*receive_message(command_socket));
-      const auto job = record<schema::NvrtcJob>::from_bytes(std::vector<char>(message.bytes));
+      const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(command_socket)->bytes));
       // A precompiled header is known to those who are forked behind it.
       if (precompile(*job)) {
         end_ready();
         fork_ready();
       }
-      send_message(command_socket, answer_of_ready(message.bytes, *job).bytes());
+      send_message(command_socket, answer_of_ready(job).bytes());
       end_ready();  // behind the answer: taking a process apart takes milliseconds
     }
   }
@@ -156,7 +154,7 @@ class server {
     std::vector<std::string> options = options_of(job);
     const std::string key = key_of(head, options);
     if (precompiled_.contains(key) || precompiled_.size() == max_header_sets) return false;
-    options.insert(options.end(), {"--pch", "--pch-dir=."});
+    options.insert(options.end(), use_precompiled.begin(), use_precompiled.end());
     return precompiled_[key] = nvrtc_.compile(head + "static void hone_nothing() {}\n", options, {}).compiled;
   }
 
@@ -183,11 +181,11 @@ class server {
     socket_.reset();
   }
 
-  record<schema::NvrtcResult> answer_of_ready(const std::vector<char>& job_bytes, const schema::NvrtcJob::Reader& job) {
+  record<schema::NvrtcResult> answer_of_ready(const record<schema::NvrtcJob>& job) {
     if (ready_ <= 0) return stopped("there is no room for another process");
     try {
-      send_message(socket_.get(), job_bytes);
-      auto answer = receive_message(socket_.get(), clock::now() + std::chrono::milliseconds(job.getTimeMs()));
+      send_message(socket_.get(), job.bytes());
+      auto answer = receive_message(socket_.get(), clock::now() + std::chrono::milliseconds(job->getTimeMs()));
       if (answer) return record<schema::NvrtcResult>::from_bytes(std::move(answer->bytes));
       return stopped("the compiler was stopped at its deadline");
     } catch (const connection_lost&) {
@@ -203,7 +201,7 @@ class server {
     const std::string head = head_of(job);
     std::vector<std::string> options = options_of(job);
     const auto precompiled = precompiled_.find(key_of(head, options));
-    if (precompiled != precompiled_.end() && precompiled->second) options.insert(options.end(), {"--pch", "--pch-dir=."});
+    if (precompiled != precompiled_.end() && precompiled->second) options.insert(options.end(), use_precompiled.begin(), use_precompiled.end());
     const std::string source = head + job.getBlock().cStr();
     const std::vector<std::string> kernels = texts(job.getKernels());
     if (job.getHeaders().size() == 0) {
@@ -225,7 +223,7 @@ class server {
       const rlim_t seconds = job->getTimeMs() / 1000 + 1;
       const rlimit time{seconds, seconds};
       if (setrlimit(RLIMIT_AS, &memory) != 0 || setrlimit(RLIMIT_FSIZE, &file) != 0 || setrlimit(RLIMIT_CPU, &time) != 0) _exit(1);
-      confine_calls();
+      install_filter(toolchain_filter());
       try {
         send_message(socket, to_record(compile(*job)).bytes());
       } catch (const connection_lost&) {

@@ -124,9 +124,21 @@ void check_node(const Node* node) {
   }
 }
 
+// A factory function without a device means the one that is judged; what takes a tensor stays where that lies.
+void put_factory_on(c10::Device judged, Node* node) {
+  const torch::jit::FunctionSchema* schema = node->maybeSchema();
+  if (schema == nullptr) return;
+  const auto takes_tensor = [](const c10::Argument& a) { return a.type()->isSubtypeOf(*c10::TensorType::get()) || a.type()->isSubtypeOf(*c10::ListType::ofTensors()); };
+  if (std::any_of(schema->arguments().begin(), schema->arguments().end(), takes_tensor)) return;
+  const auto device = schema->argumentIndexWithName("device");
+  if (device && static_cast<std::size_t>(*device) < node->inputs().size() && is_none(node->inputs()[static_cast<std::size_t>(*device)])) {
+    node->replaceInput(static_cast<std::size_t>(*device), node->owningGraph()->insertConstant(judged, node->sourceRange()));
+  }
+}
+
 }  // namespace
 
-void settle_devices(Graph& graph) {
+void settle_devices(Graph& graph, c10::Device judged) {
   constexpr const char* only_cuda = "a program may name no device but \"cuda\", which means the one that is being judged";
   // The front end folds device="cuda" into a constant. These come first: below, devices are put where none was named.
   for_each_node(graph.block(), [&](Node* node) {
@@ -135,7 +147,7 @@ void settle_devices(Graph& graph) {
     if (!known || !known->isDevice()) return;
     if (known->toDevice() != c10::Device(c10::kCUDA)) reject(node->output()->hasUses() ? node->output()->uses().front().user : node, only_cuda);
     const torch::jit::WithInsertPoint here(node);
-    node->output()->replaceAllUsesWith(graph.insertConstant(c10::Device(c10::kCPU), node->sourceRange()));
+    node->output()->replaceAllUsesWith(graph.insertConstant(judged, node->sourceRange()));
     node->destroy();
   });
   for_each_node(graph.block(), [&](Node* node) {
@@ -155,8 +167,10 @@ void settle_devices(Graph& graph) {
       if (!text || !text->isString() || text->toStringRef() != "cuda") {
         reject(node, only_cuda);
       }
-      node->output()->replaceAllUsesWith(graph.insertConstant(c10::Device(c10::kCPU), node->sourceRange()));
+      node->output()->replaceAllUsesWith(graph.insertConstant(judged, node->sourceRange()));
       node->destroy();
+    } else if (judged.is_cuda()) {
+      put_factory_on(judged, node);
     }
   });
 }

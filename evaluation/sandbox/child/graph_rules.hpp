@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+namespace c10 {
+struct Device;
+}
 namespace torch::jit {
 struct Graph;
 }
@@ -12,7 +15,7 @@ namespace hone {
 
 // Makes an inlined graph fit for the device that is being judged: "cuda", x.device and x.is_cuda mean that device, .cuda() is
 // nothing. Throws host_program_error (rejected) where another device is named.
-void settle_devices(torch::jit::Graph& graph);
+void settle_devices(torch::jit::Graph& graph, c10::Device judged);
 
 // Throws host_program_error (rejected) for the first operator that is not allowed, for random numbers, and for loops whose
 // bound depends on what a tensor holds. To be called on the graph that runs.

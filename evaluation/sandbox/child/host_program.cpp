@@ -23,6 +23,7 @@ using torch::jit::Graph;
 using torch::jit::Stack;
 
 thread_local kernel_launcher* current_launcher = nullptr;
+c10::Device judged_device = c10::kCPU;
 
 // Pops (kernel, grid, block, shared, arguments..., count), as the interpreter pushes them for a variadic operator.
 void run_launch(Stack& stack) {
@@ -35,10 +36,26 @@ void run_launch(Stack& stack) {
   current_launcher->launch(inputs[0].toStringRef(), inputs[1].toIntVector(), inputs[2].toIntVector(), inputs[3].toInt(), arguments);
 }
 
-void register_launch() {
+void run_stream(Stack& stack) {
+  const std::int64_t k = stack.back().toInt();
+  stack.pop_back();
+  if (current_launcher == nullptr) throw host_program_error(Outcome::LAUNCH_ERROR, "a reference uses no side streams");
+  if (k < 0 || k > side_streams) throw host_program_error(Outcome::LAUNCH_ERROR, "stream(" + std::to_string(k) + "): expected 0 to " + std::to_string(side_streams));
+  current_launcher->use_stream(k);
+}
+
+void run_join(Stack& /*stack*/) {
+  if (current_launcher == nullptr) throw host_program_error(Outcome::LAUNCH_ERROR, "a reference uses no side streams");
+  current_launcher->join_streams();
+}
+
+void register_operators() {
   static const bool done = [] {
     // Anything weaker than CONSERVATIVE and a launch would be removed as dead code.
-    torch::jit::registerOperator(torch::jit::Operator("hone::launch(str kernel, int[] grid, int[] block, int shared, ...) -> ()", run_launch, c10::AliasAnalysisKind::CONSERVATIVE));
+    constexpr auto effects = c10::AliasAnalysisKind::CONSERVATIVE;
+    torch::jit::registerOperator(torch::jit::Operator("hone::launch(str kernel, int[] grid, int[] block, int shared, ...) -> ()", run_launch, effects));
+    torch::jit::registerOperator(torch::jit::Operator("hone::stream(int k) -> ()", run_stream, effects));
+    torch::jit::registerOperator(torch::jit::Operator("hone::join() -> ()", run_join, effects));
     return true;
   }();
   (void)done;
@@ -83,7 +100,7 @@ std::string tidy(const std::string& raw) {
 std::shared_ptr<Graph> runnable_graph(torch::jit::Function& function) {
   auto graph = torch::jit::toGraphFunction(function).graph()->copy();
   torch::jit::Inline(*graph);
-  settle_devices(*graph);
+  settle_devices(*graph, judged_device);
   torch::jit::runRequiredPasses(graph);
   check_rules(*graph);
   return graph;
@@ -115,7 +132,7 @@ struct host_program::state {
 };
 
 host_program::host_program(const std::string& source, std::size_t inputs, std::size_t parameters) : state_(std::make_unique<state>()) {
-  register_launch();
+  register_operators();
   try {
     state_->unit = std::make_unique<torch::jit::CompilationUnit>();
     torch::jit::Parser parser(std::make_shared<torch::jit::Source>(without_imports(source), "python", 1));
@@ -189,6 +206,8 @@ std::vector<at::Tensor> host_program::forward(std::vector<c10::IValue>& argument
 
 void host_program::set_launcher(kernel_launcher* launcher) { current_launcher = launcher; }
 
+void host_program::judge_on_gpu() { judged_device = c10::Device(c10::kCUDA, 0); }
+
 void host_program::warm_up() {
   // Warnings would go to standard error, which a session may not write to.
   struct quiet : c10::WarningHandler {
@@ -208,7 +227,7 @@ void host_program::warm_up() {
       "    return e + d.mean() + F.layer_norm(c, [16]).exp() + torch.cumsum(a, 0) + torch.sort(b)[0]\n",
       2, 0);
   for (int i = 0; i < 2; ++i) {
-    std::vector<c10::IValue> arguments = {at::ones({16, 16}), at::ones({16, 16})};
+    std::vector<c10::IValue> arguments = {at::ones({16, 16}, judged_device), at::ones({16, 16}, judged_device)};
     program.forward(arguments);
   }
 }

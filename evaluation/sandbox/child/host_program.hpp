@@ -29,7 +29,13 @@ class kernel_launcher {
   // `arguments` are tensors, ints, floats and bools. Throws host_program_error (launch_error) before anything runs.
   virtual void launch(const std::string& kernel, const std::vector<std::int64_t>& grid, const std::vector<std::int64_t>& block,
                       std::int64_t shared_bytes, const std::vector<c10::IValue>& arguments) = 0;
+  // stream(k): what follows goes to side stream k, 0 the main one; join(): what follows comes after everything before it. A device
+  // with one queue has nothing to do.
+  virtual void use_stream(std::int64_t /*k*/) {}
+  virtual void join_streams() {}
 };
+
+inline constexpr std::int64_t side_streams = 8;  // stream(0) to stream(8)
 
 // A TorchScript program: `forward`, optionally `prepare`, helpers. Compiled with names as people write them, checked on the
 // graph that runs, executed without any optimisation so that eager is eager. Not for more than one thread.
@@ -52,6 +58,8 @@ class host_program {
 
   // Where launches of this thread go; null: nowhere, and they are errors.
   static void set_launcher(kernel_launcher* launcher);
+  // Where tensors of this process's programs lie: "cuda" in a program means this device. A CPU unless set; once, before warm_up().
+  static void judge_on_gpu();
   // Registers the launch operator, compiles the functional names, runs a few operators: what a zygote does once.
   static void warm_up();
 

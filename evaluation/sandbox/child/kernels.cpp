@@ -4,82 +4,21 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include <array>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 
 #include "evaluation/sandbox/arena_layout.hpp"
 #include "evaluation/sandbox/child/block_runtime.hpp"
+#include "evaluation/sandbox/child/launch_checks.hpp"
 
 namespace hone {
 namespace {
 
-// CUDA's limits, the same on every device.
-constexpr std::array<std::int64_t, 3> max_grid = {2147483647, 65535, 65535};
-constexpr std::array<std::int64_t, 3> max_block = {1024, 1024, 64};
-constexpr std::int64_t max_block_threads = 1024;
-constexpr std::int64_t max_shared_bytes = 227 * 1024;
 constexpr std::size_t shared_guard_bytes = 1024;
 
 [[noreturn]] void refuse(const std::string& message) { throw host_program_error(Outcome::LAUNCH_ERROR, message); }
 
-block_abi::size checked_size(const std::vector<std::int64_t>& values, const std::array<std::int64_t, 3>& limits, std::int64_t least, const std::string& what) {
-  if (values.empty() || values.size() > 3) refuse(what + " has " + std::to_string(values.size()) + " dimensions, expected one to three");
-  std::array<unsigned, 3> size = {1, 1, 1};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] < least || values[i] > limits[i]) {
-      refuse(what + " is " + std::to_string(values[i]) + " in dimension " + std::to_string(i) + ", expected " + std::to_string(least) + " to " + std::to_string(limits[i]));
-    }
-    size[i] = static_cast<unsigned>(values[i]);
-  }
-  return {size[0], size[1], size[2]};
-}
-
-const char* kind_name(unsigned kind) {
-  constexpr std::array<const char*, 5> names = {"a pointer", "an integer", "a floating-point number", "a bool", "a struct"};
-  return kind < names.size() ? names[kind] : "something else";
-}
-
-// One argument in the form that the kernel's parameter has.
-class marshalled_argument {
- public:
-  marshalled_argument(const c10::IValue& value, const block_abi::parameter& parameter, const std::string& place) {
-    const auto mismatch = [&](const char* given) {
-      refuse(place + " is " + given + ", the kernel's parameter is " + kind_name(parameter.kind) + " of " + std::to_string(parameter.bytes) + " bytes");
-    };
-    if (value.isTensor()) {
-      if (parameter.kind != 0 || parameter.bytes != sizeof(void*)) mismatch("a Tensor");
-      void* pointer = value.toTensor().defined() ? value.toTensor().data_ptr() : nullptr;
-      std::memcpy(bytes_.data(), &pointer, sizeof pointer);
-    } else if (value.isBool()) {
-      if (parameter.kind != 3 || parameter.bytes != 1) mismatch("a bool");
-      bytes_[0] = value.toBool() ? 1 : 0;
-    } else if (value.isInt()) {
-      if (parameter.kind != 1 || (parameter.bytes != 4 && parameter.bytes != 8)) mismatch("an int");
-      const std::int64_t number = value.toInt();
-      if (parameter.bytes == 4 && (number < std::numeric_limits<std::int32_t>::min() || number > std::numeric_limits<std::uint32_t>::max())) {
-        refuse(place + " is " + std::to_string(number) + ", which does not fit into 4 bytes");
-      }
-      std::memcpy(bytes_.data(), &number, parameter.bytes);  // little endian
-    } else if (value.isDouble()) {
-      if (parameter.kind != 2 || (parameter.bytes != 4 && parameter.bytes != 8)) mismatch("a float");
-      const double number = value.toDouble();
-      const auto narrow = static_cast<float>(number);
-      if (parameter.bytes == 8) {
-        std::memcpy(bytes_.data(), &number, sizeof number);
-      } else {
-        std::memcpy(bytes_.data(), &narrow, sizeof narrow);
-      }
-    } else {
-      mismatch("neither a Tensor nor a number");
-    }
-  }
-  void* address() { return bytes_.data(); }
-
- private:
-  alignas(8) std::array<char, 8> bytes_{};
-};
+block_abi::size abi_size(const launch_size& size) { return {size.x, size.y, size.z}; }
 
 // Finds the size of the thread-local segment, which is where a module's __shared__ variables live, of the module loaded at
 // the address wanted->first.
@@ -145,23 +84,15 @@ void cpu_kernels::launch(const std::string& kernel, const std::vector<std::int64
     if (kernel == state_->module->kernels[i].name) found = &state_->module->kernels[i];
   }
   if (found == nullptr) refuse("the cuda block has no __global__ function '" + kernel + "'");
-  const block_abi::size blocks = checked_size(grid, max_grid, 0, kernel + ": the grid");
-  const block_abi::size threads = checked_size(block, max_block, 1, kernel + ": the block");
-  if (static_cast<std::int64_t>(threads.x) * threads.y * threads.z > max_block_threads) refuse(kernel + ": the block has more than 1024 threads");
-  if (shared_bytes < 0 || shared_bytes > max_shared_bytes) refuse(kernel + ": " + std::to_string(shared_bytes) + " bytes of dynamic shared memory, expected 0 to " + std::to_string(max_shared_bytes));
-  if (arguments.size() != found->parameter_count) {
-    refuse(kernel + ": " + std::to_string(arguments.size()) + " arguments, the kernel has " + std::to_string(found->parameter_count) + " parameters");
-  }
-  std::vector<marshalled_argument> marshalled;
-  marshalled.reserve(arguments.size());
-  std::vector<void*> addresses;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    marshalled.emplace_back(arguments[i], found->parameters[i], kernel + ": argument " + std::to_string(i + 1));
-    addresses.push_back(marshalled.back().address());
-  }
-  if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0) return;
+  const launch_size blocks = checked_grid(kernel, grid);
+  const launch_size threads = checked_block(kernel, block);
+  check_shared_bytes(kernel, shared_bytes);
+  std::vector<parameter_facts> parameters;
+  for (unsigned i = 0; i < found->parameter_count; ++i) parameters.push_back({static_cast<parameter_facts::kinds>(found->parameters[i].kind), static_cast<unsigned>(found->parameters[i].bytes)});
+  marshalled_arguments marshalled(kernel, arguments, parameters, false);
+  if (blocks.count() == 0) return;
   state_->dynamic_in_use = std::max<std::uint64_t>(state_->dynamic_in_use, static_cast<std::uint64_t>(shared_bytes));
-  block_runtime::run(*state_->module, *found, blocks, threads, addresses.data());
+  block_runtime::run(*state_->module, *found, abi_size(blocks), abi_size(threads), marshalled.addresses());
 }
 
 }  // namespace hone

@@ -109,6 +109,29 @@ struct launch_function : SugaredValue {
   }
 };
 
+// stream(k) and join(): one node each.
+struct stream_function : SugaredValue {
+  std::string kind() const override { return "stream"; }
+  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args, at::ArrayRef<NamedValue> kwargs, size_t /*n_binders*/) override {
+    Graph& graph = *f.graph();
+    if (args.size() != 1 || !kwargs.empty()) throw ErrorReport(loc) << "stream takes one int";
+    Value* k = args[0].value(graph);
+    if (k->type()->kind() != c10::TypeKind::IntType) throw ErrorReport(loc) << "stream takes one int";
+    graph.insertNode(graph.create(c10::Symbol::fromQualString("hone::stream"), {k}, 0))->setSourceRange(loc);
+    return std::make_shared<SimpleValue>(graph.insertConstant(c10::IValue(), loc));
+  }
+};
+
+struct join_function : SugaredValue {
+  std::string kind() const override { return "join"; }
+  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args, at::ArrayRef<NamedValue> kwargs, size_t /*n_binders*/) override {
+    Graph& graph = *f.graph();
+    if (!args.empty() || !kwargs.empty()) throw ErrorReport(loc) << "join takes no arguments";
+    graph.insertNode(graph.create(c10::Symbol::fromQualString("hone::join"), 0))->setSourceRange(loc);
+    return std::make_shared<SimpleValue>(graph.insertConstant(c10::IValue(), loc));
+  }
+};
+
 // torch.einsum takes its operands one by one or as a list; the operator only as a list.
 struct einsum_function : SugaredValue {
   std::string kind() const override { return "einsum"; }
@@ -194,6 +217,8 @@ struct names : torch::jit::Resolver {
     if (name == "F") return std::make_shared<functional_module>();
     if (name == "math") return std::make_shared<math_module>();
     if (name == "launch") return std::make_shared<launch_function>();
+    if (name == "stream") return std::make_shared<stream_function>();
+    if (name == "join") return std::make_shared<join_function>();
     if (is_exception(name)) return std::make_shared<torch::jit::ExceptionValue>(name);
     return nullptr;
   }

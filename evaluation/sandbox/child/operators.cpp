@@ -115,7 +115,7 @@ prim::Constant prim::ListConstruct prim::ListUnpack prim::TupleConstruct prim::T
 prim::TupleSlice prim::If prim::Loop prim::RaiseException prim::NumToTensor prim::device prim::dtype prim::layout
 prim::is_cuda prim::is_cpu prim::type prim::itemsize prim::nbytes prim::requires_grad prim::min prim::max prim::abs
 prim::rangelist prim::unchecked_cast prim::unchecked_unwrap_optional prim::Uninitialized prim::ConstantChunk
-prim::data hone::launch
+prim::data hone::launch hone::stream hone::join
 )";
 
 constexpr std::string_view content_readers = R"(

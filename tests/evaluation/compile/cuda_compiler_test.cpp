@@ -1,4 +1,5 @@
 #include "evaluation/compile/cuda_compiler.hpp"
+#include "evaluation/judge/gpu/judge_gpu.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,6 +68,29 @@ TEST(CudaCompiler, TemplatesAndNamespacesAreLaunchedByTheNamesThatPeopleWrite) {
   EXPECT_NE(block.kernels[0].symbol, block.kernels[1].symbol);
   EXPECT_EQ(block.kernels[0].static_shared_bytes, 128U);
   EXPECT_EQ(block.kernels[1].static_shared_bytes, 512U);
+}
+
+TEST(CudaCompiler, AKernelMayTakeNothing) {
+  const compiled_block block = compiled(compile("__device__ float y[32];\nextern \"C\" __global__ void k() { y[threadIdx.x] = 1; }\n", {"k"}));
+  EXPECT_TRUE(block.kernels.at(0).parameters.empty());
+}
+
+TEST(CudaCompiler, TellsWhichKernelsSynchroniseTheirGrid) {
+  const compiled_block block = compiled(compile("#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
+                                                "extern \"C\" __global__ void alone(float* y) { cg::this_thread_block().sync(); y[threadIdx.x] = 1; }\n"
+                                                "extern \"C\" __global__ void together(float* y) { y[0] = 1; cg::this_grid().sync(); y[1] = y[0]; }\n",
+                                                {"alone", "together"}));
+  ASSERT_EQ(block.kernels.size(), 2U);
+  EXPECT_FALSE(block.kernels[0].cooperative);
+  EXPECT_TRUE(block.kernels[1].cooperative);
+}
+
+TEST(CudaCompiler, TheJudgesOwnKernelsCompile) {
+  const auto& names = judge_gpu::kernel_names();
+  for (const char* architecture : {"sm_80", "sm_90a"}) {
+    cuda_compiler compiler;
+    EXPECT_EQ(compiled(compiler.compile(judge_gpu::kernel_source(), {names.begin(), names.end()}, {}, architecture, std::chrono::seconds(60))).kernels.size(), names.size());
+  }
 }
 
 TEST(CudaCompiler, KernelsThatMacrosDeclareAreFound) {

@@ -1,0 +1,112 @@
+#include "evaluation/devices/gpu_session.hpp"
+
+#include <algorithm>
+
+namespace hone {
+namespace {
+
+program_failure failure_of(const session_failure& f) { return {f.outcome, "", f.message}; }
+
+}  // namespace
+
+gpu_arena::gpu_arena(const judge_gpu& gpu, std::uint64_t bytes) : memory_(gpu.allocate(bytes)), handle_(gpu.export_handle(memory_)) {
+  poison(gpu, 0, bytes);
+  gpu.finish();
+}
+
+void gpu_arena::poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t end) const {
+  if (end > begin) gpu.fill(at(begin), poison_byte, end - begin);
+}
+
+void gpu_arena::forget(const judge_gpu& gpu) {
+  poison(gpu, 0, dirty_end_);
+  dirty_end_ = 0;
+}
+
+void gpu_session::arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) {
+  plan_.arrange(program, inputs, parameters, sets, 0, arena_->size());
+  arena_->poison(*gpu_, 0, std::max(plan_.end(), arena_->dirty_end()));
+  arena_->note_use(plan_.end());
+  scratch_begin_ = plan_.end();
+}
+
+// What the process says of its own use is only a hint: what it hides keeps its own leavings, which are no use to it.
+void gpu_session::note_use() { arena_->note_use(arena_->head().scratch_used + guard_bytes); }
+
+std::optional<program_failure> gpu_session::prepare(time_point until) {
+  scratch_begin_ = plan_.end();
+  arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end());
+  gpu_->finish();
+  last_sets_.clear();
+  const auto failed = process_->stage(plan_.stage({}, true, {scratch_begin_, arena_->size() - scratch_begin_}, arena_->size()), until);
+  note_use();
+  if (failed) return failure_of(*failed);
+  const std::uint64_t used = arena_->head().scratch_used;
+  if (used < scratch_begin_ || used > arena_->size()) return program_failure{Outcome::CRASH, "", "the record of its buffers is damaged"};
+  scratch_begin_ = used;
+  return std::nullopt;
+}
+
+std::optional<program_failure> gpu_session::stage(std::span<const std::size_t> sets, time_point until) {
+  arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end());
+  gpu_->finish();
+  last_sets_.assign(sets.begin(), sets.end());
+  const auto failed = process_->stage(plan_.stage(sets, false, {scratch_begin_, arena_->size() - scratch_begin_}, arena_->size()), until);
+  if (failed) return failure_of(*failed);
+  return std::nullopt;
+}
+
+std::optional<program_failure> gpu_session::run(std::span<const std::size_t> sets, time_point until) {
+  if (auto failed = stage(sets, until)) return failed;
+  const auto failed = process_->go(until);
+  note_use();
+  if (failed) return failure_of(*failed);
+  return std::nullopt;
+}
+
+std::variant<std::vector<call_clock>, program_failure> gpu_session::time(std::span<const std::size_t> sets, std::uint64_t flush_bytes, time_point until) {
+  if (auto failed = stage(sets, until)) return *failed;
+  const auto failed = process_->time(flush_bytes, until);
+  note_use();
+  if (failed) return failure_of(*failed);
+  const auto& clocks = arena_->head().clocks;
+  return std::vector<call_clock>(clocks.begin(), clocks.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(sets.size(), clocks.size())));
+}
+
+std::variant<train_clock, program_failure> gpu_session::train(std::span<const std::size_t> sets, std::uint32_t repeats, bool traced, time_point until) {
+  if (auto failed = stage(sets, until)) return *failed;
+  const auto failed = process_->train(repeats, traced, until);
+  note_use();
+  if (failed) return failure_of(*failed);
+  return arena_->head().train;
+}
+
+std::variant<std::vector<gpu_output>, program_failure> gpu_session::outputs(std::size_t call) const {
+  const auto count = arena_plan::outputs_per_call(arena_->head());
+  if (const auto* failed = std::get_if<program_failure>(&count)) return *failed;
+  std::vector<gpu_output> all;
+  for (std::uint32_t i = 0; i < std::get<std::uint32_t>(count); ++i) {
+    const auto located = plan_.locate(arena_->head(), call, i);
+    if (const auto* failed = std::get_if<program_failure>(&located)) return *failed;
+    const auto& place = std::get<output_place>(located);
+    if (place.extent.bytes > 0 && place.extent.begin == not_in_arena) {
+      return program_failure{Outcome::CHEATING, "output_alias", "output " + std::to_string(i) + " is not memory that the call allocated"};
+    }
+    all.push_back({place.layout, place.strides, place.extent.bytes > 0 ? arena_->at(place.extent.begin) : 0});
+  }
+  return all;
+}
+
+std::optional<std::string> gpu_session::memory_damage() {
+  auto all = plan_.guards();
+  const auto own = plan_.scratch_guards(arena_->head(), scratch_begin_, arena_->size());
+  if (!own) return "the record of its buffers is damaged";
+  all.insert(all.end(), own->begin(), own->end());
+  std::vector<gpu_stretch> stretches;
+  for (const arena_plan::guard& g : all) stretches.push_back({g.stretch.begin, g.stretch.end()});
+  const auto first = gpu_->find_damage(arena_->at(0), stretches);
+  if (first) return all[*first].damage;
+  return std::nullopt;
+}
+
+}  // namespace hone

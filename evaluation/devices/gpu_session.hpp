@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "evaluation/devices/arena_plan.hpp"
+#include "evaluation/judge/gpu/judge_gpu.hpp"
+#include "evaluation/sandbox/gpu_process.hpp"
+
+namespace hone {
+
+// Device memory that a process on the GPU shares with the judge, and its head in the host's memory. Owned by the judge, so it outlives
+// any process that works in it.
+class gpu_arena {
+ public:
+  gpu_arena(const judge_gpu& gpu, std::uint64_t bytes);
+
+  CUdeviceptr at(std::uint64_t offset) const { return memory_.at() + offset; }
+  std::uint64_t size() const { return memory_.bytes(); }
+  arena_head& head() const { return *head_; }
+  int head_descriptor() const { return head_.descriptor(); }
+  const std::string& handle() const { return handle_; }
+
+  // All memory that has been used since the last time is poisoned again: the next program finds nothing of this one's.
+  void forget(const judge_gpu& gpu);
+  void poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t end) const;
+  void note_use(std::uint64_t end) { dirty_end_ = std::max(dirty_end_, std::min(end, size())); }
+  std::uint64_t dirty_end() const { return dirty_end_; }
+
+ private:
+  gpu_memory memory_;
+  shared_head head_;
+  std::string handle_;
+  std::uint64_t dirty_end_ = 0;
+};
+
+// An output in the arena.
+struct gpu_output {
+  tensor_layout layout;
+  std::vector<std::int64_t> strides;
+  CUdeviceptr at = 0;
+};
+
+// Programs open in a process on the GPU, and the buffers that they work on: arrange() makes room, the judge writes contents into it, runs
+// make calls, then outputs, aliases and damage are read until the next run. The same for references and candidates. One thread.
+class gpu_session {
+ public:
+  gpu_session(judge_gpu& gpu, gpu_arena& arena, gpu_process& process) : gpu_(&gpu), arena_(&arena), process_(&process) {}
+
+  // Room for `sets` sets of inputs, each at addresses of its own. Throws std::length_error where they do not fit.
+  void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets);
+  const arena_plan& plan() const { return plan_; }
+  CUdeviceptr input(std::size_t set, std::size_t i) const { return arena_->at(plan_.inputs(set).at(i).begin); }
+  CUdeviceptr parameter(std::size_t i) const { return arena_->at(plan_.parameters().at(i).begin); }
+
+  // prepare() runs now, untimed: what it must not know is written behind this.
+  std::optional<program_failure> prepare(time_point until);
+  // One call an entry of `sets`, in order, on poisoned scratch memory; all outputs are kept until the next run.
+  std::optional<program_failure> run(std::span<const std::size_t> sets, time_point until);
+  // The same, each call clocked by itself with the L2 cache emptied before it.
+  std::variant<std::vector<call_clock>, program_failure> time(std::span<const std::size_t> sets, std::uint64_t flush_bytes, time_point until);
+  // The calls over and over without a pause.
+  std::variant<train_clock, program_failure> train(std::span<const std::size_t> sets, std::uint32_t repeats, bool traced, time_point until);
+
+  std::variant<std::vector<gpu_output>, program_failure> outputs(std::size_t call) const;
+  std::set<shared_memory_of_output> aliases(std::size_t call) const { return plan_.aliases(arena_->head(), call, last_sets_); }
+  std::size_t output_bytes(std::size_t call) const { return plan_.output_bytes(arena_->head(), call); }
+  std::optional<std::string> memory_damage();
+
+ private:
+  std::optional<program_failure> stage(std::span<const std::size_t> sets, time_point until);
+  void note_use();
+
+  judge_gpu* gpu_;
+  gpu_arena* arena_;
+  gpu_process* process_;
+  arena_plan plan_;
+  std::uint64_t scratch_begin_ = 0;  // behind what prepare() made
+  std::vector<std::size_t> last_sets_;
+};
+
+}  // namespace hone

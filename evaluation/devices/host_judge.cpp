@@ -1,0 +1,109 @@
+#include "evaluation/devices/host_judge.hpp"
+
+#include <algorithm>
+
+#include "messages/ids.hpp"
+
+namespace hone {
+namespace {
+
+constexpr std::size_t kept_tasks = 16;
+constexpr const char* kind = "cpu";
+
+}  // namespace
+
+struct host_judge::prepared_task {
+  struct timed_case {
+    std::unique_ptr<timed_inputs> inputs;
+  };
+
+  prepared_task(task copied, program_host& host)
+      : of(std::move(copied)), oracle(of, host.open_oracle(of)), timed(of.cases.size()), random(random_bits()) {}
+
+  // Input sets for timing a case.
+  timed_case& timing_of(std::size_t index, std::size_t memory_bytes) {
+    timed_case& one = timed[index];
+    if (one.inputs != nullptr) return one;
+    input_recipe recipe(oracle, of.cases[index]);
+    const expected_outputs expected = oracle.expect(recipe.draw_inputs(distribution::declared, random.bits()), recipe.draw_parameters(random.bits()));
+    const std::size_t bytes_a_call = total_bytes(recipe.input_layouts()) + total_bytes(expected.own);
+    one.inputs = std::make_unique<timed_inputs>(recipe, affordable_sets(bytes_a_call, memory_bytes), random);
+    return one;
+  }
+
+  task of;
+  reference_oracle oracle;
+  std::vector<timed_case> timed;
+  random_stream random;
+};
+
+host_judge::host_judge(std::unique_ptr<program_host> host) : host_(std::move(host)) {}
+
+host_judge::~host_judge() = default;
+
+host_judge::prepared_task& host_judge::prepare(const task& t) {
+  const auto found = std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& p) { return p->of.id == t.id; });
+  if (found != prepared_.end()) {
+    prepared_.splice(prepared_.begin(), prepared_, found);
+  } else {
+    prepared_.push_front(std::make_unique<prepared_task>(t, *host_));
+    if (prepared_.size() > kept_tasks) prepared_.pop_back();
+  }
+  return *prepared_.front();
+}
+
+void host_judge::forget(const task& t) {
+  prepared_.remove_if([&](const auto& p) { return p->of.id == t.id; });
+}
+
+verification_result host_judge::verify(const schema::Artifact::Reader& artifact, const task& t, std::uint64_t& seed) {
+  prepared_task& prepared = prepare(t);
+  auto opened = host_->open_candidate(artifact, t);
+  if (seed == 0) seed = random_bits();
+  if (auto* failed = std::get_if<program_failure>(&opened)) return {.failure = *failed};
+  return verify_program(*std::get<std::unique_ptr<program_session>>(opened), prepared.oracle, kind, seed, host_->limits());
+}
+
+// All timed cases, in one pair of fresh processes, up to the first that fails.
+timed_program host_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool /*fresh*/) {
+  timed_program result;
+  prepared_task& prepared = prepare(t);
+  auto opened = host_->open_candidate(artifact, prepared.of);
+  if (auto* failed = std::get_if<program_failure>(&opened)) {
+    result.failure = *failed;
+    return result;
+  }
+  const auto candidate = std::get<std::unique_ptr<program_session>>(std::move(opened));
+  const auto reference = host_->open_reference(prepared.of);
+  for (std::size_t i = 0; i < prepared.of.cases.size() && result.failure.outcome == Outcome::OK; ++i) {
+    const task_case& at = prepared.of.cases[i];
+    if (!at.timed || !runs_on(at, kind)) continue;
+    auto& timed = prepared.timing_of(i, host_->timing_memory_bytes());
+    timing_limits limits;
+    limits.call = host_->limits().call;
+    limits.floor_us_a_byte = host_->floor_us_a_byte();
+    case_timing timing = time_case({*candidate, *reference, prepared.oracle}, *timed.inputs, host_->rules(), limits, random);
+    result.failure = timing.failure;
+    if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
+    result.timings.emplace_back(at, std::move(timing));
+  }
+  if (result.timings.empty()) result.failure = {Outcome::INFRASTRUCTURE, "", "the task has no timed case for this kind of device"};
+  return result;
+}
+
+std::vector<std::string> host_judge::check_task(const task& t) {
+  std::vector<std::string> lines;
+  prepared_task& prepared = prepare(t);
+  for (const task_case& at : prepared.of.cases) {
+    if (!runs_on(at, kind)) continue;
+    input_recipe recipe(prepared.oracle, at);
+    expected_outputs expected;
+    for (const distribution how : prepared.of.distributions) {
+      expected = prepared.oracle.expect(recipe.draw_inputs(how, prepared.random.bits()), recipe.draw_parameters(prepared.random.bits()));
+    }
+    lines.push_back(describe_case(at, layouts_of(expected.own), expected.wide.has_value()));
+  }
+  return lines;
+}
+
+}  // namespace hone

@@ -1,0 +1,94 @@
+#include "evaluation/judge/gpu/gpu_side.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace hone {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr double most_repeats = 500;
+
+}  // namespace
+
+gpu_side::gpu_side(judge_gpu& gpu, gpu_task& right, gpu_session& session, const limits& l, random_stream& random, bool shares_session)
+    : gpu_(&gpu), right_(&right), session_(&session), limits_(l), random_(&random), shares_session_(shares_session), held_(l.sets) {
+  arrange();
+}
+
+void gpu_side::arrange() {
+  session_->arrange(0, right_->inputs().layouts, right_->parameters().layouts, limits_.sets);
+  seen_calls_ = right_->reference_calls();
+}
+
+void gpu_side::ensure_arranged() {
+  if (!shares_session_ || seen_calls_ == right_->reference_calls()) return;
+  arrange();
+  const gpu_tensors& parameters = right_->parameters();
+  for (std::size_t i = 0; i < parameters.memory.size(); ++i) gpu_->copy(session_->parameter(i), parameters.memory[i].at(), parameters.layouts[i].bytes());
+  if (auto failed = session_->prepare(clock::now() + limits_.call)) throw timing_failure{*failed};
+}
+
+void gpu_side::take_parameters(std::uint64_t seed) {
+  right_->draw_parameters(seed);
+  const std::uint64_t calls = right_->reference_calls();
+  if (shares_session_ && seen_calls_ != calls) return ensure_arranged();
+  const gpu_tensors& parameters = right_->parameters();
+  for (std::size_t i = 0; i < parameters.memory.size(); ++i) gpu_->copy(session_->parameter(i), parameters.memory[i].at(), parameters.layouts[i].bytes());
+  if (auto failed = session_->prepare(clock::now() + limits_.call)) throw timing_failure{*failed};
+}
+
+// Where drawing takes the reference's process, contents come by way of the judge's own memory: its arena may be the one to fill.
+void gpu_side::write_inputs(std::span<const std::size_t> sets) {
+  const auto& layouts = right_->inputs().layouts;
+  const auto fill = [&](std::size_t set, const auto& place) {
+    std::vector<CUdeviceptr> places;
+    for (std::size_t i = 0; i < layouts.size(); ++i) places.push_back(place(i));
+    right_->fill_inputs(places, held_[set]);
+  };
+  for (const std::size_t set : sets) held_[set] = random_->bits();
+  if (!right_->draws_with_reference()) {
+    ensure_arranged();
+    for (const std::size_t set : sets) fill(set, [&](std::size_t i) { return session_->input(set, i); });
+    return;
+  }
+  staging_.resize(limits_.sets * layouts.size());
+  for (const std::size_t set : sets) {
+    for (std::size_t i = 0; i < layouts.size(); ++i) gpu_->grow(staging_[set * layouts.size() + i], layouts[i].bytes());
+    fill(set, [&](std::size_t i) { return staging_[set * layouts.size() + i].at(); });
+  }
+  ensure_arranged();
+  for (const std::size_t set : sets) {
+    for (std::size_t i = 0; i < layouts.size(); ++i) gpu_->copy(session_->input(set, i), staging_[set * layouts.size() + i].at(), layouts[i].bytes());
+  }
+}
+
+std::vector<call_time> gpu_side::sample(std::size_t calls) {
+  last_.resize(std::min(calls, limits_.sets));
+  for (std::size_t& set : last_) {
+    set = next_;
+    next_ = (next_ + 1) % limits_.sets;
+  }
+  write_inputs(last_);
+  const auto timed = session_->time(last_, limits_.flush_bytes, clock::now() + limits_.call * static_cast<std::int64_t>(last_.size()));
+  if (const auto* failed = std::get_if<program_failure>(&timed)) throw timing_failure{*failed};
+  std::vector<call_time> times;
+  for (const call_clock& clock : std::get<std::vector<call_clock>>(timed)) times.push_back({clock.event_ns, clock.wall_ns});
+  return times;
+}
+
+three_clocks gpu_side::train(double ns, double call_ns, bool traced) {
+  std::vector<std::size_t> sets(limits_.sets);
+  std::iota(sets.begin(), sets.end(), std::size_t{0});
+  write_inputs(sets);
+  const double round_ns = std::max(call_ns, 1e3) * static_cast<double>(sets.size());
+  const auto repeats = static_cast<std::uint32_t>(std::clamp(std::ceil(ns / round_ns), 1.0, most_repeats));
+  const auto ran = session_->train(sets, repeats, traced, clock::now() + limits_.call * static_cast<std::int64_t>(sets.size() * repeats));
+  if (const auto* failed = std::get_if<program_failure>(&ran)) throw timing_failure{*failed};
+  const train_clock& clocks = std::get<train_clock>(ran);
+  return {clocks.event_ns, clocks.wall_ns, clocks.span_ns, std::max<std::uint64_t>(clocks.calls, 1)};
+}
+
+}  // namespace hone

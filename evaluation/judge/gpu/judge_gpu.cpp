@@ -1,0 +1,230 @@
+#include "evaluation/judge/gpu/judge_gpu.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "embedded/judge_kernels.hpp"
+
+namespace hone {
+namespace {
+
+constexpr unsigned threads_a_block = 256;  // as the kernels' reductions count on
+constexpr unsigned blocks_a_multiprocessor = 8;
+
+struct gpu_strided {
+  std::uint64_t n = 0;
+  std::int32_t dimensions = 0;
+  std::int32_t bytes = 0;
+  std::array<std::int64_t, 12> sizes{};
+  std::array<std::int64_t, 12> strides{};
+};
+
+}  // namespace
+
+struct judge_gpu::comparison {
+  CUdeviceptr actual = 0;
+  CUdeviceptr own = 0;
+  CUdeviceptr wide = 0;
+  std::uint64_t n = 0;
+  std::int32_t type = 0;
+  double rms = 0;
+  double rtol = 0;
+  double atol = 0;
+};
+
+gpu_memory::gpu_memory(const cuda_driver& driver, std::uint64_t bytes) : driver_(&driver), bytes_(bytes) {
+  driver.check(driver.cuMemAlloc(&at_, std::max<std::uint64_t>(bytes, 1)), "allocating " + std::to_string(bytes >> 20U) + " MiB of a GPU's memory");
+}
+
+gpu_memory::~gpu_memory() {
+  if (at_ != 0) driver_->cuMemFree(at_);
+}
+
+std::string judge_gpu::kernel_source() { return std::string(embedded::judge_kernels); }
+
+const std::vector<std::string>& judge_gpu::kernel_names() {
+  static const std::vector<std::string> names = {"draw", "add_outliers", "twist", "convert", "gather", "find_difference", "find_damage", "measure_expected", "measure_errors", "measure_exact", "spoil_shared"};
+  return names;
+}
+
+judge_gpu::judge_gpu(const gpu_facts& facts, const compiled_block& kernels) : driver_(&cuda_driver::get()) {
+  driver_->check(driver_->cuDeviceGet(&device_, facts.ordinal), "finding the GPU");
+  CUcontext context = nullptr;
+  driver_->check(driver_->cuDevicePrimaryCtxRetain(&context, device_), "making a context");
+  driver_->check(driver_->cuCtxSetCurrent(context), "taking a context");
+  driver_->check(driver_->cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
+  driver_->check(driver_->cuModuleLoadData(&module_, kernels.code.data()), "loading the judge's kernels");
+  for (const kernel_facts& k : kernels.kernels) driver_->check(driver_->cuModuleGetFunction(&kernels_[k.name], module_, k.symbol.c_str()), "finding the judge's kernels");
+  blocks_ = static_cast<unsigned>(facts.multiprocessors) * blocks_a_multiprocessor;
+  flag_ = allocate(sizeof(std::uint32_t));
+  partial_ = allocate(blocks_ * sizeof(gpu_measures));
+}
+
+judge_gpu::~judge_gpu() {
+  flag_ = {};
+  partial_ = {};
+  stretches_ = {};
+  if (module_ != nullptr) driver_->cuModuleUnload(module_);
+  if (stream_ != nullptr) driver_->cuStreamDestroy(stream_);
+  driver_->cuDevicePrimaryCtxRelease(device_);
+}
+
+void judge_gpu::grow(gpu_memory& memory, std::uint64_t bytes) const {
+  if (memory.bytes() >= bytes && memory.at() != 0) return;
+  memory = {};
+  memory = allocate(bytes);
+}
+
+std::string judge_gpu::export_handle(const gpu_memory& memory) const {
+  CUipcMemHandle handle{};
+  driver_->check(driver_->cuIpcGetMemHandle(&handle, memory.at()), "sharing a GPU's memory");
+  return {reinterpret_cast<const char*>(&handle), sizeof handle};
+}
+
+void judge_gpu::fill(CUdeviceptr at, unsigned char value, std::uint64_t bytes) const {
+  if (bytes > 0) driver_->check(driver_->cuMemsetD8Async(at, value, bytes, stream_), "filling memory");
+}
+
+void judge_gpu::copy(CUdeviceptr to, CUdeviceptr from, std::uint64_t bytes) const {
+  if (bytes > 0) driver_->check(driver_->cuMemcpyDtoDAsync(to, from, bytes, stream_), "copying memory");
+}
+
+void judge_gpu::upload(CUdeviceptr to, const void* from, std::uint64_t bytes) const {
+  if (bytes == 0) return;
+  driver_->check(driver_->cuMemcpyHtoDAsync(to, from, bytes, stream_), "sending memory to a GPU");
+  finish();
+}
+
+void judge_gpu::download(void* to, CUdeviceptr from, std::uint64_t bytes) const {
+  if (bytes == 0) return;
+  driver_->check(driver_->cuMemcpyDtoHAsync(to, from, bytes, stream_), "reading a GPU's memory");
+  finish();
+}
+
+void judge_gpu::finish() const { driver_->check(driver_->cuStreamSynchronize(stream_), "waiting for the judge's kernels"); }
+
+void judge_gpu::launch(const char* name, std::uint64_t threads, void** arguments) const {
+  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((threads + threads_a_block - 1) / threads_a_block, 1, blocks_));
+  driver_->check(driver_->cuLaunchKernel(kernel(name), blocks, 1, 1, threads_a_block, 1, 1, 0, stream_, arguments, nullptr), std::string("starting ") + name);
+}
+
+void judge_gpu::draw(CUdeviceptr to, const gpu_drawing& drawing) const {
+  if (drawing.n == 0) return;
+  gpu_drawing d = drawing;
+  std::array<void*, 2> arguments = {&to, &d};
+  launch("draw", (d.n + 3) / 4, arguments.data());
+  const bool is_real = d.of == static_cast<int>(initializer::kind::normal) || d.of == static_cast<int>(initializer::kind::uniform);
+  if (d.how != static_cast<int>(distribution::outliers) || !is_real) return;
+  std::uint64_t count = std::max<std::uint64_t>(1, d.n / 5000);
+  std::array<void*, 3> more = {&to, &d, &count};
+  const auto blocks = static_cast<unsigned>((count + threads_a_block - 1) / threads_a_block);
+  driver_->check(driver_->cuLaunchKernel(kernel("add_outliers"), blocks, 1, 1, threads_a_block, 1, 1, 0, stream_, more.data(), nullptr), "starting add_outliers");
+}
+
+void judge_gpu::twist(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const {
+  if (drawing.n == 0) return;
+  gpu_drawing d = drawing;
+  std::array<void*, 4> arguments = {&to, &d, &seed, &count};
+  driver_->check(driver_->cuLaunchKernel(kernel("twist"), 1, 1, 1, 1, 1, 1, 0, stream_, arguments.data(), nullptr), "starting twist");
+}
+
+void judge_gpu::convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type, std::uint64_t n) const {
+  if (n == 0) return;
+  auto to_number = static_cast<std::int32_t>(to_type);
+  auto from_number = static_cast<std::int32_t>(from_type);
+  std::array<void*, 5> arguments = {&to, &to_number, &from, &from_number, &n};
+  launch("convert", n, arguments.data());
+}
+
+void judge_gpu::gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout, const std::vector<std::int64_t>& strides) const {
+  gpu_strided s;
+  s.n = layout.elements();
+  if (s.n == 0) return;
+  s.dimensions = static_cast<std::int32_t>(layout.shape.size());
+  s.bytes = static_cast<std::int32_t>(bytes_of(layout.type));
+  std::copy(layout.shape.begin(), layout.shape.end(), s.sizes.begin());
+  std::copy(strides.begin(), strides.end(), s.strides.begin());
+  std::array<void*, 3> arguments = {&to, &from, &s};
+  launch("gather", s.n, arguments.data());
+}
+
+bool judge_gpu::equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const {
+  if (bytes == 0) return true;
+  fill(flag_.at(), 0, sizeof(std::uint32_t));
+  CUdeviceptr flag = flag_.at();
+  std::array<void*, 4> arguments = {&a, &b, &bytes, &flag};
+  launch("find_difference", (bytes + 15) / 16, arguments.data());
+  std::uint32_t differs = 0;
+  download(&differs, flag_.at(), sizeof differs);
+  return differs == 0;
+}
+
+std::optional<std::size_t> judge_gpu::find_damage(CUdeviceptr base, const std::vector<gpu_stretch>& stretches) {
+  if (stretches.empty()) return std::nullopt;
+  grow(stretches_, stretches.size() * sizeof(gpu_stretch));
+  uploaded_ = stretches;
+  driver_->check(driver_->cuMemcpyHtoDAsync(stretches_.at(), uploaded_.data(), uploaded_.size() * sizeof(gpu_stretch), stream_), "sending memory to a GPU");
+  fill(flag_.at(), 0xff, sizeof(std::uint32_t));
+  auto count = static_cast<std::uint32_t>(stretches.size());
+  CUdeviceptr list = stretches_.at();
+  CUdeviceptr flag = flag_.at();
+  std::array<void*, 4> arguments = {&base, &list, &count, &flag};
+  launch("find_damage", std::uint64_t{count} * threads_a_block, arguments.data());
+  std::uint32_t first = 0;
+  download(&first, flag_.at(), sizeof first);
+  if (first == ~std::uint32_t{0}) return std::nullopt;
+  return first;
+}
+
+gpu_measures judge_gpu::reduced(const char* kernel_name, comparison& with) {
+  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((with.n + threads_a_block - 1) / threads_a_block, 1, blocks_));
+  CUdeviceptr out = partial_.at();
+  std::array<void*, 2> arguments = {&with, &out};
+  driver_->check(driver_->cuLaunchKernel(kernel(kernel_name), blocks, 1, 1, threads_a_block, 1, 1, 0, stream_, arguments.data(), nullptr), std::string("starting ") + kernel_name);
+  std::vector<gpu_measures> partial(blocks);
+  download(partial.data(), partial_.at(), blocks * sizeof(gpu_measures));
+  gpu_measures all;
+  for (const gpu_measures& m : partial) {
+    all.squares += m.squares;
+    all.error += m.error;
+    all.norm += m.norm;
+    all.own_error += m.own_error;
+    if (m.worst > all.worst || (m.worst == all.worst && m.worst_at < all.worst_at)) {
+      all.worst = m.worst;
+      all.worst_at = m.worst_at;
+    }
+    all.own_worst = std::max(all.own_worst, m.own_worst);
+    all.finite += m.finite;
+    all.first_bad = std::min(all.first_bad, m.first_bad);
+    all.varies |= m.varies;
+    all.expected_varies |= m.expected_varies;
+  }
+  return all;
+}
+
+gpu_measures judge_gpu::measure_exact(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n) {
+  comparison with{actual, own, wide, n, static_cast<std::int32_t>(type), 0, 0, 0};
+  return n > 0 ? reduced("measure_exact", with) : gpu_measures{};
+}
+
+gpu_measures judge_gpu::measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n, tolerance allowed) {
+  if (n == 0) return {};
+  comparison with{actual, own, wide, n, static_cast<std::int32_t>(type), 0, allowed.rtol, allowed.atol};
+  const gpu_measures expected = reduced("measure_expected", with);
+  with.rms = expected.finite > 0 ? std::sqrt(expected.squares / static_cast<double>(expected.finite)) : 0;
+  gpu_measures all = reduced("measure_errors", with);
+  all.squares = expected.squares;
+  all.finite = expected.finite;
+  all.varies = expected.varies;
+  all.expected_varies = expected.expected_varies;
+  return all;
+}
+
+double judge_gpu::element(CUdeviceptr from, dtype type, std::uint64_t index) const {
+  tensor_value value{{type, {1}}, std::vector<std::byte>(bytes_of(type))};
+  download(value.bytes.data(), from + index * bytes_of(type), value.bytes.size());
+  return to_doubles(value).front();
+}
+
+}  // namespace hone

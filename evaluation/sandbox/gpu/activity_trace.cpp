@@ -1,0 +1,91 @@
+#include "evaluation/sandbox/gpu/activity_trace.hpp"
+
+#include <cupti.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace hone {
+namespace {
+
+constexpr std::size_t buffer_bytes = 8U << 20U;
+constexpr std::size_t buffer_alignment = 8;
+constexpr std::array<CUpti_ActivityKind, 3> kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
+
+struct cupti_calls {
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
+  decltype(&cuptiActivityEnable) enable = nullptr;
+  decltype(&cuptiActivityDisable) disable = nullptr;
+  decltype(&cuptiActivityFlushAll) flush = nullptr;
+  decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
+};
+cupti_calls cupti;
+activity_trace::span seen;
+
+void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(buffer_alignment, buffer_bytes));
+  *size = *buffer != nullptr ? buffer_bytes : 0;
+  *max_records = 0;
+}
+
+void note(std::uint64_t start, std::uint64_t end) {
+  seen.first_start_ns = seen.activities == 0 ? start : std::min(seen.first_start_ns, start);
+  seen.last_end_ns = std::max(seen.last_end_ns, end);
+  ++seen.activities;
+}
+
+void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer, std::size_t /*size*/, std::size_t valid) {
+  CUpti_Activity* record = nullptr;
+  while (cupti.next_record(buffer, valid, &record) == CUPTI_SUCCESS) {
+    switch (record->kind) {
+      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
+        const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
+        note(kernel->start, kernel->end);
+        break;
+      }
+      case CUPTI_ACTIVITY_KIND_MEMCPY: {
+        const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
+        note(copy->start, copy->end);
+        break;
+      }
+      case CUPTI_ACTIVITY_KIND_MEMSET: {
+        const auto* fill = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
+        note(fill->start, fill->end);
+        break;
+      }
+      default: break;
+    }
+  }
+  std::free(buffer);
+}
+
+template <class Function>
+bool bind(void* library, const char* name, Function& to) {
+  to = reinterpret_cast<Function>(dlsym(library, name));
+  return to != nullptr;
+}
+
+}  // namespace
+
+activity_trace::activity_trace() {
+  void* library = dlopen("libcupti.so.13", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return;
+  works_ = bind(library, "cuptiActivityRegisterCallbacks", cupti.register_callbacks) && bind(library, "cuptiActivityEnable", cupti.enable) && bind(library, "cuptiActivityDisable", cupti.disable) &&
+           bind(library, "cuptiActivityFlushAll", cupti.flush) && bind(library, "cuptiActivityGetNextRecord", cupti.next_record) && cupti.register_callbacks(give_buffer, take_buffer) == CUPTI_SUCCESS;
+}
+
+void activity_trace::start() {
+  seen = {};
+  for (const CUpti_ActivityKind kind : kinds) works_ = works_ && cupti.enable(kind) == CUPTI_SUCCESS;
+}
+
+activity_trace::span activity_trace::stop() {
+  if (!works_) return {};
+  for (const CUpti_ActivityKind kind : kinds) cupti.disable(kind);
+  cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  return seen;
+}
+
+}  // namespace hone

@@ -1,0 +1,51 @@
+#include "evaluation/sandbox/gpu/allocator.hpp"
+
+#include <c10/cuda/CUDAException.h>
+
+#include <new>
+
+namespace hone {
+
+gpu_allocator::gpu_allocator()
+    : CUDAPluggableAllocator([this](std::size_t n, int, cudaStream_t) { return take(n); }, [this](void* data, std::size_t, int, cudaStream_t) { give_back(data); }) {}
+
+gpu_allocator& gpu_allocator::install() {
+  static const auto installed = std::make_shared<gpu_allocator>();
+  torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(installed);
+  return *installed;
+}
+
+void gpu_allocator::attach(char* base, std::uint64_t bytes, arena_head& head) {
+  base_ = base;
+  bytes_ = bytes;
+  head_ = &head;
+  ledger_.attach(head);
+}
+
+void* gpu_allocator::take(std::size_t n) {
+  if (n == 0) return nullptr;
+  if (ledger_.has_region()) {
+    const auto offset = ledger_.take(n);
+    if (!offset) throw std::bad_alloc();
+    return base_ + *offset;
+  }
+  void* data = nullptr;
+  if (cudaMalloc(&data, n) != cudaSuccess) {
+    cudaGetLastError();
+    throw std::bad_alloc();
+  }
+  return data;
+}
+
+void gpu_allocator::give_back(void* data) {
+  if (data == nullptr) return;
+  if (contains(data)) {
+    ledger_.give_back(offset_of(data));
+  } else {
+    cudaFree(data);
+  }
+}
+
+void gpu_allocator::cacheInfo(c10::DeviceIndex /*device*/, std::size_t* largest) { *largest = ledger_.has_region() ? ledger_.left() : 1U << 30U; }
+
+}  // namespace hone

@@ -1,0 +1,399 @@
+#include "evaluation/sandbox/gpu/session.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "evaluation/sandbox/child/replies.hpp"
+#include "evaluation/sandbox/framing.hpp"
+#include "evaluation/sandbox/gpu/activity_trace.hpp"
+#include "evaluation/sandbox/gpu/allocator.hpp"
+#include "evaluation/sandbox/gpu/kernels.hpp"
+#include "evaluation/sandbox/gpu/streams.hpp"
+#include "messages/record.hpp"
+
+namespace hone {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+constexpr unsigned spoil_threads = 1024;
+
+double ns_since(steady::time_point begin) { return std::chrono::duration<double, std::nano>(steady::now() - begin).count(); }
+
+call_streams& the_streams() {
+  static call_streams streams;
+  return streams;
+}
+
+std::string read_file(int descriptor) {
+  struct stat facts {};
+  fstat(descriptor, &facts);
+  std::string bytes(static_cast<std::size_t>(facts.st_size), '\0');
+  if (pread(descriptor, bytes.data(), bytes.size(), 0) != facts.st_size) throw host_program_error(Outcome::INFRASTRUCTURE, "the artifact cannot be read");
+  return bytes;
+}
+
+class timing_event {
+ public:
+  timing_event() { C10_CUDA_CHECK(cudaEventCreate(&event_)); }
+  ~timing_event() { cudaEventDestroy(event_); }
+  timing_event(const timing_event&) = delete;
+  timing_event& operator=(const timing_event&) = delete;
+  void record(cudaStream_t stream) { C10_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  double ns_since(const timing_event& earlier) const {
+    float ms = 0;
+    C10_CUDA_CHECK(cudaEventElapsedTime(&ms, earlier.event_, event_));
+    return static_cast<double>(ms) * 1e6;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// A call of the host program as a graph, bound to the addresses that it was captured with.
+class captured_call {
+ public:
+  captured_call(cudaGraph_t graph, std::vector<at::Tensor> outputs) : outputs_(std::move(outputs)) {
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    C10_CUDA_CHECK(status);
+  }
+  captured_call(captured_call&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)), outputs_(std::move(other.outputs_)) {}
+  captured_call& operator=(captured_call&&) = delete;
+  ~captured_call() {
+    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+  }
+  void upload(cudaStream_t stream) const { C10_CUDA_CHECK(cudaGraphUpload(executable_, stream)); }
+  void replay(cudaStream_t stream) const { C10_CUDA_CHECK(cudaGraphLaunch(executable_, stream)); }
+  const std::vector<at::Tensor>& outputs() const { return outputs_; }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+  std::vector<at::Tensor> outputs_;
+};
+
+class gpu_session {
+ public:
+  explicit gpu_session(int socket) : socket_(socket), driver_(&cuda_driver::get()), memory_(&gpu_allocator::install()), streams_(&the_streams()) {}
+
+  void attach(schema::Attach::Reader request, const std::vector<unique_fd>& descriptors) {
+    void* head = mmap(nullptr, arena_head_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors.at(0).get(), 0);
+    if (head == MAP_FAILED) throw host_program_error(Outcome::INFRASTRUCTURE, "the arena's head cannot be mapped");
+    CUipcMemHandle handle{};
+    if (request.getHandle().size() != sizeof handle) throw host_program_error(Outcome::INFRASTRUCTURE, "the arena's handle is damaged");
+    std::memcpy(&handle, request.getHandle().begin(), sizeof handle);
+    CUdeviceptr base = 0;
+    driver_->check(driver_->cuIpcOpenMemHandle(&base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "mapping the arena");
+    memory_->attach(reinterpret_cast<char*>(base), request.getBytes(), *static_cast<arena_head*>(head));
+
+    CUmodule tools = nullptr;
+    driver_->check(driver_->cuModuleLoadData(&tools, request.getTools().begin()), "loading the judge's kernels");
+    driver_->check(driver_->cuModuleGetFunction(&spoil_, tools, request.getSpoilSymbol().cStr()), "finding the judge's kernels");
+    CUdevice device = 0;
+    driver_->check(driver_->cuDeviceGet(&device, 0), "finding the GPU");
+    shared_bytes_ = static_cast<unsigned>(driver_->attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+    multiprocessors_ = static_cast<unsigned>(driver_->attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    driver_->check(driver_->cuFuncSetAttribute(spoil_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared_bytes_)), "asking for shared memory");
+    // Nothing may stay in the L2 cache because somebody wants it to.
+    driver_->cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
+    send_reply(socket_, [](schema::Reply::Builder reply) { reply.setStaged(); });
+  }
+
+  void handle(schema::Command::Reader command, const std::vector<unique_fd>& descriptors) {
+    switch (command.which()) {
+      case schema::Command::OPEN: open(command.getOpen(), descriptors); break;
+      case schema::Command::STAGE: stage(command.getStage()); break;
+      case schema::Command::GO: go(); break;
+      case schema::Command::TIME: time(command.getTime()); break;
+      case schema::Command::TRAIN: train(command.getTrain()); break;
+      default: throw host_program_error(Outcome::INFRASTRUCTURE, "a GPU's session does not know this command");
+    }
+  }
+
+ private:
+  void open(schema::Open::Reader request, const std::vector<unique_fd>& descriptors) {
+    forget_calls();
+    prepared_.clear();
+    programs_.clear();
+    kernels_.reset();
+    uses_graph_ = request.getCudaGraph();
+    at::globalContext().setAllowTF32CuBLAS(request.getTf32());
+    at::globalContext().setAllowTF32CuDNN(request.getTf32());
+    at::globalContext().setBenchmarkCuDNN(request.getCudnnBenchmark());
+    for (const auto program : request.getPrograms()) {
+      programs_.emplace_back(program.getSource().cStr(), program.getInputs(), program.getParameters());
+      prepared_.emplace_back();
+    }
+    host_program::set_launcher(request.getJudgesCandidate() ? &nothing_ : nullptr);
+    if (request.getHasObject()) {
+      kernels_.emplace(*driver_, read_file(descriptors.at(0).get()), request.getKernels(), *streams_, *memory_);
+      host_program::set_launcher(&*kernels_);
+    }
+    send_reply(socket_, [this](schema::Reply::Builder reply) {
+      auto opened = reply.initOpened();
+      opened.setHasPrepare(programs_.front().has_prepare());
+      const auto& launches = programs_.front().launches();
+      auto list = opened.initLaunches(static_cast<unsigned>(launches.size()));
+      for (unsigned i = 0; i < list.size(); ++i) list.set(i, launches[i]);
+    });
+  }
+
+  at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const {
+    if (offset > memory_->bytes()) throw host_program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
+    return tensor_at(memory_->base() + offset, memory_->bytes() - offset, layout, true);
+  }
+
+  void forget_calls() {
+    graphs_.clear();
+    outputs_.clear();
+    stacks_.clear();
+  }
+
+  // Parameters that changed are prepared at once, with memory from the same region: the parent puts the calls' behind it.
+  void stage(schema::StageCalls::Reader request) {
+    forget_calls();
+    program_ = request.getProgram();
+    memory_->head().output_count = 0;
+    memory_->ledger().reset(request.getScratchBegin(), request.getScratchEnd());
+    auto& prepared = prepared_.at(program_);
+    if (!prepared || request.getParametersChanged()) {
+      std::vector<at::Tensor> parameters;
+      for (unsigned i = 0; i < request.getParameters().size(); ++i) parameters.push_back(tensor(request.getParameters()[i], request.getParameterOffsets()[i]));
+      spoil_shared_memory();
+      streams_->begin();
+      prepared = programs_[program_].prepare(parameters);
+      finish();
+    }
+    for (const auto call : request.getCalls()) {
+      std::vector<c10::IValue> stack;
+      stack.reserve(request.getInputs().size() + prepared->size());
+      for (unsigned i = 0; i < request.getInputs().size(); ++i) stack.emplace_back(tensor(request.getInputs()[i], call.getInputOffsets()[i]));
+      stack.insert(stack.end(), prepared->begin(), prepared->end());
+      stacks_.push_back(std::move(stack));
+    }
+    calls_begin_ = memory_->ledger().end_of_used();
+    calls_end_ = request.getScratchEnd();
+    if (uses_graph_) {
+      for (const auto& stack : stacks_) graphs_.push_back(capture(stack));
+    }
+    send_reply(socket_, [](schema::Reply::Builder reply) { reply.setStaged(); });
+  }
+
+  captured_call capture(std::vector<c10::IValue> stack) {
+    streams_->begin();
+    C10_CUDA_CHECK(cudaStreamBeginCapture(streams_->main(), cudaStreamCaptureModeThreadLocal));
+    std::vector<at::Tensor> outputs;
+    cudaGraph_t graph = nullptr;
+    try {
+      outputs = programs_[program_].forward(stack);
+      streams_->end();
+    } catch (const std::exception&) {
+      cudaStreamEndCapture(streams_->main(), &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      cudaGetLastError();
+      streams_->begin();
+      throw;
+    }
+    C10_CUDA_CHECK(cudaStreamEndCapture(streams_->main(), &graph));
+    captured_call captured(graph, std::move(outputs));
+    captured.upload(streams_->main());  // or the first replay does it
+    return captured;
+  }
+
+  // Puts a call on the main stream, side streams joined to its end.
+  std::vector<at::Tensor> call(std::size_t index) {
+    if (uses_graph_) {
+      graphs_.at(index).replay(streams_->main());
+      return graphs_[index].outputs();
+    }
+    std::vector<c10::IValue> arguments = stacks_.at(index);
+    streams_->begin();
+    auto outputs = programs_[program_].forward(arguments);
+    streams_->end();
+    return outputs;
+  }
+
+  // Whatever may still run, on any stream, has run; an error of a kernel shows here.
+  static void finish() {
+    C10_CUDA_CHECK(cudaDeviceSynchronize());
+    C10_CUDA_CHECK(cudaGetLastError());
+  }
+
+  // No block finds zeros in shared memory, or what an earlier program left.
+  void spoil_shared_memory() {
+    driver_->check(driver_->cuLaunchKernel(spoil_, 2 * multiprocessors_, 1, 1, spoil_threads, 1, 1, shared_bytes_, streams_->main(), nullptr, nullptr), "spoiling shared memory");
+  }
+
+  void reply_done() {
+    describe_outputs(memory_->head(), outputs_, [this](const at::Tensor& t) { return t.is_cuda() && memory_->contains(t.data_ptr()) ? memory_->offset_of(t.data_ptr()) : not_in_arena; });
+    finish();
+    send_reply(socket_, [](schema::Reply::Builder reply) { reply.setDone(); });
+  }
+
+  void go() {
+    outputs_.clear();
+    for (std::size_t i = 0; i < stacks_.size(); ++i) {
+      spoil_shared_memory();
+      outputs_.push_back(call(i));
+    }
+    finish();
+    reply_done();
+  }
+
+  void time(schema::TimeCalls::Reader request) {
+    outputs_.clear();
+    make_flush_buffer(request.getFlushBytes());
+    driver_->cuCtxResetPersistingL2Cache();
+    spoil_shared_memory();
+    timing_event begin;
+    timing_event end;
+    auto& clocks = memory_->head().clocks;
+    for (std::size_t i = 0; i < stacks_.size(); ++i) {
+      if (flush_ != nullptr) C10_CUDA_CHECK(cudaMemsetAsync(flush_, static_cast<int>(i), flush_bytes_, streams_->main()));
+      C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
+      const auto wall = steady::now();
+      begin.record(streams_->main());
+      outputs_.push_back(call(i));
+      end.record(streams_->main());
+      C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
+      clocks[i % max_calls] = {end.ns_since(begin), ns_since(wall)};
+    }
+    reply_done();
+  }
+
+  void train(schema::TrainOfCalls::Reader request) {
+    outputs_.clear();
+    finish();
+    const bool traced = request.getTraced() && trace_.works();
+    if (traced) trace_.start();
+    timing_event begin;
+    timing_event end;
+    const auto wall = steady::now();
+    begin.record(streams_->main());
+    for (std::uint32_t r = 0; r < request.getRepeats(); ++r) {
+      for (std::size_t i = 0; i < stacks_.size(); ++i) {
+        if (!uses_graph_) memory_->ledger().reset(calls_begin_, calls_end_);
+        call(i);
+      }
+    }
+    end.record(streams_->main());
+    C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
+    const double wall_ns = ns_since(wall);
+    finish();
+    const activity_trace::span span = traced ? trace_.stop() : activity_trace::span{};
+    memory_->head().train = {end.ns_since(begin), wall_ns, span.ns(), std::uint64_t{request.getRepeats()} * stacks_.size()};
+    reply_done();
+  }
+
+  void make_flush_buffer(std::uint64_t bytes) {
+    if (bytes <= flush_bytes_) return;
+    if (flush_ != nullptr) cudaFree(flush_);
+    flush_ = nullptr;
+    C10_CUDA_CHECK(cudaMalloc(&flush_, bytes));
+    flush_bytes_ = bytes;
+  }
+
+  struct no_kernels final : kernel_launcher {
+    void launch(const std::string& kernel, const std::vector<std::int64_t>&, const std::vector<std::int64_t>&, std::int64_t, const std::vector<c10::IValue>&) override {
+      throw host_program_error(Outcome::LAUNCH_ERROR, "there is no cuda block, so no __global__ function '" + kernel + "'");
+    }
+    void use_stream(std::int64_t k) override {
+      gpu_allocator::install().ledger().keep_freed();
+      the_streams().use(k);
+    }
+    void join_streams() override { the_streams().join(); }
+  };
+
+  int socket_;
+  const cuda_driver* driver_;
+  gpu_allocator* memory_;
+  call_streams* streams_;
+  activity_trace trace_;
+  CUfunction spoil_ = nullptr;
+  unsigned shared_bytes_ = 0;
+  unsigned multiprocessors_ = 1;
+  void* flush_ = nullptr;
+  std::uint64_t flush_bytes_ = 0;
+  bool uses_graph_ = false;
+  no_kernels nothing_;
+  std::optional<gpu_kernels> kernels_;
+  std::vector<host_program> programs_;
+  std::vector<std::optional<std::vector<c10::IValue>>> prepared_;
+  std::uint32_t program_ = 0;
+  std::uint64_t calls_begin_ = 0;
+  std::uint64_t calls_end_ = 0;
+  std::vector<std::vector<c10::IValue>> stacks_;
+  std::vector<captured_call> graphs_;
+  std::vector<std::vector<at::Tensor>> outputs_;
+};
+
+// A context that has met an error of a kernel answers every call with it.
+std::optional<std::string> lost_context() {
+  const cudaError_t status = cudaDeviceSynchronize();
+  if (status == cudaSuccess) return std::nullopt;
+  return std::string("a kernel failed: ") + cudaGetErrorString(status);
+}
+
+void confine() {
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) throw std::runtime_error("cannot forbid dumps");
+  install_filter(reader_filter());
+}
+
+}  // namespace
+
+void warm_up_gpu() {
+  gpu_allocator::install();
+  host_program::judge_on_gpu();
+  at::globalContext().lazyInitDevice(c10::kCUDA);
+  host_program::warm_up();
+  // The libraries keep a workspace for each stream: they take it now, from CUDA itself.
+  call_streams& streams = the_streams();
+  for (const auto& stream : streams.all()) {
+    c10::cuda::setCurrentCUDAStream(stream);
+    for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble}) {
+      const at::Tensor a = at::ones({64, 64}, at::TensorOptions(type).device(c10::kCUDA));
+      at::addmm(at::ones({64}, a.options()), a, a);
+      at::matmul(a, a);
+    }
+  }
+  c10::cuda::setCurrentCUDAStream(streams.all().front());
+  C10_CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+void serve_gpu_sessions(int socket) {
+  const c10::InferenceMode no_gradients;
+  warm_up_gpu();
+  gpu_session session(socket);
+  received_message first = receive_with_descriptors(socket);
+  const auto attach = record<schema::Command>::from_bytes(std::move(first.bytes));
+  if (!attach->isAttach()) throw std::runtime_error("the first command must be attach");
+  session.attach(attach->getAttach(), first.descriptors);
+  confine();
+  while (true) {
+    received_message message = receive_with_descriptors(socket);
+    try {
+      session.handle(*record<schema::Command>::from_bytes(std::move(message.bytes)), message.descriptors);
+    } catch (const connection_lost&) {
+      throw;
+    } catch (const std::exception& e) {
+      if (const auto lost = lost_context()) {
+        send_failure(socket, host_program_error(Outcome::CRASH, *lost), true);
+        _exit(1);  // nothing of CUDA's can be tidied up any more
+      }
+      send_failure(socket, e);
+    }
+  }
+}
+
+}  // namespace hone

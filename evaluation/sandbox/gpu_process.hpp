@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "evaluation/sandbox/arena_layout.hpp"
+#include "evaluation/sandbox/child_process.hpp"
+#include "evaluation/sandbox/protocol.capnp.h"
+#include "evaluation/sandbox/zygote.hpp"
+#include "messages/record.hpp"
+#include "tasks/settings.hpp"
+
+namespace hone {
+
+// The head of an arena whose memory is a GPU's: a file of memory of its own, which one process at a time maps as well.
+class shared_head {
+ public:
+  shared_head();  // throws std::system_error
+  ~shared_head();
+  shared_head(const shared_head&) = delete;
+  shared_head& operator=(const shared_head&) = delete;
+  int descriptor() const { return file_.get(); }
+  arena_head& operator*() const { return *head_; }
+  arena_head* operator->() const { return head_; }
+
+ private:
+  unique_fd file_;
+  arena_head* head_ = nullptr;
+};
+
+// What a process on a GPU works with: the arena, and the judge's own kernels.
+struct gpu_attachment {
+  std::string handle;  // the arena's CUipcMemHandle, as bytes
+  std::uint64_t bytes = 0;
+  int head = -1;
+  std::string tools;   // cubin
+  std::string spoil_symbol;
+};
+
+// The program hone-gpu-sandbox on one GPU: it runs one program after another, each `open` forgetting the one before. Every command has a
+// deadline; when it passes, or the GPU's context is lost, the process is killed. Not for more than one thread; it dies with the thread that
+// started it.
+class gpu_process {
+ public:
+  // Starts it without waiting: making a context takes about a second. `visible`: what CUDA_VISIBLE_DEVICES says there. Throws std::runtime_error.
+  gpu_process(const std::string& visible, const gpu_attachment& attachment);
+
+  // Waits until it is ready; throws std::runtime_error where it cannot be used. Before that no command may be given.
+  void await_ready();
+  bool alive() const { return process_.running(); }
+  pid_t pid() const { return process_.pid(); }
+
+  // The artifact's kernels may be left out (references).
+  std::variant<opened_programs, session_failure> open(const std::vector<host_source>& programs, const schema::Artifact::Reader* artifact, const settings& asked, time_point deadline);
+  std::optional<session_failure> stage(const record<schema::Command>& command, time_point deadline);
+  std::optional<session_failure> go(time_point deadline);
+  // Behind these the head holds the clocks.
+  std::optional<session_failure> time(std::uint64_t flush_bytes, time_point deadline);
+  std::optional<session_failure> train(std::uint32_t repeats, bool traced, time_point deadline);
+
+ private:
+  std::variant<record<schema::Reply>, session_failure> request(const std::vector<char>& bytes, std::span<const int> descriptors, time_point deadline);
+  std::optional<session_failure> run(const record<schema::Command>& command, schema::Reply::Which expected, time_point deadline);
+  session_failure end(bool timed_out);
+
+  child_process process_;
+  unique_fd socket_;
+  bool ready_ = false;
+};
+
+}  // namespace hone
