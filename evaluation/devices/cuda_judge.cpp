@@ -1,6 +1,9 @@
 #include "evaluation/devices/cuda_judge.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <sstream>
@@ -24,6 +27,11 @@ constexpr std::size_t max_sets = 9;        // a sample of eight calls behind one
 constexpr double train_ns = 3e6;
 constexpr std::size_t baseline_samples = 5;
 constexpr int throttled_attempts = 3;
+constexpr int calibration_attempts = 3;
+constexpr double most_bias = 0.1;  // beyond that it is not luck: something is wrong with the process
+// Twice the L2 cache would empty it; while more is written, the host gets ahead of the device by some 70 us, and what a busy host takes to
+// start a call's first kernels does not count (doc/decisions/012).
+constexpr std::uint64_t flush_over_l2 = 4;
 // What the L2 cache can take, beside DRAM: generous, since only the impossible may lie below the floor.
 constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
@@ -35,6 +43,19 @@ std::pair<std::string, compiled_block> compile_kernels(const std::string& archit
   auto compiled = compiler.compile(judge_gpu::kernel_source(), {names.begin(), names.end()}, {}, architecture, compile_limit);
   if (const auto* failed = std::get_if<compile_failure>(&compiled)) throw std::runtime_error("the judge's own kernels do not compile: " + failed->message);
   return {compiler.name(), std::get<compiled_block>(std::move(compiled))};
+}
+
+// The processor core that both of a GPU's processes launch from, which take turns: what is compared must not differ by its core. Counted from
+// the last; -1: there are too few to spare one.
+int core_for(int ordinal) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < 4 + ordinal) return -1;
+  int skip = ordinal;
+  for (int core = CPU_SETSIZE - 1; core >= 0; --core) {
+    if (CPU_ISSET(core, &set) && skip-- == 0) return core;
+  }
+  return -1;
 }
 
 // How another process finds the GPU that is this one's number `ordinal`.
@@ -50,20 +71,24 @@ std::string visible_device(int ordinal) {
 
 }  // namespace
 
+struct cuda_judge::case_facts {
+  gpu_side::limits limits;
+  std::vector<case_timing::baseline> baselines;
+  process_bias bias;
+  pid_t biased = -1;  // the candidate's process that this was found with
+};
+
 struct cuda_judge::prepared_task {
   explicit prepared_task(gpu_task made) : right(std::move(made)) {}
   gpu_task right;
   random_stream random{random_bits()};
-  struct case_facts {
-    std::uint64_t bytes_a_call = 0;
-    std::optional<std::vector<case_timing::baseline>> baselines;
-  };
   std::map<std::string, case_facts> cases;  // by their sizes
 };
 
 cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options)
     : facts_(facts),
       options_(options),
+      core_(core_for(facts.ordinal)),
       management_(facts.bus_id),
       gpu_(facts, [&] {
         std::tie(toolchain_, kernels_) = compile_kernels(facts.architecture);
@@ -91,17 +116,21 @@ std::unique_ptr<gpu_process> cuda_judge::start(const gpu_arena& arena) const {
   for (const kernel_facts& k : kernels_.kernels) {
     if (k.name == "spoil_shared") attachment.spoil_symbol = k.symbol;
   }
+  attachment.core = core_;
   return std::make_unique<gpu_process>(visible_device(facts_.ordinal), attachment);
 }
 
-std::optional<program_failure> cuda_judge::open_candidate(const schema::Artifact::Reader& artifact, const task& t, bool fresh) {
-  if (fresh || candidate_ == nullptr || !candidate_->alive()) {
-    candidate_session_.reset();
-    candidate_ = std::move(spare_);
-    if (candidate_ == nullptr || !candidate_->alive()) candidate_ = start(candidate_arena_);
-    spare_ = start(candidate_arena_);
-    candidate_->await_ready();
-  }
+// A process that has seen no variant, and another that gets ready meanwhile.
+void cuda_judge::renew_candidate() {
+  candidate_session_.reset();
+  candidate_ = std::move(spare_);
+  if (candidate_ == nullptr || !candidate_->alive()) candidate_ = start(candidate_arena_);
+  spare_ = start(candidate_arena_);
+  candidate_->await_ready();
+}
+
+std::optional<program_failure> cuda_judge::open_candidate(const schema::Artifact::Reader& artifact, const task& t) {
+  if (!candidate_->alive()) renew_candidate();
   candidate_arena_.forget(gpu_);
   gpu_.finish();
   const auto opened = candidate_->open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
@@ -146,7 +175,7 @@ void cuda_judge::forget(const task& t) {
 
 verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact, const task& t, std::uint64_t& seed) {
   prepared_task& prepared = prepare(t);
-  const auto failed = open_candidate(artifact, t, false);
+  const auto failed = open_candidate(artifact, t);
   if (seed == 0) seed = random_bits();
   if (failed) return {.failure = *failed};
   gpu_trial trial(gpu_, prepared.right, *candidate_session_);
@@ -158,15 +187,17 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
 timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) {
   timed_program result;
   prepared_task& prepared = prepare(t);
-  if (const auto failed = open_candidate(artifact, t, fresh)) {
-    result.failure = *failed;
-    return result;
-  }
+  if (fresh || !candidate_->alive()) renew_candidate();
   spare_->await_ready();  // a process that starts would be in the way
   for (const task_case& at : prepared.right.of().cases) {
     if (!at.timed || !runs_on(at, kind) || result.failure.outcome != Outcome::OK) continue;
-    case_timing timing = time_case(prepared, at, random);
-    for (int attempt = 1; attempt < throttled_attempts && timing.failure.outcome == Outcome::OK && management_.is_throttled(); ++attempt) timing = time_case(prepared, at, random);
+    const case_facts& facts = learn(prepared, at, random);
+    if (auto failed = open_candidate(artifact, t)) {
+      result.failure = *failed;
+      return result;
+    }
+    case_timing timing = time_case(prepared, at, facts, random);
+    for (int attempt = 1; attempt < throttled_attempts && timing.failure.outcome == Outcome::OK && management_.is_throttled(); ++attempt) timing = time_case(prepared, at, facts, random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(at, std::move(timing));
@@ -182,26 +213,53 @@ double cuda_judge::floor_us(std::uint64_t bytes) const {
   return (cached / (l2_over_dram * dram) + (static_cast<double>(bytes) - cached) / dram) / 1e3;
 }
 
-case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, random_stream& random) {
+const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const task_case& at, random_stream& random) {
   gpu_task& right = prepared.right;
   right.choose(at);
-  auto& facts = prepared.cases[print_sizes(at)];
-  if (facts.bytes_a_call == 0) {
+  const auto [found, is_new] = prepared.cases.try_emplace(print_sizes(at));
+  case_facts& facts = found->second;
+  if (is_new) {
     right.draw_parameters(random.bits());
     right.draw_inputs(distribution::declared, random.bits());
     right.expect();
-    facts.bytes_a_call = std::max<std::uint64_t>(1, total_bytes(right.inputs().layouts) + 3 * right.expected_bytes());
+    const std::uint64_t bytes_a_call = std::max<std::uint64_t>(1, total_bytes(right.inputs().layouts) + 3 * right.expected_bytes());
+    facts.limits = {std::clamp<std::uint64_t>(candidate_arena_.size() / 3 / bytes_a_call, 1, max_sets), flush_over_l2 * facts_.l2_bytes, options_.call_limit};
+    facts.baselines = time_baselines(prepared, facts, random);
   }
-  gpu_side::limits limits;
-  limits.sets = std::clamp<std::uint64_t>(candidate_arena_.size() / 3 / facts.bytes_a_call, 1, max_sets);
-  limits.flush_bytes = 2 * facts_.l2_bytes;
-  limits.call = options_.call_limit;
-  if (!facts.baselines) facts.baselines = time_baselines(prepared, limits.sets, random);
+  for (int attempt = 0; facts.biased != candidate_->pid() && attempt < calibration_attempts; ++attempt) {
+    if (attempt > 0) {
+      renew_candidate();
+      spare_->await_ready();
+    }
+    facts.bias = find_bias(prepared, facts, random);
+    if (std::abs(facts.bias.log_ratio) < most_bias) facts.biased = candidate_->pid();
+  }
+  return facts;
+}
 
+// The reference in both processes. Where a process has its kernels' code is a matter of luck that stays with it, and a short kernel that
+// fetches it from the other end of the chip takes some 0.1 us longer (doc/decisions/012).
+process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& facts, random_stream& random) {
+  const task& t = prepared.right.of();
+  candidate_arena_.forget(gpu_);
+  gpu_.finish();
+  const auto opened = candidate_->open(reference_oracle::programs(t), nullptr, {}, clock::now() + open_limit);
+  if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
+  gpu_session twin(gpu_, candidate_arena_, *candidate_);
+  gpu_side reference(gpu_, prepared.right, reference_of(t, reference_settings_), facts.limits, random, true);
+  gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
+  const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, [] {});
+  if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
+  return bias_of(timing);
+}
+
+case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, random_stream& random) {
+  gpu_task& right = prepared.right;
+  right.choose(at);
   case_timing timing;
   try {
-    gpu_side reference(gpu_, right, reference_of(right.of(), reference_settings_), limits, random, true);
-    gpu_side candidate(gpu_, right, *candidate_session_, limits, random, false);
+    gpu_side reference(gpu_, right, reference_of(right.of(), reference_settings_), facts.limits, random, true);
+    gpu_side candidate(gpu_, right, *candidate_session_, facts.limits, random, false);
     std::uint64_t least_bytes = ~std::uint64_t{0};
     const auto check = [&] {
       const std::size_t call = random.below(candidate.last_calls());
@@ -216,17 +274,24 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
       least_bytes = std::min<std::uint64_t>(least_bytes, writes ? candidate_session_->output_bytes(call) : 0);
     };
     timing = time_pair(candidate, reference, gpu_timing_rules(), random, check);
-    timing.baselines = *facts.baselines;
+    timing.baselines = facts.baselines;
+    if (timing.log_ratios.empty()) return timing;
+    take_off(facts.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
     timing.floor_us = floor_us(least_bytes);
-    const three_clocks train = candidate.train(train_ns, timing.candidate_us * 1e3, true);
-    const double calls = static_cast<double>(train.calls) * 1e3;
-    timing.train_us = train.device_ns / calls;
-    timing.train_wall_us = train.wall_ns / calls;
-    timing.train_span_us = train.span_ns / calls;
+    // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
+    const three_clocks train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
+    const three_clocks traced = candidate.train(train_ns, timing.candidate_us * 1e3, true);
+    const three_clocks of_reference = reference.train(train_ns, timing.reference_us * 1e3, false);
+    const auto us_a_call = [](double ns, const three_clocks& t) { return ns / 1e3 / static_cast<double>(t.calls); };
+    timing.train_us = us_a_call(train.device_ns, train);
+    timing.candidate_wall_us = us_a_call(train.wall_ns, train);
+    timing.reference_wall_us = us_a_call(of_reference.wall_ns, of_reference);
+    timing.train_span_us = us_a_call(traced.span_ns, traced);
+    timing.traced_us = us_a_call(traced.device_ns, traced);
     if (timing.candidate_us < timing.floor_us) {
       timing.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + std::to_string(timing.candidate_us) + " us, writing its outputs alone needs " + std::to_string(timing.floor_us) + " us"};
-    } else if (const auto wrong = find_disagreement(train, timing.candidate_us * 1e3)) {
+    } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3)) {
       timing.failure = *wrong;
     }
   } catch (const timing_failure& e) {
@@ -235,7 +300,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
   return timing;
 }
 
-std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& prepared, std::size_t sets, random_stream& random) {
+std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& prepared, const case_facts& facts, random_stream& random) {
   std::vector<std::pair<std::string, settings>> ways(1);
   ways[0].first = "graph";
   ways[0].second.cuda_graph = true;
@@ -249,12 +314,12 @@ std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& pre
     try {
       reference_settings_ = asked;
       gpu_session& session = reference_of(prepared.right.of(), asked);
-      gpu_side side(gpu_, prepared.right, session, {sets, 2 * facts_.l2_bytes, options_.call_limit}, random, true);
+      gpu_side side(gpu_, prepared.right, session, facts.limits, random, true);
       side.take_parameters(random.bits());
-      side.sample(sets);
+      side.sample(facts.limits.sets);
       std::vector<double> us;
       for (std::size_t i = 0; i < baseline_samples; ++i) {
-        for (const call_time& time : side.sample(sets)) us.push_back(time.device_ns / 1e3);
+        for (const double ns : side.sample(facts.limits.sets)) us.push_back(ns / 1e3);
       }
       baselines.push_back({name, median(us)});
     } catch (const timing_failure&) {

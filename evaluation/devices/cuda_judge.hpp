@@ -10,6 +10,7 @@
 #include "evaluation/devices/gpu_session.hpp"
 #include "evaluation/devices/program_judge.hpp"
 #include "evaluation/judge/gpu/gpu_task.hpp"
+#include "evaluation/judge/paired_rounds.hpp"
 #include "tasks/settings.hpp"
 
 namespace hone {
@@ -40,16 +41,22 @@ class cuda_judge final : public program_judge {
   struct prepared_task;
   prepared_task& prepare(const task& t);
   std::unique_ptr<gpu_process> start(const gpu_arena& arena) const;
-  std::optional<program_failure> open_candidate(const schema::Artifact::Reader& artifact, const task& t, bool fresh);
+  void renew_candidate();
+  std::optional<program_failure> open_candidate(const schema::Artifact::Reader& artifact, const task& t);
   gpu_session& reference_of(const task& t, const settings& asked);
-  case_timing time_case(prepared_task& prepared, const task_case& at, random_stream& random);
-  std::vector<case_timing::baseline> time_baselines(prepared_task& prepared, std::size_t sets, random_stream& random);
+  struct case_facts;
+  // Everything about a case that does not depend on the candidate: calls that fit into memory, baselines, and the bias of the two processes.
+  const case_facts& learn(prepared_task& prepared, const task_case& at, random_stream& random);
+  process_bias find_bias(prepared_task& prepared, const case_facts& facts, random_stream& random);
+  std::vector<case_timing::baseline> time_baselines(prepared_task& prepared, const case_facts& facts, random_stream& random);
+  case_timing time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, random_stream& random);
   double floor_us(std::uint64_t bytes) const;
 
   gpu_facts facts_;
   std::string toolchain_;
   compiled_block kernels_;
   cuda_judge_options options_;
+  int core_;
   gpu_management management_;
   judge_gpu gpu_;
   gpu_arena candidate_arena_;

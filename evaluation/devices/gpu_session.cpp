@@ -19,13 +19,14 @@ void gpu_arena::poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t 
 }
 
 void gpu_arena::forget(const judge_gpu& gpu) {
-  poison(gpu, 0, dirty_end_);
-  dirty_end_ = 0;
+  poison(gpu, dirty_begin_, dirty_end_);
+  dirty_begin_ = dirty_end_ = 0;
 }
 
-void gpu_session::arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) {
-  plan_.arrange(program, inputs, parameters, sets, 0, arena_->size());
-  arena_->poison(*gpu_, 0, std::max(plan_.end(), arena_->dirty_end()));
+void gpu_session::arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets, std::uint64_t begin) {
+  plan_.arrange(program, inputs, parameters, sets, begin, arena_->size());
+  arena_->forget(*gpu_);
+  arena_->use_from(begin);
   arena_->note_use(plan_.end());
   scratch_begin_ = plan_.end();
 }
@@ -64,13 +65,13 @@ std::optional<program_failure> gpu_session::run(std::span<const std::size_t> set
   return std::nullopt;
 }
 
-std::variant<std::vector<call_clock>, program_failure> gpu_session::time(std::span<const std::size_t> sets, std::uint64_t flush_bytes, time_point until) {
+std::variant<std::vector<double>, program_failure> gpu_session::time(std::span<const std::size_t> sets, std::uint64_t flush_bytes, time_point until) {
   if (auto failed = stage(sets, until)) return *failed;
   const auto failed = process_->time(flush_bytes, until);
   note_use();
   if (failed) return failure_of(*failed);
-  const auto& clocks = arena_->head().clocks;
-  return std::vector<call_clock>(clocks.begin(), clocks.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(sets.size(), clocks.size())));
+  const auto& times = arena_->head().event_ns;
+  return std::vector<double>(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(std::min(sets.size(), times.size())));
 }
 
 std::variant<train_clock, program_failure> gpu_session::train(std::span<const std::size_t> sets, std::uint32_t repeats, bool traced, time_point until) {

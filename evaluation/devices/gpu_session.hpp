@@ -30,6 +30,7 @@ class gpu_arena {
   // All memory that has been used since the last time is poisoned again: the next program finds nothing of this one's.
   void forget(const judge_gpu& gpu);
   void poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t end) const;
+  void use_from(std::uint64_t begin) { dirty_begin_ = dirty_end_ = begin; }
   void note_use(std::uint64_t end) { dirty_end_ = std::max(dirty_end_, std::min(end, size())); }
   std::uint64_t dirty_end() const { return dirty_end_; }
 
@@ -37,6 +38,7 @@ class gpu_arena {
   gpu_memory memory_;
   shared_head head_;
   std::string handle_;
+  std::uint64_t dirty_begin_ = 0;  // outside of these two all is poison
   std::uint64_t dirty_end_ = 0;
 };
 
@@ -53,8 +55,8 @@ class gpu_session {
  public:
   gpu_session(judge_gpu& gpu, gpu_arena& arena, gpu_process& process) : gpu_(&gpu), arena_(&arena), process_(&process) {}
 
-  // Room for `sets` sets of inputs, each at addresses of its own. Throws std::length_error where they do not fit.
-  void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets);
+  // Room for `sets` sets of inputs, each at addresses of its own, from `begin` on. Throws std::length_error where they do not fit.
+  void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets, std::uint64_t begin = 0);
   const arena_plan& plan() const { return plan_; }
   CUdeviceptr input(std::size_t set, std::size_t i) const { return arena_->at(plan_.inputs(set).at(i).begin); }
   CUdeviceptr parameter(std::size_t i) const { return arena_->at(plan_.parameters().at(i).begin); }
@@ -63,8 +65,8 @@ class gpu_session {
   std::optional<program_failure> prepare(time_point until);
   // One call an entry of `sets`, in order, on poisoned scratch memory; all outputs are kept until the next run.
   std::optional<program_failure> run(std::span<const std::size_t> sets, time_point until);
-  // The same, each call clocked by itself with the L2 cache emptied before it.
-  std::variant<std::vector<call_clock>, program_failure> time(std::span<const std::size_t> sets, std::uint64_t flush_bytes, time_point until);
+  // The same, each call clocked by itself with the L2 cache emptied before it: nanoseconds.
+  std::variant<std::vector<double>, program_failure> time(std::span<const std::size_t> sets, std::uint64_t flush_bytes, time_point until);
   // The calls over and over without a pause.
   std::variant<train_clock, program_failure> train(std::span<const std::size_t> sets, std::uint32_t repeats, bool traced, time_point until);
 

@@ -41,8 +41,8 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
     baselines[i + 1].setUs(timing.baselines[i].us);
   }
   out.setTrainUs(timing.train_us);
-  out.setTrainWallUs(timing.train_wall_us);
   out.setTrainSpanUs(timing.train_span_us);
+  out.setTracedUs(timing.traced_us);
 }
 
 }  // namespace

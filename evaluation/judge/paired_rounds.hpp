@@ -10,20 +10,14 @@
 
 namespace hone {
 
-// What one call took, on the device's clock and on the wall's, in nanoseconds.
-struct call_time {
-  double device_ns = 0;
-  double wall_ns = 0;
-};
-
 // One of two programs that are compared on a device whose clock tells single calls apart.
 class clocked_program {
  public:
   virtual ~clocked_program() = default;
   // New parameters, prepared at once, untimed.
   virtual void take_parameters(std::uint64_t seed) = 0;
-  // So many calls on fresh contents, each clocked by itself.
-  virtual std::vector<call_time> sample(std::size_t calls) = 0;
+  // So many calls on fresh contents, each clocked by itself: nanoseconds on the device's clock.
+  virtual std::vector<double> sample(std::size_t calls) = 0;
   virtual std::size_t most_calls() const = 0;  // that a sample may have
 };
 
@@ -34,17 +28,29 @@ class clocked_program {
 // case_timing is the caller's.
 case_timing time_pair(clocked_program& candidate, clocked_program& reference, const timing_rules& rules, random_stream& random, const std::function<void()>& check);
 
-// The rules for a GPU: evaluation.md section 3, point 6.
-timing_rules gpu_timing_rules();
+// What two equal programs in these two processes differ by: ln(reference / candidate), and half of its 95 % interval.
+struct process_bias {
+  double log_ratio = 0;
+  double half_width = 0;
+};
+process_bias bias_of(const case_timing& equal_programs);
+// Takes the bias off a measurement; what is not known of it widens the interval.
+void take_off(const process_bias& bias, case_timing& timing);
 
-// Three clocks on the same train of calls, and the time that was scored for one of them: whether they tell the same story. `span_ns` 0:
-// not known. Nothing: they do.
+// The rules for a GPU: evaluation.md section 3, point 6; and those for finding the bias of two processes.
+timing_rules gpu_timing_rules();
+timing_rules gpu_calibration_rules();
+
+// The clocks on a train of calls.
 struct three_clocks {
   double device_ns = 0;  // of the whole train, as the following
   double wall_ns = 0;
-  double span_ns = 0;
+  double span_ns = 0;    // from the first start to the last end of anything, on any stream; 0: not known
+  double busy_ns = 0;    // of the span, while anything ran
   std::uint64_t calls = 1;
 };
-std::optional<program_failure> find_disagreement(const three_clocks& train, double scored_call_ns);
+
+// Whether the clocks on two trains, one of them traced, and the time that was scored for a call tell the same story. Nothing: they do.
+std::optional<program_failure> find_disagreement(const three_clocks& train, const three_clocks& traced, double scored_call_ns);
 
 }  // namespace hone

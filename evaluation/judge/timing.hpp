@@ -59,9 +59,9 @@ struct case_timing {
     double us = 0;
   };
   std::vector<baseline> baselines;  // beside the eager reference
-  double train_us = 0;              // a call of many without a pause, by events, by the wall's clock and by CUPTI's (0: not taken)
-  double train_wall_us = 0;
-  double train_span_us = 0;
+  double train_us = 0;       // a call of many without a pause, by events
+  double traced_us = 0;      // by events again, while CUPTI looks on, which takes time
+  double train_span_us = 0;  // by CUPTI; 0: it may not look
 };
 
 // Times one case as paired rounds: evaluation.md section 3. Reference and candidate alternate in an order drawn each round; a

@@ -26,18 +26,13 @@ inline constexpr std::uint32_t max_arena_outputs = 4096;
 inline constexpr std::uint32_t max_arena_allocations = 16384;
 inline constexpr std::uint32_t max_calls = 512;
 
-// What one call took on a GPU: between two events on its stream, and on the process's own clock from before the first event to
-// when the device was done.
-struct call_clock {
-  double event_ns;
-  double wall_ns;
-};
-
-// A train of calls: the same, and from the first start to the last end of whatever ran on any stream (CUPTI; 0: not traced).
+// A train of calls on a GPU: between two events on its stream, on the process's own clock until the device was done, and from the
+// first start to the last end of whatever ran on any stream, and the part of that while anything ran (CUPTI; 0: not traced).
 struct train_clock {
   double event_ns;
   double wall_ns;
   double span_ns;
+  double busy_ns;
   std::uint64_t calls;
 };
 
@@ -49,7 +44,7 @@ struct arena_head {
   std::uint64_t scratch_used;      // end of the memory that the run has been given so far
   std::array<arena_output, max_arena_outputs> outputs;
   std::array<arena_allocation, max_arena_allocations> allocations;
-  std::array<call_clock, max_calls> clocks;  // GPU, as the following
+  std::array<double, max_calls> event_ns;  // GPU: what each timed call took between two events on its stream
   train_clock train;
 };
 

@@ -1,6 +1,7 @@
 #include "evaluation/sandbox/gpu_process.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -37,7 +38,7 @@ shared_head::shared_head() : file_(memfd_create("hone-arena-head", MFD_CLOEXEC))
 
 shared_head::~shared_head() { munmap(head_, arena_head_bytes); }
 
-gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attachment) {
+gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attachment) : core_(attachment.core) {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
   child_options options;
@@ -71,6 +72,13 @@ void gpu_process::await_ready() {
   } catch (const connection_lost&) {
     const auto status = process_.wait(clock::now() + end_limit);
     throw std::runtime_error("hone-gpu-sandbox does not start: " + (status ? describe_status(*status) : "no answer"));
+  }
+  // Only now: several that start at once share all cores.
+  cpu_set_t core;
+  CPU_ZERO(&core);
+  if (core_ >= 0) {
+    CPU_SET(core_, &core);
+    sched_setaffinity(process_.pid(), sizeof core, &core);
   }
   ready_ = true;
 }

@@ -38,6 +38,7 @@ struct gpu_attachment {
   int head = -1;
   std::string tools;   // cubin
   std::string spoil_symbol;
+  int core = -1;       // that it launches from once it is ready; -1: any
 };
 
 // The program hone-gpu-sandbox on one GPU: it runs one program after another, each `open` forgetting the one before. Every command has a
@@ -68,6 +69,7 @@ class gpu_process {
 
   child_process process_;
   unique_fd socket_;
+  int core_;
   bool ready_ = false;
 };
 

@@ -116,8 +116,8 @@ struct CaseTiming {
   floorUs @10 :Float64;                       # no call can be faster: bytes written over peak bandwidth
   baselines @11 :List(Baseline);
   trainUs @12 :Float64;                       # GPU: a call of many without a pause, by events
-  trainWallUs @13 :Float64;                   # by the host's clock
-  trainSpanUs @14 :Float64;                   # by CUPTI, over all streams; 0: not taken
+  trainSpanUs @13 :Float64;                   # by CUPTI, over all streams; 0: not taken
+  tracedUs @14 :Float64;                      # by events, while CUPTI looks on
 
   struct Baseline {
     name @0 :Text $Identity.required;

@@ -20,7 +20,7 @@ class gpu_side final : public clocked_program {
   gpu_side(judge_gpu& gpu, gpu_task& right, gpu_session& session, const limits& l, random_stream& random, bool shares_session);
 
   void take_parameters(std::uint64_t seed) override;
-  std::vector<call_time> sample(std::size_t calls) override;
+  std::vector<double> sample(std::size_t calls) override;
   std::size_t most_calls() const override { return limits_.sets; }
 
   // The sets over and over without a pause, for at least `ns` where a call takes `call_ns`.
@@ -33,6 +33,7 @@ class gpu_side final : public clocked_program {
 
  private:
   void arrange();
+  void write_parameters();
   void ensure_arranged();
   void write_inputs(std::span<const std::size_t> sets);
 

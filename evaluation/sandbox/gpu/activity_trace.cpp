@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <utility>
+#include <vector>
 
 namespace hone {
 namespace {
@@ -20,20 +22,15 @@ struct cupti_calls {
   decltype(&cuptiActivityDisable) disable = nullptr;
   decltype(&cuptiActivityFlushAll) flush = nullptr;
   decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
+  decltype(&cuptiGetTimestamp) timestamp = nullptr;
 };
 cupti_calls cupti;
-activity_trace::span seen;
+std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;  // starts and ends
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(buffer_alignment, buffer_bytes));
   *size = *buffer != nullptr ? buffer_bytes : 0;
   *max_records = 0;
-}
-
-void note(std::uint64_t start, std::uint64_t end) {
-  seen.first_start_ns = seen.activities == 0 ? start : std::min(seen.first_start_ns, start);
-  seen.last_end_ns = std::max(seen.last_end_ns, end);
-  ++seen.activities;
 }
 
 void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer, std::size_t /*size*/, std::size_t valid) {
@@ -42,17 +39,17 @@ void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::
     switch (record->kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
         const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-        note(kernel->start, kernel->end);
+        seen.emplace_back(kernel->start, kernel->end);
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMCPY: {
         const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-        note(copy->start, copy->end);
+        seen.emplace_back(copy->start, copy->end);
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMSET: {
         const auto* fill = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
-        note(fill->start, fill->end);
+        seen.emplace_back(fill->start, fill->end);
         break;
       }
       default: break;
@@ -73,19 +70,34 @@ activity_trace::activity_trace() {
   void* library = dlopen("libcupti.so.13", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return;
   works_ = bind(library, "cuptiActivityRegisterCallbacks", cupti.register_callbacks) && bind(library, "cuptiActivityEnable", cupti.enable) && bind(library, "cuptiActivityDisable", cupti.disable) &&
-           bind(library, "cuptiActivityFlushAll", cupti.flush) && bind(library, "cuptiActivityGetNextRecord", cupti.next_record) && cupti.register_callbacks(give_buffer, take_buffer) == CUPTI_SUCCESS;
+           bind(library, "cuptiActivityFlushAll", cupti.flush) && bind(library, "cuptiActivityGetNextRecord", cupti.next_record) &&
+           bind(library, "cuptiGetTimestamp", cupti.timestamp) && cupti.register_callbacks(give_buffer, take_buffer) == CUPTI_SUCCESS;
 }
 
 void activity_trace::start() {
-  seen = {};
+  seen.clear();
   for (const CUpti_ActivityKind kind : kinds) works_ = works_ && cupti.enable(kind) == CUPTI_SUCCESS;
 }
 
-activity_trace::span activity_trace::stop() {
+void activity_trace::begin() {
+  begin_ns_ = 0;
+  if (works_) cupti.timestamp(&begin_ns_);
+}
+
+activity_trace::result activity_trace::stop() {
   if (!works_) return {};
   for (const CUpti_ActivityKind kind : kinds) cupti.disable(kind);
   cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-  return seen;
+  std::erase_if(seen, [this](const auto& activity) { return activity.first < begin_ns_; });
+  std::sort(seen.begin(), seen.end());
+  result sum;
+  std::uint64_t end = 0;
+  for (const auto& [from, to] : seen) {
+    if (to > std::max(from, end)) sum.busy_ns += static_cast<double>(to - std::max(from, end));
+    end = std::max(end, to);
+  }
+  if (!seen.empty()) sum.span_ns = static_cast<double>(end - seen.front().first);
+  return sum;
 }
 
 }  // namespace hone

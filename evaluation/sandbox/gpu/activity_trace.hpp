@@ -8,21 +8,21 @@ namespace hone {
 // time; where there is no CUPTI, or it may not look, it sees nothing. One thread, one a process.
 class activity_trace {
  public:
-  struct span {
-    std::uint64_t first_start_ns = 0;
-    std::uint64_t last_end_ns = 0;
-    std::uint64_t activities = 0;  // kernels, copies, fills
-    double ns() const { return activities > 0 ? static_cast<double>(last_end_ns - first_start_ns) : 0; }
+  struct result {
+    double span_ns = 0;  // from the first start to the last end
+    double busy_ns = 0;  // of that, while anything ran
   };
 
   activity_trace();
   bool works() const { return works_; }
   void start();
-  // All that ran since start(); the device must be idle.
-  span stop();
+  // What starts from here on counts; before it, what is first traced has taken its extra time.
+  void begin();
+  result stop();  // the device must be idle
 
  private:
   bool works_ = false;
+  std::uint64_t begin_ns_ = 0;
 };
 
 }  // namespace hone

@@ -9,9 +9,12 @@ namespace hone {
 gpu_allocator::gpu_allocator()
     : CUDAPluggableAllocator([this](std::size_t n, int, cudaStream_t) { return take(n); }, [this](void* data, std::size_t, int, cudaStream_t) { give_back(data); }) {}
 
-gpu_allocator& gpu_allocator::install() {
-  static const auto installed = std::make_shared<gpu_allocator>();
-  torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(installed);
+gpu_allocator& gpu_allocator::instance() {
+  static const auto installed = [] {
+    auto made = std::make_shared<gpu_allocator>();
+    torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(made);
+    return made;
+  }();
   return *installed;
 }
 

@@ -12,8 +12,8 @@ namespace hone {
 // and for what outlives all runs (the libraries' workspaces), it asks CUDA. One a process, one thread.
 class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
  public:
-  // Makes it LibTorch's: once, before LibTorch has allocated anything on a GPU.
-  static gpu_allocator& install();
+  // The process's, which is LibTorch's from the first call on: that must come before LibTorch has allocated anything on a GPU.
+  static gpu_allocator& instance();
   gpu_allocator();
 
   // Device memory mapped at `base`, and its head in the host's memory.

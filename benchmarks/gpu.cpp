@@ -1,0 +1,474 @@
+// What the judge does on a GPU (and, for `compile`, without one): gpu_benchmark MODE ...
+//   aa [PAIRS]            the same program as reference and candidate, over kernels of 4 us to 3 ms: how far scores are from 1.00, and three clocks
+//   throughput [COUNT]    verified and timed variants an hour, mixed ones of configs/gpu, one start included
+//   repeat FILE [COUNT]   scores of the same variants after another start: against FILE where it exists, and written there
+//   deaths [COUNT]        crashes, hangs and sticky errors planted among honest work
+//   memory [COUNT]        the GPU's memory in use over many verifications
+//   compile TASK DOCUMENT...  whether documents compile for Hopper
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "benchmarks/report.hpp"
+#include "evaluation/compile/variant_compiler.hpp"
+#include "evaluation/cuda/driver.hpp"
+#include "evaluation/cuda/gpus.hpp"
+#include "evaluation/devices/cuda_device.hpp"
+#include "evaluation/evaluator.hpp"
+#include "evaluation/judge/random_values.hpp"
+#include "messages/ids.hpp"
+#include "tasks/task_file.hpp"
+#include "tasks/variant_document.hpp"
+#include "tests/support/honest_set.hpp"
+
+namespace hone::benchmark {
+namespace {
+
+// Programs of one to a few kernels, of every length: name, forward's body and input sizes.
+struct program {
+  std::string name;
+  std::string body;
+  std::string inputs;
+  std::string sizes;
+};
+
+std::string input(const std::string& name, const std::string& shape, const std::string& dtype = "float32") {
+  return "[[input]]\nname = \"" + name + "\"\nshape = " + shape + "\ndtype = \"" + dtype + "\"\n";
+}
+
+std::vector<program> aa_programs() {
+  std::vector<program> all;
+  for (const char* n : {"65536", "1048576", "16777216", "67108864", "268435456"}) all.push_back({std::string("relu_") + n, "torch.relu(x)", input("x", "[\"N\"]"), std::string("{ N = ") + n + " }"});
+  for (const char* n : {"256", "1024", "2048", "4096"}) {
+    all.push_back({std::string("matmul_") + n, "torch.matmul(x, y)", input("x", "[\"N\", \"N\"]") + input("y", "[\"N\", \"N\"]"), std::string("{ N = ") + n + " }"});
+  }
+  for (const char* n : {"1024", "4096", "16384"}) all.push_back({std::string("softmax_") + n, "torch.softmax(x, 1)", input("x", "[\"N\", 4096]"), std::string("{ N = ") + n + " }"});
+  for (const char* n : {"1024", "8192", "32768"}) all.push_back({std::string("chain_") + n, "torch.tanh(x * 2.0 + 1.0).sum(1)", input("x", "[\"N\", 2048]"), std::string("{ N = ") + n + " }"});
+  all.push_back({"half_matmul_4096", "torch.matmul(x, y)", input("x", "[\"N\", \"N\"]", "float16") + input("y", "[\"N\", \"N\"]", "float16"), "{ N = 4096 }"});
+  return all;
+}
+
+std::string forward(const program& p) {
+  const bool two = p.inputs.find("\"y\"") != std::string::npos;
+  return std::string("def forward(x: Tensor") + (two ? ", y: Tensor" : "") + ") -> Tensor:\n    return " + p.body + "\n";
+}
+
+task task_of(const program& p) {
+  return parse_task("name = \"" + p.name + "\"\nsummary = \"" + p.name + "\"\nreference = '''\n" + forward(p) + "'''\n" + p.inputs + "[[case]]\nsizes = " + p.sizes + "\ntimed = true\n", p.name);
+}
+
+record<schema::BenchmarkJob> job_of(const program& p, const device& on) {
+  record_builder<schema::BenchmarkJob> job;
+  auto header = job->initHeader();
+  random_id<measurement_id>().store(header.initMeasurementId());
+  random_id<variant_id>().store(header.initVariantId());
+  random_id<task_id>().store(header.initTaskId());
+  header.setDeviceType(on.type()->getName());
+  auto artifact = job->initArtifact();
+  random_id<artifact_id>().store(artifact.initId());
+  random_id<variant_id>().store(artifact.initVariantId());
+  artifact.setDeviceType(on.type()->getName());
+  artifact.setPython(forward(p));
+  job->initVerdict();
+  return job.finish();
+}
+
+std::unique_ptr<judging_device> open_gpu() {
+  const auto gpus = find_gpus();
+  if (gpus.empty()) throw std::runtime_error("there is no GPU");
+  return make_cuda_device(gpus.front(), {.node = "benchmark"});
+}
+
+int aa(int pairs) {
+  const auto device = open_gpu();
+  const auto programs = aa_programs();
+  std::map<std::string, std::vector<double>> raw;
+  int off = 0;
+  int unstable = 0;
+  for (int i = 0; i < pairs; ++i) {
+    const program& p = programs[static_cast<std::size_t>(i) % programs.size()];
+    const stopwatch watch;
+    const auto m = device->measure(*job_of(p, *device), task_of(p), 0);
+    if (m->getOutcome() != Outcome::OK) {
+      ++unstable;
+      std::printf("%s: %s %s\n", p.name.c_str(), std::string(name_of(m->getOutcome())).c_str(), m->getMessage().cStr());
+      continue;
+    }
+    const auto c = m->getCases()[0];
+    if (m->getScore() != 1.0) ++off;
+    raw[p.name].push_back(m->getScoreRaw());
+    if (i < 3 * static_cast<int>(programs.size()) || m->getScore() != 1.0) {
+      std::printf("%-20s %9.2f us  score %.2f raw %.4f [%.4f, %.4f] rounds %4u  train %9.2f wall %9.2f traced %9.2f span %9.2f  %6.0f ms\n", p.name.c_str(), c.getCandidateUs(), m->getScore(), m->getScoreRaw(),
+                  c.getIntervalLow(), c.getIntervalHigh(), c.getRounds(), c.getTrainUs(), c.getCandidateWallUs(), c.getTracedUs(), c.getTrainSpanUs(), watch.seconds() * 1e3);
+    }
+    std::fflush(stdout);
+  }
+  double worst = 0;
+  for (const auto& [name, scores] : raw) {
+    for (const double score : scores) worst = std::max(worst, std::abs(std::log(score)));
+  }
+  report("gpu.aa_pairs", pairs, "");
+  report("gpu.aa_not_one", off, "");
+  report("gpu.aa_not_ok", unstable, "");
+  report("gpu.aa_worst_raw", 100 * std::expm1(worst), "%");
+  return off == 0 && unstable == 0 ? 0 : 1;
+}
+
+// --- documents of configs/gpu
+
+struct compiled_document {
+  const task* of = nullptr;
+  std::string name;
+  record<schema::CompileJob> job;
+  artifact_result result{program_failure{}};
+};
+
+record<schema::CompileJob> compile_job(const schema::Variant::Reader& variant, const std::string& device_type) {
+  record_builder<schema::CompileJob> job;
+  auto header = job->initHeader();
+  random_id<measurement_id>().store(header.initMeasurementId());
+  header.setVariantId(variant.getId());
+  header.setTaskId(variant.getTaskId());
+  header.setDeviceType(device_type);
+  job->setSettings(variant.getSettings());
+  job->setCuda(variant.getCuda());
+  job->setPython(variant.getPython());
+  return job.finish();
+}
+
+class gpu_corpus {
+ public:
+  explicit gpu_corpus(const std::filesystem::path& configs) : set_(testing_support::load_honest_set(configs / "gpu", 1, 1)) {}
+  std::size_t size() const { return set_.documents.size(); }
+
+  // The i-th document; from the second time around another program that does the same, so that nothing knows it.
+  compiled_document document(std::size_t i, const device& on) const {
+    const corpus_document& source = set_.documents[i % size()];
+    std::string text = source.text;
+    if (i >= size()) {
+      if (const auto end = text.rfind("\n```"); end != std::string::npos) text.insert(end, "\n# " + std::to_string(i));
+      if (const auto cuda = text.find("```cuda\n"); cuda != std::string::npos) text.insert(cuda + 8, "// " + std::to_string(i) + "\n");
+    }
+    compiled_document one;
+    one.of = &set_.tasks.at(source.task);
+    one.name = source.task + "/" + source.name;
+    const auto variant = make_variant(one.of->id, text);
+    if (variant->getProblem().size() > 0) throw std::runtime_error(one.name + ": " + variant->getProblem().cStr());
+    one.job = compile_job(*variant, on.type()->getName());
+    return one;
+  }
+
+ private:
+  testing_support::honest_set set_;
+};
+
+struct judged {
+  Outcome outcome = Outcome::INFRASTRUCTURE;
+  std::string message;
+  double score = 0;
+  double raw = 0;
+  double verify_ms = 0;
+  double measure_ms = 0;
+};
+
+record<schema::Verdict> verify(device& on, const compiled_document& one) {
+  record_builder<schema::VerifyJob> job;
+  job->setHeader(one.job->getHeader());
+  job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
+  return on.verify(*job.finish(), *one.of, 0);
+}
+
+// Verified, timed and, where it surprises, confirmed: as a benchmark actor does.
+judged judge(device& on, const compiled_document& one) {
+  judged result;
+  const auto ended = [&](Outcome outcome, const std::string& message) {
+    result.outcome = outcome;
+    result.message = message;
+    return result;
+  };
+  if (const auto* failed = std::get_if<program_failure>(&one.result)) return ended(failed->outcome, failed->message);
+  const auto verdict = verify(on, one);
+  result.verify_ms = verdict->getVerifyMs();
+  if (verdict->getOutcome() != Outcome::OK) return ended(verdict->getOutcome(), verdict->getMessage().cStr());
+  record_builder<schema::BenchmarkJob> job;
+  job->setHeader(one.job->getHeader());
+  job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
+  job->setVerdict(*verdict);
+  auto measurement = on.measure(*job.finish(), *one.of, 0);
+  result.measure_ms = measurement->getMeasureMs();
+  if (device::needs_confirmation(*measurement, 0)) {
+    job->setFirst(*measurement);
+    measurement = on.measure(*job.finish(), *one.of, 0);
+    result.measure_ms += measurement->getMeasureMs();
+  }
+  result.score = measurement->getScore();
+  result.raw = measurement->getScoreRaw();
+  return ended(measurement->getOutcome(), measurement->getMessage().cStr());
+}
+
+// Compiles documents ahead of the judge, on a thread of its own; in an order that mixes tasks.
+class compiling_ahead {
+ public:
+  compiling_ahead(const gpu_corpus& corpus, const device& on, std::size_t count) : thread_([this, &corpus, &on, count] { compile(corpus, on, count); }) {}
+  ~compiling_ahead() {
+    {
+      const std::scoped_lock lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  compiled_document next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !ready_.empty(); });
+    compiled_document one = std::move(ready_.front());
+    ready_.pop_front();
+    changed_.notify_all();
+    return one;
+  }
+
+ private:
+  void compile(const gpu_corpus& corpus, const device& on, std::size_t count) {
+    variant_compiler compiler;
+    std::vector<std::size_t> order(std::max(count, corpus.size()));
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    random_stream random(1);
+    for (std::size_t i = corpus.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    for (std::size_t i = 0; i < count; ++i) {
+      compiled_document one = corpus.document(order[i], on);
+      one.result = compiler.compile(*one.job, *one.of, *on.type());
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return ready_.size() < 8 || stop_; });
+      if (stop_) return;
+      ready_.push_back(std::move(one));
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<compiled_document> ready_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+int throughput(const gpu_corpus& corpus, int count) {
+  const stopwatch watch;
+  const auto device = open_gpu();
+  const double start = watch.seconds();
+  compiling_ahead compiled(corpus, *device, static_cast<std::size_t>(count));
+  std::map<Outcome, int> outcomes;
+  std::vector<double> verify_ms;
+  std::vector<double> measure_ms;
+  for (int i = 0; i < count; ++i) {
+    const auto one = compiled.next();
+    const stopwatch single;
+    const judged result = judge(*device, one);
+    ++outcomes[result.outcome];
+    verify_ms.push_back(result.verify_ms);
+    measure_ms.push_back(result.measure_ms);
+    std::printf("%-50s %-14s %6.2f  verify %7.1f ms  measure %7.1f ms  all %7.1f ms %s\n", one.name.c_str(), std::string(name_of(result.outcome)).c_str(), result.score, result.verify_ms, result.measure_ms,
+                single.seconds() * 1e3, result.outcome == Outcome::OK ? "" : result.message.c_str());
+    std::fflush(stdout);
+  }
+  const double seconds = watch.seconds();
+  report("gpu.start", start, "s");
+  report("gpu.variants_an_hour", 3600.0 * count / seconds, "/h");
+  report("gpu.verify_p50", median(verify_ms), "ms");
+  report("gpu.measure_p50", median(measure_ms), "ms");
+  report("gpu.not_ok", count - outcomes[Outcome::OK], "");
+  return outcomes[Outcome::OK] == count ? 0 : 1;
+}
+
+// Scores of documents, one line each; against an earlier start's where the file exists.
+int repeat(const gpu_corpus& corpus, const std::string& file, int count) {
+  std::map<std::string, double> before;
+  if (std::ifstream in(file); in) {
+    std::string name;
+    for (double raw = 0; in >> name >> raw;) before[name] = raw;
+  }
+  const auto device = open_gpu();
+  compiling_ahead compiled(corpus, *device, static_cast<std::size_t>(count));
+  std::ofstream out(file);
+  std::vector<double> differences;
+  for (int i = 0; i < count; ++i) {
+    const auto one = compiled.next();
+    const judged result = judge(*device, one);
+    if (result.outcome != Outcome::OK) {
+      std::printf("%s: %s %s\n", one.name.c_str(), std::string(name_of(result.outcome)).c_str(), result.message.c_str());
+      continue;
+    }
+    out << one.name << " " << result.raw << "\n";
+    if (!before.contains(one.name)) continue;
+    differences.push_back(100 * std::abs(result.raw / before[one.name] - 1));
+    std::printf("%-50s %8.4f then %8.4f  %.2f %%\n", one.name.c_str(), before[one.name], result.raw, differences.back());
+  }
+  if (differences.empty()) return 0;
+  report("gpu.repeat_scores", static_cast<double>(differences.size()), "");
+  report("gpu.repeat_median", median(differences), "%");
+  report("gpu.repeat_worst", *std::max_element(differences.begin(), differences.end()), "%");
+  return 0;
+}
+
+const char* const scale_task = R"(
+name = "scale"
+summary = "y = 2 x"
+reference = '''
+def forward(x: Tensor) -> Tensor:
+    return x * 2.0
+'''
+[[input]]
+name = "x"
+shape = ["N"]
+[[case]]
+sizes = { N = 65536 }
+timed = true
+)";
+
+// Crashes, hangs and sticky errors among honest work: whether that is judged as before, and how long it waits.
+int deaths(const gpu_corpus& corpus, int count) {
+  constexpr std::array<std::pair<const char*, const char*>, 6> kinds = {{{"null pointer", "float* p = nullptr; *p = 1;"},
+                                                                         {"far away", "y[1ll << 40] = 1;"},
+                                                                         {"trap", "asm volatile(\"trap;\");"},
+                                                                         {"misaligned", "*(double*)((char*)y + 1) = 1;"},
+                                                                         {"assertion", "y[0] = x[0]; __trap();"},
+                                                                         {"hang", "while (true) asm volatile(\"nanosleep.u32 1000;\");"}}};
+  constexpr std::size_t honest_programs = 8;
+  const auto device = open_gpu();
+  variant_compiler compiler;
+  const task scale = parse_task(scale_task, "scale");
+  std::vector<compiled_document> honest;
+  std::vector<double> alone;
+  for (std::size_t i = 0; i < honest_programs; ++i) {
+    honest.push_back(corpus.document(i * 7, *device));
+    honest.back().result = compiler.compile(*honest.back().job, *honest.back().of, *device->type());
+    alone.push_back(judge(*device, honest.back()).raw);
+  }
+  std::vector<double> waits;
+  int lost = 0;
+  int misjudged = 0;
+  double worst = 0;
+  for (int i = 0; i < count; ++i) {
+    // Hangs cost the two seconds that a call may take: one in twenty.
+    const auto& [name, body] = kinds[i % 20 == 19 ? kinds.size() - 1 : static_cast<std::size_t>(i) % (kinds.size() - 1)];
+    const auto variant = make_variant(scale.id, "## Code Implementation\n```cuda\nextern \"C\" __global__ void k(const float* x, float* y) { " + std::string(body) + " } // " + std::to_string(i) +
+                                                    "\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1], x, y)\n    return y\n```\n");
+    compiled_document bad;
+    bad.of = &scale;
+    bad.job = compile_job(*variant, device->type()->getName());
+    bad.result = compiler.compile(*bad.job, scale, *device->type());
+    const judged fate = judge(*device, bad);
+    if (fate.outcome != Outcome::CRASH && fate.outcome != Outcome::TIMEOUT) {
+      ++misjudged;
+      std::printf("%s ended as %s %s\n", name, std::string(name_of(fate.outcome)).c_str(), fate.message.c_str());
+    }
+    const compiled_document& next = honest[static_cast<std::size_t>(i) % honest_programs];
+    const stopwatch watch;
+    lost += verify(*device, next)->getOutcome() == Outcome::OK ? 0 : 1;
+    waits.push_back(watch.seconds() * 1e3);
+    if (i % 5 != 0) continue;
+    const judged again = judge(*device, next);
+    if (again.outcome != Outcome::OK) {
+      ++lost;
+      std::printf("%s ended as %s %s\n", next.name.c_str(), std::string(name_of(again.outcome)).c_str(), again.message.c_str());
+    } else {
+      worst = std::max(worst, 100 * std::abs(again.raw / alone[static_cast<std::size_t>(i) % honest_programs] - 1));
+    }
+  }
+  report("gpu.deaths", count, "");
+  report("gpu.deaths_misjudged", misjudged, "");
+  report("gpu.honest_lost", lost, "");
+  report("gpu.honest_worst_change", worst, "%");
+  report("gpu.next_verdict_p50", median(waits), "ms");
+  report("gpu.next_verdict_p95", quantile(waits, 0.95), "ms");
+  return lost == 0 && misjudged == 0 ? 0 : 1;
+}
+
+// The GPU's memory in use, while documents are judged over and over.
+int memory(const gpu_corpus& corpus, int count) {
+  const auto device = open_gpu();
+  const cuda_driver& driver = cuda_driver::get();
+  variant_compiler compiler;
+  std::vector<compiled_document> all;
+  for (std::size_t i = 0; i < corpus.size(); ++i) {
+    all.push_back(corpus.document(i, *device));
+    all.back().result = compiler.compile(*all.back().job, *all.back().of, *device->type());
+    if (std::holds_alternative<program_failure>(all.back().result)) all.pop_back();
+  }
+  int not_ok = 0;
+  for (int i = 0; i <= count; ++i) {
+    if (i % (count / 10) == 0) {
+      std::size_t left = 0;
+      std::size_t total = 0;
+      driver.check(driver.cuMemGetInfo(&left, &total), "measuring memory");
+      report("gpu.memory_in_use_after_" + std::to_string(i), static_cast<double>(total - left) / (1 << 20), "MiB");
+    }
+    not_ok += verify(*device, all[static_cast<std::size_t>(i) % all.size()])->getOutcome() == Outcome::OK ? 0 : 1;
+  }
+  report("gpu.memory_not_ok", not_ok, "");
+  return 0;
+}
+
+// Whether documents compile for Hopper, host program and cuda block: needs no GPU.
+int compile(int count, char** files) {
+  const task t = load_task(files[0]);
+  variant_compiler compiler;
+  record_builder<schema::DeviceType> type;
+  type->setName("sm_90a");
+  type->setKind(schema::DeviceType::Kind::CUDA);
+  type->setTarget("sm_90a");
+  const auto hopper = type.finish();
+  int refused = 0;
+  for (int i = 1; i < count; ++i) {
+    std::ifstream in(files[i]);
+    std::string text((std::istreambuf_iterator<char>(in)), {});
+    if (text.starts_with("task: ")) text.erase(0, text.find('\n') + 1);
+    const auto variant = make_variant(t.id, text);
+    std::string problem = variant->getProblem().cStr();
+    if (problem.empty()) {
+      const auto compiled = compiler.compile(*compile_job(*variant, "sm_90a"), t, *hopper);
+      if (const auto* failed = std::get_if<program_failure>(&compiled)) problem = std::string(name_of(failed->outcome)) + ": " + failed->message;
+    }
+    refused += problem.empty() ? 0 : 1;
+    std::printf("%s: %s\n", files[i], problem.empty() ? "compiles" : problem.c_str());
+  }
+  return refused > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace hone::benchmark
+
+int main(int argc, char** argv) {
+  using namespace hone::benchmark;
+  const std::string mode = argc > 1 ? argv[1] : "";
+  try {
+    const char* configs = std::getenv("HONE_CONFIGS");
+    const auto corpus = [&] { return gpu_corpus(configs != nullptr ? configs : HONE_SOURCE_DIR "/configs"); };
+    const auto count = [&](int otherwise) { return argc > 2 ? std::atoi(argv[2]) : otherwise; };
+    if (mode == "aa") return aa(count(500));
+    if (mode == "throughput") return throughput(corpus(), count(200));
+    if (mode == "deaths") return deaths(corpus(), count(200));
+    if (mode == "memory") return memory(corpus(), count(2000));
+    if (mode == "repeat" && argc > 2) return repeat(corpus(), argv[2], argc > 3 ? std::atoi(argv[3]) : 50);
+    if (mode == "compile" && argc > 3) return compile(argc - 2, argv + 2);
+    std::fputs("usage: gpu_benchmark aa [PAIRS] | throughput [COUNT] | repeat FILE [COUNT] | deaths [COUNT] | memory [COUNT] | compile TASK DOCUMENT...\n", stderr);
+    return 2;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "gpu_benchmark: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "evaluation/cuda/gpus.hpp"
+#include "evaluation/devices/cuda_device.hpp"
+#include "evaluation/evaluator.hpp"
+
+namespace hone::testing_support {
+
+// The machine's first GPU as a device, and an evaluator on it; made once a program. Without a GPU there is only the reason.
+class gpu_bench {
+ public:
+  static gpu_bench& instance() {
+    static gpu_bench bench;
+    return bench;
+  }
+  // Empty: there is a GPU.
+  const std::string& reason() const { return reason_; }
+  const gpu_facts& facts() const { return facts_; }
+  judging_device& device() {
+    if (device_ == nullptr) device_ = make_cuda_device(facts_, {.node = "test"});
+    return *device_;
+  }
+  evaluator& judge() {
+    if (judge_ == nullptr) judge_ = std::make_unique<evaluator>(device());
+    return *judge_;
+  }
+
+ private:
+  gpu_bench() {
+    try {
+      const auto gpus = find_gpus();
+      if (gpus.empty()) {
+        reason_ = "the driver sees no GPU";
+      } else {
+        facts_ = gpus.front();
+      }
+    } catch (const std::runtime_error& e) {
+      reason_ = e.what();
+    }
+  }
+
+  std::string reason_;
+  gpu_facts facts_;
+  std::unique_ptr<judging_device> device_;
+  std::unique_ptr<evaluator> judge_;
+};
+
+}  // namespace hone::testing_support
+
+// At the top of a test that needs a GPU.
+#define HONE_NEEDS_A_GPU()                                                        \
+  if (!hone::testing_support::gpu_bench::instance().reason().empty()) GTEST_SKIP() << hone::testing_support::gpu_bench::instance().reason()
