@@ -23,6 +23,25 @@ ordered_json number_or_null(double value, bool known) { return known ? ordered_j
 
 std::string text(capnp::Text::Reader t) { return std::string(view(t)); }
 
+// A line for each case that has more to tell than its times, and one for each kernel: what people look at first.
+std::string describe_cases(const schema::Measurement::Reader& m) {
+  std::string lines;
+  for (const auto c : m.getCases()) {
+    std::string line;
+    for (const auto baseline : c.getBaselines()) {
+      if (view(baseline.getName()) != "eager" && c.getCandidateUs() > 0) line += (line.empty() ? "" : ", ") + fixed(baseline.getUs() / c.getCandidateUs(), 2) + "x against " + text(baseline.getName()) + " (" + fixed(baseline.getUs(), 1) + " us)";
+    }
+    // Bytes over microseconds are megabytes a second.
+    if (c.getBytes() > 0 && c.getCandidateUs() > 0) line += (line.empty() ? "" : ", ") + fixed(static_cast<double>(c.getBytes()) / c.getCandidateUs() / 1e3, 0) + " GB/s of inputs and outputs";
+    if (!line.empty()) lines += "\n    " + text(c.getSizes()) + ": " + line;
+    for (const auto k : c.getKernels()) {
+      lines += "\n      " + text(k.getName()) + ": " + std::to_string(k.getBlocks()) + " blocks of " + std::to_string(k.getThreads()) + ", " + std::to_string(k.getRegisters()) + " registers, " +
+               std::to_string(k.getStaticSharedBytes() + k.getDynamicSharedBytes()) + " bytes shared, " + std::to_string(k.getLocalBytes()) + " local, occupancy " + percent(k.getOccupancy());
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string one_line(const ordered_json& value) { return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
@@ -54,6 +73,17 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
     for (const double b : c.getBuckets()) buckets.push_back(b);
     ordered_json baselines = ordered_json::object();
     for (const auto baseline : c.getBaselines()) baselines[text(baseline.getName())] = baseline.getUs();
+    ordered_json kernels = ordered_json::array();
+    for (const auto k : c.getKernels()) {
+      kernels.push_back({{"name", text(k.getName())},
+                         {"blocks", k.getBlocks()},
+                         {"threads", k.getThreads()},
+                         {"registers", k.getRegisters()},
+                         {"static_shared_bytes", k.getStaticSharedBytes()},
+                         {"dynamic_shared_bytes", k.getDynamicSharedBytes()},
+                         {"local_bytes", k.getLocalBytes()},
+                         {"occupancy", k.getOccupancy()}});
+    }
     cases.push_back({{"sizes", text(c.getSizes())},
                      {"speedup", c.getSpeedup()},
                      {"interval", {c.getIntervalLow(), c.getIntervalHigh()}},
@@ -64,7 +94,12 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
                      {"floor_us", c.getFloorUs()},
                      {"rounds", c.getRounds()},
                      {"buckets", buckets},
-                     {"baselines_us", baselines}});
+                     {"baselines_us", baselines},
+                     {"train_us", c.getTrainUs()},
+                     {"traced_us", c.getTracedUs()},
+                     {"train_span_us", c.getTrainSpanUs()},
+                     {"bytes", c.getBytes()},
+                     {"kernels", kernels}});
   }
   return {{"id", to_string(measurement_id(m.getId()))},
           {"outcome", name_of(m.getOutcome())},
@@ -127,6 +162,7 @@ std::string describe(const schema::Evaluation::Reader& e) {
             fixed(reference_us(last), 1) + " us";
   }
   if (e.getMessage().size() > 0) line += "\n    " + text(e.getMessage());
+  if (measurements.size() > 0) line += describe_cases(measurements[measurements.size() - 1]);
   return line;
 }
 

@@ -19,6 +19,7 @@ struct gpu_facts {
   std::uint64_t memory_bytes = 0;
   std::uint64_t l2_bytes = 0;
   int multiprocessors = 0;
+  int threads_a_multiprocessor = 0;
   double memory_gb_a_second = 0;  // peak, from clock and bus width; 0: the driver does not say
   record<schema::DeviceType> type;
 };

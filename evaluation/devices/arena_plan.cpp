@@ -36,6 +36,21 @@ bool fits_densely(const std::vector<std::int64_t>& shape, std::size_t element_by
   return true;
 }
 
+// Whether two elements may lie in the same place: a stride that does not step over all that smaller strides reach.
+bool overlaps_itself(const output_place& place) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride, size
+  for (std::size_t d = 0; d < place.strides.size(); ++d) {
+    if (place.layout.shape[d] > 1) steps.emplace_back(place.strides[d], place.layout.shape[d]);
+  }
+  std::sort(steps.begin(), steps.end());
+  std::int64_t reach = 0;
+  for (const auto& [stride, size] : steps) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
 void describe(capnp::List<schema::Layout>::Builder list, const std::vector<tensor_layout>& layouts) {
   for (unsigned i = 0; i < list.size(); ++i) {
     list[i].setDtype(static_cast<std::uint8_t>(layouts[i].type));
@@ -123,7 +138,7 @@ std::variant<output_place, program_failure> arena_plan::locate(const arena_head&
   return placed;
 }
 
-std::set<shared_memory_of_output> arena_plan::aliases(const arena_head& head, std::size_t call, std::span<const std::size_t> sets) const {
+std::set<shared_memory_of_output> arena_plan::aliases(const arena_head& head, std::size_t call, std::span<const std::size_t> sets, std::uint64_t calls_begin) const {
   using with = shared_memory_of_output::with;
   std::set<shared_memory_of_output> shared;
   const std::size_t count = std::min(head.outputs_per_call, max_outputs_per_call);
@@ -134,11 +149,17 @@ std::set<shared_memory_of_output> arena_plan::aliases(const arena_head& head, st
   std::vector<arena_region> own;
   for (std::size_t o = 0; o < count; ++o) own.push_back(extent_of(call, o));
   for (std::size_t o = 0; o < count; ++o) {
+    const auto located = locate(head, call, o);
+    const auto* place = std::get_if<output_place>(&located);
+    if (place != nullptr && place->extent.bytes > 0 && overlaps_itself(*place)) shared.insert({o, with::itself, 0});
+  }
+  for (std::size_t o = 0; o < count; ++o) {
     if (own[o].bytes == 0) continue;
     if (own[o].begin == not_in_arena) {
       shared.insert({o, with::foreign, 0});
       continue;
     }
+    if (own[o].begin >= end_ && own[o].begin < calls_begin) shared.insert({o, with::foreign, 0});  // what prepare() made
     for (std::size_t p = 0; p < parameters_.size(); ++p) {
       if (own[o].overlaps(parameters_[p])) shared.insert({o, with::parameter, p});
     }

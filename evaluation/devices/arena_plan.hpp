@@ -50,8 +50,8 @@ class arena_plan {
   // The number of outputs of each call of the last run, or why there is none.
   static std::variant<std::uint32_t, program_failure> outputs_per_call(const arena_head& head);
   std::variant<output_place, program_failure> locate(const arena_head& head, std::size_t call, std::size_t output) const;
-  // `sets`: of the last run.
-  std::set<shared_memory_of_output> aliases(const arena_head& head, std::size_t call, std::span<const std::size_t> sets) const;
+  // `sets`: of the last run; `calls_begin`: what lies before was there before the run.
+  std::set<shared_memory_of_output> aliases(const arena_head& head, std::size_t call, std::span<const std::size_t> sets, std::uint64_t calls_begin = 0) const;
   std::size_t output_bytes(const arena_head& head, std::size_t call) const;
 
   // What must still hold poison, and whose it is.

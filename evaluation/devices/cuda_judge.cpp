@@ -74,8 +74,7 @@ std::string visible_device(int ordinal) {
 struct cuda_judge::case_facts {
   gpu_side::limits limits;
   std::vector<case_timing::baseline> baselines;
-  process_bias bias;
-  pid_t biased = -1;  // the candidate's process that this was found with
+  std::map<pid_t, process_bias> biases;  // by the candidate's process
 };
 
 struct cuda_judge::prepared_task {
@@ -96,11 +95,10 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       }()),
       candidate_arena_(gpu_, options.arena_bytes > 0 ? options.arena_bytes : std::min(largest_arena, facts.memory_bytes / 6)),
       reference_arena_(gpu_, candidate_arena_.size()),
-      candidate_(start(candidate_arena_)),
+      candidates_{start(candidate_arena_), start(candidate_arena_)},
       spare_(start(candidate_arena_)),
       reference_(start(reference_arena_)) {
-  reference_->await_ready();
-  candidate_->await_ready();
+  for (gpu_process* process : {reference_.get(), candidates_[0].get(), candidates_[1].get(), spare_.get()}) process->await_ready();
 }
 
 cuda_judge::~cuda_judge() = default;
@@ -115,27 +113,26 @@ std::unique_ptr<gpu_process> cuda_judge::start(const gpu_arena& arena) const {
   attachment.tools = kernels_.code;
   for (const kernel_facts& k : kernels_.kernels) {
     if (k.name == "spoil_shared") attachment.spoil_symbol = k.symbol;
+    if (k.name == "scramble") attachment.scramble_symbol = k.symbol;
   }
   attachment.core = core_;
   return std::make_unique<gpu_process>(visible_device(facts_.ordinal), attachment);
 }
 
-// A process that has seen no variant, and another that gets ready meanwhile.
-void cuda_judge::renew_candidate() {
+void cuda_judge::replace_candidate() {
   candidate_session_.reset();
-  candidate_ = std::move(spare_);
-  if (candidate_ == nullptr || !candidate_->alive()) candidate_ = start(candidate_arena_);
+  candidates_[current_] = spare_ != nullptr && spare_->alive() ? std::move(spare_) : start(candidate_arena_);
+  candidate().await_ready();
   spare_ = start(candidate_arena_);
-  candidate_->await_ready();
 }
 
 std::optional<program_failure> cuda_judge::open_candidate(const schema::Artifact::Reader& artifact, const task& t) {
-  if (!candidate_->alive()) renew_candidate();
-  candidate_arena_.forget(gpu_);
+  if (!candidate().alive()) replace_candidate();
+  candidate_arena_.clean(gpu_);
   gpu_.finish();
-  const auto opened = candidate_->open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
+  const auto opened = candidate().open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) return program_failure{failed->outcome, "", failed->message};
-  candidate_session_.emplace(gpu_, candidate_arena_, *candidate_);
+  candidate_session_.emplace(gpu_, candidate_arena_, candidate());
   return std::nullopt;
 }
 
@@ -187,8 +184,8 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
 timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) {
   timed_program result;
   prepared_task& prepared = prepare(t);
-  if (fresh || !candidate_->alive()) renew_candidate();
-  spare_->await_ready();  // a process that starts would be in the way
+  if (fresh) current_ = 1 - current_;
+  if (!candidate().alive()) replace_candidate();
   for (const task_case& at : prepared.right.of().cases) {
     if (!at.timed || !runs_on(at, kind) || result.failure.outcome != Outcome::OK) continue;
     const case_facts& facts = learn(prepared, at, random);
@@ -226,13 +223,10 @@ const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const t
     facts.limits = {std::clamp<std::uint64_t>(candidate_arena_.size() / 3 / bytes_a_call, 1, max_sets), flush_over_l2 * facts_.l2_bytes, options_.call_limit};
     facts.baselines = time_baselines(prepared, facts, random);
   }
-  for (int attempt = 0; facts.biased != candidate_->pid() && attempt < calibration_attempts; ++attempt) {
-    if (attempt > 0) {
-      renew_candidate();
-      spare_->await_ready();
-    }
-    facts.bias = find_bias(prepared, facts, random);
-    if (std::abs(facts.bias.log_ratio) < most_bias) facts.biased = candidate_->pid();
+  for (int attempt = 0; !facts.biases.contains(candidate().pid()); ++attempt) {
+    if (attempt > 0) replace_candidate();
+    const process_bias bias = find_bias(prepared, facts, random);
+    if (std::abs(bias.log_ratio) < most_bias || attempt == calibration_attempts) facts.biases[candidate().pid()] = bias;
   }
   return facts;
 }
@@ -243,9 +237,9 @@ process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& fa
   const task& t = prepared.right.of();
   candidate_arena_.forget(gpu_);
   gpu_.finish();
-  const auto opened = candidate_->open(reference_oracle::programs(t), nullptr, {}, clock::now() + open_limit);
+  const auto opened = candidate().open(reference_oracle::programs(t), nullptr, {}, clock::now() + open_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
-  gpu_session twin(gpu_, candidate_arena_, *candidate_);
+  gpu_session twin(gpu_, candidate_arena_, candidate());
   gpu_side reference(gpu_, prepared.right, reference_of(t, reference_settings_), facts.limits, random, true);
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, [] {});
@@ -256,6 +250,7 @@ process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& fa
 case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, random_stream& random) {
   gpu_task& right = prepared.right;
   right.choose(at);
+  const process_bias bias = facts.biases.at(candidate().pid());  // the process may be gone behind this
   case_timing timing;
   try {
     gpu_side reference(gpu_, right, reference_of(right.of(), reference_settings_), facts.limits, random, true);
@@ -276,11 +271,12 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing = time_pair(candidate, reference, gpu_timing_rules(), random, check);
     timing.baselines = facts.baselines;
     if (timing.log_ratios.empty()) return timing;
-    take_off(facts.bias, timing);
+    take_off(bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
     timing.floor_us = floor_us(least_bytes);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
     const three_clocks train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
+    check();
     const three_clocks traced = candidate.train(train_ns, timing.candidate_us * 1e3, true);
     const three_clocks of_reference = reference.train(train_ns, timing.reference_us * 1e3, false);
     const auto us_a_call = [](double ns, const three_clocks& t) { return ns / 1e3 / static_cast<double>(t.calls); };
@@ -289,6 +285,11 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing.reference_wall_us = us_a_call(of_reference.wall_ns, of_reference);
     timing.train_span_us = us_a_call(traced.span_ns, traced);
     timing.traced_us = us_a_call(traced.device_ns, traced);
+    for (const kernel_launch& launch : candidate_session_->launches()) {
+      const double occupancy = facts_.threads_a_multiprocessor > 0 ? static_cast<double>(launch.blocks_a_multiprocessor) * launch.threads / facts_.threads_a_multiprocessor : 0;
+      timing.kernels.push_back({launch.kernel, launch.threads, launch.blocks, launch.dynamic_shared_bytes, occupancy});
+    }
+    timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + right.expected_bytes();
     if (timing.candidate_us < timing.floor_us) {
       timing.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + std::to_string(timing.candidate_us) + " us, writing its outputs alone needs " + std::to_string(timing.floor_us) + " us"};
     } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3)) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <list>
 #include <memory>
 #include <optional>
@@ -21,8 +22,9 @@ struct cuda_judge_options {
 };
 
 // The judge on a GPU: contents are drawn and outputs compared where they lie, by the judge's own context; candidates run in one process,
-// references in another, which alternate. A candidate's process that dies, hangs or has its context lost is replaced by one that was made
-// ready beforehand. One thread, which must be the one that made it.
+// references in another, which alternate. There are two processes for candidates: what one of them measured, the other confirms, which has
+// not seen the variant. One that dies, hangs or has its context lost is replaced by a spare that was made ready beforehand. One thread,
+// which must be the one that made it.
 class cuda_judge final : public program_judge {
  public:
   cuda_judge(const gpu_facts& facts, const cuda_judge_options& options);
@@ -41,7 +43,8 @@ class cuda_judge final : public program_judge {
   struct prepared_task;
   prepared_task& prepare(const task& t);
   std::unique_ptr<gpu_process> start(const gpu_arena& arena) const;
-  void renew_candidate();
+  gpu_process& candidate() { return *candidates_[current_]; }
+  void replace_candidate();
   std::optional<program_failure> open_candidate(const schema::Artifact::Reader& artifact, const task& t);
   gpu_session& reference_of(const task& t, const settings& asked);
   struct case_facts;
@@ -61,7 +64,8 @@ class cuda_judge final : public program_judge {
   judge_gpu gpu_;
   gpu_arena candidate_arena_;
   gpu_arena reference_arena_;
-  std::unique_ptr<gpu_process> candidate_;
+  std::array<std::unique_ptr<gpu_process>, 2> candidates_;
+  std::size_t current_ = 0;
   std::unique_ptr<gpu_process> spare_;  // starts while others work
   std::unique_ptr<gpu_process> reference_;
   std::optional<std::pair<task_id, settings>> open_reference_;

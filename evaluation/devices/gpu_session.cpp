@@ -14,12 +14,17 @@ gpu_arena::gpu_arena(const judge_gpu& gpu, std::uint64_t bytes) : memory_(gpu.al
   gpu.finish();
 }
 
-void gpu_arena::poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t end) const {
-  if (end > begin) gpu.fill(at(begin), poison_byte, end - begin);
+void gpu_arena::poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t end, unsigned char with) const {
+  if (end > begin) gpu.fill(at(begin), with, end - begin);
 }
 
 void gpu_arena::forget(const judge_gpu& gpu) {
   poison(gpu, dirty_begin_, dirty_end_);
+  dirty_begin_ = dirty_end_ = 0;
+}
+
+void gpu_arena::clean(const judge_gpu& gpu) {
+  poison(gpu, 0, size());
   dirty_begin_ = dirty_end_ = 0;
 }
 
@@ -49,7 +54,8 @@ std::optional<program_failure> gpu_session::prepare(time_point until) {
 }
 
 std::optional<program_failure> gpu_session::stage(std::span<const std::size_t> sets, time_point until) {
-  arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end());
+  other_poison_ = !other_poison_;
+  arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end(), other_poison_ ? other_poison_byte : poison_byte);
   gpu_->finish();
   last_sets_.assign(sets.begin(), sets.end());
   const auto failed = process_->stage(plan_.stage(sets, false, {scratch_begin_, arena_->size() - scratch_begin_}, arena_->size()), until);
@@ -65,9 +71,9 @@ std::optional<program_failure> gpu_session::run(std::span<const std::size_t> set
   return std::nullopt;
 }
 
-std::variant<std::vector<double>, program_failure> gpu_session::time(std::span<const std::size_t> sets, std::uint64_t flush_bytes, time_point until) {
+std::variant<std::vector<double>, program_failure> gpu_session::time(std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys, std::uint64_t flush_bytes, time_point until) {
   if (auto failed = stage(sets, until)) return *failed;
-  const auto failed = process_->time(flush_bytes, until);
+  const auto failed = process_->time(keys, flush_bytes, until);
   note_use();
   if (failed) return failure_of(*failed);
   const auto& times = arena_->head().event_ns;
@@ -77,6 +83,7 @@ std::variant<std::vector<double>, program_failure> gpu_session::time(std::span<c
 std::variant<train_clock, program_failure> gpu_session::train(std::span<const std::size_t> sets, std::uint32_t repeats, bool traced, time_point until) {
   if (auto failed = stage(sets, until)) return *failed;
   const auto failed = process_->train(repeats, traced, until);
+  last_sets_ = {sets.back()};
   note_use();
   if (failed) return failure_of(*failed);
   return arena_->head().train;
@@ -96,6 +103,11 @@ std::variant<std::vector<gpu_output>, program_failure> gpu_session::outputs(std:
     all.push_back({place.layout, place.strides, place.extent.bytes > 0 ? arena_->at(place.extent.begin) : 0});
   }
   return all;
+}
+
+std::vector<kernel_launch> gpu_session::launches() const {
+  const arena_head& head = arena_->head();
+  return {head.launches.begin(), head.launches.begin() + std::min(head.launch_count, max_kernel_launches)};
 }
 
 std::optional<std::string> gpu_session::memory_damage() {

@@ -27,9 +27,11 @@ class gpu_arena {
   int head_descriptor() const { return head_.descriptor(); }
   const std::string& handle() const { return handle_; }
 
-  // All memory that has been used since the last time is poisoned again: the next program finds nothing of this one's.
+  // What is known to have been used since the last time is poisoned again.
   void forget(const judge_gpu& gpu);
-  void poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t end) const;
+  // All of it is: a program may have written anywhere, and the next one is neither to find that nor to be blamed for it.
+  void clean(const judge_gpu& gpu);
+  void poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t end, unsigned char with = poison_byte) const;
   void use_from(std::uint64_t begin) { dirty_begin_ = dirty_end_ = begin; }
   void note_use(std::uint64_t end) { dirty_end_ = std::max(dirty_end_, std::min(end, size())); }
   std::uint64_t dirty_end() const { return dirty_end_; }
@@ -65,15 +67,18 @@ class gpu_session {
   std::optional<program_failure> prepare(time_point until);
   // One call an entry of `sets`, in order, on poisoned scratch memory; all outputs are kept until the next run.
   std::optional<program_failure> run(std::span<const std::size_t> sets, time_point until);
-  // The same, each call clocked by itself with the L2 cache emptied before it: nanoseconds.
-  std::variant<std::vector<double>, program_failure> time(std::span<const std::size_t> sets, std::uint64_t flush_bytes, time_point until);
-  // The calls over and over without a pause.
+  // The same, each call clocked by itself with the L2 cache emptied before it: nanoseconds. Inputs must have been made unreadable with
+  // `keys`, by call and input; each becomes readable when its call's turn comes.
+  std::variant<std::vector<double>, program_failure> time(std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys, std::uint64_t flush_bytes, time_point until);
+  // The calls over and over without a pause; of their outputs only the last call's are kept, as call 0.
   std::variant<train_clock, program_failure> train(std::span<const std::size_t> sets, std::uint32_t repeats, bool traced, time_point until);
 
   std::variant<std::vector<gpu_output>, program_failure> outputs(std::size_t call) const;
-  std::set<shared_memory_of_output> aliases(std::size_t call) const { return plan_.aliases(arena_->head(), call, last_sets_); }
+  std::set<shared_memory_of_output> aliases(std::size_t call) const { return plan_.aliases(arena_->head(), call, last_sets_, scratch_begin_); }
   std::size_t output_bytes(std::size_t call) const { return plan_.output_bytes(arena_->head(), call); }
   std::optional<std::string> memory_damage();
+  // How kernels were launched in the last train.
+  std::vector<kernel_launch> launches() const;
 
  private:
   std::optional<program_failure> stage(std::span<const std::size_t> sets, time_point until);
@@ -84,6 +89,7 @@ class gpu_session {
   gpu_process* process_;
   arena_plan plan_;
   std::uint64_t scratch_begin_ = 0;  // behind what prepare() made
+  bool other_poison_ = false;  // runs take turns
   std::vector<std::size_t> last_sets_;
 };
 

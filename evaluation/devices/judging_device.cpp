@@ -20,7 +20,7 @@ program_failure of_reference(const reference_error& e) {
   return {Outcome::INFRASTRUCTURE, "", "the task's reference failed (" + std::string(name_of(e.outcome)) + "): " + e.what()};
 }
 
-void describe(schema::CaseTiming::Builder out, const task_case& at, const case_timing& timing) {
+void describe(schema::CaseTiming::Builder out, const task_case& at, const case_timing& timing, const schema::Artifact::Reader& artifact) {
   out.setSizes(print_sizes(at));
   out.setReferenceUs(timing.reference_us);
   out.setCandidateUs(timing.candidate_us);
@@ -43,6 +43,21 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
   out.setTrainUs(timing.train_us);
   out.setTrainSpanUs(timing.train_span_us);
   out.setTracedUs(timing.traced_us);
+  out.setBytes(timing.bytes);
+  std::vector<case_timing::kernel_use> used = timing.kernels;
+  std::erase_if(used, [&](const auto& k) { return k.kernel >= artifact.getKernels().size(); });
+  auto kernels = out.initKernels(static_cast<unsigned>(used.size()));
+  for (unsigned i = 0; i < kernels.size(); ++i) {
+    const auto facts = artifact.getKernels()[used[i].kernel];
+    kernels[i].setName(facts.getName());
+    kernels[i].setBlocks(used[i].blocks);
+    kernels[i].setThreads(used[i].threads);
+    kernels[i].setRegisters(facts.getRegisters());
+    kernels[i].setStaticSharedBytes(facts.getStaticSharedBytes());
+    kernels[i].setDynamicSharedBytes(used[i].dynamic_shared_bytes);
+    kernels[i].setLocalBytes(facts.getLocalBytes());
+    kernels[i].setOccupancy(used[i].occupancy);
+  }
 }
 
 }  // namespace
@@ -136,7 +151,7 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
     measurement->setIntervalLow(scored.range.low);
     measurement->setIntervalHigh(scored.range.high);
     auto cases = measurement->initCases(static_cast<unsigned>(timings.size()));
-    for (unsigned i = 0; i < cases.size(); ++i) describe(cases[i], timings[i].first, timings[i].second);
+    for (unsigned i = 0; i < cases.size(); ++i) describe(cases[i], timings[i].first, timings[i].second, job.getArtifact());
   }
   measurement->setOutcome(failure.outcome);
   measurement->setKind(failure.kind);

@@ -24,7 +24,7 @@ struct batch_clock {
 
 // Memory that two tensors of a call share, by what the second one is.
 struct shared_memory_of_output {
-  enum class with { input, parameter, output, earlier_call, foreign };
+  enum class with { input, parameter, output, earlier_call, foreign, itself };
   std::size_t output = 0;
   with what = with::input;
   std::size_t index = 0;

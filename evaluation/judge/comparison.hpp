@@ -35,6 +35,10 @@ struct output_errors {
   measures own;  // of the reference in its own type against its float64 run
   bool is_constant = false;
   bool is_expected_constant = false;
+  double given_error = 0;         // as sums of squares: of the differences,
+  double own_error = 0;           // of the reference's own,
+  double expected_norm = 0;       // of the expected elements,
+  double expected_deviation = 0;  // and of those less their mean
 };
 
 // One element of the actual and of the expected output, and whether it was never written: for messages.

@@ -59,6 +59,15 @@ struct case_timing {
     double us = 0;
   };
   std::vector<baseline> baselines;  // beside the eager reference
+  struct kernel_use {
+    std::uint32_t kernel = 0;  // its number in the artifact
+    std::uint32_t threads = 0;
+    std::uint64_t blocks = 0;
+    std::uint32_t dynamic_shared_bytes = 0;
+    double occupancy = 0;
+  };
+  std::vector<kernel_use> kernels;  // a GPU's
+  std::uint64_t bytes = 0;          // that a call reads and writes at least; 0: not counted
   double train_us = 0;       // a call of many without a pause, by events
   double traced_us = 0;      // by events again, while CUPTI looks on, which takes time
   double train_span_us = 0;  // by CUPTI; 0: it may not look

@@ -31,6 +31,7 @@ std::string describe_alias(const shared_memory_of_output& shared, const task& t)
     case with::output: return output + " shares memory with output " + std::to_string(shared.index);
     case with::earlier_call: return output + " lies in the memory of an earlier call's output";
     case with::foreign: return output + " lies in memory that the call did not allocate";
+    case with::itself: return output + " has several elements in the same place";
   }
   return output;
 }

@@ -36,6 +36,16 @@ struct train_clock {
   std::uint64_t calls;
 };
 
+// How a kernel of the artifact was launched last, for reports.
+struct kernel_launch {
+  std::uint32_t kernel;  // its number in the artifact
+  std::uint32_t threads;
+  std::uint64_t blocks;
+  std::uint32_t dynamic_shared_bytes;
+  std::uint32_t blocks_a_multiprocessor;  // that fit at once
+};
+inline constexpr std::uint32_t max_kernel_launches = 64;
+
 struct arena_head {
   std::uint32_t refused_call;      // number of a system call that the filter refused; 0: none
   std::uint32_t outputs_per_call;
@@ -46,6 +56,8 @@ struct arena_head {
   std::array<arena_allocation, max_arena_allocations> allocations;
   std::array<double, max_calls> event_ns;  // GPU: what each timed call took between two events on its stream
   train_clock train;
+  std::uint32_t launch_count;
+  std::array<kernel_launch, max_kernel_launches> launches;
 };
 
 inline constexpr std::uint64_t arena_head_bytes = 2U << 20U;
@@ -57,5 +69,7 @@ inline constexpr std::uint64_t guard_bytes = 256;
 inline constexpr std::uint64_t arena_alignment = 256;
 // Memory that holds nothing yet: a NaN of every floating-point type, -1, and no valid bool.
 inline constexpr unsigned char poison_byte = 0xff;
+// The same for half of a GPU's runs: where the first is by chance what is expected, this is not (0.01 and 1.06 in floating point).
+inline constexpr unsigned char other_poison_byte = 0x3c;
 
 }  // namespace hone

@@ -46,7 +46,7 @@ gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attac
   options.environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C", "TORCH_CPP_LOG_LEVEL=ERROR", "CUDA_VISIBLE_DEVICES=" + visible, "CUDA_CACHE_DISABLE=1"};
   inherit(options.environment, {"LD_LIBRARY_PATH", "CUDA_DEVICE_ORDER"});
   const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  options.descriptors = {{null.get(), 0}, {null.get(), 1}, {2, 2}, {theirs.get(), 3}};
+  options.descriptors = {{null.get(), 0}, {null.get(), 1}, {null.get(), 2}, {theirs.get(), 3}};
   process_ = child_process(options);
   theirs.reset();
   const timeval send_limit{10, 0};
@@ -58,6 +58,7 @@ gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attac
   attach.setBytes(attachment.bytes);
   attach.setTools(as_data(attachment.tools));
   attach.setSpoilSymbol(attachment.spoil_symbol);
+  attach.setScrambleSymbol(attachment.scramble_symbol);
   const int head = attachment.head;
   send_message(socket_.get(), command.finish().bytes(), {&head, 1});
 }
@@ -162,9 +163,15 @@ std::optional<session_failure> gpu_process::go(time_point deadline) {
   return run(command.finish(), schema::Reply::DONE, deadline);
 }
 
-std::optional<session_failure> gpu_process::time(std::uint64_t flush_bytes, time_point deadline) {
+std::optional<session_failure> gpu_process::time(const std::vector<std::vector<std::uint64_t>>& keys, std::uint64_t flush_bytes, time_point deadline) {
   record_builder<schema::Command> command;
-  command->initTime().setFlushBytes(flush_bytes);
+  auto time = command->initTime();
+  time.setFlushBytes(flush_bytes);
+  auto calls = time.initKeys(static_cast<unsigned>(keys.size()));
+  for (unsigned c = 0; c < calls.size(); ++c) {
+    auto inputs = calls.init(c, static_cast<unsigned>(keys[c].size()));
+    for (unsigned i = 0; i < inputs.size(); ++i) inputs.set(i, keys[c][i]);
+  }
   return run(command.finish(), schema::Reply::DONE, deadline);
 }
 

@@ -29,11 +29,14 @@ struct Command {
 struct Attach {
   handle @0 :Data $Identity.required;         # of the arena's device memory: a CUipcMemHandle
   bytes @1 :UInt64;
-  tools @2 :Data $Identity.required;          # a cubin: what leaves poison in shared memory
-  spoilSymbol @3 :Text $Identity.required;    # its kernel
+  tools @2 :Data $Identity.required;          # a cubin of the judge's kernels
+  spoilSymbol @3 :Text $Identity.required;    # what leaves poison in shared memory
+  scrambleSymbol @4 :Text $Identity.required;  # what makes contents readable
 }
 
 struct TimeCalls {
+  # A call's inputs are unreadable until its turn: no call can do another one's work.
+  keys @1 :List(List(UInt64)) $Identity.required;  # for each staged call, for each of its inputs
   flushBytes @0 :UInt64;                      # written before each call, to empty the L2 cache
 }
 

@@ -118,10 +118,23 @@ struct CaseTiming {
   trainUs @12 :Float64;                       # GPU: a call of many without a pause, by events
   trainSpanUs @13 :Float64;                   # by CUPTI, over all streams; 0: not taken
   tracedUs @14 :Float64;                      # by events, while CUPTI looks on
+  bytes @15 :UInt64;                          # of inputs, parameters and outputs: what a call reads and writes at least; 0: not counted
+  kernels @16 :List(KernelUse);               # GPU: what the candidate's last call launched of its own
 
   struct Baseline {
     name @0 :Text $Identity.required;
     us @1 :Float64;
+  }
+
+  struct KernelUse {
+    name @0 :Text $Identity.required;
+    blocks @1 :UInt64;                        # of its grid
+    threads @2 :UInt32;                       # of a block
+    registers @3 :UInt32;                     # a thread
+    staticSharedBytes @4 :UInt32;
+    dynamicSharedBytes @5 :UInt32;
+    localBytes @6 :UInt32;                    # a thread: spilled registers and arrays
+    occupancy @7 :Float64;                    # threads that a multiprocessor can hold of it, of those that it can hold at all
   }
 }
 

@@ -36,6 +36,7 @@ class gpu_side final : public clocked_program {
   void write_parameters();
   void ensure_arranged();
   void write_inputs(std::span<const std::size_t> sets);
+  std::vector<std::vector<std::uint64_t>> make_unreadable(std::span<const std::size_t> sets);
 
   judge_gpu* gpu_;
   gpu_task* right_;

@@ -213,6 +213,10 @@ agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
   errors.given = {m.worst, std::sqrt(m.error) / norm};
   errors.worst_at = m.worst_at;
   errors.own = {m.own_worst, std::sqrt(m.own_error) / norm};
+  errors.given_error = m.error;
+  errors.own_error = m.own_error;
+  errors.expected_norm = m.squares;
+  errors.expected_deviation = m.finite > 0 ? std::max(0.0, m.squares - m.sum * m.sum / static_cast<double>(m.finite)) : 0;
   errors.is_constant = m.varies == 0;
   errors.is_expected_constant = m.expected_varies == 0;
   return conclude(errors, layout, allowed, [&](std::size_t i) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "embedded/judge_kernels.hpp"
+#include "evaluation/sandbox/arena_layout.hpp"
 
 namespace hone {
 namespace {
@@ -44,7 +45,7 @@ gpu_memory::~gpu_memory() {
 std::string judge_gpu::kernel_source() { return std::string(embedded::judge_kernels); }
 
 const std::vector<std::string>& judge_gpu::kernel_names() {
-  static const std::vector<std::string> names = {"draw", "add_outliers", "twist", "convert", "gather", "find_difference", "find_damage", "measure_expected", "measure_errors", "measure_exact", "spoil_shared"};
+  static const std::vector<std::string> names = {"draw", "add_outliers", "twist", "scramble", "convert", "gather", "find_difference", "find_damage", "measure_expected", "measure_errors", "measure_exact", "spoil_shared"};
   return names;
 }
 
@@ -129,6 +130,12 @@ void judge_gpu::twist(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t 
   driver_->check(driver_->cuLaunchKernel(kernel("twist"), 1, 1, 1, 1, 1, 1, 0, stream_, arguments.data(), nullptr), "starting twist");
 }
 
+void judge_gpu::scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key) const {
+  if (bytes == 0) return;
+  std::array<void*, 3> arguments = {&at, &bytes, &key};
+  launch("scramble", (bytes + 15) / 16, arguments.data());
+}
+
 void judge_gpu::convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type, std::uint64_t n) const {
   if (n == 0) return;
   auto to_number = static_cast<std::int32_t>(to_type);
@@ -169,7 +176,8 @@ std::optional<std::size_t> judge_gpu::find_damage(CUdeviceptr base, const std::v
   auto count = static_cast<std::uint32_t>(stretches.size());
   CUdeviceptr list = stretches_.at();
   CUdeviceptr flag = flag_.at();
-  std::array<void*, 4> arguments = {&base, &list, &count, &flag};
+  unsigned char other = other_poison_byte;
+  std::array<void*, 5> arguments = {&base, &list, &count, &other, &flag};
   launch("find_damage", std::uint64_t{count} * threads_a_block, arguments.data());
   std::uint32_t first = 0;
   download(&first, flag_.at(), sizeof first);
@@ -187,6 +195,7 @@ gpu_measures judge_gpu::reduced(const char* kernel_name, comparison& with) {
   gpu_measures all;
   for (const gpu_measures& m : partial) {
     all.squares += m.squares;
+    all.sum += m.sum;
     all.error += m.error;
     all.norm += m.norm;
     all.own_error += m.own_error;
@@ -215,6 +224,7 @@ gpu_measures judge_gpu::measure_floating(CUdeviceptr actual, CUdeviceptr own, CU
   with.rms = expected.finite > 0 ? std::sqrt(expected.squares / static_cast<double>(expected.finite)) : 0;
   gpu_measures all = reduced("measure_errors", with);
   all.squares = expected.squares;
+  all.sum = expected.sum;
   all.finite = expected.finite;
   all.varies = expected.varies;
   all.expected_varies = expected.expected_varies;

@@ -59,6 +59,7 @@ struct gpu_stretch {
 // What was seen of one output: sums and extremes that comparison.hpp judges.
 struct gpu_measures {
   double squares = 0;
+  double sum = 0;
   double error = 0;
   double norm = 0;
   double own_error = 0;
@@ -98,6 +99,8 @@ class judge_gpu {
 
   void draw(CUdeviceptr to, const gpu_drawing& drawing) const;
   void twist(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const;
+  // Unreadable without the key, or readable again.
+  void scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key) const;
   void convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type, std::uint64_t n) const;
   // A strided tensor row-major.
   void gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout, const std::vector<std::int64_t>& strides) const;

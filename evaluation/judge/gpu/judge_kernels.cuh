@@ -200,6 +200,19 @@ extern "C" __global__ void twist(void* to, drawing d, u64 seed, int count) {
   }
 }
 
+// Makes contents unreadable without their key, or readable again: each 16 bytes with 16 of Philox's. Whoever has the memory but not the key
+// learns nothing.
+extern "C" __global__ void scramble(void* memory, u64 bytes, u64 key) {
+  const u64 step = (u64)gridDim.x * blockDim.x, at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  for (u64 i = at; i < bytes / 16; i += step) {
+    uint4 x = ((uint4*)memory)[i];
+    const uint4 r = philox(i, key, 0x5eedu);
+    x.x ^= r.x; x.y ^= r.y; x.z ^= r.z; x.w ^= r.w;
+    ((uint4*)memory)[i] = x;
+  }
+  for (u64 i = bytes / 16 * 16 + at; i < bytes; i += step) ((unsigned char*)memory)[i] ^= (unsigned char)philox(i, key, 0x5eeeu).x;
+}
+
 // The same numbers in another type: toward zero into integers, by way of float32 into half types, as LibTorch casts.
 extern "C" __global__ void convert(void* to, int to_type, const void* from, int from_type, u64 n) {
   const u64 step = (u64)gridDim.x * blockDim.x;
@@ -252,18 +265,18 @@ struct stretch {
   u64 begin, end;
 };
 
-// Sets *first to the smallest number of a stretch that does not hold 0xff throughout. A block a stretch.
-extern "C" __global__ void find_damage(const unsigned char* base, const stretch* stretches, unsigned count, unsigned* first) {
+// Sets *first to the smallest number of a stretch that holds anything but poison, of either kind. A block a stretch.
+extern "C" __global__ void find_damage(const unsigned char* base, const stretch* stretches, unsigned count, unsigned char other, unsigned* first) {
   for (unsigned s = blockIdx.x; s < count; s += gridDim.x) {
     bool damaged = false;
-    for (u64 i = stretches[s].begin + threadIdx.x; i < stretches[s].end; i += blockDim.x) damaged |= base[i] != 0xff;
+    for (u64 i = stretches[s].begin + threadIdx.x; i < stretches[s].end; i += blockDim.x) damaged |= base[i] != 0xff && base[i] != other;
     if (damaged) atomicMin(first, s);
   }
 }
 
 // What one block has seen of an output: evaluation.md section 2, point 5.
 struct measures {
-  double squares;        // of expected, finite elements
+  double squares, sum;   // of expected, finite elements
   double error, norm;    // sums of squares, for the relative L2 error
   double own_error;
   double worst, own_worst;  // largest |a - b| over what is allowed there
@@ -275,6 +288,7 @@ struct measures {
 
 __device__ void merge(measures& a, const measures& b) {
   a.squares += b.squares;
+  a.sum += b.sum;
   a.error += b.error;
   a.norm += b.norm;
   a.own_error += b.own_error;
@@ -302,7 +316,7 @@ __device__ void reduce(measures mine, measures* out) {
 
 __device__ measures nothing() {
   measures m;
-  m.squares = m.error = m.norm = m.own_error = m.worst = m.own_worst = 0;
+  m.squares = m.sum = m.error = m.norm = m.own_error = m.worst = m.own_worst = 0;
   m.worst_at = m.first_bad = ~0ull;
   m.finite = 0;
   m.varies = m.expected_varies = 0;
@@ -342,6 +356,7 @@ extern "C" __global__ void measure_expected(compared c, measures* out) {
     const double b = expected_at(c, i);
     if (isfinite(b)) {
       m.squares += b * b;
+      m.sum += b;
       ++m.finite;
     }
     m.varies |= !same(load(c.actual, c.type, i), a0);

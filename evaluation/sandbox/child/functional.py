@@ -2,11 +2,12 @@
 # here is looked up as an ATen operator.
 
 def reduction_number(reduction: str) -> int:
+    number = 1
     if reduction == "none":
-        return 0
-    if reduction == "sum":
-        return 2
-    return 1
+        number = 0
+    elif reduction == "sum":
+        number = 2
+    return number
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return torch.relu_(input) if inplace else torch.relu(input)

@@ -68,13 +68,12 @@ at::Tensor tensor_at(char* address, std::uint64_t room, schema::Layout::Reader l
   return at::from_blob(address, shape, options);
 }
 
-void describe_outputs(arena_head& head, std::vector<std::vector<at::Tensor>>& calls, const std::function<std::uint64_t(const at::Tensor&)>& offset_of) {
+void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls, const std::function<std::uint64_t(const at::Tensor&)>& offset_of) {
   head.outputs_per_call = calls.empty() ? 0 : static_cast<std::uint32_t>(calls.front().size());
   std::uint32_t count = 0;
-  for (auto& call : calls) {
-    for (at::Tensor& tensor : call) {
+  for (const auto& call : calls) {
+    for (const at::Tensor& tensor : call) {
       if (count == max_arena_outputs) break;
-      if (tensor.is_conj() || tensor.is_neg()) tensor = tensor.resolve_conj().resolve_neg();
       arena_output& out = head.outputs[count++];
       const bool fits = tensor.layout() == at::kStrided && tensor.dim() <= static_cast<std::int64_t>(out.sizes.size());
       out.dtype = fits ? dtype_of(tensor) : unsupported_dtype;

@@ -25,8 +25,7 @@ void send_failure(int socket, const std::exception& why, bool is_last = false);
 // A tensor at an address, laid out densely as the command says. Throws host_program_error where it would not fit into `room` bytes.
 at::Tensor tensor_at(char* address, std::uint64_t room, schema::Layout::Reader layout, bool on_gpu);
 
-// Enters a batch's outputs into the arena's head; lazily negated or conjugated ones become real first. `offset_of` gives a
-// tensor's place in the arena, or not_in_arena.
-void describe_outputs(arena_head& head, std::vector<std::vector<at::Tensor>>& calls, const std::function<std::uint64_t(const at::Tensor&)>& offset_of);
+// Enters a batch's outputs into the arena's head. `offset_of` gives a tensor's place in the arena, or not_in_arena.
+void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls, const std::function<std::uint64_t(const at::Tensor&)>& offset_of);
 
 }  // namespace hone

@@ -25,6 +25,11 @@ void gpu_allocator::attach(char* base, std::uint64_t bytes, arena_head& head) {
   ledger_.attach(head);
 }
 
+c10::DataPtr gpu_allocator::allocate(std::size_t n) {
+  void* data = take(n);
+  return {data, data, &release, c10::Device(c10::kCUDA, 0)};
+}
+
 void* gpu_allocator::take(std::size_t n) {
   if (n == 0) return nullptr;
   if (ledger_.has_region()) {

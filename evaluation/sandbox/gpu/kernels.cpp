@@ -31,6 +31,7 @@ gpu_kernels::gpu_kernels(const cuda_driver& driver, std::string_view cubin, cons
       driver.cuFuncSetAttribute(k.function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
     }
     k.is_cooperative = facts.getCooperative();
+    k.number = static_cast<std::uint32_t>(kernels_.size());
     kernels_.emplace(name, std::move(k));
   }
 }
@@ -48,6 +49,16 @@ void gpu_kernels::check_parameters(const std::string& name, const kernel& k) con
     }
   }
   if (driver_->cuFuncGetParamInfo(k.function, k.parameters.size(), &offset, &bytes) == CUDA_SUCCESS) refuse(name + " has more parameters than the compiler said");
+}
+
+void gpu_kernels::describe_launches(arena_head& head) const {
+  head.launch_count = 0;
+  for (const auto& [name, k] : kernels_) {
+    if (k.last_blocks == 0 || head.launch_count == max_kernel_launches) continue;
+    int fit = 0;
+    driver_->cuOccupancyMaxActiveBlocksPerMultiprocessor(&fit, k.function, static_cast<int>(k.last_threads), k.last_shared);
+    head.launches[head.launch_count++] = {k.number, k.last_threads, k.last_blocks, k.last_shared, static_cast<std::uint32_t>(fit)};
+  }
 }
 
 void gpu_kernels::use_stream(std::int64_t k) {
@@ -75,6 +86,9 @@ void gpu_kernels::launch(const std::string& name, const std::vector<std::int64_t
     k.dynamic_shared = shared_limit_ - k.static_shared;
     driver_->check(driver_->cuFuncSetAttribute(k.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(k.dynamic_shared)), "asking for shared memory");
   }
+  k.last_blocks = blocks.count();
+  k.last_threads = static_cast<std::uint32_t>(threads.count());
+  k.last_shared = static_cast<std::uint32_t>(shared_bytes);
   CUlaunchAttribute cooperative{};
   cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
   cooperative.value.cooperative = 1;

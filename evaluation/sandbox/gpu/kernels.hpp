@@ -25,6 +25,8 @@ class gpu_kernels final : public kernel_launcher {
 
   void launch(const std::string& kernel, const std::vector<std::int64_t>& grid, const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
               const std::vector<c10::IValue>& arguments) override;
+  // How each kernel was launched last, into the arena's head.
+  void describe_launches(arena_head& head) const;
   void use_stream(std::int64_t k) override;
   void join_streams() override { streams_->join(); }
 
@@ -36,6 +38,10 @@ class gpu_kernels final : public kernel_launcher {
     std::int64_t dynamic_shared = 48 << 10;  // that it may ask for so far
     int max_threads = 1024;
     bool is_cooperative = false;
+    std::uint32_t number = 0;
+    std::uint64_t last_blocks = 0;  // 0: it was never launched
+    std::uint32_t last_threads = 0;
+    std::uint32_t last_shared = 0;
   };
   void check_parameters(const std::string& name, const kernel& k) const;
 

@@ -125,6 +125,10 @@ void expect_same_agreement(const std::vector<double>& actual, const std::vector<
   errors.given = {m.worst, std::sqrt(m.error) / norm};
   errors.worst_at = m.worst_at;
   errors.own = {m.own_worst, std::sqrt(m.own_error) / norm};
+  errors.given_error = m.error;
+  errors.own_error = m.own_error;
+  errors.expected_norm = m.squares;
+  errors.expected_deviation = m.squares - m.sum * m.sum / static_cast<double>(m.finite);
   errors.is_constant = m.varies == 0;
   errors.is_expected_constant = m.expected_varies == 0;
   const auto numbers = to_doubles(a);
@@ -160,6 +164,23 @@ TEST(JudgeGpu, ComparesAsTheHostDoes) {
     expect_same_agreement(own, infinite_own, infinite, type);
     expect_same_agreement(std::vector<double>(right.size(), 0.0), own, right, type);
   }
+}
+
+TEST(JudgeGpu, ScrambledContentsComeBackWithTheirKeyAlone) {
+  HONE_NEEDS_A_GPU();
+  const std::uint64_t bytes = 100003;
+  const gpu_memory a = gpu().allocate(bytes);
+  const gpu_memory b = gpu().allocate(bytes);
+  gpu().fill(a.at(), 0x11, bytes);
+  gpu().fill(b.at(), 0x11, bytes);
+  gpu().scramble(a.at(), bytes, 77);
+  EXPECT_FALSE(gpu().equal(a.at(), b.at(), 16));
+  EXPECT_FALSE(gpu().equal(a.at() + 99984, b.at() + 99984, 19));
+  gpu().scramble(a.at(), bytes, 78);
+  EXPECT_FALSE(gpu().equal(a.at(), b.at(), bytes));
+  gpu().scramble(a.at(), bytes, 78);
+  gpu().scramble(a.at(), bytes, 77);
+  EXPECT_TRUE(gpu().equal(a.at(), b.at(), bytes));
 }
 
 TEST(JudgeGpu, FindsDifferencesAndDamageToTheByte) {

@@ -129,6 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
                     refusal{"", "there is no function 'forward'"}, refusal{"x = 1\n", "compile_error: python:1"},
                     refusal{"def forward(x: Tensor) -> Tensor:\n    launch(\"k\" + str(x.size(0)), [1], [1])\n    return x\n", "compile_error"},
                     refusal{"def forward(x: Tensor) -> Tensor:\n    launch(\"k\", [1])\n    return x\n", "launch needs a kernel's name, a grid and a block"},
+                    refusal{"def forward(x: Tensor) -> Tensor:\n    stream(x)\n    return x\n", "stream takes one int"}, refusal{"def forward(x: Tensor) -> Tensor:\n    join(1)\n    return x\n", "join takes no arguments"},
                     refusal{"def forward(x: Tensor) -> Tensor:\n    launch(\"k\", x, [1])\n    return x\n", "the grid must be one to three ints"},
                     refusal{"def forward(x: Tensor) -> Tensor:\n    launch(\"k\", [1], [1], [x])\n    return x\n", "argument 1 of the kernel is a List[Tensor]"},
                     refusal{"def forward(x: Tensor) -> Tensor:\n    launch(\"k\", [1], [1], x, stream=1)\n    return x\n", "launch has no argument 'stream'"}));
@@ -141,6 +142,27 @@ TEST(Loops, OverShapesAreFine) {
 TEST(HostProgram, LaunchesAreFoundHoweverTheyAreReached) {
   host_program program("def helper(x: Tensor, n: int) -> None:\n    if n > 3:\n        launch(\"c<4, float>\", [1], [1], x)\n    else:\n        launch(\"a\", (1, 2), 32, x, n, 1.5, True, shared=4 * n)\n\ndef forward(x: Tensor) -> Tensor:\n    helper(x, x.size(0))\n    return x\n", 1, 0);
   EXPECT_EQ(program.launches(), (std::vector<std::string>{"a", "c<4, float>"}));
+}
+
+// Notes what a program asks of its device.
+struct noting_launcher final : kernel_launcher {
+  void launch(const std::string& kernel, const std::vector<std::int64_t>&, const std::vector<std::int64_t>&, std::int64_t, const std::vector<c10::IValue>&) override { asked.push_back(kernel); }
+  void use_stream(std::int64_t k) override { asked.push_back("stream " + std::to_string(k)); }
+  void join_streams() override { asked.push_back("join"); }
+  std::vector<std::string> asked;
+};
+
+TEST(HostProgram, GoesToSideStreamsInTheOrderThatItIsWritten) {
+  host_program program("def forward(x: Tensor) -> Tensor:\n    stream(1)\n    launch(\"a\", [1], [1], x)\n    stream(0)\n    launch(\"b\", [1], [1], x)\n    join()\n    return x\n", 1, 0);
+  noting_launcher noting;
+  host_program::set_launcher(&noting);
+  std::vector<c10::IValue> arguments = {at::ones({2})};
+  program.forward(arguments);
+  EXPECT_EQ(noting.asked, (std::vector<std::string>{"stream 1", "a", "stream 0", "b", "join"}));
+  arguments = {at::ones({2})};
+  host_program wrong("def forward(x: Tensor) -> Tensor:\n    stream(x.size(0) + 7)\n    return x\n", 1, 0);
+  EXPECT_THROW(wrong.forward(arguments), std::exception);
+  host_program::set_launcher(nullptr);
 }
 
 }  // namespace

@@ -1,0 +1,159 @@
+#include "evaluation/judge/paired_rounds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+namespace hone {
+namespace {
+
+// A program whose calls take what a function says.
+class made_up_program final : public clocked_program {
+ public:
+  explicit made_up_program(std::function<double()> call_ns) : call_ns_(std::move(call_ns)) {}
+  void take_parameters(std::uint64_t seed) override { seeds.push_back(seed); }
+  std::vector<double> sample(std::size_t calls) override {
+    std::vector<double> times;
+    for (std::size_t i = 0; i < calls; ++i) times.push_back(call_ns_());
+    samples.push_back(calls);
+    return times;
+  }
+  std::size_t most_calls() const override { return 9; }
+
+  std::vector<std::uint64_t> seeds;
+  std::vector<std::size_t> samples;
+
+ private:
+  std::function<double()> call_ns_;
+};
+
+class PairedRounds : public testing::Test {
+ protected:
+  std::function<double()> noisy(double ns, double deviation) {
+    return [this, ns, deviation] {
+      float z = 0;
+      noise_.fill_normal({&z, 1});
+      return ns * std::exp(deviation * static_cast<double>(z));
+    };
+  }
+  case_timing time(std::function<double()> candidate_ns, std::function<double()> reference_ns, const std::function<void()>& check = [] {}) {
+    made_up_program candidate(std::move(candidate_ns));
+    made_up_program reference(std::move(reference_ns));
+    timing_rules rules = gpu_timing_rules();
+    rules.warm_up_ns = 0;  // made-up time does not pass
+    rules.budget_ns = 5e6;
+    const case_timing timing = time_pair(candidate, reference, rules, random_, check);
+    EXPECT_EQ(candidate.seeds, reference.seeds);
+    return timing;
+  }
+
+  random_stream random_{3};
+  random_stream noise_{4};
+};
+
+TEST_F(PairedRounds, TheRatioIsReferenceOverCandidate) {
+  const case_timing timing = time(noisy(20e3, 0.01), noisy(50e3, 0.01));
+  EXPECT_EQ(timing.failure.outcome, Outcome::OK) << timing.failure.message;
+  EXPECT_NEAR(timing.ratio.speedup, 2.5, 0.02);
+  EXPECT_NEAR(timing.candidate_us, 20, 0.2);
+  EXPECT_GE(timing.rounds, 21U);
+  EXPECT_EQ(timing.ratio.buckets.size(), bucket_count);
+}
+
+TEST_F(PairedRounds, EqualProgramsScoreOne) {
+  for (int i = 0; i < 20; ++i) {
+    const case_timing timing = time(noisy(4e3, 0.03), noisy(4e3, 0.03));
+    EXPECT_EQ(combine({&timing.ratio, 1}).score, 1.0) << timing.ratio.speedup;
+  }
+}
+
+TEST_F(PairedRounds, CallsThatGoAstrayDoNotMoveTheScore) {
+  // One call in a hundred takes three times as long: a processor core was busy elsewhere.
+  int calls = 0;
+  const auto astray = [&] { return ++calls % 100 == 0 ? 75e3 : 25e3; };
+  const case_timing timing = time(astray, [] { return 25e3; });
+  EXPECT_NEAR(timing.ratio.speedup, 1, 0.001);
+}
+
+TEST_F(PairedRounds, ACallThatDoesTheWorkOfOthersIsNoSaving) {
+  int calls = 0;
+  const auto lumped = [&] { return ++calls % 4 == 0 ? 100e3 : 0.0; };
+  const case_timing timing = time(lumped, [] { return 25e3; });
+  EXPECT_LT(timing.ratio.speedup, 1.2);
+}
+
+TEST_F(PairedRounds, HopelessCandidatesEndEarly) {
+  const case_timing timing = time([] { return 600e3; }, [] { return 100e3; });
+  EXPECT_EQ(timing.failure.outcome, Outcome::OK);
+  EXPECT_EQ(timing.rounds, 3U);
+}
+
+TEST_F(PairedRounds, WhatDoesNotSettleIsUnstable) {
+  const case_timing timing = time(noisy(50e3, 1.2), noisy(50e3, 1.2));
+  EXPECT_EQ(timing.failure.outcome, Outcome::UNSTABLE);
+}
+
+TEST_F(PairedRounds, EverySuspiciouslyFastSampleIsChecked) {
+  int checks = 0;
+  time([] { return 50e3; }, [] { return 50e3; }, [&] { ++checks; });
+  EXPECT_GE(checks, 2);  // behind the warm-up, and the first round: nothing had been checked before
+  // Ever faster: every round is by far the fastest yet. It stops where times no longer differ.
+  int all = 0;
+  int fast = 0;
+  double ns = 1e5;
+  time([&] { return ns > 1e3 ? ns *= 0.97 : ns; }, [] { return 50e3; }, [&] {
+    ++all;
+    fast += ns > 1e3 ? 1 : 0;
+  });
+  EXPECT_GE(fast, 15);  // 0.97 to the power of 9 is 0.76 a sample; 17 samples lead from 100 us to 1 us
+}
+
+TEST_F(PairedRounds, AWrongCallEndsTheMeasurement) {
+  const case_timing timing = time([] { return 50e3; }, [] { return 50e3; }, [] { throw timing_failure{{Outcome::WRONG_RESULT, "", "wrong"}}; });
+  EXPECT_EQ(timing.failure.outcome, Outcome::WRONG_RESULT);
+}
+
+TEST_F(PairedRounds, TheBiasOfTwoProcessesIsTakenOff) {
+  // The candidate's process is three per cent faster at everything.
+  const case_timing same = time(noisy(9.7e3, 0.01), noisy(10e3, 0.01));
+  const process_bias bias = bias_of(same);
+  EXPECT_NEAR(bias.log_ratio, std::log(10 / 9.7), 0.005);
+  EXPECT_GT(bias.half_width, 0);
+  case_timing timing = time(noisy(4.85e3, 0.01), noisy(10e3, 0.01));
+  const double width = std::log(timing.ratio.range.high / timing.ratio.range.low);
+  take_off(bias, timing);
+  EXPECT_NEAR(timing.ratio.speedup, 2, 0.02);
+  EXPECT_NEAR(timing.reference_us, 9.7, 0.1);
+  EXPECT_GT(std::log(timing.ratio.range.high / timing.ratio.range.low), width);
+}
+
+TEST(ThreeClocks, AgreeOnHonestWork) {
+  EXPECT_FALSE(find_disagreement({.device_ns = 3e6, .wall_ns = 3.02e6, .calls = 30}, {.device_ns = 3.3e6, .wall_ns = 3.3e6, .span_ns = 3.29e6, .busy_ns = 3e6, .calls = 30}, 101e3));
+}
+
+TEST(ThreeClocks, WorkBehindTheTimedRegionIsLate) {
+  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 30}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3.5e6, .busy_ns = 3.4e6, .calls = 30}, 100e3);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, "late_work");
+}
+
+TEST(ThreeClocks, AHostThatWaitsLongerThanTheDeviceWorksIsUnstable) {
+  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 4e6, .calls = 30}, {.device_ns = 3e6, .calls = 30}, 100e3);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->outcome, Outcome::UNSTABLE);
+}
+
+TEST(ThreeClocks, ACallThatIsTimedAtLessThanItsWorkCheats) {
+  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 30}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 20e3);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, "late_work");
+}
+
+TEST(ThreeClocks, ProgramsThatTheHostHoldsUpAreNoCheats) {
+  // 9 us apart in a train, because the host takes that long; 4 us by itself, and 4 us of work.
+  EXPECT_FALSE(find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 333}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 1.3e6, .calls = 333}, 4e3));
+}
+
+}  // namespace
+}  // namespace hone
