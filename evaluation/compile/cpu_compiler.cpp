@@ -146,10 +146,11 @@ std::string rewrite(std::string_view preprocessed) {
     from = (*it)[0].second;
   }
   text.append(from, kept.cend());
-  static const std::regex fixed(R"(\b(?:static\s+)?(?:volatile\s+)?__shared__\b)");
+  // What __align__ has become stands behind __shared__ as often as before it, which is not C++'s order.
+  static const std::regex fixed(R"(\b(?:static\s+)?(?:volatile\s+)?__shared__\b\s*(alignas\s*\([^()]*\))?)");
   static const std::regex global(R"(\b__global__\b)");
   // "used": a variable that the block reads and never writes would otherwise be the constant zero, not what lies there.
-  return std::regex_replace(std::regex_replace(text, fixed, "__attribute__((used)) static thread_local"), global, "");
+  return std::regex_replace(std::regex_replace(text, fixed, "$1 __attribute__((used)) static thread_local "), global, "");
 }
 
 std::string launch_table(const std::vector<std::string>& kernels) {

@@ -15,7 +15,7 @@
 #define __noinline__
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
-#define __align__(n) __attribute__((aligned(n)))
+#define __align__(n) alignas(n)
 #define __cdecl
 #define __CUDACC__ 1
 #define __NVCC__ 1

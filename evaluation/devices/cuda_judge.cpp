@@ -172,6 +172,11 @@ void cuda_judge::forget(const task& t) {
 
 verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact, const task& t, std::uint64_t& seed) {
   prepared_task& prepared = prepare(t);
+  if (!candidate().alive()) replace_candidate();
+  // What the processes differ by is found before this one has seen the variant.
+  for (const task_case& at : prepared.right.of().cases) {
+    if (at.timed && runs_on(at, kind)) learn(prepared, at, prepared.random);
+  }
   const auto failed = open_candidate(artifact, t);
   if (seed == 0) seed = random_bits();
   if (failed) return {.failure = *failed};

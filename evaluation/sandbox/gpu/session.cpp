@@ -18,17 +18,17 @@
 #include "evaluation/sandbox/framing.hpp"
 #include "evaluation/sandbox/gpu/activity_trace.hpp"
 #include "evaluation/sandbox/gpu/allocator.hpp"
+#include "evaluation/sandbox/gpu/captured_call.hpp"
+#include "evaluation/sandbox/gpu/judge_tools.hpp"
 #include "evaluation/sandbox/gpu/kernels.hpp"
 #include "evaluation/sandbox/gpu/streams.hpp"
+#include "evaluation/sandbox/gpu/timing_event.hpp"
 #include "messages/record.hpp"
 
 namespace hone {
 namespace {
 
 using steady = std::chrono::steady_clock;
-
-constexpr unsigned spoil_threads = 1024;
-constexpr unsigned scramble_threads = 256;
 
 double ns_since(steady::time_point begin) { return std::chrono::duration<double, std::nano>(steady::now() - begin).count(); }
 
@@ -45,45 +45,6 @@ std::string read_file(int descriptor) {
   return bytes;
 }
 
-class timing_event {
- public:
-  timing_event() { C10_CUDA_CHECK(cudaEventCreate(&event_)); }
-  ~timing_event() { cudaEventDestroy(event_); }
-  timing_event(const timing_event&) = delete;
-  timing_event& operator=(const timing_event&) = delete;
-  void record(cudaStream_t stream) { C10_CUDA_CHECK(cudaEventRecord(event_, stream)); }
-  double ns_since(const timing_event& earlier) const {
-    float ms = 0;
-    C10_CUDA_CHECK(cudaEventElapsedTime(&ms, earlier.event_, event_));
-    return static_cast<double>(ms) * 1e6;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
-
-// A call of the host program as a graph, bound to the addresses that it was captured with.
-class captured_call {
- public:
-  captured_call(cudaGraph_t graph, std::vector<at::Tensor> outputs) : outputs_(std::move(outputs)) {
-    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
-    cudaGraphDestroy(graph);
-    C10_CUDA_CHECK(status);
-  }
-  captured_call(captured_call&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)), outputs_(std::move(other.outputs_)) {}
-  captured_call& operator=(captured_call&&) = delete;
-  ~captured_call() {
-    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
-  }
-  void upload(cudaStream_t stream) const { C10_CUDA_CHECK(cudaGraphUpload(executable_, stream)); }
-  void replay(cudaStream_t stream) const { C10_CUDA_CHECK(cudaGraphLaunch(executable_, stream)); }
-  const std::vector<at::Tensor>& outputs() const { return outputs_; }
-
- private:
-  cudaGraphExec_t executable_ = nullptr;
-  std::vector<at::Tensor> outputs_;
-};
-
 class gpu_session {
  public:
   explicit gpu_session(int socket) : socket_(socket), driver_(&cuda_driver::get()), memory_(&gpu_allocator::instance()), streams_(&the_streams()) {}
@@ -98,15 +59,7 @@ class gpu_session {
     driver_->check(driver_->cuIpcOpenMemHandle(&base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "mapping the arena");
     memory_->attach(reinterpret_cast<char*>(base), request.getBytes(), *static_cast<arena_head*>(head));
 
-    CUmodule tools = nullptr;
-    driver_->check(driver_->cuModuleLoadData(&tools, request.getTools().begin()), "loading the judge's kernels");
-    driver_->check(driver_->cuModuleGetFunction(&spoil_, tools, request.getSpoilSymbol().cStr()), "finding the judge's kernels");
-    driver_->check(driver_->cuModuleGetFunction(&scramble_, tools, request.getScrambleSymbol().cStr()), "finding the judge's kernels");
-    CUdevice device = 0;
-    driver_->check(driver_->cuDeviceGet(&device, 0), "finding the GPU");
-    shared_bytes_ = static_cast<unsigned>(driver_->attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-    multiprocessors_ = static_cast<unsigned>(driver_->attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-    driver_->check(driver_->cuFuncSetAttribute(spoil_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared_bytes_)), "asking for shared memory");
+    tools_.load(*driver_, request);
     // Nothing may stay in the L2 cache because somebody wants it to.
     driver_->cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
     send_reply(socket_, [](schema::Reply::Builder reply) { reply.setStaged(); });
@@ -173,7 +126,7 @@ class gpu_session {
     if (!prepared) {
       std::vector<at::Tensor> parameters;
       for (unsigned i = 0; i < request.getParameters().size(); ++i) parameters.push_back(tensor(request.getParameters()[i], request.getParameterOffsets()[i]));
-      spoil_shared_memory();
+      tools_.spoil_shared_memory(streams_->main());
       streams_->begin();
       prepared = programs_[program_].prepare(parameters);
       finish();
@@ -240,19 +193,7 @@ class gpu_session {
   }
 
   void make_readable(std::size_t index, const capnp::List<std::uint64_t>::Reader& keys) {
-    for (unsigned i = 0; i < inputs_.at(index).size(); ++i) {
-      auto [at, bytes] = inputs_[index][i];
-      std::uint64_t key = keys[i];
-      if (bytes == 0) continue;
-      const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(bytes / (16 * scramble_threads), 1, 8ULL * multiprocessors_));
-      std::array<void*, 3> arguments = {&at, &bytes, &key};
-      driver_->check(driver_->cuLaunchKernel(scramble_, blocks, 1, 1, scramble_threads, 1, 1, 0, streams_->main(), arguments.data(), nullptr), "making inputs readable");
-    }
-  }
-
-  // No block finds zeros in shared memory, or what an earlier program left.
-  void spoil_shared_memory() {
-    driver_->check(driver_->cuLaunchKernel(spoil_, 2 * multiprocessors_, 1, 1, spoil_threads, 1, 1, shared_bytes_, streams_->main(), nullptr, nullptr), "spoiling shared memory");
+    for (unsigned i = 0; i < inputs_.at(index).size(); ++i) tools_.make_readable(inputs_[index][i].first, inputs_[index][i].second, keys[i], streams_->main());
   }
 
   void reply_done() {
@@ -264,7 +205,7 @@ class gpu_session {
   void go() {
     outputs_.clear();
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
-      spoil_shared_memory();
+      tools_.spoil_shared_memory(streams_->main());
       outputs_.push_back(call(i));
     }
     finish();
@@ -280,7 +221,7 @@ class gpu_session {
     auto& event_ns = memory_->head().event_ns;
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
       make_readable(i, request.getKeys()[static_cast<unsigned>(i)]);
-      spoil_shared_memory();
+      tools_.spoil_shared_memory(streams_->main());
       // The device empties its cache while the host prepares the call behind it: doc/decisions/012.
       if (flush_ != nullptr) C10_CUDA_CHECK(cudaMemsetAsync(flush_, static_cast<int>(i), flush_bytes_, streams_->main()));
       begin.record(streams_->main());
@@ -349,10 +290,7 @@ class gpu_session {
   gpu_allocator* memory_;
   call_streams* streams_;
   activity_trace trace_;
-  CUfunction spoil_ = nullptr;
-  CUfunction scramble_ = nullptr;
-  unsigned shared_bytes_ = 0;
-  unsigned multiprocessors_ = 1;
+  judge_tools tools_;
   void* flush_ = nullptr;
   std::uint64_t flush_bytes_ = 0;
   bool uses_graph_ = false;

@@ -30,6 +30,9 @@ template <int N> __device__ __forceinline__ float total(const float (&x)[N]) { f
 extern "C" __global__ void __launch_bounds__(256) k(const float* __restrict__ a, float* __restrict__ b, int n, float scale, bool negate) {
   __shared__ float tile[TILE][TILE + 1];
   extern __shared__ __align__(16) unsigned char raw[];
+  __shared__ __align__(16) float aligned_behind[8];
+  __align__(16) __shared__ float aligned_before[8];
+  aligned_behind[threadIdx.x % 8] = aligned_before[threadIdx.x % 8] = 0.f;
   float4 v = make_float4(1.f, 2.f, 3.f, INFINITY);
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   tile[threadIdx.y][threadIdx.x % TILE] = i < n ? __ldg(&a[i]) : -FLT_MAX;

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "evaluation/compile/variant_compiler.hpp"
+#include "evaluation/devices/device.hpp"
+#include "evaluation/judge/random_values.hpp"
+#include "messages/ids.hpp"
+#include "tasks/variant_document.hpp"
+#include "tests/support/honest_set.hpp"
+
+namespace hone::benchmark {
+
+// Documents of configs/gpu on their way through the judge, for the measuring program beside this.
+
+struct compiled_document {
+  const task* of = nullptr;
+  std::string name;
+  record<schema::CompileJob> job;
+  artifact_result result{program_failure{}};
+};
+
+inline record<schema::CompileJob> compile_job(const schema::Variant::Reader& variant, const std::string& device_type) {
+  record_builder<schema::CompileJob> job;
+  auto header = job->initHeader();
+  random_id<measurement_id>().store(header.initMeasurementId());
+  header.setVariantId(variant.getId());
+  header.setTaskId(variant.getTaskId());
+  header.setDeviceType(device_type);
+  job->setSettings(variant.getSettings());
+  job->setCuda(variant.getCuda());
+  job->setPython(variant.getPython());
+  return job.finish();
+}
+
+class gpu_corpus {
+ public:
+  explicit gpu_corpus(const std::filesystem::path& configs) : set_(testing_support::load_honest_set(configs / "gpu", 1, 1)) {}
+  std::size_t size() const { return set_.documents.size(); }
+
+  // The i-th document; from the second time around another program that does the same, so that nothing knows it.
+  compiled_document document(std::size_t i, const device& on) const {
+    const corpus_document& source = set_.documents[i % size()];
+    std::string text = source.text;
+    if (i >= size()) {
+      if (const auto end = text.rfind("\n```"); end != std::string::npos) text.insert(end, "\n# " + std::to_string(i));
+      if (const auto cuda = text.find("```cuda\n"); cuda != std::string::npos) text.insert(cuda + 8, "// " + std::to_string(i) + "\n");
+    }
+    compiled_document one;
+    one.of = &set_.tasks.at(source.task);
+    one.name = source.task + "/" + source.name;
+    const auto variant = make_variant(one.of->id, text);
+    if (variant->getProblem().size() > 0) throw std::runtime_error(one.name + ": " + variant->getProblem().cStr());
+    one.job = compile_job(*variant, on.type()->getName());
+    return one;
+  }
+
+ private:
+  testing_support::honest_set set_;
+};
+
+struct judged {
+  Outcome outcome = Outcome::INFRASTRUCTURE;
+  std::string message;
+  double score = 0;
+  double raw = 0;
+  double verify_ms = 0;
+  double measure_ms = 0;
+};
+
+inline record<schema::Verdict> verify(device& on, const compiled_document& one) {
+  record_builder<schema::VerifyJob> job;
+  job->setHeader(one.job->getHeader());
+  job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
+  return on.verify(*job.finish(), *one.of, 0);
+}
+
+// Verified, timed and, where it surprises, confirmed: as a benchmark actor does.
+inline judged judge(device& on, const compiled_document& one) {
+  judged result;
+  const auto ended = [&](Outcome outcome, const std::string& message) {
+    result.outcome = outcome;
+    result.message = message;
+    return result;
+  };
+  if (const auto* failed = std::get_if<program_failure>(&one.result)) return ended(failed->outcome, failed->message);
+  const auto verdict = verify(on, one);
+  result.verify_ms = verdict->getVerifyMs();
+  if (verdict->getOutcome() != Outcome::OK) return ended(verdict->getOutcome(), verdict->getMessage().cStr());
+  record_builder<schema::BenchmarkJob> job;
+  job->setHeader(one.job->getHeader());
+  job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
+  job->setVerdict(*verdict);
+  auto measurement = on.measure(*job.finish(), *one.of, 0);
+  result.measure_ms = measurement->getMeasureMs();
+  if (device::needs_confirmation(*measurement, 0)) {
+    job->setFirst(*measurement);
+    measurement = on.measure(*job.finish(), *one.of, 0);
+    result.measure_ms += measurement->getMeasureMs();
+  }
+  result.score = measurement->getScore();
+  result.raw = measurement->getScoreRaw();
+  return ended(measurement->getOutcome(), measurement->getMessage().cStr());
+}
+
+// Compiles documents ahead of the judge, on a thread of its own; in an order that mixes tasks.
+class compiling_ahead {
+ public:
+  compiling_ahead(const gpu_corpus& corpus, const device& on, std::size_t count) : thread_([this, &corpus, &on, count] { compile(corpus, on, count); }) {}
+  ~compiling_ahead() {
+    {
+      const std::scoped_lock lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  compiled_document next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !ready_.empty(); });
+    compiled_document one = std::move(ready_.front());
+    ready_.pop_front();
+    changed_.notify_all();
+    return one;
+  }
+
+ private:
+  void compile(const gpu_corpus& corpus, const device& on, std::size_t count) {
+    variant_compiler compiler;
+    std::vector<std::size_t> order(std::max(count, corpus.size()));
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    random_stream random(1);
+    for (std::size_t i = corpus.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    for (std::size_t i = 0; i < count; ++i) {
+      compiled_document one = corpus.document(order[i], on);
+      one.result = compiler.compile(*one.job, *one.of, *on.type());
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return ready_.size() < 8 || stop_; });
+      if (stop_) return;
+      ready_.push_back(std::move(one));
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<compiled_document> ready_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace hone::benchmark

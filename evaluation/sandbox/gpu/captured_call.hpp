@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAException.h>
+#include <cuda_runtime_api.h>
+
+#include <utility>
+#include <vector>
+
+namespace hone {
+
+// A call of the host program as a graph, bound to the addresses that it was captured with. Includes LibTorch: for the child's sources only.
+class captured_call {
+ public:
+  captured_call(cudaGraph_t graph, std::vector<at::Tensor> outputs) : outputs_(std::move(outputs)) {
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    C10_CUDA_CHECK(status);
+  }
+  captured_call(captured_call&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)), outputs_(std::move(other.outputs_)) {}
+  captured_call& operator=(captured_call&&) = delete;
+  ~captured_call() {
+    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+  }
+  void upload(cudaStream_t stream) const { C10_CUDA_CHECK(cudaGraphUpload(executable_, stream)); }
+  void replay(cudaStream_t stream) const { C10_CUDA_CHECK(cudaGraphLaunch(executable_, stream)); }
+  const std::vector<at::Tensor>& outputs() const { return outputs_; }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+  std::vector<at::Tensor> outputs_;
+};
+
+}  // namespace hone

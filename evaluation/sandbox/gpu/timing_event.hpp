@@ -1,0 +1,26 @@
+#pragma once
+
+#include <c10/cuda/CUDAException.h>
+#include <cuda_runtime_api.h>
+
+namespace hone {
+
+// A point on a stream whose time can be asked for, once the device has come by.
+class timing_event {
+ public:
+  timing_event() { C10_CUDA_CHECK(cudaEventCreate(&event_)); }
+  ~timing_event() { cudaEventDestroy(event_); }
+  timing_event(const timing_event&) = delete;
+  timing_event& operator=(const timing_event&) = delete;
+  void record(cudaStream_t stream) { C10_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  double ns_since(const timing_event& earlier) const {
+    float ms = 0;
+    C10_CUDA_CHECK(cudaEventElapsedTime(&ms, earlier.event_, event_));
+    return static_cast<double>(ms) * 1e6;
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace hone
