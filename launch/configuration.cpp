@@ -232,7 +232,8 @@ void check(const configuration& c) {
   if (c.policy.kind == "model" && c.prompt.prompt_template.empty()) refuse("prompt.template", "is missing");
   if (c.node.devices.empty()) refuse("node.devices", "is empty; something has to judge variants");
   for (const std::string& device : c.node.devices) {
-    if (device != "cpu" && !device.starts_with("simulated:")) refuse("node.devices", "'" + device + "' is unknown, expected cpu or simulated:NAME");
+    const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
+    if (device != "cpu" && !is_gpu && !device.starts_with("simulated:")) refuse("node.devices", "'" + device + "' is unknown, expected cpu, cuda, cuda:NUMBER or simulated:NAME");
   }
   if (c.policy.kind == "model" && c.plan.sft.updates > 0 && c.corpus.folder.empty()) refuse("corpus.folder", "is missing: the sft stage learns from a corpus");
   if (c.generation.options.top_p <= 0) refuse("generation.top_p", "must be above 0");

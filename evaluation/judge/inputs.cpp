@@ -18,6 +18,8 @@ double argument_of(const std::variant<double, std::string>& value, const task_ca
   return name != nullptr ? static_cast<double>(at.sizes.at(*name)) : std::get<double>(value);
 }
 
+bool takes_distributions(const tensor_spec& spec) { return (spec.init.of == kind::normal || spec.init.of == kind::uniform) && spec.init.expr.empty(); }
+
 tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at) {
   for (const data_file& file : t.data_files) {
     if (file.name != spec.data_file) continue;
@@ -93,7 +95,7 @@ tensor_value draw_raw(const tensor_spec& spec, const task_case& at, const std::v
       break;
     default: std::fill(numbers.begin(), numbers.end(), static_cast<float>(a)); break;
   }
-  if ((spec.init.of == kind::normal || spec.init.of == kind::uniform) && spec.init.expr.empty()) disturb(numbers, how, random);
+  if (takes_distributions(spec)) disturb(numbers, how, random);
   return raw;
 }
 
@@ -164,6 +166,22 @@ value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_
 }
 
 value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist) { return draw(oracle_->of().inputs, 0, how, seed, twist); }
+value_set input_recipe::draw_inputs_with_an_outlier(std::uint64_t seed) {
+  value_set inputs = draw_inputs(distribution::declared, seed);
+  random_stream random(seed + 1);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const tensor_spec& spec = oracle_->of().inputs[i];
+    const std::size_t n = inputs[i].layout.elements();
+    if (!takes_distributions(spec) || n == 0) continue;
+    const std::size_t size = bytes_of(spec.type);
+    const auto place = inputs[i].bytes.begin() + static_cast<std::ptrdiff_t>(random.below(n) * size);
+    tensor_value one{{spec.type, {1}}, {place, place + static_cast<std::ptrdiff_t>(size)}};
+    one = from_doubles({to_doubles(one).front() + (random.below(2) == 0 ? 500.0 : -500.0)}, one.layout);
+    std::copy(one.bytes.begin(), one.bytes.end(), place);
+  }
+  return inputs;
+}
+
 value_set input_recipe::draw_parameters(std::uint64_t seed) { return draw(oracle_->of().parameters, oracle_->of().inputs.size(), distribution::declared, seed, 0); }
 
 const std::vector<tensor_spec>& reservoir::specs() const { return which_ == of::inputs ? recipe_.oracle_->of().inputs : recipe_.oracle_->of().parameters; }

@@ -14,6 +14,7 @@ dtype raw_type(const tensor_spec& spec);  // what numbers are drawn in before an
 double argument_of(const std::variant<double, std::string>& value, const task_case& at);
 tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at);  // from its data file; throws reference_error
 inline constexpr std::size_t twisted_elements = 3;
+bool takes_distributions(const tensor_spec& spec);  // evaluation.md section 2, point 2
 
 // Draws what a task's case is called with: numbers here, expressions by the oracle. Contents belong to a seed, the same every time.
 // With a `twist` other than 0 they differ from the seed's own in a few elements of every tensor, which a cache that compares
@@ -26,6 +27,8 @@ class input_recipe {
   std::vector<tensor_layout> parameter_layouts() const;
 
   value_set draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist = 0);
+  // As declared, but for a single outlier in every tensor that may have any.
+  value_set draw_inputs_with_an_outlier(std::uint64_t seed);
   value_set draw_parameters(std::uint64_t seed);
 
  private:

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "evaluation/cuda/gpus.hpp"
+#include "launch/devices.hpp"
 #include "tasks/format_error.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -62,6 +64,25 @@ TEST_F(ConfigurationFile, ANumberOutOfRangeIsRefusedWithTheRange) {
 TEST_F(ConfigurationFile, AnUnknownChoiceIsRefusedWithTheChoices) { EXPECT_THAT(refusal(least_ + "[pool]\nexemplars = \"best\"\n"), HasSubstr("buckets, islands, random or none")); }
 
 TEST_F(ConfigurationFile, AnUnknownDeviceIsRefused) { EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"tpu\"]\n"), HasSubstr("tpu")); }
+
+TEST_F(ConfigurationFile, GpusAreNamedAllAtOnceOrByNumber) {
+  EXPECT_EQ(load(least_ + "[node]\ndevices = [\"cuda\", \"cuda:1\"]\n").node.devices.size(), 2U);
+  EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"cuda1\"]\n"), HasSubstr("expected cpu, cuda, cuda:NUMBER or simulated:NAME"));
+}
+
+TEST(PlannedDevices, AMachineWithoutAGpuSaysSo) {
+  try {
+    find_gpus();
+    GTEST_SKIP() << "there is a GPU";
+  } catch (const std::runtime_error&) {
+  }
+  try {
+    plan_devices({"cuda:0"}, true, {}, "test");
+    FAIL() << "planned a GPU that is not there";
+  } catch (const std::runtime_error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("driver"));
+  }
+}
 
 TEST_F(ConfigurationFile, AMissingFileIsNamed) {
   try {

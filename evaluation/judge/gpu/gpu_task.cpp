@@ -57,6 +57,25 @@ void gpu_task::choose(const task_case& at) {
   }
 }
 
+gpu_drawing gpu_task::drawing_of(std::size_t tensor, distribution how, std::uint64_t seed) const {
+  const tensor_spec& spec = spec_at(tensor);
+  const tensor_layout layout{program_of_[tensor] != 0 ? raw_type(spec) : spec.type, resolve_shape(spec, *case_)};
+  gpu_drawing drawing;
+  drawing.seed = seed;
+  drawing.n = layout.elements();
+  drawing.a = argument_of(spec.init.a, *case_);
+  drawing.b = argument_of(spec.init.b, *case_);
+  drawing.row = layout.shape.empty() ? 1 : static_cast<std::uint64_t>(std::max<std::int64_t>(layout.shape.back(), 1));
+  drawing.tensor = static_cast<std::int32_t>(tensor);
+  drawing.type = static_cast<std::int32_t>(layout.type);
+  drawing.of = static_cast<std::int32_t>(spec.init.of);
+  drawing.how = static_cast<std::int32_t>(spec.init.expr.empty() ? how : distribution::declared);
+  if (spec.init.of == initializer::kind::integers && !(drawing.b > drawing.a)) {
+    throw reference_error(Outcome::WRONG_RESULT, spec.name + ": integers(" + std::to_string(drawing.a) + "," + std::to_string(drawing.b) + ") is empty");
+  }
+  return drawing;
+}
+
 void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, std::uint64_t seed, std::uint64_t twist) {
   const tensor_spec& spec = spec_at(tensor);
   const tensor_layout layout{spec.type, resolve_shape(spec, *case_)};
@@ -72,19 +91,7 @@ void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, st
     return;
   }
   const std::size_t program = program_of_[tensor];
-  gpu_drawing drawing;
-  drawing.seed = seed;
-  drawing.n = layout.elements();
-  drawing.a = argument_of(spec.init.a, *case_);
-  drawing.b = argument_of(spec.init.b, *case_);
-  drawing.row = layout.shape.empty() ? 1 : static_cast<std::uint64_t>(std::max<std::int64_t>(layout.shape.back(), 1));
-  drawing.tensor = static_cast<std::int32_t>(tensor);
-  drawing.type = static_cast<std::int32_t>(program != 0 ? raw_type(spec) : spec.type);
-  drawing.of = static_cast<std::int32_t>(spec.init.of);
-  drawing.how = static_cast<std::int32_t>(spec.init.expr.empty() ? how : distribution::declared);
-  if (spec.init.of == initializer::kind::integers && !(drawing.b > drawing.a)) {
-    throw reference_error(Outcome::WRONG_RESULT, spec.name + ": integers(" + std::to_string(drawing.a) + "," + std::to_string(drawing.b) + ") is empty");
-  }
+  const gpu_drawing drawing = drawing_of(tensor, how, seed);
   CUdeviceptr raw = to;
   const tensor_layout raw_layout{raw_type(spec), layout.shape};
   if (program != 0) {
@@ -105,6 +112,13 @@ void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, st
 
 void gpu_task::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist) {
   for (std::size_t i = 0; i < task_.inputs.size(); ++i) draw_one(i, inputs_.memory[i].at(), how, seed, twist);
+}
+
+void gpu_task::draw_inputs_with_an_outlier(std::uint64_t seed) {
+  draw_inputs(distribution::declared, seed);
+  for (std::size_t i = 0; i < task_.inputs.size(); ++i) {
+    if (takes_distributions(task_.inputs[i]) && inputs_.layouts[i].elements() > 0) gpu_->add_outliers(inputs_.memory[i].at(), drawing_of(i, distribution::declared, seed), 1);
+  }
 }
 
 void gpu_task::draw_parameters(std::uint64_t seed) {

@@ -33,6 +33,7 @@ class gpu_task {
 
   // Contents that belong to a seed, the same every time; with a twist a few elements differ. They stay until the next.
   void draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist = 0);
+  void draw_inputs_with_an_outlier(std::uint64_t seed);
   void draw_parameters(std::uint64_t seed);
   const gpu_tensors& inputs() const { return inputs_; }
   const gpu_tensors& parameters() const { return parameters_; }
@@ -55,6 +56,7 @@ class gpu_task {
 
  private:
   const tensor_spec& spec_at(std::size_t tensor) const;
+  gpu_drawing drawing_of(std::size_t tensor, distribution how, std::uint64_t seed) const;
   void draw_one(std::size_t tensor, CUdeviceptr to, distribution how, std::uint64_t seed, std::uint64_t twist);
   // Runs one of the reference's programs; its outputs lie in the reference's arena until the next.
   std::vector<gpu_output> call(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, const std::function<void(gpu_session&)>& write);

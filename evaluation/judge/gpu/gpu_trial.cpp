@@ -31,6 +31,12 @@ void gpu_trial::twist(std::size_t set, std::uint64_t twist) {
   write_inputs(set);
 }
 
+void gpu_trial::hide_outlier(std::size_t set, std::uint64_t inputs_seed) {
+  right_->draw_inputs_with_an_outlier(inputs_seed);
+  right_->expect();
+  write_inputs(set);
+}
+
 program_failure gpu_trial::call(std::size_t set, time_point until, verification_result& totals) {
   if (parameters_changed_) {
     parameters_changed_ = false;

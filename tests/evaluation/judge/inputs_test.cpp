@@ -64,6 +64,23 @@ TEST(Inputs, DistributionsAreThoseOfTheProtocol) {
   EXPECT_LE(large, 2);  // one in five thousand
 }
 
+TEST(Inputs, AHiddenOutlierIsASingleOne) {
+  const auto large = [](drawing& from) {
+    const std::vector<double> x = to_doubles(from.recipe().draw_inputs_with_an_outlier(from.random().bits())[0]);
+    return std::count_if(x.begin(), x.end(), [](double v) { return std::abs(v) > 400; });
+  };
+  drawing normal("init = \"normal\"");
+  drawing half("dtype = \"float16\"\ninit = \"uniform\"");
+  drawing whole("dtype = \"int64\"\ninit = \"integers(0,9)\"");
+  drawing expression("init = { of = \"normal\", expr = \"x * 2\" }");
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(large(normal), 1);
+    EXPECT_EQ(large(half), 1);
+    EXPECT_EQ(large(whole), 0);
+    EXPECT_EQ(large(expression), 0);
+  }
+}
+
 TEST(Inputs, ArgumentsOfInitializersAreRespectedAndDisturbedAlike) {
   drawing normal("init = \"normal(3,0.5)\"");
   EXPECT_NEAR(mean(normal.draw(distribution::declared)), 3, 0.03);
