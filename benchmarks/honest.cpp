@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "benchmarks/report.hpp"
+#include "evaluation/devices/cores.hpp"
 #include "evaluation/devices/cpu_device.hpp"
 #include "evaluation/evaluator.hpp"
 #include "tests/support/honest_set.hpp"

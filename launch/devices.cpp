@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "evaluation/devices/cores.hpp"
 #include "evaluation/devices/cpu_device.hpp"
 #include "evaluation/devices/cuda_device.hpp"
 
@@ -29,7 +30,7 @@ std::unique_ptr<judging_device> open_device(const std::string& name, const std::
   if (name == "cpu") return make_cpu_device({.core = reserve_cores(1, false).front(), .node = node});
   const auto gpus = gpus_named(name);
   if (gpus.empty()) throw std::runtime_error("--device " + name + ": expected cpu, cuda or cuda:NUMBER");
-  return make_cuda_device(gpus.front(), {.node = node});
+  return make_cuda_device(gpus.front(), {.node = node, .judge = {.core = reserve_launching_core()}});
 }
 
 std::vector<node_device> plan_devices(const std::vector<std::string>& names, bool share_cores, const std::map<std::string, simulated_device_options>& simulated, const std::string& node) {
@@ -48,7 +49,8 @@ std::vector<node_device> plan_devices(const std::vector<std::string>& names, boo
       for (const gpu_facts& gpu : gpus) {
         const std::string own = "cuda:" + std::to_string(gpu.ordinal);
         if (counts[own]++ > 0) continue;  // "cuda" and "cuda:0"
-        devices.push_back({own, gpu.type, [gpu, node] { return std::unique_ptr<device>(make_cuda_device(gpu, {.node = node})); }});
+        const cuda_device_options options{.node = node, .judge = {.core = share_cores ? -1 : reserve_launching_core()}};
+        devices.push_back({own, gpu.type, [gpu, options] { return std::unique_ptr<device>(make_cuda_device(gpu, options)); }});
       }
     } else if (name.starts_with("simulated:") && name.size() > 10) {
       simulated_device_options options;

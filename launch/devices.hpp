@@ -11,7 +11,7 @@
 
 namespace hone {
 
-// The devices that names like "cpu", "cuda" (every GPU), "cuda:1" and "simulated:NAME" stand for, with this process kept off the cores that CPU devices
+// The devices that names like "cpu", "cuda" (every GPU), "cuda:1" and "simulated:NAME" stand for, with this process kept off the cores that devices
 // reserve: call it before any thread is started. Throws std::runtime_error.
 std::vector<node_device> plan_devices(const std::vector<std::string>& names, bool share_cores, const std::map<std::string, simulated_device_options>& simulated, const std::string& node);
 

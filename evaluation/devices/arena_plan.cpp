@@ -141,20 +141,18 @@ std::variant<output_place, program_failure> arena_plan::locate(const arena_head&
 std::set<shared_memory_of_output> arena_plan::aliases(const arena_head& head, std::size_t call, std::span<const std::size_t> sets, std::uint64_t calls_begin) const {
   using with = shared_memory_of_output::with;
   std::set<shared_memory_of_output> shared;
+  if (call >= sets.size()) throw std::out_of_range("the last run made no such call");
   const std::size_t count = std::min(head.outputs_per_call, max_outputs_per_call);
-  const auto extent_of = [&](std::size_t of_call, std::size_t output) {
+  const auto place_of = [&](std::size_t of_call, std::size_t output) {
     const auto located = locate(head, of_call, output);
-    return std::holds_alternative<output_place>(located) ? std::get<output_place>(located).extent : arena_region{};
+    return std::holds_alternative<output_place>(located) ? std::get<output_place>(located) : output_place{};
   };
   std::vector<arena_region> own;
-  for (std::size_t o = 0; o < count; ++o) own.push_back(extent_of(call, o));
   for (std::size_t o = 0; o < count; ++o) {
-    const auto located = locate(head, call, o);
-    const auto* place = std::get_if<output_place>(&located);
-    if (place != nullptr && place->extent.bytes > 0 && overlaps_itself(*place)) shared.insert({o, with::itself, 0});
-  }
-  for (std::size_t o = 0; o < count; ++o) {
+    const output_place place = place_of(call, o);
+    own.push_back(place.extent);
     if (own[o].bytes == 0) continue;
+    if (overlaps_itself(place)) shared.insert({o, with::itself, 0});
     if (own[o].begin == not_in_arena) {
       shared.insert({o, with::foreign, 0});
       continue;
@@ -173,7 +171,7 @@ std::set<shared_memory_of_output> arena_plan::aliases(const arena_head& head, st
     }
     for (std::size_t earlier = 0; earlier < call; ++earlier) {
       for (std::size_t other = 0; other < count; ++other) {
-        const arena_region theirs = extent_of(earlier, other);
+        const arena_region theirs = place_of(earlier, other).extent;
         if (theirs.bytes > 0 && own[o].overlaps(theirs)) shared.insert({o, with::earlier_call, other});
       }
     }

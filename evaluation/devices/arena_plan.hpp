@@ -39,9 +39,6 @@ class arena_plan {
 
   const std::vector<arena_region>& inputs(std::size_t set) const { return inputs_.at(set); }
   const std::vector<arena_region>& parameters() const { return parameters_; }
-  const std::vector<tensor_layout>& input_layouts() const { return input_layouts_; }
-  const std::vector<tensor_layout>& parameter_layouts() const { return parameter_layouts_; }
-  std::size_t sets() const { return inputs_.size(); }
   std::uint64_t end() const { return end_; }  // scratch memory may begin here
 
   // The command for calls on those sets, one an entry.

@@ -1,18 +1,15 @@
 #include "evaluation/devices/cpu_device.hpp"
 
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
 #include "evaluation/compile/cpu_compiler.hpp"
+#include "evaluation/devices/cores.hpp"
 #include "evaluation/devices/cpu_session.hpp"
 #include "evaluation/devices/host_judge.hpp"
 #include "evaluation/judge/oracle.hpp"
@@ -49,32 +46,6 @@ std::string slug(const std::string& text) {
   }
   while (out.ends_with('-')) out.pop_back();
   return out;
-}
-
-std::vector<int> allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot read this process's processor cores");
-  std::vector<int> cores;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &set)) cores.push_back(i);
-  }
-  return cores;
-}
-
-void bind_thread(const std::vector<int>& cores) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int core : cores) CPU_SET(core, &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot bind to the processor's cores");
-}
-
-// Every Hone process on the machine that wants a core takes this lock; it goes with the process.
-unique_fd lock_core(int core) {
-  const auto path = std::filesystem::temp_directory_path() / ("hone-core-" + std::to_string(core) + ".lock");
-  unique_fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
-  return file;
 }
 
 // Bytes a nanosecond that this core can write to its first-level cache: the best of many short tries, since nothing may be
@@ -176,21 +147,6 @@ record<schema::DeviceType> cpu_device_type() {
   type->setKind(schema::DeviceType::Kind::CPU);
   type->setTarget(native_target());
   return type.finish();
-}
-
-std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
-  if (share_cores) return std::vector<int>(devices, -1);
-  std::vector<int> cores = allowed_cores();
-  const std::size_t allowed = cores.size();
-  std::erase_if(cores, [](int core) { return !lock_core(core); });
-  if (devices >= cores.size()) {
-    throw std::runtime_error(std::to_string(devices) + " CPU devices need " + std::to_string(devices + 1) + " processor cores; this process may use " + std::to_string(allowed) + ", of which other processes of Hone have reserved " +
-                             std::to_string(allowed - cores.size()) + " (--share-cores or node.share_cores = true gives up exclusive cores, and with them trustworthy times)");
-  }
-  std::vector<int> reserved(cores.rbegin(), cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
-  cores.resize(cores.size() - devices);
-  if (devices > 0) bind_thread(cores);
-  return reserved;
 }
 
 std::unique_ptr<judging_device> make_cpu_device(const cpu_device_options& options) {

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "evaluation/devices/device.hpp"
 #include "evaluation/devices/judging_device.hpp"
@@ -24,9 +23,5 @@ record<schema::DeviceType> cpu_device_type();
 // Makes a device of one processor core. It must be made on the thread that will use it: that thread, and all processes of the
 // device, are bound to the core. Throws std::runtime_error when no core is free.
 std::unique_ptr<judging_device> make_cpu_device(const cpu_device_options& options);
-
-// Keeps this process (and what it starts later) off the cores that its devices reserve: call before threads are started.
-// Returns the cores reserved for `devices` devices, highest first, of those that no other process of Hone has. Throws std::runtime_error where a machine has too few cores.
-std::vector<int> reserve_cores(std::size_t devices, bool share_cores);
 
 }  // namespace hone

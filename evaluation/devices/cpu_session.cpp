@@ -135,7 +135,10 @@ std::set<shared_memory_of_output> cpu_session::aliases(std::size_t call) {
   return plan_.aliases(memory_->head(), call, last_sets_);
 }
 
-std::size_t cpu_session::output_bytes(std::size_t call) { return plan_.output_bytes(memory_->head(), call); }
+std::size_t cpu_session::output_bytes(std::size_t call) {
+  look();
+  return plan_.output_bytes(memory_->head(), call);
+}
 
 bool cpu_session::inputs_hold(std::size_t set, const value_set& values) {
   look();

@@ -1,14 +1,14 @@
 #include "evaluation/devices/cuda_judge.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "evaluation/compile/cuda_compiler.hpp"
+#include "evaluation/devices/cores.hpp"
 #include "evaluation/judge/gpu/gpu_side.hpp"
 #include "evaluation/judge/gpu/gpu_trial.hpp"
 #include "messages/ids.hpp"
@@ -19,7 +19,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr const char* kind = "cuda";
-constexpr std::size_t kept_tasks = 16;
+constexpr std::size_t kept_tasks = 1024;  // facts alone
+constexpr std::size_t spares = 3;
 constexpr auto open_limit = std::chrono::seconds(20);
 constexpr auto compile_limit = std::chrono::seconds(60);
 constexpr std::uint64_t largest_arena = 16ULL << 30U;
@@ -36,8 +37,25 @@ constexpr std::uint64_t flush_over_l2 = 4;
 constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
 
-// The judge's own kernels, compiled for this GPU.
-std::pair<std::string, compiled_block> compile_kernels(const std::string& architecture) {
+double us_a_call(double ns, const train_clock& train) { return ns / 1e3 / static_cast<double>(train.calls); }
+
+// Sets a value, and back to what it was when it goes.
+template <typename T>
+class changed_for_now {
+ public:
+  changed_for_now(T& value, T to) : value_(&value), before_(std::exchange(value, std::move(to))) {}
+  ~changed_for_now() { *value_ = std::move(before_); }
+  changed_for_now(const changed_for_now&) = delete;
+  changed_for_now& operator=(const changed_for_now&) = delete;
+
+ private:
+  T* value_;
+  T before_;
+};
+
+}  // namespace
+
+cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& architecture) {
   cuda_compiler compiler;
   const auto& names = judge_gpu::kernel_names();
   auto compiled = compiler.compile(judge_gpu::kernel_source(), {names.begin(), names.end()}, {}, architecture, compile_limit);
@@ -45,18 +63,7 @@ std::pair<std::string, compiled_block> compile_kernels(const std::string& archit
   return {compiler.name(), std::get<compiled_block>(std::move(compiled))};
 }
 
-// The processor core that both of a GPU's processes launch from, which take turns: what is compared must not differ by its core. Counted from
-// the last; -1: there are too few to spare one.
-int core_for(int ordinal) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < 4 + ordinal) return -1;
-  int skip = ordinal;
-  for (int core = CPU_SETSIZE - 1; core >= 0; --core) {
-    if (CPU_ISSET(core, &set) && skip-- == 0) return core;
-  }
-  return -1;
-}
+namespace {
 
 // How another process finds the GPU that is this one's number `ordinal`.
 std::string visible_device(int ordinal) {
@@ -74,11 +81,14 @@ std::string visible_device(int ordinal) {
 struct cuda_judge::case_facts {
   gpu_side::limits limits;
   std::vector<case_timing::baseline> baselines;
+  double reference_wall_us = 0;          // a call, in a train
   std::map<pid_t, process_bias> biases;  // by the candidate's process
 };
 
 struct cuda_judge::prepared_task {
-  explicit prepared_task(gpu_task made) : right(std::move(made)) {}
+  prepared_task(judge_gpu& gpu, gpu_workspace& room, const task& t, gpu_task::reference_source reference) : right(gpu, room, t, std::move(reference)) {}
+  const task& of() const { return right.of(); }
+
   gpu_task right;
   random_stream random{random_bits()};
   std::map<std::string, case_facts> cases;  // by their sizes
@@ -87,18 +97,18 @@ struct cuda_judge::prepared_task {
 cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options)
     : facts_(facts),
       options_(options),
-      core_(core_for(facts.ordinal)),
+      core_lock_(options.core >= 0 ? lock_core(options.core) : unique_fd()),
       management_(facts.bus_id),
-      gpu_(facts, [&] {
-        std::tie(toolchain_, kernels_) = compile_kernels(facts.architecture);
-        return kernels_;
-      }()),
+      kernels_(own_kernels::compile_for(facts.architecture)),
+      gpu_(facts, kernels_.block),
       candidate_arena_(gpu_, options.arena_bytes > 0 ? options.arena_bytes : std::min(largest_arena, facts.memory_bytes / 6)),
       reference_arena_(gpu_, candidate_arena_.size()),
-      candidates_{start(candidate_arena_), start(candidate_arena_)},
-      spare_(start(candidate_arena_)),
-      reference_(start(reference_arena_)) {
-  for (gpu_process* process : {reference_.get(), candidates_[0].get(), candidates_[1].get(), spare_.get()}) process->await_ready();
+      candidates_{start(candidate_arena_), start(candidate_arena_), start(candidate_arena_)},
+      reference_(start(reference_arena_)),
+      prepared_(kept_tasks) {
+  for (const auto& candidate : candidates_) candidate->await_ready();
+  reference_->await_ready();
+  while (spares_.size() < spares) spares_.push_back(start(candidate_arena_));
 }
 
 cuda_judge::~cuda_judge() = default;
@@ -110,45 +120,53 @@ std::unique_ptr<gpu_process> cuda_judge::start(const gpu_arena& arena) const {
   attachment.handle = arena.handle();
   attachment.bytes = arena.size();
   attachment.head = arena.head_descriptor();
-  attachment.tools = kernels_.code;
-  for (const kernel_facts& k : kernels_.kernels) {
+  attachment.tools = kernels_.block.code;
+  for (const kernel_facts& k : kernels_.block.kernels) {
     if (k.name == "spoil_shared") attachment.spoil_symbol = k.symbol;
     if (k.name == "scramble") attachment.scramble_symbol = k.symbol;
   }
-  attachment.core = core_;
+  attachment.core = options_.core;
   return std::make_unique<gpu_process>(visible_device(facts_.ordinal), attachment);
 }
 
-void cuda_judge::replace_candidate() {
-  candidate_session_.reset();
-  candidates_[current_] = spare_ != nullptr && spare_->alive() ? std::move(spare_) : start(candidate_arena_);
-  candidate().await_ready();
-  spare_ = start(candidate_arena_);
+gpu_process& cuda_judge::process(role of) {
+  if (!candidates_[static_cast<std::size_t>(of)]->alive()) replace(of);
+  return *candidates_[static_cast<std::size_t>(of)];
 }
 
-std::optional<program_failure> cuda_judge::open_candidate(const schema::Artifact::Reader& artifact, const task& t) {
-  if (!candidate().alive()) replace_candidate();
+void cuda_judge::replace(role of) {
+  candidate_session_.reset();
+  auto& place = candidates_[static_cast<std::size_t>(of)];
+  do {
+    place = std::move(spares_.front());
+    spares_.pop_front();
+    spares_.push_back(start(candidate_arena_));
+    place->await_ready();
+  } while (!place->alive());
+}
+
+std::optional<program_failure> cuda_judge::open_candidate(role in, const schema::Artifact::Reader& artifact, const task& t) {
   candidate_arena_.clean(gpu_);
   gpu_.finish();
-  const auto opened = candidate().open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
+  const auto opened = process(in).open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) return program_failure{failed->outcome, "", failed->message};
-  candidate_session_.emplace(gpu_, candidate_arena_, candidate());
+  candidate_session_.emplace(gpu_, candidate_arena_, process(in));
   return std::nullopt;
 }
 
-gpu_session& cuda_judge::reference_of(const task& t, const settings& asked) {
+gpu_session& cuda_judge::reference_of(const task& t) {
   if (reference_ == nullptr || !reference_->alive()) {
     reference_session_.reset();
     open_reference_.reset();
     reference_ = start(reference_arena_);
     reference_->await_ready();
   }
-  const std::pair<task_id, settings> wanted{t.id, asked};
+  const std::pair<task_id, settings> wanted{t.id, reference_settings_};
   if (open_reference_ == wanted) return *reference_session_;
   open_reference_.reset();
   reference_arena_.forget(gpu_);
   gpu_.finish();
-  const auto opened = reference_->open(reference_oracle::programs(t), nullptr, asked, clock::now() + open_limit);
+  const auto opened = reference_->open(reference_oracle::programs(t), nullptr, reference_settings_, clock::now() + open_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
   open_reference_ = wanted;
   reference_session_.emplace(gpu_, reference_arena_, *reference_);
@@ -156,28 +174,14 @@ gpu_session& cuda_judge::reference_of(const task& t, const settings& asked) {
 }
 
 cuda_judge::prepared_task& cuda_judge::prepare(const task& t) {
-  const auto found = std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& p) { return p->right.of().id == t.id; });
-  if (found != prepared_.end()) {
-    prepared_.splice(prepared_.begin(), prepared_, found);
-  } else {
-    prepared_.push_front(std::make_unique<prepared_task>(gpu_task(gpu_, t, [this, t]() -> gpu_session& { return reference_of(t, reference_settings_); })));
-    if (prepared_.size() > kept_tasks) prepared_.pop_back();
-  }
-  return *prepared_.front();
+  return prepared_.of(t.id, [&] { return std::make_unique<prepared_task>(gpu_, room_, t, [this](const task& of) -> gpu_session& { return reference_of(of); }); });
 }
 
-void cuda_judge::forget(const task& t) {
-  prepared_.remove_if([&](const auto& p) { return p->right.of().id == t.id; });
-}
+void cuda_judge::forget(const task& t) { prepared_.forget(t.id); }
 
 verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact, const task& t, std::uint64_t& seed) {
   prepared_task& prepared = prepare(t);
-  if (!candidate().alive()) replace_candidate();
-  // What the processes differ by is found before this one has seen the variant.
-  for (const task_case& at : prepared.right.of().cases) {
-    if (at.timed && runs_on(at, kind)) learn(prepared, at, prepared.random);
-  }
-  const auto failed = open_candidate(artifact, t);
+  const auto failed = open_candidate(role::verifying, artifact, t);
   if (seed == 0) seed = random_bits();
   if (failed) return {.failure = *failed};
   gpu_trial trial(gpu_, prepared.right, *candidate_session_);
@@ -189,17 +193,18 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
 timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) {
   timed_program result;
   prepared_task& prepared = prepare(t);
-  if (fresh) current_ = 1 - current_;
-  if (!candidate().alive()) replace_candidate();
+  const role in = fresh ? role::confirming : role::timing;
   for (const task_case& at : prepared.right.of().cases) {
     if (!at.timed || !runs_on(at, kind) || result.failure.outcome != Outcome::OK) continue;
-    const case_facts& facts = learn(prepared, at, random);
-    if (auto failed = open_candidate(artifact, t)) {
+    // What its process differs by is found before that has seen the variant.
+    const case_facts& facts = learn(prepared, at, in, random);
+    const process_bias bias = facts.biases.at(candidates_[static_cast<std::size_t>(in)]->pid());
+    if (auto failed = open_candidate(in, artifact, t)) {
       result.failure = *failed;
       return result;
     }
-    case_timing timing = time_case(prepared, at, facts, random);
-    for (int attempt = 1; attempt < throttled_attempts && timing.failure.outcome == Outcome::OK && management_.is_throttled(); ++attempt) timing = time_case(prepared, at, facts, random);
+    case_timing timing = time_case(prepared, at, facts, bias, random);
+    for (int attempt = 1; attempt < throttled_attempts && timing.failure.outcome == Outcome::OK && management_.is_throttled(); ++attempt) timing = time_case(prepared, at, facts, bias, random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(at, std::move(timing));
@@ -215,50 +220,64 @@ double cuda_judge::floor_us(std::uint64_t bytes) const {
   return (cached / (l2_over_dram * dram) + (static_cast<double>(bytes) - cached) / dram) / 1e3;
 }
 
-const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const task_case& at, random_stream& random) {
+const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const task_case& at, role in, random_stream& random) {
   gpu_task& right = prepared.right;
   right.choose(at);
-  const auto [found, is_new] = prepared.cases.try_emplace(print_sizes(at));
-  case_facts& facts = found->second;
-  if (is_new) {
+  auto found = prepared.cases.find(print_sizes(at));
+  if (found == prepared.cases.end()) {
+    case_facts first;
     right.draw_parameters(random.bits());
     right.draw_inputs(distribution::declared, random.bits());
     right.expect();
-    const std::uint64_t bytes_a_call = std::max<std::uint64_t>(1, total_bytes(right.inputs().layouts) + 3 * right.expected_bytes());
-    facts.limits = {std::clamp<std::uint64_t>(candidate_arena_.size() / 3 / bytes_a_call, 1, max_sets), flush_over_l2 * facts_.l2_bytes, options_.call_limit};
-    facts.baselines = time_baselines(prepared, facts, random);
+    const std::uint64_t bytes_a_call = std::max<std::uint64_t>(1, total_bytes(right.inputs().layouts) + 3 * total_bytes(right.expected_layouts()));
+    first.limits = {std::clamp<std::uint64_t>(candidate_arena_.size() / 3 / bytes_a_call, 1, max_sets), flush_over_l2 * facts_.l2_bytes, options_.call_limit};
+    first.baselines = time_baselines(prepared, first, random);
+    first.reference_wall_us = time_reference_train(prepared, first, random);
+    found = prepared.cases.emplace(print_sizes(at), std::move(first)).first;
   }
-  for (int attempt = 0; !facts.biases.contains(candidate().pid()); ++attempt) {
-    if (attempt > 0) replace_candidate();
-    const process_bias bias = find_bias(prepared, facts, random);
-    if (std::abs(bias.log_ratio) < most_bias || attempt == calibration_attempts) facts.biases[candidate().pid()] = bias;
+  case_facts& facts = found->second;
+  for (int attempt = 0; !facts.biases.contains(process(in).pid()); ++attempt) {
+    if (attempt > 0) replace(in);
+    const process_bias bias = find_bias(prepared, facts, in, random);
+    if (std::abs(bias.log_ratio) < most_bias || attempt == calibration_attempts) facts.biases[process(in).pid()] = bias;
   }
   return facts;
 }
 
 // The reference in both processes. Where a process has its kernels' code is a matter of luck that stays with it, and a short kernel that
 // fetches it from the other end of the chip takes some 0.1 us longer (doc/decisions/012).
-process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& facts, random_stream& random) {
+process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& facts, role in, random_stream& random) {
   const task& t = prepared.right.of();
   candidate_arena_.forget(gpu_);
   gpu_.finish();
-  const auto opened = candidate().open(reference_oracle::programs(t), nullptr, {}, clock::now() + open_limit);
+  const auto opened = process(in).open(reference_oracle::programs(t), nullptr, {}, clock::now() + open_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
-  gpu_session twin(gpu_, candidate_arena_, candidate());
-  gpu_side reference(gpu_, prepared.right, reference_of(t, reference_settings_), facts.limits, random, true);
+  gpu_session twin(gpu_, candidate_arena_, process(in));
+  gpu_side reference(gpu_, prepared.right, reference_of(t), facts.limits, random, true);
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, [] {});
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
   return bias_of(timing);
 }
 
-case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, random_stream& random) {
+double cuda_judge::time_reference_train(prepared_task& prepared, const case_facts& facts, random_stream& random) {
+  try {
+    gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
+    side.take_parameters(random.bits());
+    const double call_ns = side.sample(facts.limits.sets).back();
+    const train_clock train = side.train(train_ns, call_ns, false);
+    return us_a_call(train.wall_ns, train);
+  } catch (const timing_failure& e) {
+    throw reference_error(e.why.outcome, e.why.message);
+  }
+}
+
+case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const process_bias& bias, random_stream& random) {
   gpu_task& right = prepared.right;
   right.choose(at);
-  const process_bias bias = facts.biases.at(candidate().pid());  // the process may be gone behind this
   case_timing timing;
   try {
-    gpu_side reference(gpu_, right, reference_of(right.of(), reference_settings_), facts.limits, random, true);
+    gpu_side reference(gpu_, right, reference_of(right.of()), facts.limits, random, true);
     gpu_side candidate(gpu_, right, *candidate_session_, facts.limits, random, false);
     std::uint64_t least_bytes = ~std::uint64_t{0};
     const auto check = [&] {
@@ -269,9 +288,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
       verification_result totals;
       const program_failure wrong = check_gpu_call(gpu_, right, *candidate_session_, call, set, totals);
       if (wrong.outcome != Outcome::OK) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
-      // Memory that it shares with arguments, as the reference does, was there before.
-      const bool writes = std::none_of(right.aliases().begin(), right.aliases().end(), [](const shared_memory_of_output& shared) { return shared.what != shared_memory_of_output::with::output; });
-      least_bytes = std::min<std::uint64_t>(least_bytes, writes ? candidate_session_->output_bytes(call) : 0);
+      least_bytes = std::min<std::uint64_t>(least_bytes, writes_outputs(right.aliases()) ? candidate_session_->output_bytes(call) : 0);
     };
     timing = time_pair(candidate, reference, gpu_timing_rules(), random, check);
     timing.baselines = facts.baselines;
@@ -280,21 +297,19 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     if (timing.failure.outcome != Outcome::OK) return timing;
     timing.floor_us = floor_us(least_bytes);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
-    const three_clocks train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
+    const train_clock train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
     check();
-    const three_clocks traced = candidate.train(train_ns, timing.candidate_us * 1e3, true);
-    const three_clocks of_reference = reference.train(train_ns, timing.reference_us * 1e3, false);
-    const auto us_a_call = [](double ns, const three_clocks& t) { return ns / 1e3 / static_cast<double>(t.calls); };
+    const train_clock traced = candidate.train(train_ns, timing.candidate_us * 1e3, true);
     timing.train_us = us_a_call(train.device_ns, train);
     timing.candidate_wall_us = us_a_call(train.wall_ns, train);
-    timing.reference_wall_us = us_a_call(of_reference.wall_ns, of_reference);
+    timing.reference_wall_us = facts.reference_wall_us;
     timing.train_span_us = us_a_call(traced.span_ns, traced);
     timing.traced_us = us_a_call(traced.device_ns, traced);
     for (const kernel_launch& launch : candidate_session_->launches()) {
       const double occupancy = facts_.threads_a_multiprocessor > 0 ? static_cast<double>(launch.blocks_a_multiprocessor) * launch.threads / facts_.threads_a_multiprocessor : 0;
       timing.kernels.push_back({launch.kernel, launch.threads, launch.blocks, launch.dynamic_shared_bytes, occupancy});
     }
-    timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + right.expected_bytes();
+    timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
     if (timing.candidate_us < timing.floor_us) {
       timing.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + std::to_string(timing.candidate_us) + " us, writing its outputs alone needs " + std::to_string(timing.floor_us) + " us"};
     } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3)) {
@@ -318,9 +333,8 @@ std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& pre
   std::vector<case_timing::baseline> baselines;
   for (const auto& [name, asked] : ways) {
     try {
-      reference_settings_ = asked;
-      gpu_session& session = reference_of(prepared.right.of(), asked);
-      gpu_side side(gpu_, prepared.right, session, facts.limits, random, true);
+      const changed_for_now as_asked(reference_settings_, asked);
+      gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
       side.take_parameters(random.bits());
       side.sample(facts.limits.sets);
       std::vector<double> us;
@@ -333,7 +347,6 @@ std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& pre
     } catch (const reference_error&) {
     }
   }
-  reference_settings_ = {};
   return baselines;
 }
 

@@ -59,7 +59,6 @@ class gpu_session {
 
   // Room for `sets` sets of inputs, each at addresses of its own, from `begin` on. Throws std::length_error where they do not fit.
   void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets, std::uint64_t begin = 0);
-  const arena_plan& plan() const { return plan_; }
   CUdeviceptr input(std::size_t set, std::size_t i) const { return arena_->at(plan_.inputs(set).at(i).begin); }
   CUdeviceptr parameter(std::size_t i) const { return arena_->at(plan_.parameters().at(i).begin); }
 

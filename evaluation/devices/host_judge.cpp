@@ -1,14 +1,12 @@
 #include "evaluation/devices/host_judge.hpp"
 
-#include <algorithm>
-
 #include "messages/ids.hpp"
 
 namespace hone {
 namespace {
 
-constexpr std::size_t kept_tasks = 16;
 constexpr const char* kind = "cpu";
+constexpr std::size_t kept_tasks = 16;  // with their input sets
 
 }  // namespace
 
@@ -18,43 +16,36 @@ struct host_judge::prepared_task {
   };
 
   prepared_task(task copied, program_host& host)
-      : of(std::move(copied)), oracle(of, host.open_oracle(of)), timed(of.cases.size()), random(random_bits()) {}
+      : own(std::move(copied)), oracle(own, host.open_oracle(own)), timed(own.cases.size()), random(random_bits()) {}
+
+  const task& of() const { return own; }
 
   // Input sets for timing a case.
   timed_case& timing_of(std::size_t index, std::size_t memory_bytes) {
     timed_case& one = timed[index];
     if (one.inputs != nullptr) return one;
-    input_recipe recipe(oracle, of.cases[index]);
+    input_recipe recipe(oracle, own.cases[index]);
     const expected_outputs expected = oracle.expect(recipe.draw_inputs(distribution::declared, random.bits()), recipe.draw_parameters(random.bits()));
     const std::size_t bytes_a_call = total_bytes(recipe.input_layouts()) + total_bytes(expected.own);
     one.inputs = std::make_unique<timed_inputs>(recipe, affordable_sets(bytes_a_call, memory_bytes), random);
     return one;
   }
 
-  task of;
+  task own;
   reference_oracle oracle;
   std::vector<timed_case> timed;
   random_stream random;
 };
 
-host_judge::host_judge(std::unique_ptr<program_host> host) : host_(std::move(host)) {}
+host_judge::host_judge(std::unique_ptr<program_host> host) : host_(std::move(host)), prepared_(kept_tasks) {}
 
 host_judge::~host_judge() = default;
 
 host_judge::prepared_task& host_judge::prepare(const task& t) {
-  const auto found = std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& p) { return p->of.id == t.id; });
-  if (found != prepared_.end()) {
-    prepared_.splice(prepared_.begin(), prepared_, found);
-  } else {
-    prepared_.push_front(std::make_unique<prepared_task>(t, *host_));
-    if (prepared_.size() > kept_tasks) prepared_.pop_back();
-  }
-  return *prepared_.front();
+  return prepared_.of(t.id, [&] { return std::make_unique<prepared_task>(t, *host_); });
 }
 
-void host_judge::forget(const task& t) {
-  prepared_.remove_if([&](const auto& p) { return p->of.id == t.id; });
-}
+void host_judge::forget(const task& t) { prepared_.forget(t.id); }
 
 verification_result host_judge::verify(const schema::Artifact::Reader& artifact, const task& t, std::uint64_t& seed) {
   prepared_task& prepared = prepare(t);
@@ -68,15 +59,15 @@ verification_result host_judge::verify(const schema::Artifact::Reader& artifact,
 timed_program host_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool /*fresh*/) {
   timed_program result;
   prepared_task& prepared = prepare(t);
-  auto opened = host_->open_candidate(artifact, prepared.of);
+  auto opened = host_->open_candidate(artifact, prepared.own);
   if (auto* failed = std::get_if<program_failure>(&opened)) {
     result.failure = *failed;
     return result;
   }
   const auto candidate = std::get<std::unique_ptr<program_session>>(std::move(opened));
-  const auto reference = host_->open_reference(prepared.of);
-  for (std::size_t i = 0; i < prepared.of.cases.size() && result.failure.outcome == Outcome::OK; ++i) {
-    const task_case& at = prepared.of.cases[i];
+  const auto reference = host_->open_reference(prepared.own);
+  for (std::size_t i = 0; i < prepared.own.cases.size() && result.failure.outcome == Outcome::OK; ++i) {
+    const task_case& at = prepared.own.cases[i];
     if (!at.timed || !runs_on(at, kind)) continue;
     auto& timed = prepared.timing_of(i, host_->timing_memory_bytes());
     timing_limits limits;
@@ -94,11 +85,11 @@ timed_program host_judge::time(const schema::Artifact::Reader& artifact, const t
 std::vector<std::string> host_judge::check_task(const task& t) {
   std::vector<std::string> lines;
   prepared_task& prepared = prepare(t);
-  for (const task_case& at : prepared.of.cases) {
+  for (const task_case& at : prepared.own.cases) {
     if (!runs_on(at, kind)) continue;
     input_recipe recipe(prepared.oracle, at);
     expected_outputs expected;
-    for (const distribution how : prepared.of.distributions) {
+    for (const distribution how : prepared.own.distributions) {
       expected = prepared.oracle.expect(recipe.draw_inputs(how, prepared.random.bits()), recipe.draw_parameters(prepared.random.bits()));
     }
     lines.push_back(describe_case(at, layouts_of(expected.own), expected.wide.has_value()));

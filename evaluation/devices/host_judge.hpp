@@ -1,12 +1,12 @@
 #pragma once
 
-#include <list>
 #include <memory>
 #include <string>
 #include <variant>
 
 #include "evaluation/devices/program_judge.hpp"
 #include "evaluation/devices/program_session.hpp"
+#include "evaluation/devices/task_cache.hpp"
 
 namespace hone {
 
@@ -51,7 +51,7 @@ class host_judge final : public program_judge {
   prepared_task& prepare(const task& t);
 
   std::unique_ptr<program_host> host_;
-  std::list<std::unique_ptr<prepared_task>> prepared_;  // most recently used first
+  task_cache<prepared_task> prepared_;
 };
 
 }  // namespace hone

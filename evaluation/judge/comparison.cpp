@@ -184,20 +184,19 @@ agreement compare_output(const tensor_value& actual, const tensor_value& own, co
   return compare_floating(actual, own, wide, allowed);
 }
 
-agreement compare_outputs(const value_set& actual, const expected_outputs& expected, const task& t) {
+agreement compare_all(const std::vector<tensor_layout>& given, const std::vector<tensor_layout>& expected, const std::function<agreement(std::size_t)>& compare) {
   agreement worst;
-  if (actual.size() != expected.own.size()) {
-    worst.problem = std::to_string(actual.size()) + " outputs, expected " + std::to_string(expected.own.size());
+  if (given.size() != expected.size()) {
+    worst.problem = std::to_string(given.size()) + " outputs, expected " + std::to_string(expected.size());
     return worst;
   }
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    const std::string name = actual.size() > 1 ? "output " + std::to_string(i) + ": " : "";
-    const tensor_layout& given = actual[i].layout;
-    if (given != expected.own[i].layout) {
-      worst.problem = name + "is " + print_layout(given) + ", expected " + print_layout(expected.own[i].layout);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string name = given.size() > 1 ? "output " + std::to_string(i) + ": " : "";
+    if (given[i] != expected[i]) {
+      worst.problem = name + "is " + print_layout(given[i]) + ", expected " + print_layout(expected[i]);
       return worst;
     }
-    const agreement one = compare_output(actual[i], expected.own[i], expected.wide ? &(*expected.wide)[i] : nullptr, tolerance_for(t, given.type));
+    const agreement one = compare(i);
     worst.worst_element = std::max(worst.worst_element, one.worst_element);
     worst.relative_l2 = std::max(worst.relative_l2, one.relative_l2);
     if (one.problem) {
@@ -207,6 +206,12 @@ agreement compare_outputs(const value_set& actual, const expected_outputs& expec
     }
   }
   return worst;
+}
+
+agreement compare_outputs(const value_set& actual, const expected_outputs& expected, const task& t) {
+  return compare_all(layouts_of(actual), layouts_of(expected.own), [&](std::size_t i) {
+    return compare_output(actual[i], expected.own[i], expected.wide ? &(*expected.wide)[i] : nullptr, tolerance_for(t, actual[i].layout.type));
+  });
 }
 
 }  // namespace hone

@@ -56,7 +56,9 @@ agreement conclude_exact(std::optional<std::size_t> first_wrong, const tensor_la
 // evaluation.md section 2, point 5. `allowed` is the tolerance for the output's type; exact types ignore it.
 agreement compare_output(const tensor_value& actual, const tensor_value& own, const tensor_value* wide, tolerance allowed);
 
-// Number, shapes and types first, then every output. The first problem names its output.
+// Number, shapes and types first, then every output by `compare`, wherever it lies. The first problem names its output.
+agreement compare_all(const std::vector<tensor_layout>& given, const std::vector<tensor_layout>& expected, const std::function<agreement(std::size_t)>& compare);
+// The same for outputs in the host's memory.
 agreement compare_outputs(const value_set& actual, const expected_outputs& expected, const task& t);
 
 }  // namespace hone

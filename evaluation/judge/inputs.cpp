@@ -20,6 +20,12 @@ double argument_of(const std::variant<double, std::string>& value, const task_ca
 
 bool takes_distributions(const tensor_spec& spec) { return (spec.init.of == kind::normal || spec.init.of == kind::uniform) && spec.init.expr.empty(); }
 
+std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors, const task_case& at) {
+  std::vector<tensor_layout> all;
+  for (const tensor_spec& spec : tensors) all.push_back({spec.type, resolve_shape(spec, at)});
+  return all;
+}
+
 tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at) {
   for (const data_file& file : t.data_files) {
     if (file.name != spec.data_file) continue;
@@ -138,16 +144,10 @@ void put_together(const tensor_value& source, std::span<std::byte> into, random_
   if (at < into.size()) std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element, into.size() - at);
 }
 
-std::vector<tensor_layout> layouts(const std::vector<tensor_spec>& tensors, const task_case& at) {
-  std::vector<tensor_layout> all;
-  for (const tensor_spec& spec : tensors) all.push_back({spec.type, resolve_shape(spec, at)});
-  return all;
-}
-
 }  // namespace
 
-std::vector<tensor_layout> input_recipe::input_layouts() const { return layouts(oracle_->of().inputs, *case_); }
-std::vector<tensor_layout> input_recipe::parameter_layouts() const { return layouts(oracle_->of().parameters, *case_); }
+std::vector<tensor_layout> input_recipe::input_layouts() const { return layouts_of(oracle_->of().inputs, *case_); }
+std::vector<tensor_layout> input_recipe::parameter_layouts() const { return layouts_of(oracle_->of().parameters, *case_); }
 
 value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_t first, distribution how, std::uint64_t seed, std::uint64_t twist) {
   random_stream random(seed);

@@ -10,6 +10,7 @@
 namespace hone {
 
 // What is shared with drawing on a GPU.
+std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors, const task_case& at);
 dtype raw_type(const tensor_spec& spec);  // what numbers are drawn in before an `expr`
 double argument_of(const std::variant<double, std::string>& value, const task_case& at);
 tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at);  // from its data file; throws reference_error

@@ -7,10 +7,6 @@ namespace {
 
 constexpr auto call_limit = std::chrono::seconds(60);
 
-const tensor_spec& tensor_at(const task& t, std::size_t tensor) {
-  return tensor < t.inputs.size() ? t.inputs[tensor] : t.parameters[tensor - t.inputs.size()];
-}
-
 value_set widened(const value_set& values) {
   value_set wide;
   for (const tensor_value& value : values) wide.push_back(convert_floating(value, dtype::float64));
@@ -23,19 +19,34 @@ bool has_floating(const value_set& values) {
 
 }  // namespace
 
+const tensor_spec& tensor_of(const task& t, std::size_t tensor) { return tensor < t.inputs.size() ? t.inputs[tensor] : t.parameters[tensor - t.inputs.size()]; }
+
+bool stands_for(const std::vector<tensor_layout>& wide, const std::vector<tensor_layout>& own) {
+  return std::equal(wide.begin(), wide.end(), own.begin(), own.end(), [](const tensor_layout& a, const tensor_layout& b) { return a.shape == b.shape && is_floating(a.type) == is_floating(b.type); });
+}
+
+void check_expression(const tensor_spec& spec, const std::vector<tensor_layout>& outputs, const tensor_layout& raw) {
+  if (outputs.size() == 1 && outputs[0].shape == raw.shape) return;
+  throw reference_error(Outcome::WRONG_RESULT, spec.name + ": expr gives " + (outputs.empty() ? "nothing" : print_layout(outputs[0])) + ", expected the shape of " + print_layout(raw));
+}
+
 std::vector<host_source> reference_oracle::programs(const task& t) {
   std::vector<host_source> sources = {{t.reference, t.inputs.size(), t.parameters.size()}};
   for (std::size_t i = 0; i < t.inputs.size() + t.parameters.size(); ++i) {
-    const std::string& expr = tensor_at(t, i).init.expr;
+    const std::string& expr = tensor_of(t, i).init.expr;
     if (!expr.empty()) sources.push_back({"def forward(x: Tensor) -> Tensor:\n    return " + expr + "\n", 1, 0});
   }
   return sources;
 }
 
-reference_oracle::reference_oracle(const task& t, std::unique_ptr<program_session> session) : task_(&t), session_(std::move(session)) {
+std::vector<std::size_t> reference_oracle::program_numbers(const task& t) {
+  std::vector<std::size_t> numbers;
   std::size_t next = 1;
-  for (std::size_t i = 0; i < t.inputs.size() + t.parameters.size(); ++i) program_of_.push_back(tensor_at(t, i).init.expr.empty() ? 0 : next++);
+  for (std::size_t i = 0; i < t.inputs.size() + t.parameters.size(); ++i) numbers.push_back(tensor_of(t, i).init.expr.empty() ? 0 : next++);
+  return numbers;
 }
+
+reference_oracle::reference_oracle(const task& t, std::unique_ptr<program_session> session) : task_(&t), session_(std::move(session)), program_of_(program_numbers(t)) {}
 
 value_set reference_oracle::call(std::size_t program, const value_set& inputs, const value_set& parameters) {
   try {
@@ -54,13 +65,11 @@ value_set reference_oracle::call(std::size_t program, const value_set& inputs, c
 }
 
 tensor_value reference_oracle::realise(std::size_t tensor, const tensor_value& raw) {
-  const tensor_spec& spec = tensor_at(*task_, tensor);
+  const tensor_spec& spec = tensor_of(*task_, tensor);
   tensor_value value = raw;
   if (program_of_[tensor] != 0) {
     value_set outputs = call(program_of_[tensor], {raw}, {});
-    if (outputs.size() != 1 || outputs[0].layout.shape != raw.layout.shape) {
-      throw reference_error(Outcome::WRONG_RESULT, spec.name + ": expr gives " + (outputs.empty() ? "nothing" : print_layout(outputs[0].layout)) + ", expected the shape of " + print_layout(raw.layout));
-    }
+    check_expression(spec, layouts_of(outputs), raw.layout);
     value = std::move(outputs[0]);
   }
   return with_type(std::move(value), spec.type);
@@ -73,12 +82,8 @@ expected_outputs reference_oracle::expect(const value_set& inputs, const value_s
   if (!has_wide_ || (!has_floating(inputs) && !has_floating(parameters))) return expected;
   try {
     value_set wide = call(0, widened(inputs), widened(parameters));
-    bool fits = wide.size() == expected.own.size();
-    for (std::size_t i = 0; fits && i < wide.size(); ++i) {
-      fits = wide[i].layout.shape == expected.own[i].layout.shape && is_floating(wide[i].layout.type) == is_floating(expected.own[i].layout.type);
-    }
-    if (fits) expected.wide = std::move(wide);
-    has_wide_ = fits;
+    has_wide_ = stands_for(layouts_of(wide), layouts_of(expected.own));
+    if (has_wide_) expected.wide = std::move(wide);
   } catch (const reference_error& e) {
     if (e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT) throw;
     has_wide_ = false;  // it insists on its own types

@@ -17,6 +17,13 @@ struct reference_error : std::runtime_error {
   Outcome outcome;
 };
 
+// Tensors by number: inputs, then parameters.
+const tensor_spec& tensor_of(const task& t, std::size_t tensor);
+// Whether a float64 run's outputs stand for those of the run in its own types.
+bool stands_for(const std::vector<tensor_layout>& wide, const std::vector<tensor_layout>& own);
+// Throws reference_error where an `expr` does not give one tensor of the shape that it was given.
+void check_expression(const tensor_spec& spec, const std::vector<tensor_layout>& outputs, const tensor_layout& raw);
+
 // Knows what is right: runs a task's reference, in its own types and in float64, and its `expr`essions, in a process that
 // shares no memory with any candidate's. Not for more than one thread.
 class reference_oracle {
@@ -24,6 +31,8 @@ class reference_oracle {
   // The programs that its session must have been opened with: the reference, then one for each tensor with an `expr`, inputs
   // before parameters.
   static std::vector<host_source> programs(const task& t);
+  // Which of them belongs to each tensor; 0: none.
+  static std::vector<std::size_t> program_numbers(const task& t);
 
   // `session` runs those programs. `t` must outlive the oracle.
   reference_oracle(const task& t, std::unique_ptr<program_session> session);

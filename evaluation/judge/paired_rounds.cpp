@@ -14,7 +14,6 @@ using clock = std::chrono::steady_clock;
 // unless calls are so long that this is nothing.
 constexpr double long_call_ns = 1e6;
 constexpr std::size_t warm_up_calls = 4;
-constexpr double overhead_a_call_ns = 100e3;  // emptying the L2 cache, waiting
 // A sample that much faster than every one that has been checked is checked as well: nobody gains by being wrong now and then.
 constexpr double suspiciously_fast = 0.9;
 constexpr std::uint64_t check_one_in = 4;
@@ -38,20 +37,22 @@ class side {
  public:
   side(clocked_program& program, const timing_rules& rules) : program_(&program), rules_(rules) {}
 
-  clocked_program& program() { return *program_; }
-
   void warm_up() {
     call_ns_ = program_->sample(1).back();  // loads code
     const auto begin = clock::now();
     do {
-      const auto times = program_->sample(call_ns_ >= long_call_ns ? 1 : std::min(program_->most_calls(), warm_up_calls));
-      call_ns_ = times.back();
+      const std::size_t calls = call_ns_ >= long_call_ns ? 1 : std::min(program_->most_calls(), warm_up_calls);
+      const auto before = clock::now();
+      call_ns_ = program_->sample(calls).back();
+      whole_call_ns_ = elapsed_ns(before) / static_cast<double>(calls);
     } while (elapsed_ns(begin) < rules_.warm_up_ns);
-    const auto calls = static_cast<std::size_t>(std::ceil(rules_.batch_ns / (call_ns_ + overhead_a_call_ns)));
-    const bool is_long = call_ns_ >= long_call_ns;
-    lead_in_ = !is_long && program_->most_calls() > 1 ? 1 : 0;
-    calls_ = std::clamp<std::size_t>(std::max<std::size_t>(calls, is_long ? 1 : 3) + lead_in_, 1 + lead_in_, std::max<std::size_t>(program_->most_calls(), 1 + lead_in_));
+    lead_in_ = call_ns_ < long_call_ns && program_->most_calls() > 1 ? 1 : 0;
   }
+
+  // What the shortest sample takes that is worth having, with everything around its calls.
+  double least_ns() const { return static_cast<double>(least_calls()) * whole_call_ns_; }
+  // Samples shall take about so long.
+  void plan(double ns) { calls_ = std::clamp(static_cast<std::size_t>(ns / whole_call_ns_), least_calls(), program_->most_calls()); }
 
   double sample() {
     const auto times = program_->sample(calls_);
@@ -61,9 +62,12 @@ class side {
   }
 
  private:
+  std::size_t least_calls() const { return std::min(lead_in_ + (call_ns_ < long_call_ns ? 2 : 1), program_->most_calls()); }
+
   clocked_program* program_;
   timing_rules rules_;
   double call_ns_ = 0;
+  double whole_call_ns_ = 0;  // with new contents, an empty cache and waiting
   std::size_t calls_ = 1;
   std::size_t lead_in_ = 0;
 };
@@ -78,8 +82,8 @@ timing_rules gpu_timing_rules() {
   rules.unstable_variance = 0.005;
   rules.budget_ns = 0.25e9;
   rules.min_rounds = 21;
-  rules.batch_ns = 0.8e6;
-  rules.warm_up_ns = 8e6;
+  rules.batch_ns = 1.2e6;  // with everything that a call takes beside itself
+  rules.warm_up_ns = 4e6;
   rules.reverify_agreement = 0.1;
   return rules;
 }
@@ -90,8 +94,6 @@ timing_rules gpu_calibration_rules() {
   rules.doubling_width = 1;
   rules.unstable_width = 1;
   rules.unstable_variance = 1;
-  rules.budget_ns = 0.25e9;
-  rules.min_rounds = 42;
   rules.hopeless_ratio = 0;
   return rules;
 }
@@ -109,6 +111,10 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
     new_parameters();
     r.warm_up();
     c.warm_up();
+    // Where one side's samples take long, the other's may as well: what is less noisy needs fewer rounds.
+    const double sample_ns = std::max({rules.batch_ns, r.least_ns(), c.least_ns()});
+    r.plan(sample_ns);
+    c.plan(sample_ns);
     check();
     std::vector<double> reference_us;
     std::vector<double> candidate_us;
@@ -135,7 +141,7 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
       decision = decide(rules, result.log_ratios, clocked_ns);
     }
     result.rounds = static_cast<std::uint32_t>(result.log_ratios.size());
-    result.ratio = summarise(result.log_ratios, bucket_center::median);
+    result.ratio = summarise(result.log_ratios);
     result.reference_us = median(reference_us);
     result.candidate_us = median(candidate_us);
     result.failure = {Outcome::OK, "", ""};
@@ -166,7 +172,7 @@ void take_off(const process_bias& bias, case_timing& timing) {
   timing.ratio.range = {factor * middle * std::exp(-half_width), factor * middle * std::exp(half_width)};
 }
 
-std::optional<program_failure> find_disagreement(const three_clocks& train, const three_clocks& traced, double scored_call_ns) {
+std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns) {
   const auto most = [](double device_ns) { return device_ns * (1 + clock_agreement) + start_and_end_ns; };
   if (traced.span_ns > most(traced.device_ns)) {
     return program_failure{Outcome::CHEATING, "late_work", "worked on the GPU for " + microseconds(traced.span_ns) + ", of which the timed region saw " + microseconds(traced.device_ns)};

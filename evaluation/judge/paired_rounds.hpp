@@ -1,12 +1,12 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <vector>
 
 #include "evaluation/judge/random_values.hpp"
 #include "evaluation/judge/timing.hpp"
+#include "evaluation/sandbox/arena_layout.hpp"
 
 namespace hone {
 
@@ -41,16 +41,7 @@ void take_off(const process_bias& bias, case_timing& timing);
 timing_rules gpu_timing_rules();
 timing_rules gpu_calibration_rules();
 
-// The clocks on a train of calls.
-struct three_clocks {
-  double device_ns = 0;  // of the whole train, as the following
-  double wall_ns = 0;
-  double span_ns = 0;    // from the first start to the last end of anything, on any stream; 0: not known
-  double busy_ns = 0;    // of the span, while anything ran
-  std::uint64_t calls = 1;
-};
-
 // Whether the clocks on two trains, one of them traced, and the time that was scored for a call tell the same story. Nothing: they do.
-std::optional<program_failure> find_disagreement(const three_clocks& train, const three_clocks& traced, double scored_call_ns);
+std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns);
 
 }  // namespace hone

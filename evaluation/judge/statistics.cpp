@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
 
 namespace hone {
@@ -40,30 +39,21 @@ double round_toward_one(double score) {
   return (score > 1 ? std::floor(hundredths) : std::ceil(hundredths)) / 100;
 }
 
-std::vector<double> bucket_centers(std::span<const double> values, bucket_center by) {
+std::vector<double> bucket_medians(std::span<const double> values) {
   std::array<std::vector<double>, bucket_count> buckets;
   for (std::size_t i = 0; i < values.size(); ++i) buckets[i % bucket_count].push_back(values[i]);
-  std::vector<double> centers;
+  std::vector<double> medians;
   for (const auto& bucket : buckets) {
-    if (bucket.empty()) continue;
-    centers.push_back(by == bucket_center::median ? median(bucket) : std::accumulate(bucket.begin(), bucket.end(), 0.0) / static_cast<double>(bucket.size()));
+    if (!bucket.empty()) medians.push_back(median(bucket));
   }
-  return centers;
-}
-
-double interquartile_mean(std::span<const double> values) {
-  if (values.empty()) throw std::invalid_argument("the mean of nothing");
-  std::vector<double> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
-  const auto cut = static_cast<std::ptrdiff_t>(sorted.size() / 4);
-  return std::accumulate(sorted.begin() + cut, sorted.end() - cut, 0.0) / static_cast<double>(static_cast<std::ptrdiff_t>(sorted.size()) - 2 * cut);
+  return medians;
 }
 
 double relative_half_width(const interval& range) { return (range.high - range.low) / (range.high + range.low); }
 
-ratio_summary summarise(std::span<const double> log_ratios, bucket_center by) {
+ratio_summary summarise(std::span<const double> log_ratios) {
   ratio_summary summary;
-  for (const double log_ratio : bucket_centers(log_ratios, by)) summary.buckets.push_back(std::exp(log_ratio));
+  for (const double log_ratio : bucket_medians(log_ratios)) summary.buckets.push_back(std::exp(log_ratio));
   summary.speedup = median(summary.buckets);
   const interval logs = median_interval(log_ratios);
   summary.range = {std::exp(logs.low), std::exp(logs.high)};

@@ -22,14 +22,8 @@ interval median_interval(std::span<const double> values);
 double round_toward_one(double score);
 
 inline constexpr std::size_t bucket_count = 7;
-// What stands for a bucket: its median where single values go far astray (processor cores that others use as well), its mean where
-// they are coarse (a GPU's events).
-enum class bucket_center { median, mean };
-// The values dealt out in turn to seven buckets; the center of each non-empty one.
-std::vector<double> bucket_centers(std::span<const double> values, bucket_center by);
-
-// The mean of the middle half, by rank: coarse values are averaged, those that went astray left out. Throws when empty.
-double interquartile_mean(std::span<const double> values);
+// The values dealt out in turn to seven buckets; the median of each non-empty one.
+std::vector<double> bucket_medians(std::span<const double> values);
 
 // What paired rounds say: `log_ratios` are ln(reference / candidate), one a round.
 struct ratio_summary {
@@ -41,7 +35,7 @@ struct ratio_summary {
 // Half of the interval's width, relative to its middle: 0.05 is "plus or minus five per cent".
 double relative_half_width(const interval& range);
 
-ratio_summary summarise(std::span<const double> log_ratios, bucket_center by = bucket_center::median);
+ratio_summary summarise(std::span<const double> log_ratios);
 
 // The score of one or more timed cases: geometric mean, rounded toward 1; 1 where the combined interval contains 1.
 struct scored_ratio {

@@ -239,9 +239,7 @@ class protocol {
     verification_result totals;
     const program_failure wrong = check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
     if (wrong.outcome != Outcome::OK) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
-    // Memory that it shares with arguments, as the reference does, was there before.
-    const bool writes = std::none_of(pair_->oracle.aliases().begin(), pair_->oracle.aliases().end(), [](const shared_memory_of_output& shared) { return shared.what != shared_memory_of_output::with::output; });
-    least_bytes_ = std::min(least_bytes_, writes ? pair_->candidate.output_bytes(call) : 0);
+    least_bytes_ = std::min(least_bytes_, writes_outputs(pair_->oracle.aliases()) ? pair_->candidate.output_bytes(call) : 0);
   }
 
   static std::string text(double x) {

@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::size_t least_rounds = 5;
 constexpr std::size_t twisted_rounds = 2;
+// An element may be off by somewhat more than the rule allows by bad luck: where large terms cancel, what the reference's own error happens
+// to be decides. One such round in a verification is drawn again; what is wrong is wrong again.
+constexpr double barely_wrong = 8;
 
 std::vector<distribution> plan_rounds(const task& t) {
   std::vector<distribution> rounds = {distribution::declared, distribution::declared};
@@ -20,8 +23,7 @@ std::vector<distribution> plan_rounds(const task& t) {
   return rounds;
 }
 
-}  // namespace
-
+// "output 0 lies in the memory of the input A"
 std::string describe_alias(const shared_memory_of_output& shared, const task& t) {
   using with = shared_memory_of_output::with;
   const std::string output = "output " + std::to_string(shared.output);
@@ -36,23 +38,38 @@ std::string describe_alias(const shared_memory_of_output& shared, const task& t)
   return output;
 }
 
+}  // namespace
+
+std::optional<program_failure> find_forbidden_alias(const std::set<shared_memory_of_output>& shared, const std::set<shared_memory_of_output>& allowed, const task& t) {
+  for (const shared_memory_of_output& one : shared) {
+    if (!allowed.contains(one)) return program_failure{Outcome::CHEATING, "output_alias", describe_alias(one, t)};
+  }
+  return std::nullopt;
+}
+
+program_failure judge_outputs(const agreement& agreed, verification_result& totals) {
+  totals.worst_element = std::max(totals.worst_element, agreed.worst_element);
+  totals.relative_l2 = std::max(totals.relative_l2, agreed.relative_l2);
+  if (!agreed.problem) return {Outcome::OK, "", ""};
+  if (agreed.only_by_tolerance) return {Outcome::CHEATING, "constant", *agreed.problem};
+  return {Outcome::WRONG_RESULT, "", *agreed.problem};
+}
+
+bool writes_outputs(const std::set<shared_memory_of_output>& aliases) {
+  using with = shared_memory_of_output::with;
+  return std::all_of(aliases.begin(), aliases.end(), [](const shared_memory_of_output& shared) { return shared.what == with::output || shared.what == with::itself; });
+}
+
 program_failure check_call(program_session& candidate, std::size_t call, std::size_t set, const value_set& inputs, const value_set& parameters,
                            const expected_outputs& expected, const std::set<shared_memory_of_output>& allowed_aliases, const task& t,
                            verification_result& totals) {
   if (const auto damage = candidate.memory_damage()) return {Outcome::CHEATING, "memory_fault", *damage};
   if (!candidate.inputs_hold(set, inputs)) return {Outcome::CHEATING, "input_mutation", "an input was changed"};
   if (!candidate.parameters_hold(parameters)) return {Outcome::CHEATING, "input_mutation", "a parameter was changed"};
-  for (const shared_memory_of_output& shared : candidate.aliases(call)) {
-    if (!allowed_aliases.contains(shared)) return {Outcome::CHEATING, "output_alias", describe_alias(shared, t)};
-  }
+  if (auto forbidden = find_forbidden_alias(candidate.aliases(call), allowed_aliases, t)) return *forbidden;
   const auto outputs = candidate.outputs(call);
   if (const auto* failed = std::get_if<program_failure>(&outputs)) return *failed;
-  const agreement agreed = compare_outputs(std::get<value_set>(outputs), expected, t);
-  totals.worst_element = std::max(totals.worst_element, agreed.worst_element);
-  totals.relative_l2 = std::max(totals.relative_l2, agreed.relative_l2);
-  if (!agreed.problem) return {Outcome::OK, "", ""};
-  if (agreed.only_by_tolerance) return {Outcome::CHEATING, "constant", *agreed.problem};
-  return {Outcome::WRONG_RESULT, "", *agreed.problem};
+  return judge_outputs(compare_outputs(std::get<value_set>(outputs), expected, t), totals);
 }
 
 namespace {
@@ -115,18 +132,12 @@ verification_result verify_program(trial& candidate, std::string_view device_kin
   const auto end = clock::now() + limits.whole;
   random_stream random(seed);
   verification_result result;
-  const auto fail = [&](program_failure why, const task_case& at, distribution how) {
-    const std::string sizes = print_sizes(at);
-    why.message += " (" + (sizes.empty() ? "" : "case " + sizes + ", ") + std::string(name_of(how)) + " inputs)";
-    result.failure = std::move(why);
-    return result;
-  };
   for (const task_case& at : t.cases) {
     if (!runs_on(at, device_kind)) continue;
     candidate.arrange(at);
     std::array<std::size_t, 2> sets = {0, 1};
-    std::size_t round = 0;
-    for (const distribution how : plan_rounds(t)) {
+    // One round; `totals` keeps its worst errors.
+    const auto judge_round = [&](std::size_t round, distribution how, verification_result& totals) -> program_failure {
       const std::uint64_t contents = random.bits();
       candidate.draw(how, contents, random.bits());
       // The same contents at two addresses: what depends on an address or on a race shows. The order is random, but the second
@@ -134,20 +145,39 @@ verification_result verify_program(trial& candidate, std::string_view device_kin
       if (round == 1 || random.below(2) == 1) std::swap(sets[0], sets[1]);
       const auto call = [&](std::size_t set) {
         if (clock::now() > end) return program_failure{Outcome::TIMEOUT, "", "verification took longer than " + std::to_string(limits.whole.count() / 1000) + " s"};
-        return candidate.call(set, std::min(end, clock::now() + limits.call), result);
+        return candidate.call(set, std::min(end, clock::now() + limits.call), totals);
       };
       for (const std::size_t set : sets) {
-        if (auto wrong = call(set); wrong.outcome != Outcome::OK) return fail(std::move(wrong), at, how);
+        if (auto wrong = call(set); wrong.outcome != Outcome::OK) return wrong;
       }
       // Nearly the same contents, where a moment ago the others were: what is kept under a sample of them is out of date.
       if (round < twisted_rounds) {
         candidate.twist(sets[1], random.bits() | 1U);
-        if (auto wrong = call(sets[1]); wrong.outcome != Outcome::OK) return fail(std::move(wrong), at, how);
+        if (auto wrong = call(sets[1]); wrong.outcome != Outcome::OK) return wrong;
       }
       // One outlier in five thousand shows in any sample of some size; a single one has to be looked for.
       if (how == distribution::outliers) {
         candidate.hide_outlier(sets[1], random.bits());
-        if (auto wrong = call(sets[1]); wrong.outcome != Outcome::OK) return fail(std::move(wrong), at, how);
+        if (auto wrong = call(sets[1]); wrong.outcome != Outcome::OK) return wrong;
+      }
+      return {Outcome::OK, "", ""};
+    };
+    std::size_t round = 0;
+    for (const distribution how : plan_rounds(t)) {
+      verification_result totals;
+      program_failure wrong = judge_round(round, how, totals);
+      if (wrong.outcome == Outcome::WRONG_RESULT && totals.worst_element > 1 && totals.worst_element <= barely_wrong && !result.had_second_draw) {
+        result.had_second_draw = true;
+        totals = {};
+        wrong = judge_round(round, how, totals);
+      }
+      result.worst_element = std::max(result.worst_element, totals.worst_element);
+      result.relative_l2 = std::max(result.relative_l2, totals.relative_l2);
+      if (wrong.outcome != Outcome::OK) {
+        const std::string sizes = print_sizes(at);
+        wrong.message += " (" + (sizes.empty() ? "" : "case " + sizes + ", ") + std::string(name_of(how)) + " inputs)";
+        result.failure = std::move(wrong);
+        return result;
       }
       ++round;
       ++result.rounds;

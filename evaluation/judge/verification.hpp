@@ -1,7 +1,8 @@
 #pragma once
 
 #include <chrono>
-#include <string>
+#include <optional>
+#include <set>
 
 #include "evaluation/devices/program_session.hpp"
 #include "evaluation/judge/oracle.hpp"
@@ -18,6 +19,7 @@ struct verification_result {
   std::uint32_t rounds = 0;
   double worst_element = 0;
   double relative_l2 = 0;
+  bool had_second_draw = false;
 };
 
 // One candidate, one case at a time, with everything that judging its calls takes: contents, what is right, and the comparison. Kinds of
@@ -46,8 +48,13 @@ verification_result verify_program(trial& candidate, std::string_view device_kin
 verification_result verify_program(program_session& candidate, reference_oracle& oracle, std::string_view device_kind, std::uint64_t seed,
                                    const verification_limits& limits);
 
-// "output 0 lies in the memory of the input A"
-std::string describe_alias(const shared_memory_of_output& shared, const task& t);
+// The parts of judging a finished call that do not depend on where its memory lies.
+// Memory that an output shares and may not, since the reference's does not.
+std::optional<program_failure> find_forbidden_alias(const std::set<shared_memory_of_output>& shared, const std::set<shared_memory_of_output>& allowed, const task& t);
+// What the comparison of a call's outputs means; `totals` keeps the worst errors.
+program_failure judge_outputs(const agreement& agreed, verification_result& totals);
+// Whether a reference with these aliases writes its outputs: memory that they share with its arguments was there before.
+bool writes_outputs(const std::set<shared_memory_of_output>& aliases);
 
 // One finished call held against what is expected of it: memory, inputs, aliases, then values. Shared with timing, which
 // checks some of its calls in the same way.

@@ -29,11 +29,11 @@ inline constexpr std::uint32_t max_calls = 512;
 // A train of calls on a GPU: between two events on its stream, on the process's own clock until the device was done, and from the
 // first start to the last end of whatever ran on any stream, and the part of that while anything ran (CUPTI; 0: not traced).
 struct train_clock {
-  double event_ns;
-  double wall_ns;
-  double span_ns;
-  double busy_ns;
-  std::uint64_t calls;
+  double device_ns = 0;  // of the whole train, as the following
+  double wall_ns = 0;
+  double span_ns = 0;
+  double busy_ns = 0;
+  std::uint64_t calls = 1;
 };
 
 // How a kernel of the artifact was launched last, for reports.

@@ -17,6 +17,8 @@ using clock = std::chrono::steady_clock;
 
 constexpr auto start_limit = std::chrono::seconds(120);  // LibTorch and CUDA's libraries from a cold disk
 constexpr auto end_limit = std::chrono::seconds(30);     // the driver stops what still runs
+// What has failed on every multiprocessor at once is told to the process seconds later; and what is merely slow need not be killed.
+constexpr auto report_limit = std::chrono::seconds(4);
 constexpr std::size_t max_failure_text = 2000;
 
 unique_fd memory_file(std::string_view bytes) {
@@ -101,8 +103,11 @@ std::variant<record<schema::Reply>, session_failure> gpu_process::request(const 
   try {
     send_message(socket_.get(), bytes, descriptors);
     auto message = receive_message(socket_.get(), deadline);
+    const bool late = !message;
+    if (late) message = receive_message(socket_.get(), clock::now() + report_limit);
     if (!message) return end(true);
     auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
+    if (late && !(reply->isFailed() && reply->getFailed().getIsLast())) return session_failure{Outcome::TIMEOUT, "did not finish within its deadline", false};
     if (!reply->isFailed()) return reply;
     const auto failed = reply->getFailed();
     session_failure failure{failed.getOutcome(), std::string(view(failed.getMessage()).substr(0, max_failure_text)), failed.getIsLast()};

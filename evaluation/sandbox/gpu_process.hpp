@@ -43,7 +43,7 @@ struct gpu_attachment {
 };
 
 // The program hone-gpu-sandbox on one GPU: it runs one program after another, each `open` forgetting the one before. Every command has a
-// deadline; when it passes, or the GPU's context is lost, the process is killed. Not for more than one thread; it dies with the thread that
+// deadline; what takes longer has timed out, and the process is killed where that goes on, or the GPU's context is lost. Not for more than one thread; it dies with the thread that
 // started it.
 class gpu_process {
  public:

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "evaluation/cuda/gpus.hpp"
+#include "evaluation/devices/cores.hpp"
 #include "evaluation/devices/cuda_device.hpp"
 #include "evaluation/evaluator.hpp"
 
@@ -20,7 +21,7 @@ class gpu_bench {
   const std::string& reason() const { return reason_; }
   const gpu_facts& facts() const { return facts_; }
   judging_device& device() {
-    if (device_ == nullptr) device_ = make_cuda_device(facts_, {.node = "test"});
+    if (device_ == nullptr) device_ = make_cuda_device(facts_, {.node = "test", .judge = {.core = reserve_launching_core()}});
     return *device_;
   }
   evaluator& judge() {

@@ -24,7 +24,7 @@ class gpu_side final : public clocked_program {
   std::size_t most_calls() const override { return limits_.sets; }
 
   // The sets over and over without a pause, for at least `ns` where a call takes `call_ns`.
-  three_clocks train(double ns, double call_ns, bool traced);
+  train_clock train(double ns, double call_ns, bool traced);
 
   // Of the last sample: how many calls, which set each used, and what that held.
   std::size_t last_calls() const { return last_.size(); }

@@ -1,19 +1,11 @@
 #include "evaluation/judge/gpu/gpu_task.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace hone {
 namespace {
 
 constexpr auto call_limit = std::chrono::seconds(60);
-constexpr double tiny = 1e-30;
-
-std::vector<tensor_layout> layouts_in(const std::vector<tensor_spec>& tensors, const task_case& at) {
-  std::vector<tensor_layout> all;
-  for (const tensor_spec& spec : tensors) all.push_back({spec.type, resolve_shape(spec, at)});
-  return all;
-}
 
 std::vector<tensor_layout> widened(std::vector<tensor_layout> layouts) {
   for (tensor_layout& layout : layouts) {
@@ -35,30 +27,32 @@ bool is_dense(const gpu_output& output) {
   return true;
 }
 
+std::vector<tensor_layout> layouts_of(const std::vector<gpu_output>& outputs) {
+  std::vector<tensor_layout> layouts;
+  for (const gpu_output& output : outputs) layouts.push_back(output.layout);
+  return layouts;
+}
+
 }  // namespace
 
-gpu_task::gpu_task(judge_gpu& gpu, task t, reference_source reference) : gpu_(&gpu), task_(std::move(t)), reference_(std::move(reference)) {
-  std::size_t next = 1;
-  for (std::size_t i = 0; i < task_.inputs.size() + task_.parameters.size(); ++i) program_of_.push_back(spec_at(i).init.expr.empty() ? 0 : next++);
-}
-
-const tensor_spec& gpu_task::spec_at(std::size_t tensor) const {
-  return tensor < task_.inputs.size() ? task_.inputs[tensor] : task_.parameters[tensor - task_.inputs.size()];
-}
+gpu_task::gpu_task(judge_gpu& gpu, gpu_workspace& room, task t, reference_source reference)
+    : gpu_(&gpu), room_(&room), task_(std::move(t)), reference_(std::move(reference)), program_of_(reference_oracle::program_numbers(task_)) {}
 
 void gpu_task::choose(const task_case& at) {
-  if (case_ != nullptr && *case_ == at) return;
+  if (room_->user == task_.id && case_ != nullptr && *case_ == at) return;
+  if (room_->user != task_.id) room_->data.clear();
+  room_->user = task_.id;
   case_ = &*std::find(task_.cases.begin(), task_.cases.end(), at);
-  inputs_.layouts = layouts_in(task_.inputs, at);
-  parameters_.layouts = layouts_in(task_.parameters, at);
-  for (gpu_tensors* tensors : {&inputs_, &parameters_}) {
-    tensors->memory.resize(tensors->layouts.size());
+  room_->inputs.layouts = layouts_of(task_.inputs, at);
+  room_->parameters.layouts = layouts_of(task_.parameters, at);
+  for (gpu_tensors* tensors : {&room_->inputs, &room_->parameters}) {
+    tensors->memory.resize(std::max(tensors->memory.size(), tensors->layouts.size()));
     for (std::size_t i = 0; i < tensors->layouts.size(); ++i) gpu_->grow(tensors->memory[i], tensors->layouts[i].bytes());
   }
 }
 
 gpu_drawing gpu_task::drawing_of(std::size_t tensor, distribution how, std::uint64_t seed) const {
-  const tensor_spec& spec = spec_at(tensor);
+  const tensor_spec& spec = tensor_of(task_, tensor);
   const tensor_layout layout{program_of_[tensor] != 0 ? raw_type(spec) : spec.type, resolve_shape(spec, *case_)};
   gpu_drawing drawing;
   drawing.seed = seed;
@@ -77,15 +71,15 @@ gpu_drawing gpu_task::drawing_of(std::size_t tensor, distribution how, std::uint
 }
 
 void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, std::uint64_t seed, std::uint64_t twist) {
-  const tensor_spec& spec = spec_at(tensor);
+  const tensor_spec& spec = tensor_of(task_, tensor);
   const tensor_layout layout{spec.type, resolve_shape(spec, *case_)};
   if (!spec.data_file.empty()) {
-    auto found = data_.find(spec.name);
-    if (found == data_.end()) {
+    auto found = room_->data.find(spec.name);
+    if (found == room_->data.end()) {
       const tensor_value value = load_parameter(task_, spec, *case_);
       gpu_memory memory = gpu_->allocate(value.bytes.size());
       gpu_->upload(memory.at(), value.bytes.data(), value.bytes.size());
-      found = data_.emplace(spec.name, std::move(memory)).first;
+      found = room_->data.emplace(spec.name, std::move(memory)).first;
     }
     gpu_->copy(to, found->second.at(), layout.bytes());
     return;
@@ -95,38 +89,36 @@ void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, st
   CUdeviceptr raw = to;
   const tensor_layout raw_layout{raw_type(spec), layout.shape};
   if (program != 0) {
-    gpu_->grow(raw_, raw_layout.bytes());
-    raw = raw_.at();
+    gpu_->grow(room_->raw, raw_layout.bytes());
+    raw = room_->raw.at();
   }
   gpu_->draw(raw, drawing);
   if (twist != 0) gpu_->twist(raw, drawing, twist, static_cast<int>(twisted_elements));
   if (program == 0) return;
   const auto outputs = call(program, {raw_layout}, {}, [&](gpu_session& session) { gpu_->copy(session.input(0, 0), raw, raw_layout.bytes()); });
-  if (outputs.size() != 1 || outputs[0].layout.shape != layout.shape) {
-    throw reference_error(Outcome::WRONG_RESULT, spec.name + ": expr gives " + (outputs.empty() ? "nothing" : print_layout(outputs[0].layout)) + ", expected the shape of " + print_layout(raw_layout));
-  }
-  gpu_->grow(dense_, outputs[0].layout.bytes());
-  gpu_->gather(dense_.at(), outputs[0].at, outputs[0].layout, outputs[0].strides);
-  gpu_->convert(to, spec.type, dense_.at(), outputs[0].layout.type, layout.elements());
+  check_expression(spec, layouts_of(outputs), raw_layout);
+  gpu_->grow(room_->dense, outputs[0].layout.bytes());
+  gpu_->gather(room_->dense.at(), outputs[0].at, outputs[0].layout, outputs[0].strides);
+  gpu_->convert(to, spec.type, room_->dense.at(), outputs[0].layout.type, layout.elements());
 }
 
 void gpu_task::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist) {
-  for (std::size_t i = 0; i < task_.inputs.size(); ++i) draw_one(i, inputs_.memory[i].at(), how, seed, twist);
+  for (std::size_t i = 0; i < task_.inputs.size(); ++i) draw_one(i, room_->inputs.memory[i].at(), how, seed, twist);
 }
 
 void gpu_task::draw_inputs_with_an_outlier(std::uint64_t seed) {
   draw_inputs(distribution::declared, seed);
   for (std::size_t i = 0; i < task_.inputs.size(); ++i) {
-    if (takes_distributions(task_.inputs[i]) && inputs_.layouts[i].elements() > 0) gpu_->add_outliers(inputs_.memory[i].at(), drawing_of(i, distribution::declared, seed), 1);
+    if (takes_distributions(task_.inputs[i]) && room_->inputs.layouts[i].elements() > 0) gpu_->add_outliers(room_->inputs.memory[i].at(), drawing_of(i, distribution::declared, seed), 1);
   }
 }
 
 void gpu_task::draw_parameters(std::uint64_t seed) {
-  for (std::size_t i = 0; i < task_.parameters.size(); ++i) draw_one(task_.inputs.size() + i, parameters_.memory[i].at(), distribution::declared, seed, 0);
+  for (std::size_t i = 0; i < task_.parameters.size(); ++i) draw_one(task_.inputs.size() + i, room_->parameters.memory[i].at(), distribution::declared, seed, 0);
 }
 
-void gpu_task::fill_inputs(const std::vector<CUdeviceptr>& to, std::uint64_t seed, std::uint64_t twist) {
-  for (std::size_t i = 0; i < task_.inputs.size(); ++i) draw_one(i, to[i], distribution::declared, seed, twist);
+void gpu_task::fill_inputs(const std::vector<CUdeviceptr>& to, std::uint64_t seed) {
+  for (std::size_t i = 0; i < task_.inputs.size(); ++i) draw_one(i, to[i], distribution::declared, seed, 0);
 }
 
 bool gpu_task::draws_with_reference() const {
@@ -135,7 +127,7 @@ bool gpu_task::draws_with_reference() const {
 
 std::vector<gpu_output> gpu_task::call(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, const std::function<void(gpu_session&)>& write) {
   ++reference_calls_;
-  gpu_session& session = reference_();
+  gpu_session& session = reference_(task_);
   try {
     session.arrange(program, inputs, parameters, 1);
   } catch (const std::length_error& e) {
@@ -155,7 +147,7 @@ std::vector<gpu_output> gpu_task::call(std::size_t program, const std::vector<te
 
 void gpu_task::keep(gpu_tensors& to, const std::vector<gpu_output>& outputs) {
   to.layouts.clear();
-  to.memory.resize(outputs.size());
+  to.memory.resize(std::max(to.memory.size(), outputs.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     to.layouts.push_back(outputs[i].layout);
     gpu_->grow(to.memory[i], outputs[i].layout.bytes());
@@ -168,26 +160,22 @@ void gpu_task::keep(gpu_tensors& to, const std::vector<gpu_output>& outputs) {
 }
 
 void gpu_task::expect() {
-  keep(own_, call(0, inputs_.layouts, parameters_.layouts, [&](gpu_session& session) {
-    for (std::size_t i = 0; i < inputs_.layouts.size(); ++i) gpu_->copy(session.input(0, i), inputs_.memory[i].at(), inputs_.layouts[i].bytes());
-    for (std::size_t i = 0; i < parameters_.layouts.size(); ++i) gpu_->copy(session.parameter(i), parameters_.memory[i].at(), parameters_.layouts[i].bytes());
+  keep(room_->own, call(0, room_->inputs.layouts, room_->parameters.layouts, [&](gpu_session& session) {
+    for (std::size_t i = 0; i < room_->inputs.layouts.size(); ++i) gpu_->copy(session.input(0, i), room_->inputs.memory[i].at(), room_->inputs.layouts[i].bytes());
+    for (std::size_t i = 0; i < room_->parameters.layouts.size(); ++i) gpu_->copy(session.parameter(i), room_->parameters.memory[i].at(), room_->parameters.layouts[i].bytes());
   }));
   has_wide_ = false;
-  if (!may_have_wide_ || (!has_narrow(inputs_.layouts) && !has_narrow(parameters_.layouts))) return;
+  if (!may_have_wide_ || (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts))) return;
   const auto aliases = aliases_;
   try {
-    const auto wide_inputs = widened(inputs_.layouts);
-    const auto wide_parameters = widened(parameters_.layouts);
+    const auto wide_inputs = widened(room_->inputs.layouts);
+    const auto wide_parameters = widened(room_->parameters.layouts);
     const auto outputs = call(0, wide_inputs, wide_parameters, [&](gpu_session& session) {
-      for (std::size_t i = 0; i < wide_inputs.size(); ++i) gpu_->convert(session.input(0, i), wide_inputs[i].type, inputs_.memory[i].at(), inputs_.layouts[i].type, wide_inputs[i].elements());
-      for (std::size_t i = 0; i < wide_parameters.size(); ++i) gpu_->convert(session.parameter(i), wide_parameters[i].type, parameters_.memory[i].at(), parameters_.layouts[i].type, wide_parameters[i].elements());
+      for (std::size_t i = 0; i < wide_inputs.size(); ++i) gpu_->convert(session.input(0, i), wide_inputs[i].type, room_->inputs.memory[i].at(), room_->inputs.layouts[i].type, wide_inputs[i].elements());
+      for (std::size_t i = 0; i < wide_parameters.size(); ++i) gpu_->convert(session.parameter(i), wide_parameters[i].type, room_->parameters.memory[i].at(), room_->parameters.layouts[i].type, wide_parameters[i].elements());
     });
-    bool fits = outputs.size() == own_.layouts.size();
-    for (std::size_t i = 0; fits && i < outputs.size(); ++i) {
-      fits = outputs[i].layout.shape == own_.layouts[i].shape && is_floating(outputs[i].layout.type) == is_floating(own_.layouts[i].type);
-    }
-    if (fits) keep(wide_, outputs);
-    has_wide_ = may_have_wide_ = fits;
+    has_wide_ = may_have_wide_ = stands_for(layouts_of(outputs), room_->own.layouts);
+    if (has_wide_) keep(room_->wide, outputs);
   } catch (const reference_error& e) {
     if (e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT) throw;
     may_have_wide_ = false;  // it insists on its own types
@@ -195,44 +183,25 @@ void gpu_task::expect() {
   aliases_ = aliases;
 }
 
-std::uint64_t gpu_task::expected_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const tensor_layout& layout : own_.layouts) bytes += layout.bytes();
-  return bytes;
-}
-
 agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
-  const tensor_layout& layout = own_.layouts[index];
+  const tensor_layout& layout = room_->own.layouts[index];
   CUdeviceptr actual = given.at;
   if (!is_dense(given)) {
-    gpu_->grow(dense_, layout.bytes());
-    gpu_->gather(dense_.at(), given.at, layout, given.strides);
-    actual = dense_.at();
+    gpu_->grow(room_->dense, layout.bytes());
+    gpu_->gather(room_->dense.at(), given.at, layout, given.strides);
+    actual = room_->dense.at();
   }
   const std::uint64_t n = layout.elements();
-  const CUdeviceptr own = own_.memory[index].at();
+  const CUdeviceptr own = room_->own.memory[index].at();
   if (!is_floating(layout.type)) {
-    const CUdeviceptr wide = has_wide_ && wide_.layouts[index].type == layout.type ? wide_.memory[index].at() : 0;
-    const gpu_measures m = gpu_->measure_exact(actual, own, wide, layout.type, n);
-    const auto first = m.first_bad < n ? std::optional<std::size_t>(m.first_bad) : std::nullopt;
+    const CUdeviceptr wide = has_wide_ && room_->wide.layouts[index].type == layout.type ? room_->wide.memory[index].at() : 0;
+    const auto first = gpu_->find_wrong_element(actual, own, wide, layout.type, n);
     return conclude_exact(first, layout, [&](std::size_t i) { return element_text{gpu_->element(actual, layout.type, i), gpu_->element(own, layout.type, i), false}; });
   }
-  const bool is_wide = has_wide_ && wide_.layouts[index].type == dtype::float64;
-  const CUdeviceptr wide = is_wide ? wide_.memory[index].at() : 0;
+  const bool is_wide = has_wide_ && room_->wide.layouts[index].type == dtype::float64;
+  const CUdeviceptr wide = is_wide ? room_->wide.memory[index].at() : 0;
   const tolerance allowed = tolerance_for(task_, layout.type);
-  const gpu_measures m = gpu_->measure_floating(actual, own, wide, layout.type, n, allowed);
-  output_errors errors;
-  if (m.first_bad < n) errors.first_bad = m.first_bad;
-  const double norm = std::max(std::sqrt(m.norm), tiny);
-  errors.given = {m.worst, std::sqrt(m.error) / norm};
-  errors.worst_at = m.worst_at;
-  errors.own = {m.own_worst, std::sqrt(m.own_error) / norm};
-  errors.given_error = m.error;
-  errors.own_error = m.own_error;
-  errors.expected_norm = m.squares;
-  errors.expected_deviation = m.finite > 0 ? std::max(0.0, m.squares - m.sum * m.sum / static_cast<double>(m.finite)) : 0;
-  errors.is_constant = m.varies == 0;
-  errors.is_expected_constant = m.expected_varies == 0;
+  const output_errors errors = gpu_->measure_floating(actual, own, wide, layout.type, n, allowed);
   return conclude(errors, layout, allowed, [&](std::size_t i) {
     std::vector<std::byte> bytes(bytes_of(layout.type));
     gpu_->download(bytes.data(), actual + i * bytes.size(), bytes.size());
@@ -242,27 +211,7 @@ agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
 }
 
 agreement gpu_task::compare(const std::vector<gpu_output>& actual) {
-  agreement worst;
-  if (actual.size() != own_.layouts.size()) {
-    worst.problem = std::to_string(actual.size()) + " outputs, expected " + std::to_string(own_.layouts.size());
-    return worst;
-  }
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    const std::string name = actual.size() > 1 ? "output " + std::to_string(i) + ": " : "";
-    if (actual[i].layout != own_.layouts[i]) {
-      worst.problem = name + "is " + print_layout(actual[i].layout) + ", expected " + print_layout(own_.layouts[i]);
-      return worst;
-    }
-    const agreement one = compare_one(actual[i], i);
-    worst.worst_element = std::max(worst.worst_element, one.worst_element);
-    worst.relative_l2 = std::max(worst.relative_l2, one.relative_l2);
-    if (one.problem) {
-      worst.problem = name + *one.problem;
-      worst.only_by_tolerance = one.only_by_tolerance;
-      return worst;
-    }
-  }
-  return worst;
+  return compare_all(layouts_of(actual), room_->own.layouts, [&](std::size_t i) { return compare_one(actual[i], i); });
 }
 
 }  // namespace hone

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,40 +15,52 @@
 
 namespace hone {
 
-// Tensors in memory that only the judge maps.
+// Tensors in memory that only the judge maps. The memory only grows, so there may be more of it than tensors.
 struct gpu_tensors {
   std::vector<tensor_layout> layouts;
   std::vector<gpu_memory> memory;
+};
+
+// What tasks work in, one at a time.
+struct gpu_workspace {
+  std::optional<task_id> user;
+  gpu_tensors inputs;
+  gpu_tensors parameters;
+  gpu_tensors own;   // what the reference gives
+  gpu_tensors wide;  // and in float64
+  std::map<std::string, gpu_memory> data;  // of the user's data files, by parameter
+  gpu_memory raw;
+  gpu_memory dense;
 };
 
 // A task on a GPU: what its cases are called with, drawn where it is used, and what is right, computed by the reference in a process of its own
 // and kept where no candidate's process can map it. The GPU's counterpart of input_recipe and reference_oracle. One thread.
 class gpu_task {
  public:
-  // A session in the reference's process with reference_oracle::programs(t) open; throws reference_error.
-  using reference_source = std::function<gpu_session&()>;
-  gpu_task(judge_gpu& gpu, task t, reference_source reference);
+  // A session in the reference's process with reference_oracle::programs() of the task open; throws reference_error.
+  using reference_source = std::function<gpu_session&(const task&)>;
+  gpu_task(judge_gpu& gpu, gpu_workspace& room, task t, reference_source reference);
 
   const task& of() const { return task_; }
-  void choose(const task_case& at);  // from here on it is about this case
+  // From here on it is about this case, until another task uses the workspace.
+  void choose(const task_case& at);
 
   // Contents that belong to a seed, the same every time; with a twist a few elements differ. They stay until the next.
   void draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist = 0);
   void draw_inputs_with_an_outlier(std::uint64_t seed);
   void draw_parameters(std::uint64_t seed);
-  const gpu_tensors& inputs() const { return inputs_; }
-  const gpu_tensors& parameters() const { return parameters_; }
+  const gpu_tensors& inputs() const { return room_->inputs; }
+  const gpu_tensors& parameters() const { return room_->parameters; }
   // As-declared contents somewhere else, for timing. Where drawing takes the reference's process (an `expr`), not in its own arena.
-  void fill_inputs(const std::vector<CUdeviceptr>& to, std::uint64_t seed, std::uint64_t twist = 0);
+  void fill_inputs(const std::vector<CUdeviceptr>& to, std::uint64_t seed);
   bool draws_with_reference() const;
 
   // What a call with the current contents must give.
   void expect();
   const std::set<shared_memory_of_output>& aliases() const { return aliases_; }
-  std::uint64_t expected_bytes() const;
   // Whether every output has a float64 run to be held against.
   bool has_wide() const { return has_wide_; }
-  const std::vector<tensor_layout>& expected_layouts() const { return own_.layouts; }
+  const std::vector<tensor_layout>& expected_layouts() const { return room_->own.layouts; }
   // Number, shapes and types first, then every output, as compare_outputs() does.
   agreement compare(const std::vector<gpu_output>& actual);
 
@@ -55,7 +68,6 @@ class gpu_task {
   std::uint64_t reference_calls() const { return reference_calls_; }
 
  private:
-  const tensor_spec& spec_at(std::size_t tensor) const;
   gpu_drawing drawing_of(std::size_t tensor, distribution how, std::uint64_t seed) const;
   void draw_one(std::size_t tensor, CUdeviceptr to, distribution how, std::uint64_t seed, std::uint64_t twist);
   // Runs one of the reference's programs; its outputs lie in the reference's arena until the next.
@@ -64,20 +76,14 @@ class gpu_task {
   agreement compare_one(const gpu_output& actual, std::size_t index);
 
   judge_gpu* gpu_;
+  gpu_workspace* room_;
   task task_;
   const task_case* case_ = nullptr;
   reference_source reference_;
-  std::vector<std::size_t> program_of_;        // by tensor, inputs first; 0: none
-  std::map<std::string, gpu_memory> data_;     // of data files, by parameter
-  gpu_tensors inputs_;
-  gpu_tensors parameters_;
-  gpu_tensors own_;
-  gpu_tensors wide_;
+  std::vector<std::size_t> program_of_;  // by tensor, inputs first; 0: none
   bool may_have_wide_ = true;
   bool has_wide_ = false;
   std::set<shared_memory_of_output> aliases_;
-  gpu_memory raw_;
-  gpu_memory dense_;
   std::uint64_t reference_calls_ = 0;
 };
 

@@ -1,7 +1,5 @@
 #include "evaluation/judge/gpu/gpu_trial.hpp"
 
-#include <algorithm>
-
 namespace hone {
 
 void gpu_trial::arrange(const task_case& at) {
@@ -11,7 +9,7 @@ void gpu_trial::arrange(const task_case& at) {
 
 void gpu_trial::write_inputs(std::size_t set) {
   const gpu_tensors& inputs = right_->inputs();
-  for (std::size_t i = 0; i < inputs.memory.size(); ++i) gpu_->copy(candidate_->input(set, i), inputs.memory[i].at(), inputs.layouts[i].bytes());
+  for (std::size_t i = 0; i < inputs.layouts.size(); ++i) gpu_->copy(candidate_->input(set, i), inputs.memory[i].at(), inputs.layouts[i].bytes());
 }
 
 void gpu_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
@@ -21,7 +19,7 @@ void gpu_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t 
   right_->draw_inputs(how, inputs_seed);
   right_->expect();
   const gpu_tensors& parameters = right_->parameters();
-  for (std::size_t i = 0; i < parameters.memory.size(); ++i) gpu_->copy(candidate_->parameter(i), parameters.memory[i].at(), parameters.layouts[i].bytes());
+  for (std::size_t i = 0; i < parameters.layouts.size(); ++i) gpu_->copy(candidate_->parameter(i), parameters.memory[i].at(), parameters.layouts[i].bytes());
   parameters_changed_ = true;
 }
 
@@ -50,24 +48,17 @@ program_failure gpu_trial::call(std::size_t set, time_point until, verification_
 program_failure check_gpu_call(judge_gpu& gpu, gpu_task& right, gpu_session& candidate, std::size_t call, std::size_t set, verification_result& totals) {
   if (const auto damage = candidate.memory_damage()) return {Outcome::CHEATING, "memory_fault", *damage};
   const auto holds = [&](const gpu_tensors& tensors, const auto& place) {
-    for (std::size_t i = 0; i < tensors.memory.size(); ++i) {
+    for (std::size_t i = 0; i < tensors.layouts.size(); ++i) {
       if (!gpu.equal(place(i), tensors.memory[i].at(), tensors.layouts[i].bytes())) return false;
     }
     return true;
   };
   if (!holds(right.inputs(), [&](std::size_t i) { return candidate.input(set, i); })) return {Outcome::CHEATING, "input_mutation", "an input was changed"};
   if (!holds(right.parameters(), [&](std::size_t i) { return candidate.parameter(i); })) return {Outcome::CHEATING, "input_mutation", "a parameter was changed"};
-  for (const shared_memory_of_output& shared : candidate.aliases(call)) {
-    if (!right.aliases().contains(shared)) return {Outcome::CHEATING, "output_alias", describe_alias(shared, right.of())};
-  }
+  if (auto forbidden = find_forbidden_alias(candidate.aliases(call), right.aliases(), right.of())) return *forbidden;
   const auto outputs = candidate.outputs(call);
   if (const auto* failed = std::get_if<program_failure>(&outputs)) return *failed;
-  const agreement agreed = right.compare(std::get<std::vector<gpu_output>>(outputs));
-  totals.worst_element = std::max(totals.worst_element, agreed.worst_element);
-  totals.relative_l2 = std::max(totals.relative_l2, agreed.relative_l2);
-  if (!agreed.problem) return {Outcome::OK, "", ""};
-  if (agreed.only_by_tolerance) return {Outcome::CHEATING, "constant", *agreed.problem};
-  return {Outcome::WRONG_RESULT, "", *agreed.problem};
+  return judge_outputs(right.compare(std::get<std::vector<gpu_output>>(outputs)), totals);
 }
 
 }  // namespace hone

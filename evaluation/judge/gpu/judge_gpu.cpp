@@ -12,6 +12,7 @@ namespace {
 
 constexpr unsigned threads_a_block = 256;  // as the kernels' reductions count on
 constexpr unsigned blocks_a_multiprocessor = 8;
+constexpr double tiny = 1e-30;  // keeps an all-zero expectation from allowing anything
 
 struct gpu_strided {
   std::uint64_t n = 0;
@@ -32,6 +33,22 @@ struct judge_gpu::comparison {
   double rms = 0;
   double rtol = 0;
   double atol = 0;
+};
+
+// What was seen of one output: sums and extremes, as judge_kernels.cuh has them.
+struct judge_gpu::measures {
+  double squares = 0;
+  double sum = 0;
+  double error = 0;
+  double norm = 0;
+  double own_error = 0;
+  double worst = 0;
+  double own_worst = 0;
+  std::uint64_t worst_at = ~std::uint64_t{0};
+  std::uint64_t finite = 0;
+  std::uint64_t first_bad = ~std::uint64_t{0};  // none
+  std::int32_t varies = 0;
+  std::int32_t expected_varies = 0;
 };
 
 gpu_memory::gpu_memory(const cuda_driver& driver, std::uint64_t bytes) : driver_(&driver), bytes_(bytes) {
@@ -59,7 +76,7 @@ judge_gpu::judge_gpu(const gpu_facts& facts, const compiled_block& kernels) : dr
   for (const kernel_facts& k : kernels.kernels) driver_->check(driver_->cuModuleGetFunction(&kernels_[k.name], module_, k.symbol.c_str()), "finding the judge's kernels");
   blocks_ = static_cast<unsigned>(facts.multiprocessors) * blocks_a_multiprocessor;
   flag_ = allocate(sizeof(std::uint32_t));
-  partial_ = allocate(blocks_ * sizeof(gpu_measures));
+  partial_ = allocate(blocks_ * sizeof(measures));
 }
 
 judge_gpu::~judge_gpu() {
@@ -174,8 +191,7 @@ bool judge_gpu::equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const {
 std::optional<std::size_t> judge_gpu::find_damage(CUdeviceptr base, const std::vector<gpu_stretch>& stretches) {
   if (stretches.empty()) return std::nullopt;
   grow(stretches_, stretches.size() * sizeof(gpu_stretch));
-  uploaded_ = stretches;
-  driver_->check(driver_->cuMemcpyHtoDAsync(stretches_.at(), uploaded_.data(), uploaded_.size() * sizeof(gpu_stretch), stream_), "sending memory to a GPU");
+  driver_->check(driver_->cuMemcpyHtoDAsync(stretches_.at(), stretches.data(), stretches.size() * sizeof(gpu_stretch), stream_), "sending memory to a GPU");
   fill(flag_.at(), 0xff, sizeof(std::uint32_t));
   auto count = static_cast<std::uint32_t>(stretches.size());
   CUdeviceptr list = stretches_.at();
@@ -189,15 +205,15 @@ std::optional<std::size_t> judge_gpu::find_damage(CUdeviceptr base, const std::v
   return first;
 }
 
-gpu_measures judge_gpu::reduced(const char* kernel_name, comparison& with) {
+judge_gpu::measures judge_gpu::reduced(const char* kernel_name, comparison& with) {
   const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((with.n + threads_a_block - 1) / threads_a_block, 1, blocks_));
   CUdeviceptr out = partial_.at();
   std::array<void*, 2> arguments = {&with, &out};
   driver_->check(driver_->cuLaunchKernel(kernel(kernel_name), blocks, 1, 1, threads_a_block, 1, 1, 0, stream_, arguments.data(), nullptr), std::string("starting ") + kernel_name);
-  std::vector<gpu_measures> partial(blocks);
-  download(partial.data(), partial_.at(), blocks * sizeof(gpu_measures));
-  gpu_measures all;
-  for (const gpu_measures& m : partial) {
+  std::vector<measures> partial(blocks);
+  download(partial.data(), partial_.at(), blocks * sizeof(measures));
+  measures all;
+  for (const measures& m : partial) {
     all.squares += m.squares;
     all.sum += m.sum;
     all.error += m.error;
@@ -216,23 +232,32 @@ gpu_measures judge_gpu::reduced(const char* kernel_name, comparison& with) {
   return all;
 }
 
-gpu_measures judge_gpu::measure_exact(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n) {
+std::optional<std::size_t> judge_gpu::find_wrong_element(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n) {
+  if (n == 0) return std::nullopt;
   comparison with{actual, own, wide, n, static_cast<std::int32_t>(type), 0, 0, 0};
-  return n > 0 ? reduced("measure_exact", with) : gpu_measures{};
+  const std::uint64_t first = reduced("measure_exact", with).first_bad;
+  return first < n ? std::optional<std::size_t>(first) : std::nullopt;
 }
 
-gpu_measures judge_gpu::measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n, tolerance allowed) {
-  if (n == 0) return {};
+output_errors judge_gpu::measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n, tolerance allowed) {
   comparison with{actual, own, wide, n, static_cast<std::int32_t>(type), 0, allowed.rtol, allowed.atol};
-  const gpu_measures expected = reduced("measure_expected", with);
-  with.rms = expected.finite > 0 ? std::sqrt(expected.squares / static_cast<double>(expected.finite)) : 0;
-  gpu_measures all = reduced("measure_errors", with);
-  all.squares = expected.squares;
-  all.sum = expected.sum;
-  all.finite = expected.finite;
-  all.varies = expected.varies;
-  all.expected_varies = expected.expected_varies;
-  return all;
+  const measures expected = n > 0 ? reduced("measure_expected", with) : measures{};
+  const auto finite = static_cast<double>(expected.finite);
+  with.rms = expected.finite > 0 ? std::sqrt(expected.squares / finite) : 0;
+  const measures m = n > 0 ? reduced("measure_errors", with) : measures{};
+  output_errors errors;
+  if (m.first_bad < n) errors.first_bad = m.first_bad;
+  const double norm = std::max(std::sqrt(m.norm), tiny);
+  errors.given = {m.worst, std::sqrt(m.error) / norm};
+  errors.worst_at = m.worst_at;
+  errors.own = {m.own_worst, std::sqrt(m.own_error) / norm};
+  errors.given_error = m.error;
+  errors.own_error = m.own_error;
+  errors.expected_norm = expected.squares;
+  errors.expected_deviation = expected.finite > 0 ? std::max(0.0, expected.squares - expected.sum * expected.sum / finite) : 0;
+  errors.is_constant = expected.varies == 0;
+  errors.is_expected_constant = expected.expected_varies == 0;
+  return errors;
 }
 
 double judge_gpu::element(CUdeviceptr from, dtype type, std::uint64_t index) const {

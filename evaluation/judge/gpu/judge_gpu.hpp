@@ -12,6 +12,7 @@
 #include "evaluation/cuda/driver.hpp"
 #include "evaluation/cuda/gpus.hpp"
 #include "evaluation/devices/values.hpp"
+#include "evaluation/judge/comparison.hpp"
 
 namespace hone {
 
@@ -56,22 +57,6 @@ struct gpu_stretch {
   std::uint64_t end = 0;
 };
 
-// What was seen of one output: sums and extremes that comparison.hpp judges.
-struct gpu_measures {
-  double squares = 0;
-  double sum = 0;
-  double error = 0;
-  double norm = 0;
-  double own_error = 0;
-  double worst = 0;
-  double own_worst = 0;
-  std::uint64_t worst_at = ~std::uint64_t{0};
-  std::uint64_t finite = 0;
-  std::uint64_t first_bad = ~std::uint64_t{0};
-  std::int32_t varies = 0;
-  std::int32_t expected_varies = 0;
-};
-
 // The judge's own context, stream and kernels on a GPU: what it does with memory that no candidate's process can map, or that it shares
 // with one. Everything is ordered on one stream; what returns a value waits. Throws cuda_error. One thread.
 class judge_gpu {
@@ -85,7 +70,6 @@ class judge_gpu {
   static std::string kernel_source();
   static const std::vector<std::string>& kernel_names();
 
-  const cuda_driver& driver() const { return *driver_; }
   gpu_memory allocate(std::uint64_t bytes) const { return gpu_memory(*driver_, bytes); }
   // Grows a buffer where it is too small; contents are lost then.
   void grow(gpu_memory& memory, std::uint64_t bytes) const;
@@ -109,17 +93,19 @@ class judge_gpu {
   bool equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const;
   // The first stretch that no longer holds poison, in offsets from `base`.
   std::optional<std::size_t> find_damage(CUdeviceptr base, const std::vector<gpu_stretch>& stretches);
-  // Against the reference's own run and, where `wide` is not 0, its float64 run (of the output's type where that is exact).
-  gpu_measures measure_exact(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n);
-  gpu_measures measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n, tolerance allowed);
+  // Against the reference's own run and, where `wide` is not 0, its float64 run (of the output's type where that is exact): the first
+  // wrong element, or all that the rule asks for.
+  std::optional<std::size_t> find_wrong_element(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n);
+  output_errors measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n, tolerance allowed);
   // One element, as a number.
   double element(CUdeviceptr from, dtype type, std::uint64_t index) const;
 
  private:
   struct comparison;
+  struct measures;
   CUfunction kernel(const char* name) const { return kernels_.at(name); }
   void launch(const char* name, std::uint64_t threads, void** arguments) const;
-  gpu_measures reduced(const char* kernel_name, comparison& with);
+  measures reduced(const char* kernel_name, comparison& with);
 
   const cuda_driver* driver_;
   CUdevice device_ = 0;
@@ -130,7 +116,6 @@ class judge_gpu {
   gpu_memory flag_;
   gpu_memory partial_;
   gpu_memory stretches_;
-  std::vector<gpu_stretch> uploaded_;
 };
 
 }  // namespace hone

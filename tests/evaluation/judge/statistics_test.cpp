@@ -55,8 +55,8 @@ TEST(Rounding, IsTowardOne) {
 TEST(Buckets, AreDealtInTurnAndSummarisedByMedians) {
   std::vector<double> values;
   for (int i = 0; i < 21; ++i) values.push_back(i);  // bucket b holds b, b + 7, b + 14
-  EXPECT_EQ(bucket_centers(values, bucket_center::median), (std::vector<double>{7, 8, 9, 10, 11, 12, 13}));
-  EXPECT_EQ(bucket_centers(std::vector<double>{1, 2, 3}, bucket_center::median).size(), 3U);
+  EXPECT_EQ(bucket_medians(values), (std::vector<double>{7, 8, 9, 10, 11, 12, 13}));
+  EXPECT_EQ(bucket_medians(std::vector<double>{1, 2, 3}).size(), 3U);
 }
 
 std::vector<double> noisy(double speedup, double sigma, std::size_t n, std::uint64_t seed) {

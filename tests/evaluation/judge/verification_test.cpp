@@ -137,6 +137,32 @@ TEST(Verification, AWrongResultNamesElementCaseAndDistribution) {
   EXPECT_THAT(failure.message, HasSubstr("case N=640, shifted inputs"));
 }
 
+// The right program whose first element is off in some calls, by so many times what is allowed there.
+fake_session::behaviour off_by(double times, const std::function<bool(int)>& in_call) {
+  fake_session::behaviour b = right_program();
+  b.programs = {[times, in_call, call = 0](const value_set& inputs, const value_set& parameters) mutable {
+    value_set y = testing_support::scaled(inputs, parameters);
+    std::vector<double> numbers = to_doubles(y[0]);
+    double squares = 0;
+    for (const double number : numbers) squares += number * number;
+    const tolerance allowed = tolerance_for(scale_task(), y[0].layout.type);
+    if (in_call(++call)) numbers[0] += times * (allowed.atol * std::sqrt(squares / static_cast<double>(numbers.size())) + allowed.rtol * std::abs(numbers[0]));
+    return value_set{from_doubles(numbers, y[0].layout)};
+  }};
+  return b;
+}
+
+TEST(Verification, WhatIsBarelyWrongOnceIsDrawnAgain) {
+  const auto once = verify(off_by(1.5, [](int call) { return call == 4; }));
+  EXPECT_EQ(once.failure.outcome, Outcome::OK) << once.failure.message;
+  EXPECT_TRUE(once.had_second_draw);
+  EXPECT_LE(once.worst_element, 1);
+  EXPECT_FALSE(verify(right_program()).had_second_draw);
+  EXPECT_EQ(verify(off_by(1.5, [](int call) { return call == 4 || call == 20; })).failure.outcome, Outcome::WRONG_RESULT) << "a second time";
+  EXPECT_EQ(verify(off_by(1.5, [](int) { return true; })).failure.outcome, Outcome::WRONG_RESULT) << "always";
+  EXPECT_EQ(verify(off_by(20, [](int call) { return call == 4; })).failure.outcome, Outcome::WRONG_RESULT) << "by much";
+}
+
 TEST(Verification, OddSizesAreCheckedAsWell) {
   fake_session::behaviour b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) { return testing_support::scaled(inputs, parameters, inputs[0].layout.elements() == 7 ? 3 : 2); }};
