@@ -16,7 +16,8 @@ namespace {
 // Fewer cores are needed more by compilers and the policy.
 constexpr std::size_t least_cores_beside_a_launching_one = 4;
 
-// The core itself and the hyper-threads that share it: the kernel says "3,11" or "2-3".
+// The core itself and the hyper-threads that share it: the kernel says "3,11" or "2-3". A virtual machine often hides them, and has them side
+// by side.
 std::vector<int> siblings_of(int core) {
   std::vector<int> all;
   std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(core) + "/topology/thread_siblings_list");
@@ -27,7 +28,7 @@ std::vector<int> siblings_of(int core) {
     for (int sibling = first; sibling <= last; ++sibling) all.push_back(sibling);
     if (in.peek() == ',') in.ignore();
   }
-  if (all.empty()) all.push_back(core);
+  if (all.size() < 2) all = {core, core ^ 1};
   return all;
 }
 

@@ -280,15 +280,21 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     gpu_side reference(gpu_, right, reference_of(right.of()), facts.limits, random, true);
     gpu_side candidate(gpu_, right, *candidate_session_, facts.limits, random, false);
     std::uint64_t least_bytes = ~std::uint64_t{0};
+    second_chance chance;
     const auto check = [&] {
-      const std::size_t call = random.below(candidate.last_calls());
-      const std::size_t set = candidate.set_of(call);
-      right.draw_inputs(distribution::declared, candidate.contents_of(set));
-      right.expect();
-      verification_result totals;
-      const program_failure wrong = check_gpu_call(gpu_, right, *candidate_session_, call, set, totals);
-      if (wrong.outcome != Outcome::OK) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
-      least_bytes = std::min<std::uint64_t>(least_bytes, writes_outputs(right.aliases()) ? candidate_session_->output_bytes(call) : 0);
+      while (true) {
+        const std::size_t call = random.below(candidate.last_calls());
+        const std::size_t set = candidate.set_of(call);
+        right.draw_inputs(distribution::declared, candidate.contents_of(set));
+        right.expect();
+        verification_result totals;
+        const program_failure wrong = check_gpu_call(gpu_, right, *candidate_session_, call, set, totals);
+        if (wrong.outcome == Outcome::OK) {
+          least_bytes = std::min<std::uint64_t>(least_bytes, writes_outputs(right.aliases()) ? candidate_session_->output_bytes(call) : 0);
+          return;
+        }
+        if (!chance.take(wrong, totals)) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
+      }
     };
     timing = time_pair(candidate, reference, gpu_timing_rules(), random, check);
     timing.baselines = facts.baselines;

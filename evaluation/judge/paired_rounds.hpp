@@ -34,7 +34,8 @@ struct process_bias {
   double half_width = 0;
 };
 process_bias bias_of(const case_timing& equal_programs);
-// Takes the bias off a measurement; what is not known of it widens the interval.
+// Takes the bias off a measurement; what is not known of it, and of the place of the
+// candidate's code, widens the interval.
 void take_off(const process_bias& bias, case_timing& timing);
 
 // The rules for a GPU: evaluation.md section 3, point 6; and those for finding the bias of two processes.

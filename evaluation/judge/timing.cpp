@@ -232,14 +232,19 @@ class protocol {
 
   // A random call of the batch, compared like any other; the process stands still meanwhile.
   void check_candidate() {
-    const std::size_t call = random_->below(candidate_.last_sets().size());
-    const std::size_t set = candidate_.last_sets()[call];
-    const value_set& inputs = candidate_.values(set);
-    const expected_outputs expected = pair_->oracle.expect(inputs, parameters_);
-    verification_result totals;
-    const program_failure wrong = check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
-    if (wrong.outcome != Outcome::OK) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
-    least_bytes_ = std::min(least_bytes_, writes_outputs(pair_->oracle.aliases()) ? pair_->candidate.output_bytes(call) : 0);
+    while (true) {
+      const std::size_t call = random_->below(candidate_.last_sets().size());
+      const std::size_t set = candidate_.last_sets()[call];
+      const value_set& inputs = candidate_.values(set);
+      const expected_outputs expected = pair_->oracle.expect(inputs, parameters_);
+      verification_result totals;
+      const program_failure wrong = check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
+      if (wrong.outcome == Outcome::OK) {
+        least_bytes_ = std::min(least_bytes_, writes_outputs(pair_->oracle.aliases()) ? pair_->candidate.output_bytes(call) : 0);
+        return;
+      }
+      if (!chance_.take(wrong, totals)) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
+    }
   }
 
   static std::string text(double x) {
@@ -255,6 +260,7 @@ class protocol {
   side candidate_;
   side reference_;
   value_set parameters_;
+  second_chance chance_;
   std::size_t least_bytes_ = std::numeric_limits<std::size_t>::max();  // that a checked call wrote; the warm-up checks one at least
 };
 

@@ -10,9 +10,6 @@ namespace {
 
 constexpr std::size_t least_rounds = 5;
 constexpr std::size_t twisted_rounds = 2;
-// An element may be off by somewhat more than the rule allows by bad luck: where large terms cancel, what the reference's own error happens
-// to be decides. One such round in a verification is drawn again; what is wrong is wrong again.
-constexpr double barely_wrong = 8;
 
 std::vector<distribution> plan_rounds(const task& t) {
   std::vector<distribution> rounds = {distribution::declared, distribution::declared};
@@ -53,6 +50,12 @@ program_failure judge_outputs(const agreement& agreed, verification_result& tota
   if (!agreed.problem) return {Outcome::OK, "", ""};
   if (agreed.only_by_tolerance) return {Outcome::CHEATING, "constant", *agreed.problem};
   return {Outcome::WRONG_RESULT, "", *agreed.problem};
+}
+
+bool second_chance::take(const program_failure& wrong, const verification_result& totals) {
+  constexpr double barely_wrong = 8;
+  if (taken_ || wrong.outcome != Outcome::WRONG_RESULT || totals.worst_element <= 1 || totals.worst_element > barely_wrong) return false;
+  return taken_ = true;
 }
 
 bool writes_outputs(const std::set<shared_memory_of_output>& aliases) {
@@ -132,6 +135,7 @@ verification_result verify_program(trial& candidate, std::string_view device_kin
   const auto end = clock::now() + limits.whole;
   random_stream random(seed);
   verification_result result;
+  second_chance chance;
   for (const task_case& at : t.cases) {
     if (!runs_on(at, device_kind)) continue;
     candidate.arrange(at);
@@ -166,8 +170,7 @@ verification_result verify_program(trial& candidate, std::string_view device_kin
     for (const distribution how : plan_rounds(t)) {
       verification_result totals;
       program_failure wrong = judge_round(round, how, totals);
-      if (wrong.outcome == Outcome::WRONG_RESULT && totals.worst_element > 1 && totals.worst_element <= barely_wrong && !result.had_second_draw) {
-        result.had_second_draw = true;
+      if (chance.take(wrong, totals)) {
         totals = {};
         wrong = judge_round(round, how, totals);
       }

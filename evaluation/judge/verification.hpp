@@ -19,7 +19,6 @@ struct verification_result {
   std::uint32_t rounds = 0;
   double worst_element = 0;
   double relative_l2 = 0;
-  bool had_second_draw = false;
 };
 
 // One candidate, one case at a time, with everything that judging its calls takes: contents, what is right, and the comparison. Kinds of
@@ -53,6 +52,17 @@ verification_result verify_program(program_session& candidate, reference_oracle&
 std::optional<program_failure> find_forbidden_alias(const std::set<shared_memory_of_output>& shared, const std::set<shared_memory_of_output>& allowed, const task& t);
 // What the comparison of a call's outputs means; `totals` keeps the worst errors.
 program_failure judge_outputs(const agreement& agreed, verification_result& totals);
+// An element may be off by somewhat more than the rule allows by bad luck: where large terms cancel, what the reference's own error happens to
+// be decides. So one barely wrong result in a verification, or in a measurement, does not count, and another is looked at in its place: what
+// is wrong is wrong again.
+class second_chance {
+ public:
+  // Whether this one may be passed over; `totals`: of that call or round alone.
+  bool take(const program_failure& wrong, const verification_result& totals);
+
+ private:
+  bool taken_ = false;
+};
 // Whether a reference with these aliases writes its outputs: memory that they share with its arguments was there before.
 bool writes_outputs(const std::set<shared_memory_of_output>& aliases);
 
