@@ -33,6 +33,8 @@ std::string describe_cases(const schema::Measurement::Reader& m) {
     }
     // Bytes over microseconds are megabytes a second.
     if (c.getBytes() > 0 && c.getCandidateUs() > 0) line += (line.empty() ? "" : ", ") + fixed(static_cast<double>(c.getBytes()) / c.getCandidateUs() / 1e3, 0) + " GB/s of inputs and outputs";
+    // The reference's work in the candidate's time, which may have found a way with less.
+    if (c.getFlops() > 0 && c.getCandidateUs() > 0) line += (line.empty() ? "" : ", ") + fixed(static_cast<double>(c.getFlops()) / c.getCandidateUs() / 1e6, 1) + " TFLOP/s of products";
     if (!line.empty()) lines += "\n    " + text(c.getSizes()) + ": " + line;
     for (const auto k : c.getKernels()) {
       lines += "\n      " + text(k.getName()) + ": " + std::to_string(k.getBlocks()) + " blocks of " + std::to_string(k.getThreads()) + ", " + std::to_string(k.getRegisters()) + " registers, " +
@@ -99,6 +101,7 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
                      {"traced_us", c.getTracedUs()},
                      {"train_span_us", c.getTrainSpanUs()},
                      {"bytes", c.getBytes()},
+                     {"flops", c.getFlops()},
                      {"kernels", kernels}});
   }
   return {{"id", to_string(measurement_id(m.getId()))},
@@ -116,6 +119,7 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
           {"driver", text(m.getDriver())},
           {"judge_version", m.getJudgeVersion()},
           {"clock_mhz", {m.getClockMhzBefore(), m.getClockMhzAfter()}},
+          {"temperature_c", {m.getTemperatureBefore(), m.getTemperatureAfter()}},
           {"started_ms", m.getStartedMs()},
           {"measure_ms", m.getMeasureMs()}};
 }

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <iostream>
 
-#include "evaluation/devices/cpu_device.hpp"
 #include "evaluation/judge/oracle.hpp"
 #include "launch/commands.hpp"
 #include "launch/devices.hpp"

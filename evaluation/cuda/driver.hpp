@@ -18,10 +18,10 @@ struct cuda_error : std::runtime_error {
 #define HONE_CUDA_DRIVER_CALLS(X)                                                                                                    \
   X(cuInit) X(cuGetErrorName) X(cuGetErrorString)                                                                                    \
   X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceGetPCIBusId) X(cuDeviceTotalMem)           \
-  X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuCtxSetLimit) X(cuCtxSynchronize)                   \
+  X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuCtxSetLimit)                                       \
   X(cuCtxResetPersistingL2Cache)                                                                                                     \
   X(cuMemAlloc) X(cuMemFree) X(cuMemGetInfo) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8Async)       \
-  X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle)                                                                  \
+  X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle)                                                                                         \
   X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize)                                                                        \
   X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction)                                                                       \
   X(cuFuncGetParamInfo) X(cuFuncGetAttribute) X(cuFuncSetAttribute) X(cuLaunchKernel) X(cuLaunchKernelEx)                            \

@@ -315,6 +315,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
       const double occupancy = facts_.threads_a_multiprocessor > 0 ? static_cast<double>(launch.blocks_a_multiprocessor) * launch.threads / facts_.threads_a_multiprocessor : 0;
       timing.kernels.push_back({launch.kernel, launch.threads, launch.blocks, launch.dynamic_shared_bytes, occupancy});
     }
+    timing.flops = right.flops();
     timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
     if (timing.candidate_us < timing.floor_us) {
       timing.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + std::to_string(timing.candidate_us) + " us, writing its outputs alone needs " + std::to_string(timing.floor_us) + " us"};

@@ -37,6 +37,7 @@ class cuda_judge final : public program_judge {
   void forget(const task& t) override;
   double reverify_agreement() const override;
   double clock_mhz() const override { return management_.clock_mhz(); }
+  double temperature_c() const override { return management_.temperature_c(); }
   std::string toolchain() const override { return kernels_.toolchain; }
   std::string driver() const override { return facts_.driver; }
 

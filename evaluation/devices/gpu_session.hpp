@@ -76,6 +76,8 @@ class gpu_session {
   std::set<shared_memory_of_output> aliases(std::size_t call) const { return plan_.aliases(arena_->head(), call, last_sets_, scratch_begin_); }
   std::size_t output_bytes(std::size_t call) const { return plan_.output_bytes(arena_->head(), call); }
   std::optional<std::string> memory_damage();
+  // Of the last run, in products and convolutions; references alone count them.
+  std::uint64_t flops() const { return arena_->head().flops; }
   // How kernels were launched in the last train.
   std::vector<kernel_launch> launches() const;
 

@@ -44,6 +44,7 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
   out.setTrainSpanUs(timing.train_span_us);
   out.setTracedUs(timing.traced_us);
   out.setBytes(timing.bytes);
+  out.setFlops(timing.flops);
   std::vector<case_timing::kernel_use> used = timing.kernels;
   std::erase_if(used, [&](const auto& k) { return k.kernel >= artifact.getKernels().size(); });
   auto kernels = out.initKernels(static_cast<unsigned>(used.size()));
@@ -131,6 +132,7 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
   measurement->setJudgeVersion(judge_version);
   measurement->setStartedMs(unix_ms());
   measurement->setClockMhzBefore(judge_->clock_mhz());
+  measurement->setTemperatureBefore(judge_->temperature_c());
   if (seed == 0) seed = random_bits();
   timed_program timed;
   auto& [failure, timings] = timed;
@@ -158,6 +160,7 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
   measurement->setMessage(failure.message);
   measurement->setSeed(seed);
   measurement->setClockMhzAfter(judge_->clock_mhz());
+  measurement->setTemperatureAfter(judge_->temperature_c());
   measurement->setMeasureMs(ms_since(begin));
   return measurement.finish();
 }

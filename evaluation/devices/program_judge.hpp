@@ -42,6 +42,7 @@ class program_judge {
 
   virtual double reverify_agreement() const = 0;  // how far two measurements of one variant may differ
   virtual double clock_mhz() const = 0;           // now; 0: unknown
+  virtual double temperature_c() const { return 0; }  // the same
   virtual std::string toolchain() const = 0;
   virtual std::string driver() const = 0;
 };

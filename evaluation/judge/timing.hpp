@@ -68,6 +68,7 @@ struct case_timing {
   };
   std::vector<kernel_use> kernels;  // a GPU's
   std::uint64_t bytes = 0;          // that a call reads and writes at least; 0: not counted
+  std::uint64_t flops = 0;  // that the reference's products and convolutions take; 0: it has none, or they are not counted
   double train_us = 0;       // a call of many without a pause, by events
   double traced_us = 0;      // by events again, while CUPTI looks on, which takes time
   double train_span_us = 0;  // by CUPTI; 0: it may not look

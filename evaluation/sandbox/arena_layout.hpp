@@ -56,6 +56,7 @@ struct arena_head {
   std::array<arena_allocation, max_arena_allocations> allocations;
   std::array<double, max_calls> event_ns;  // GPU: what each timed call took between two events on its stream
   train_clock train;
+  std::uint64_t flops;             // GPU: of a reference's last run, in products and convolutions
   std::uint32_t launch_count;
   std::array<kernel_launch, max_kernel_launches> launches;
 };

@@ -19,15 +19,6 @@ constexpr auto start_limit = std::chrono::seconds(120);  // LibTorch and CUDA's 
 constexpr auto end_limit = std::chrono::seconds(30);     // the driver stops what still runs
 // What has failed on every multiprocessor at once is told to the process seconds later; and what is merely slow need not be killed.
 constexpr auto report_limit = std::chrono::seconds(4);
-constexpr std::size_t max_failure_text = 2000;
-
-unique_fd memory_file(std::string_view bytes) {
-  unique_fd file(memfd_create("hone-cubin", MFD_CLOEXEC));
-  if (!file || write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    throw std::system_error(errno, std::generic_category(), "cannot hold an artifact in memory");
-  }
-  return file;
-}
 
 }  // namespace
 
@@ -110,7 +101,7 @@ std::variant<record<schema::Reply>, session_failure> gpu_process::request(const 
     if (late && !(reply->isFailed() && reply->getFailed().getIsLast())) return session_failure{Outcome::TIMEOUT, "did not finish within its deadline", false};
     if (!reply->isFailed()) return reply;
     const auto failed = reply->getFailed();
-    session_failure failure{failed.getOutcome(), std::string(view(failed.getMessage()).substr(0, max_failure_text)), failed.getIsLast()};
+    session_failure failure{failed.getOutcome(), failure_text(failed), failed.getIsLast()};
     if (failure.gone) end(false);
     return failure;
   } catch (const connection_lost&) {
@@ -124,12 +115,7 @@ std::variant<record<schema::Reply>, session_failure> gpu_process::request(const 
 std::variant<opened_programs, session_failure> gpu_process::open(const std::vector<host_source>& programs, const schema::Artifact::Reader* artifact, const settings& asked, time_point deadline) {
   record_builder<schema::Command> command;
   auto open = command->initOpen();
-  auto list = open.initPrograms(static_cast<unsigned>(programs.size()));
-  for (unsigned i = 0; i < list.size(); ++i) {
-    list[i].setSource(programs[i].python);
-    list[i].setInputs(static_cast<std::uint32_t>(programs[i].inputs));
-    list[i].setParameters(static_cast<std::uint32_t>(programs[i].parameters));
-  }
+  describe_programs(open, programs);
   const bool has_code = artifact != nullptr && artifact->getCode().size() > 0;
   open.setHasObject(has_code);
   open.setJudgesCandidate(artifact != nullptr);
@@ -147,10 +133,7 @@ std::variant<opened_programs, session_failure> gpu_process::open(const std::vect
   if (auto* failure = std::get_if<session_failure>(&result)) return *failure;
   const auto& reply = std::get<record<schema::Reply>>(result);
   if (!reply->isOpened()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
-  opened_programs opened;
-  opened.has_prepare = reply->getOpened().getHasPrepare();
-  for (const auto name : reply->getOpened().getLaunches()) opened.launches.emplace_back(view(name));
-  return opened;
+  return read_opened(reply->getOpened());
 }
 
 std::optional<session_failure> gpu_process::run(const record<schema::Command>& command, schema::Reply::Which expected, time_point deadline) {

@@ -1,15 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "evaluation/sandbox/arena_layout.hpp"
-#include "evaluation/sandbox/child_process.hpp"
-#include "evaluation/sandbox/protocol.capnp.h"
-#include "evaluation/sandbox/zygote.hpp"
+#include "evaluation/sandbox/programs.hpp"
 #include "messages/record.hpp"
 #include "tasks/settings.hpp"
 
@@ -43,8 +41,8 @@ struct gpu_attachment {
 };
 
 // The program hone-gpu-sandbox on one GPU: it runs one program after another, each `open` forgetting the one before. Every command has a
-// deadline; what takes longer has timed out, and the process is killed where that goes on, or the GPU's context is lost. Not for more than one thread; it dies with the thread that
-// started it.
+// deadline; what takes longer has timed out, and the process is killed where that goes on or the GPU's context is lost. Not for more than
+// one thread; it dies with the thread that started it.
 class gpu_process {
  public:
   // Starts it without waiting: making a context takes about a second. `visible`: what CUDA_VISIBLE_DEVICES says there. Throws std::runtime_error.

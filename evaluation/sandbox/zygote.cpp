@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -21,22 +20,12 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr auto start_limit = std::chrono::seconds(120);   // LibTorch from a cold disk
 constexpr auto fork_limit = std::chrono::seconds(20);
-constexpr std::size_t max_failure_text = 2000;
 constexpr const char* nonsense = "the process wrote nonsense to its command socket";
 
 std::vector<std::string> zygote_environment() {
   std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C", "TORCH_CPP_LOG_LEVEL=ERROR"};
   inherit(environment, {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"});
   return environment;
-}
-
-unique_fd memory_file(const std::string& bytes) {
-  unique_fd file(memfd_create("hone-artifact", MFD_CLOEXEC));
-  if (!file || write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    throw std::system_error(errno, std::generic_category(), "cannot hold an artifact in memory");
-  }
-  lseek(file.get(), 0, SEEK_SET);
-  return file;
 }
 
 std::int64_t now_ns(clockid_t which) {
@@ -137,7 +126,7 @@ std::variant<record<schema::Reply>, session_failure> sandbox_session::request(co
       // A candidate can write to the socket: it may say that it failed, but not that it is right or that the machine is to blame.
       const Outcome outcome = reply->getFailed().getOutcome();
       if (runs_candidate_ && outcome != Outcome::CRASH && outcome != Outcome::LAUNCH_ERROR) return session_failure{Outcome::CRASH, nonsense, false};
-      return session_failure{outcome, std::string(view(reply->getFailed().getMessage()).substr(0, max_failure_text)), false};
+      return session_failure{outcome, failure_text(reply->getFailed()), false};
     }
     return reply;
   } catch (const connection_lost&) {
@@ -151,12 +140,7 @@ std::variant<record<schema::Reply>, session_failure> sandbox_session::request(co
 std::variant<opened_programs, session_failure> sandbox_session::open(const std::vector<host_source>& programs, const std::string& object, bool judges_candidate, time_point deadline) {
   record_builder<schema::Command> command;
   auto open = command->initOpen();
-  auto list = open.initPrograms(static_cast<unsigned>(programs.size()));
-  for (unsigned i = 0; i < list.size(); ++i) {
-    list[i].setSource(programs[i].python);
-    list[i].setInputs(static_cast<std::uint32_t>(programs[i].inputs));
-    list[i].setParameters(static_cast<std::uint32_t>(programs[i].parameters));
-  }
+  describe_programs(open, programs);
   open.setHasObject(!object.empty());
   open.setJudgesCandidate(judges_candidate);
   unique_fd file;
@@ -170,10 +154,7 @@ std::variant<opened_programs, session_failure> sandbox_session::open(const std::
   const auto& reply = std::get<record<schema::Reply>>(result);
   if (!reply->isOpened()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
   runs_candidate_ = judges_candidate;
-  opened_programs opened;
-  opened.has_prepare = reply->getOpened().getHasPrepare();
-  for (const auto name : reply->getOpened().getLaunches()) opened.launches.emplace_back(view(name));
-  return opened;
+  return read_opened(reply->getOpened());
 }
 
 std::optional<session_failure> sandbox_session::stage(const record<schema::Command>& command, time_point deadline) {

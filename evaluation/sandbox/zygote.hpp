@@ -10,31 +10,12 @@
 #include "evaluation/sandbox/arena.hpp"
 #include "evaluation/sandbox/child_process.hpp"
 #include "evaluation/sandbox/framing.hpp"
+#include "evaluation/sandbox/programs.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 
 namespace hone {
-
-using time_point = std::chrono::steady_clock::time_point;
-
-// How a command to a session ended when it did not succeed. `gone`: the session's process is dead.
-struct session_failure {
-  Outcome outcome = Outcome::INFRASTRUCTURE;
-  std::string message;
-  bool gone = false;
-};
-
-struct host_source {
-  std::string python;
-  std::size_t inputs = 0;
-  std::size_t parameters = 0;
-};
-
-struct opened_programs {
-  std::vector<std::string> launches;
-  bool has_prepare = false;
-};
 
 // What a run took: the child's own processor time, and the parent's wall clock around it. Nanoseconds.
 struct run_clock {

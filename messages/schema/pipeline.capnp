@@ -120,6 +120,7 @@ struct CaseTiming {
   tracedUs @14 :Float64;                      # by events, while CUPTI looks on
   bytes @15 :UInt64;                          # of inputs, parameters and outputs: what a call reads and writes at least; 0: not counted
   kernels @16 :List(KernelUse);               # GPU: what the candidate's last call launched of its own
+  flops @17 :UInt64;                          # GPU: of the reference's products and convolutions; 0: it has none
 
   struct Baseline {
     name @0 :Text $Identity.required;
@@ -158,6 +159,8 @@ struct Measurement {
   clockMhzAfter @16 :Float64;
   startedMs @17 :UInt64;                      # Unix time
   measureMs @18 :Float64;
+  temperatureBefore @19 :Float64;             # Celsius; 0: unknown
+  temperatureAfter @20 :Float64;
 }
 
 struct Evaluation {

@@ -141,7 +141,10 @@ std::vector<gpu_output> gpu_task::call(std::size_t program, const std::vector<te
   if (failed) throw reference_error(failed->outcome, failed->message);
   auto outputs = session.outputs(0);
   if (const auto* wrong = std::get_if<program_failure>(&outputs)) throw reference_error(wrong->outcome, wrong->message);
-  if (program == 0) aliases_ = session.aliases(0);
+  if (program == 0) {
+    aliases_ = session.aliases(0);
+    flops_ = session.flops();
+  }
   return std::get<std::vector<gpu_output>>(std::move(outputs));
 }
 

@@ -61,6 +61,8 @@ class gpu_task {
   // Whether every output has a float64 run to be held against.
   bool has_wide() const { return has_wide_; }
   const std::vector<tensor_layout>& expected_layouts() const { return room_->own.layouts; }
+  // Floating-point operations of the products and convolutions that the reference makes.
+  std::uint64_t flops() const { return flops_; }
   // Number, shapes and types first, then every output, as compare_outputs() does.
   agreement compare(const std::vector<gpu_output>& actual);
 
@@ -84,6 +86,7 @@ class gpu_task {
   bool may_have_wide_ = true;
   bool has_wide_ = false;
   std::set<shared_memory_of_output> aliases_;
+  std::uint64_t flops_ = 0;
   std::uint64_t reference_calls_ = 0;
 };
 

@@ -59,6 +59,12 @@ bool is_exception(const std::string& name) {
   return names.contains(name);
 }
 
+// One node of an operator of ours, which gives nothing.
+SugaredValuePtr insert_operator(Graph& graph, const char* name, const std::vector<Value*>& inputs, const SourceRange& loc) {
+  graph.insertNode(graph.create(c10::Symbol::fromQualString(name), inputs, 0))->setSourceRange(loc);
+  return std::make_shared<SimpleValue>(graph.insertConstant(c10::IValue(), loc));
+}
+
 // launch(kernel, grid, block, *args, shared=0) becomes one node of the variadic operator.
 struct launch_function : SugaredValue {
   std::string kind() const override { return "launch"; }
@@ -86,9 +92,7 @@ struct launch_function : SugaredValue {
       }
       inputs.push_back(value);
     }
-    torch::jit::Node* node = graph.insertNode(graph.create(c10::Symbol::fromQualString("hone::launch"), inputs, 0));
-    node->setSourceRange(loc);
-    return std::make_shared<SimpleValue>(graph.insertConstant(c10::IValue(), loc));
+    return insert_operator(graph, "hone::launch", inputs, loc);
   }
 
  private:
@@ -117,18 +121,15 @@ struct stream_function : SugaredValue {
     if (args.size() != 1 || !kwargs.empty()) throw ErrorReport(loc) << "stream takes one int";
     Value* k = args[0].value(graph);
     if (k->type()->kind() != c10::TypeKind::IntType) throw ErrorReport(loc) << "stream takes one int";
-    graph.insertNode(graph.create(c10::Symbol::fromQualString("hone::stream"), {k}, 0))->setSourceRange(loc);
-    return std::make_shared<SimpleValue>(graph.insertConstant(c10::IValue(), loc));
+    return insert_operator(graph, "hone::stream", {k}, loc);
   }
 };
 
 struct join_function : SugaredValue {
   std::string kind() const override { return "join"; }
   SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args, at::ArrayRef<NamedValue> kwargs, size_t /*n_binders*/) override {
-    Graph& graph = *f.graph();
     if (!args.empty() || !kwargs.empty()) throw ErrorReport(loc) << "join takes no arguments";
-    graph.insertNode(graph.create(c10::Symbol::fromQualString("hone::join"), 0))->setSourceRange(loc);
-    return std::make_shared<SimpleValue>(graph.insertConstant(c10::IValue(), loc));
+    return insert_operator(*f.graph(), "hone::join", {}, loc);
   }
 };
 

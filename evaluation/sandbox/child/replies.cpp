@@ -48,6 +48,16 @@ void send_reply(int socket, const std::function<void(schema::Reply::Builder)>& f
   send_message(socket, reply.finish().bytes());
 }
 
+void send_opened(int socket, const host_program& program) {
+  send_reply(socket, [&](schema::Reply::Builder reply) {
+    auto opened = reply.initOpened();
+    opened.setHasPrepare(program.has_prepare());
+    const auto& launches = program.launches();
+    auto list = opened.initLaunches(static_cast<unsigned>(launches.size()));
+    for (unsigned i = 0; i < list.size(); ++i) list.set(i, launches[i]);
+  });
+}
+
 void send_failure(int socket, const std::exception& why, bool is_last) {
   const auto [outcome, message] = describe_failure(why);
   send_reply(socket, [&, outcome = outcome, message = message](schema::Reply::Builder reply) {

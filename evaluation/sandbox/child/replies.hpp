@@ -15,10 +15,14 @@ class Tensor;
 
 namespace hone {
 
+class host_program;
+
 // What a session says to its parent, on every kind of device.
 
 // Answers with a reply that `fill` completes.
 void send_reply(int socket, const std::function<void(schema::Reply::Builder)>& fill);
+// What opening programs has found, of which the first is the one that counts.
+void send_opened(int socket, const host_program& program);
 // The failure that an exception out of a program means. `is_last`: the process ends with it.
 void send_failure(int socket, const std::exception& why, bool is_last = false);
 

@@ -58,13 +58,7 @@ class session {
     } else if (request.getJudgesCandidate()) {
       host_program::set_launcher(&nothing_);
     }
-    send_reply(socket_, [this](schema::Reply::Builder reply) {
-      auto opened = reply.initOpened();
-      opened.setHasPrepare(programs_.front().has_prepare());
-      const auto& launches = programs_.front().launches();
-      auto list = opened.initLaunches(static_cast<unsigned>(launches.size()));
-      for (unsigned i = 0; i < list.size(); ++i) list.set(i, launches[i]);
-    });
+    send_opened(socket_, programs_.front());
   }
 
   at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const {

@@ -13,6 +13,7 @@ namespace {
 
 gpu_kernels::gpu_kernels(const cuda_driver& driver, std::string_view cubin, const capnp::List<schema::Kernel>::Reader& kernels, call_streams& streams, gpu_allocator& memory)
     : driver_(&driver), streams_(&streams), memory_(&memory) {
+  if (cubin.empty()) return;
   if (const CUresult status = driver.cuModuleLoadData(&module_, cubin.data()); status != CUDA_SUCCESS) refuse("the kernels cannot be loaded: " + driver.describe(status));
   CUdevice device = 0;
   driver.check(driver.cuDeviceGet(&device, 0), "finding the GPU");
@@ -69,7 +70,7 @@ void gpu_kernels::use_stream(std::int64_t k) {
 void gpu_kernels::launch(const std::string& name, const std::vector<std::int64_t>& grid, const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
                          const std::vector<c10::IValue>& arguments) {
   const auto found = kernels_.find(name);
-  if (found == kernels_.end()) refuse("the cuda block has no __global__ function '" + name + "'");
+  if (found == kernels_.end()) refuse((module_ == nullptr ? "there is no cuda block, so no __global__ function '" : "the cuda block has no __global__ function '") + name + "'");
   kernel& k = found->second;
   const launch_size blocks = checked_grid(name, grid);
   const launch_size threads = checked_block(name, block);

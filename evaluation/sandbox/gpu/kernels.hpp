@@ -17,7 +17,7 @@ namespace hone {
 // they are loaded; what a launch asks for is checked before anything runs.
 class gpu_kernels final : public kernel_launcher {
  public:
-  // Throws host_program_error (launch_error) where code and table disagree.
+  // An empty cubin: there is no cuda block, so nothing to launch. Throws host_program_error (launch_error) where code and table disagree.
   gpu_kernels(const cuda_driver& driver, std::string_view cubin, const capnp::List<schema::Kernel>::Reader& kernels, call_streams& streams, gpu_allocator& memory);
   ~gpu_kernels() override;
   gpu_kernels(const gpu_kernels&) = delete;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <optional>
 
+#include "evaluation/sandbox/child/flop_count.hpp"
 #include "evaluation/sandbox/child/replies.hpp"
 #include "evaluation/sandbox/framing.hpp"
 #include "evaluation/sandbox/gpu/activity_trace.hpp"
@@ -90,18 +91,12 @@ class gpu_session {
       programs_.emplace_back(program.getSource().cStr(), program.getInputs(), program.getParameters());
       prepared_.emplace_back();
     }
-    host_program::set_launcher(request.getJudgesCandidate() ? &nothing_ : nullptr);
-    if (request.getHasObject()) {
-      kernels_.emplace(*driver_, read_file(descriptors.at(0).get()), request.getKernels(), *streams_, *memory_);
+    host_program::set_launcher(nullptr);
+    if (request.getJudgesCandidate()) {
+      kernels_.emplace(*driver_, request.getHasObject() ? read_file(descriptors.at(0).get()) : "", request.getKernels(), *streams_, *memory_);
       host_program::set_launcher(&*kernels_);
     }
-    send_reply(socket_, [this](schema::Reply::Builder reply) {
-      auto opened = reply.initOpened();
-      opened.setHasPrepare(programs_.front().has_prepare());
-      const auto& launches = programs_.front().launches();
-      auto list = opened.initLaunches(static_cast<unsigned>(launches.size()));
-      for (unsigned i = 0; i < list.size(); ++i) list.set(i, launches[i]);
-    });
+    send_opened(socket_, programs_.front());
   }
 
   at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const {
@@ -204,9 +199,16 @@ class gpu_session {
 
   void go() {
     outputs_.clear();
-    for (std::size_t i = 0; i < stacks_.size(); ++i) {
-      tools_.spoil_shared_memory(streams_->main());
-      outputs_.push_back(call(i));
+    const auto run = [this] {
+      for (std::size_t i = 0; i < stacks_.size(); ++i) {
+        tools_.spoil_shared_memory(streams_->main());
+        outputs_.push_back(call(i));
+      }
+    };
+    if (kernels_) {
+      run();
+    } else {
+      memory_->head().flops = count_flops(run);
     }
     finish();
     reply_done();
@@ -274,17 +276,6 @@ class gpu_session {
     flush_bytes_ = bytes;
   }
 
-  struct no_kernels final : kernel_launcher {
-    void launch(const std::string& kernel, const std::vector<std::int64_t>&, const std::vector<std::int64_t>&, std::int64_t, const std::vector<c10::IValue>&) override {
-      throw host_program_error(Outcome::LAUNCH_ERROR, "there is no cuda block, so no __global__ function '" + kernel + "'");
-    }
-    void use_stream(std::int64_t k) override {
-      gpu_allocator::instance().ledger().keep_freed();
-      the_streams().use(k);
-    }
-    void join_streams() override { the_streams().join(); }
-  };
-
   int socket_;
   const cuda_driver* driver_;
   gpu_allocator* memory_;
@@ -294,8 +285,7 @@ class gpu_session {
   void* flush_ = nullptr;
   std::uint64_t flush_bytes_ = 0;
   bool uses_graph_ = false;
-  no_kernels nothing_;
-  std::optional<gpu_kernels> kernels_;
+  std::optional<gpu_kernels> kernels_;  // a candidate's; references have none
   std::vector<host_program> programs_;
   std::vector<std::optional<std::vector<c10::IValue>>> prepared_;
   std::uint32_t program_ = 0;

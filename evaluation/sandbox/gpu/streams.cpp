@@ -16,7 +16,6 @@ call_streams::call_streams() {
 
 void call_streams::begin() {
   ahead_.fill(false);
-  has_forked_ = false;
   current_ = 0;
   c10::cuda::setCurrentCUDAStream(streams_[0]);
 }
@@ -25,7 +24,6 @@ void call_streams::fork(std::size_t k) {
   C10_CUDA_CHECK(cudaEventRecord(events_[0], main()));
   C10_CUDA_CHECK(cudaStreamWaitEvent(streams_[k].stream(), events_[0], 0));
   ahead_[k] = true;
-  has_forked_ = true;
 }
 
 void call_streams::use(std::int64_t k) {

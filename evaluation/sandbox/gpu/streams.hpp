@@ -23,7 +23,6 @@ class call_streams {
   void use(std::int64_t k);
   void join();
   void end();  // the main stream waits for all others
-  bool has_forked() const { return has_forked_; }  // since begin()
 
  private:
   void fork(std::size_t k);
@@ -31,7 +30,6 @@ class call_streams {
   std::vector<cudaEvent_t> events_;             // one a stream
   std::array<bool, side_streams + 1> ahead_{};  // has work that the main stream does not wait for
   std::size_t current_ = 0;
-  bool has_forked_ = false;
 };
 
 }  // namespace hone

@@ -114,6 +114,40 @@ TEST(CudaCompiler, WhatTheAcceptedHeadersDeclareIsThere) {
   compiled(compile("#include <cuda_runtime.h>\n#include <cmath>\nextern \"C\" __global__ void k(float* y, int64_t n) { y[0] = INFINITY; y[1] = NAN; y[2] = FLT_MAX; y[3] = (float)M_PI; y[4] = CUDART_INF_F; y[5] = fminf(max(1, 2), (float)min(3ll, 4ll)); uint8_t b = UINT8_MAX; y[6] = b; }\n", {"k"}));
 }
 
+// Without libcu++ where that is not needed, and with it where it is.
+TEST(CudaCompiler, CooperativeGroupsAreThereWhole) {
+  const std::string head = "#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n#include <cooperative_groups/scan.h>\n#include <cooperative_groups/memcpy_async.h>\n"
+                           "namespace cg = cooperative_groups;\n";
+  EXPECT_NO_THROW(compiled(compile(head + R"(
+extern "C" __global__ void k(const float* x, float* y, int n) {
+  __shared__ float s[256];
+  cg::thread_block block = cg::this_thread_block();
+  cg::memcpy_async(block, s, x + blockIdx.x * 256, sizeof(float) * 256);
+  cg::wait(block);
+  auto warp = cg::tiled_partition<32>(block);
+  float sum = cg::reduce(warp, s[threadIdx.x], cg::plus<float>());
+  float largest = cg::reduce(warp, s[threadIdx.x], [](float a, float b) { return a > b ? a : b; });
+  float before = cg::exclusive_scan(warp, s[threadIdx.x]);
+  auto some = cg::coalesced_threads();
+  auto halves = cg::labeled_partition(warp, threadIdx.x & 1);
+  cg::invoke_one(halves, [&] { y[n] = 0; });
+  cg::this_cluster().sync();
+  cg::this_grid().sync();
+  if (warp.thread_rank() == 0) y[blockIdx.x] = sum + largest + before + some.size();
+}
+)", {"k"})));
+  EXPECT_NO_THROW(compiled(compile("#include <cooperative_groups.h>\n#include <cooperative_groups/scan.h>\n#include <cuda/atomic>\nnamespace cg = cooperative_groups;\n" R"(
+extern "C" __global__ void k(int* y) {
+  __shared__ cuda::atomic<int, cuda::thread_scope_block> count;
+  auto block = cg::this_thread_block();
+  if (block.thread_rank() == 0) new (&count) cuda::atomic<int, cuda::thread_scope_block>(0);
+  block.sync();
+  auto warp = cg::tiled_partition<32>(block);
+  y[threadIdx.x] = cg::exclusive_scan_update(warp, count, 1);
+}
+)", {"k"})));
+}
+
 TEST(CudaCompiler, SettingsReachTheCode) {
   const std::string block = "extern \"C\" __global__ void k(float* y) { y[threadIdx.x] = sinf(y[threadIdx.x]) / y[threadIdx.x + 1]; }\n";
   settings fast;
