@@ -30,10 +30,12 @@ int list_devices(bool json) {
     const std::string name = "cuda:" + std::to_string(gpu.ordinal);
     if (json) {
       std::cout << one_line(ordered_json{{"device", name}, {"device_type", view(gpu.type->getName())}, {"target", gpu.architecture}, {"model", gpu.model}, {"driver", gpu.driver}, {"memory_bytes", gpu.memory_bytes},
-                                         {"multiprocessors", gpu.multiprocessors}})
+                                         {"multiprocessors", gpu.multiprocessors},
+                                         {"reaches_host_memory", gpu.reaches_host_memory}})
                 << "\n";
     } else {
       std::cout << pad(name, 10) << view(gpu.type->getName()) << "  (" << gpu.model << ", " << gpu.multiprocessors << " multiprocessors, " << gpu.memory_bytes / (1U << 30U) << " GiB, driver " << gpu.driver << ")\n";
+      if (gpu.reaches_host_memory) std::cout << pad("", 10) << "its code can write to the memory of the process that launched it: trust scores of hostile variants less, or load nvidia-uvm with uvm_disable_hmm=1\n";
     }
   }
   if (!problem.empty()) (json ? std::cerr : std::cout) << "no CUDA device: " << problem << "\n";

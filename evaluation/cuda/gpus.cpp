@@ -50,6 +50,7 @@ gpu_facts describe(const cuda_driver& driver, int ordinal, const std::string& ve
   facts.memory_bytes = bytes;
   facts.l2_bytes = static_cast<std::uint64_t>(driver.attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
   facts.multiprocessors = driver.attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  facts.reaches_host_memory = driver.attribute(device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
   facts.threads_a_multiprocessor = driver.attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
   // Two transfers a clock; kHz and bits.
   facts.memory_gb_a_second = 2.0 * driver.attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * driver.attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8 / 1e6;

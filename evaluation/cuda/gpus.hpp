@@ -21,6 +21,9 @@ struct gpu_facts {
   int multiprocessors = 0;
   int threads_a_multiprocessor = 0;
   double memory_gb_a_second = 0;  // peak, from clock and bus width; 0: the driver does not say
+  // Device code can read and write all memory of the process that launched it (heterogeneous memory management, or a shared page table):
+  // what a candidate's process holds of the judge's, its clocks above all, is then no further from it than in a CPU's sandbox.
+  bool reaches_host_memory = false;
   record<schema::DeviceType> type;
 };
 

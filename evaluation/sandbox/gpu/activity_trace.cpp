@@ -90,6 +90,7 @@ activity_trace::result activity_trace::stop() {
   cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   std::erase_if(seen, [this](const auto& activity) { return activity.first < begin_ns_; });
   std::sort(seen.begin(), seen.end());
+  if (!seen.empty()) seen.erase(seen.begin());  // what the host got ahead by
   result sum;
   std::uint64_t end = 0;
   for (const auto& [from, to] : seen) {

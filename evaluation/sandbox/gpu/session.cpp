@@ -7,11 +7,13 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <optional>
 
 #include "evaluation/sandbox/child/flop_count.hpp"
@@ -30,6 +32,8 @@ namespace hone {
 namespace {
 
 using steady = std::chrono::steady_clock;
+
+constexpr std::uint64_t least_flush_bytes = 1U << 20U;
 
 double ns_since(steady::time_point begin) { return std::chrono::duration<double, std::nano>(steady::now() - begin).count(); }
 
@@ -245,9 +249,14 @@ class gpu_session {
     };
     for (int i = 0; i < 2; ++i) call_in_the_same_place(0);  // another process has had the GPU: the first work of this one waits for it
     finish();
-    if (traced) trace_.begin();
     timing_event begin;
     timing_event end;
+    if (traced) {
+      trace_.begin();
+      // While the device writes this the host gets ahead of it: under CUPTI it launches so slowly that the device would wait for the first call.
+      make_flush_buffer(least_flush_bytes);
+      C10_CUDA_CHECK(cudaMemsetAsync(flush_, 0, flush_bytes_, streams_->main()));
+    }
     const auto wall = steady::now();
     begin.record(streams_->main());
     for (std::uint32_t r = 0; r < request.getRepeats(); ++r) {
@@ -304,7 +313,23 @@ std::optional<std::string> lost_context() {
   return std::string("a kernel failed: ") + cudaGetErrorString(status);
 }
 
+// Host memory beyond what the process has when it is ready. The limit is on memory of its own that it may write: CUDA reserves terabytes of
+// address space.
+void limit_memory() {
+  constexpr rlim_t for_programs = 8ULL << 30U;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("VmData:")) continue;
+    const rlim_t most = std::stoull(line.substr(line.find_first_of("0123456789"))) * 1024 + for_programs;
+    const rlimit limit{most, most};
+    if (setrlimit(RLIMIT_DATA, &limit) != 0) throw std::runtime_error("cannot limit the process's memory");
+    return;
+  }
+  throw std::runtime_error("cannot tell how much memory the process has");
+}
+
 void confine() {
+  limit_memory();
   if (prctl(PR_SET_DUMPABLE, 0) != 0) throw std::runtime_error("cannot forbid dumps");
   install_filter(reader_filter());
 }

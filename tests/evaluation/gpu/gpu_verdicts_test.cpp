@@ -56,6 +56,7 @@ TEST(GpuExploits, EveryRowHasDocuments) {
   for (const auto& [kind, outcomes] : allowed_outcomes()) {
     if (kind == "host_escape" || kind == "forged_document") continue;  // nothing about them is the device's
     if (kind == "impossible_time") continue;  // whoever could be that fast is late, cached or shared first
+    if (kind == "slow_reference") continue;   // it would have to outlive its own turn: powerless/ has those that try
     EXPECT_FALSE(testing_support::tricks_of(exploits, kind).empty()) << kind;
   }
 }
