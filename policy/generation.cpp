@@ -239,15 +239,17 @@ void generation_engine::state::take_samples(const at::Tensor& logits, std::int64
     log_probabilities = at::log_softmax(logits, -1);
     chosen = logits.argmax(-1);
   } else {
-    log_probabilities = at::log_softmax(logits / options.temperature, -1).to(at::kCPU);
+    log_probabilities = at::log_softmax(logits / options.temperature, -1);
     at::Tensor probabilities = log_probabilities.exp();
     if (options.top_p < 1) {
       const auto [sorted, order] = probabilities.sort(-1, /*descending=*/true);
       const at::Tensor beyond = (sorted.cumsum(-1) - sorted) >= options.top_p;  // the first one always stays
       probabilities = at::zeros_like(probabilities).scatter(-1, order, sorted.masked_fill(beyond, 0));
     }
-    // The largest of p / Exponential(1) falls on each token with its probability.
-    chosen = (probabilities / at::empty_like(probabilities).exponential_(1, generator)).argmax(-1);
+    // Where a uniform number falls in the cumulative distribution. The numbers are the processor's on every device, so that a seed is one.
+    const at::Tensor cumulative = probabilities.cumsum(-1, at::kDouble);
+    const at::Tensor uniform = at::rand({n, 1}, generator, at::TensorOptions(at::kDouble)).to(logits.device());
+    chosen = at::searchsorted(cumulative, uniform * cumulative.narrow(-1, cumulative.size(-1) - 1, 1), /*out_int32=*/false, /*right=*/true).squeeze(-1).clamp_max(cumulative.size(-1) - 1);
   }
   const at::Tensor picked = log_probabilities.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).to(at::kCPU).contiguous();
   const at::Tensor tokens = chosen.to(at::kCPU).contiguous();
