@@ -1,6 +1,7 @@
 #include "launch/report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -16,6 +17,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t bootstrap_resamples = 10000;
+constexpr std::size_t curve_points = 10;
 
 struct task_row {
   std::uint64_t tried = 0;
@@ -24,12 +26,26 @@ struct task_row {
   bool in_corpus = false;
 };
 
-struct stage_row {
-  std::uint64_t samples = 0;
+// Of some samples, one after the other.
+struct sample_sums {
+  double samples = 0;
   double reward = 0;
+  double ok = 0;
+
+  void add(Outcome outcome, double score) {
+    ++samples;
+    reward += outcome == Outcome::OK ? score : 0;
+    ok += outcome == Outcome::OK ? 1 : 0;
+  }
+  double mean_reward() const { return samples > 0 ? reward / samples : 0; }
+  double share_ok() const { return samples > 0 ? ok / samples : 0; }
+};
+
+struct stage_row {
+  sample_sums all;
+  sample_sums last;  // of the last quarter of the groups
+  std::array<sample_sums, curve_points> curve;  // of equal parts of the groups
   std::map<std::string, std::uint64_t> outcomes;
-  std::uint64_t last_samples = 0;  // of the last quarter of the groups
-  std::uint64_t last_ok = 0;
 };
 
 class reporter {
@@ -55,6 +71,8 @@ class reporter {
     pool_.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
       task_row& row = tasks_[{names_[task_id(e->getTaskId())], key.device_type}];
       device_types_.insert(key.device_type);
+      ++evaluated_;
+      timed_ += e->getMeasurements().size() > 0 ? 1 : 0;
       ++row.tried;
       if (e->getOutcome() != Outcome::OK) return;
       ++row.ok;
@@ -92,7 +110,8 @@ class reporter {
     std::map<std::string, std::uint64_t> seen;
     for (const auto& g : groups) {
       const std::string stage = stage_name(*g);
-      const bool is_last_quarter = ++seen[stage] * 4 > counts[stage] * 3;
+      const std::uint64_t before = seen[stage]++;
+      const bool is_last_quarter = seen[stage] * 4 > counts[stage] * 3;
       const bool is_comparison = g->getOrigin() == schema::RolloutGroup::Origin::COMPARISON;
       if (is_comparison) {
         const auto progress = pool_.progress(group_id(g->getId()));
@@ -102,11 +121,10 @@ class reporter {
       for (const auto rollout : g->getRollouts()) {
         double score = 0;
         const Outcome outcome = outcome_of(*g, variant_id(rollout.getVariantId()), is_comparison ? 1 : 0, score);
-        ++row.samples;
         ++row.outcomes[std::string(name_of(outcome))];
-        row.reward += outcome == Outcome::OK ? score : 0;
-        row.last_samples += is_last_quarter ? 1 : 0;
-        row.last_ok += is_last_quarter && outcome == Outcome::OK ? 1 : 0;
+        row.all.add(outcome, score);
+        row.curve[before * curve_points / counts[stage]].add(outcome, score);
+        if (is_last_quarter) row.last.add(outcome, score);
         if (!is_comparison) continue;
         const std::string place = names_[task_id(g->getDraw().getTaskId())] + (device_types_.size() > 1 ? " on " + std::string(view(g->getDraw().getDeviceType())) : "");
         by_version_[g->getDraw().getPolicyVersion()][place].push_back({outcome == Outcome::OK, score});
@@ -154,15 +172,26 @@ class reporter {
       std::string shares;
       ordered_json outcomes = ordered_json::object();
       for (const auto& [outcome, count] : row.outcomes) {
-        const double share = static_cast<double>(count) / static_cast<double>(row.samples);
+        const double share = static_cast<double>(count) / row.all.samples;
         shares += "  " + outcome + " " + percent(share);
         outcomes[outcome] = share;
       }
-      const double ok_at_end = row.last_samples > 0 ? static_cast<double>(row.last_ok) / static_cast<double>(row.last_samples) : 0;
-      const double reward = row.samples > 0 ? row.reward / static_cast<double>(row.samples) : 0;
-      line(pad("  " + std::string(name), 20) + pad(std::to_string(row.samples) + " samples", 16) + "mean reward " + fixed(reward, 2) + "  ok at the end " + percent(ok_at_end));
+      line(pad("  " + std::string(name), 20) + pad(fixed(row.all.samples, 0) + " samples", 16) + "mean reward " + fixed(row.all.mean_reward(), 2) + "  ok at the end " + percent(row.last.share_ok()));
       line("      " + shares);
-      json_["stages"].push_back({{"stage", name}, {"samples", row.samples}, {"mean_reward", reward}, {"ok_at_end", ok_at_end}, {"outcomes", outcomes}});
+      std::string rewards;
+      std::string oks;
+      ordered_json curve = ordered_json::array();
+      for (const sample_sums& part : row.curve) {
+        if (part.samples == 0) continue;
+        rewards += pad(fixed(part.mean_reward(), 2), 7, true);
+        oks += pad(fixed(100 * part.share_ok(), 0), 7, true);
+        curve.push_back({{"samples", part.samples}, {"mean_reward", part.mean_reward()}, {"ok", part.share_ok()}});
+      }
+      if (curve.size() > 1) {
+        line("        reward, by time " + rewards);
+        line("        ok in %, by time" + oks);
+      }
+      json_["stages"].push_back({{"stage", name}, {"samples", row.all.samples}, {"mean_reward", row.all.mean_reward()}, {"ok_at_end", row.last.share_ok()}, {"outcomes", outcomes}, {"curve", curve}});
     }
     line();
   }
@@ -200,13 +229,20 @@ class reporter {
     }
     line("Busy shares over " + fixed(seconds, 0) + " s");
     line(shares);
+    const double an_hour = seconds > 0 ? 3600 / seconds : 0;
+    line("  " + std::to_string(evaluated_) + " programs judged, " + fixed(static_cast<double>(evaluated_) * an_hour, 0) + " an hour; " + std::to_string(timed_) + " of them timed, " +
+         fixed(static_cast<double>(timed_) * an_hour, 0) + " an hour");
     json_["seconds"] = seconds;
+    json_["judged"] = evaluated_;
+    json_["timed"] = timed_;
   }
 
   pool_inspector pool_;
   std::map<task_id, std::string> names_;
   std::map<std::pair<std::string, std::string>, task_row> tasks_;
   std::map<std::string, stage_row> stages_;
+  std::uint64_t evaluated_ = 0;  // variants that the pool has an evaluation of, by device type and scope
+  std::uint64_t timed_ = 0;
   std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>> by_version_;
   std::set<std::string> device_types_;
   std::string text_;
