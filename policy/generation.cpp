@@ -4,7 +4,9 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 
 namespace hone {
@@ -253,6 +255,7 @@ void generation_engine::state::take_samples(const at::Tensor& logits, std::int64
   }
   const at::Tensor picked = log_probabilities.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).to(at::kCPU).contiguous();
   const at::Tensor tokens = chosen.to(at::kCPU).contiguous();
+  if (!at::isfinite(picked).all().item<bool>()) throw policy_error("the policy's logits are not numbers any more");
   // From the last to the first: a slot that ends is replaced by the last one, which has been served already.
   for (std::int64_t i = n; i-- > 0;) {
     const auto index = static_cast<std::size_t>(first + i);

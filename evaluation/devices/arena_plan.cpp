@@ -134,6 +134,7 @@ std::variant<output_place, program_failure> arena_plan::locate(const arena_head&
     return program_failure{Outcome::WRONG_RESULT, "", name + " has an impossible shape"};
   }
   placed.extent = {out.offset, *bytes};
+  if (*bytes > 0 && out.offset != not_in_arena && out.offset % bytes_of(placed.layout.type) != 0) return program_failure{Outcome::WRONG_RESULT, "", name + " lies between its elements"};
   if (*bytes > 0 && (out.offset < begin_ || out.offset > size_ || *bytes > size_ - out.offset)) placed.extent.begin = not_in_arena;
   return placed;
 }

@@ -19,15 +19,19 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr const char* kind = "cuda";
-constexpr std::size_t kept_tasks = 1024;  // facts alone
+constexpr std::size_t kept_tasks = 1024;  // their texts and what is known of them
 constexpr std::size_t spares = 3;
 constexpr auto open_limit = std::chrono::seconds(20);
 constexpr auto compile_limit = std::chrono::seconds(60);
+constexpr std::uint64_t largest_offset = 1ULL << 30U;
+constexpr double most_bias_unknown = 0.01;
 constexpr std::uint64_t largest_arena = 16ULL << 30U;
 constexpr std::size_t max_sets = 9;        // a sample of eight calls behind one that does not count
 constexpr double train_ns = 3e6;
 constexpr std::size_t baseline_samples = 5;
+constexpr double long_call_ns = 1e6;
 constexpr int throttled_attempts = 3;
+constexpr std::uint64_t others_one_in = 4;  // checks, behind the first
 constexpr int calibration_attempts = 3;
 constexpr double most_bias = 0.1;  // beyond that it is not luck: something is wrong with the process
 // Twice the L2 cache would empty it; while more is written, the host gets ahead of the device by some 70 us, and what a busy host takes to
@@ -82,7 +86,7 @@ struct cuda_judge::case_facts {
   gpu_side::limits limits;
   std::vector<case_timing::baseline> baselines;
   double reference_wall_us = 0;          // a call, in a train
-  std::map<pid_t, process_bias> biases;  // by the candidate's process
+  std::map<std::pair<std::uint64_t, std::uint64_t>, process_bias> biases;  // by the serial numbers of the candidate's and the reference's process
 };
 
 struct cuda_judge::prepared_task {
@@ -106,9 +110,11 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       candidates_{start(candidate_arena_), start(candidate_arena_), start(candidate_arena_)},
       reference_(start(reference_arena_)),
       prepared_(kept_tasks) {
+  if (options.core >= 0 && !core_lock_) throw std::runtime_error("another process of Hone has processor core " + std::to_string(options.core));
+  while (spares_.size() < spares) spares_.push_back(start(candidate_arena_));
   for (const auto& candidate : candidates_) candidate->await_ready();
   reference_->await_ready();
-  while (spares_.size() < spares) spares_.push_back(start(candidate_arena_));
+  for (const auto& spare : spares_) spare->await_ready();  // or they would start beside the first timings
 }
 
 cuda_judge::~cuda_judge() = default;
@@ -133,6 +139,8 @@ gpu_process& cuda_judge::process(role of) {
   if (!candidates_[static_cast<std::size_t>(of)]->alive()) replace(of);
   return *candidates_[static_cast<std::size_t>(of)];
 }
+
+std::pair<std::uint64_t, std::uint64_t> cuda_judge::pair_of(role in) { return {process(in).serial(), reference_->serial()}; }
 
 void cuda_judge::replace(role of) {
   candidate_session_.reset();
@@ -194,11 +202,18 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
   timed_program result;
   prepared_task& prepared = prepare(t);
   const role in = fresh ? role::confirming : role::timing;
-  for (const task_case& at : prepared.right.of().cases) {
-    if (!at.timed || !runs_on(at, kind) || result.failure.outcome != Outcome::OK) continue;
-    // What its process differs by is found before that has seen the variant.
+  std::vector<const task_case*> cases;
+  for (const task_case& at : prepared.of().cases) {
+    if (at.timed && runs_on(at, kind)) cases.push_back(&at);
+  }
+  // What its process differs by is found, for every case, before that has seen the variant.
+  for (const task_case* at : cases) learn(prepared, *at, in, random);
+  for (const task_case* timed_case : cases) {
+    const task_case& at = *timed_case;
+    if (result.failure.outcome != Outcome::OK) break;
     const case_facts& facts = learn(prepared, at, in, random);
-    const process_bias bias = facts.biases.at(candidates_[static_cast<std::size_t>(in)]->pid());
+    const auto known = facts.biases.find(pair_of(in));  // of a process that has died since, nothing
+    const process_bias bias = known != facts.biases.end() ? known->second : process_bias{};
     if (auto failed = open_candidate(in, artifact, t)) {
       result.failure = *failed;
       return result;
@@ -229,17 +244,27 @@ const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const t
     right.draw_parameters(random.bits());
     right.draw_inputs(distribution::declared, random.bits());
     right.expect();
+    // Beside the calls' inputs and outputs there must be room for parameters, what prepare() makes of them, and intermediate results.
     const std::uint64_t bytes_a_call = std::max<std::uint64_t>(1, total_bytes(right.inputs().layouts) + 3 * total_bytes(right.expected_layouts()));
-    first.limits = {std::clamp<std::uint64_t>(candidate_arena_.size() / 3 / bytes_a_call, 1, max_sets), flush_over_l2 * facts_.l2_bytes, options_.call_limit};
+    const std::uint64_t offset = std::min(largest_offset, candidate_arena_.size() / 8);
+    const std::uint64_t taken = std::min(candidate_arena_.size(), offset + 2 * total_bytes(right.parameters().layouts));
+    const std::uint64_t calls = (candidate_arena_.size() - taken) / 3 / bytes_a_call;
+    first.limits = {std::clamp<std::uint64_t>(calls, 1, max_sets), flush_over_l2 * facts_.l2_bytes, calls > 0 ? offset : 0, options_.call_limit};
     first.baselines = time_baselines(prepared, first, random);
     first.reference_wall_us = time_reference_train(prepared, first, random);
     found = prepared.cases.emplace(print_sizes(at), std::move(first)).first;
   }
   case_facts& facts = found->second;
-  for (int attempt = 0; !facts.biases.contains(process(in).pid()); ++attempt) {
-    if (attempt > 0) replace(in);
+  for (int attempt = 1; !facts.biases.contains(pair_of(in)); ++attempt) {
     const process_bias bias = find_bias(prepared, facts, in, random);
-    if (std::abs(bias.log_ratio) < most_bias || attempt == calibration_attempts) facts.biases[process(in).pid()] = bias;
+    const bool is_plausible = std::abs(bias.log_ratio) < most_bias;
+    if (is_plausible && (bias.half_width < most_bias_unknown || attempt == calibration_attempts)) {
+      facts.biases[pair_of(in)] = bias;
+    } else if (attempt == calibration_attempts) {
+      throw reference_error(Outcome::INFRASTRUCTURE, "the same program takes " + std::to_string(std::exp(bias.log_ratio)) + " times as long in one process as in another");
+    } else if (!is_plausible) {
+      replace(in);
+    }
   }
   return facts;
 }
@@ -261,15 +286,10 @@ process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& fa
 }
 
 double cuda_judge::time_reference_train(prepared_task& prepared, const case_facts& facts, random_stream& random) {
-  try {
-    gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
-    side.take_parameters(random.bits());
-    const double call_ns = side.sample(facts.limits.sets).back();
-    const train_clock train = side.train(train_ns, call_ns, false);
-    return us_a_call(train.wall_ns, train);
-  } catch (const timing_failure& e) {
-    throw reference_error(e.why.outcome, e.why.message);
-  }
+  gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
+  side.take_parameters(random.bits());
+  const train_clock train = side.train(train_ns, side.try_call(), false);
+  return us_a_call(train.wall_ns, train);
 }
 
 case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const process_bias& bias, random_stream& random) {
@@ -281,11 +301,11 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     gpu_side candidate(gpu_, right, *candidate_session_, facts.limits, random, false);
     std::uint64_t least_bytes = ~std::uint64_t{0};
     second_chance chance;
-    const auto check = [&] {
+    const auto check_one = [&](const auto& choose) {
       while (true) {
-        const std::size_t call = random.below(candidate.last_calls());
+        const std::size_t call = choose();
         const std::size_t set = candidate.set_of(call);
-        right.draw_inputs(distribution::declared, candidate.contents_of(set));
+        right.draw_inputs(candidate.contents_of(set).how, candidate.contents_of(set).seed);
         right.expect();
         verification_result totals;
         const program_failure wrong = check_gpu_call(gpu_, right, *candidate_session_, call, set, totals);
@@ -295,6 +315,18 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
         }
         if (!chance.take(wrong, totals)) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
       }
+    };
+    std::vector<distribution> others = right.of().distributions;
+    std::erase(others, distribution::declared);
+    bool is_first = true;
+    const auto check = [&] {
+      check_one([&] { return random.below(candidate.last_calls()); });
+      // A program that knows timed calls by their addresses or their rhythm may be right for declared contents alone: now and then, a sample that
+      // does not count has a call with others.
+      if (others.empty() || (!is_first && random.below(others_one_in) != 0)) return;
+      is_first = false;
+      const distribution how = others[random.below(others.size())];
+      check_one([&] { return candidate.sample_otherwise(how); });
     };
     timing = time_pair(candidate, reference, gpu_timing_rules(), random, check);
     timing.baselines = facts.baselines;
@@ -343,15 +375,14 @@ std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& pre
       const changed_for_now as_asked(reference_settings_, asked);
       gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
       side.take_parameters(random.bits());
-      side.sample(facts.limits.sets);
+      const std::size_t calls = side.try_call() < long_call_ns ? facts.limits.sets : 1;
       std::vector<double> us;
       for (std::size_t i = 0; i < baseline_samples; ++i) {
-        for (const double ns : side.sample(facts.limits.sets)) us.push_back(ns / 1e3);
+        for (const double ns : side.sample(calls)) us.push_back(ns / 1e3);
       }
       baselines.push_back({name, median(us)});
-    } catch (const timing_failure&) {
-      // A reference that reads a tensor's contents cannot be captured: there is no such baseline.
     } catch (const reference_error&) {
+      // One that reads a tensor's contents cannot be captured: there is no such baseline.
     }
   }
   return baselines;

@@ -8,7 +8,7 @@
 
 #include "evaluation/cuda/gpus.hpp"
 #include "evaluation/cuda/management.hpp"
-#include "evaluation/devices/gpu_session.hpp"
+#include "evaluation/judge/gpu/gpu_session.hpp"
 #include "evaluation/devices/program_judge.hpp"
 #include "evaluation/devices/task_cache.hpp"
 #include "evaluation/judge/gpu/gpu_task.hpp"
@@ -24,8 +24,8 @@ struct cuda_judge_options {
 };
 
 // The judge on a GPU: contents are drawn and outputs compared where they lie, by the judge's own context; candidates run in processes of
-// their own and references in another, which alternate. One that dies, hangs or has its context lost is replaced by a spare that was made
-// ready beforehand (doc/decisions/013). One thread, which must be the one that made it.
+// their own and references in another, which alternate. A candidate's that dies, hangs or has its context lost is replaced by a spare
+// that was made ready beforehand, the reference's by a new one (doc/decisions/013). One thread, which must be the one that made it.
 class cuda_judge final : public program_judge {
  public:
   cuda_judge(const gpu_facts& facts, const cuda_judge_options& options);
@@ -55,6 +55,7 @@ class cuda_judge final : public program_judge {
   prepared_task& prepare(const task& t);
   std::unique_ptr<gpu_process> start(const gpu_arena& arena) const;
   gpu_process& process(role of);  // one that lives
+  std::pair<std::uint64_t, std::uint64_t> pair_of(role in);  // serial numbers of what is compared there
   void replace(role of);
   std::optional<program_failure> open_candidate(role in, const schema::Artifact::Reader& artifact, const task& t);
   gpu_session& reference_of(const task& t);  // with the settings of the moment

@@ -1,7 +1,6 @@
 #include "evaluation/devices/judging_device.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "messages/clock.hpp"
 #include "messages/ids.hpp"
@@ -96,7 +95,7 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
   return verdict.finish();
 }
 
-// What does not settle is measured again in fresh processes: the noise may have been somebody else's.
+// What does not settle is measured again in other processes: the noise may have been somebody else's.
 timed_program judging_device::time_until_settled(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) {
   timed_program timed = judge_->time(artifact, t, random, fresh);
   for (int attempt = 1; attempt < settling_attempts && timed.failure.outcome == Outcome::UNSTABLE; ++attempt) timed = judge_->time(artifact, t, random, true);

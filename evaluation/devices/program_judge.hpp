@@ -34,7 +34,7 @@ class program_judge {
 
   // `seed` 0: drawn from the operating system once the variant is loaded; it is given back.
   virtual verification_result verify(const schema::Artifact::Reader& artifact, const task& t, std::uint64_t& seed) = 0;
-  // `fresh`: in a process that has not seen this variant.
+  // `fresh`: where the first measurement was not: in a process that had not seen the variant by then.
   virtual timed_program time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) = 0;
   // Runs the reference on every case that the device has, with every distribution; a line a case.
   virtual std::vector<std::string> check_task(const task& t) = 0;

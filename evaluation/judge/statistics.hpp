@@ -58,7 +58,6 @@ struct timing_rules {
   double batch_ns = 6e6;          // a timed batch takes at least this
   double lead_in_ns = 2e6;        // uncounted calls before each batch: other processes have run in between
   double warm_up_ns = 15e6;
-  double reverify_above = 3;      // scores that are measured again
   double reverify_agreement = 0.25;
 };
 

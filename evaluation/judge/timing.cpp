@@ -21,6 +21,7 @@ constexpr double suspiciously_fast = 0.8;
 // How often a round is checked: one in two among those that every measurement has, one in eight beyond.
 constexpr std::uint64_t check_one_in = 2;
 constexpr std::uint64_t check_one_in_late = 8;
+constexpr std::uint64_t others_one_in = 4;  // checks, behind the first
 // What a process may use between two runs: to receive a command and free the last run's tensors, for a run and for each call of
 // it (60 us and 1.5 us; under load one in a hundred takes 300 us). What goes beyond that is work while the clock stands still, and
 // is charged. Twice as much is more than a glitch; a process that spends a tenth of its time so cheats.
@@ -53,14 +54,16 @@ struct batch_time {
 // One of the two programs, with its own input sets.
 class side {
  public:
-  side(program_session& session, const timed_inputs& inputs, random_stream& random) : session_(&session), from_(&inputs), random_(&random), held_(inputs.sets) {
+  // What fails in the reference is the task's fault, and thrown as reference_error.
+  side(program_session& session, const timed_inputs& inputs, random_stream& random, bool is_reference)
+      : session_(&session), from_(&inputs), random_(&random), is_reference_(is_reference), held_(inputs.sets) {
     session.arrange(0, inputs.recipe.input_layouts(), inputs.recipe.parameter_layouts(), inputs.sets);
   }
 
   // prepare() runs at once: it must not find the inputs of the calls to come.
   void take_parameters(const value_set& parameters, std::chrono::milliseconds call_limit) {
     session_->write_parameters(parameters);
-    if (const auto failed = session_->prepare(clock::now() + call_limit)) throw timing_failure{*failed};
+    if (const auto failed = session_->prepare(clock::now() + call_limit)) fail(*failed);
   }
 
   // Calls for `lead_in_ns` that do not count, which bring caches back from what ran in between, then calls until `target_ns`
@@ -95,6 +98,17 @@ class side {
     return total;
   }
 
+  // A run like the last one, which does not count, but for one call, which finds these contents. The call.
+  std::size_t run_otherwise(const value_set& values, std::chrono::milliseconds call_limit) {
+    take_sets(last_.size());
+    const std::size_t call = random_->below(last_.size());
+    const auto places = session_->input_places(last_[call]);
+    for (std::size_t i = 0; i < places.size(); ++i) std::copy(values[i].bytes.begin(), values[i].bytes.end(), places[i].begin());
+    const auto ran = session_->run(last_, clock::now() + call_limit * static_cast<std::int64_t>(last_.size()));
+    if (const auto* failed = std::get_if<program_failure>(&ran)) fail(*failed);
+    return call;
+  }
+
   const std::vector<std::size_t>& last_sets() const { return last_; }
   // What the set held in the last run; until the next.
   const value_set& values(std::size_t set) {
@@ -108,10 +122,13 @@ class side {
   double share_outside() const { return outside_ns_ > outside_least_ns ? outside_ns_ / clocked_ns_ : 0; }
 
  private:
-  // About `target_ns` of calls, at most one a set; every set gets new contents before it is used.
-  run_time run(double target_ns, std::chrono::milliseconds call_limit) {
-    const double estimate = call_ns_ > 0 ? target_ns / call_ns_ : 1;
-    const auto calls = static_cast<std::size_t>(std::clamp(std::ceil(estimate), 1.0, static_cast<double>(held_.size())));
+  [[noreturn]] void fail(const program_failure& why) const {
+    if (is_reference_) throw reference_error(why.outcome, why.message);
+    throw timing_failure{why};
+  }
+
+  // The next sets in turn, with new contents.
+  void take_sets(std::size_t calls) {
     last_.resize(calls);
     for (std::size_t& set : last_) {
       set = next_;
@@ -119,8 +136,15 @@ class side {
       held_[set] = twisted_ != 0 ? contents{twisted_, random_->bits() | 1U} : contents{random_->bits(), 0};
       from_->inputs.fill(session_->input_places(set), held_[set].seed, held_[set].twist);
     }
+  }
+
+  // About `target_ns` of calls, at most one a set; every set gets new contents before it is used.
+  run_time run(double target_ns, std::chrono::milliseconds call_limit) {
+    const double estimate = call_ns_ > 0 ? target_ns / call_ns_ : 1;
+    const auto calls = static_cast<std::size_t>(std::clamp(std::ceil(estimate), 1.0, static_cast<double>(held_.size())));
+    take_sets(calls);
     const auto ran = session_->run(last_, clock::now() + call_limit * static_cast<std::int64_t>(calls));
-    if (const auto* failed = std::get_if<program_failure>(&ran)) throw timing_failure{*failed};
+    if (const auto* failed = std::get_if<program_failure>(&ran)) fail(*failed);
     const auto& time = std::get<batch_clock>(ran);
     const double allowed = outside_a_run_ns + outside_a_call_ns * static_cast<double>(calls);
     const double outside = std::max(0.0, time.outside_ns - allowed);
@@ -133,6 +157,7 @@ class side {
   program_session* session_;
   const timed_inputs* from_;
   random_stream* random_;
+  bool is_reference_;
   struct contents {
     std::uint64_t seed = 0;
     std::uint64_t twist = 0;
@@ -152,7 +177,9 @@ class side {
 class protocol {
  public:
   protocol(const timed_pair& pair, const timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random)
-      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), candidate_(pair.candidate, inputs, random), reference_(pair.reference, inputs, random) {}
+      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), candidate_(pair.candidate, inputs, random, false), reference_(pair.reference, inputs, random, true), recipe_(inputs.recipe), others_(pair.oracle.of().distributions) {
+    std::erase(others_, distribution::declared);
+  }
 
   case_timing run() {
     case_timing result;
@@ -230,15 +257,30 @@ class protocol {
     }
   }
 
-  // A random call of the batch, compared like any other; the process stands still meanwhile.
+  // A random call of the batch, compared like any other; the process stands still meanwhile. A program that knows timed calls by their
+  // addresses or their rhythm may be right for declared contents alone: now and then, a run that does not count has a call with others.
   void check_candidate() {
-    while (true) {
+    check_one([this] {
       const std::size_t call = random_->below(candidate_.last_sets().size());
-      const std::size_t set = candidate_.last_sets()[call];
-      const value_set& inputs = candidate_.values(set);
-      const expected_outputs expected = pair_->oracle.expect(inputs, parameters_);
+      return std::pair<std::size_t, const value_set*>(call, &candidate_.values(candidate_.last_sets()[call]));
+    });
+    if (others_.empty() || (has_seen_others_ && random_->below(others_one_in) != 0)) return;
+    has_seen_others_ = true;
+    const distribution how = others_[random_->below(others_.size())];
+    value_set contents;
+    check_one([&] {
+      contents = recipe_.draw_inputs(how, random_->bits());
+      return std::pair<std::size_t, const value_set*>(candidate_.run_otherwise(contents, limits_.call), &contents);
+    });
+  }
+
+  // `choose`: a call of the last run, and what it has found.
+  void check_one(const std::function<std::pair<std::size_t, const value_set*>()>& choose) {
+    while (true) {
+      const auto [call, inputs] = choose();
+      const expected_outputs expected = pair_->oracle.expect(*inputs, parameters_);
       verification_result totals;
-      const program_failure wrong = check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
+      const program_failure wrong = check_call(pair_->candidate, call, candidate_.last_sets()[call], *inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
       if (wrong.outcome == Outcome::OK) {
         least_bytes_ = std::min(least_bytes_, writes_outputs(pair_->oracle.aliases()) ? pair_->candidate.output_bytes(call) : 0);
         return;
@@ -260,6 +302,9 @@ class protocol {
   side candidate_;
   side reference_;
   value_set parameters_;
+  input_recipe recipe_;
+  std::vector<distribution> others_;  // than the declared one
+  bool has_seen_others_ = false;
   second_chance chance_;
   std::size_t least_bytes_ = std::numeric_limits<std::size_t>::max();  // that a checked call wrote; the warm-up checks one at least
 };

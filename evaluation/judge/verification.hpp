@@ -53,7 +53,7 @@ std::optional<program_failure> find_forbidden_alias(const std::set<shared_memory
 // What the comparison of a call's outputs means; `totals` keeps the worst errors.
 program_failure judge_outputs(const agreement& agreed, verification_result& totals);
 // An element may be off by somewhat more than the rule allows by bad luck: where large terms cancel, what the reference's own error happens to
-// be decides. So one barely wrong result in a verification, or in a measurement, does not count, and another is looked at in its place: what
+// be decides. So one barely wrong result in a verification, or in the timing of a case, does not count, and another is looked at in its place: what
 // is wrong is wrong again.
 class second_chance {
  public:

@@ -6,7 +6,7 @@
 namespace hone {
 
 // The head of an arena, written by the child and read by the parent, which believes none of it: every number is checked
-// before use, and the child is stopped while it is read.
+// before use. A CPU's child is stopped while it is read.
 struct arena_output {
   std::uint64_t offset;  // of element 0, from the arena's start; not_in_arena where it lies elsewhere
   std::uint32_t dtype;   // hone::dtype; unsupported_dtype for others

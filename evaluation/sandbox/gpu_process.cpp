@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <system_error>
 
 #include "evaluation/sandbox/framing.hpp"
@@ -20,6 +21,11 @@ constexpr auto end_limit = std::chrono::seconds(30);     // the driver stops wha
 // What has failed on every multiprocessor at once is told to the process seconds later; and what is merely slow need not be killed.
 constexpr auto report_limit = std::chrono::seconds(4);
 
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
 }  // namespace
 
 shared_head::shared_head() : file_(memfd_create("hone-arena-head", MFD_CLOEXEC)) {
@@ -31,7 +37,7 @@ shared_head::shared_head() : file_(memfd_create("hone-arena-head", MFD_CLOEXEC))
 
 shared_head::~shared_head() { munmap(head_, arena_head_bytes); }
 
-gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attachment) : core_(attachment.core) {
+gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attachment) : serial_(next_serial()), core_(attachment.core) {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
   child_options options;
@@ -55,6 +61,8 @@ gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attac
   const int head = attachment.head;
   send_message(socket_.get(), command.finish().bytes(), {&head, 1});
 }
+
+bool gpu_process::alive() { return process_.running() && !process_.wait(clock::now()); }
 
 void gpu_process::await_ready() {
   if (ready_) return;

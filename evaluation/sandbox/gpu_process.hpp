@@ -13,7 +13,7 @@
 
 namespace hone {
 
-// The head of an arena whose memory is a GPU's: a file of memory of its own, which one process at a time maps as well.
+// The head of an arena whose memory is a GPU's: a file of memory of its own, which the processes that work in it map as well.
 class shared_head {
  public:
   shared_head();  // throws std::system_error
@@ -50,8 +50,8 @@ class gpu_process {
 
   // Waits until it is ready; throws std::runtime_error where it cannot be used. Before that no command may be given.
   void await_ready();
-  bool alive() const { return process_.running(); }
-  pid_t pid() const { return process_.pid(); }
+  bool alive();
+  std::uint64_t serial() const { return serial_; }  // no other process of this program has or had it
 
   // The artifact's kernels may be left out (references).
   std::variant<opened_programs, session_failure> open(const std::vector<host_source>& programs, const schema::Artifact::Reader* artifact, const settings& asked, time_point deadline);
@@ -66,6 +66,7 @@ class gpu_process {
   std::optional<session_failure> run(const record<schema::Command>& command, schema::Reply::Which expected, time_point deadline);
   session_failure end(bool timed_out);
 
+  std::uint64_t serial_;
   child_process process_;
   unique_fd socket_;
   int core_;

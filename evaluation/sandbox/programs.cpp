@@ -8,12 +8,6 @@
 #include "messages/record.hpp"
 
 namespace hone {
-namespace {
-
-constexpr std::size_t max_failure_text = 2000;
-
-}  // namespace
-
 void describe_programs(schema::Open::Builder open, const std::vector<host_source>& programs) {
   auto list = open.initPrograms(static_cast<unsigned>(programs.size()));
   for (unsigned i = 0; i < list.size(); ++i) {

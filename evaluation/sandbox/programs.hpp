@@ -37,6 +37,7 @@ void describe_programs(schema::Open::Builder open, const std::vector<host_source
 opened_programs read_opened(schema::Opened::Reader opened);
 
 // What went wrong, as the session tells it: no longer than a message may be.
+inline constexpr std::size_t max_failure_text = 2000;
 std::string failure_text(schema::Failed::Reader failed);
 
 // A file in memory with these bytes, to be passed to a session. Throws std::system_error.

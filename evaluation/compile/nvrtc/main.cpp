@@ -136,11 +136,7 @@ class server {
     while (true) {
       fork_ready();
       const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(command_socket)->bytes));
-      last_ = job;
-      // A precompiled header is known to those who are forked behind it.
-      if (precompile(*job)) ready_.clear();
-      fork_ready();
-      send_message(command_socket, answer_of_next(job).bytes());
+      send_message(command_socket, serve_one(job).bytes());
       if (!ready_.empty()) ready_.pop_front();  // behind the answer: taking a process apart takes milliseconds
     }
   }
@@ -160,9 +156,11 @@ class server {
     for (const auto header : job.getHeaders()) head += "#include <" + std::string(header.cStr()) + ">\n";
     return head + "#pragma hdrstop\n";
   }
+  // A precompiled header does not depend on it; variants try every number.
+  static bool is_for_back_end(const std::string& option) { return option.starts_with("--maxrregcount"); }
   static std::string key_of(const std::string& head, const std::vector<std::string>& options) {
     std::string key = head;
-    for (const std::string& option : options) key += option + "\n";
+    for (const std::string& option : options) key += is_for_back_end(option) ? "" : option + "\n";
     return key;
   }
 
@@ -174,6 +172,7 @@ class server {
     std::vector<std::string> options = options_of(job);
     const std::string key = key_of(head, options);
     if (precompiled_.contains(key) || precompiled_.size() == max_header_sets) return false;
+    std::erase_if(options, is_for_back_end);
     options.insert(options.end(), use_precompiled.begin(), use_precompiled.end());
     return precompiled_[key] = nvrtc_.compile(head + "static void hone_nothing() {}\n", options, {}).compiled;
   }
@@ -225,22 +224,45 @@ class server {
     }
   }
 
-  record<schema::NvrtcResult> answer_of_next(const record<schema::NvrtcJob>& job) {
-    if (ready_.empty()) return stopped("there is no room for another process");
-    waiting_process& one = ready_.front();
-    record<schema::NvrtcResult> answer = stopped("the compiler was stopped at its deadline");
+  record<schema::NvrtcResult> serve_one(const record<schema::NvrtcJob>& job) {
     try {
-      send_message(one.socket.get(), job.bytes());
-      auto message = receive_message(one.socket.get(), clock::now() + std::chrono::milliseconds(job->getTimeMs()));
-      if (message) answer = record<schema::NvrtcResult>::from_bytes(std::move(message->bytes));
+      last_ = job;
+      // A precompiled header is known to those who are forked behind it.
+      if (precompile(*job)) ready_.clear();
+      fork_ready();
+      hand_out(job);
+      return answer_of_first(*job);
+    } catch (const std::exception& e) {
+      return stopped(e.what());
+    }
+  }
+
+  // Gives the job to the first process that takes it: one may have died while it waited.
+  void hand_out(const record<schema::NvrtcJob>& job) {
+    for (std::size_t attempt = 0; attempt <= ready_processes; ++attempt) {
+      if (ready_.empty()) fork_ready();
+      if (ready_.empty()) break;
+      try {
+        return send_message(ready_.front().socket.get(), job.bytes());
+      } catch (const connection_lost&) {
+        ready_.pop_front();
+      }
+    }
+    throw std::runtime_error("there is no room for another process");
+  }
+
+  record<schema::NvrtcResult> answer_of_first(const schema::NvrtcJob::Reader& job) {
+    waiting_process& one = ready_.front();
+    try {
+      auto message = receive_message(one.socket.get(), clock::now() + std::chrono::milliseconds(job.getTimeMs()));
+      return message ? record<schema::NvrtcResult>::from_bytes(std::move(message->bytes)) : stopped("the compiler was stopped at its deadline");
     } catch (const connection_lost&) {
       int status = 0;
       waitpid(one.pid, &status, 0);
       one.pid = -1;
       const bool is_out_of_time = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
-      answer = stopped(is_out_of_time ? "the compiler was stopped at its deadline" : "the compiler ended (" + describe_status(status) + "): the block is nested too deeply, or too large");
+      return stopped(is_out_of_time ? "the compiler was stopped at its deadline" : "the compiler ended (" + describe_status(status) + "): the block is nested too deeply, or too large");
     }
-    return answer;
   }
 
   std::vector<std::string> all_options(const schema::NvrtcJob::Reader& job) const {

@@ -10,9 +10,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr double most_repeats = 500;
-// Where in its arena a side works is drawn anew whenever it gets new parameters: which memory a short kernel happens to have moves its time
-// by several per cent (doc/decisions/012).
-constexpr std::uint64_t most_offset = 1ULL << 30U;
+// Where in its arena a side works is drawn anew, in such steps, whenever it gets new parameters: which memory a short kernel happens to have
+// moves its time by several per cent (doc/decisions/012).
 constexpr std::uint64_t offset_step = 2ULL << 20U;
 
 }  // namespace
@@ -23,15 +22,20 @@ gpu_side::gpu_side(judge_gpu& gpu, gpu_task& right, gpu_session& session, const 
 }
 
 void gpu_side::arrange() {
-  const std::uint64_t begin = random_->below(most_offset / offset_step) * offset_step;
+  const std::uint64_t begin = random_->below(limits_.most_offset / offset_step + 1) * offset_step;
   session_->arrange(0, right_->inputs().layouts, right_->parameters().layouts, limits_.sets, begin);
   seen_calls_ = right_->reference_calls();
+}
+
+void gpu_side::fail(const program_failure& why) const {
+  if (shares_session_) throw reference_error(why.outcome, why.message);
+  throw timing_failure{why};
 }
 
 void gpu_side::write_parameters() {
   const gpu_tensors& parameters = right_->parameters();
   for (std::size_t i = 0; i < parameters.layouts.size(); ++i) gpu_->copy(session_->parameter(i), parameters.memory[i].at(), parameters.layouts[i].bytes());
-  if (auto failed = session_->prepare(clock::now() + limits_.call)) throw timing_failure{*failed};
+  if (auto failed = session_->prepare(clock::now() + limits_.call)) fail(*failed);
 }
 
 void gpu_side::ensure_arranged() {
@@ -52,9 +56,8 @@ void gpu_side::write_inputs(std::span<const std::size_t> sets) {
   const auto fill = [&](std::size_t set, const auto& place) {
     std::vector<CUdeviceptr> places;
     for (std::size_t i = 0; i < layouts.size(); ++i) places.push_back(place(i));
-    right_->fill_inputs(places, held_[set]);
+    right_->fill_inputs(places, held_[set].how, held_[set].seed);
   };
-  for (const std::size_t set : sets) held_[set] = random_->bits();
   if (!right_->draws_with_reference()) {
     ensure_arranged();
     for (const std::size_t set : sets) fill(set, [&](std::size_t i) { return session_->input(set, i); });
@@ -84,27 +87,54 @@ std::vector<std::vector<std::uint64_t>> gpu_side::make_unreadable(std::span<cons
   return keys;
 }
 
-std::vector<double> gpu_side::sample(std::size_t calls) {
+// The next sets in turn, with contents of their own to come.
+void gpu_side::take_sets(std::size_t calls) {
   last_.resize(std::min(calls, limits_.sets));
   for (std::size_t& set : last_) {
     set = next_;
     next_ = (next_ + 1) % limits_.sets;
+    held_[set] = {random_->bits(), distribution::declared};
   }
+}
+
+std::vector<double> gpu_side::time_taken() {
   write_inputs(last_);
   auto timed = session_->time(last_, make_unreadable(last_), limits_.flush_bytes, clock::now() + limits_.call * (last_.size() > 1 ? 2 : 1));  // of several calls none is long
-  if (const auto* failed = std::get_if<program_failure>(&timed)) throw timing_failure{*failed};
+  if (const auto* failed = std::get_if<program_failure>(&timed)) fail(*failed);
   return std::get<std::vector<double>>(std::move(timed));
+}
+
+std::vector<double> gpu_side::sample(std::size_t calls) {
+  sampled_ = calls;
+  take_sets(calls);
+  return time_taken();
+}
+
+std::size_t gpu_side::sample_otherwise(distribution how) {
+  take_sets(sampled_);
+  const std::size_t call = random_->below(last_.size());
+  held_[last_[call]].how = how;
+  (void)time_taken();
+  return call;
+}
+
+double gpu_side::try_call() {
+  sample(1);
+  return sample(1).back();
 }
 
 train_clock gpu_side::train(double ns, double call_ns, bool traced) {
   std::vector<std::size_t> sets(limits_.sets);
   std::iota(sets.begin(), sets.end(), std::size_t{0});
+  for (contents& held : held_) held = {random_->bits(), distribution::declared};
   write_inputs(sets);
   last_ = {sets.back()};  // whose outputs are kept
   const double round_ns = std::max(call_ns, 1e3) * static_cast<double>(sets.size());
   const auto repeats = static_cast<std::uint32_t>(std::clamp(std::ceil(ns / round_ns), 1.0, most_repeats));
-  auto ran = session_->train(sets, repeats, traced, clock::now() + limits_.call * static_cast<std::int64_t>(sets.size() * repeats));
-  if (const auto* failed = std::get_if<program_failure>(&ran)) throw timing_failure{*failed};
+  // Ten times what its calls took one by one, so that nobody waits for long.
+  const auto expected = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double, std::nano>(round_ns * repeats));
+  auto ran = session_->train(sets, repeats, traced, clock::now() + limits_.call + 10 * expected);
+  if (const auto* failed = std::get_if<program_failure>(&ran)) fail(*failed);
   auto& clocks = std::get<train_clock>(ran);
   clocks.calls = std::max<std::uint64_t>(clocks.calls, 1);
   return clocks;

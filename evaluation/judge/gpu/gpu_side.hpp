@@ -14,14 +14,21 @@ class gpu_side final : public clocked_program {
   struct limits {
     std::size_t sets = 2;
     std::uint64_t flush_bytes = 0;
+    std::uint64_t most_offset = 0;  // where in its arena it may begin
     std::chrono::milliseconds call{2000};
   };
-  // `shares_session`: the task's oracle works in the same session, so that it must be arranged again now and then.
+  // `shares_session`: the task's oracle works in the same session, so that it must be arranged again now and then; what fails there is the
+  // task's fault and thrown as reference_error, not as timing_failure.
   gpu_side(judge_gpu& gpu, gpu_task& right, gpu_session& session, const limits& l, random_stream& random, bool shares_session);
 
   void take_parameters(std::uint64_t seed) override;
   std::vector<double> sample(std::size_t calls) override;
   std::size_t most_calls() const override { return limits_.sets; }
+
+  // A sample like the last one but for one call, whose contents are drawn as `how`: not for its times. The call.
+  std::size_t sample_otherwise(distribution how);
+  // Nanoseconds of a call, behind what loads code.
+  double try_call();
 
   // The sets over and over without a pause, for at least `ns` where a call takes `call_ns`.
   train_clock train(double ns, double call_ns, bool traced);
@@ -29,12 +36,19 @@ class gpu_side final : public clocked_program {
   // Of the last sample: how many calls, which set each used, and what that held.
   std::size_t last_calls() const { return last_.size(); }
   std::size_t set_of(std::size_t call) const { return last_.at(call); }
-  std::uint64_t contents_of(std::size_t set) const { return held_.at(set); }
+  struct contents {
+    std::uint64_t seed = 0;
+    distribution how = distribution::declared;
+  };
+  const contents& contents_of(std::size_t set) const { return held_.at(set); }
 
  private:
   void arrange();
   void write_parameters();
   void ensure_arranged();
+  [[noreturn]] void fail(const program_failure& why) const;
+  void take_sets(std::size_t calls);
+  std::vector<double> time_taken();
   void write_inputs(std::span<const std::size_t> sets);
   std::vector<std::vector<std::uint64_t>> make_unreadable(std::span<const std::size_t> sets);
 
@@ -45,8 +59,9 @@ class gpu_side final : public clocked_program {
   random_stream* random_;
   bool shares_session_;
   std::uint64_t seen_calls_ = 0;
-  std::vector<std::uint64_t> held_;  // seeds, by set
+  std::vector<contents> held_;  // by set
   std::vector<std::size_t> last_;
+  std::size_t sampled_ = 1;  // calls of the last sample
   std::size_t next_ = 0;
   std::vector<gpu_memory> staging_;
 };

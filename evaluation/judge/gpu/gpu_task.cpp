@@ -117,8 +117,8 @@ void gpu_task::draw_parameters(std::uint64_t seed) {
   for (std::size_t i = 0; i < task_.parameters.size(); ++i) draw_one(task_.inputs.size() + i, room_->parameters.memory[i].at(), distribution::declared, seed, 0);
 }
 
-void gpu_task::fill_inputs(const std::vector<CUdeviceptr>& to, std::uint64_t seed) {
-  for (std::size_t i = 0; i < task_.inputs.size(); ++i) draw_one(i, to[i], distribution::declared, seed, 0);
+void gpu_task::fill_inputs(const std::vector<CUdeviceptr>& to, distribution how, std::uint64_t seed) {
+  for (std::size_t i = 0; i < task_.inputs.size(); ++i) draw_one(i, to[i], how, seed, 0);
 }
 
 bool gpu_task::draws_with_reference() const {
@@ -168,7 +168,7 @@ void gpu_task::expect() {
     for (std::size_t i = 0; i < room_->parameters.layouts.size(); ++i) gpu_->copy(session.parameter(i), room_->parameters.memory[i].at(), room_->parameters.layouts[i].bytes());
   }));
   has_wide_ = false;
-  if (!may_have_wide_ || (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts))) return;
+  if (without_wide_.contains(case_) || (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts))) return;
   const auto aliases = aliases_;
   try {
     const auto wide_inputs = widened(room_->inputs.layouts);
@@ -177,11 +177,12 @@ void gpu_task::expect() {
       for (std::size_t i = 0; i < wide_inputs.size(); ++i) gpu_->convert(session.input(0, i), wide_inputs[i].type, room_->inputs.memory[i].at(), room_->inputs.layouts[i].type, wide_inputs[i].elements());
       for (std::size_t i = 0; i < wide_parameters.size(); ++i) gpu_->convert(session.parameter(i), wide_parameters[i].type, room_->parameters.memory[i].at(), room_->parameters.layouts[i].type, wide_parameters[i].elements());
     });
-    has_wide_ = may_have_wide_ = stands_for(layouts_of(outputs), room_->own.layouts);
+    has_wide_ = stands_for(layouts_of(outputs), room_->own.layouts);
+    if (!has_wide_) without_wide_.insert(case_);
     if (has_wide_) keep(room_->wide, outputs);
   } catch (const reference_error& e) {
     if (e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT) throw;
-    may_have_wide_ = false;  // it insists on its own types
+    without_wide_.insert(case_);  // it insists on its own types, or there is no room for wider ones
   }
   aliases_ = aliases;
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluation/devices/gpu_session.hpp"
+#include "evaluation/judge/gpu/gpu_session.hpp"
 #include "evaluation/judge/comparison.hpp"
 #include "evaluation/judge/inputs.hpp"
 #include "evaluation/judge/oracle.hpp"
@@ -51,8 +51,8 @@ class gpu_task {
   void draw_parameters(std::uint64_t seed);
   const gpu_tensors& inputs() const { return room_->inputs; }
   const gpu_tensors& parameters() const { return room_->parameters; }
-  // As-declared contents somewhere else, for timing. Where drawing takes the reference's process (an `expr`), not in its own arena.
-  void fill_inputs(const std::vector<CUdeviceptr>& to, std::uint64_t seed);
+  // The same contents somewhere else, for timing. Where drawing takes the reference's process (an `expr`), not in its own arena.
+  void fill_inputs(const std::vector<CUdeviceptr>& to, distribution how, std::uint64_t seed);
   bool draws_with_reference() const;
 
   // What a call with the current contents must give.
@@ -83,7 +83,7 @@ class gpu_task {
   const task_case* case_ = nullptr;
   reference_source reference_;
   std::vector<std::size_t> program_of_;  // by tensor, inputs first; 0: none
-  bool may_have_wide_ = true;
+  std::set<const task_case*> without_wide_;  // where the reference does not run in float64
   bool has_wide_ = false;
   std::set<shared_memory_of_output> aliases_;
   std::uint64_t flops_ = 0;

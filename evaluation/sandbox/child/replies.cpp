@@ -7,13 +7,13 @@
 
 #include "evaluation/sandbox/child/host_program.hpp"
 #include "evaluation/sandbox/framing.hpp"
+#include "evaluation/sandbox/programs.hpp"
 #include "messages/record.hpp"
 
 namespace hone {
 namespace {
 
 constexpr std::array<at::ScalarType, 7> scalar_types = {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble, at::kInt, at::kLong, at::kBool};
-constexpr std::size_t max_message = 2000;
 
 std::uint32_t dtype_of(const at::Tensor& tensor) {
   for (std::uint32_t i = 0; i < scalar_types.size(); ++i) {
@@ -35,9 +35,9 @@ std::string tidy(const std::string& what) {
 
 std::pair<Outcome, std::string> describe_failure(const std::exception& e) {
   if (const auto* known = dynamic_cast<const host_program_error*>(&e)) return {known->outcome, known->what()};
-  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return {Outcome::CRASH, "out of memory"};
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr || dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr) return {Outcome::CRASH, "out of memory"};
   const std::string what = tidy(e.what());
-  return {Outcome::CRASH, what.find("std::bad_alloc") != std::string::npos ? "out of memory" : what};
+  return {Outcome::CRASH, what.find("std::bad_alloc") != std::string::npos || what.find("out of memory") != std::string::npos ? "out of memory" : what};
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ void send_failure(int socket, const std::exception& why, bool is_last) {
   send_reply(socket, [&, outcome = outcome, message = message](schema::Reply::Builder reply) {
     auto failed = reply.initFailed();
     failed.setOutcome(outcome);
-    failed.setMessage(message.substr(0, max_message));
+    failed.setMessage(message.substr(0, max_failure_text));
     failed.setIsLast(is_last);
   });
 }

@@ -1,10 +1,15 @@
 #include "evaluation/sandbox/gpu/allocator.hpp"
 
 #include <c10/cuda/CUDAException.h>
-
-#include <new>
+#include <c10/util/Exception.h>
 
 namespace hone {
+namespace {
+
+// As LibTorch's own allocator says it: its convolutions then try an algorithm that needs less.
+[[noreturn]] void out_of_memory() { TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory"); __builtin_unreachable(); }
+
+}  // namespace
 
 gpu_allocator::gpu_allocator()
     : CUDAPluggableAllocator([this](std::size_t n, int, cudaStream_t) { return take(n); }, [this](void* data, std::size_t, int, cudaStream_t) { give_back(data); }) {}
@@ -34,13 +39,13 @@ void* gpu_allocator::take(std::size_t n) {
   if (n == 0) return nullptr;
   if (ledger_.has_region()) {
     const auto offset = ledger_.take(n);
-    if (!offset) throw std::bad_alloc();
+    if (!offset) out_of_memory();
     return base_ + *offset;
   }
   void* data = nullptr;
   if (cudaMalloc(&data, n) != cudaSuccess) {
     cudaGetLastError();
-    throw std::bad_alloc();
+    out_of_memory();
   }
   return data;
 }

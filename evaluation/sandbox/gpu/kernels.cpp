@@ -12,16 +12,16 @@ namespace {
 }  // namespace
 
 gpu_kernels::gpu_kernels(const cuda_driver& driver, std::string_view cubin, const capnp::List<schema::Kernel>::Reader& kernels, call_streams& streams, gpu_allocator& memory)
-    : driver_(&driver), streams_(&streams), memory_(&memory) {
+    : driver_(&driver), streams_(&streams), memory_(&memory), module_(driver) {
   if (cubin.empty()) return;
-  if (const CUresult status = driver.cuModuleLoadData(&module_, cubin.data()); status != CUDA_SUCCESS) refuse("the kernels cannot be loaded: " + driver.describe(status));
+  if (const CUresult status = driver.cuModuleLoadData(&module_.is, cubin.data()); status != CUDA_SUCCESS) refuse("the kernels cannot be loaded: " + driver.describe(status));
   CUdevice device = 0;
   driver.check(driver.cuDeviceGet(&device, 0), "finding the GPU");
   shared_limit_ = driver.attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   for (const auto facts : kernels) {
     const std::string name(view(facts.getName()));
     kernel k;
-    if (const CUresult status = driver.cuModuleGetFunction(&k.function, module_, facts.getSymbol().cStr()); status != CUDA_SUCCESS) refuse(name + ": " + driver.describe(status));
+    if (const CUresult status = driver.cuModuleGetFunction(&k.function, module_.is, facts.getSymbol().cStr()); status != CUDA_SUCCESS) refuse(name + ": " + driver.describe(status));
     for (const auto p : facts.getParameters()) k.parameters.push_back({static_cast<parameter_facts::kinds>(p.getKind()), p.getBytes()});
     check_parameters(name, k);
     int value = 0;
@@ -35,10 +35,6 @@ gpu_kernels::gpu_kernels(const cuda_driver& driver, std::string_view cubin, cons
     k.number = static_cast<std::uint32_t>(kernels_.size());
     kernels_.emplace(name, std::move(k));
   }
-}
-
-gpu_kernels::~gpu_kernels() {
-  if (module_ != nullptr) driver_->cuModuleUnload(module_);
 }
 
 void gpu_kernels::check_parameters(const std::string& name, const kernel& k) const {
@@ -70,7 +66,7 @@ void gpu_kernels::use_stream(std::int64_t k) {
 void gpu_kernels::launch(const std::string& name, const std::vector<std::int64_t>& grid, const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
                          const std::vector<c10::IValue>& arguments) {
   const auto found = kernels_.find(name);
-  if (found == kernels_.end()) refuse((module_ == nullptr ? "there is no cuda block, so no __global__ function '" : "the cuda block has no __global__ function '") + name + "'");
+  if (found == kernels_.end()) refuse((module_.is == nullptr ? "there is no cuda block, so no __global__ function '" : "the cuda block has no __global__ function '") + name + "'");
   kernel& k = found->second;
   const launch_size blocks = checked_grid(name, grid);
   const launch_size threads = checked_block(name, block);

@@ -19,7 +19,6 @@ class gpu_kernels final : public kernel_launcher {
  public:
   // An empty cubin: there is no cuda block, so nothing to launch. Throws host_program_error (launch_error) where code and table disagree.
   gpu_kernels(const cuda_driver& driver, std::string_view cubin, const capnp::List<schema::Kernel>::Reader& kernels, call_streams& streams, gpu_allocator& memory);
-  ~gpu_kernels() override;
   gpu_kernels(const gpu_kernels&) = delete;
   gpu_kernels& operator=(const gpu_kernels&) = delete;
 
@@ -48,7 +47,16 @@ class gpu_kernels final : public kernel_launcher {
   const cuda_driver* driver_;
   call_streams* streams_;
   gpu_allocator* memory_;
-  CUmodule module_ = nullptr;
+  struct loaded_module {
+    explicit loaded_module(const cuda_driver& d) : driver(&d) {}
+    loaded_module(const loaded_module&) = delete;
+    loaded_module& operator=(const loaded_module&) = delete;
+    ~loaded_module() {
+      if (is != nullptr) driver->cuModuleUnload(is);
+    }
+    const cuda_driver* driver;
+    CUmodule is = nullptr;
+  } module_;
   std::int64_t shared_limit_ = 0;  // static and dynamic, opted in
   std::map<std::string, kernel, std::less<>> kernels_;
 };

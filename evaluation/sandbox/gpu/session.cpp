@@ -50,9 +50,9 @@ std::string read_file(int descriptor) {
   return bytes;
 }
 
-class gpu_session {
+class session {
  public:
-  explicit gpu_session(int socket) : socket_(socket), driver_(&cuda_driver::get()), memory_(&gpu_allocator::instance()), streams_(&the_streams()) {}
+  explicit session(int socket) : socket_(socket), driver_(&cuda_driver::get()), memory_(&gpu_allocator::instance()), streams_(&the_streams()) {}
 
   void attach(schema::Attach::Reader request, const std::vector<unique_fd>& descriptors) {
     void* head = mmap(nullptr, arena_head_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors.at(0).get(), 0);
@@ -86,6 +86,7 @@ class gpu_session {
     forget_calls();
     prepared_.clear();
     programs_.clear();
+    host_program::set_launcher(nullptr);
     kernels_.reset();
     uses_graph_ = request.getCudaGraph();
     at::globalContext().setAllowTF32CuBLAS(request.getTf32());
@@ -95,7 +96,6 @@ class gpu_session {
       programs_.emplace_back(program.getSource().cStr(), program.getInputs(), program.getParameters());
       prepared_.emplace_back();
     }
-    host_program::set_launcher(nullptr);
     if (request.getJudgesCandidate()) {
       kernels_.emplace(*driver_, request.getHasObject() ? read_file(descriptors.at(0).get()) : "", request.getKernels(), *streams_, *memory_);
       host_program::set_launcher(&*kernels_);
@@ -281,6 +281,7 @@ class gpu_session {
     if (bytes <= flush_bytes_) return;
     if (flush_ != nullptr) cudaFree(flush_);
     flush_ = nullptr;
+    flush_bytes_ = 0;
     C10_CUDA_CHECK(cudaMalloc(&flush_, bytes));
     flush_bytes_ = bytes;
   }
@@ -358,16 +359,16 @@ void warm_up_gpu() {
 void serve_gpu_sessions(int socket) {
   const c10::InferenceMode no_gradients;
   warm_up_gpu();
-  gpu_session session(socket);
+  session one(socket);
   received_message first = receive_with_descriptors(socket);
   const auto attach = record<schema::Command>::from_bytes(std::move(first.bytes));
   if (!attach->isAttach()) throw std::runtime_error("the first command must be attach");
-  session.attach(attach->getAttach(), first.descriptors);
+  one.attach(attach->getAttach(), first.descriptors);
   confine();
   while (true) {
     received_message message = receive_with_descriptors(socket);
     try {
-      session.handle(*record<schema::Command>::from_bytes(std::move(message.bytes)), message.descriptors);
+      one.handle(*record<schema::Command>::from_bytes(std::move(message.bytes)), message.descriptors);
     } catch (const connection_lost&) {
       throw;
     } catch (const std::exception& e) {
@@ -375,6 +376,7 @@ void serve_gpu_sessions(int socket) {
         send_failure(socket, host_program_error(Outcome::CRASH, *lost), true);
         _exit(1);  // nothing of CUDA's can be tidied up any more
       }
+      cudaGetLastError();  // what this program was refused is not the next one's error
       send_failure(socket, e);
     }
   }

@@ -57,6 +57,29 @@ TEST_F(Timing, TheRatioIsReferenceOverCandidate) {
   EXPECT_GE(timing.rounds, 7U);
 }
 
+TEST_F(Timing, WhatIsRightForDeclaredContentsAloneIsCaught) {
+  fake_session::behaviour b = right_program();
+  b.programs = {[](const value_set& inputs, const value_set& parameters) {
+    value_set y = testing_support::scaled(inputs, parameters);
+    std::vector<double> numbers = to_doubles(y[0]);
+    const double scale = std::abs(to_doubles(inputs[0])[0]);
+    // Declared inputs are normal; of the others some are all tiny, some all or here and there large.
+    for (double& number : numbers) number = number > 20 || number < -20 || scale < 0.01 ? 0 : number;
+    return value_set{from_doubles(numbers, y[0].layout)};
+  }};
+  const case_timing timing = time(b);
+  EXPECT_EQ(timing.failure.outcome, Outcome::WRONG_RESULT);
+  EXPECT_THAT(timing.failure.message, HasSubstr("in a timed call"));
+}
+
+TEST_F(Timing, AReferenceThatFailsIsTheTasksFault) {
+  fake_session candidate(right_program());
+  fake_session::behaviour broken = right_program();
+  broken.fails = [](std::size_t run) { return run == 5 ? std::optional<program_failure>({Outcome::CRASH, "", "gone"}) : std::nullopt; };
+  fake_session reference(broken);
+  EXPECT_THROW(time(candidate, reference), reference_error);
+}
+
 TEST_F(Timing, TheSameProgramTwiceScoresOne) {
   fake_session::behaviour b = right_program();
   for (int i = 0; i < 50; ++i) {

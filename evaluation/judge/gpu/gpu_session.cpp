@@ -1,6 +1,7 @@
-#include "evaluation/devices/gpu_session.hpp"
+#include "evaluation/judge/gpu/gpu_session.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace hone {
 namespace {
@@ -77,7 +78,9 @@ std::variant<std::vector<double>, program_failure> gpu_session::time(std::span<c
   note_use();
   if (failed) return failure_of(*failed);
   const auto& times = arena_->head().event_ns;
-  return std::vector<double>(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(std::min(sets.size(), times.size())));
+  std::vector<double> taken(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(std::min(sets.size(), times.size())));
+  if (std::any_of(taken.begin(), taken.end(), [](double ns) { return !std::isfinite(ns) || ns < 0; })) return program_failure{Outcome::CRASH, "", "the record of its times is damaged"};
+  return taken;
 }
 
 std::variant<train_clock, program_failure> gpu_session::train(std::span<const std::size_t> sets, std::uint32_t repeats, bool traced, time_point until) {
@@ -86,7 +89,11 @@ std::variant<train_clock, program_failure> gpu_session::train(std::span<const st
   last_sets_ = {sets.back()};
   note_use();
   if (failed) return failure_of(*failed);
-  return arena_->head().train;
+  const train_clock clocks = arena_->head().train;
+  for (const double ns : {clocks.device_ns, clocks.wall_ns, clocks.span_ns, clocks.busy_ns}) {
+    if (!std::isfinite(ns) || ns < 0) return program_failure{Outcome::CRASH, "", "the record of its times is damaged"};
+  }
+  return clocks;
 }
 
 std::variant<std::vector<gpu_output>, program_failure> gpu_session::outputs(std::size_t call) const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -78,7 +77,7 @@ class gpu_session {
   std::optional<std::string> memory_damage();
   // Of the last run, in products and convolutions; references alone count them.
   std::uint64_t flops() const { return arena_->head().flops; }
-  // How kernels were launched in the last train.
+  // How kernels were launched last, by prepare() or by a call.
   std::vector<kernel_launch> launches() const;
 
  private:
