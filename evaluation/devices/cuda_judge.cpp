@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
-#include <sstream>
 #include <utility>
 
 #include "evaluation/compile/cuda_compiler.hpp"
@@ -20,7 +18,6 @@ using clock = std::chrono::steady_clock;
 
 constexpr const char* kind = "cuda";
 constexpr std::size_t kept_tasks = 1024;  // their texts and what is known of them
-constexpr std::size_t spares = 3;
 constexpr auto open_limit = std::chrono::seconds(20);
 constexpr auto compile_limit = std::chrono::seconds(60);
 constexpr std::uint64_t largest_offset = 1ULL << 30U;
@@ -67,21 +64,6 @@ cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& 
   return {compiler.name(), std::get<compiled_block>(std::move(compiled))};
 }
 
-namespace {
-
-// How another process finds the GPU that is this one's number `ordinal`.
-std::string visible_device(int ordinal) {
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible == nullptr) return std::to_string(ordinal);
-  std::istringstream in(visible);
-  std::string name;
-  for (int i = 0; i <= ordinal && std::getline(in, name, ','); ++i) {
-  }
-  return name;
-}
-
-}  // namespace
-
 struct cuda_judge::case_facts {
   gpu_side::limits limits;
   std::vector<case_timing::baseline> baselines;
@@ -107,77 +89,36 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       gpu_(facts, kernels_.block),
       candidate_arena_(gpu_, options.arena_bytes > 0 ? options.arena_bytes : std::min(largest_arena, facts.memory_bytes / 6)),
       reference_arena_(gpu_, candidate_arena_.size()),
-      candidates_{start(candidate_arena_), start(candidate_arena_), start(candidate_arena_)},
-      reference_(start(reference_arena_)),
+      processes_(facts, kernels_.block, options.core, candidate_arena_, reference_arena_),
       prepared_(kept_tasks) {
   if (options.core >= 0 && !core_lock_) throw std::runtime_error("another process of Hone has processor core " + std::to_string(options.core));
-  while (spares_.size() < spares) spares_.push_back(start(candidate_arena_));
-  for (const auto& candidate : candidates_) candidate->await_ready();
-  reference_->await_ready();
-  for (const auto& spare : spares_) spare->await_ready();  // or they would start beside the first timings
 }
 
 cuda_judge::~cuda_judge() = default;
 
 double cuda_judge::reverify_agreement() const { return gpu_timing_rules().reverify_agreement; }
 
-std::unique_ptr<gpu_process> cuda_judge::start(const gpu_arena& arena) const {
-  gpu_attachment attachment;
-  attachment.handle = arena.handle();
-  attachment.bytes = arena.size();
-  attachment.head = arena.head_descriptor();
-  attachment.tools = kernels_.block.code;
-  for (const kernel_facts& k : kernels_.block.kernels) {
-    if (k.name == "spoil_shared") attachment.spoil_symbol = k.symbol;
-    if (k.name == "scramble") attachment.scramble_symbol = k.symbol;
-  }
-  attachment.core = options_.core;
-  return std::make_unique<gpu_process>(visible_device(facts_.ordinal), attachment);
-}
-
-gpu_process& cuda_judge::process(role of) {
-  if (!candidates_[static_cast<std::size_t>(of)]->alive()) replace(of);
-  return *candidates_[static_cast<std::size_t>(of)];
-}
-
-std::pair<std::uint64_t, std::uint64_t> cuda_judge::pair_of(role in) { return {process(in).serial(), reference_->serial()}; }
-
-void cuda_judge::replace(role of) {
-  candidate_session_.reset();
-  auto& place = candidates_[static_cast<std::size_t>(of)];
-  do {
-    place = std::move(spares_.front());
-    spares_.pop_front();
-    spares_.push_back(start(candidate_arena_));
-    place->await_ready();
-  } while (!place->alive());
-}
-
 std::optional<program_failure> cuda_judge::open_candidate(role in, const schema::Artifact::Reader& artifact, const task& t) {
   candidate_arena_.clean(gpu_);
   gpu_.finish();
-  const auto opened = process(in).open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
+  const auto opened = processes_.candidate(in).open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) return program_failure{failed->outcome, "", failed->message};
-  candidate_session_.emplace(gpu_, candidate_arena_, process(in));
+  candidate_session_.emplace(gpu_, candidate_arena_, processes_.candidate(in));
   return std::nullopt;
 }
 
 gpu_session& cuda_judge::reference_of(const task& t) {
-  if (reference_ == nullptr || !reference_->alive()) {
-    reference_session_.reset();
-    open_reference_.reset();
-    reference_ = start(reference_arena_);
-    reference_->await_ready();
-  }
-  const std::pair<task_id, settings> wanted{t.id, reference_settings_};
+  gpu_process& process = processes_.reference();
+  const opened_reference wanted{t.id, reference_settings_, process.serial()};
   if (open_reference_ == wanted) return *reference_session_;
   open_reference_.reset();
+  reference_session_.reset();
   reference_arena_.forget(gpu_);
   gpu_.finish();
-  const auto opened = reference_->open(reference_oracle::programs(t), nullptr, reference_settings_, clock::now() + open_limit);
+  const auto opened = process.open(reference_oracle::programs(t), nullptr, reference_settings_, clock::now() + open_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
   open_reference_ = wanted;
-  reference_session_.emplace(gpu_, reference_arena_, *reference_);
+  reference_session_.emplace(gpu_, reference_arena_, process);
   return *reference_session_;
 }
 
@@ -212,7 +153,7 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
     const task_case& at = *timed_case;
     if (result.failure.outcome != Outcome::OK) break;
     const case_facts& facts = learn(prepared, at, in, random);
-    const auto known = facts.biases.find(pair_of(in));  // of a process that has died since, nothing
+    const auto known = facts.biases.find(processes_.pair_of(in));  // of a process that has died since, nothing
     const process_bias bias = known != facts.biases.end() ? known->second : process_bias{};
     if (auto failed = open_candidate(in, artifact, t)) {
       result.failure = *failed;
@@ -255,15 +196,16 @@ const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const t
     found = prepared.cases.emplace(print_sizes(at), std::move(first)).first;
   }
   case_facts& facts = found->second;
-  for (int attempt = 1; !facts.biases.contains(pair_of(in)); ++attempt) {
+  for (int attempt = 1; !facts.biases.contains(processes_.pair_of(in)); ++attempt) {
     const process_bias bias = find_bias(prepared, facts, in, random);
     const bool is_plausible = std::abs(bias.log_ratio) < most_bias;
     if (is_plausible && (bias.half_width < most_bias_unknown || attempt == calibration_attempts)) {
-      facts.biases[pair_of(in)] = bias;
+      facts.biases[processes_.pair_of(in)] = bias;
     } else if (attempt == calibration_attempts) {
       throw reference_error(Outcome::INFRASTRUCTURE, "the same program takes " + std::to_string(std::exp(bias.log_ratio)) + " times as long in one process as in another");
     } else if (!is_plausible) {
-      replace(in);
+      candidate_session_.reset();
+      processes_.replace(in);
     }
   }
   return facts;
@@ -275,9 +217,9 @@ process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& fa
   const task& t = prepared.right.of();
   candidate_arena_.forget(gpu_);
   gpu_.finish();
-  const auto opened = process(in).open(reference_oracle::programs(t), nullptr, {}, clock::now() + open_limit);
+  const auto opened = processes_.candidate(in).open(reference_oracle::programs(t), nullptr, {}, clock::now() + open_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
-  gpu_session twin(gpu_, candidate_arena_, process(in));
+  gpu_session twin(gpu_, candidate_arena_, processes_.candidate(in));
   gpu_side reference(gpu_, prepared.right, reference_of(t), facts.limits, random, true);
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, [] {});

@@ -1,14 +1,12 @@
 #pragma once
 
-#include <array>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "evaluation/cuda/gpus.hpp"
 #include "evaluation/cuda/management.hpp"
-#include "evaluation/judge/gpu/gpu_session.hpp"
+#include "evaluation/devices/gpu_processes.hpp"
 #include "evaluation/devices/program_judge.hpp"
 #include "evaluation/devices/task_cache.hpp"
 #include "evaluation/judge/gpu/gpu_task.hpp"
@@ -24,8 +22,7 @@ struct cuda_judge_options {
 };
 
 // The judge on a GPU: contents are drawn and outputs compared where they lie, by the judge's own context; candidates run in processes of
-// their own and references in another, which alternate. A candidate's that dies, hangs or has its context lost is replaced by a spare
-// that was made ready beforehand, the reference's by a new one (doc/decisions/013). One thread, which must be the one that made it.
+// their own and references in another, which alternate. One thread, which must be the one that made it.
 class cuda_judge final : public program_judge {
  public:
   cuda_judge(const gpu_facts& facts, const cuda_judge_options& options);
@@ -48,15 +45,9 @@ class cuda_judge final : public program_judge {
     compiled_block block;
     static own_kernels compile_for(const std::string& architecture);
   };
-  // Where a candidate runs. Most of the bad ones end where they are verified; what tells processes apart for life is known of the other two,
-  // of which one confirms what the other has measured and has not seen that variant.
-  enum class role : std::size_t { verifying, timing, confirming };
+  using role = gpu_processes::role;
   struct prepared_task;
   prepared_task& prepare(const task& t);
-  std::unique_ptr<gpu_process> start(const gpu_arena& arena) const;
-  gpu_process& process(role of);  // one that lives
-  std::pair<std::uint64_t, std::uint64_t> pair_of(role in);  // serial numbers of what is compared there
-  void replace(role of);
   std::optional<program_failure> open_candidate(role in, const schema::Artifact::Reader& artifact, const task& t);
   gpu_session& reference_of(const task& t);  // with the settings of the moment
   struct case_facts;
@@ -77,10 +68,14 @@ class cuda_judge final : public program_judge {
   judge_gpu gpu_;
   gpu_arena candidate_arena_;
   gpu_arena reference_arena_;
-  std::array<std::unique_ptr<gpu_process>, 3> candidates_;  // by role
-  std::deque<std::unique_ptr<gpu_process>> spares_;         // they start while others work
-  std::unique_ptr<gpu_process> reference_;
-  std::optional<std::pair<task_id, settings>> open_reference_;
+  gpu_processes processes_;
+  struct opened_reference {
+    task_id of;
+    settings asked;
+    std::uint64_t process = 0;  // its serial number
+    bool operator==(const opened_reference&) const = default;
+  };
+  std::optional<opened_reference> open_reference_;
   settings reference_settings_;  // with which references run: others than the default for baselines alone
   std::optional<gpu_session> candidate_session_;
   std::optional<gpu_session> reference_session_;
