@@ -125,7 +125,7 @@ import_result import_one(import_worker& worker, const import_job& job, const std
     if (!result.module.data.empty()) data.push_back({data_name, result.module.data});
     task made = parse_task(result.module.text, job.task_name + ".toml", data);
     if (made.name != job.task_name) throw std::runtime_error("it calls the task " + made.name);
-    if (!data.empty()) write_whole(out / data_name, data.front().bytes);
+    if (!data.empty()) write_whole(out / data_name, data.front().bytes());
     write_whole(out / (job.task_name + ".toml"), result.module.text);
     result.made = std::move(made);
   } catch (const std::runtime_error& e) {

@@ -227,10 +227,10 @@ void check_names_and_sizes(const toml_view& view, const task& parsed) {
 void check_data(const toml_view& view, const task& parsed) {
   for (const tensor_spec& parameter : parsed.parameters) {
     if (parameter.data_file.empty()) continue;
-    const auto file = std::find_if(parsed.data_files.begin(), parsed.data_files.end(), [&](const auto& f) { return f.name == parameter.data_file; });
+    const auto file = std::find_if(parsed.data_files.begin(), parsed.data_files.end(), [&](const auto& f) { return f.name() == parameter.data_file; });
     if (file == parsed.data_files.end()) view.refuse("parameter", parameter.name + ": the data file " + parameter.data_file + " is missing");
     try {
-      const auto tensors = parse_safetensors(file->bytes);
+      const auto tensors = parse_safetensors(file->bytes());
       const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == parameter.name; });
       if (found == tensors.end()) view.refuse("parameter", parameter.name + ": no tensor of that name in " + parameter.data_file);
       if (found->dtype != facts_of(parameter.type).safetensors) {
@@ -329,7 +329,7 @@ task parse_task(const std::string& text, const std::string& file, std::vector<da
   check_names_and_sizes(view, parsed);
   check_data(view, parsed);
   std::vector<std::string_view> parts = {parsed.text};
-  for (const data_file& data : parsed.data_files) parts.insert(parts.end(), {data.name, data.bytes});
+  for (const data_file& data : parsed.data_files) parts.insert(parts.end(), {data.name(), data.bytes()});
   const auto [high, low] = content_hash(parts);
   parsed.id = task_id{high, low};
   return parsed;
@@ -361,8 +361,8 @@ record<schema::Task> to_record(const task& t) {
   stored->setText(t.text);
   auto files = stored->initDataFiles(static_cast<unsigned>(t.data_files.size()));
   for (unsigned i = 0; i < files.size(); ++i) {
-    files[i].setName(t.data_files[i].name);
-    files[i].setBytes(as_data(t.data_files[i].bytes));
+    files[i].setName(t.data_files[i].name());
+    files[i].setBytes(as_data(t.data_files[i].bytes()));
   }
   return stored.finish();
 }

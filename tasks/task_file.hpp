@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <utility>
 #include <vector>
 
 #include "messages/ids.hpp"
@@ -69,10 +71,17 @@ struct tolerance {
 enum class distribution { declared, shifted, small, outliers };
 std::string_view name_of(distribution d);
 
-struct data_file {
-  std::string name;
-  std::string bytes;
-  bool operator==(const data_file&) const = default;
+// Copies of a task share what its files hold.
+class data_file {
+ public:
+  data_file(std::string name, std::string bytes) : name_(std::move(name)), bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
+  const std::string& name() const { return name_; }
+  const std::string& bytes() const { return *bytes_; }
+  bool operator==(const data_file& other) const { return name_ == other.name_ && *bytes_ == *other.bytes_; }
+
+ private:
+  std::string name_;
+  std::shared_ptr<const std::string> bytes_;
 };
 
 // A task file, parsed. `text` is the file unchanged; `id` is of the text and the data files.

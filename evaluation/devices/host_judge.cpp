@@ -11,29 +11,25 @@ constexpr std::size_t kept_tasks = 16;  // with their input sets
 }  // namespace
 
 struct host_judge::prepared_task {
-  struct timed_case {
-    std::unique_ptr<timed_inputs> inputs;
-  };
-
   prepared_task(task copied, program_host& host)
       : own(std::move(copied)), oracle(own, host.open_oracle(own)), timed(own.cases.size()), random(random_bits()) {}
 
   const task& of() const { return own; }
 
   // Input sets for timing a case.
-  timed_case& timing_of(std::size_t index, std::size_t memory_bytes) {
-    timed_case& one = timed[index];
-    if (one.inputs != nullptr) return one;
+  timed_inputs& timing_of(std::size_t index, std::size_t memory_bytes) {
+    auto& one = timed[index];
+    if (one != nullptr) return *one;
     input_recipe recipe(oracle, own.cases[index]);
     const expected_outputs expected = oracle.expect(recipe.draw_inputs(distribution::declared, random.bits()), recipe.draw_parameters(random.bits()));
     const std::size_t bytes_a_call = total_bytes(recipe.input_layouts()) + total_bytes(expected.own);
-    one.inputs = std::make_unique<timed_inputs>(recipe, affordable_sets(bytes_a_call, memory_bytes), random);
-    return one;
+    one = std::make_unique<timed_inputs>(recipe, affordable_sets(bytes_a_call, memory_bytes), random);
+    return *one;
   }
 
   task own;
   reference_oracle oracle;
-  std::vector<timed_case> timed;
+  std::vector<std::unique_ptr<timed_inputs>> timed;
   random_stream random;
 };
 
@@ -69,11 +65,11 @@ timed_program host_judge::time(const schema::Artifact::Reader& artifact, const t
   for (std::size_t i = 0; i < prepared.own.cases.size() && result.failure.outcome == Outcome::OK; ++i) {
     const task_case& at = prepared.own.cases[i];
     if (!at.timed || !runs_on(at, kind)) continue;
-    auto& timed = prepared.timing_of(i, host_->timing_memory_bytes());
+    timed_inputs& timed = prepared.timing_of(i, host_->timing_memory_bytes());
     timing_limits limits;
     limits.call = host_->limits().call;
     limits.floor_us_a_byte = host_->floor_us_a_byte();
-    case_timing timing = time_case({*candidate, *reference, prepared.oracle}, *timed.inputs, host_->rules(), limits, random);
+    case_timing timing = time_case({*candidate, *reference, prepared.oracle}, timed, host_->rules(), limits, random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(at, std::move(timing));

@@ -28,8 +28,8 @@ std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors, c
 
 tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at) {
   for (const data_file& file : t.data_files) {
-    if (file.name != spec.data_file) continue;
-    for (const safetensor& tensor : parse_safetensors(file.bytes)) {
+    if (file.name() != spec.data_file) continue;
+    for (const safetensor& tensor : parse_safetensors(file.bytes())) {
       if (tensor.name != spec.name) continue;
       tensor_value value{{spec.type, resolve_shape(spec, at)}, {}};
       const auto bytes = std::as_bytes(std::span(tensor.bytes));

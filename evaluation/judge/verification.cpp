@@ -132,7 +132,7 @@ class host_trial final : public trial {
 verification_result verify_program(trial& candidate, std::string_view device_kind, std::uint64_t seed, const verification_limits& limits) {
   using clock = std::chrono::steady_clock;
   const task& t = candidate.of();
-  const auto end = clock::now() + limits.whole;
+  clock::duration spent{0};  // in calls: what the judge takes for itself is not the candidate's
   random_stream random(seed);
   verification_result result;
   second_chance chance;
@@ -148,8 +148,11 @@ verification_result verify_program(trial& candidate, std::string_view device_kin
       // round begins where the first has ended: there is always a call that finds new contents at the address of the call before.
       if (round == 1 || random.below(2) == 1) std::swap(sets[0], sets[1]);
       const auto call = [&](std::size_t set) {
-        if (clock::now() > end) return program_failure{Outcome::TIMEOUT, "", "verification took longer than " + std::to_string(limits.whole.count() / 1000) + " s"};
-        return candidate.call(set, std::min(end, clock::now() + limits.call), totals);
+        if (spent > limits.whole) return program_failure{Outcome::TIMEOUT, "", "verification took longer than " + std::to_string(limits.whole.count() / 1000) + " s"};
+        const auto begin = clock::now();
+        program_failure result_of_call = candidate.call(set, begin + std::min<clock::duration>(limits.whole - spent, limits.call), totals);
+        spent += clock::now() - begin;
+        return result_of_call;
       };
       for (const std::size_t set : sets) {
         if (auto wrong = call(set); wrong.outcome != Outcome::OK) return wrong;

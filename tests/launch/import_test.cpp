@@ -118,7 +118,7 @@ TEST_F(ImportedModules, WhatIsNotRandomIsKeptExactly) {
   EXPECT_EQ(parameter("causal_attention", "mask").data_file, "causal_attention.safetensors");
   EXPECT_EQ(parameter("loose_tensors", "waves").data_file, "loose_tensors.safetensors");
   const task words = imported("embedded_words");
-  const auto kept = parse_safetensors(words.data_files.at(0).bytes);
+  const auto kept = parse_safetensors(words.data_files.at(0).bytes());
   ASSERT_EQ(kept.size(), 1U);
   EXPECT_EQ(kept[0].name, "positions");
   for (std::int64_t i = 0; i < 64; ++i) {
