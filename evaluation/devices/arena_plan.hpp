@@ -9,6 +9,7 @@
 
 #include "evaluation/devices/program_session.hpp"
 #include "evaluation/sandbox/arena_layout.hpp"
+#include "evaluation/sandbox/programs.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/record.hpp"
 
@@ -21,6 +22,9 @@ struct arena_region {
   std::uint64_t end() const { return begin + bytes; }
   bool overlaps(const arena_region& other) const { return begin < other.end() && other.begin < end(); }
 };
+
+// What a session's failure means to whoever asked for a call.
+inline program_failure failure_of(const session_failure& failed) { return {failed.outcome, "", failed.message}; }
 
 // An output where the process says that it lies: inside the arena, or with `begin` not_in_arena.
 struct output_place {

@@ -32,6 +32,13 @@ std::vector<int> siblings_of(int core) {
   return all;
 }
 
+// Of the allowed ones, those that no other process of Hone has.
+std::vector<int> free_cores() {
+  std::vector<int> cores = allowed_cores();
+  std::erase_if(cores, [](int core) { return !lock_core(core); });
+  return cores;
+}
+
 }  // namespace
 
 std::vector<int> allowed_cores() {
@@ -61,9 +68,8 @@ unique_fd lock_core(int core) {
 
 std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
   if (share_cores) return std::vector<int>(devices, -1);
-  std::vector<int> cores = allowed_cores();
-  const std::size_t allowed = cores.size();
-  std::erase_if(cores, [](int core) { return !lock_core(core); });
+  std::vector<int> cores = free_cores();
+  const std::size_t allowed = allowed_cores().size();
   if (devices >= cores.size()) {
     throw std::runtime_error(std::to_string(devices) + " CPU devices need " + std::to_string(devices + 1) + " processor cores; this process may use " + std::to_string(allowed) + ", of which other processes of Hone have reserved " +
                              std::to_string(allowed - cores.size()) + " (--share-cores or node.share_cores = true gives up exclusive cores, and with them trustworthy times)");
@@ -75,9 +81,8 @@ std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
 }
 
 int reserve_launching_core() {
-  std::vector<int> cores = allowed_cores();
-  std::vector<int> free = cores;
-  std::erase_if(free, [](int core) { return !lock_core(core); });
+  const std::vector<int> cores = allowed_cores();
+  const std::vector<int> free = free_cores();
   if (free.empty()) return -1;
   const int core = free.back();
   const std::vector<int> siblings = siblings_of(core);

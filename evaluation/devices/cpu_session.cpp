@@ -8,8 +8,6 @@
 namespace hone {
 namespace {
 
-program_failure failure_of(const session_failure& f) { return {f.outcome, "", f.message}; }
-
 // Copies a strided tensor row-major.
 template <class T>
 void gather(const std::byte* from, const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides, std::byte* to) {

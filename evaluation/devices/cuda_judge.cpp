@@ -9,6 +9,7 @@
 #include "evaluation/devices/cores.hpp"
 #include "evaluation/judge/gpu/gpu_side.hpp"
 #include "evaluation/judge/gpu/gpu_trial.hpp"
+#include "evaluation/judge/timed_checks.hpp"
 #include "messages/ids.hpp"
 
 namespace hone {
@@ -26,9 +27,7 @@ constexpr std::uint64_t largest_arena = 16ULL << 30U;
 constexpr std::size_t max_sets = 9;        // a sample of eight calls behind one that does not count
 constexpr double train_ns = 3e6;
 constexpr std::size_t baseline_samples = 5;
-constexpr double long_call_ns = 1e6;
 constexpr int throttled_attempts = 3;
-constexpr std::uint64_t others_one_in = 4;  // checks, behind the first
 constexpr int calibration_attempts = 3;
 constexpr double most_bias = 0.1;  // beyond that it is not luck: something is wrong with the process
 // Twice the L2 cache would empty it; while more is written, the host gets ahead of the device by some 70 us, and what a busy host takes to
@@ -39,6 +38,12 @@ constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
 
 double us_a_call(double ns, const train_clock& train) { return ns / 1e3 / static_cast<double>(train.calls); }
+
+// The reference's programs, in whichever process. Throws reference_error.
+void open_programs_of(const task& t, gpu_process& in, const settings& asked) {
+  const auto opened = in.open(reference_oracle::programs(t), nullptr, asked, clock::now() + open_limit);
+  if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
+}
 
 // Sets a value, and back to what it was when it goes.
 template <typename T>
@@ -102,7 +107,7 @@ std::optional<program_failure> cuda_judge::open_candidate(role in, const schema:
   candidate_arena_.clean(gpu_);
   gpu_.finish();
   const auto opened = processes_.candidate(in).open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
-  if (const auto* failed = std::get_if<session_failure>(&opened)) return program_failure{failed->outcome, "", failed->message};
+  if (const auto* failed = std::get_if<session_failure>(&opened)) return failure_of(*failed);
   candidate_session_.emplace(gpu_, candidate_arena_, processes_.candidate(in));
   return std::nullopt;
 }
@@ -115,8 +120,7 @@ gpu_session& cuda_judge::reference_of(const task& t) {
   reference_session_.reset();
   reference_arena_.forget(gpu_);
   gpu_.finish();
-  const auto opened = process.open(reference_oracle::programs(t), nullptr, reference_settings_, clock::now() + open_limit);
-  if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
+  open_programs_of(t, process, reference_settings_);
   open_reference_ = wanted;
   reference_session_.emplace(gpu_, reference_arena_, process);
   return *reference_session_;
@@ -143,16 +147,15 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
   timed_program result;
   prepared_task& prepared = prepare(t);
   const role in = fresh ? role::confirming : role::timing;
-  std::vector<const task_case*> cases;
-  for (const task_case& at : prepared.of().cases) {
-    if (at.timed && runs_on(at, kind)) cases.push_back(&at);
-  }
   // What its process differs by is found, for every case, before that has seen the variant.
-  for (const task_case* at : cases) learn(prepared, *at, in, random);
-  for (const task_case* timed_case : cases) {
+  std::vector<std::pair<const task_case*, const case_facts*>> cases;
+  for (const task_case& at : prepared.of().cases) {
+    if (at.timed && runs_on(at, kind)) cases.emplace_back(&at, &learn(prepared, at, in, random));
+  }
+  for (const auto& [timed_case, known_of_it] : cases) {
     const task_case& at = *timed_case;
+    const case_facts& facts = *known_of_it;
     if (result.failure.outcome != Outcome::OK) break;
-    const case_facts& facts = learn(prepared, at, in, random);
     const auto known = facts.biases.find(processes_.pair_of(in));  // of a process that has died since, nothing
     const process_bias bias = known != facts.biases.end() ? known->second : process_bias{};
     if (auto failed = open_candidate(in, artifact, t)) {
@@ -217,12 +220,11 @@ process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& fa
   const task& t = prepared.right.of();
   candidate_arena_.forget(gpu_);
   gpu_.finish();
-  const auto opened = processes_.candidate(in).open(reference_oracle::programs(t), nullptr, {}, clock::now() + open_limit);
-  if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
+  open_programs_of(t, processes_.candidate(in), {});
   gpu_session twin(gpu_, candidate_arena_, processes_.candidate(in));
   gpu_side reference(gpu_, prepared.right, reference_of(t), facts.limits, random, true);
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
-  const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, [] {});
+  const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
   return bias_of(timing);
 }
@@ -242,35 +244,16 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     gpu_side reference(gpu_, right, reference_of(right.of()), facts.limits, random, true);
     gpu_side candidate(gpu_, right, *candidate_session_, facts.limits, random, false);
     std::uint64_t least_bytes = ~std::uint64_t{0};
-    second_chance chance;
-    const auto check_one = [&](const auto& choose) {
-      while (true) {
-        const std::size_t call = choose();
-        const std::size_t set = candidate.set_of(call);
-        right.draw_inputs(candidate.contents_of(set).how, candidate.contents_of(set).seed);
-        right.expect();
-        verification_result totals;
-        const program_failure wrong = check_gpu_call(gpu_, right, *candidate_session_, call, set, totals);
-        if (wrong.outcome == Outcome::OK) {
-          least_bytes = std::min<std::uint64_t>(least_bytes, writes_outputs(right.aliases()) ? candidate_session_->output_bytes(call) : 0);
-          return;
-        }
-        if (!chance.take(wrong, totals)) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
-      }
-    };
-    std::vector<distribution> others = right.of().distributions;
-    std::erase(others, distribution::declared);
-    bool is_first = true;
-    const auto check = [&] {
-      check_one([&] { return random.below(candidate.last_calls()); });
-      // A program that knows timed calls by their addresses or their rhythm may be right for declared contents alone: now and then, a sample that
-      // does not count has a call with others.
-      if (others.empty() || (!is_first && random.below(others_one_in) != 0)) return;
-      is_first = false;
-      const distribution how = others[random.below(others.size())];
-      check_one([&] { return candidate.sample_otherwise(how); });
-    };
-    timing = time_pair(candidate, reference, gpu_timing_rules(), random, check);
+    timed_checks checks(right.of().distributions, random, [&](std::optional<distribution> how, verification_result& totals) {
+      const std::size_t call = how ? candidate.sample_otherwise(*how) : random.below(candidate.last_calls());
+      const std::size_t set = candidate.set_of(call);
+      right.draw_inputs(candidate.contents_of(set).how, candidate.contents_of(set).seed);
+      right.expect();
+      const program_failure wrong = check_gpu_call(gpu_, right, *candidate_session_, call, set, totals);
+      if (wrong.outcome == Outcome::OK) least_bytes = std::min<std::uint64_t>(least_bytes, writes_outputs(right.aliases()) ? candidate_session_->output_bytes(call) : 0);
+      return wrong;
+    });
+    timing = time_pair(candidate, reference, gpu_timing_rules(), random, &checks);
     timing.baselines = facts.baselines;
     if (timing.log_ratios.empty()) return timing;
     take_off(bias, timing);
@@ -278,7 +261,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing.floor_us = floor_us(least_bytes);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
     const train_clock train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
-    check();
+    checks.check();
     const train_clock traced = candidate.train(train_ns, timing.candidate_us * 1e3, true);
     timing.train_us = us_a_call(train.device_ns, train);
     timing.candidate_wall_us = us_a_call(train.wall_ns, train);

@@ -24,7 +24,6 @@ double epsilon_of(dtype type) {
   }
 }
 
-constexpr double tiny = 1e-30;  // keeps an all-zero expectation from allowing anything
 
 std::string number(double x) {
   char text[32];

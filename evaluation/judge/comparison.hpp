@@ -9,6 +9,8 @@
 
 namespace hone {
 
+inline constexpr double tiny = 1e-30;  // keeps an all-zero expectation from allowing anything
+
 // What a reference says that a call's outputs are: in float64 where it can be run so, and in its own types.
 struct expected_outputs {
   value_set own;

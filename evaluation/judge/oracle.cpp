@@ -5,21 +5,19 @@
 namespace hone {
 namespace {
 
-constexpr auto call_limit = std::chrono::seconds(60);
-
 value_set widened(const value_set& values) {
   value_set wide;
   for (const tensor_value& value : values) wide.push_back(convert_floating(value, dtype::float64));
   return wide;
 }
 
-bool has_floating(const value_set& values) {
-  return std::any_of(values.begin(), values.end(), [](const tensor_value& v) { return is_floating(v.layout.type) && v.layout.type != dtype::float64; });
-}
-
 }  // namespace
 
 const tensor_spec& tensor_of(const task& t, std::size_t tensor) { return tensor < t.inputs.size() ? t.inputs[tensor] : t.parameters[tensor - t.inputs.size()]; }
+
+bool has_narrow(const std::vector<tensor_layout>& layouts) {
+  return std::any_of(layouts.begin(), layouts.end(), [](const tensor_layout& l) { return is_floating(l.type) && l.type != dtype::float64; });
+}
 
 bool stands_for(const std::vector<tensor_layout>& wide, const std::vector<tensor_layout>& own) {
   return std::equal(wide.begin(), wide.end(), own.begin(), own.end(), [](const tensor_layout& a, const tensor_layout& b) { return a.shape == b.shape && is_floating(a.type) == is_floating(b.type); });
@@ -57,7 +55,7 @@ value_set reference_oracle::call(std::size_t program, const value_set& inputs, c
   session_->write_inputs(0, inputs);
   session_->write_parameters(parameters);
   const std::size_t set = 0;
-  const auto ran = session_->run({&set, 1}, std::chrono::steady_clock::now() + call_limit);
+  const auto ran = session_->run({&set, 1}, std::chrono::steady_clock::now() + reference_call_limit);
   if (const auto* failed = std::get_if<program_failure>(&ran)) throw reference_error(failed->outcome, failed->message);
   auto outputs = session_->outputs(0);
   if (const auto* failed = std::get_if<program_failure>(&outputs)) throw reference_error(failed->outcome, failed->message);
@@ -79,7 +77,7 @@ expected_outputs reference_oracle::expect(const value_set& inputs, const value_s
   expected_outputs expected;
   expected.own = call(0, inputs, parameters);
   aliases_ = session_->aliases(0);
-  if (!has_wide_ || (!has_floating(inputs) && !has_floating(parameters))) return expected;
+  if (!has_wide_ || (!has_narrow(layouts_of(inputs)) && !has_narrow(layouts_of(parameters)))) return expected;
   try {
     value_set wide = call(0, widened(inputs), widened(parameters));
     has_wide_ = stands_for(layouts_of(wide), layouts_of(expected.own));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -17,8 +18,13 @@ struct reference_error : std::runtime_error {
   Outcome outcome;
 };
 
+// One call of a reference; the task is at fault where it takes longer.
+inline constexpr auto reference_call_limit = std::chrono::seconds(60);
+
 // Tensors by number: inputs, then parameters.
 const tensor_spec& tensor_of(const task& t, std::size_t tensor);
+// Whether anything among these would be more exact in float64.
+bool has_narrow(const std::vector<tensor_layout>& layouts);
 // Whether a float64 run's outputs stand for those of the run in its own types.
 bool stands_for(const std::vector<tensor_layout>& wide, const std::vector<tensor_layout>& own);
 // Throws reference_error where an `expr` does not give one tensor of the shape that it was given.

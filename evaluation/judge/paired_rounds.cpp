@@ -10,9 +10,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// The first call of a sample finds other caches and clocks than those behind it: another process has had the GPU. It does not count,
-// unless calls are so long that this is nothing.
-constexpr double long_call_ns = 1e6;
 constexpr std::size_t warm_up_calls = 4;
 // A sample that much faster than every one that has been checked is checked as well: nobody gains by being wrong now and then.
 constexpr double suspiciously_fast = 0.9;
@@ -49,6 +46,7 @@ class side {
       call_ns_ = program_->sample(calls).back();
       whole_call_ns_ = elapsed_ns(before) / static_cast<double>(calls);
     } while (elapsed_ns(begin) < rules_.warm_up_ns);
+    // The first call of a sample finds other caches and clocks than those behind it, since another process has had the GPU: it does not count.
     lead_in_ = call_ns_ < long_call_ns && program_->most_calls() > 1 ? 1 : 0;
   }
 
@@ -102,7 +100,7 @@ timing_rules gpu_calibration_rules() {
   return rules;
 }
 
-case_timing time_pair(clocked_program& candidate, clocked_program& reference, const timing_rules& rules, random_stream& random, const std::function<void()>& check) {
+case_timing time_pair(clocked_program& candidate, clocked_program& reference, const timing_rules& rules, random_stream& random, timed_checks* checks) {
   case_timing result;
   try {
     side c(candidate, rules);
@@ -119,7 +117,7 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
     const double sample_ns = std::max({rules.batch_ns, r.least_ns(), c.least_ns()});
     r.plan(sample_ns);
     c.plan(sample_ns);
-    check();
+    if (checks != nullptr) checks->check();
     std::vector<double> reference_us;
     std::vector<double> candidate_us;
     double checked_ns = std::numeric_limits<double>::infinity();
@@ -132,8 +130,8 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
       double of_reference = reference_first ? r.sample() : 0;
       const double of_candidate = c.sample();
       const auto checking = clock::now();
-      if (random.below(check_one_in) == 0 || of_candidate < suspiciously_fast * checked_ns) {
-        check();
+      if (checks != nullptr && (random.below(check_one_in) == 0 || of_candidate < suspiciously_fast * checked_ns)) {
+        checks->check();
         checked_ns = std::min(checked_ns, of_candidate);
       }
       const double check_ns = elapsed_ns(checking);
@@ -143,6 +141,10 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
       candidate_us.push_back(of_candidate / 1e3);
       result.log_ratios.push_back(std::log(of_reference / of_candidate));
       decision = decide(rules, result.log_ratios, clocked_ns);
+    }
+    if (checks != nullptr) {
+      c.sample();  // does not count, and looks like those that did
+      checks->check_all();
     }
     result.rounds = static_cast<std::uint32_t>(result.log_ratios.size());
     result.ratio = summarise(result.log_ratios);

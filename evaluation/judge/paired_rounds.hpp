@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
 #include "evaluation/judge/random_values.hpp"
+#include "evaluation/judge/timed_checks.hpp"
 #include "evaluation/judge/timing.hpp"
 #include "evaluation/sandbox/arena_layout.hpp"
 
@@ -21,12 +21,15 @@ class clocked_program {
   virtual std::size_t most_calls() const = 0;  // that a sample may have
 };
 
+// A call that takes so long is a sample by itself: what the first one behind another process finds is nothing beside it.
+inline constexpr double long_call_ns = 1e6;
+
 // The paired protocol of evaluation.md section 3 for such devices: warm-up by time; rounds in which reference and candidate make a sample
-// each, in an order drawn anew; the datum is the ratio of a round. `check` looks at one call of the candidate's last sample, whichever it
-// likes, and throws timing_failure; it is called behind samples that nobody can foresee and behind every suspiciously fast one. What
-// `sample` throws as timing_failure ends the measurement. Ratio, medians, rounds and a failure by statistics are filled in; the rest of
+// each, in an order drawn anew; the datum is the ratio of a round. The candidate is checked behind samples that nobody can foresee, behind every
+// suspiciously fast one, and for every distribution at the end; without `checks`, for two equal programs, never. What `sample` and the checks
+// throw as timing_failure ends the measurement. Ratio, medians, rounds and a failure by statistics are filled in; the rest of
 // case_timing is the caller's.
-case_timing time_pair(clocked_program& candidate, clocked_program& reference, const timing_rules& rules, random_stream& random, const std::function<void()>& check);
+case_timing time_pair(clocked_program& candidate, clocked_program& reference, const timing_rules& rules, random_stream& random, timed_checks* checks);
 
 // What two equal programs in these two processes differ by: ln(reference / candidate), and half of its 95 % interval.
 struct process_bias {

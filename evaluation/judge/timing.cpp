@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "evaluation/judge/timed_checks.hpp"
+
 namespace hone {
 namespace {
 
@@ -21,7 +23,6 @@ constexpr double suspiciously_fast = 0.8;
 // How often a round is checked: one in two among those that every measurement has, one in eight beyond.
 constexpr std::uint64_t check_one_in = 2;
 constexpr std::uint64_t check_one_in_late = 8;
-constexpr std::uint64_t others_one_in = 4;  // checks, behind the first
 // What a process may use between two runs: to receive a command and free the last run's tensors, for a run and for each call of
 // it (60 us and 1.5 us; under load one in a hundred takes 300 us). What goes beyond that is work while the clock stands still, and
 // is charged. Twice as much is more than a glitch; a process that spends a tenth of its time so cheats.
@@ -177,9 +178,8 @@ class side {
 class protocol {
  public:
   protocol(const timed_pair& pair, const timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random)
-      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), candidate_(pair.candidate, inputs, random, false), reference_(pair.reference, inputs, random, true), recipe_(inputs.recipe), others_(pair.oracle.of().distributions) {
-    std::erase(others_, distribution::declared);
-  }
+      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), candidate_(pair.candidate, inputs, random, false), reference_(pair.reference, inputs, random, true), recipe_(inputs.recipe),
+        checks_(pair.oracle.of().distributions, random, [this](auto how, auto& totals) { return look_at_candidate(how, totals); }) {}
 
   case_timing run() {
     case_timing result;
@@ -207,7 +207,7 @@ class protocol {
     for (side* one : {&reference_, &candidate_}) {
       one->twist_contents_of(contents);
       one->batch(0, 0, limits_.call);
-      one->batch(0, rules_.warm_up_ns, limits_.call, one == &candidate_ ? [this] { check_candidate(); } : std::function<void()>());
+      one->batch(0, rules_.warm_up_ns, limits_.call, one == &candidate_ ? [this] { checks_.check(); } : std::function<void()>());
       one->twist_contents_of(0);
     }
   }
@@ -228,7 +228,7 @@ class protocol {
       // Which rounds are checked, nobody can know.
       const bool is_late = result.log_ratios.size() >= rules_.min_rounds;
       const bool is_checked = random_->below(is_late ? check_one_in_late : check_one_in) == 0;
-      const batch_time c = candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call, [this] { check_candidate(); }, is_checked);
+      const batch_time c = candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call, [this] { checks_.check(); }, is_checked);
       if (!reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
       clocked += r.device_ns + c.device_ns;
       reference_us.push_back(r.device_us());
@@ -239,6 +239,9 @@ class protocol {
       result.log_ratios.push_back(std::log(r.device_us() / c.device_us()));
       decision = decide(rules_, result.log_ratios, clocked);
     }
+    // One batch more, which does not count: nobody can tell it from those that did.
+    candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
+    checks_.check_all();
     result.rounds = static_cast<std::uint32_t>(result.log_ratios.size());
     result.ratio = summarise(result.log_ratios);
     result.reference_us = median(reference_us);
@@ -257,36 +260,16 @@ class protocol {
     }
   }
 
-  // A random call of the batch, compared like any other; the process stands still meanwhile. A program that knows timed calls by their
-  // addresses or their rhythm may be right for declared contents alone: now and then, a run that does not count has a call with others.
-  void check_candidate() {
-    check_one([this] {
-      const std::size_t call = random_->below(candidate_.last_sets().size());
-      return std::pair<std::size_t, const value_set*>(call, &candidate_.values(candidate_.last_sets()[call]));
-    });
-    if (others_.empty() || (has_seen_others_ && random_->below(others_one_in) != 0)) return;
-    has_seen_others_ = true;
-    const distribution how = others_[random_->below(others_.size())];
-    value_set contents;
-    check_one([&] {
-      contents = recipe_.draw_inputs(how, random_->bits());
-      return std::pair<std::size_t, const value_set*>(candidate_.run_otherwise(contents, limits_.call), &contents);
-    });
-  }
-
-  // `choose`: a call of the last run, and what it has found.
-  void check_one(const std::function<std::pair<std::size_t, const value_set*>()>& choose) {
-    while (true) {
-      const auto [call, inputs] = choose();
-      const expected_outputs expected = pair_->oracle.expect(*inputs, parameters_);
-      verification_result totals;
-      const program_failure wrong = check_call(pair_->candidate, call, candidate_.last_sets()[call], *inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
-      if (wrong.outcome == Outcome::OK) {
-        least_bytes_ = std::min(least_bytes_, writes_outputs(pair_->oracle.aliases()) ? pair_->candidate.output_bytes(call) : 0);
-        return;
-      }
-      if (!chance_.take(wrong, totals)) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
-    }
+  // A random call of the last run, compared like any other; the process stands still meanwhile.
+  program_failure look_at_candidate(std::optional<distribution> how, verification_result& totals) {
+    const value_set drawn = how ? recipe_.draw_inputs(*how, random_->bits()) : value_set{};
+    const std::size_t call = how ? candidate_.run_otherwise(drawn, limits_.call) : random_->below(candidate_.last_sets().size());
+    const std::size_t set = candidate_.last_sets()[call];
+    const value_set& inputs = how ? drawn : candidate_.values(set);
+    const expected_outputs expected = pair_->oracle.expect(inputs, parameters_);
+    const program_failure wrong = check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
+    if (wrong.outcome == Outcome::OK) least_bytes_ = std::min(least_bytes_, writes_outputs(pair_->oracle.aliases()) ? pair_->candidate.output_bytes(call) : 0);
+    return wrong;
   }
 
   static std::string text(double x) {
@@ -303,9 +286,7 @@ class protocol {
   side reference_;
   value_set parameters_;
   input_recipe recipe_;
-  std::vector<distribution> others_;  // than the declared one
-  bool has_seen_others_ = false;
-  second_chance chance_;
+  timed_checks checks_;
   std::size_t least_bytes_ = std::numeric_limits<std::size_t>::max();  // that a checked call wrote; the warm-up checks one at least
 };
 

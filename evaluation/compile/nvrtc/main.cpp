@@ -58,10 +58,13 @@ bool can_do_without_libcu(const schema::NvrtcJob::Reader& job) {
   for (const std::string_view need : {"cuda::", "<cuda/", "<cub/", "<thrust/", "_update", "thread_scope"}) {
     if (block.find(need) != std::string_view::npos) return false;
   }
-  const auto headers = texts(job.getHeaders());
-  const auto starts = [](std::string_view with) { return [with](const std::string& header) { return header.starts_with(with); }; };
-  return std::any_of(headers.begin(), headers.end(), starts("cooperative_groups")) && std::none_of(headers.begin(), headers.end(), starts("cuda/")) &&
-         std::none_of(headers.begin(), headers.end(), starts("cub/")) && std::none_of(headers.begin(), headers.end(), starts("thrust/"));
+  bool is_asked_for = false;
+  for (const auto text : job.getHeaders()) {
+    const std::string_view header = view(text);
+    if (header.starts_with("cuda/") || header.starts_with("cub/") || header.starts_with("thrust/")) return false;
+    is_asked_for = is_asked_for || header.starts_with("cooperative_groups");
+  }
+  return is_asked_for;
 }
 
 record<schema::NvrtcResult> to_record(const nvrtc_library::result& made) {

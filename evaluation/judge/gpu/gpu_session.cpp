@@ -4,11 +4,6 @@
 #include <cmath>
 
 namespace hone {
-namespace {
-
-program_failure failure_of(const session_failure& f) { return {f.outcome, "", f.message}; }
-
-}  // namespace
 
 gpu_arena::gpu_arena(const judge_gpu& gpu, std::uint64_t bytes) : memory_(gpu.allocate(bytes)), handle_(gpu.export_handle(memory_)) {
   poison(gpu, 0, bytes);

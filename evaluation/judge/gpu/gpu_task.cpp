@@ -5,17 +5,11 @@
 namespace hone {
 namespace {
 
-constexpr auto call_limit = std::chrono::seconds(60);
-
 std::vector<tensor_layout> widened(std::vector<tensor_layout> layouts) {
   for (tensor_layout& layout : layouts) {
     if (is_floating(layout.type)) layout.type = dtype::float64;
   }
   return layouts;
-}
-
-bool has_narrow(const std::vector<tensor_layout>& layouts) {
-  return std::any_of(layouts.begin(), layouts.end(), [](const tensor_layout& l) { return is_floating(l.type) && l.type != dtype::float64; });
 }
 
 bool is_dense(const gpu_output& output) {
@@ -134,7 +128,7 @@ std::vector<gpu_output> gpu_task::call(std::size_t program, const std::vector<te
     throw reference_error(Outcome::INFRASTRUCTURE, e.what());
   }
   write(session);
-  const auto until = std::chrono::steady_clock::now() + call_limit;
+  const auto until = std::chrono::steady_clock::now() + reference_call_limit;
   const std::size_t set = 0;
   auto failed = session.prepare(until);
   if (!failed) failed = session.run({&set, 1}, until);

@@ -12,7 +12,6 @@ namespace {
 
 constexpr unsigned threads_a_block = 256;  // as the kernels' reductions count on
 constexpr unsigned blocks_a_multiprocessor = 8;
-constexpr double tiny = 1e-30;  // keeps an all-zero expectation from allowing anything
 
 struct gpu_strided {
   std::uint64_t n = 0;

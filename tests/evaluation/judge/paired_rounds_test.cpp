@@ -37,20 +37,25 @@ class PairedRounds : public testing::Test {
       return ns * std::exp(deviation * static_cast<double>(z));
     };
   }
-  case_timing time(std::function<double()> candidate_ns, std::function<double()> reference_ns, const std::function<void()>& check = [] {}) {
+  case_timing time(std::function<double()> candidate_ns, std::function<double()> reference_ns, timed_checks* checks = nullptr) {
     made_up_program candidate(std::move(candidate_ns));
     made_up_program reference(std::move(reference_ns));
     timing_rules rules = gpu_timing_rules();
     rules.warm_up_ns = 0;  // made-up time does not pass
-    rules.budget_ns = 5e6;
-    const case_timing timing = time_pair(candidate, reference, rules, random_, check);
+    rules.budget_ns = 0.5e6;  // of real time, which is what rounds cost here: at most some hundred of them
+    const case_timing timing = time_pair(candidate, reference, rules, random_, checks);
     EXPECT_EQ(candidate.seeds, reference.seeds);
     return timing;
   }
 
+  timed_checks checks_that(timed_checks::look_at look) { return timed_checks({distribution::declared, distribution::shifted}, random_, std::move(look)); }
+
   random_stream random_{3};
   random_stream noise_{4};
 };
+
+const program_failure right{Outcome::OK, "", ""};
+const program_failure wrong{Outcome::WRONG_RESULT, "", "wrong"};
 
 TEST_F(PairedRounds, TheRatioIsReferenceOverCandidate) {
   const case_timing timing = time(noisy(20e3, 0.01), noisy(50e3, 0.01));
@@ -95,23 +100,41 @@ TEST_F(PairedRounds, WhatDoesNotSettleIsUnstable) {
 }
 
 TEST_F(PairedRounds, EverySuspiciouslyFastSampleIsChecked) {
-  int checks = 0;
-  time([] { return 50e3; }, [] { return 50e3; }, [&] { ++checks; });
-  EXPECT_GE(checks, 2);  // behind the warm-up, and the first round: nothing had been checked before
+  int seen = 0;
+  timed_checks checks = checks_that([&](std::optional<distribution> how, verification_result&) {
+    seen += how ? 0 : 1;
+    return right;
+  });
+  time([] { return 50e3; }, [] { return 50e3; }, &checks);
+  EXPECT_GE(seen, 3);  // behind the warm-up, and the first round: nothing had been checked before; and at the end
   // Ever faster: every round is by far the fastest yet. It stops where times no longer differ.
-  int all = 0;
   int fast = 0;
   double ns = 1e5;
-  time([&] { return ns > 1e3 ? ns *= 0.97 : ns; }, [] { return 50e3; }, [&] {
-    ++all;
-    fast += ns > 1e3 ? 1 : 0;
+  timed_checks of_ever_faster = checks_that([&](std::optional<distribution> how, verification_result&) {
+    fast += !how && ns > 1e3 ? 1 : 0;
+    return right;
   });
+  time([&] { return ns > 1e3 ? ns *= 0.97 : ns; }, [] { return 50e3; }, &of_ever_faster);
   EXPECT_GE(fast, 15);  // 0.97 to the power of 9 is 0.76 a sample; 17 samples lead from 100 us to 1 us
 }
 
 TEST_F(PairedRounds, AWrongCallEndsTheMeasurement) {
-  const case_timing timing = time([] { return 50e3; }, [] { return 50e3; }, [] { throw timing_failure{{Outcome::WRONG_RESULT, "", "wrong"}}; });
-  EXPECT_EQ(timing.failure.outcome, Outcome::WRONG_RESULT);
+  timed_checks checks = checks_that([](std::optional<distribution>, verification_result&) { return wrong; });
+  EXPECT_EQ(time([] { return 50e3; }, [] { return 50e3; }, &checks).failure.outcome, Outcome::WRONG_RESULT);
+}
+
+TEST_F(PairedRounds, WhoeverIsWrongFromSomeCallOnNeverPasses) {
+  // Right for every distribution until so many calls have been made, then for declared contents alone.
+  for (int careful = 0; careful <= 150; careful += 10) {
+    int calls = 0;
+    timed_checks checks = checks_that([&](std::optional<distribution> how, verification_result&) { return how && calls > careful ? wrong : right; });
+    const auto candidate = [&] {
+      ++calls;
+      return 50e3;
+    };
+    const case_timing timing = time(candidate, [] { return 50e3; }, &checks);
+    EXPECT_EQ(timing.failure.outcome, Outcome::WRONG_RESULT) << careful << " of " << calls;
+  }
 }
 
 TEST_F(PairedRounds, TheBiasOfTwoProcessesIsTakenOff) {

@@ -1,0 +1,85 @@
+#include "evaluation/judge/timed_checks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "evaluation/judge/timing.hpp"
+
+namespace hone {
+namespace {
+
+const program_failure right{Outcome::OK, "", ""};
+const program_failure wrong{Outcome::WRONG_RESULT, "", "off"};
+const std::vector<distribution> all = {distribution::declared, distribution::shifted, distribution::small, distribution::outliers};
+
+TEST(TimedChecks, MeetEveryDistributionInTurn) {
+  random_stream random(5);
+  std::map<std::optional<distribution>, int> seen;
+  timed_checks checks(all, random, [&](std::optional<distribution> how, verification_result&) {
+    ++seen[how];
+    return right;
+  });
+  for (int i = 0; i < 300; ++i) checks.check();
+  EXPECT_EQ(seen[std::nullopt], 300);
+  EXPECT_EQ(seen.count(distribution::declared), 0U);  // contents of a call as it was timed are that
+  const auto [least, most] = std::minmax({seen[distribution::shifted], seen[distribution::small], seen[distribution::outliers]});
+  EXPECT_LE(most - least, 1);
+  EXPECT_GT(least, 30);
+}
+
+TEST(TimedChecks, TheLastOnesLeaveNoneOut) {
+  random_stream random(6);
+  std::map<std::optional<distribution>, int> seen;
+  timed_checks checks(all, random, [&](std::optional<distribution> how, verification_result&) {
+    ++seen[how];
+    return right;
+  });
+  checks.check_all();
+  EXPECT_EQ(seen.size(), 4U);
+  for (const auto& [how, times] : seen) EXPECT_EQ(times, 1);
+}
+
+TEST(TimedChecks, ATaskWithoutOtherDistributionsIsCheckedAsDeclared) {
+  random_stream random(7);
+  int looks = 0;
+  timed_checks checks({distribution::declared}, random, [&](std::optional<distribution> how, verification_result&) {
+    EXPECT_FALSE(how);
+    ++looks;
+    return right;
+  });
+  for (int i = 0; i < 20; ++i) checks.check();
+  checks.check_all();
+  EXPECT_EQ(looks, 21);
+}
+
+TEST(TimedChecks, SayThatATimedCallWasWrong) {
+  random_stream random(8);
+  timed_checks checks(all, random, [](std::optional<distribution>, verification_result&) { return wrong; });
+  try {
+    checks.check();
+    ADD_FAILURE() << "passed";
+  } catch (const timing_failure& e) {
+    EXPECT_EQ(e.why.outcome, Outcome::WRONG_RESULT);
+    EXPECT_EQ(e.why.message, "off (in a timed call)");
+  }
+}
+
+TEST(TimedChecks, BarelyWrongOnceIsLookedAtAgain) {
+  random_stream random(9);
+  int looks = 0;
+  const auto barely = [&](std::optional<distribution>, verification_result& totals) {
+    ++looks;
+    if (looks > 1) return right;
+    totals.worst_element = 1.5;
+    return wrong;
+  };
+  timed_checks checks({distribution::declared}, random, barely);
+  EXPECT_NO_THROW(checks.check());
+  EXPECT_EQ(looks, 2);
+  looks = 0;
+  EXPECT_THROW(checks.check(), timing_failure);  // once in a case's timing
+}
+
+}  // namespace
+}  // namespace hone
