@@ -23,6 +23,23 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self, co
   }
 }
 
+// The sender's turn at the GPU. Whatever becomes of it, the device goes on: a lessee that is gone uses nothing any more, and one that does not
+// come back in time has broken its word.
+caf::result<done_atom> lend(device_actor::stateful_pointer<device_state> self, std::uint64_t turn, std::uint32_t most_ms) {
+  auto& s = self->state;
+  const auto lessee = caf::actor_cast<lessee_actor>(self->current_sender());
+  const auto begin = std::chrono::steady_clock::now();
+  caf::result<done_atom> answer = done_atom_v;
+  caf::scoped_actor waiting(self->system());
+  waiting->request(lessee, std::chrono::milliseconds(most_ms), use_atom_v, turn).receive([](done_atom) {}, [&](const caf::error& e) {
+    s.counts.failed();
+    answer = e;
+  });
+  s.lent_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  s.counts.set_number("lent_seconds", s.lent_seconds);
+  return answer;
+}
+
 }  // namespace
 
 device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_state> self, std::string name, std::shared_ptr<const task_table> tasks, device_maker make) {
@@ -42,6 +59,7 @@ device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_s
       [self](measure_atom, const benchmark_job& job) -> caf::result<measurement_record> {
         return answer<measurement_record>(self, job->getHeader(), "measure", [&](const task& t) { return self->state.owned->measure(*job, t, 0); });
       },
+      [self](lease_atom, std::uint64_t turn, std::uint32_t most_ms) { return lend(self, turn, most_ms); },
       [self](status_atom) { return self->state.counts.report(); },
   };
 }

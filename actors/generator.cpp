@@ -13,6 +13,7 @@ constexpr auto draw_limit = std::chrono::seconds(20);
 constexpr auto submit_limit = std::chrono::seconds(60);
 constexpr std::size_t most_draws = 8;  // asked for at a time
 constexpr auto slice = std::chrono::milliseconds(50);  // of writing between two looks at the mailbox
+constexpr auto shared_slice = std::chrono::milliseconds(300);  // where each one is a turn at a GPU, with a job or two between them
 
 group_record make_group(const generator_state::open_draw& from, const writer::finished& done) {
   const task_id task(from.draw->getTaskId());
@@ -141,7 +142,7 @@ void generator_state::write_on() {
   }
   if (pen->busy_with() > 0) {
     const activity::span busy(counts, "write");
-    const auto end = std::chrono::steady_clock::now() + slice;
+    const auto end = std::chrono::steady_clock::now() + (turns.are_shared() ? shared_slice : slice);
     while (pen->busy_with() > 0 && std::chrono::steady_clock::now() < end) {
       for (const writer::finished& done : pen->step()) hand_in(done);
       if (pen->room() > 0 && asking == 0) break;
@@ -177,13 +178,8 @@ generator_actor::behavior_type generator(generator_actor::stateful_pointer<gener
   s.tasks = std::move(tasks);
   s.pool = std::move(pool);
   s.counts = activity(std::move(name), "generator");
+  s.turns = gpu_turns(s.options.gpu);
   self->link_to(s.pool);
-  try {
-    s.pen = s.options.make_writer();
-  } catch (const std::exception& e) {
-    self->quit(caf::make_error(caf::sec::runtime_error, e.what()));
-    return generator_actor::behavior_type::make_empty_behavior();
-  }
   const auto attempt = [self](auto work) {
     try {
       work();
@@ -191,11 +187,17 @@ generator_actor::behavior_type generator(generator_actor::stateful_pointer<gener
       self->quit(caf::make_error(caf::sec::runtime_error, e.what()));
     }
   };
+  attempt([&] { s.turns.take(self, [&s] { s.pen = s.options.make_writer(); }); });
   return {
       [self](weights_atom, const version_record& version) { self->state.take_weights(version); },
-      [self, attempt](tick_atom) { attempt([&] { self->state.write_on(); }); },
+      [self, attempt](use_atom, std::uint64_t turn) {
+        attempt([&] { self->state.turns.use(self, turn); });
+        return done_atom_v;
+      },
+      [self](lease_atom) { self->state.turns.ask_again(self); },
+      [self, attempt](tick_atom) { attempt([&] { self->state.turns.take(self, [self] { self->state.write_on(); }); }); },
       [self](stop_atom) { self->state.stopping = true; },
-      [self](status_atom) { return self->state.counts.report(self->state.pinned.size(), self->state.pen->busy_with()); },
+      [self](status_atom) { return self->state.counts.report(self->state.pinned.size(), self->state.pen ? self->state.pen->busy_with() : 0); },
   };
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "actors/activity.hpp"
+#include "actors/gpu_turns.hpp"
 #include "messages/interfaces.hpp"
 #include "policy/prompt.hpp"
 #include "policy/writer.hpp"
@@ -18,6 +19,7 @@ struct generator_options {
   std::filesystem::path run_folder;  // checkpoints' names are relative to it
   std::function<std::unique_ptr<writer>()> make_writer;  // called on the actor's own thread
   std::shared_ptr<const prompt_template> prompts;
+  shared_gpu gpu;  // where devices time on the policy's
 };
 
 // Keeps a writer busy: asks the pool for draws, renders prompts, hands finished groups to the pool. New weights take effect
@@ -36,7 +38,8 @@ struct generator_state {
   generator_options options;
   std::shared_ptr<const task_table> tasks;
   pool_actor pool;
-  std::unique_ptr<writer> pen;
+  std::unique_ptr<writer> pen;   // empty until its first turn
+  gpu_turns turns;
   activity counts{"", "generator"};
   version_record newest;
   bool has_newest = false;       // not loaded yet

@@ -40,9 +40,11 @@ void learner_state::start() {
           for (const auto& group : groups) plan->admit(*group);
           admitted_in_all = groups.size();
           if (head->getComplete()) return finish(true);
-          plan->advance();
-          publish();
-          tick_soon();
+          turns.take(self, [this] {
+            plan->advance();
+            publish();
+            tick_soon();
+          });
         },
         [this](const caf::error& e) { self->quit(e); });
   };
@@ -51,7 +53,7 @@ void learner_state::start() {
 }
 
 void learner_state::go_on() {
-  if (committing || finished) return;
+  if (!plan || committing || finished) return;
   switch (plan->stage()) {
     case Stage::SFT: return train_supervised();
     case Stage::SELF_SUPERVISED: {
@@ -77,6 +79,11 @@ void learner_state::train_supervised() {
   const bool enough = admitted_in_all >= needed && plan->can_update();
   if (stopping && (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step)) return finish(false);
   if (!enough) return tick_soon(std::chrono::milliseconds(100));
+  turns.take(self, [this] { train_supervised_slice(); });
+}
+
+void learner_state::train_supervised_slice() {
+  if (committing || finished) return;
   {
     const activity::span busy(counts, "sft");
     const auto end = std::chrono::steady_clock::now() + supervised_slice;
@@ -121,6 +128,11 @@ void learner_state::take(const batch_record& batch) {
     }
     return;
   }
+  turns.take(self, [this, batch] { learn(batch); });
+}
+
+void learner_state::learn(const batch_record& batch) {
+  if (committing || finished) return;
   std::vector<group_id> groups;
   for (const auto scored : batch->getGroups()) groups.emplace_back(scored.getGroup().getId());
   curriculum::numbers numbers;
@@ -193,8 +205,8 @@ void learner_state::publish() {
 // The policies before and after the contrastive stage write for the same prompts, and are judged afresh.
 void learner_state::compare() {
   if (asking == Stage::COMPARISON || comparing) return;
-  if (!before_contrast || options.plan.comparison_samples == 0) return commit({}, {}, true);
   comparing = true;
+  if (!before_contrast || options.plan.comparison_samples == 0) return turns.take(self, [this] { commit({}, {}, true); });
   const std::vector<std::uint64_t> versions = {*before_contrast, head->getVersion()};
   if (options.log) options.log("comparing version " + std::to_string(versions[0]) + " with version " + std::to_string(versions[1]) + ": " + std::to_string(options.plan.comparison_samples) + " samples a task each");
   self->request(pool, commit_limit, compare_atom_v, versions, options.plan.comparison_samples).then(
@@ -248,11 +260,19 @@ learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_sta
     }
   };
   self->link_to(s.pool);
+  s.turns = gpu_turns(s.options.gpu);
   attempt([&] {
-    s.plan = s.options.make_curriculum();
-    s.start();
+    s.turns.take(self, [&s] {
+      s.plan = s.options.make_curriculum();
+      s.start();
+    });
   });
   return {
+      [self, attempt](use_atom, std::uint64_t turn) {
+        attempt([&] { self->state.turns.use(self, turn); });
+        return done_atom_v;
+      },
+      [self](lease_atom) { self->state.turns.ask_again(self); },
       [self, attempt](tick_atom) { attempt([&] { self->state.go_on(); }); },
       [self](stop_atom) {
         self->state.stopping = true;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/activity.hpp"
+#include "actors/gpu_turns.hpp"
 #include "messages/interfaces.hpp"
 #include "policy/curriculum.hpp"
 #include "tasks/task_table.hpp"
@@ -26,6 +27,7 @@ struct learner_options {
   std::vector<version_record> chain;       // from the root to the version to go on from; empty: a new run
   bool leaves_branch = false;              // that version is not the pool's head: what came after it is given up
   std::uint64_t next_version = 0;
+  shared_gpu gpu;                          // where devices time on the policy's
   std::function<void(const std::string&)> log;             // for people
   std::function<void(const version_record&, const curriculum::numbers&)> metrics;  // a line a step
 };
@@ -40,7 +42,8 @@ struct learner_state {
   pool_actor pool;
   std::vector<generator_actor> generators;
   caf::actor supervisor;                   // hears (finish_atom, complete) and (fatal_atom, reason)
-  std::unique_ptr<curriculum> plan;
+  std::unique_ptr<curriculum> plan;        // empty until its first turn
+  gpu_turns turns;
   activity counts{"learner", "learner"};
   std::uint64_t next_version = 0;
   version_record head;
@@ -58,8 +61,10 @@ struct learner_state {
   void start();
   void go_on();
   void train_supervised();
+  void train_supervised_slice();
   void ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool one_per_task);
   void take(const batch_record& batch);
+  void learn(const batch_record& batch);
   void commit(const curriculum::numbers& numbers, const std::vector<group_id>& groups, bool complete);
   void publish();
   void compare();

@@ -59,6 +59,13 @@ void node_state::start_compiler(std::size_t index) {
   self->send(telemetry, watch_atom_v, caf::actor_cast<caf::strong_actor_ptr>(worker));
 }
 
+device_actor node_state::find_device(const std::string& name) const {
+  for (const kept_device& kept : devices) {
+    if (kept.what.name == name) return caf::actor_cast<device_actor>(kept.device);
+  }
+  return {};
+}
+
 void node_state::lost(const caf::down_msg& down) {
   if (const auto gone = joined.find(down.source); gone != joined.end()) {
     for (const device_type_record& type : gone->second) self->send(wiring.pool, device_atom_v, type, -1);
@@ -112,6 +119,11 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, no
         return {w.compiles, w.verifies, w.benchmarks, w.pool, known};
       },
       [self](status_atom) { return self->delegate(self->state.telemetry, status_atom_v); },
+      [self](lease_atom, const std::string& name, std::uint64_t turn, std::uint32_t most_ms) -> caf::result<done_atom> {
+        const device_actor device = self->state.find_device(name);
+        if (!device) return caf::make_error(caf::sec::runtime_error, "there is no device " + name + " at present");
+        return self->delegate(device, lease_atom_v, turn, most_ms);
+      },
       [self](const node_status_record& other) { self->send(self->state.telemetry, other); },
       [self](device_atom, const device_type_record& type, std::int32_t by) {
         self->state.hear_of_device(caf::actor_cast<caf::actor>(self->current_sender()), type, by);

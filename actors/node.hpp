@@ -73,6 +73,7 @@ struct node_state {
   void start_compiler(std::size_t index);
   void announce(const device_type_record& type, std::int32_t by);
   void hear_of_device(const caf::actor& from, const device_type_record& type, std::int32_t by);
+  device_actor find_device(const std::string& name) const;  // empty: there is none, or it is being started again
   void lost(const caf::down_msg& down);
   void log(const std::string& line) const;
 };

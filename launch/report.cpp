@@ -258,6 +258,11 @@ std::map<std::string, double> busy_shares(const node_snapshot& snapshot) {
     if (room == "queue" || status->getAliveSeconds() <= 0) continue;
     sums[room].first += status->getBusySeconds();
     sums[room].second += status->getAliveSeconds();
+    for (const auto number : status->getNumbers()) {
+      if (view(number.getName()) != "lent_seconds") continue;
+      sums[room + " lent"].first += number.getValue();
+      sums[room + " lent"].second += status->getAliveSeconds();
+    }
   }
   std::map<std::string, double> shares;
   for (const auto& [room, sum] : sums) shares[room] = sum.first / sum.second;

@@ -20,7 +20,7 @@ struct run_report {
 // `busy`: share of its time by room ("generator", "learner", ...); empty where nobody measured it.
 run_report make_report(const std::filesystem::path& pool, const std::map<std::string, double>& busy, double seconds);
 
-// Share of their lives that the actors of each room were busy.
+// Share of their lives that the actors of each room were busy; and under "device lent", that devices were lent to the policy.
 std::map<std::string, double> busy_shares(const node_snapshot& snapshot);
 
 }  // namespace hone

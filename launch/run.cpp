@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <mutex>
@@ -20,6 +21,7 @@
 #include "launch/view.hpp"
 #include "messages/clock.hpp"
 #include "messages/versions.hpp"
+#include "policy/policy_device.hpp"
 #include "tasks/corpus.hpp"
 #include "tasks/variant_document.hpp"
 
@@ -183,6 +185,15 @@ class run_session {
     return 0;
   }
 
+  // Where one of the devices times on the policy's GPU, the two take turns.
+  shared_gpu gpu_shared_with(const node_actor& node) const {
+    const std::string of_policy = c_.policy.device == "cuda" ? "cuda:0" : c_.policy.device;
+    if (c_.policy.kind == "scripted" || of_policy == "cpu") return {};
+    const auto shared = std::find_if(devices_.begin(), devices_.end(), [&](const node_device& device) { return device.name == of_policy; });
+    if (shared == devices_.end()) return {};
+    return {node, shared->name, [of_policy] { finish_policy_work(of_policy); }};
+  }
+
   assembly assemble(caf::actor_system& system, const run_folder::resume_point& from) {
     assembly built;
     supervisor_ = std::make_unique<caf::scoped_actor>(system);
@@ -234,6 +245,7 @@ class run_session {
       generator_options g;
       g.run_folder = folder_->path();
       g.prompts = prompts_;
+      g.gpu = gpu_shared_with(built.first);
       g.make_writer = [this, i]() -> std::unique_ptr<writer> {
         if (c_.policy.kind == "scripted") return make_scripted_writer(c_.seed + static_cast<std::uint64_t>(i));
         generation_options written = c_.generation.options;
@@ -251,6 +263,7 @@ class run_session {
     l.chain = from.chain;
     l.leaves_branch = from.leaves_branch;
     l.next_version = from.next_version;
+    l.gpu = gpu_shared_with(built.first);
     l.log = [this](const std::string& line) { view_.message(line); };
     metrics_ = std::make_unique<metrics_file>(folder_->path() / "metrics.jsonl");
     l.metrics = [this](const version_record& version, const curriculum::numbers& numbers) { metrics_->write(version, numbers); };

@@ -62,6 +62,10 @@ using fatal_atom = caf::atom_constant<caf::atom("fatal")>;
 constexpr fatal_atom fatal_atom_v = fatal_atom{};
 using finish_atom = caf::atom_constant<caf::atom("finish")>;
 constexpr finish_atom finish_atom_v = finish_atom{};
+using lease_atom = caf::atom_constant<caf::atom("lease")>;
+constexpr lease_atom lease_atom_v = lease_atom{};
+using use_atom = caf::atom_constant<caf::atom("use")>;
+constexpr use_atom use_atom_v = use_atom{};
 using revive_atom = caf::atom_constant<caf::atom("revive")>;
 constexpr revive_atom revive_atom_v = revive_atom{};
 
@@ -114,17 +118,26 @@ using pool_actor = caf::typed_actor<
 using device_actor = caf::typed_actor<
     caf::replies_to<verify_atom, verify_job>::with<verdict_record>,             // verifier; its mailbox is the lock that keeps timing exclusive
     caf::replies_to<measure_atom, benchmark_job>::with<measurement_record>,     // benchmarker
+    caf::replies_to<lease_atom, std::uint64_t, std::uint32_t>::with<done_atom>,  // a policy on the same GPU: the sender may use it in this turn of its, for so many ms at most; done when it says so
     observable>;
+
+// Who leases a device.
+using lessee_actor = caf::typed_actor<
+    caf::replies_to<use_atom, std::uint64_t>::with<done_atom>>;                 // device: it is this turn; nothing is verified or timed until the answer
 
 // --- policy ----------------------------------------------------------------------------------------------------------------------------
 
 using generator_actor = caf::typed_actor<
     caf::reacts_to<weights_atom, version_record>,                               // learner: write with these from the next token on
+    caf::replies_to<use_atom, std::uint64_t>::with<done_atom>,                  // device: as a lessee
+    caf::reacts_to<lease_atom>,                                                 // itself: ask for a turn again
     caf::reacts_to<tick_atom>,                                                  // itself: write on
     caf::reacts_to<stop_atom>,                                                  // write no more
     observable>;
 
 using learner_actor = caf::typed_actor<
+    caf::replies_to<use_atom, std::uint64_t>::with<done_atom>,                  // device: as a lessee
+    caf::reacts_to<lease_atom>,                                                 // itself: ask for a turn again
     caf::reacts_to<tick_atom>,                                                  // itself: the next piece of work
     caf::reacts_to<stop_atom>,                                                  // end the current step, commit, and say so
     observable>;
@@ -141,6 +154,7 @@ using telemetry_actor = caf::typed_actor<
 using node_actor = caf::typed_actor<
     caf::replies_to<join_atom, join_record>::with<compile_queue, verify_queue, benchmark_queue, pool_actor, std::vector<task_record>>,  // a node that wants to help: where work is, and what it is about
     caf::replies_to<status_atom>::with<std::vector<node_status_record>>,        // hone status
+    caf::replies_to<lease_atom, std::string, std::uint64_t, std::uint32_t>::with<done_atom>,  // generator, learner: passed on to the device of this name
     caf::reacts_to<node_status_record>,                                         // from a joined node, every second
     caf::reacts_to<device_atom, device_type_record, std::int32_t>,              // a joined node's device is there, or gone
     caf::reacts_to<revive_atom, bool, std::uint32_t>>;                          // itself: start this device (or compiler) again

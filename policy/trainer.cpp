@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "policy/policy_device.hpp"
 #include "policy/transformer.hpp"
 
 namespace hone {

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -395,20 +394,6 @@ at::Tensor decoder::logits_at(const decoder_weights& weights, const at::Tensor& 
   const auto& w = weights.all();
   const at::Tensor rows = hidden(weights, tokens, lengths).index_select(0, positions);
   return at::linear(rows, w.at(state_->config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight")).to(at::kFloat);
-}
-
-void set_policy_threads(int threads) {
-  at::set_num_threads(threads);
-  at::set_num_interop_threads(1);
-}
-
-void prepare_policy_device(const std::string& device) {
-  if (device == "cpu") return;
-  if (!device.starts_with("cuda")) throw policy_error("a policy's device is '" + device + "', expected cpu, cuda or cuda:N");
-  // Linking the CUDA back end would cost every start of the program its loading time.
-  static void* const library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) throw policy_error(std::string("the CUDA back end cannot be loaded: ") + dlerror());
-  if (!at::hasCUDA()) throw policy_error("LibTorch sees no CUDA device");
 }
 
 }  // namespace hone

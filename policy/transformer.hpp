@@ -96,10 +96,4 @@ class decoder {
   std::unique_ptr<state> state_;
 };
 
-// Makes a device of LibTorch usable: "cpu" always is, "cuda" and "cuda:N" load the CUDA back end. Throws policy_error.
-void prepare_policy_device(const std::string& device);
-
-// Threads that LibTorch's CPU operators use in this process. Before the first operator.
-void set_policy_threads(int threads);
-
 }  // namespace hone

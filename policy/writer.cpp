@@ -2,6 +2,8 @@
 
 #include <random>
 
+#include "policy/policy_device.hpp"
+
 namespace hone {
 namespace {
 

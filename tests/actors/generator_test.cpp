@@ -8,6 +8,7 @@
 #include "messages/names.hpp"
 #include "policy/checkpoint.hpp"
 #include "tests/support/actor_system.hpp"
+#include "tests/support/gpu_lender.hpp"
 #include "tests/support/pool_records.hpp"
 
 namespace hone {
@@ -59,13 +60,14 @@ class echo final : public writer {
 class GeneratorActor : public testing::Test {
  protected:
   GeneratorActor() : system_(actor_settings()), me_(system_) {
-    generator_options options;
-    options.run_folder = "run";
-    options.make_writer = [] { return std::make_unique<echo>(); };
-    options.prompts = std::make_shared<const prompt_template>(prompt_template::parse("{{task}} on {{device}}\n", "test"));
-    generator_ = system_.spawn(generator, std::string("generator 0"), options, std::make_shared<const task_table>(table_of_softmax(the_task())), caf::actor_cast<pool_actor>(caf::actor_cast<caf::actor>(me_)));
+    options_.run_folder = "run";
+    options_.make_writer = [] { return std::make_unique<echo>(); };
+    options_.prompts = std::make_shared<const prompt_template>(prompt_template::parse("{{task}} on {{device}}\n", "test"));
+    start();
   }
-  ~GeneratorActor() override { caf::anon_send_exit(generator_, caf::exit_reason::kill); }
+  ~GeneratorActor() override { stop(); }
+  void start() { generator_ = system_.spawn(generator, std::string("generator 0"), options_, std::make_shared<const task_table>(table_of_softmax(the_task())), caf::actor_cast<pool_actor>(caf::actor_cast<caf::actor>(me_))); }
+  void stop() { caf::anon_send_exit(generator_, caf::exit_reason::kill); }
   void publish(std::uint64_t version) {
     record_builder<schema::PolicyVersion> v;
     v->setVersion(version);
@@ -102,6 +104,7 @@ class GeneratorActor : public testing::Test {
 
   caf::actor_system system_;
   caf::scoped_actor me_;
+  generator_options options_;
   generator_actor generator_;
 };
 
@@ -139,6 +142,50 @@ TEST_F(GeneratorActor, TakesNewWeightsForWhatItWritesNext) {
   give_draw(1, 1);
   take_group();
   EXPECT_THAT(texts(take_group()), ElementsAre("version 1, sample 0 for softmax on cpu-test\n"));
+}
+
+// Everything that would run on the GPU happens while it is lent.
+class careful_echo final : public writer {
+ public:
+  explicit careful_echo(std::shared_ptr<const lending> lent) : lent_(std::move(lent)) { look(); }
+  void load(const std::filesystem::path& checkpoint, std::uint64_t version) override {
+    look();
+    echo_.load(checkpoint, version);
+  }
+  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override { echo_.submit(ticket, prompt, samples); }
+  std::vector<finished> step() override {
+    look();
+    return echo_.step();
+  }
+  std::uint64_t version() const override { return echo_.version(); }
+  std::size_t busy_with() const override { return echo_.busy_with(); }
+  std::size_t room() const override { return echo_.room(); }
+  std::uint64_t tokens_written() const override { return 0; }
+
+ private:
+  void look() const { EXPECT_TRUE(lent_->is_lent); }
+
+  std::shared_ptr<const lending> lent_;
+  echo echo_;
+};
+
+TEST_F(GeneratorActor, OnASharedGpuWritesInItsTurns) {
+  stop();
+  const auto lent = std::make_shared<lending>();
+  const caf::actor lender = system_.spawn<caf::detached>(gpu_lender, lent);
+  options_.gpu = gpu_lent_by(lender);
+  options_.make_writer = [lent] { return std::make_unique<careful_echo>(lent); };
+  start();
+  publish(0);
+  for (int i = 0; i < 3; ++i) {
+    give_draw(0, 1);
+    take_group();
+  }
+  publish(1);
+  give_draw(1, 1, Stage::COMPARISON);
+  take_group();
+  EXPECT_GE(lent->turns, 5);  // the writer, and one a draw at least
+  caf::anon_send_exit(lender, caf::exit_reason::kill);
 }
 
 TEST_F(GeneratorActor, AComparedVersionWritesItsOwnDraws) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/actor_system.hpp"
+#include "tests/support/gpu_lender.hpp"
 #include "tests/support/pool_records.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -143,6 +144,29 @@ TEST_F(LearnerActor, IsCompleteAfterItsLastStep) {
   EXPECT_TRUE(last.version->getComplete());
   next_weights();
   EXPECT_EQ(end(), std::optional<bool>(true));
+}
+
+TEST_F(LearnerActor, OnASharedGpuLearnsInItsTurns) {
+  const auto lent = std::make_shared<lending>();
+  const caf::actor lender = system_.spawn<caf::detached>(gpu_lender, lent);
+  options_.gpu = gpu_lent_by(lender);
+  options_.make_curriculum = [lent, make = options_.make_curriculum] {
+    EXPECT_TRUE(lent->is_lent);
+    return make();
+  };
+  start();
+  take_commit();
+  next_weights();
+  for (int step = 0; step < 2; ++step) {
+    give(batch_of({make_group({"a", "b"})}));
+    take_commit();
+    next_weights();
+  }
+  EXPECT_TRUE(take_commit().version->getComplete());
+  next_weights();
+  EXPECT_EQ(end(), std::optional<bool>(true));
+  EXPECT_EQ(lent->turns, 4) << "its start, two steps, the last checkpoint";
+  caf::anon_send_exit(lender, caf::exit_reason::kill);
 }
 
 TEST_F(LearnerActor, StopsBetweenStepsWhenItIsAsked) {

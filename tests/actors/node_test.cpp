@@ -166,5 +166,28 @@ TEST_F(Node, ADeviceThatFailsIsStartedAgainAndItsJobIsReported) {
   EXPECT_TRUE(testing_support::eventually([&] { return restarts_of("device test brittle") == 1; }));
 }
 
+TEST_F(Node, PassesALeaseOnToTheDevice) {
+  start();
+  (void)pool_->request(node_, std::chrono::seconds(20), lease_atom_v, std::string("brittle"), std::uint64_t{3}, std::uint32_t{20000});
+  std::uint64_t turn = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (turn == 0 && std::chrono::steady_clock::now() < end) {
+    pool_->receive(
+        [&](use_atom, std::uint64_t t) {
+          turn = t;
+          return done_atom_v;
+        },
+        [](device_atom, const device_type_record&, std::int32_t) {}, caf::after(std::chrono::milliseconds(100)) >> [] {});
+  }
+  EXPECT_EQ(turn, 3U);
+}
+
+TEST_F(Node, LendsNoDeviceThatItDoesNotHave) {
+  start();
+  std::string problem;
+  pool_->request(node_, std::chrono::seconds(20), lease_atom_v, std::string("cuda:7"), std::uint64_t{1}, std::uint32_t{20000}).receive([](done_atom) {}, [&](const caf::error& e) { problem = system_.render(e); });
+  EXPECT_THAT(problem, HasSubstr("no device cuda:7"));
+}
+
 }  // namespace
 }  // namespace hone

@@ -1,0 +1,33 @@
+#include "policy/policy_device.hpp"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/core/Device.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <dlfcn.h>
+
+#include "policy/files.hpp"
+
+namespace hone {
+
+void prepare_policy_device(const std::string& device) {
+  if (device == "cpu") return;
+  if (!device.starts_with("cuda")) throw policy_error("a policy's device is '" + device + "', expected cpu, cuda or cuda:N");
+  // Linking the CUDA back end would cost every start of the program its loading time.
+  static void* const library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) throw policy_error(std::string("the CUDA back end cannot be loaded: ") + dlerror());
+  if (!at::hasCUDA()) throw policy_error("LibTorch sees no CUDA device");
+}
+
+void finish_policy_work(const std::string& device) {
+  if (device == "cpu") return;  // its operators return when they are done
+  const c10::Device on(device);
+  c10::impl::getDeviceGuardImpl(on.type())->synchronizeDevice(on.has_index() ? on.index() : c10::DeviceIndex{0});
+}
+
+void set_policy_threads(int threads) {
+  at::set_num_threads(threads);
+  at::set_num_interop_threads(1);
+}
+
+}  // namespace hone

@@ -1,0 +1,134 @@
+#include "actors/device.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tests/support/actor_system.hpp"
+#include "tests/support/eventually.hpp"
+#include "tests/support/pool_records.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+using testing::HasSubstr;
+
+constexpr auto limit = std::chrono::seconds(20);
+
+// Counts what it is asked; breaks where the test says so.
+class counting_device final : public device {
+ public:
+  struct what_happened {
+    std::atomic<int> verified = 0;
+    std::atomic<bool> breaks = false;
+  };
+  explicit counting_device(std::shared_ptr<what_happened> seen) : seen_(std::move(seen)) {}
+  const record<schema::DeviceType>& type() const override { return type_; }
+  const std::string& name() const override { return name_; }
+  record<schema::Verdict> verify(const schema::VerifyJob::Reader& /*job*/, const task& /*t*/, std::uint64_t /*seed*/) override {
+    if (seen_->breaks) throw std::runtime_error("the device fell over");
+    ++seen_->verified;
+    return record_builder<schema::Verdict>().finish();
+  }
+  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& /*job*/, const task& /*t*/, std::uint64_t /*seed*/) override { return record_builder<schema::Measurement>().finish(); }
+
+ private:
+  std::string name_ = "counting";
+  device_type_record type_ = record_builder<schema::DeviceType>().finish();
+  std::shared_ptr<what_happened> seen_;
+};
+
+// The test is the verifier, and may be the lessee.
+class DeviceActor : public testing::Test {
+ protected:
+  DeviceActor() : system_(actor_settings()), me_(system_), seen_(std::make_shared<counting_device::what_happened>()) {
+    tasks_ = std::make_shared<const task_table>(table_of_softmax());
+    device_ = system_.spawn<caf::detached>(device_shell, std::string("device"), tasks_, [seen = seen_] { return std::unique_ptr<device>(std::make_unique<counting_device>(seen)); });
+  }
+  ~DeviceActor() override { caf::anon_send_exit(device_, caf::exit_reason::kill); }
+  verify_job job(bool of_known_task = true) const {
+    record_builder<schema::VerifyJob> j;
+    auto header = j->initHeader();
+    (of_known_task ? tasks_->all().front()->id : task_id{1, 2}).store(header.initTaskId());
+    return j.finish();
+  }
+  // What a request for a verdict ends with; empty: a verdict.
+  std::string verify(const verify_job& j) {
+    std::string problem;
+    me_->request(device_, limit, verify_atom_v, j).receive([](const verdict_record&) {}, [&](const caf::error& e) { problem = system_.render(e); });
+    return problem;
+  }
+
+  caf::actor_system system_;
+  caf::scoped_actor me_;
+  std::shared_ptr<counting_device::what_happened> seen_;
+  std::shared_ptr<const task_table> tasks_;
+  device_actor device_;
+};
+
+TEST_F(DeviceActor, AnswersWithItsDevicesVerdict) {
+  EXPECT_EQ(verify(job()), "");
+  EXPECT_EQ(seen_->verified, 1);
+  me_->request(device_, limit, status_atom_v).receive([](const actor_status_record& status) { EXPECT_EQ(status->getProcessed(), 1U); }, [](const caf::error&) { ADD_FAILURE(); });
+}
+
+TEST_F(DeviceActor, AnUnknownTaskIsNoReasonToDie) {
+  EXPECT_THAT(verify(job(false)), HasSubstr("does not know the task"));
+  EXPECT_EQ(verify(job()), "");
+}
+
+TEST_F(DeviceActor, ABrokenDeviceEndsItsActorWithTheReason) {
+  seen_->breaks = true;
+  me_->monitor(device_);
+  EXPECT_THAT(verify(job()), HasSubstr("fell over"));
+  bool is_down = false;
+  me_->receive([&](const caf::down_msg& down) { is_down = system_.render(down.reason).find("fell over") != std::string::npos; }, caf::after(limit) >> [] {});
+  EXPECT_TRUE(is_down);
+}
+
+TEST_F(DeviceActor, DoesNothingElseWhileItIsLent) {
+  (void)me_->request(device_, limit, lease_atom_v, std::uint64_t{7}, std::uint32_t{20000});
+  (void)me_->request(device_, limit, verify_atom_v, job());
+  me_->receive(
+      [&](use_atom, std::uint64_t turn) {
+        EXPECT_EQ(turn, 7U);
+        // What waits behind the lease is still there when the time is over.
+        EXPECT_FALSE(eventually([&] { return seen_->verified > 0; }, std::chrono::milliseconds(100)));
+        return done_atom_v;
+      },
+      caf::after(limit) >> [] { FAIL() << "it is not lent"; });
+  EXPECT_TRUE(eventually([&] { return seen_->verified == 1; }));
+}
+
+TEST_F(DeviceActor, GoesOnWhenALesseeDies) {
+  const auto dying = system_.spawn([device = device_](caf::event_based_actor* self) -> caf::behavior {
+    self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{20000}).then([](done_atom) {}, [](const caf::error&) {});
+    return {[self](use_atom, std::uint64_t) -> caf::result<done_atom> {
+      self->quit(caf::make_error(caf::sec::runtime_error, "out of memory"));
+      return self->make_response_promise<done_atom>();  // that nobody keeps
+    }};
+  });
+  EXPECT_TRUE(eventually([&] {
+    me_->request(device_, limit, verify_atom_v, job()).receive([](const verdict_record&) {}, [](const caf::error&) {});
+    return seen_->verified > 0;
+  }, std::chrono::seconds(10)));
+}
+
+TEST_F(DeviceActor, GoesOnWithoutALesseeThatKeepsItTooLong) {
+  const auto endless = system_.spawn([device = device_](caf::event_based_actor* self) -> caf::behavior {
+    self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{50}).then([](done_atom) {}, [](const caf::error&) {});
+    return {[self](use_atom, std::uint64_t) -> caf::result<done_atom> { return self->make_response_promise<done_atom>(); }};
+  });
+  EXPECT_TRUE(eventually([&] {
+    std::uint64_t failed = 0;
+    me_->request(device_, limit, status_atom_v).receive([&](const actor_status_record& status) { failed = status->getFailed(); }, [](const caf::error&) {});
+    return failed == 1;
+  }));
+  EXPECT_EQ(verify(job()), "");
+  caf::anon_send_exit(endless, caf::exit_reason::kill);
+}
+
+}  // namespace
+}  // namespace hone
