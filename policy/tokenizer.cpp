@@ -1,7 +1,5 @@
 #include "policy/tokenizer.hpp"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -13,19 +11,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "policy/pre_tokenizer.hpp"
+
 namespace hone {
 namespace {
 
 using nlohmann::json;
-
-// GPT-2's pattern, which ByteLevel applies itself when told to.
-constexpr const char* gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-std::string encode_utf8(std::uint32_t code_point) {
-  std::array<utf8proc_uint8_t, 4> bytes{};
-  const auto n = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code_point), bytes.data());
-  return {reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(n)};
-}
 
 // Byte-level BPE writes every byte as a printable character (GPT-2's bytes_to_unicode).
 std::array<std::string, 256> byte_characters() {
@@ -36,91 +27,6 @@ std::array<std::string, 256> byte_characters() {
     table[b] = encode_utf8(printable ? b : next++);
   }
   return table;
-}
-
-std::string valid_utf8(std::string_view text) {
-  std::string out;
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  utf8proc_ssize_t at = 0;
-  const auto size = static_cast<utf8proc_ssize_t>(text.size());
-  while (at < size) {
-    utf8proc_int32_t code_point = 0;
-    const auto n = utf8proc_iterate(bytes + at, size - at, &code_point);
-    if (n > 0) {
-      out.append(text.substr(static_cast<std::size_t>(at), static_cast<std::size_t>(n)));
-      at += n;
-    } else {
-      out += "\xEF\xBF\xBD";
-      ++at;
-    }
-  }
-  return out;
-}
-
-struct free_code {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-};
-struct free_match {
-  void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
-};
-
-class pattern {
- public:
-  explicit pattern(const std::string& source) {
-    int error = 0;
-    PCRE2_SIZE at = 0;
-    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr));
-    if (code_ == nullptr) throw policy_error("the pattern '" + source + "' cannot be compiled, at character " + std::to_string(at));
-    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
-  }
-  // Calls visit(begin, end) for every match that is not empty, in order.
-  template <class Visit>
-  void each_match(std::string_view text, Visit visit) const {
-    const std::unique_ptr<pcre2_match_data, free_match> match(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
-    std::size_t at = 0;
-    while (at <= text.size()) {
-      const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, PCRE2_NO_UTF_CHECK, match.get(), nullptr);
-      if (found < 0) return;
-      const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match.get());
-      if (bounds[1] > bounds[0]) visit(bounds[0], bounds[1]);
-      at = bounds[1] > bounds[0] ? bounds[1] : bounds[1] + 1;
-    }
-  }
-
- private:
-  std::unique_ptr<pcre2_code, free_code> code_;
-};
-
-std::string escape(const std::string& literal) {
-  std::string out;
-  for (const char c : literal) {
-    if (std::string_view(R"(\.^$|()[]{}*+?)").find(c) != std::string_view::npos) out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-// Cuts text into pieces; what matches and what lies between either stays or goes.
-struct splitter {
-  pattern matches;
-  bool keep_matches = true;
-  bool keep_gaps = true;
-};
-
-using pieces = std::vector<std::string_view>;
-
-pieces cut(const splitter& split, const pieces& input) {
-  pieces out;
-  for (const std::string_view piece : input) {
-    std::size_t last = 0;
-    split.matches.each_match(piece, [&](std::size_t begin, std::size_t end) {
-      if (begin > last && split.keep_gaps) out.push_back(piece.substr(last, begin - last));
-      if (split.keep_matches) out.push_back(piece.substr(begin, end - begin));
-      last = end;
-    });
-    if (last < piece.size() && split.keep_gaps) out.push_back(piece.substr(last));
-  }
-  return out;
 }
 
 struct pair_hash {
@@ -246,7 +152,7 @@ void tokenizer::state::read_pre_tokenizer(const json& node) {
     for (const json& part : node.at("pretokenizers")) read_pre_tokenizer(part);
   } else if (type == "Split") {
     const json& given = node.at("pattern");
-    add_split(given.contains("Regex") ? given.at("Regex").get<std::string>() : escape(given.at("String").get<std::string>()), node.at("behavior").get<std::string>(), node.value("invert", false));
+    add_split(given.contains("Regex") ? given.at("Regex").get<std::string>() : pattern::escape(given.at("String").get<std::string>()), node.at("behavior").get<std::string>(), node.value("invert", false));
   } else if (type == "Digits") {
     add_split(node.value("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)", "Isolated", false);
   } else if (type == "ByteLevel") {
@@ -327,7 +233,7 @@ void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& 
     std::free(normal);
   }
   if (prefix_space && !text.starts_with(' ')) text = " " + text;
-  pieces parts = {text};
+  std::vector<std::string_view> parts = {text};
   for (const splitter& split : splits) parts = cut(split, parts);
   for (const std::string_view part : parts) {
     const auto& ids = encode_piece(part);

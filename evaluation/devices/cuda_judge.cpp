@@ -147,15 +147,16 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
   timed_program result;
   prepared_task& prepared = prepare(t);
   const role in = fresh ? role::confirming : role::timing;
-  // What its process differs by is found, for every case, before that has seen the variant.
-  std::vector<std::pair<const task_case*, const case_facts*>> cases;
+  std::vector<const task_case*> cases;
   for (const task_case& at : prepared.of().cases) {
-    if (at.timed && runs_on(at, kind)) cases.emplace_back(&at, &learn(prepared, at, in, random));
+    if (at.timed && runs_on(at, kind)) cases.push_back(&at);
   }
-  for (const auto& [timed_case, known_of_it] : cases) {
+  // What its process differs by is found, for every case, before that has seen the variant.
+  for (const task_case* at : cases) learn(prepared, *at, in, random);
+  for (const task_case* timed_case : cases) {
     const task_case& at = *timed_case;
-    const case_facts& facts = *known_of_it;
     if (result.failure.outcome != Outcome::OK) break;
+    const case_facts& facts = learn(prepared, at, in, random);  // again: a later case may have made another process necessary
     const auto known = facts.biases.find(processes_.pair_of(in));  // of a process that has died since, nothing
     const process_bias bias = known != facts.biases.end() ? known->second : process_bias{};
     if (auto failed = open_candidate(in, artifact, t)) {
