@@ -17,17 +17,19 @@ class activity {
  public:
   activity(std::string name, std::string room) : name_(std::move(name)), room_(std::move(room)), born_(clock::now()), born_us_(unix_us()) {}
 
-  // Time from here to its destruction counts as busy and becomes a span.
+  // Time from here to its destruction becomes a span, and counts as busy where it is work.
+  enum class kind { work, waiting };
   class span {
    public:
-    span(activity& of, const char* name) : of_(&of), name_(name), begin_(clock::now()), begin_us_(unix_us()) {}
-    ~span() { of_->end(name_, begin_us_, std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin_).count()); }
+    span(activity& of, const char* name, kind k = kind::work) : of_(&of), name_(name), kind_(k), begin_(clock::now()), begin_us_(unix_us()) {}
+    ~span() { of_->end(name_, kind_, begin_us_, std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin_).count()); }
     span(const span&) = delete;
     span& operator=(const span&) = delete;
 
    private:
     activity* of_;
     const char* name_;
+    kind kind_;
     std::chrono::steady_clock::time_point begin_;
     std::uint64_t begin_us_;
   };
@@ -74,8 +76,8 @@ class activity {
     std::uint64_t duration_us;
   };
 
-  void end(const char* name, std::uint64_t start_us, std::int64_t ns) {
-    busy_ns_ += ns;
+  void end(const char* name, kind k, std::uint64_t start_us, std::int64_t ns) {
+    if (k == kind::work) busy_ns_ += ns;
     if (spans_.size() < max_spans) spans_.push_back({name, start_us, static_cast<std::uint64_t>(ns / 1000)});
   }
 

@@ -23,18 +23,22 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self, co
   }
 }
 
-// The sender's turn at the GPU. Whatever becomes of it, the device goes on: a lessee that is gone uses nothing any more, and one that does not
-// come back in time has broken its word.
+// The sender's turn at the GPU. A lessee that dies uses nothing any more, and the device goes on. While one that does not come back goes on
+// computing, nothing that is timed means anything: that is for people to hear of.
 caf::result<done_atom> lend(device_actor::stateful_pointer<device_state> self, std::uint64_t turn, std::uint32_t most_ms) {
   auto& s = self->state;
   const auto lessee = caf::actor_cast<lessee_actor>(self->current_sender());
   const auto begin = std::chrono::steady_clock::now();
   caf::result<done_atom> answer = done_atom_v;
   caf::scoped_actor waiting(self->system());
-  waiting->request(lessee, std::chrono::milliseconds(most_ms), use_atom_v, turn).receive([](done_atom) {}, [&](const caf::error& e) {
-    s.counts.failed();
-    answer = e;
-  });
+  {
+    const activity::span lent(s.counts, "lent", activity::kind::waiting);
+    waiting->request(lessee, std::chrono::milliseconds(most_ms), use_atom_v, turn).receive([](done_atom) {}, [&](const caf::error& e) {
+      s.counts.failed();
+      answer = e;
+      if (e == caf::sec::request_timeout) self->quit(caf::make_error(caf::sec::runtime_error, "it was lent to the policy for " + std::to_string(most_ms) + " ms at most, and has not come back"));
+    });
+  }
   s.lent_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   s.counts.set_number("lent_seconds", s.lent_seconds);
   return answer;

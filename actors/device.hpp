@@ -11,14 +11,15 @@
 namespace hone {
 
 // One GPU, reserved core or simulated device, with everything that belongs to it. Its requests are whole protocols, and its
-// mailbox is the lock between them. Blocks: spawn it detached, so that all of it lives on one thread.
+// mailbox is the lock between them: verify, measure, and lease, during which the sender has the GPU. Blocks: spawn it detached, so that all
+// of it lives on one thread.
 struct device_state {
   device_state() = default;
 
   std::shared_ptr<const task_table> tasks;
   activity counts{"", "device"};
   std::unique_ptr<device> owned;
-  double lent_seconds = 0;
+  double lent_seconds = 0;  // to a policy, in all
 };
 
 // Makes the device on the actor's own thread. Throwing there ends the actor with the message as its reason.

@@ -13,7 +13,7 @@ constexpr auto draw_limit = std::chrono::seconds(20);
 constexpr auto submit_limit = std::chrono::seconds(60);
 constexpr std::size_t most_draws = 8;  // asked for at a time
 constexpr auto slice = std::chrono::milliseconds(50);  // of writing between two looks at the mailbox
-constexpr auto shared_slice = std::chrono::milliseconds(300);  // where each one is a turn at a GPU, with a job or two between them
+constexpr auto shared_slice = std::chrono::milliseconds(300);  // where each one is a turn at a GPU, with up to four jobs between them
 
 group_record make_group(const generator_state::open_draw& from, const writer::finished& done) {
   const task_id task(from.draw->getTaskId());
@@ -145,7 +145,9 @@ void generator_state::write_on() {
     const auto end = std::chrono::steady_clock::now() + (turns.are_shared() ? shared_slice : slice);
     while (pen->busy_with() > 0 && std::chrono::steady_clock::now() < end) {
       for (const writer::finished& done : pen->step()) hand_in(done);
-      if (pen->room() > 0 && asking == 0) break;
+      if (pen->room() == 0 || asking > 0) continue;
+      if (!turns.are_shared()) break;
+      ask();  // the answer comes behind this turn, whose end would cost more than an empty slot
     }
     counts.set_number("tokens", static_cast<double>(pen->tokens_written()));
     counts.set_number("version", static_cast<double>(loaded));

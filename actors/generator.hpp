@@ -19,7 +19,7 @@ struct generator_options {
   std::filesystem::path run_folder;  // checkpoints' names are relative to it
   std::function<std::unique_ptr<writer>()> make_writer;  // called on the actor's own thread
   std::shared_ptr<const prompt_template> prompts;
-  shared_gpu gpu;  // where devices time on the policy's
+  shared_gpu gpu;  // set where a device of this node times on the policy's GPU
 };
 
 // Keeps a writer busy: asks the pool for draws, renders prompts, hands finished groups to the pool. New weights take effect

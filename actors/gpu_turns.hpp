@@ -3,9 +3,11 @@
 #include <caf/all.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "messages/interfaces.hpp"
 
@@ -22,6 +24,9 @@ struct shared_gpu {
 // it, work waits until that device lends it: the device does nothing else until the work is done. One actor's; on its thread.
 class gpu_turns {
  public:
+  // Within which a piece of work must be done; the device is broken where it is not.
+  static constexpr std::chrono::seconds longest_turn{300};
+
   explicit gpu_turns(shared_gpu gpu = {}) : gpu_(std::move(gpu)) {}
   bool are_shared() const { return static_cast<bool>(gpu_.node); }
 
@@ -50,14 +55,13 @@ class gpu_turns {
   }
 
  private:
-  static constexpr auto longest_wait = std::chrono::minutes(10);  // for a device that starts, or has long jobs to do
-  static constexpr std::uint32_t longest_turn_ms = 300000;
+  static constexpr auto longest_wait = std::chrono::minutes(20);  // for a device that starts, or has long jobs to do
   static constexpr auto pause = std::chrono::milliseconds(500);
 
   template <class Self>
   void ask(Self self) {
     const std::uint64_t turn = ++asked_;
-    self->request(gpu_.node, longest_wait, lease_atom_v, gpu_.device, turn, longest_turn_ms).then([](done_atom) {}, [this, self, turn](const caf::error&) {
+    self->request(gpu_.node, longest_wait, lease_atom_v, gpu_.device, turn, static_cast<std::uint32_t>(std::chrono::milliseconds(longest_turn).count())).then([](done_atom) {}, [this, self, turn](const caf::error&) {
       if (turn == asked_) self->delayed_send(self, pause, lease_atom_v);
     });
   }

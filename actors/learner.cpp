@@ -53,7 +53,11 @@ void learner_state::start() {
 }
 
 void learner_state::go_on() {
-  if (!plan || committing || finished) return;
+  if (committing || finished) return;
+  if (!plan) {  // its first turn has not come
+    if (stopping) finish(false);
+    return;
+  }
   switch (plan->stage()) {
     case Stage::SFT: return train_supervised();
     case Stage::SELF_SUPERVISED: {
@@ -79,7 +83,12 @@ void learner_state::train_supervised() {
   const bool enough = admitted_in_all >= needed && plan->can_update();
   if (stopping && (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step)) return finish(false);
   if (!enough) return tick_soon(std::chrono::milliseconds(100));
-  turns.take(self, [this] { train_supervised_slice(); });
+  if (slice_waits) return;
+  slice_waits = true;
+  turns.take(self, [this] {
+    slice_waits = false;
+    train_supervised_slice();
+  });
 }
 
 void learner_state::train_supervised_slice() {
@@ -206,7 +215,11 @@ void learner_state::publish() {
 void learner_state::compare() {
   if (asking == Stage::COMPARISON || comparing) return;
   comparing = true;
-  if (!before_contrast || options.plan.comparison_samples == 0) return turns.take(self, [this] { commit({}, {}, true); });
+  if (!before_contrast || options.plan.comparison_samples == 0) {
+    return turns.take(self, [this] {
+      if (!committing && !finished) commit({}, {}, true);
+    });
+  }
   const std::vector<std::uint64_t> versions = {*before_contrast, head->getVersion()};
   if (options.log) options.log("comparing version " + std::to_string(versions[0]) + " with version " + std::to_string(versions[1]) + ": " + std::to_string(options.plan.comparison_samples) + " samples a task each");
   self->request(pool, commit_limit, compare_atom_v, versions, options.plan.comparison_samples).then(
@@ -263,6 +276,7 @@ learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_sta
   s.turns = gpu_turns(s.options.gpu);
   attempt([&] {
     s.turns.take(self, [&s] {
+      if (s.finished) return;
       s.plan = s.options.make_curriculum();
       s.start();
     });

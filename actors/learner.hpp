@@ -27,7 +27,7 @@ struct learner_options {
   std::vector<version_record> chain;       // from the root to the version to go on from; empty: a new run
   bool leaves_branch = false;              // that version is not the pool's head: what came after it is given up
   std::uint64_t next_version = 0;
-  shared_gpu gpu;                          // where devices time on the policy's
+  shared_gpu gpu;                          // set where a device of this node times on the policy's GPU
   std::function<void(const std::string&)> log;             // for people
   std::function<void(const version_record&, const curriculum::numbers&)> metrics;  // a line a step
 };
@@ -52,6 +52,7 @@ struct learner_state {
   std::vector<group_id> admitted;          // corpus groups since the last version
   std::size_t admitted_in_all = 0;
   std::optional<Stage> asking;             // a batch of this stage has been asked for and has not come
+  bool slice_waits = false;                // of supervised training, for its turn
   bool comparing = false;
   std::uint32_t compared_groups = 0;       // that the comparison will bring
   bool committing = false;

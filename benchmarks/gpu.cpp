@@ -210,14 +210,16 @@ int deaths(const gpu_corpus& corpus, int count) {
   for (std::size_t i = 0; i < honest_programs; ++i) {
     honest.push_back(corpus.document(i * 7, *device));
     honest.back().result = compiler.compile(*honest.back().job, *honest.back().of, *device->type());
-    alone.push_back(judge(*device, honest.back()).raw);
+    const judged first = judge(*device, honest.back());
+    if (first.outcome != Outcome::OK) throw std::runtime_error(honest.back().name + " ends as " + std::string(name_of(first.outcome)) + " " + first.message + " before anything has died");
+    alone.push_back(first.raw);
   }
   std::vector<double> waits;
   int lost = 0;
   int misjudged = 0;
   double worst = 0;
   for (int i = 0; i < count; ++i) {
-    // Hangs cost the two seconds that a call may take: one in twenty.
+    // Hangs cost the two seconds that a call may take, and four in which it might still say what happened: one in twenty.
     const auto& [name, body] = kinds[i % 20 == 19 ? kinds.size() - 1 : static_cast<std::size_t>(i) % (kinds.size() - 1)];
     const auto variant = make_variant(scale.id, "## Code Implementation\n```cuda\nextern \"C\" __global__ void k(const float* x, float* y) { " + std::string(body) + " } // " + std::to_string(i) +
                                                     "\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1], x, y)\n    return y\n```\n");
@@ -266,7 +268,7 @@ int memory(const gpu_corpus& corpus, int count) {
   }
   int not_ok = 0;
   for (int i = 0; i <= count; ++i) {
-    if (i % (count / 10) == 0) {
+    if (i % std::max(1, count / 10) == 0) {
       std::size_t left = 0;
       std::size_t total = 0;
       driver.check(driver.cuMemGetInfo(&left, &total), "measuring memory");

@@ -33,6 +33,12 @@ std::unique_ptr<judging_device> open_device(const std::string& name, const std::
   return make_cuda_device(gpus.front(), {.node = node, .judge = {.core = reserve_launching_core()}});
 }
 
+node_device* find_shared_device(std::vector<node_device>& devices, const std::string& policy_device) {
+  if (!policy_device.starts_with("cuda")) return nullptr;
+  const auto shared = std::find_if(devices.begin(), devices.end(), [&](const node_device& d) { return d.name == (policy_device == "cuda" ? "cuda:0" : policy_device); });
+  return shared != devices.end() ? &*shared : nullptr;
+}
+
 std::vector<node_device> plan_devices(const std::vector<std::string>& names, bool share_cores, const std::map<std::string, simulated_device_options>& simulated, const std::string& node) {
   const auto cpus = static_cast<std::size_t>(std::count(names.begin(), names.end(), "cpu"));
   std::vector<int> cores = cpus > 0 ? reserve_cores(cpus, share_cores) : std::vector<int>();

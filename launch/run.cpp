@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <mutex>
@@ -185,15 +184,6 @@ class run_session {
     return 0;
   }
 
-  // Where one of the devices times on the policy's GPU, the two take turns.
-  shared_gpu gpu_shared_with(const node_actor& node) const {
-    const std::string of_policy = c_.policy.device == "cuda" ? "cuda:0" : c_.policy.device;
-    if (c_.policy.kind == "scripted" || of_policy == "cpu") return {};
-    const auto shared = std::find_if(devices_.begin(), devices_.end(), [&](const node_device& device) { return device.name == of_policy; });
-    if (shared == devices_.end()) return {};
-    return {node, shared->name, [of_policy] { finish_policy_work(of_policy); }};
-  }
-
   assembly assemble(caf::actor_system& system, const run_folder::resume_point& from) {
     assembly built;
     supervisor_ = std::make_unique<caf::scoped_actor>(system);
@@ -228,6 +218,12 @@ class run_session {
     };
     built.watching = system.spawn(telemetry, watch, built.pool, node_actor());
 
+    node_device* const lent = c_.policy.kind == "scripted" ? nullptr : find_shared_device(devices_, c_.policy.device);
+    if (lent != nullptr) {
+      // Jobs wait for turns as well: one of each generator's and one of the learner's.
+      lent->job_limit += (c_.generation.replicas + 1) * gpu_turns::longest_turn;
+      view_.message("policy and judge take turns on " + lent->name);
+    }
     node_options own;
     own.name = "node 0";
     own.devices = devices_;
@@ -241,11 +237,13 @@ class run_session {
     folder_->write("address", address + "\n");
     view_.message("listening on " + address + " (hone status --connect " + address + ")");
 
+    shared_gpu shared;
+    if (lent != nullptr) shared = {built.first, lent->name, [of_policy = c_.policy.device] { finish_policy_work(of_policy); }};
     for (std::int64_t i = 0; i < c_.generation.replicas; ++i) {
       generator_options g;
       g.run_folder = folder_->path();
       g.prompts = prompts_;
-      g.gpu = gpu_shared_with(built.first);
+      g.gpu = shared;
       g.make_writer = [this, i]() -> std::unique_ptr<writer> {
         if (c_.policy.kind == "scripted") return make_scripted_writer(c_.seed + static_cast<std::uint64_t>(i));
         generation_options written = c_.generation.options;
@@ -263,7 +261,7 @@ class run_session {
     l.chain = from.chain;
     l.leaves_branch = from.leaves_branch;
     l.next_version = from.next_version;
-    l.gpu = gpu_shared_with(built.first);
+    l.gpu = shared;
     l.log = [this](const std::string& line) { view_.message(line); };
     metrics_ = std::make_unique<metrics_file>(folder_->path() / "metrics.jsonl");
     l.metrics = [this](const version_record& version, const curriculum::numbers& numbers) { metrics_->write(version, numbers); };

@@ -106,9 +106,10 @@ double cuda_judge::reverify_agreement() const { return gpu_timing_rules().reveri
 std::optional<program_failure> cuda_judge::open_candidate(role in, const schema::Artifact::Reader& artifact, const task& t) {
   candidate_arena_.clean(gpu_);
   gpu_.finish();
-  const auto opened = processes_.candidate(in).open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
+  gpu_process& process = processes_.candidate(in);
+  const auto opened = process.open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) return failure_of(*failed);
-  candidate_session_.emplace(gpu_, candidate_arena_, processes_.candidate(in));
+  candidate_session_.emplace(gpu_, candidate_arena_, process);
   return std::nullopt;
 }
 
@@ -200,19 +201,32 @@ const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const t
     found = prepared.cases.emplace(print_sizes(at), std::move(first)).first;
   }
   case_facts& facts = found->second;
-  for (int attempt = 1; !facts.biases.contains(processes_.pair_of(in)); ++attempt) {
+  for (int attempt = 1;; ++attempt) {
+    const auto pair = processes_.pair_of(in);
+    if (facts.biases.contains(pair)) return facts;
     const process_bias bias = find_bias(prepared, facts, in, random);
     const bool is_plausible = std::abs(bias.log_ratio) < most_bias;
-    if (is_plausible && (bias.half_width < most_bias_unknown || attempt == calibration_attempts)) {
-      facts.biases[processes_.pair_of(in)] = bias;
-    } else if (attempt == calibration_attempts) {
+    if (is_plausible && (bias.half_width < most_bias_unknown || attempt >= calibration_attempts)) {
+      facts.biases[pair] = bias;
+    } else if (attempt >= calibration_attempts) {
       throw reference_error(Outcome::INFRASTRUCTURE, "the same program takes " + std::to_string(std::exp(bias.log_ratio)) + " times as long in one process as in another");
     } else if (!is_plausible) {
-      candidate_session_.reset();
-      processes_.replace(in);
+      replace_one_of_pair(in, attempt);
     }
   }
-  return facts;
+}
+
+// One of the two is odd, and which one nobody knows: the candidate's goes first, then the reference's.
+void cuda_judge::replace_one_of_pair(role in, int attempt) {
+  if (attempt % 2 != 0) {
+    candidate_session_.reset();
+    processes_.replace(in);
+  } else {
+    open_reference_.reset();
+    reference_session_.reset();
+    processes_.replace_reference();
+  }
+  processes_.await_spares();
 }
 
 // The reference in both processes. Where a process has its kernels' code is a matter of luck that stays with it, and a short kernel that
@@ -221,8 +235,9 @@ process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& fa
   const task& t = prepared.right.of();
   candidate_arena_.forget(gpu_);
   gpu_.finish();
-  open_programs_of(t, processes_.candidate(in), {});
-  gpu_session twin(gpu_, candidate_arena_, processes_.candidate(in));
+  gpu_process& process = processes_.candidate(in);
+  open_programs_of(t, process, {});
+  gpu_session twin(gpu_, candidate_arena_, process);
   gpu_side reference(gpu_, prepared.right, reference_of(t), facts.limits, random, true);
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);

@@ -54,6 +54,7 @@ class cuda_judge final : public program_judge {
   // Everything about a case that does not depend on the candidate: calls that fit into memory, baselines, how fast references
   // follow each other, and the bias of its process.
   const case_facts& learn(prepared_task& prepared, const task_case& at, role in, random_stream& random);
+  void replace_one_of_pair(role in, int attempt);
   process_bias find_bias(prepared_task& prepared, const case_facts& facts, role in, random_stream& random);
   std::vector<case_timing::baseline> time_baselines(prepared_task& prepared, const case_facts& facts, random_stream& random);
   double time_reference_train(prepared_task& prepared, const case_facts& facts, random_stream& random);  // us a call, on the host's clock

@@ -34,7 +34,7 @@ gpu_processes::gpu_processes(const gpu_facts& facts, const compiled_block& tools
   while (spares_.size() < spares) spares_.push_back(start(candidates));
   for (const auto& one : candidates_) one->await_ready();
   reference_->await_ready();
-  for (const auto& one : spares_) one->await_ready();  // or they would start beside the first timings
+  await_spares();
 }
 
 std::unique_ptr<gpu_process> gpu_processes::start(const gpu_arena& arena) const {
@@ -52,11 +52,17 @@ gpu_process& gpu_processes::candidate(role of) {
 }
 
 gpu_process& gpu_processes::reference() {
-  if (!reference_->alive()) {
-    reference_ = start(*reference_arena_);
-    reference_->await_ready();
-  }
+  if (!reference_->alive()) replace_reference();
   return *reference_;
+}
+
+void gpu_processes::replace_reference() {
+  reference_ = start(*reference_arena_);
+  reference_->await_ready();
+}
+
+void gpu_processes::await_spares() {
+  for (const auto& one : spares_) one->await_ready();
 }
 
 void gpu_processes::replace(role of) {

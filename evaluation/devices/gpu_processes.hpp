@@ -31,6 +31,9 @@ class gpu_processes {
   gpu_process& candidate(role of);
   gpu_process& reference();
   void replace(role of);
+  void replace_reference();
+  // Until no new process is starting, which would disturb what is timed.
+  void await_spares();
   // Serial numbers of what is compared when a candidate is timed there.
   std::pair<std::uint64_t, std::uint64_t> pair_of(role of);
 

@@ -62,7 +62,7 @@ gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attac
   send_message(socket_.get(), command.finish().bytes(), {&head, 1});
 }
 
-bool gpu_process::alive() { return process_.running() && !process_.wait(clock::now()); }
+bool gpu_process::alive() { return ready_ && process_.running() && !process_.wait(clock::now()); }
 
 void gpu_process::await_ready() {
   if (ready_) return;

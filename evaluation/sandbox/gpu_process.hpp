@@ -50,7 +50,7 @@ class gpu_process {
 
   // Waits until it is ready; throws std::runtime_error where it cannot be used. Before that no command may be given.
   void await_ready();
-  bool alive();
+  bool alive();  // and ready
   std::uint64_t serial() const { return serial_; }  // no other process of this program has or had it
 
   // The artifact's kernels may be left out (references).

@@ -30,7 +30,20 @@ class LearnerActor : public testing::Test {
     };
   }
   ~LearnerActor() override {
-    if (learner_) caf::anon_send_exit(learner_, caf::exit_reason::kill);
+    for (const auto& a : {caf::actor_cast<caf::actor>(learner_), lender_}) {
+      if (a) caf::anon_send_exit(a, caf::exit_reason::kill);
+    }
+  }
+  // From here on, every curriculum is made while the GPU is lent.
+  std::shared_ptr<lending> share_the_gpu() {
+    auto lent = std::make_shared<lending>();
+    lender_ = system_.spawn<caf::detached>(gpu_lender, lent);
+    options_.gpu = gpu_lent_by(lender_);
+    options_.make_curriculum = [lent, make = options_.make_curriculum] {
+      EXPECT_TRUE(lent->is_lent);
+      return make();
+    };
+    return lent;
   }
   void start() {
     const auto me = caf::actor_cast<caf::actor>(me_);
@@ -85,6 +98,7 @@ class LearnerActor : public testing::Test {
   caf::scoped_actor me_;
   learner_options options_;
   learner_actor learner_;
+  caf::actor lender_;
 };
 
 batch_record batch_of(const std::vector<group_record>& groups) {
@@ -146,14 +160,16 @@ TEST_F(LearnerActor, IsCompleteAfterItsLastStep) {
   EXPECT_EQ(end(), std::optional<bool>(true));
 }
 
+TEST_F(LearnerActor, StopsBeforeItsFirstTurn) {
+  const auto lent = share_the_gpu();
+  lent->refusals = 1000000;
+  start();
+  me_->send(learner_, stop_atom_v);
+  EXPECT_EQ(end(), std::optional<bool>(false));
+}
+
 TEST_F(LearnerActor, OnASharedGpuLearnsInItsTurns) {
-  const auto lent = std::make_shared<lending>();
-  const caf::actor lender = system_.spawn<caf::detached>(gpu_lender, lent);
-  options_.gpu = gpu_lent_by(lender);
-  options_.make_curriculum = [lent, make = options_.make_curriculum] {
-    EXPECT_TRUE(lent->is_lent);
-    return make();
-  };
+  const auto lent = share_the_gpu();
   start();
   take_commit();
   next_weights();
@@ -166,7 +182,41 @@ TEST_F(LearnerActor, OnASharedGpuLearnsInItsTurns) {
   next_weights();
   EXPECT_EQ(end(), std::optional<bool>(true));
   EXPECT_EQ(lent->turns, 4) << "its start, two steps, the last checkpoint";
-  caf::anon_send_exit(lender, caf::exit_reason::kill);
+}
+
+TEST_F(LearnerActor, OnASharedGpuTrainsInItsTurns) {
+  options_.plan.sft.updates = 2;
+  options_.plan.sft.updates_per_step = 1;
+  options_.plan.contrastive.steps = 0;
+  const auto lent = share_the_gpu();
+  start();
+  take_commit();
+  next_weights();
+  for (int step = 0; step < 2; ++step) {
+    EXPECT_EQ(take_commit().step->getStage(), Stage::SFT);
+    next_weights();
+  }
+  EXPECT_TRUE(take_commit().version->getComplete());
+  EXPECT_EQ(lent->turns, 4) << "its start, two slices, the last checkpoint";
+}
+
+TEST_F(LearnerActor, ARunGoesOnOnASharedGpu) {
+  const auto lent = share_the_gpu();
+  start();
+  options_.chain = {take_commit().version};
+  options_.next_version = 1;
+  caf::anon_send_exit(learner_, caf::exit_reason::kill);
+  const int before = lent->turns;
+  start();
+  me_->receive(
+      [&](replay_atom, std::uint8_t stage) {
+        EXPECT_EQ(static_cast<Stage>(stage), Stage::SFT);
+        return std::vector<scored_group_record>();
+      },
+      caf::after(limit) >> [] { FAIL() << "it does not ask what it was trained on"; });
+  give(batch_of({make_group({"a", "b"})}));
+  EXPECT_EQ(take_commit().version->getParent(), 0U);
+  EXPECT_EQ(lent->turns - before, 3) << "its weights, what follows from the replay, a step";
 }
 
 TEST_F(LearnerActor, StopsBetweenStepsWhenItIsAsked) {

@@ -10,6 +10,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr double most_repeats = 500;
+constexpr auto trace_limit = std::chrono::seconds(5);  // for what CUPTI does beside the calls
 // Where in its arena a side works is drawn anew, in such steps, whenever it gets new parameters: which memory a short kernel happens to have
 // moves its time by several per cent (doc/decisions/012).
 constexpr std::uint64_t offset_step = 2ULL << 20U;
@@ -133,7 +134,7 @@ train_clock gpu_side::train(double ns, double call_ns, bool traced) {
   const auto repeats = static_cast<std::uint32_t>(std::clamp(std::ceil(ns / round_ns), 1.0, most_repeats));
   // Ten times what its calls took one by one, so that nobody waits for long.
   const auto expected = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double, std::nano>(round_ns * repeats));
-  auto ran = session_->train(sets, repeats, traced, clock::now() + limits_.call + 10 * expected);
+  auto ran = session_->train(sets, repeats, traced, clock::now() + limits_.call + 10 * expected + (traced ? trace_limit : std::chrono::seconds(0)));
   if (const auto* failed = std::get_if<program_failure>(&ran)) fail(*failed);
   auto& clocks = std::get<train_clock>(ran);
   clocks.calls = std::max<std::uint64_t>(clocks.calls, 1);

@@ -125,7 +125,7 @@ std::vector<gpu_output> gpu_task::call(std::size_t program, const std::vector<te
   try {
     session.arrange(program, inputs, parameters, 1);
   } catch (const std::length_error& e) {
-    throw reference_error(Outcome::INFRASTRUCTURE, e.what());
+    throw reference_error(Outcome::CRASH, e.what());  // wider ones may have no room where its own have
   }
   write(session);
   const auto until = std::chrono::steady_clock::now() + reference_call_limit;

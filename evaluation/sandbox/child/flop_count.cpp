@@ -28,7 +28,7 @@ std::uint64_t of_product(const at::Tensor& a, const at::Tensor& b) {
 std::uint64_t of_convolution(arguments all) {
   const at::Tensor input = tensor(all, 0);
   const at::Tensor weight = tensor(all, 1);
-  if (!input.defined() || !weight.defined() || weight.dim() < 3 || input.dim() != weight.dim() || all.size() < 7) return 0;
+  if (!input.defined() || !weight.defined() || weight.dim() < 3 || weight.size(0) == 0 || input.dim() != weight.dim() || all.size() < 7) return 0;
   const auto filter = static_cast<std::uint64_t>(weight.numel() / weight.size(0));
   if (all[6].toBool()) return 2 * static_cast<std::uint64_t>(input.numel()) * filter;
   const auto stride = all[3].toIntVector();
@@ -49,7 +49,7 @@ std::uint64_t of_attention(arguments all) {
   const at::Tensor q = tensor(all, 0);
   const at::Tensor k = tensor(all, 1);
   const at::Tensor v = tensor(all, 2);
-  if (!q.defined() || !k.defined() || !v.defined() || q.dim() < 2 || k.dim() < 2 || v.dim() < 2) return 0;
+  if (!q.defined() || !k.defined() || !v.defined() || q.dim() < 2 || k.dim() < 2 || v.dim() < 2 || q.size(-1) == 0) return 0;
   const std::uint64_t rows = static_cast<std::uint64_t>(q.numel() / q.size(-1)) * static_cast<std::uint64_t>(k.size(-2));
   return 2 * rows * static_cast<std::uint64_t>(q.size(-1) + v.size(-1));
 }

@@ -25,7 +25,12 @@ struct cupti_calls {
   decltype(&cuptiGetTimestamp) timestamp = nullptr;
 };
 cupti_calls cupti;
-std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;  // starts and ends
+struct activity {
+  std::uint64_t begin_ns;
+  std::uint64_t end_ns;
+  bool is_fill;
+};
+std::vector<activity> seen;
 
 void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
   *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(buffer_alignment, buffer_bytes));
@@ -39,17 +44,17 @@ void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::
     switch (record->kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
         const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-        seen.emplace_back(kernel->start, kernel->end);
+        seen.push_back({kernel->start, kernel->end, false});
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMCPY: {
         const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-        seen.emplace_back(copy->start, copy->end);
+        seen.push_back({copy->start, copy->end, false});
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMSET: {
         const auto* fill = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
-        seen.emplace_back(fill->start, fill->end);
+        seen.push_back({fill->start, fill->end, true});
         break;
       }
       default: break;
@@ -85,19 +90,20 @@ void activity_trace::begin() {
 }
 
 activity_trace::result activity_trace::stop() {
-  if (!works_) return {};
+  if (cupti.disable == nullptr) return {};
   for (const CUpti_ActivityKind kind : kinds) cupti.disable(kind);
+  if (!works_) return {};
   cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-  std::erase_if(seen, [this](const auto& activity) { return activity.first < begin_ns_; });
-  std::sort(seen.begin(), seen.end());
-  if (!seen.empty()) seen.erase(seen.begin());  // what the host got ahead by
+  std::erase_if(seen, [this](const activity& a) { return a.begin_ns < begin_ns_; });
+  std::sort(seen.begin(), seen.end(), [](const activity& a, const activity& b) { return a.begin_ns < b.begin_ns; });
+  if (!seen.empty() && seen.front().is_fill) seen.erase(seen.begin());  // what the host got ahead by
   result sum;
   std::uint64_t end = 0;
-  for (const auto& [from, to] : seen) {
+  for (const auto& [from, to, is_fill] : seen) {
     if (to > std::max(from, end)) sum.busy_ns += static_cast<double>(to - std::max(from, end));
     end = std::max(end, to);
   }
-  if (!seen.empty()) sum.span_ns = static_cast<double>(end - seen.front().first);
+  if (!seen.empty()) sum.span_ns = static_cast<double>(end - seen.front().begin_ns);
   return sum;
 }
 

@@ -16,8 +16,8 @@ class activity_trace {
   activity_trace();
   bool works() const { return works_; }
   void start();
-  // What starts from here on counts, but for the first: that is work by which the host gets ahead of the device. Before this, what is first
-  // traced has taken its extra time.
+  // What starts from here on counts, but for memory that is filled before anything else: by that the host gets ahead of the device. Before
+  // this, what is first traced has taken its extra time.
   void begin();
   result stop();  // the device must be idle
 

@@ -67,7 +67,10 @@ class session {
     tools_.load(*driver_, request);
     // Nothing may stay in the L2 cache because somebody wants it to.
     driver_->cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
-    send_reply(socket_, [](schema::Reply::Builder reply) { reply.setStaged(); });
+    // CUPTI stays in a process from its first use on. Here, before anything is timed, all processes get it alike.
+    trace_.start();
+    trace_.begin();
+    trace_.stop();
   }
 
   void handle(schema::Command::Reader command, const std::vector<unique_fd>& descriptors) {
@@ -365,6 +368,7 @@ void serve_gpu_sessions(int socket) {
   if (!attach->isAttach()) throw std::runtime_error("the first command must be attach");
   one.attach(attach->getAttach(), first.descriptors);
   confine();
+  send_reply(socket, [](schema::Reply::Builder reply) { reply.setStaged(); });
   while (true) {
     received_message message = receive_with_descriptors(socket);
     try {

@@ -68,9 +68,12 @@ TEST(TimedChecks, SayThatATimedCallWasWrong) {
 TEST(TimedChecks, BarelyWrongOnceIsLookedAtAgain) {
   random_stream random(9);
   int looks = 0;
-  const auto barely = [&](std::optional<distribution>, verification_result& totals) {
+  const auto barely = [&](std::optional<distribution> how, verification_result& totals) {
     ++looks;
-    if (looks > 1) return right;
+    if (looks > 1) {
+      EXPECT_EQ(how, distribution::declared) << "the same call would be wrong again: it meets new contents";
+      return right;
+    }
     totals.worst_element = 1.5;
     return wrong;
   };
