@@ -210,16 +210,20 @@ void host_program::set_launcher(kernel_launcher* launcher) { current_launcher = 
 
 void host_program::judge_on_gpu() { judged_device = c10::Device(c10::kCUDA, 0); }
 
-void host_program::warm_up() {
+void host_program::enter_thread() {
   // Warnings would go to standard error, which a session may not write to.
   struct quiet : c10::WarningHandler {
     void process(const c10::Warning& /*warning*/) override {}
   };
   static quiet handler;
   c10::WarningUtils::set_warning_handler(&handler);
+  torch::jit::setGraphExecutorOptimize(false);
+}
+
+void host_program::warm_up() {
+  enter_thread();
   torch::jit::getProfilingMode() = false;
   torch::jit::getExecutorMode() = false;
-  torch::jit::setGraphExecutorOptimize(false);
   // Load what first calls load: dispatch tables, vector code paths, oneDNN.
   host_program program(
       "def forward(a: Tensor, b: Tensor) -> Tensor:\n"

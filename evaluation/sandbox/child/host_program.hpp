@@ -62,6 +62,8 @@ class host_program {
   static void judge_on_gpu();
   // Registers the launch operator, compiles the functional names, runs a few operators: what a zygote does once.
   static void warm_up();
+  // What LibTorch keeps for each thread: for every other than the one that has warmed up.
+  static void enter_thread();
 
  private:
   struct state;

@@ -1,7 +1,6 @@
 // hone-gpu-sandbox: a long-lived process with LibTorch and a context on one GPU, which runs one program after another for the node
 // that started it. Its command socket is descriptor 3; CUDA_VISIBLE_DEVICES names its GPU.
 
-#include <ATen/Parallel.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,7 +18,6 @@ int main(int argc, char** /*argv*/) {
     return 2;
   }
   try {
-    at::set_num_threads(1);
     hone::serve_gpu_sessions(command_socket);
   } catch (const hone::connection_lost&) {
     _exit(0);

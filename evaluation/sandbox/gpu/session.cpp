@@ -1,6 +1,7 @@
 #include "evaluation/sandbox/gpu/session.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAException.h>
@@ -13,8 +14,11 @@
 
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "evaluation/sandbox/child/flop_count.hpp"
 #include "evaluation/sandbox/child/replies.hpp"
@@ -84,13 +88,18 @@ class session {
     }
   }
 
- private:
-  void open(schema::Open::Reader request, const std::vector<unique_fd>& descriptors) {
+  // Nothing of the programs is left.
+  void close() {
     forget_calls();
     prepared_.clear();
     programs_.clear();
     host_program::set_launcher(nullptr);
     kernels_.reset();
+  }
+
+ private:
+  void open(schema::Open::Reader request, const std::vector<unique_fd>& descriptors) {
+    close();
     uses_graph_ = request.getCudaGraph();
     at::globalContext().setAllowTF32CuBLAS(request.getTf32());
     at::globalContext().setAllowTF32CuDNN(request.getTf32());
@@ -359,20 +368,43 @@ void warm_up_gpu() {
   C10_CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-void serve_gpu_sessions(int socket) {
-  const c10::InferenceMode no_gradients;
-  warm_up_gpu();
-  session one(socket);
-  received_message first = receive_with_descriptors(socket);
-  const auto attach = record<schema::Command>::from_bytes(std::move(first.bytes));
-  if (!attach->isAttach()) throw std::runtime_error("the first command must be attach");
-  one.attach(attach->getAttach(), first.descriptors);
-  confine();
-  send_reply(socket, [](schema::Reply::Builder reply) { reply.setStaged(); });
-  while (true) {
-    received_message message = receive_with_descriptors(socket);
+namespace {
+
+// Runs something on a thread of its own, to its end. LibTorch and its libraries keep much of what they learn for a thread, the plans that cuDNN
+// has chosen above all: no program shall find what another one left.
+template <class Work>
+void on_a_thread(Work work) {
+  std::exception_ptr problem;
+  std::thread([&] {
     try {
-      one.handle(*record<schema::Command>::from_bytes(std::move(message.bytes)), message.descriptors);
+      const c10::InferenceMode no_gradients;
+      at::set_num_threads(1);
+      C10_CUDA_CHECK(cudaSetDevice(0));  // or the driver's own calls find no context
+      work();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+  }).join();
+  if (problem) std::rethrow_exception(problem);
+}
+
+struct command {
+  record<schema::Command> what;
+  std::vector<unique_fd> descriptors;
+};
+
+command receive_command(int socket) {
+  received_message message = receive_with_descriptors(socket);
+  return {record<schema::Command>::from_bytes(std::move(message.bytes)), std::move(message.descriptors)};
+}
+
+// From one `open` to the next, which is returned.
+command serve_program(session& one, int socket, command first) {
+  host_program::enter_thread();
+  command next = std::move(first);
+  do {
+    try {
+      one.handle(*next.what, next.descriptors);
     } catch (const connection_lost&) {
       throw;
     } catch (const std::exception& e) {
@@ -383,7 +415,27 @@ void serve_gpu_sessions(int socket) {
       cudaGetLastError();  // what this program was refused is not the next one's error
       send_failure(socket, e);
     }
-  }
+    next = receive_command(socket);
+  } while (!next.what->isOpen());
+  one.close();
+  return next;
+}
+
+}  // namespace
+
+void serve_gpu_sessions(int socket) {
+  std::optional<session> one;
+  on_a_thread([&] {
+    warm_up_gpu();
+    one.emplace(socket);
+    const command attach = receive_command(socket);
+    if (!attach.what->isAttach()) throw std::runtime_error("the first command must be attach");
+    one->attach(attach.what->getAttach(), attach.descriptors);
+  });
+  confine();
+  send_reply(socket, [](schema::Reply::Builder reply) { reply.setStaged(); });
+  command next = receive_command(socket);
+  while (true) on_a_thread([&] { next = serve_program(*one, socket, std::move(next)); });
 }
 
 }  // namespace hone

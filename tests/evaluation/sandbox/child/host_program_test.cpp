@@ -1,8 +1,11 @@
 #include "evaluation/sandbox/child/host_program.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <thread>
 
 namespace hone {
 namespace {
@@ -163,6 +166,19 @@ TEST(HostProgram, GoesToSideStreamsInTheOrderThatItIsWritten) {
   host_program wrong("def forward(x: Tensor) -> Tensor:\n    stream(x.size(0) + 7)\n    return x\n", 1, 0);
   EXPECT_THROW(wrong.forward(arguments), std::exception);
   host_program::set_launcher(nullptr);
+}
+
+TEST(HostProgram, RunsOnAThreadOfItsOwn) {
+  const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
+  at::Tensor made;
+  for (int i = 0; i < 3; ++i) {
+    std::thread([&] {
+      host_program::enter_thread();
+      const c10::InferenceMode no_gradients;
+      made = run(returning("torch.softmax(x, dim=1) + F.gelu(x)"), x);
+    }).join();
+    EXPECT_TRUE(at::allclose(made, at::softmax(x, 1) + at::gelu(x)));
+  }
 }
 
 }  // namespace
