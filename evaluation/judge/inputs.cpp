@@ -134,6 +134,12 @@ constexpr std::size_t stretch = 32;
 constexpr std::size_t few_elements = 4 * stretch;
 constexpr std::size_t reservoir_elements = 1U << 17U;
 
+// What a tensor's contents are put together from.
+tensor_value numbers_of(const tensor_spec& spec, const task_case& at, random_stream& random) {
+  const dtype type = spec.init.expr.empty() ? spec.type : raw_type(spec);
+  return with_type(draw_raw(spec, at, {static_cast<std::int64_t>(reservoir_elements)}, distribution::declared, random), type);
+}
+
 // Contents from stretches of `source`, wherever they begin.
 void put_together(const tensor_value& source, std::span<std::byte> into, random_stream& random) {
   const std::size_t element = bytes_of(source.layout.type);
@@ -190,15 +196,34 @@ reservoir::reservoir(const input_recipe& recipe, of which, random_stream& random
   const value_set once = which == of::inputs ? recipe_.draw_inputs(distribution::declared, random.bits()) : recipe_.draw_parameters(random.bits());
   for (std::size_t i = 0; i < once.size(); ++i) {
     const tensor_spec& spec = specs()[i];
+    is_fixed_.push_back(is_fixed(spec));
     if (is_fixed(spec)) {
       sources_.push_back(once[i]);
     } else if (spec.init.of == kind::permutation || once[i].layout.elements() < few_elements) {
       sources_.emplace_back();
     } else {
-      const dtype type = spec.init.expr.empty() ? spec.type : raw_type(spec);
-      sources_.push_back(with_type(draw_raw(spec, *recipe_.case_, {static_cast<std::int64_t>(reservoir_elements)}, distribution::declared, random), type));
+      sources_.push_back(numbers_of(spec, *recipe_.case_, random));
     }
   }
+}
+
+void reservoir::renew(random_stream& random) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    if (is_put_together(i)) sources_[i] = numbers_of(specs()[i], *recipe_.case_, random);
+  }
+}
+
+value_set reservoir::draw(distribution how, std::uint64_t seed) const {
+  value_set values;
+  fill(values, seed);
+  random_stream random(seed + 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (how == distribution::declared || !takes_distributions(specs()[i])) continue;
+    tensor_value numbers = with_type(values[i], dtype::float32);
+    disturb({reinterpret_cast<float*>(numbers.bytes.data()), numbers.layout.elements()}, how, random);
+    values[i] = with_type(numbers, specs()[i].type);
+  }
+  return values;
 }
 
 void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t seed, std::uint64_t twist) const {

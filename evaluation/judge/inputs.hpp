@@ -42,24 +42,30 @@ class input_recipe {
 
 // As-declared contents by the thousand, at the price of a copy: numbers are drawn once, and each set of contents is put together
 // from short stretches of them, each from a place drawn anew. So no two calls have an element in common but by chance, and nothing
-// that was computed for one helps with another (doc/decisions/009). Tensors of few elements and permutations are drawn, constants
+// that was computed for one helps with another (doc/decisions/009). Who keeps a reservoir long can be learnt by: it is renewed now and then. Tensors of few elements and permutations are drawn, constants
 // and data files stay as they are, and an `expr` is applied last. One thread.
 class reservoir {
  public:
   enum class of { inputs, parameters };
   reservoir(const input_recipe& recipe, of which, random_stream& random);
+  // Other numbers from here on; what has been put together before cannot be again.
+  void renew(random_stream& random);
 
   // The contents that belong to a seed and a twist, of every tensor in a place of its own: row-major, as the task's layouts say.
   void fill(std::span<const std::span<std::byte>> into, std::uint64_t seed, std::uint64_t twist = 0) const;
   // The same as values; `into` keeps its memory from call to call.
   void fill(value_set& into, std::uint64_t seed, std::uint64_t twist = 0) const;
+  // Of another distribution, and of the same numbers otherwise: a program that knows the reservoir's numbers cannot tell.
+  value_set draw(distribution how, std::uint64_t seed) const;
 
  private:
   const std::vector<tensor_spec>& specs() const;
+  bool is_put_together(std::size_t tensor) const { return !sources_[tensor].bytes.empty() && !is_fixed_[tensor]; }
 
   input_recipe recipe_;
   of which_;
   value_set sources_;  // by tensor: numbers to put together, or what never changes, or nothing where contents are drawn
+  std::vector<bool> is_fixed_;
 };
 
 }  // namespace hone

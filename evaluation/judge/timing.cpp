@@ -29,6 +29,8 @@ constexpr std::uint64_t check_one_in_late = 8;
 constexpr double outside_a_run_ns = 75e3;
 constexpr double outside_a_call_ns = 2e3;
 constexpr double glitch = 2;
+// And no more of it is free than this share of the run: where calls take a few microseconds, all of a run's work would fit.
+constexpr double outside_most_share = 0.25;
 constexpr double outside_share = 0.1;
 constexpr double outside_least_ns = 10e6;
 
@@ -148,7 +150,7 @@ class side {
     if (const auto* failed = std::get_if<program_failure>(&ran)) fail(*failed);
     const auto& time = std::get<batch_clock>(ran);
     const double allowed = outside_a_run_ns + outside_a_call_ns * static_cast<double>(calls);
-    const double outside = std::max(0.0, time.outside_ns - allowed);
+    const double outside = std::max(0.0, time.outside_ns - std::min(allowed, outside_most_share * time.device_ns));
     outside_ns_ += std::max(0.0, time.outside_ns - glitch * allowed);
     clocked_ns_ += time.device_ns + outside;
     call_ns_ = std::max(1.0, time.device_ns / static_cast<double>(calls));
@@ -177,8 +179,8 @@ class side {
 
 class protocol {
  public:
-  protocol(const timed_pair& pair, const timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random)
-      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), candidate_(pair.candidate, inputs, random, false), reference_(pair.reference, inputs, random, true), recipe_(inputs.recipe),
+  protocol(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random)
+      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), candidate_(pair.candidate, inputs, random, false), reference_(pair.reference, inputs, random, true),
         checks_(pair.oracle.of().distributions, random, [this](auto how, auto& totals) { return look_at_candidate(how, totals); }) {}
 
   case_timing run() {
@@ -193,7 +195,9 @@ class protocol {
   }
 
  private:
+  // What a program has learnt of the numbers that contents are put together from is worth nothing behind the next prepare().
   void new_parameters() {
+    inputs_->inputs.renew(*random_);
     inputs_->parameters.fill(parameters_, random_->bits());
     candidate_.take_parameters(parameters_, limits_.call);
     reference_.take_parameters(parameters_, limits_.call);
@@ -262,7 +266,7 @@ class protocol {
 
   // A random call of the last run, compared like any other; the process stands still meanwhile.
   program_failure look_at_candidate(std::optional<distribution> how, verification_result& totals) {
-    const value_set drawn = how ? recipe_.draw_inputs(*how, random_->bits()) : value_set{};
+    const value_set drawn = how ? inputs_->inputs.draw(*how, random_->bits()) : value_set{};
     const std::size_t call = how ? candidate_.run_otherwise(drawn, limits_.call) : random_->below(candidate_.last_sets().size());
     const std::size_t set = candidate_.last_sets()[call];
     const value_set& inputs = how ? drawn : candidate_.values(set);
@@ -278,14 +282,13 @@ class protocol {
   }
 
   const timed_pair* pair_;
-  const timed_inputs* inputs_;
+  timed_inputs* inputs_;
   timing_rules rules_;
   timing_limits limits_;
   random_stream* random_;
   side candidate_;
   side reference_;
   value_set parameters_;
-  input_recipe recipe_;
   timed_checks checks_;
   std::size_t least_bytes_ = std::numeric_limits<std::size_t>::max();  // that a checked call wrote; the warm-up checks one at least
 };
@@ -296,7 +299,7 @@ std::size_t affordable_sets(std::size_t bytes_a_call, std::size_t memory_budget)
   return std::clamp<std::size_t>(memory_budget / std::max<std::size_t>(bytes_a_call, 1), 2, max_sets);
 }
 
-case_timing time_case(const timed_pair& pair, const timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random) {
+case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random) {
   return protocol(pair, inputs, rules, limits, random).run();
 }
 

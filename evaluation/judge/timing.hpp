@@ -76,6 +76,6 @@ struct case_timing {
 
 // Times one case as paired rounds: evaluation.md section 3. Reference and candidate alternate in an order drawn each round; a
 // batch is enough calls on different inputs; some outputs of every batch of the candidate are checked.
-case_timing time_case(const timed_pair& pair, const timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random);
+case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random);
 
 }  // namespace hone

@@ -22,7 +22,7 @@ class Timing : public testing::Test {
  protected:
   case_timing time(fake_session& candidate, fake_session& reference, const timing_limits& limits = {}, std::size_t sets = 8) {
     reference_oracle oracle(task_, std::make_unique<fake_session>(right_program()));
-    const timed_inputs inputs(input_recipe(oracle, task_.cases[0]), sets, random_);
+    timed_inputs inputs(input_recipe(oracle, task_.cases[0]), sets, random_);
     return time_case({candidate, reference, oracle}, inputs, {}, limits, random_);
   }
   case_timing time(const fake_session::behaviour& b, const timing_limits& limits = {}, double reference_deviation = 0) {
