@@ -36,6 +36,8 @@ class activity {
 
   void processed(std::uint64_t n = 1) { processed_ += n; }
   void failed() { ++failed_; }
+  // In all, of spans that are no work.
+  double waited_seconds() const { return static_cast<double>(waited_ns_) / 1e9; }
   // Work that another actor did for this one (a device's for its verifier).
   void add_busy_ms(double ms) { busy_ns_ += static_cast<std::int64_t>(ms * 1e6); }
   void set_number(const std::string& name, double value) { numbers_[name] = value; }
@@ -77,7 +79,7 @@ class activity {
   };
 
   void end(const char* name, kind k, std::uint64_t start_us, std::int64_t ns) {
-    if (k == kind::work) busy_ns_ += ns;
+    (k == kind::work ? busy_ns_ : waited_ns_) += ns;
     if (spans_.size() < max_spans) spans_.push_back({name, start_us, static_cast<std::uint64_t>(ns / 1000)});
   }
 
@@ -88,6 +90,7 @@ class activity {
   std::uint64_t processed_ = 0;
   std::uint64_t failed_ = 0;
   std::int64_t busy_ns_ = 0;
+  std::int64_t waited_ns_ = 0;
   std::map<std::string, double> numbers_;
   std::vector<finished_span> spans_;
 };

@@ -28,7 +28,6 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self, co
 caf::result<done_atom> lend(device_actor::stateful_pointer<device_state> self, std::uint64_t turn, std::uint32_t most_ms) {
   auto& s = self->state;
   const auto lessee = caf::actor_cast<lessee_actor>(self->current_sender());
-  const auto begin = std::chrono::steady_clock::now();
   caf::result<done_atom> answer = done_atom_v;
   caf::scoped_actor waiting(self->system());
   {
@@ -39,8 +38,7 @@ caf::result<done_atom> lend(device_actor::stateful_pointer<device_state> self, s
       if (e == caf::sec::request_timeout) self->quit(caf::make_error(caf::sec::runtime_error, "it was lent to the policy for " + std::to_string(most_ms) + " ms at most, and has not come back"));
     });
   }
-  s.lent_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  s.counts.set_number("lent_seconds", s.lent_seconds);
+  s.counts.set_number("lent_seconds", s.counts.waited_seconds());
   return answer;
 }
 

@@ -19,7 +19,6 @@ struct device_state {
   std::shared_ptr<const task_table> tasks;
   activity counts{"", "device"};
   std::unique_ptr<device> owned;
-  double lent_seconds = 0;  // to a policy, in all
 };
 
 // Makes the device on the actor's own thread. Throwing there ends the actor with the message as its reason.

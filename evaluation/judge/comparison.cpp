@@ -24,7 +24,6 @@ double epsilon_of(dtype type) {
   }
 }
 
-
 std::string number(double x) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", x);

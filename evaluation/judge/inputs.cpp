@@ -196,7 +196,6 @@ reservoir::reservoir(const input_recipe& recipe, of which, random_stream& random
   const value_set once = which == of::inputs ? recipe_.draw_inputs(distribution::declared, random.bits()) : recipe_.draw_parameters(random.bits());
   for (std::size_t i = 0; i < once.size(); ++i) {
     const tensor_spec& spec = specs()[i];
-    is_fixed_.push_back(is_fixed(spec));
     if (is_fixed(spec)) {
       sources_.push_back(once[i]);
     } else if (spec.init.of == kind::permutation || once[i].layout.elements() < few_elements) {
@@ -209,7 +208,7 @@ reservoir::reservoir(const input_recipe& recipe, of which, random_stream& random
 
 void reservoir::renew(random_stream& random) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if (is_put_together(i)) sources_[i] = numbers_of(specs()[i], *recipe_.case_, random);
+    if (!is_fixed(specs()[i]) && !sources_[i].bytes.empty()) sources_[i] = numbers_of(specs()[i], *recipe_.case_, random);
   }
 }
 

@@ -60,12 +60,10 @@ class reservoir {
 
  private:
   const std::vector<tensor_spec>& specs() const;
-  bool is_put_together(std::size_t tensor) const { return !sources_[tensor].bytes.empty() && !is_fixed_[tensor]; }
 
   input_recipe recipe_;
   of which_;
   value_set sources_;  // by tensor: numbers to put together, or what never changes, or nothing where contents are drawn
-  std::vector<bool> is_fixed_;
 };
 
 }  // namespace hone

@@ -195,9 +195,7 @@ class protocol {
   }
 
  private:
-  // What a program has learnt of the numbers that contents are put together from is worth nothing behind the next prepare().
   void new_parameters() {
-    inputs_->inputs.renew(*random_);
     inputs_->parameters.fill(parameters_, random_->bits());
     candidate_.take_parameters(parameters_, limits_.call);
     reference_.take_parameters(parameters_, limits_.call);
@@ -225,6 +223,8 @@ class protocol {
     std::vector<double> candidate_wall;
     timing_decision decision = timing_decision::go_on;
     while (decision == timing_decision::go_on) {
+      // What a program has learnt of the numbers that contents are put together from is worth nothing to the next prepare().
+      inputs_->inputs.renew(*random_);
       new_parameters();
       const bool reference_first = random_->below(2) == 0;
       batch_time r;

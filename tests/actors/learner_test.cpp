@@ -15,6 +15,18 @@ using namespace testing_support;
 
 constexpr auto limit = std::chrono::seconds(20);
 
+batch_record batch_of(const std::vector<group_record>& groups) {
+  record_builder<schema::TrainingBatch> batch;
+  batch->setStage(Stage::CONTRASTIVE);
+  auto list = batch->initGroups(static_cast<unsigned>(groups.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setGroup(*groups[i]);
+    auto results = list[i].initResults(groups[i]->getRollouts().size());
+    for (auto result : results) result.setOutcome(Outcome::OK);
+  }
+  return batch.finish();
+}
+
 // The test is the pool, the only generator and the supervisor of a learner whose policy is scripted: it steps and learns nothing.
 class LearnerActor : public testing::Test {
  protected:
@@ -86,6 +98,18 @@ class LearnerActor : public testing::Test {
     me_->receive([&](weights_atom, const version_record& v) { version = v->getVersion(); }, caf::after(limit) >> [] { ADD_FAILURE() << "no weights are published"; });
     return version;
   }
+  void expect_two_steps_and_the_end() {
+    take_commit();
+    next_weights();
+    for (int step = 0; step < 2; ++step) {
+      give(batch_of({make_group({"a", "b"})}));
+      take_commit();
+      next_weights();
+    }
+    EXPECT_TRUE(take_commit().version->getComplete());
+    next_weights();
+    EXPECT_EQ(end(), std::optional<bool>(true));
+  }
   std::optional<bool> end() {
     std::optional<bool> complete;
     me_->receive([&](finish_atom, bool c) { complete = c; }, caf::after(limit) >> [] {});
@@ -100,18 +124,6 @@ class LearnerActor : public testing::Test {
   learner_actor learner_;
   caf::actor lender_;
 };
-
-batch_record batch_of(const std::vector<group_record>& groups) {
-  record_builder<schema::TrainingBatch> batch;
-  batch->setStage(Stage::CONTRASTIVE);
-  auto list = batch->initGroups(static_cast<unsigned>(groups.size()));
-  for (unsigned i = 0; i < list.size(); ++i) {
-    list[i].setGroup(*groups[i]);
-    auto results = list[i].initResults(groups[i]->getRollouts().size());
-    for (auto result : results) result.setOutcome(Outcome::OK);
-  }
-  return batch.finish();
-}
 
 TEST_F(LearnerActor, ANewRunCommitsItsFirstWeightsAndPublishesThem) {
   start();
@@ -147,17 +159,7 @@ TEST_F(LearnerActor, AStepNamesWhatItConsumedAndWhatItCameFrom) {
 
 TEST_F(LearnerActor, IsCompleteAfterItsLastStep) {
   start();
-  take_commit();
-  next_weights();
-  for (int step = 0; step < 2; ++step) {
-    give(batch_of({make_group({"a", "b"})}));
-    take_commit();
-    next_weights();
-  }
-  const committed last = take_commit();
-  EXPECT_TRUE(last.version->getComplete());
-  next_weights();
-  EXPECT_EQ(end(), std::optional<bool>(true));
+  expect_two_steps_and_the_end();
 }
 
 TEST_F(LearnerActor, StopsBeforeItsFirstTurn) {
@@ -171,16 +173,7 @@ TEST_F(LearnerActor, StopsBeforeItsFirstTurn) {
 TEST_F(LearnerActor, OnASharedGpuLearnsInItsTurns) {
   const auto lent = share_the_gpu();
   start();
-  take_commit();
-  next_weights();
-  for (int step = 0; step < 2; ++step) {
-    give(batch_of({make_group({"a", "b"})}));
-    take_commit();
-    next_weights();
-  }
-  EXPECT_TRUE(take_commit().version->getComplete());
-  next_weights();
-  EXPECT_EQ(end(), std::optional<bool>(true));
+  expect_two_steps_and_the_end();
   EXPECT_EQ(lent->turns, 4) << "its start, two steps, the last checkpoint";
 }
 

@@ -1,23 +1,16 @@
 #include "evaluation/sandbox/gpu/session.hpp"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <ATen/cuda/CUDAContext.h>
-#include <c10/core/InferenceMode.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
-#include <exception>
-#include <fstream>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "evaluation/sandbox/child/flop_count.hpp"
@@ -26,8 +19,10 @@
 #include "evaluation/sandbox/gpu/activity_trace.hpp"
 #include "evaluation/sandbox/gpu/allocator.hpp"
 #include "evaluation/sandbox/gpu/captured_call.hpp"
+#include "evaluation/sandbox/gpu/confinement.hpp"
 #include "evaluation/sandbox/gpu/judge_tools.hpp"
 #include "evaluation/sandbox/gpu/kernels.hpp"
+#include "evaluation/sandbox/gpu/program_thread.hpp"
 #include "evaluation/sandbox/gpu/streams.hpp"
 #include "evaluation/sandbox/gpu/timing_event.hpp"
 #include "messages/record.hpp"
@@ -88,7 +83,7 @@ class session {
     }
   }
 
-  // Nothing of the programs is left.
+  // Before the next `open`: nothing of the programs is left.
   void close() {
     forget_calls();
     prepared_.clear();
@@ -99,7 +94,6 @@ class session {
 
  private:
   void open(schema::Open::Reader request, const std::vector<unique_fd>& descriptors) {
-    close();
     uses_graph_ = request.getCudaGraph();
     at::globalContext().setAllowTF32CuBLAS(request.getTf32());
     at::globalContext().setAllowTF32CuDNN(request.getTf32());
@@ -326,27 +320,6 @@ std::optional<std::string> lost_context() {
   return std::string("a kernel failed: ") + cudaGetErrorString(status);
 }
 
-// Host memory beyond what the process has when it is ready. The limit is on memory of its own that it may write: CUDA reserves terabytes of
-// address space.
-void limit_memory() {
-  constexpr rlim_t for_programs = 8ULL << 30U;
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (!line.starts_with("VmData:")) continue;
-    const rlim_t most = std::stoull(line.substr(line.find_first_of("0123456789"))) * 1024 + for_programs;
-    const rlimit limit{most, most};
-    if (setrlimit(RLIMIT_DATA, &limit) != 0) throw std::runtime_error("cannot limit the process's memory");
-    return;
-  }
-  throw std::runtime_error("cannot tell how much memory the process has");
-}
-
-void confine() {
-  limit_memory();
-  if (prctl(PR_SET_DUMPABLE, 0) != 0) throw std::runtime_error("cannot forbid dumps");
-  install_filter(reader_filter());
-}
-
 }  // namespace
 
 void warm_up_gpu() {
@@ -370,24 +343,6 @@ void warm_up_gpu() {
 
 namespace {
 
-// Runs something on a thread of its own, to its end. LibTorch and its libraries keep much of what they learn for a thread, the plans that cuDNN
-// has chosen above all: no program shall find what another one left.
-template <class Work>
-void on_a_thread(Work work) {
-  std::exception_ptr problem;
-  std::thread([&] {
-    try {
-      const c10::InferenceMode no_gradients;
-      at::set_num_threads(1);
-      C10_CUDA_CHECK(cudaSetDevice(0));  // or the driver's own calls find no context
-      work();
-    } catch (...) {
-      problem = std::current_exception();
-    }
-  }).join();
-  if (problem) std::rethrow_exception(problem);
-}
-
 struct command {
   record<schema::Command> what;
   std::vector<unique_fd> descriptors;
@@ -400,7 +355,6 @@ command receive_command(int socket) {
 
 // From one `open` to the next, which is returned.
 command serve_program(session& one, int socket, command first) {
-  host_program::enter_thread();
   command next = std::move(first);
   do {
     try {
@@ -432,7 +386,7 @@ void serve_gpu_sessions(int socket) {
     if (!attach.what->isAttach()) throw std::runtime_error("the first command must be attach");
     one->attach(attach.what->getAttach(), attach.descriptors);
   });
-  confine();
+  confine_gpu_process();
   send_reply(socket, [](schema::Reply::Builder reply) { reply.setStaged(); });
   command next = receive_command(socket);
   while (true) on_a_thread([&] { next = serve_program(*one, socket, std::move(next)); });

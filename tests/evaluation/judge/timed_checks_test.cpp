@@ -13,13 +13,19 @@ const program_failure right{Outcome::OK, "", ""};
 const program_failure wrong{Outcome::WRONG_RESULT, "", "off"};
 const std::vector<distribution> all = {distribution::declared, distribution::shifted, distribution::small, distribution::outliers};
 
-TEST(TimedChecks, MeetEveryDistributionInTurn) {
-  random_stream random(5);
-  std::map<std::optional<distribution>, int> seen;
-  timed_checks checks(all, random, [&](std::optional<distribution> how, verification_result&) {
+using tally = std::map<std::optional<distribution>, int>;  // looks, by what they were at
+
+timed_checks::look_at counting(tally& seen) {
+  return [&seen](std::optional<distribution> how, verification_result&) {
     ++seen[how];
     return right;
-  });
+  };
+}
+
+TEST(TimedChecks, MeetEveryDistributionInTurn) {
+  random_stream random(5);
+  tally seen;
+  timed_checks checks(all, random, counting(seen));
   for (int i = 0; i < 300; ++i) checks.check();
   EXPECT_EQ(seen[std::nullopt], 300);
   EXPECT_EQ(seen.count(distribution::declared), 0U);  // contents of a call as it was timed are that
@@ -30,11 +36,8 @@ TEST(TimedChecks, MeetEveryDistributionInTurn) {
 
 TEST(TimedChecks, TheLastOnesLeaveNoneOut) {
   random_stream random(6);
-  std::map<std::optional<distribution>, int> seen;
-  timed_checks checks(all, random, [&](std::optional<distribution> how, verification_result&) {
-    ++seen[how];
-    return right;
-  });
+  tally seen;
+  timed_checks checks(all, random, counting(seen));
   checks.check_all();
   EXPECT_EQ(seen.size(), 4U);
   for (const auto& [how, times] : seen) EXPECT_EQ(times, 1);
