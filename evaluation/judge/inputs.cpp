@@ -172,7 +172,7 @@ value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_
 }
 
 value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist) { return draw(oracle_->of().inputs, 0, how, seed, twist); }
-value_set input_recipe::draw_inputs_with_an_outlier(std::uint64_t seed) {
+value_set input_recipe::draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored) {
   value_set inputs = draw_inputs(distribution::declared, seed);
   random_stream random(seed + 1);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -182,7 +182,7 @@ value_set input_recipe::draw_inputs_with_an_outlier(std::uint64_t seed) {
     const std::size_t size = bytes_of(spec.type);
     const auto place = inputs[i].bytes.begin() + static_cast<std::ptrdiff_t>(random.below(n) * size);
     tensor_value one{{spec.type, {1}}, {place, place + static_cast<std::ptrdiff_t>(size)}};
-    one = from_doubles({to_doubles(one).front() + (random.below(2) == 0 ? 500.0 : -500.0)}, one.layout);
+    one = from_doubles({to_doubles(one).front() + ((random.below(2) == 0) != mirrored ? 500.0 : -500.0)}, one.layout);
     std::copy(one.bytes.begin(), one.bytes.end(), place);
   }
   return inputs;

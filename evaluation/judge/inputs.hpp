@@ -28,8 +28,8 @@ class input_recipe {
   std::vector<tensor_layout> parameter_layouts() const;
 
   value_set draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist = 0);
-  // As declared, but for a single outlier in every tensor that may have any.
-  value_set draw_inputs_with_an_outlier(std::uint64_t seed);
+  // As declared, but for a single outlier in every tensor that may have any; mirrored, it has the other sign.
+  value_set draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored);
   value_set draw_parameters(std::uint64_t seed);
 
  private:

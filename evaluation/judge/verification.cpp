@@ -104,8 +104,8 @@ class host_trial final : public trial {
     candidate_->write_inputs(set, inputs_);
   }
 
-  void hide_outlier(std::size_t set, std::uint64_t inputs_seed) override {
-    inputs_ = recipe_->draw_inputs_with_an_outlier(inputs_seed);
+  void hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) override {
+    inputs_ = recipe_->draw_inputs_with_an_outlier(inputs_seed, mirrored);
     expected_ = oracle_->expect(inputs_, parameters_);
     candidate_->write_inputs(set, inputs_);
   }
@@ -162,10 +162,14 @@ verification_result verify_program(trial& candidate, std::string_view device_kin
         candidate.twist(sets[1], random.bits() | 1U);
         if (auto wrong = call(sets[1]); wrong.outcome != Outcome::OK) return wrong;
       }
-      // One outlier in five thousand shows in any sample of some size; a single one has to be looked for.
+      // One outlier in five thousand shows in any sample of some size; a single one has to be looked for. Both signs: to a sum of
+      // exponentials a negative one is nothing.
       if (how == distribution::outliers) {
-        candidate.hide_outlier(sets[1], random.bits());
-        if (auto wrong = call(sets[1]); wrong.outcome != Outcome::OK) return wrong;
+        const std::uint64_t hiding = random.bits();
+        for (const bool mirrored : {false, true}) {
+          candidate.hide_outlier(sets[1], hiding, mirrored);
+          if (auto wrong = call(sets[1]); wrong.outcome != Outcome::OK) return wrong;
+        }
       }
       return {Outcome::OK, "", ""};
     };

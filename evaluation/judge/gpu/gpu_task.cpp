@@ -100,10 +100,10 @@ void gpu_task::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t t
   for (std::size_t i = 0; i < task_.inputs.size(); ++i) draw_one(i, room_->inputs.memory[i].at(), how, seed, twist);
 }
 
-void gpu_task::draw_inputs_with_an_outlier(std::uint64_t seed) {
+void gpu_task::draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored) {
   draw_inputs(distribution::declared, seed);
   for (std::size_t i = 0; i < task_.inputs.size(); ++i) {
-    if (takes_distributions(task_.inputs[i]) && room_->inputs.layouts[i].elements() > 0) gpu_->add_outliers(room_->inputs.memory[i].at(), drawing_of(i, distribution::declared, seed), 1);
+    if (takes_distributions(task_.inputs[i]) && room_->inputs.layouts[i].elements() > 0) gpu_->add_outliers(room_->inputs.memory[i].at(), drawing_of(i, distribution::declared, seed), 1, mirrored);
   }
 }
 

@@ -47,7 +47,7 @@ class gpu_task {
 
   // Contents that belong to a seed, the same every time; with a twist a few elements differ. They stay until the next.
   void draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist = 0);
-  void draw_inputs_with_an_outlier(std::uint64_t seed);
+  void draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored);
   void draw_parameters(std::uint64_t seed);
   const gpu_tensors& inputs() const { return room_->inputs; }
   const gpu_tensors& parameters() const { return room_->parameters; }

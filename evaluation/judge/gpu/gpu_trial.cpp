@@ -29,8 +29,8 @@ void gpu_trial::twist(std::size_t set, std::uint64_t twist) {
   write_inputs(set);
 }
 
-void gpu_trial::hide_outlier(std::size_t set, std::uint64_t inputs_seed) {
-  right_->draw_inputs_with_an_outlier(inputs_seed);
+void gpu_trial::hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) {
+  right_->draw_inputs_with_an_outlier(inputs_seed, mirrored);
   right_->expect();
   write_inputs(set);
 }

@@ -14,7 +14,7 @@ class gpu_trial final : public trial {
   void arrange(const task_case& at) override;
   void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override;
   void twist(std::size_t set, std::uint64_t twist) override;
-  void hide_outlier(std::size_t set, std::uint64_t inputs_seed) override;
+  void hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) override;
   program_failure call(std::size_t set, time_point until, verification_result& totals) override;
 
  private:

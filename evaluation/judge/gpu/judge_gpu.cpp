@@ -133,12 +133,13 @@ void judge_gpu::draw(CUdeviceptr to, const gpu_drawing& drawing) const {
   launch("draw", (d.n + 3) / 4, arguments.data());
   const bool is_real = d.of == static_cast<int>(initializer::kind::normal) || d.of == static_cast<int>(initializer::kind::uniform);
   if (d.how != static_cast<int>(distribution::outliers) || !is_real) return;
-  add_outliers(to, d, std::max<std::uint64_t>(1, d.n / 5000));
+  add_outliers(to, d, std::max<std::uint64_t>(1, d.n / 5000), false);
 }
 
-void judge_gpu::add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count) const {
+void judge_gpu::add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count, bool mirrored) const {
   gpu_drawing d = drawing;
-  std::array<void*, 3> more = {&to, &d, &count};
+  auto flip = static_cast<std::uint32_t>(mirrored);
+  std::array<void*, 4> more = {&to, &d, &count, &flip};
   const auto blocks = static_cast<unsigned>((count + threads_a_block - 1) / threads_a_block);
   driver_->check(driver_->cuLaunchKernel(kernel("add_outliers"), blocks, 1, 1, threads_a_block, 1, 1, 0, stream_, more.data(), nullptr), "starting add_outliers");
 }

@@ -82,8 +82,8 @@ class judge_gpu {
   void finish() const;
 
   void draw(CUdeviceptr to, const gpu_drawing& drawing) const;
-  // 500 with a random sign to so many elements that `drawing` has drawn.
-  void add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count) const;
+  // 500 with a random sign, or mirrored with the other one, to so many elements that `drawing` has drawn.
+  void add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count, bool mirrored) const;
   void twist(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const;
   // Unreadable without the key, or readable again.
   void scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key) const;

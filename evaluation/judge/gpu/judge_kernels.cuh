@@ -161,15 +161,15 @@ extern "C" __global__ void draw(void* to, drawing d) {
   }
 }
 
-// 500 with a random sign added to `count` elements. An element that is drawn twice gets the same both times.
-extern "C" __global__ void add_outliers(void* to, drawing d, u64 count) {
+// 500 with a random sign, or its opposite, added to `count` elements. An element that is drawn twice gets the same both times.
+extern "C" __global__ void add_outliers(void* to, drawing d, u64 count, unsigned mirrored) {
   const u64 j = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= count) return;
   const uint4 r = philox(j, d.seed, (unsigned)d.tensor * 16u + 1u);
   const u64 i = ((u64)r.y << 32 | r.x) % d.n;
   float x[4];
   four_floats(d, i / 4, 0, x);
-  const unsigned sign = philox(i, d.seed, (unsigned)d.tensor * 16u + 2u).x & 1;
+  const unsigned sign = philox(i, d.seed, (unsigned)d.tensor * 16u + 2u).x & 1 ^ mirrored;
   store(to, d.type, i, x[i % 4] + (sign ? 500.0f : -500.0f));
 }
 

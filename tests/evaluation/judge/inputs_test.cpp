@@ -66,8 +66,16 @@ TEST(Inputs, DistributionsAreThoseOfTheProtocol) {
 
 TEST(Inputs, AHiddenOutlierIsASingleOne) {
   const auto large = [](drawing& from) {
-    const std::vector<double> x = to_doubles(from.recipe().draw_inputs_with_an_outlier(from.random().bits())[0]);
-    return std::count_if(x.begin(), x.end(), [](double v) { return std::abs(v) > 400; });
+    const std::uint64_t seed = from.random().bits();
+    const std::vector<double> x = to_doubles(from.recipe().draw_inputs_with_an_outlier(seed, false)[0]);
+    const std::vector<double> other = to_doubles(from.recipe().draw_inputs_with_an_outlier(seed, true)[0]);
+    const auto is_large = [](double v) { return std::abs(v) > 400; };
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(is_large(x[i]), is_large(other[i]));
+      EXPECT_EQ(is_large(x[i]), x[i] != other[i]) << "the same contents otherwise";
+      EXPECT_EQ(is_large(x[i]), x[i] * other[i] < -400.0 * 400) << "the other sign";
+    }
+    return std::count_if(x.begin(), x.end(), is_large);
   };
   drawing normal("init = \"normal\"");
   drawing half("dtype = \"float16\"\ninit = \"uniform\"");
