@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "messages/clock.hpp"
 #include "policy/checkpoint.hpp"
@@ -53,6 +54,7 @@ void learner_state::start() {
 }
 
 void learner_state::go_on() {
+  if (to_write) return write_and_commit(*std::exchange(to_write, std::nullopt));
   if (committing || finished) return;
   if (!plan) {  // its first turn has not come
     if (stopping) finish(false);
@@ -158,16 +160,10 @@ void learner_state::learn(const batch_record& batch) {
   commit(numbers, groups, false);
 }
 
-// The checkpoint first, then one write that makes the step true.
+// In the policy's turn.
 void learner_state::commit(const curriculum::numbers& numbers, const std::vector<group_id>& groups, bool complete) {
   const std::uint64_t number = next_version++;
   const bool is_first = !head;
-  {
-    const activity::span busy(counts, "checkpoint");
-    const auto folder = options.run_folder / checkpoint_name(number);
-    std::filesystem::remove_all(folder);  // left by a run that was killed before its commit
-    plan->save(folder);
-  }
   record_builder<schema::PolicyVersion> version;
   version->setVersion(number);
   version->setParent(is_first ? number : head->getVersion());
@@ -190,11 +186,22 @@ void learner_state::commit(const curriculum::numbers& numbers, const std::vector
     metrics[m++].setValue(value);
   }
   committing = true;
-  const auto finished_version = version.finish();
-  self->request(pool, commit_limit, commit_atom_v, finished_version, step.finish()).then(
-      [this, finished_version, numbers](done_atom) {
+  to_write = {plan->take_checkpoint(), version.finish(), step.finish(), numbers};
+  tick_soon();
+}
+
+// The checkpoint first, then one write that makes the step true.
+void learner_state::write_and_commit(const taken_version& taken) {
+  {
+    const activity::span busy(counts, "checkpoint");
+    const auto folder = options.run_folder / std::string(view(taken.version->getCheckpoint()));
+    std::filesystem::remove_all(folder);  // left by a run that was killed before its commit
+    taken.checkpoint(folder);
+  }
+  self->request(pool, commit_limit, commit_atom_v, taken.version, taken.step).then(
+      [this, version = taken.version, numbers = taken.numbers](done_atom) {
         committing = false;
-        remember(finished_version);
+        remember(version);
         if (options.metrics) options.metrics(head, numbers);
         delete_old_checkpoints();
         publish();

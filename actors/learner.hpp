@@ -55,7 +55,15 @@ struct learner_state {
   bool slice_waits = false;                // of supervised training, for its turn
   bool comparing = false;
   std::uint32_t compared_groups = 0;       // that the comparison will bring
-  bool committing = false;
+  // A version that has been taken from the policy and is not yet on disk: that happens outside of the policy's turn.
+  struct taken_version {
+    taken_checkpoint checkpoint;
+    version_record version;
+    step_record step;
+    curriculum::numbers numbers;
+  };
+  std::optional<taken_version> to_write;
+  bool committing = false;                 // until the pool has it
   bool stopping = false;
   bool finished = false;
 
@@ -67,6 +75,7 @@ struct learner_state {
   void take(const batch_record& batch);
   void learn(const batch_record& batch);
   void commit(const curriculum::numbers& numbers, const std::vector<group_id>& groups, bool complete);
+  void write_and_commit(const taken_version& taken);
   void publish();
   void compare();
   void finish(bool complete);

@@ -1,5 +1,6 @@
 // How long a cuda block takes from source text to a loaded kernel, for sm_90a: bare, and with CUDA's headers for half types and
-// cooperative groups, each block different from all others. Without a GPU, the loading is left out and the numbers say so.
+// cooperative groups, each block different from all others. Without a GPU, the loading is left out and the numbers say so. And how long NVRTC alone
+// takes for the bare ones, over and over in one process: what no care around it could get below.
 
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 
 #include "benchmarks/report.hpp"
 #include "evaluation/compile/cuda_compiler.hpp"
+#include "evaluation/compile/nvrtc/library.hpp"
 #include "evaluation/cuda/driver.hpp"
 
 namespace hone::benchmark {
@@ -75,6 +77,17 @@ void measure(const char* name, std::string (*block)(int), int count, cuda_compil
   if (on.is_there()) report(std::string("compile.") + name + "_loading_p50", median(loading), "ms");
 }
 
+void measure_alone(int count) {
+  const nvrtc_library nvrtc;
+  std::vector<double> ms;
+  for (int i = -1; i < count; ++i) {
+    const stopwatch watch;
+    if (const auto made = nvrtc.compile(bare_block(i + 2), {"-arch=sm_90a", "--minimal"}, {"k"}); !made.compiled) throw std::runtime_error(made.log);
+    if (i >= 0) ms.push_back(watch.seconds() * 1e3);
+  }
+  report("compile.bare_nvrtc_alone_p50", median(ms), "ms");
+}
+
 int run(int count) {
   const stopwatch watch;
   cuda_compiler compiler;
@@ -82,6 +95,7 @@ int run(int count) {
   const gpu on;
   measure("bare", bare_block, count, compiler, on);
   measure("headers", block_with_headers, count, compiler, on);
+  measure_alone(count);
   return 0;
 }
 

@@ -63,7 +63,7 @@ void save_whole(const std::filesystem::path& folder, const trainer_numbers& numb
 
 }  // namespace
 
-void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer* training, const trainer_numbers& numbers) {
+void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer_moments* training, const trainer_numbers& numbers) {
   save_whole(folder, numbers, true, [&](const std::filesystem::path& into) {
     for (const char* name : {"config.json", "tokenizer.json"}) std::filesystem::copy_file(policy / name, into / name);
     weights.save(into / "model.safetensors");

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,7 +23,11 @@ struct trainer_numbers {
 
 // Saves into `folder`, which must not exist. config.json and tokenizer.json are taken from `policy`. Throws policy_error or
 // std::filesystem::filesystem_error (a full disk), and then leaves nothing behind.
-void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer* training, const trainer_numbers& numbers);
+void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer_moments* training, const trainer_numbers& numbers);
+
+// A checkpoint that has been taken and is to be written into a folder, which must not exist: so a GPU is needed for a moment only. Errors as
+// of save_checkpoint.
+using taken_checkpoint = std::function<void(const std::filesystem::path& folder)>;
 
 // The same for a policy that has no weights (a scripted one): the numbers alone.
 void save_checkpoint(const std::filesystem::path& folder, const trainer_numbers& numbers);

@@ -157,13 +157,10 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
   return trainer_->grpo_update(groups, options_.contrastive.rate, options_.contrastive.grpo);
 }
 
-void curriculum::save(const std::filesystem::path& checkpoint) const {
+taken_checkpoint curriculum::take_checkpoint() const {
   const trainer_numbers n = {{{"stage", static_cast<double>(stage_)}, {"step", static_cast<double>(step_)}, {"sft_updates", static_cast<double>(sft_updates_)}}};
-  if (trainer_) {
-    trainer_->save(checkpoint, n);
-  } else {
-    save_checkpoint(checkpoint, n);
-  }
+  if (trainer_) return trainer_->take_checkpoint(n);
+  return [n](const std::filesystem::path& folder) { save_checkpoint(folder, n); };
 }
 
 void curriculum::load(const std::filesystem::path& checkpoint) {

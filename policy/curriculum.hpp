@@ -80,7 +80,8 @@ class curriculum {
   // One step over a batch of the current stage.
   numbers learn(const schema::TrainingBatch::Reader& batch);
 
-  void save(const std::filesystem::path& checkpoint) const;
+  // To be written before the next update.
+  taken_checkpoint take_checkpoint() const;
   void load(const std::filesystem::path& checkpoint);
 
  private:

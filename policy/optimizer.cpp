@@ -27,6 +27,11 @@ struct optimizer::state {
   std::int64_t steps = 0;
 };
 
+struct optimizer_moments::contents {
+  std::map<std::string, at::Tensor> all;  // by their names in the file
+  std::int64_t steps = 0;
+};
+
 optimizer::optimizer(decoder_weights& weights, const optimizer_options& options) : state_(std::make_unique<state>()) {
   state_->weights = &weights;
   state_->options = options;
@@ -71,18 +76,20 @@ double optimizer::step(double rate) {
   return norm;
 }
 
-void optimizer::save(const std::filesystem::path& file) const {
+optimizer_moments optimizer::moments() const {
+  auto kept = std::make_shared<optimizer_moments::contents>();
+  kept->steps = state_->steps;
+  for (const auto& [name, tensor] : state_->mean) kept->all["mean." + name] = tensor.to(at::kCPU).contiguous();
+  for (const auto& [name, tensor] : state_->square) kept->all["square." + name] = tensor.to(at::kCPU).contiguous();
+  optimizer_moments moments;
+  moments.contents_ = std::move(kept);
+  return moments;
+}
+
+void optimizer_moments::save(const std::filesystem::path& file) const {
   std::vector<safetensor> stored;
-  std::vector<at::Tensor> alive;
-  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
-    alive.push_back(tensor.to(at::kCPU).contiguous());
-    const at::Tensor& kept = alive.back();
-    stored.push_back({name, "F32", kept.sizes().vec(), {static_cast<const char*>(kept.data_ptr()), kept.nbytes()}});
-  };
-  for (const auto& [name, tensor] : state_->mean) add("mean." + name, tensor);
-  for (const auto& [name, tensor] : state_->square) add("square." + name, tensor);
-  const std::int64_t steps = state_->steps;
-  stored.push_back({"steps", "I64", {1}, {reinterpret_cast<const char*>(&steps), sizeof steps}});
+  for (const auto& [name, tensor] : contents_->all) stored.push_back({name, "F32", tensor.sizes().vec(), {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()}});
+  stored.push_back({"steps", "I64", {1}, {reinterpret_cast<const char*>(&contents_->steps), sizeof contents_->steps}});
   std::ofstream out(file, std::ios::binary);
   out << write_safetensors(stored);
   out.flush();

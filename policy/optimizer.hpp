@@ -27,6 +27,17 @@ struct rate_schedule {
   double at(std::int64_t step) const;  // step 0 is the first
 };
 
+// What an optimizer remembers, in host memory.
+class optimizer_moments {
+ public:
+  void save(const std::filesystem::path& file) const;  // throws policy_error
+
+ private:
+  friend class optimizer;
+  struct contents;
+  std::shared_ptr<const contents> contents_;
+};
+
 // AdamW (Loshchilov and Hutter, arXiv 1711.05101) over a decoder's weights, with clipping of the gradients' global norm. Its
 // moments are saved beside the weights, so that training goes on from a checkpoint as if it had never stopped.
 class optimizer {
@@ -40,7 +51,8 @@ class optimizer {
   double step(double rate);
   std::int64_t steps() const;
 
-  void save(const std::filesystem::path& file) const;
+  // From a GPU they are copied; on the CPU they are the optimizer's own, as they are now until its next step.
+  optimizer_moments moments() const;
   void load(const std::filesystem::path& file);  // throws policy_error
 
  private:

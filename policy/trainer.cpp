@@ -232,7 +232,12 @@ void trainer::keep_reference() {
 
 void trainer::restart_optimiser() { state_->adam = std::make_unique<optimizer>(state_->weights, state_->chosen.optimiser); }
 
-void trainer::save(const std::filesystem::path& checkpoint, const trainer_numbers& numbers) const { save_checkpoint(checkpoint, state_->policy, state_->weights, state_->adam.get(), numbers); }
+taken_checkpoint trainer::take_checkpoint(const trainer_numbers& numbers) const {
+  const c10::NoGradGuard no_gradients;
+  return [policy = state_->policy, weights = state_->weights.to("cpu", state_->network.config().dtype), moments = state_->adam->moments(), numbers](const std::filesystem::path& folder) {
+    save_checkpoint(folder, policy, weights, &moments, numbers);
+  };
+}
 
 trainer_numbers trainer::load(const std::filesystem::path& checkpoint) {
   const decoder_config& config = state_->network.config();

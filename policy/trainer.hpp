@@ -68,7 +68,8 @@ class trainer {
   // The optimiser forgets its moments: a stage of another objective begins.
   void restart_optimiser();
 
-  void save(const std::filesystem::path& checkpoint, const trainer_numbers& numbers) const;
+  // To be written before the next step: what is on the CPU is not copied.
+  taken_checkpoint take_checkpoint(const trainer_numbers& numbers) const;
   trainer_numbers load(const std::filesystem::path& checkpoint);  // throws policy_error
 
  private:

@@ -26,6 +26,8 @@ constexpr double most_bias_unknown = 0.01;
 constexpr std::uint64_t largest_arena = 16ULL << 30U;
 constexpr std::size_t max_sets = 9;        // a sample of eight calls behind one that does not count
 constexpr double train_ns = 3e6;
+constexpr int train_attempts = 5;
+constexpr double busy_share = 0.5;  // a GPU that is busy for less of a call waits for the host
 constexpr std::size_t baseline_samples = 5;
 constexpr int throttled_attempts = 3;
 constexpr int calibration_attempts = 3;
@@ -73,6 +75,7 @@ struct cuda_judge::case_facts {
   gpu_side::limits limits;
   std::vector<case_timing::baseline> baselines;
   double reference_wall_us = 0;          // a call, in a train
+  timing_rules rules;
   std::map<std::pair<std::uint64_t, std::uint64_t>, process_bias> biases;  // by the serial numbers of the candidate's and the reference's process
 };
 
@@ -100,8 +103,6 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
 }
 
 cuda_judge::~cuda_judge() = default;
-
-double cuda_judge::reverify_agreement() const { return gpu_timing_rules().reverify_agreement; }
 
 std::optional<program_failure> cuda_judge::open_candidate(role in, const schema::Artifact::Reader& artifact, const task& t) {
   candidate_arena_.clean(gpu_);
@@ -158,6 +159,7 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
     const task_case& at = *timed_case;
     if (result.failure.outcome != Outcome::OK) break;
     const case_facts& facts = learn(prepared, at, in, random);  // again: a later case may have made another process necessary
+    result.reverify_agreement = std::max(result.reverify_agreement, facts.rules.reverify_agreement);
     const auto known = facts.biases.find(processes_.pair_of(in));  // of a process that has died since, nothing
     const process_bias bias = known != facts.biases.end() ? known->second : process_bias{};
     if (auto failed = open_candidate(in, artifact, t)) {
@@ -197,7 +199,7 @@ const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const t
     const std::uint64_t calls = (candidate_arena_.size() - taken) / 3 / bytes_a_call;
     first.limits = {std::clamp<std::uint64_t>(calls, 1, max_sets), flush_over_l2 * facts_.l2_bytes, calls > 0 ? offset : 0, options_.call_limit};
     first.baselines = time_baselines(prepared, first, random);
-    first.reference_wall_us = time_reference_train(prepared, first, random);
+    time_reference_trains(prepared, first, random);
     found = prepared.cases.emplace(print_sizes(at), std::move(first)).first;
   }
   case_facts& facts = found->second;
@@ -245,11 +247,16 @@ process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& fa
   return bias_of(timing);
 }
 
-double cuda_judge::time_reference_train(prepared_task& prepared, const case_facts& facts, random_stream& random) {
+// How fast references follow each other, and whether the GPU works or waits meanwhile.
+void cuda_judge::time_reference_trains(prepared_task& prepared, case_facts& facts, random_stream& random) {
   gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
   side.take_parameters(random.bits());
-  const train_clock train = side.train(train_ns, side.try_call(), false);
-  return us_a_call(train.wall_ns, train);
+  const double call_ns = side.try_call();
+  const train_clock train = side.train(train_ns, call_ns, false);
+  const train_clock traced = side.train(train_ns, call_ns, true);
+  facts.reference_wall_us = us_a_call(train.wall_ns, train);
+  const bool waits_for_host = traced.busy_ns > 0 && us_a_call(traced.busy_ns, traced) < busy_share * us_a_call(train.device_ns, train);
+  facts.rules = waits_for_host ? host_bound_timing_rules() : gpu_timing_rules();
 }
 
 case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const process_bias& bias, random_stream& random) {
@@ -264,19 +271,22 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
       const std::size_t call = how ? candidate.sample_otherwise(*how) : random.below(candidate.last_calls());
       const std::size_t set = candidate.set_of(call);
       right.draw_inputs(candidate.contents_of(set).how, candidate.contents_of(set).seed);
-      right.expect();
-      const program_failure wrong = check_gpu_call(gpu_, right, *candidate_session_, call, set, totals);
+      const program_failure wrong = judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+        right.expect(with);
+        return check_gpu_call(gpu_, right, *candidate_session_, call, set, seen);
+      });
       if (wrong.outcome == Outcome::OK) least_bytes = std::min<std::uint64_t>(least_bytes, writes_outputs(right.aliases()) ? candidate_session_->output_bytes(call) : 0);
       return wrong;
     });
-    timing = time_pair(candidate, reference, gpu_timing_rules(), random, &checks);
+    timing = time_pair(candidate, reference, facts.rules, random, &checks);
     timing.baselines = facts.baselines;
     if (timing.log_ratios.empty()) return timing;
     take_off(bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
     timing.floor_us = floor_us(least_bytes);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
-    const train_clock train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
+    train_clock train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
+    for (int attempt = 1; attempt < train_attempts && is_late_on_host(train); ++attempt) train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
     checks.check();
     const train_clock traced = candidate.train(train_ns, timing.candidate_us * 1e3, true);
     timing.train_us = us_a_call(train.device_ns, train);

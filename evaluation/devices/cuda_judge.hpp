@@ -32,7 +32,6 @@ class cuda_judge final : public program_judge {
   timed_program time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) override;
   std::vector<std::string> check_task(const task& t) override;
   void forget(const task& t) override;
-  double reverify_agreement() const override;
   double clock_mhz() const override { return management_.clock_mhz(); }
   double temperature_c() const override { return management_.temperature_c(); }
   std::string toolchain() const override { return kernels_.toolchain; }
@@ -57,7 +56,7 @@ class cuda_judge final : public program_judge {
   void replace_one_of_pair(role in, int attempt);
   process_bias find_bias(prepared_task& prepared, const case_facts& facts, role in, random_stream& random);
   std::vector<case_timing::baseline> time_baselines(prepared_task& prepared, const case_facts& facts, random_stream& random);
-  double time_reference_train(prepared_task& prepared, const case_facts& facts, random_stream& random);  // us a call, on the host's clock
+  void time_reference_trains(prepared_task& prepared, case_facts& facts, random_stream& random);
   case_timing time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const process_bias& bias, random_stream& random);
   double floor_us(std::uint64_t bytes) const;
 

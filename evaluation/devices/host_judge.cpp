@@ -54,6 +54,7 @@ verification_result host_judge::verify(const schema::Artifact::Reader& artifact,
 // All timed cases, in one pair of fresh processes, up to the first that fails.
 timed_program host_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool /*fresh*/) {
   timed_program result;
+  result.reverify_agreement = host_->rules().reverify_agreement;
   prepared_task& prepared = prepare(t);
   auto opened = host_->open_candidate(artifact, prepared.own);
   if (auto* failed = std::get_if<program_failure>(&opened)) {

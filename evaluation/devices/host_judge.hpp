@@ -41,7 +41,6 @@ class host_judge final : public program_judge {
   timed_program time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) override;
   std::vector<std::string> check_task(const task& t) override;
   void forget(const task& t) override;
-  double reverify_agreement() const override { return host_->rules().reverify_agreement; }
   double clock_mhz() const override { return host_->clock_mhz(); }
   std::string toolchain() const override { return host_->toolchain(); }
   std::string driver() const override { return host_->driver(); }

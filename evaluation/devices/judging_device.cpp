@@ -107,7 +107,7 @@ timed_program judging_device::time_until_settled(const schema::Artifact::Reader&
 timed_program judging_device::time_and_confirm(const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random) {
   timed_program timed = time_until_settled(job.getArtifact(), t, random, job.hasFirst());
   if (!job.hasFirst()) return timed;
-  const auto agree = [&](double a, double b) { return std::max(a / b, b / a) - 1 <= judge_->reverify_agreement(); };
+  const auto agree = [&](double a, double b) { return std::max(a / b, b / a) - 1 <= timed.reverify_agreement; };
   const double first = job.getFirst().getScoreRaw();
   if (timed.failure.outcome != Outcome::OK || agree(first, timed.score().raw)) return timed;
   const double second = timed.score().raw;
@@ -134,7 +134,7 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
   measurement->setTemperatureBefore(judge_->temperature_c());
   if (seed == 0) seed = random_bits();
   timed_program timed;
-  auto& [failure, timings] = timed;
+  program_failure& failure = timed.failure;
   try {
     random_stream random(seed);
     timed = time_and_confirm(job, t, random);
@@ -151,8 +151,8 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
     measurement->setScoreRaw(scored.raw);
     measurement->setIntervalLow(scored.range.low);
     measurement->setIntervalHigh(scored.range.high);
-    auto cases = measurement->initCases(static_cast<unsigned>(timings.size()));
-    for (unsigned i = 0; i < cases.size(); ++i) describe(cases[i], timings[i].first, timings[i].second, job.getArtifact());
+    auto cases = measurement->initCases(static_cast<unsigned>(timed.timings.size()));
+    for (unsigned i = 0; i < cases.size(); ++i) describe(cases[i], timed.timings[i].first, timed.timings[i].second, job.getArtifact());
   }
   measurement->setOutcome(failure.outcome);
   measurement->setKind(failure.kind);

@@ -16,6 +16,7 @@ namespace hone {
 struct timed_program {
   program_failure failure{Outcome::OK, "", ""};
   std::vector<std::pair<task_case, case_timing>> timings;
+  double reverify_agreement = 0;  // how far another measurement of it may be from this one
 
   bool is_timed() const { return failure.outcome == Outcome::OK || failure.outcome == Outcome::UNSTABLE; }
   scored_ratio score() const {
@@ -40,7 +41,6 @@ class program_judge {
   virtual std::vector<std::string> check_task(const task& t) = 0;
   virtual void forget(const task& t) = 0;
 
-  virtual double reverify_agreement() const = 0;  // how far two measurements of one variant may differ
   virtual double clock_mhz() const = 0;           // now; 0: unknown
   virtual double temperature_c() const { return 0; }  // the same
   virtual std::string toolchain() const = 0;

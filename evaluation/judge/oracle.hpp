@@ -18,6 +18,10 @@ struct reference_error : std::runtime_error {
   Outcome outcome;
 };
 
+// What an expectation comes from: the reference as it is, or run in float64 as well, where that can be. The first is half of the work or
+// less, and enough for whoever agrees with it.
+enum class exactness { own_types, float64 };
+
 // One call of a reference; the task is at fault where it takes longer.
 inline constexpr auto reference_call_limit = std::chrono::seconds(60);
 
@@ -49,7 +53,7 @@ class reference_oracle {
   tensor_value realise(std::size_t tensor, const tensor_value& raw);
 
   // What a call must give. Throws reference_error.
-  expected_outputs expect(const value_set& inputs, const value_set& parameters);
+  expected_outputs expect(const value_set& inputs, const value_set& parameters, exactness how = exactness::float64);
   // Memory that the reference's outputs share with its arguments and each other, in the last expect().
   const std::set<shared_memory_of_output>& aliases() const { return aliases_; }
 

@@ -33,6 +33,9 @@ std::string microseconds(double ns) {
   return digits.substr(0, digits.find('.') + 3) + " us";
 }
 
+// What another clock may say of work that took the device so long.
+double most_beside(double device_ns) { return device_ns * (1 + clock_agreement) + start_and_end_ns; }
+
 class side {
  public:
   side(clocked_program& program, const timing_rules& rules) : program_(&program), rules_(rules) {}
@@ -86,6 +89,15 @@ timing_rules gpu_timing_rules() {
   rules.batch_ns = 1.2e6;  // with everything that a call takes beside itself
   rules.warm_up_ns = 4e6;
   rules.reverify_agreement = 0.1;
+  return rules;
+}
+
+timing_rules host_bound_timing_rules() {
+  const timing_rules of_processors;
+  timing_rules rules = gpu_timing_rules();
+  rules.unstable_width = of_processors.unstable_width;
+  rules.unstable_variance = of_processors.unstable_variance;
+  rules.reverify_agreement = of_processors.reverify_agreement;
   return rules;
 }
 
@@ -178,12 +190,13 @@ void take_off(const process_bias& bias, case_timing& timing) {
   timing.ratio.range = {factor * middle * std::exp(-half_width), factor * middle * std::exp(half_width)};
 }
 
+bool is_late_on_host(const train_clock& train) { return train.wall_ns > most_beside(train.device_ns); }
+
 std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns) {
-  const auto most = [](double device_ns) { return device_ns * (1 + clock_agreement) + start_and_end_ns; };
-  if (traced.span_ns > most(traced.device_ns)) {
+  if (traced.span_ns > most_beside(traced.device_ns)) {
     return program_failure{Outcome::CHEATING, "late_work", "worked on the GPU for " + microseconds(traced.span_ns) + ", of which the timed region saw " + microseconds(traced.device_ns)};
   }
-  if (train.wall_ns > most(train.device_ns)) {
+  if (is_late_on_host(train)) {
     return program_failure{Outcome::UNSTABLE, "", "the host waited " + microseconds(train.wall_ns) + " for work that took the GPU " + microseconds(train.device_ns)};
   }
   const double busy_call_ns = traced.busy_ns / static_cast<double>(traced.calls);

@@ -43,7 +43,13 @@ void take_off(const process_bias& bias, case_timing& timing);
 
 // The rules for a GPU: evaluation.md section 3, point 6; and those for finding the bias of two processes.
 timing_rules gpu_timing_rules();
+// The same for a reference that waits for the host most of the time: what is clocked there is a processor, which others use as well, and a
+// processor's rules say how far measurements of it may spread.
+timing_rules host_bound_timing_rules();
 timing_rules gpu_calibration_rules();
+
+// Whether the host has waited longer for a train than the GPU took for it. Once that may be the host's own affairs.
+bool is_late_on_host(const train_clock& train);
 
 // Whether the clocks on two trains, one of them traced, and the time that was scored for a call tell the same story. Nothing: they do.
 std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns);

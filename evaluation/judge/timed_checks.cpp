@@ -11,6 +11,14 @@ constexpr std::uint64_t others_one_in = 2;  // checks
 
 }  // namespace
 
+program_failure judge_by_degrees(verification_result& totals, const std::function<program_failure(exactness with, verification_result& totals)>& judge) {
+  verification_result first;
+  const program_failure disagrees = judge(exactness::own_types, first);
+  if (disagrees.outcome != Outcome::OK) return judge(exactness::float64, totals);
+  totals = first;
+  return disagrees;
+}
+
 timed_checks::timed_checks(std::vector<distribution> listed, random_stream& random, look_at look) : random_(&random), look_(std::move(look)), others_(std::move(listed)) { std::erase(others_, distribution::declared); }
 
 // A program that knows timed calls by their addresses or their rhythm may be right for declared contents alone.

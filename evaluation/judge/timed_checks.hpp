@@ -4,10 +4,15 @@
 #include <optional>
 #include <vector>
 
+#include "evaluation/judge/oracle.hpp"
 #include "evaluation/judge/random_values.hpp"
 #include "evaluation/judge/verification.hpp"
 
 namespace hone {
+
+// Judges a call by the reference as it is, and only if that does not agree, by its run in float64 as well: what was verified before has shown
+// how exact it is, and a timed call that is wrong is wrong for either. `judge` compares one call; `totals` is of the judgement that counts.
+program_failure judge_by_degrees(verification_result& totals, const std::function<program_failure(exactness with, verification_result& totals)>& judge);
 
 // Which calls of a candidate are looked at while it is timed, on every kind of device. One case's timing; one thread.
 class timed_checks {

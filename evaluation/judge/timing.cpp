@@ -270,8 +270,10 @@ class protocol {
     const std::size_t call = how ? candidate_.run_otherwise(drawn, limits_.call) : random_->below(candidate_.last_sets().size());
     const std::size_t set = candidate_.last_sets()[call];
     const value_set& inputs = how ? drawn : candidate_.values(set);
-    const expected_outputs expected = pair_->oracle.expect(inputs, parameters_);
-    const program_failure wrong = check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), totals);
+    const program_failure wrong = judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+      const expected_outputs expected = pair_->oracle.expect(inputs, parameters_, with);
+      return check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), seen);
+    });
     if (wrong.outcome == Outcome::OK) least_bytes_ = std::min(least_bytes_, writes_outputs(pair_->oracle.aliases()) ? pair_->candidate.output_bytes(call) : 0);
     return wrong;
   }

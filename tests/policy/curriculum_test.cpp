@@ -80,7 +80,7 @@ TEST_F(Curriculum, GoesOnWhereItWasSaved) {
   curriculum a = make();
   while (a.sft_updates_left_in_step() > 0) a.sft_update();
   a.end_sft_step();
-  a.save(folder / "1");
+  a.take_checkpoint()(folder / "1");
   curriculum b = make();
   b.load(folder / "1");
   EXPECT_EQ(b.stage(), Stage::SFT);

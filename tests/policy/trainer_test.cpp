@@ -129,7 +129,7 @@ TEST(Checkpoints, GoOnAsIfNothingHadHappened) {
   trainer a = make_trainer();
   const auto batch = batch_of(a);
   for (int i = 0; i < 5; ++i) a.sft_update(batch, 1e-3, 0);
-  a.save(folder / "5", {{{"step", 5}}});
+  a.take_checkpoint({{{"step", 5}}})(folder / "5");
   trainer b = make_trainer(99);
   EXPECT_EQ(b.load(folder / "5").values.at("step"), 5);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a.sft_update(batch, 1e-3, 0), b.sft_update(batch, 1e-3, 0)) << "weights and moments are all there";
@@ -140,7 +140,7 @@ TEST(Checkpoints, AreWritersWeights) {
   trainer t = make_trainer();
   const auto batch = batch_of(t);
   for (int i = 0; i < 60; ++i) t.sft_update(batch, 3e-3, 0);
-  t.save(folder / "1", {});
+  t.take_checkpoint({})(folder / "1");
   generation_options o;
   o.temperature = 0;
   o.max_new_tokens = 20;
@@ -157,7 +157,7 @@ TEST(Checkpoints, AreWritersWeights) {
 TEST(Checkpoints, DamagedOnesAreRefusedWithTheFile) {
   for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
     const temporary_folder folder;
-    make_trainer().save(folder / "1", {});
+    make_trainer().take_checkpoint({})(folder / "1");
     std::filesystem::resize_file(folder / "1" / file, 1000);
     trainer t = make_trainer();
     try {

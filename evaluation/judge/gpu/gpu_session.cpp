@@ -49,18 +49,28 @@ std::optional<program_failure> gpu_session::prepare(time_point until) {
   return std::nullopt;
 }
 
-std::optional<program_failure> gpu_session::stage(std::span<const std::size_t> sets, time_point until) {
+std::optional<program_failure> gpu_session::stage(std::span<const std::size_t> sets, bool parameters_changed, time_point until) {
   other_poison_ = !other_poison_;
   arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end(), other_poison_ ? other_poison_byte : poison_byte);
   gpu_->finish();
   last_sets_.assign(sets.begin(), sets.end());
-  const auto failed = process_->stage(plan_.stage(sets, false, {scratch_begin_, arena_->size() - scratch_begin_}, arena_->size()), until);
+  const auto failed = process_->stage(plan_.stage(sets, parameters_changed, {scratch_begin_, arena_->size() - scratch_begin_}, arena_->size()), until);
   if (failed) return failure_of(*failed);
   return std::nullopt;
 }
 
 std::optional<program_failure> gpu_session::run(std::span<const std::size_t> sets, time_point until) {
-  if (auto failed = stage(sets, until)) return failed;
+  if (auto failed = stage(sets, false, until)) return failed;
+  return go(until);
+}
+
+std::optional<program_failure> gpu_session::run_anew(std::span<const std::size_t> sets, time_point until) {
+  scratch_begin_ = plan_.end();
+  if (auto failed = stage(sets, true, until)) return failed;
+  return go(until);
+}
+
+std::optional<program_failure> gpu_session::go(time_point until) {
   const auto failed = process_->go(until);
   note_use();
   if (failed) return failure_of(*failed);
@@ -68,7 +78,7 @@ std::optional<program_failure> gpu_session::run(std::span<const std::size_t> set
 }
 
 std::variant<std::vector<double>, program_failure> gpu_session::time(std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys, std::uint64_t flush_bytes, time_point until) {
-  if (auto failed = stage(sets, until)) return *failed;
+  if (auto failed = stage(sets, false, until)) return *failed;
   const auto failed = process_->time(keys, flush_bytes, until);
   note_use();
   if (failed) return failure_of(*failed);
@@ -79,7 +89,7 @@ std::variant<std::vector<double>, program_failure> gpu_session::time(std::span<c
 }
 
 std::variant<train_clock, program_failure> gpu_session::train(std::span<const std::size_t> sets, std::uint32_t repeats, bool traced, time_point until) {
-  if (auto failed = stage(sets, until)) return *failed;
+  if (auto failed = stage(sets, false, until)) return *failed;
   const auto failed = process_->train(repeats, traced, until);
   last_sets_ = {sets.back()};
   note_use();

@@ -65,7 +65,9 @@ class gpu_session {
   std::optional<program_failure> prepare(time_point until);
   // One call an entry of `sets`, in order, on poisoned scratch memory; all outputs are kept until the next run.
   std::optional<program_failure> run(std::span<const std::size_t> sets, time_point until);
-  // The same, each call clocked by itself with the L2 cache emptied before it: nanoseconds. Inputs must have been made unreadable with
+  // prepare() and run() at once: for a reference, from which nothing is kept secret.
+  std::optional<program_failure> run_anew(std::span<const std::size_t> sets, time_point until);
+  // As run(), each call clocked by itself with the L2 cache emptied before it: nanoseconds. Inputs must have been made unreadable with
   // `keys`, by call and input; each becomes readable when its call's turn comes.
   std::variant<std::vector<double>, program_failure> time(std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys, std::uint64_t flush_bytes, time_point until);
   // The calls over and over without a pause; of their outputs only the last call's are kept, as call 0.
@@ -81,7 +83,8 @@ class gpu_session {
   std::vector<kernel_launch> launches() const;
 
  private:
-  std::optional<program_failure> stage(std::span<const std::size_t> sets, time_point until);
+  std::optional<program_failure> stage(std::span<const std::size_t> sets, bool parameters_changed, time_point until);
+  std::optional<program_failure> go(time_point until);
   void note_use();
 
   judge_gpu* gpu_;

@@ -130,9 +130,7 @@ std::vector<gpu_output> gpu_task::call(std::size_t program, const std::vector<te
   write(session);
   const auto until = std::chrono::steady_clock::now() + reference_call_limit;
   const std::size_t set = 0;
-  auto failed = session.prepare(until);
-  if (!failed) failed = session.run({&set, 1}, until);
-  if (failed) throw reference_error(failed->outcome, failed->message);
+  if (const auto failed = session.run_anew({&set, 1}, until)) throw reference_error(failed->outcome, failed->message);
   auto outputs = session.outputs(0);
   if (const auto* wrong = std::get_if<program_failure>(&outputs)) throw reference_error(wrong->outcome, wrong->message);
   if (program == 0) {
@@ -156,13 +154,13 @@ void gpu_task::keep(gpu_tensors& to, const std::vector<gpu_output>& outputs) {
   }
 }
 
-void gpu_task::expect() {
+void gpu_task::expect(exactness how) {
   keep(room_->own, call(0, room_->inputs.layouts, room_->parameters.layouts, [&](gpu_session& session) {
     for (std::size_t i = 0; i < room_->inputs.layouts.size(); ++i) gpu_->copy(session.input(0, i), room_->inputs.memory[i].at(), room_->inputs.layouts[i].bytes());
     for (std::size_t i = 0; i < room_->parameters.layouts.size(); ++i) gpu_->copy(session.parameter(i), room_->parameters.memory[i].at(), room_->parameters.layouts[i].bytes());
   }));
   has_wide_ = false;
-  if (without_wide_.contains(case_) || (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts))) return;
+  if (how == exactness::own_types || without_wide_.contains(case_) || (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts))) return;
   const auto aliases = aliases_;
   try {
     const auto wide_inputs = widened(room_->inputs.layouts);

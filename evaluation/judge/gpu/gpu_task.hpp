@@ -56,7 +56,7 @@ class gpu_task {
   bool draws_with_reference() const;
 
   // What a call with the current contents must give.
-  void expect();
+  void expect(exactness how = exactness::float64);
   const std::set<shared_memory_of_output>& aliases() const { return aliases_; }
   // Whether every output has a float64 run to be held against.
   bool has_wide() const { return has_wide_; }

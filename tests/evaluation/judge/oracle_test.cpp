@@ -25,6 +25,18 @@ TEST(Oracle, RunsTheReferenceInItsOwnTypesAndInDoublePrecision) {
   EXPECT_EQ(to_doubles((*expected.wide)[0]), (std::vector<double>{4, 6}));
 }
 
+TEST(Oracle, RunsTheReferenceOnceWhereItsOwnTypesSuffice) {
+  const task t = scale_task();
+  auto session = std::make_unique<fake_session>(right_program());
+  const fake_session& watched = *session;
+  reference_oracle oracle(t, std::move(session));
+  const expected_outputs expected = oracle.expect(x, w, exactness::own_types);
+  EXPECT_EQ(to_doubles(expected.own[0]), (std::vector<double>{4, 6}));
+  EXPECT_FALSE(expected.wide);
+  EXPECT_EQ(watched.runs, 1U);
+  EXPECT_TRUE(oracle.expect(x, w).wide) << "the next may be asked for it";
+}
+
 TEST(Oracle, DoesWithoutDoublePrecisionWhereTheReferenceRefusesIt) {
   fake_session::behaviour b = right_program();
   auto last = std::make_shared<dtype>(dtype::float32);

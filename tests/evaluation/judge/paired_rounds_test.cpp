@@ -167,6 +167,21 @@ TEST(ThreeClocks, AHostThatWaitsLongerThanTheDeviceWorksIsUnstable) {
   EXPECT_EQ(found->outcome, Outcome::UNSTABLE);
 }
 
+TEST(ThreeClocks, TwoPerCentAndTheEndsOfATrainAreNoDelay) {
+  EXPECT_FALSE(is_late_on_host({.device_ns = 3e6, .wall_ns = 3.1e6, .calls = 30}));
+  EXPECT_TRUE(is_late_on_host({.device_ns = 3e6, .wall_ns = 3.2e6, .calls = 30}));
+}
+
+TEST(HostBoundRules, AreAGpusButForWhatOthersDoToAProcessor) {
+  const timing_rules gpu = gpu_timing_rules();
+  const timing_rules host_bound = host_bound_timing_rules();
+  const timing_rules processors;
+  EXPECT_EQ(host_bound.target_width, gpu.target_width);
+  EXPECT_EQ(host_bound.min_rounds, gpu.min_rounds);
+  EXPECT_EQ(host_bound.unstable_width, processors.unstable_width);
+  EXPECT_EQ(host_bound.reverify_agreement, processors.reverify_agreement);
+}
+
 TEST(ThreeClocks, ACallThatIsTimedAtLessThanItsWorkCheats) {
   const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 30}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 20e3);
   ASSERT_TRUE(found);

@@ -68,6 +68,31 @@ TEST(TimedChecks, SayThatATimedCallWasWrong) {
   }
 }
 
+TEST(TimedChecks, WhoAgreesWithTheReferenceAsItIsNeedsNoFloat64) {
+  verification_result totals;
+  std::vector<exactness> asked;
+  const program_failure found = judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+    asked.push_back(with);
+    seen.worst_element = 0.25;
+    return right;
+  });
+  EXPECT_EQ(found.outcome, Outcome::OK);
+  EXPECT_EQ(asked, std::vector{exactness::own_types});
+  EXPECT_EQ(totals.worst_element, 0.25);
+}
+
+TEST(TimedChecks, Float64DecidesWhereTheReferenceAsItIsDisagrees) {
+  for (const program_failure& decision : {right, wrong}) {
+    verification_result totals;
+    const program_failure found = judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+      seen.worst_element = with == exactness::float64 ? 0.5 : 3;
+      return with == exactness::float64 ? decision : wrong;
+    });
+    EXPECT_EQ(found.outcome, decision.outcome);
+    EXPECT_EQ(totals.worst_element, 0.5) << "the errors are those of the judgement that counts";
+  }
+}
+
 TEST(TimedChecks, BarelyWrongOnceIsLookedAtAgain) {
   random_stream random(9);
   int looks = 0;
