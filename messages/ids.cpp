@@ -4,9 +4,9 @@
 #include <xxhash.h>
 
 #include <bit>
+#include <memory>
 #include <random>
 #include <stdexcept>
-#include <vector>
 
 namespace hone {
 namespace {
@@ -70,16 +70,15 @@ std::uint64_t random_bits() {
 }
 
 std::array<std::uint64_t, 2> content_hash(std::span<const std::string_view> parts) {
-  thread_local std::vector<char> buffer;
-  buffer.clear();
+  thread_local const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  XXH3_128bits_reset(state.get());
   for (std::string_view part : parts) {
     std::uint64_t size = part.size();
     if constexpr (std::endian::native == std::endian::big) size = __builtin_bswap64(size);
-    const char* bytes = reinterpret_cast<const char*>(&size);
-    buffer.insert(buffer.end(), bytes, bytes + sizeof size);
-    buffer.insert(buffer.end(), part.begin(), part.end());
+    XXH3_128bits_update(state.get(), &size, sizeof size);
+    XXH3_128bits_update(state.get(), part.data(), part.size());
   }
-  const XXH128_hash_t hash = XXH3_128bits(buffer.data(), buffer.size());
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return {hash.high64, hash.low64};
 }
 

@@ -91,7 +91,7 @@ void optimizer_moments::save(const std::filesystem::path& file) const {
   for (const auto& [name, tensor] : contents_->all) stored.push_back({name, "F32", tensor.sizes().vec(), {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()}});
   stored.push_back({"steps", "I64", {1}, {reinterpret_cast<const char*>(&contents_->steps), sizeof contents_->steps}});
   std::ofstream out(file, std::ios::binary);
-  out << write_safetensors(stored);
+  write_safetensors(out, stored);
   out.flush();
   if (!out) throw policy_error(file.string() + ": cannot be written");
 }

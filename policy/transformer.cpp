@@ -267,7 +267,7 @@ void decoder_weights::save(const std::filesystem::path& file) const {
     alive.push_back(std::move(tensor));
   }
   std::ofstream out(file, std::ios::binary);
-  out << write_safetensors(stored);
+  write_safetensors(out, stored);
   out.flush();
   if (!out) throw policy_error(file.string() + ": cannot be written");
 }

@@ -8,8 +8,18 @@ namespace hone {
 std::string read_source_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in || std::filesystem::is_directory(path)) throw format_error(path.string(), 0, "", "cannot be opened");
-  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  std::error_code is_no_file;
+  const std::uintmax_t size = std::filesystem::file_size(path, is_no_file);
+  // One byte more than a file has, so that its end shows; what says no size comes in pieces.
+  constexpr std::size_t piece = 1U << 16U;
+  std::string bytes(is_no_file ? piece : static_cast<std::size_t>(size) + 1, '\0');
+  std::size_t read = 0;
+  while (in.read(bytes.data() + read, static_cast<std::streamsize>(bytes.size() - read))) {
+    read = bytes.size();
+    bytes.resize(bytes.size() + piece);
+  }
   if (in.bad()) throw format_error(path.string(), 0, "", "cannot be read");
+  bytes.resize(read + static_cast<std::size_t>(in.gcount()));
   return bytes;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <stdexcept>
 
 namespace hone {
@@ -90,7 +91,7 @@ std::vector<safetensor> parse_safetensors(std::string_view file) {
   return tensors;
 }
 
-std::string write_safetensors(const std::vector<safetensor>& tensors) {
+void write_safetensors(std::ostream& out, const std::vector<safetensor>& tensors) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   std::uint64_t at = 0;
   for (const safetensor& tensor : tensors) {
@@ -100,10 +101,9 @@ std::string write_safetensors(const std::vector<safetensor>& tensors) {
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
   const std::uint64_t size = text.size();
-  std::string file(reinterpret_cast<const char*>(&size), sizeof size);
-  file += text;
-  for (const safetensor& tensor : tensors) file += tensor.bytes;
-  return file;
+  out.write(reinterpret_cast<const char*>(&size), sizeof size);
+  out << text;
+  for (const safetensor& tensor : tensors) out.write(tensor.bytes.data(), static_cast<std::streamsize>(tensor.bytes.size()));
 }
 
 }  // namespace hone

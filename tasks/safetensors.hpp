@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,7 @@ struct safetensor {
 std::vector<safetensor> parse_safetensors(std::string_view file);
 
 // The file's bytes for these tensors, in this order, every one aligned to 8 bytes.
-std::string write_safetensors(const std::vector<safetensor>& tensors);
+void write_safetensors(std::ostream& out, const std::vector<safetensor>& tensors);
 
 // Bytes of one element; 0 for a type that is not known.
 std::size_t safetensors_element_bytes(std::string_view dtype);

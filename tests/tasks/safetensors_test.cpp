@@ -5,13 +5,15 @@
 #include <random>
 #include <stdexcept>
 
+#include "tests/support/safetensors_text.hpp"
+
 namespace hone {
 namespace {
 
 std::string sample() {
   static const std::string a(24, '\1');
   static const std::string b(8, '\2');
-  return write_safetensors({{"weight", "F32", {2, 3}, a}, {"index", "I64", {1}, b}, {"empty", "F16", {0, 4}, ""}});
+  return testing_support::safetensors_text({{"weight", "F32", {2, 3}, a}, {"index", "I64", {1}, b}, {"empty", "F16", {0, 4}, ""}});
 }
 
 TEST(Safetensors, WrittenTensorsReadBack) {

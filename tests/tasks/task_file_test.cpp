@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tasks/safetensors.hpp"
+#include "tests/support/safetensors_text.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -150,7 +151,7 @@ timed = true
 TEST(TaskFile, ParametersMayComeFromAFileBesideTheTask) {
   const temporary_folder folder;
   const std::string values(12, '\0');
-  write_file(folder / "w.safetensors", write_safetensors({{"w", "F32", {3}, values}}));
+  write_file(folder / "w.safetensors", testing_support::safetensors_text({{"w", "F32", {3}, values}}));
   const std::string text = R"toml(name = "t"
 reference = "def forward(x: Tensor, w: Tensor) -> Tensor: return x * w"
 [[input]]
@@ -170,10 +171,10 @@ timed = true
   EXPECT_EQ(again.id, t.id);
   EXPECT_EQ(again.data_files, t.data_files);
   const std::string other(12, '\1');
-  const auto changed = parse_task(text, "t.toml", {{"w.safetensors", write_safetensors({{"w", "F32", {3}, other}})}});
+  const auto changed = parse_task(text, "t.toml", {{"w.safetensors", testing_support::safetensors_text({{"w", "F32", {3}, other}})}});
   EXPECT_NE(changed.id, t.id) << "the data are part of the identity";
-  EXPECT_THAT(error_of(text, {{"w.safetensors", write_safetensors({{"w", "F32", {3, 1}, values}})}}), HasSubstr("its shape in w.safetensors"));
-  EXPECT_THAT(error_of(text, {{"w.safetensors", write_safetensors({{"w", "I32", {3}, values}})}}), HasSubstr("has it as I32"));
+  EXPECT_THAT(error_of(text, {{"w.safetensors", testing_support::safetensors_text({{"w", "F32", {3, 1}, values}})}}), HasSubstr("its shape in w.safetensors"));
+  EXPECT_THAT(error_of(text, {{"w.safetensors", testing_support::safetensors_text({{"w", "I32", {3}, values}})}}), HasSubstr("has it as I32"));
   EXPECT_THAT(error_of(text, {{"w.safetensors", "garbage"}}), HasSubstr("safetensors"));
 }
 

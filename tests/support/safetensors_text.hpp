@@ -1,0 +1,18 @@
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tasks/safetensors.hpp"
+
+namespace hone::testing_support {
+
+// A safetensors file's bytes.
+inline std::string safetensors_text(const std::vector<safetensor>& tensors) {
+  std::ostringstream out;
+  write_safetensors(out, tensors);
+  return std::move(out).str();
+}
+
+}  // namespace hone::testing_support
