@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -21,7 +22,9 @@
 #include <exception>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "embedded/cuda_prelude.hpp"
 #include "evaluation/compile/nvrtc/confinement.hpp"
@@ -44,6 +47,7 @@ constexpr std::uintptr_t largest_owned = 256U << 20U;
 const std::vector<std::string> use_precompiled = {"--pch", "--pch-dir=."};
 // Processes that wait for a block: while one compiles, the next gets ready.
 constexpr std::size_t ready_processes = 2;
+constexpr int idle_ms = 2;  // without a block that long, there is time to make one
 constexpr auto prelude_file = "hone_prelude.cuh";
 
 std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
@@ -118,6 +122,11 @@ void keep_memory() {
   mallopt(M_TOP_PAD, growth);
 }
 
+bool becomes_readable(int socket, int within_ms) {
+  pollfd one{socket, POLLIN, 0};
+  return poll(&one, 1, within_ms) > 0;
+}
+
 // Bytes of address space that this process has.
 rlim_t address_space() {
   rlim_t pages = 0;
@@ -148,12 +157,17 @@ class server {
     readable.push_back(nvrtc_.folder());
     confine_files(readable, ".");
   }
+  // Making a process takes milliseconds, and so does taking one apart: both wait until there is nothing else to do, or until a block compiles
+  // and no process is left for the next.
   [[noreturn]] void serve() {
     while (true) {
-      fork_ready();
+      if (!becomes_readable(command_socket, idle_ms)) {
+        working_.reset();
+        fork_ready();
+      }
       const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(command_socket)->bytes));
       send_message(command_socket, serve_one(job).bytes());
-      if (!ready_.empty()) ready_.pop_front();  // behind the answer: taking a process apart takes milliseconds
+      if (working_) working_->stop();  // it may be behind its deadline
     }
   }
 
@@ -198,13 +212,15 @@ class server {
     pid_t pid = -1;
     unique_fd socket;
 
-    waiting_process() = default;
+    waiting_process(pid_t id, unique_fd to_it) : pid(id), socket(std::move(to_it)) {}
     waiting_process(const waiting_process&) = delete;
     waiting_process& operator=(const waiting_process&) = delete;
     ~waiting_process() {
-      if (pid <= 0) return;
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
+      stop();
+      if (pid > 0) waitpid(pid, nullptr, 0);
+    }
+    void stop() const {
+      if (pid > 0) kill(pid, SIGKILL);
     }
   };
 
@@ -221,22 +237,21 @@ class server {
     }
   }
 
-  void fork_ready() {
-    while (ready_.size() < ready_processes) {
+  void fork_ready(std::size_t as_many = ready_processes) {
+    while (ready_.size() < as_many) {
       auto [ours, theirs] = socket_pair();
       const pid_t pid = fork();
       if (pid == 0) {
         ours.reset();
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(command_socket);
-        for (const waiting_process& other : ready_) close(other.socket.get());
+        for (const auto& other : ready_) close(other->socket.get());
+        if (working_) close(working_->socket.get());
         warm_up();
         compile_and_exit(theirs.get());
       }
       if (pid < 0) return;
-      waiting_process& one = ready_.emplace_back();
-      one.pid = pid;
-      one.socket = std::move(ours);
+      ready_.push_back(std::make_unique<waiting_process>(pid, std::move(ours)));
     }
   }
 
@@ -245,9 +260,11 @@ class server {
       last_ = job;
       // A precompiled header is known to those who are forked behind it.
       if (precompile(*job)) ready_.clear();
-      fork_ready();
       hand_out(job);
-      return answer_of_first(*job);
+      working_ = std::exchange(ready_.front(), nullptr);
+      ready_.pop_front();
+      if (ready_.empty()) fork_ready(1);
+      return answer_of(*working_, *job);
     } catch (const std::exception& e) {
       return stopped(e.what());
     }
@@ -259,7 +276,7 @@ class server {
       if (ready_.empty()) fork_ready();
       if (ready_.empty()) break;
       try {
-        return send_message(ready_.front().socket.get(), job.bytes());
+        return send_message(ready_.front()->socket.get(), job.bytes());
       } catch (const connection_lost&) {
         ready_.pop_front();
       }
@@ -267,8 +284,7 @@ class server {
     throw std::runtime_error("there is no room for another process");
   }
 
-  record<schema::NvrtcResult> answer_of_first(const schema::NvrtcJob::Reader& job) {
-    waiting_process& one = ready_.front();
+  static record<schema::NvrtcResult> answer_of(waiting_process& one, const schema::NvrtcJob::Reader& job) {
     try {
       auto message = receive_message(one.socket.get(), clock::now() + std::chrono::milliseconds(job.getTimeMs()));
       return message ? record<schema::NvrtcResult>::from_bytes(std::move(message->bytes)) : stopped("the compiler was stopped at its deadline");
@@ -329,7 +345,8 @@ class server {
   const void* heap_ = sbrk(0);  // where it began to grow
   nvrtc_library nvrtc_;
   std::map<std::string, bool> precompiled_;  // by head and options
-  std::deque<waiting_process> ready_;
+  std::deque<std::unique_ptr<waiting_process>> ready_;
+  std::unique_ptr<waiting_process> working_;  // compiles, or has done so
   std::optional<record<schema::NvrtcJob>> last_;
   rlim_t reserved_ = 0;  // address space that the library takes before any block does
 };
