@@ -89,6 +89,8 @@ int aa(int pairs) {
   const auto device = open_gpu();
   const auto programs = aa_programs();
   std::map<std::string, std::vector<double>> raw;
+  constexpr double shortest_compared_us = 10;
+  std::vector<double> clocks_apart;  // per cent: events and the host's clock, or, traced, events and CUPTI
   int off = 0;
   int unstable = 0;
   for (int i = 0; i < pairs; ++i) {
@@ -102,6 +104,10 @@ int aa(int pairs) {
     }
     const auto c = m->getCases()[0];
     if (m->getScore() != 1.0) ++off;
+    if (c.getCandidateUs() >= shortest_compared_us) {
+      const auto apart = [](double a, double b) { return std::abs(a / b - 1); };
+      clocks_apart.push_back(100 * std::max(apart(c.getTrainUs(), c.getCandidateWallUs()), apart(c.getTracedUs(), c.getTrainSpanUs())));
+    }
     raw[p.name].push_back(m->getScoreRaw());
     if (i < 3 * static_cast<int>(programs.size()) || m->getScore() != 1.0) {
       std::printf("%-20s %9.2f us  score %.2f raw %.4f [%.4f, %.4f] rounds %4u  train %9.2f wall %9.2f traced %9.2f span %9.2f  %6.0f ms\n", p.name.c_str(), c.getCandidateUs(), m->getScore(), m->getScoreRaw(),
@@ -117,6 +123,9 @@ int aa(int pairs) {
   report("gpu.aa_not_one", off, "");
   report("gpu.aa_not_ok", unstable, "");
   report("gpu.aa_worst_raw", 100 * std::expm1(worst), "%");
+  report("gpu.clocks_compared", static_cast<double>(clocks_apart.size()), "");
+  report("gpu.clocks_beyond_2_percent", static_cast<double>(std::count_if(clocks_apart.begin(), clocks_apart.end(), [](double percent) { return percent > 2; })), "");
+  if (!clocks_apart.empty()) report("gpu.clocks_worst", *std::max_element(clocks_apart.begin(), clocks_apart.end()), "%");
   return off == 0 && unstable == 0 ? 0 : 1;
 }
 
@@ -234,7 +243,7 @@ int deaths(const gpu_corpus& corpus, int count) {
     }
     const compiled_document& next = honest[static_cast<std::size_t>(i) % honest_programs];
     const stopwatch watch;
-    lost += verify(*device, next)->getOutcome() == Outcome::OK ? 0 : 1;
+    lost += verified(*device, next).outcome == Outcome::OK ? 0 : 1;
     waits.push_back(watch.seconds() * 1e3);
     if (i % 5 != 0) continue;
     const judged again = judge(*device, next);
@@ -275,8 +284,11 @@ int memory(const gpu_corpus& corpus, int count) {
       report("gpu.memory_in_use_after_" + std::to_string(i), static_cast<double>(total - left) / (1 << 20), "MiB");
     }
     const compiled_document& one = all[static_cast<std::size_t>(i) % all.size()];
-    const Outcome outcome = i % timed_one_in == 0 ? judge(*device, one).outcome : verify(*device, one)->getOutcome();
-    not_ok += outcome == Outcome::OK ? 0 : 1;
+    const bool is_timed = i % timed_one_in == 0;
+    const judged result = is_timed ? judge(*device, one) : verified(*device, one);
+    if (result.outcome == Outcome::OK) continue;
+    ++not_ok;
+    std::printf("%s %s as %s %s\n", one.name.c_str(), is_timed ? "was timed and ended" : "ended", std::string(name_of(result.outcome)).c_str(), result.message.c_str());
   }
   report("gpu.memory_not_ok", not_ok, "");
   return 0;

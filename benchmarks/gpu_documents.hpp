@@ -82,18 +82,26 @@ inline record<schema::Verdict> verify(device& on, const compiled_document& one) 
   return on.verify(*job.finish(), *one.of, 0);
 }
 
+inline judged verified(device& on, const compiled_document& one, record<schema::Verdict>* keep = nullptr) {
+  judged result;
+  if (const auto* failed = std::get_if<program_failure>(&one.result)) {
+    result.outcome = failed->outcome;
+    result.message = failed->message;
+    return result;
+  }
+  auto verdict = verify(on, one);
+  result.outcome = verdict->getOutcome();
+  result.message = verdict->getMessage().cStr();
+  result.verify_ms = verdict->getVerifyMs();
+  if (keep != nullptr) *keep = std::move(verdict);
+  return result;
+}
+
 // Verified, timed and, where it surprises, confirmed: as a benchmark actor does.
 inline judged judge(device& on, const compiled_document& one) {
-  judged result;
-  const auto ended = [&](Outcome outcome, const std::string& message) {
-    result.outcome = outcome;
-    result.message = message;
-    return result;
-  };
-  if (const auto* failed = std::get_if<program_failure>(&one.result)) return ended(failed->outcome, failed->message);
-  const auto verdict = verify(on, one);
-  result.verify_ms = verdict->getVerifyMs();
-  if (verdict->getOutcome() != Outcome::OK) return ended(verdict->getOutcome(), verdict->getMessage().cStr());
+  record<schema::Verdict> verdict;
+  judged result = verified(on, one, &verdict);
+  if (result.outcome != Outcome::OK) return result;
   record_builder<schema::BenchmarkJob> job;
   job->setHeader(one.job->getHeader());
   job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
@@ -107,7 +115,9 @@ inline judged judge(device& on, const compiled_document& one) {
   }
   result.score = measurement->getScore();
   result.raw = measurement->getScoreRaw();
-  return ended(measurement->getOutcome(), measurement->getMessage().cStr());
+  result.outcome = measurement->getOutcome();
+  result.message = measurement->getMessage().cStr();
+  return result;
 }
 
 // Compiles documents ahead of the judge, on a thread of its own; in an order that mixes tasks.

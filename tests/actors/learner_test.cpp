@@ -177,6 +177,18 @@ TEST_F(LearnerActor, OnASharedGpuLearnsInItsTurns) {
   EXPECT_EQ(lent->turns, 4) << "its start, two steps, the last checkpoint";
 }
 
+TEST_F(LearnerActor, OnASharedGpuWritesItsCheckpointsBetweenTurns) {
+  share_the_gpu();
+  std::vector<std::ptrdiff_t> on_disk;  // at the end of each turn
+  options_.gpu.finish = [&] {
+    const auto checkpoints = options_.run_folder / "checkpoints";
+    on_disk.push_back(std::filesystem::exists(checkpoints) ? std::distance(std::filesystem::directory_iterator(checkpoints), {}) : 0);
+  };
+  start();
+  expect_two_steps_and_the_end();
+  EXPECT_EQ(on_disk, (std::vector<std::ptrdiff_t>{0, 1, 2, 3})) << "each turn's own comes behind it";
+}
+
 TEST_F(LearnerActor, OnASharedGpuTrainsInItsTurns) {
   options_.plan.sft.updates = 2;
   options_.plan.sft.updates_per_step = 1;

@@ -4,11 +4,8 @@
 // and a folder of its own to start in; ends with it.
 
 #include <fcntl.h>
-#include <link.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -29,6 +26,7 @@
 #include "embedded/cuda_prelude.hpp"
 #include "evaluation/compile/nvrtc/confinement.hpp"
 #include "evaluation/compile/nvrtc/library.hpp"
+#include "evaluation/compile/nvrtc/memory.hpp"
 #include "evaluation/compile/nvrtc/nvrtc.capnp.h"
 #include "evaluation/sandbox/framing.hpp"
 #include "messages/record.hpp"
@@ -43,7 +41,6 @@ constexpr rlim_t compilation_memory = 4ULL << 30U;  // beyond what the library h
 constexpr rlim_t file_bytes = 256U << 20U;
 constexpr rlim_t warm_up_seconds = 2;
 constexpr std::size_t max_header_sets = 16;
-constexpr std::uintptr_t largest_owned = 256U << 20U;
 const std::vector<std::string> use_precompiled = {"--pch", "--pch-dir=."};
 // Processes that wait for a block: while one compiles, the next gets ready.
 constexpr std::size_t ready_processes = 2;
@@ -89,49 +86,9 @@ record<schema::NvrtcResult> stopped(const std::string& why) {
   return result.finish();
 }
 
-void own_pages(std::uintptr_t begin, std::uintptr_t end) {
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  begin = begin / page * page;
-  if (end > begin && end - begin <= largest_owned) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
-}
-
-// Takes copies of the pages that this process shares with its parent, the heap and every library's data, before it has anything to
-// do: page by page, in the midst of compiling, that takes a quarter of the time.
-void own_memory(const void* heap) {
-  own_pages(reinterpret_cast<std::uintptr_t>(heap), reinterpret_cast<std::uintptr_t>(sbrk(0)));
-  dl_iterate_phdr(
-      [](dl_phdr_info* library, std::size_t, void*) {
-        for (unsigned i = 0; i < library->dlpi_phnum; ++i) {
-          const auto& segment = library->dlpi_phdr[i];
-          const std::uintptr_t begin = library->dlpi_addr + segment.p_vaddr;
-          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) != 0) own_pages(begin, begin + segment.p_memsz);
-        }
-        return 0;
-      },
-      nullptr);
-}
-
-// Freed memory stays in the heap, and the heap grows by much at a time: what a warm-up has touched is there for the block, which then meets 60
-// new pages and not 1,000.
-void keep_memory() {
-  constexpr int largest_in_heap = 32 << 20;
-  constexpr int never_given_back = 1 << 30;
-  constexpr int growth = 16 << 20;
-  mallopt(M_MMAP_THRESHOLD, largest_in_heap);
-  mallopt(M_TRIM_THRESHOLD, never_given_back);
-  mallopt(M_TOP_PAD, growth);
-}
-
 bool becomes_readable(int socket, int within_ms) {
   pollfd one{socket, POLLIN, 0};
   return poll(&one, 1, within_ms) > 0;
-}
-
-// Bytes of address space that this process has.
-rlim_t address_space() {
-  rlim_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
 class server {
