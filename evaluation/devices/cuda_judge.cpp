@@ -76,6 +76,7 @@ struct cuda_judge::case_facts {
   std::vector<case_timing::baseline> baselines;
   double reference_wall_us = 0;          // a call, in a train
   timing_rules rules;
+  bool can_trace = false;  // CUPTI shows what the reference does
   std::map<std::pair<std::uint64_t, std::uint64_t>, process_bias> biases;  // by the serial numbers of the candidate's and the reference's process
 };
 
@@ -255,7 +256,8 @@ void cuda_judge::time_reference_trains(prepared_task& prepared, case_facts& fact
   const train_clock train = side.train(train_ns, call_ns, false);
   const train_clock traced = side.train(train_ns, call_ns, true);
   facts.reference_wall_us = us_a_call(train.wall_ns, train);
-  const bool waits_for_host = traced.busy_ns > 0 && us_a_call(traced.busy_ns, traced) < busy_share * us_a_call(train.device_ns, train);
+  facts.can_trace = traced.busy_ns > 0;
+  const bool waits_for_host = facts.can_trace && us_a_call(traced.busy_ns, traced) < busy_share * us_a_call(train.device_ns, train);
   facts.rules = waits_for_host ? host_bound_timing_rules() : gpu_timing_rules();
 }
 
@@ -302,7 +304,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
     if (timing.candidate_us < timing.floor_us) {
       timing.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + std::to_string(timing.candidate_us) + " us, writing its outputs alone needs " + std::to_string(timing.floor_us) + " us"};
-    } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3)) {
+    } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, facts.can_trace)) {
       timing.failure = *wrong;
     }
   } catch (const timing_failure& e) {

@@ -192,7 +192,8 @@ void take_off(const process_bias& bias, case_timing& timing) {
 
 bool is_late_on_host(const train_clock& train) { return train.wall_ns > most_beside(train.device_ns); }
 
-std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns) {
+std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns, bool can_trace) {
+  if (can_trace && traced.busy_ns == 0) return program_failure{Outcome::UNSTABLE, "", "the trace shows nothing of its work on the GPU, and all of the reference's"};
   if (traced.span_ns > most_beside(traced.device_ns)) {
     return program_failure{Outcome::CHEATING, "late_work", "worked on the GPU for " + microseconds(traced.span_ns) + ", of which the timed region saw " + microseconds(traced.device_ns)};
   }

@@ -52,6 +52,7 @@ timing_rules gpu_calibration_rules();
 bool is_late_on_host(const train_clock& train);
 
 // Whether the clocks on two trains, one of them traced, and the time that was scored for a call tell the same story. Nothing: they do.
-std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns);
+// `can_trace`: the trace shows what the reference does, so it must show something here.
+std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns, bool can_trace);
 
 }  // namespace hone

@@ -208,9 +208,14 @@ TEST_F(LearnerActor, OnASharedGpuTrainsInItsTurns) {
 TEST_F(LearnerActor, ARunGoesOnOnASharedGpu) {
   const auto lent = share_the_gpu();
   start();
-  options_.chain = {take_commit().version};
+  me_->receive(
+      [&](commit_atom, const version_record& version, const step_record&) {
+        options_.chain = {version};
+        caf::anon_send_exit(learner_, caf::exit_reason::kill);  // before it hears that it may go on
+        return done_atom_v;
+      },
+      caf::after(limit) >> [] { FAIL() << "no weights are committed"; });
   options_.next_version = 1;
-  caf::anon_send_exit(learner_, caf::exit_reason::kill);
   const int before = lent->turns;
   start();
   me_->receive(

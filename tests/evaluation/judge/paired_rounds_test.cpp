@@ -152,19 +152,28 @@ TEST_F(PairedRounds, TheBiasOfTwoProcessesIsTakenOff) {
 }
 
 TEST(ThreeClocks, AgreeOnHonestWork) {
-  EXPECT_FALSE(find_disagreement({.device_ns = 3e6, .wall_ns = 3.02e6, .calls = 30}, {.device_ns = 3.3e6, .wall_ns = 3.3e6, .span_ns = 3.29e6, .busy_ns = 3e6, .calls = 30}, 101e3));
+  EXPECT_FALSE(find_disagreement({.device_ns = 3e6, .wall_ns = 3.02e6, .calls = 30}, {.device_ns = 3.3e6, .wall_ns = 3.3e6, .span_ns = 3.29e6, .busy_ns = 3e6, .calls = 30}, 101e3, true));
 }
 
 TEST(ThreeClocks, WorkBehindTheTimedRegionIsLate) {
-  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 30}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3.5e6, .busy_ns = 3.4e6, .calls = 30}, 100e3);
+  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 30}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3.5e6, .busy_ns = 3.4e6, .calls = 30}, 100e3, true);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, "late_work");
 }
 
 TEST(ThreeClocks, AHostThatWaitsLongerThanTheDeviceWorksIsUnstable) {
-  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 4e6, .calls = 30}, {.device_ns = 3e6, .calls = 30}, 100e3);
+  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 4e6, .calls = 30}, {.device_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 100e3, true);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->outcome, Outcome::UNSTABLE);
+}
+
+TEST(ThreeClocks, ATraceThatShowsTheReferenceMustShowTheCandidate) {
+  const train_clock train{.device_ns = 3e6, .wall_ns = 3e6, .calls = 30};
+  const train_clock blind{.device_ns = 3e6, .wall_ns = 3e6, .calls = 30};
+  const auto found = find_disagreement(train, blind, 100e3, true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->outcome, Outcome::UNSTABLE);
+  EXPECT_FALSE(find_disagreement(train, blind, 100e3, false)) << "where CUPTI may not look, the other two clocks are all there is";
 }
 
 TEST(ThreeClocks, TwoPerCentAndTheEndsOfATrainAreNoDelay) {
@@ -183,14 +192,14 @@ TEST(HostBoundRules, AreAGpusButForWhatOthersDoToAProcessor) {
 }
 
 TEST(ThreeClocks, ACallThatIsTimedAtLessThanItsWorkCheats) {
-  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 30}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 20e3);
+  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 30}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 20e3, true);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, "late_work");
 }
 
 TEST(ThreeClocks, ProgramsThatTheHostHoldsUpAreNoCheats) {
   // 9 us apart in a train, because the host takes that long; 4 us by itself, and 4 us of work.
-  EXPECT_FALSE(find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 333}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 1.3e6, .calls = 333}, 4e3));
+  EXPECT_FALSE(find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 333}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 1.3e6, .calls = 333}, 4e3, true));
 }
 
 }  // namespace
