@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "evaluation/judge/patience.hpp"
+
 namespace hone {
 namespace {
 
@@ -117,13 +119,14 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
   try {
     side c(candidate, rules);
     side r(reference, rules);
+    patience left(rules.patience_ns);
     const auto new_parameters = [&] {
       const std::uint64_t seed = random.bits();
       candidate.take_parameters(seed);
-      reference.take_parameters(seed);
+      left.for_reference([&] { reference.take_parameters(seed); });
     };
     new_parameters();
-    r.warm_up();
+    left.for_reference([&] { r.warm_up(); });
     c.warm_up();
     // Where one side's samples take long, the other's may as well: what is less noisy needs fewer rounds.
     const double sample_ns = std::max({rules.batch_ns, r.least_ns(), c.least_ns()});
@@ -137,9 +140,11 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
     timing_decision decision = timing_decision::go_on;
     while (decision == timing_decision::go_on) {
       if (!result.log_ratios.empty() && random.below(new_parameters_one_in) == 0) new_parameters();
+      left.check();
       const auto begin = clock::now();
       const bool reference_first = random.below(2) == 0;
-      double of_reference = reference_first ? r.sample() : 0;
+      const auto sample_reference = [&] { return left.for_reference([&] { return r.sample(); }); };
+      double of_reference = reference_first ? sample_reference() : 0;
       const double of_candidate = c.sample();
       const auto checking = clock::now();
       if (checks != nullptr && (random.below(check_one_in) == 0 || of_candidate < suspiciously_fast * checked_ns)) {
@@ -147,7 +152,7 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
         checked_ns = std::min(checked_ns, of_candidate);
       }
       const double check_ns = elapsed_ns(checking);
-      if (!reference_first) of_reference = r.sample();
+      if (!reference_first) of_reference = sample_reference();
       clocked_ns += elapsed_ns(begin) - check_ns;
       reference_us.push_back(of_reference / 1e3);
       candidate_us.push_back(of_candidate / 1e3);

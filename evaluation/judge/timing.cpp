@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "evaluation/judge/patience.hpp"
 #include "evaluation/judge/timed_checks.hpp"
 
 namespace hone {
@@ -180,7 +181,7 @@ class side {
 class protocol {
  public:
   protocol(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random)
-      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), candidate_(pair.candidate, inputs, random, false), reference_(pair.reference, inputs, random, true),
+      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), left_(rules.patience_ns), candidate_(pair.candidate, inputs, random, false), reference_(pair.reference, inputs, random, true),
         checks_(pair.oracle.of().distributions, random, [this](auto how, auto& totals) { return look_at_candidate(how, totals); }) {}
 
   case_timing run() {
@@ -198,7 +199,7 @@ class protocol {
   void new_parameters() {
     inputs_->parameters.fill(parameters_, random_->bits());
     candidate_.take_parameters(parameters_, limits_.call);
-    reference_.take_parameters(parameters_, limits_.call);
+    left_.for_reference([this] { reference_.take_parameters(parameters_, limits_.call); });
   }
 
   // By time, the same for both sides; the first call of each may also load code, so it does not count. No call gains from what it
@@ -208,8 +209,15 @@ class protocol {
     const std::uint64_t contents = random_->bits() | 1U;
     for (side* one : {&reference_, &candidate_}) {
       one->twist_contents_of(contents);
-      one->batch(0, 0, limits_.call);
-      one->batch(0, rules_.warm_up_ns, limits_.call, one == &candidate_ ? [this] { checks_.check(); } : std::function<void()>());
+      const auto work = [&] {
+        one->batch(0, 0, limits_.call);
+        one->batch(0, rules_.warm_up_ns, limits_.call, one == &candidate_ ? [this] { checks_.check(); } : std::function<void()>());
+      };
+      if (one == &reference_) {
+        left_.for_reference(work);
+      } else {
+        work();
+      }
       one->twist_contents_of(0);
     }
   }
@@ -223,17 +231,19 @@ class protocol {
     std::vector<double> candidate_wall;
     timing_decision decision = timing_decision::go_on;
     while (decision == timing_decision::go_on) {
+      left_.check();
       // What a program has learnt of the numbers that contents are put together from is worth nothing to the next prepare().
       inputs_->inputs.renew(*random_);
       new_parameters();
       const bool reference_first = random_->below(2) == 0;
       batch_time r;
-      if (reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
+      const auto time_reference = [this] { return left_.for_reference([this] { return reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call); }); };
+      if (reference_first) r = time_reference();
       // Which rounds are checked, nobody can know.
       const bool is_late = result.log_ratios.size() >= rules_.min_rounds;
       const bool is_checked = random_->below(is_late ? check_one_in_late : check_one_in) == 0;
       const batch_time c = candidate_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call, [this] { checks_.check(); }, is_checked);
-      if (!reference_first) r = reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call);
+      if (!reference_first) r = time_reference();
       clocked += r.device_ns + c.device_ns;
       reference_us.push_back(r.device_us());
       candidate_us.push_back(c.device_us());
@@ -288,6 +298,7 @@ class protocol {
   timing_rules rules_;
   timing_limits limits_;
   random_stream* random_;
+  patience left_;
   side candidate_;
   side reference_;
   value_set parameters_;

@@ -205,7 +205,7 @@ class server {
         for (const auto& other : ready_) close(other->socket.get());
         if (working_) close(working_->socket.get());
         warm_up();
-        compile_and_exit(theirs.get());
+        confine_and_compile(theirs.get());
       }
       if (pid < 0) return;
       ready_.push_back(std::make_unique<waiting_process>(pid, std::move(ours)));
@@ -276,16 +276,17 @@ class server {
   }
 
   // In the forked process: one block, and the end.
-  [[noreturn]] void compile_and_exit(int socket) const {
+  [[noreturn]] void confine_and_compile(int socket) const {
     try {
-      const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(socket)->bytes));
       const rlim_t most = reserved_ + compilation_memory;
       const rlimit memory{most, most};
       const rlimit file{file_bytes, file_bytes};
+      if (setrlimit(RLIMIT_AS, &memory) != 0 || setrlimit(RLIMIT_FSIZE, &file) != 0) _exit(1);
+      install_filter(toolchain_filter());
+      const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(socket)->bytes));
       const rlim_t seconds = job->getTimeMs() / 1000 + 1 + warm_up_seconds;
       const rlimit time{seconds, seconds};
-      if (setrlimit(RLIMIT_AS, &memory) != 0 || setrlimit(RLIMIT_FSIZE, &file) != 0 || setrlimit(RLIMIT_CPU, &time) != 0) _exit(1);
-      install_filter(toolchain_filter());
+      if (setrlimit(RLIMIT_CPU, &time) != 0) _exit(1);
       try {
         send_message(socket, to_record(compile(*job)).bytes());
       } catch (const connection_lost&) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 
+#include "evaluation/judge/patience.hpp"
+
 namespace hone {
 namespace {
 
@@ -92,6 +94,24 @@ TEST_F(PairedRounds, HopelessCandidatesEndEarly) {
   const case_timing timing = time([] { return 600e3; }, [] { return 100e3; });
   EXPECT_EQ(timing.failure.outcome, Outcome::OK);
   EXPECT_EQ(timing.rounds, 3U);
+}
+
+TEST(Patience, IsAMinuteAndFiveTimesTheReference) {
+  EXPECT_FALSE(has_dragged_on(59e9, 0, 60e9));
+  EXPECT_TRUE(has_dragged_on(61e9, 0, 60e9));
+  EXPECT_FALSE(has_dragged_on(20e9 + 159e9, 20e9, 60e9)) << "160 s beside the reference's 20";
+  EXPECT_TRUE(has_dragged_on(20e9 + 161e9, 20e9, 60e9));
+}
+
+TEST_F(PairedRounds, ATimingThatDragsOnEnds) {
+  made_up_program candidate([] { return 20e3; });
+  made_up_program reference([] { return 20e3; });
+  timing_rules rules = gpu_timing_rules();
+  rules.warm_up_ns = 0;
+  rules.patience_ns = -1e18;  // spent before the first round
+  const case_timing timing = time_pair(candidate, reference, rules, random_, nullptr);
+  EXPECT_EQ(timing.failure.outcome, Outcome::TIMEOUT);
+  EXPECT_TRUE(timing.log_ratios.empty());
 }
 
 TEST_F(PairedRounds, WhatDoesNotSettleIsUnstable) {

@@ -20,10 +20,10 @@ using testing_support::scale_task;
 // One timed case of the scale task, on sessions that only pretend to take time.
 class Timing : public testing::Test {
  protected:
-  case_timing time(fake_session& candidate, fake_session& reference, const timing_limits& limits = {}, std::size_t sets = 8) {
+  case_timing time(fake_session& candidate, fake_session& reference, const timing_limits& limits = {}, std::size_t sets = 8, const timing_rules& rules = {}) {
     reference_oracle oracle(task_, std::make_unique<fake_session>(right_program()));
     timed_inputs inputs(input_recipe(oracle, task_.cases[0]), sets, random_);
-    return time_case({candidate, reference, oracle}, inputs, {}, limits, random_);
+    return time_case({candidate, reference, oracle}, inputs, rules, limits, random_);
   }
   case_timing time(const fake_session::behaviour& b, const timing_limits& limits = {}, double reference_deviation = 0) {
     fake_session candidate(b);
@@ -110,6 +110,14 @@ TEST_F(Timing, MuchSlowerCandidatesAreGivenUpAfterThreeRounds) {
   EXPECT_EQ(timing.failure.outcome, Outcome::OK);
   EXPECT_EQ(timing.rounds, 3U);
   EXPECT_NEAR(timing.ratio.speedup, 1.0 / 12, 0.01);
+}
+
+TEST_F(Timing, ATimingThatDragsOnEnds) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  timing_rules rules;
+  rules.patience_ns = -1e18;  // spent before the first round
+  EXPECT_EQ(time(candidate, reference, {}, 8, rules).failure.outcome, Outcome::TIMEOUT);
 }
 
 TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
