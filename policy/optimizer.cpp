@@ -81,9 +81,7 @@ optimizer_moments optimizer::moments() const {
   kept->steps = state_->steps;
   for (const auto& [name, tensor] : state_->mean) kept->all["mean." + name] = tensor.to(at::kCPU).contiguous();
   for (const auto& [name, tensor] : state_->square) kept->all["square." + name] = tensor.to(at::kCPU).contiguous();
-  optimizer_moments moments;
-  moments.contents_ = std::move(kept);
-  return moments;
+  return optimizer_moments(std::move(kept));
 }
 
 void optimizer_moments::save(const std::filesystem::path& file) const {

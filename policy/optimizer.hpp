@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "policy/transformer.hpp"
 
@@ -35,6 +36,7 @@ class optimizer_moments {
  private:
   friend class optimizer;
   struct contents;
+  explicit optimizer_moments(std::shared_ptr<const contents> of) : contents_(std::move(of)) {}
   std::shared_ptr<const contents> contents_;
 };
 

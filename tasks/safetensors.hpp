@@ -21,7 +21,7 @@ struct safetensor {
 // Views into `file`, which must outlive them; sorted by position.
 std::vector<safetensor> parse_safetensors(std::string_view file);
 
-// The file's bytes for these tensors, in this order, every one aligned to 8 bytes.
+// Writes a file of these tensors, in this order, one right behind the other; the first is aligned to 8 bytes. Errors are the stream's.
 void write_safetensors(std::ostream& out, const std::vector<safetensor>& tensors);
 
 // Bytes of one element; 0 for a type that is not known.

@@ -27,8 +27,7 @@ constexpr std::uint64_t largest_arena = 16ULL << 30U;
 constexpr std::size_t max_sets = 9;        // a sample of eight calls behind one that does not count
 constexpr double train_ns = 3e6;
 constexpr int train_attempts = 5;
-constexpr double busy_share = 0.5;  // a GPU that is busy for less of a call waits for the host
-constexpr std::size_t baseline_samples = 5;
+constexpr std::size_t few_samples = 5;
 constexpr int throttled_attempts = 3;
 constexpr int calibration_attempts = 3;
 constexpr double most_bias = 0.1;  // beyond that it is not luck: something is wrong with the process
@@ -40,6 +39,24 @@ constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
 
 double us_a_call(double ns, const train_clock& train) { return ns / 1e3 / static_cast<double>(train.calls); }
+
+// In nanoseconds, as it is scored.
+double median_call(gpu_side& side, std::size_t most_calls) {
+  const std::size_t calls = side.try_call() < long_call_ns ? most_calls : 1;
+  std::vector<double> ns;
+  for (std::size_t i = 0; i < few_samples; ++i) {
+    const auto sample = side.sample(calls);
+    ns.insert(ns.end(), sample.begin(), sample.end());
+  }
+  return median(ns);
+}
+
+// A train that its host has not held up, if there is one in so many attempts.
+train_clock train_left_alone(gpu_side& side, double call_ns) {
+  train_clock train = side.train(train_ns, call_ns, false);
+  for (int attempt = 1; attempt < train_attempts && is_late_on_host(train); ++attempt) train = side.train(train_ns, call_ns, false);
+  return train;
+}
 
 // The reference's programs, in whichever process. Throws reference_error.
 void open_programs_of(const task& t, gpu_process& in, const settings& asked) {
@@ -71,13 +88,18 @@ cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& 
   return {compiler.name(), std::get<compiled_block>(std::move(compiled))};
 }
 
+// Of a candidate's process and the reference's.
+struct cuda_judge::pair_facts {
+  process_bias bias;
+  bool can_trace = false;  // CUPTI shows what the reference does in the candidate's process
+};
+
 struct cuda_judge::case_facts {
   gpu_side::limits limits;
   std::vector<case_timing::baseline> baselines;
   double reference_wall_us = 0;          // a call, in a train
   timing_rules rules;
-  bool can_trace = false;  // CUPTI shows what the reference does
-  std::map<std::pair<std::uint64_t, std::uint64_t>, process_bias> biases;  // by the serial numbers of the candidate's and the reference's process
+  std::map<std::pair<std::uint64_t, std::uint64_t>, pair_facts> pairs;  // by the serial numbers of the candidate's and the reference's process
 };
 
 struct cuda_judge::prepared_task {
@@ -161,14 +183,14 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
     if (result.failure.outcome != Outcome::OK) break;
     const case_facts& facts = learn(prepared, at, in, random);  // again: a later case may have made another process necessary
     result.reverify_agreement = std::max(result.reverify_agreement, facts.rules.reverify_agreement);
-    const auto known = facts.biases.find(processes_.pair_of(in));  // of a process that has died since, nothing
-    const process_bias bias = known != facts.biases.end() ? known->second : process_bias{};
+    const auto known = facts.pairs.find(processes_.pair_of(in));  // of a process that has died since, nothing
+    const pair_facts pair = known != facts.pairs.end() ? known->second : pair_facts{};
     if (auto failed = open_candidate(in, artifact, t)) {
       result.failure = *failed;
       return result;
     }
-    case_timing timing = time_case(prepared, at, facts, bias, random);
-    for (int attempt = 1; attempt < throttled_attempts && timing.failure.outcome == Outcome::OK && management_.is_throttled(); ++attempt) timing = time_case(prepared, at, facts, bias, random);
+    case_timing timing = time_case(prepared, at, facts, pair, random);
+    for (int attempt = 1; attempt < throttled_attempts && timing.failure.outcome == Outcome::OK && management_.is_throttled(); ++attempt) timing = time_case(prepared, at, facts, pair, random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(at, std::move(timing));
@@ -206,11 +228,12 @@ const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const t
   case_facts& facts = found->second;
   for (int attempt = 1;; ++attempt) {
     const auto pair = processes_.pair_of(in);
-    if (facts.biases.contains(pair)) return facts;
-    const process_bias bias = find_bias(prepared, facts, in, random);
+    if (facts.pairs.contains(pair)) return facts;
+    const pair_facts found_out = compare_processes(prepared, facts, in, random);
+    const process_bias& bias = found_out.bias;
     const bool is_plausible = std::abs(bias.log_ratio) < most_bias;
     if (is_plausible && (bias.half_width < most_bias_unknown || attempt >= calibration_attempts)) {
-      facts.biases[pair] = bias;
+      facts.pairs[pair] = found_out;
     } else if (attempt >= calibration_attempts) {
       throw reference_error(Outcome::INFRASTRUCTURE, "the same program takes " + std::to_string(std::exp(bias.log_ratio)) + " times as long in one process as in another");
     } else if (!is_plausible) {
@@ -234,7 +257,7 @@ void cuda_judge::replace_one_of_pair(role in, int attempt) {
 
 // The reference in both processes. Where a process has its kernels' code is a matter of luck that stays with it, and a short kernel that
 // fetches it from the other end of the chip takes some 0.1 us longer (doc/decisions/012).
-process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& facts, role in, random_stream& random) {
+cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, const case_facts& facts, role in, random_stream& random) {
   const task& t = prepared.right.of();
   candidate_arena_.forget(gpu_);
   gpu_.finish();
@@ -245,23 +268,22 @@ process_bias cuda_judge::find_bias(prepared_task& prepared, const case_facts& fa
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
-  return bias_of(timing);
+  return {bias_of(timing), same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
 }
 
 // How fast references follow each other, and whether the GPU works or waits meanwhile.
 void cuda_judge::time_reference_trains(prepared_task& prepared, case_facts& facts, random_stream& random) {
   gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
   side.take_parameters(random.bits());
-  const double call_ns = side.try_call();
-  const train_clock train = side.train(train_ns, call_ns, false);
+  const double call_ns = median_call(side, facts.limits.sets);
+  const train_clock train = train_left_alone(side, call_ns);
   const train_clock traced = side.train(train_ns, call_ns, true);
   facts.reference_wall_us = us_a_call(train.wall_ns, train);
-  facts.can_trace = traced.busy_ns > 0;
-  const bool waits_for_host = facts.can_trace && us_a_call(traced.busy_ns, traced) < busy_share * us_a_call(train.device_ns, train);
-  facts.rules = waits_for_host ? host_bound_timing_rules() : gpu_timing_rules();
+  const double busy_call_ns = traced.busy_ns / static_cast<double>(traced.calls);
+  facts.rules = busy_call_ns > 0 && waits_for_host(busy_call_ns, call_ns) ? host_bound_timing_rules() : gpu_timing_rules();
 }
 
-case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const process_bias& bias, random_stream& random) {
+case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const pair_facts& pair, random_stream& random) {
   gpu_task& right = prepared.right;
   right.choose(at);
   case_timing timing;
@@ -283,12 +305,11 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing = time_pair(candidate, reference, facts.rules, random, &checks);
     timing.baselines = facts.baselines;
     if (timing.log_ratios.empty()) return timing;
-    take_off(bias, timing);
+    take_off(pair.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
     timing.floor_us = floor_us(least_bytes);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
-    train_clock train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
-    for (int attempt = 1; attempt < train_attempts && is_late_on_host(train); ++attempt) train = candidate.train(train_ns, timing.candidate_us * 1e3, false);
+    const train_clock train = train_left_alone(candidate, timing.candidate_us * 1e3);
     checks.check();
     const train_clock traced = candidate.train(train_ns, timing.candidate_us * 1e3, true);
     timing.train_us = us_a_call(train.device_ns, train);
@@ -304,7 +325,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
     if (timing.candidate_us < timing.floor_us) {
       timing.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + std::to_string(timing.candidate_us) + " us, writing its outputs alone needs " + std::to_string(timing.floor_us) + " us"};
-    } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, facts.can_trace)) {
+    } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, pair.can_trace)) {
       timing.failure = *wrong;
     }
   } catch (const timing_failure& e) {
@@ -328,12 +349,7 @@ std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& pre
       const changed_for_now as_asked(reference_settings_, asked);
       gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
       side.take_parameters(random.bits());
-      const std::size_t calls = side.try_call() < long_call_ns ? facts.limits.sets : 1;
-      std::vector<double> us;
-      for (std::size_t i = 0; i < baseline_samples; ++i) {
-        for (const double ns : side.sample(calls)) us.push_back(ns / 1e3);
-      }
-      baselines.push_back({name, median(us)});
+      baselines.push_back({name, median_call(side, facts.limits.sets) / 1e3});
     } catch (const reference_error&) {
       // One that reads a tensor's contents cannot be captured: there is no such baseline.
     }

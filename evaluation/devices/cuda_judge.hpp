@@ -49,15 +49,16 @@ class cuda_judge final : public program_judge {
   prepared_task& prepare(const task& t);
   std::optional<program_failure> open_candidate(role in, const schema::Artifact::Reader& artifact, const task& t);
   gpu_session& reference_of(const task& t);  // with the settings of the moment
+  struct pair_facts;
   struct case_facts;
   // Everything about a case that does not depend on the candidate: calls that fit into memory, baselines, how fast references
-  // follow each other, and the bias of its process.
+  // follow each other, and what its processes differ by.
   const case_facts& learn(prepared_task& prepared, const task_case& at, role in, random_stream& random);
   void replace_one_of_pair(role in, int attempt);
-  process_bias find_bias(prepared_task& prepared, const case_facts& facts, role in, random_stream& random);
+  pair_facts compare_processes(prepared_task& prepared, const case_facts& facts, role in, random_stream& random);
   std::vector<case_timing::baseline> time_baselines(prepared_task& prepared, const case_facts& facts, random_stream& random);
   void time_reference_trains(prepared_task& prepared, case_facts& facts, random_stream& random);
-  case_timing time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const process_bias& bias, random_stream& random);
+  case_timing time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const pair_facts& pair, random_stream& random);
   double floor_us(std::uint64_t bytes) const;
 
   gpu_facts facts_;

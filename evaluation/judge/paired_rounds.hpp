@@ -46,6 +46,8 @@ timing_rules gpu_timing_rules();
 // The same for a reference that waits for the host most of the time: what is clocked there is a processor, which others use as well, and a
 // processor's rules say how far measurements of it may spread.
 timing_rules host_bound_timing_rules();
+// Whether the GPU is idle for most of a call as it is scored, with the host ahead where it can be: `busy_call_ns` of it any kernel runs.
+bool waits_for_host(double busy_call_ns, double scored_call_ns);
 timing_rules gpu_calibration_rules();
 
 // Whether the host has waited longer for a train than the GPU took for it. Once that may be the host's own affairs.

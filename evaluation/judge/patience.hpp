@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -8,46 +9,58 @@
 
 namespace hone {
 
-// Whether the timing of a case that has gone on for so long is to end: `least_ns`, and five times what its reference has taken, is as long as a
-// candidate may take that is worth timing at all.
-inline bool has_dragged_on(double whole_ns, double reference_ns, double least_ns) {
-  constexpr double hopeless = 5;
-  return whole_ns - reference_ns > least_ns + hopeless * reference_ns;
-}
-
-// Ends the timing of one case that drags on. Budgets bound what is clocked; this bounds what is not: prepare() above all, which runs once in every
-// other round. One thread.
+// Ends the timing of one case that drags on. Budgets bound what is clocked; this bounds what is not: prepare() above all, which runs again and
+// again, and whoever waits without working. A candidate has `least_ns`, and five times what its reference has taken so far: one that needs more is
+// not worth timing at all. What the judge does for itself is nobody's. One thread.
 class patience {
  public:
-  explicit patience(double least_ns) : least_ns_(least_ns) {}
+  using clock_ns = std::function<double()>;
+  explicit patience(double least_ns, clock_ns now = steady_ns) : least_ns_(least_ns), now_(std::move(now)), begin_ns_(now_()) {}
 
-  // Work that is the reference's own.
   template <class Work>
   decltype(auto) for_reference(Work&& work) {
-    const on_account bill{this, clock::now()};
+    const bill to{*this, reference_ns_};
+    return std::forward<Work>(work)();
+  }
+  template <class Work>
+  decltype(auto) for_judge(Work&& work) {
+    const bill to{*this, judge_ns_};
     return std::forward<Work>(work)();
   }
 
-  // Throws timing_failure once too much time has passed.
+  // What the candidate may still take; below 0: nothing.
+  double left_ns() const { return least_ns_ + most_times_reference * reference_ns_ - candidate_ns(); }
+  // Throws timing_failure once nothing is left.
   void check() const {
-    const double whole_ns = since(begin_);
-    if (!has_dragged_on(whole_ns, reference_ns_, least_ns_)) return;
+    if (left_ns() >= 0) return;
     const auto seconds = [](double ns) { return std::to_string(static_cast<int>(ns / 1e9)) + " s"; };
-    throw timing_failure{{Outcome::TIMEOUT, "", "timing it has taken " + seconds(whole_ns) + ", of which its reference took " + seconds(reference_ns_)}};
+    throw timing_failure{{Outcome::TIMEOUT, "", "timing it has taken " + seconds(candidate_ns()) + ", beside " + seconds(reference_ns_) + " for its reference"}};
   }
 
  private:
-  using clock = std::chrono::steady_clock;
-  static double since(clock::time_point begin) { return std::chrono::duration<double, std::nano>(clock::now() - begin).count(); }
-  struct on_account {
-    patience* of;
-    clock::time_point begin;
-    ~on_account() { of->reference_ns_ += since(begin); }
+  static constexpr double most_times_reference = 5;
+  static double steady_ns() { return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+  double candidate_ns() const { return now_() - begin_ns_ - reference_ns_ - judge_ns_; }
+
+  // Enters what passes in its life.
+  class bill {
+   public:
+    bill(const patience& of, double& to) : of_(&of), to_(&to), begin_ns_(of.now_()) {}
+    ~bill() { *to_ += of_->now_() - begin_ns_; }
+    bill(const bill&) = delete;
+    bill& operator=(const bill&) = delete;
+
+   private:
+    const patience* of_;
+    double* to_;
+    double begin_ns_;
   };
 
   double least_ns_;
-  clock::time_point begin_ = clock::now();
+  clock_ns now_;
+  double begin_ns_;
   double reference_ns_ = 0;
+  double judge_ns_ = 0;
 };
 
 }  // namespace hone

@@ -59,7 +59,7 @@ struct timing_rules {
   double lead_in_ns = 2e6;        // uncounted calls before each batch: other processes have run in between
   double warm_up_ns = 15e6;
   double reverify_agreement = 0.25;
-  double patience_ns = 60e9;      // that a whole measurement may take beside its reference's calls
+  double patience_ns = 60e9;      // that the timing of a case may take, beside five times what its reference takes
 };
 
 enum class timing_decision { go_on, settled, hopeless, unstable };

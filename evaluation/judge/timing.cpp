@@ -59,15 +59,16 @@ struct batch_time {
 class side {
  public:
   // What fails in the reference is the task's fault, and thrown as reference_error.
-  side(program_session& session, const timed_inputs& inputs, random_stream& random, bool is_reference)
-      : session_(&session), from_(&inputs), random_(&random), is_reference_(is_reference), held_(inputs.sets) {
+  // A candidate, which has `left`, fails by itself.
+  side(program_session& session, const timed_inputs& inputs, random_stream& random, const patience* left)
+      : session_(&session), from_(&inputs), random_(&random), left_(left), held_(inputs.sets) {
     session.arrange(0, inputs.recipe.input_layouts(), inputs.recipe.parameter_layouts(), inputs.sets);
   }
 
   // prepare() runs at once: it must not find the inputs of the calls to come.
   void take_parameters(const value_set& parameters, std::chrono::milliseconds call_limit) {
     session_->write_parameters(parameters);
-    if (const auto failed = session_->prepare(clock::now() + call_limit)) fail(*failed);
+    if (const auto failed = session_->prepare(until(call_limit))) fail(*failed);
   }
 
   // Calls for `lead_in_ns` that do not count, which bring caches back from what ran in between, then calls until `target_ns`
@@ -108,7 +109,7 @@ class side {
     const std::size_t call = random_->below(last_.size());
     const auto places = session_->input_places(last_[call]);
     for (std::size_t i = 0; i < places.size(); ++i) std::copy(values[i].bytes.begin(), values[i].bytes.end(), places[i].begin());
-    const auto ran = session_->run(last_, clock::now() + call_limit * static_cast<std::int64_t>(last_.size()));
+    const auto ran = session_->run(last_, until(call_limit * static_cast<std::int64_t>(last_.size())));
     if (const auto* failed = std::get_if<program_failure>(&ran)) fail(*failed);
     return call;
   }
@@ -127,8 +128,15 @@ class side {
 
  private:
   [[noreturn]] void fail(const program_failure& why) const {
-    if (is_reference_) throw reference_error(why.outcome, why.message);
+    if (left_ == nullptr) throw reference_error(why.outcome, why.message);
     throw timing_failure{why};
+  }
+
+  // When something that may take so long must be done. Throws timing_failure where there is no patience left for it.
+  clock::time_point until(std::chrono::milliseconds limit) const {
+    if (left_ == nullptr) return clock::now() + limit;
+    left_->check();
+    return clock::now() + std::min(limit, std::chrono::milliseconds(1 + static_cast<std::int64_t>(left_->left_ns() / 1e6)));
   }
 
   // The next sets in turn, with new contents.
@@ -147,7 +155,7 @@ class side {
     const double estimate = call_ns_ > 0 ? target_ns / call_ns_ : 1;
     const auto calls = static_cast<std::size_t>(std::clamp(std::ceil(estimate), 1.0, static_cast<double>(held_.size())));
     take_sets(calls);
-    const auto ran = session_->run(last_, clock::now() + call_limit * static_cast<std::int64_t>(calls));
+    const auto ran = session_->run(last_, until(call_limit * static_cast<std::int64_t>(calls)));
     if (const auto* failed = std::get_if<program_failure>(&ran)) fail(*failed);
     const auto& time = std::get<batch_clock>(ran);
     const double allowed = outside_a_run_ns + outside_a_call_ns * static_cast<double>(calls);
@@ -161,7 +169,7 @@ class side {
   program_session* session_;
   const timed_inputs* from_;
   random_stream* random_;
-  bool is_reference_;
+  const patience* left_;  // none: the reference
   struct contents {
     std::uint64_t seed = 0;
     std::uint64_t twist = 0;
@@ -181,7 +189,7 @@ class side {
 class protocol {
  public:
   protocol(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random)
-      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), left_(rules.patience_ns), candidate_(pair.candidate, inputs, random, false), reference_(pair.reference, inputs, random, true),
+      : pair_(&pair), inputs_(&inputs), rules_(rules), limits_(limits), random_(&random), left_(rules.patience_ns), candidate_(pair.candidate, inputs, random, &left_), reference_(pair.reference, inputs, random, nullptr),
         checks_(pair.oracle.of().distributions, random, [this](auto how, auto& totals) { return look_at_candidate(how, totals); }) {}
 
   case_timing run() {
@@ -231,7 +239,6 @@ class protocol {
     std::vector<double> candidate_wall;
     timing_decision decision = timing_decision::go_on;
     while (decision == timing_decision::go_on) {
-      left_.check();
       // What a program has learnt of the numbers that contents are put together from is worth nothing to the next prepare().
       inputs_->inputs.renew(*random_);
       new_parameters();
@@ -280,9 +287,11 @@ class protocol {
     const std::size_t call = how ? candidate_.run_otherwise(drawn, limits_.call) : random_->below(candidate_.last_sets().size());
     const std::size_t set = candidate_.last_sets()[call];
     const value_set& inputs = how ? drawn : candidate_.values(set);
-    const program_failure wrong = judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
-      const expected_outputs expected = pair_->oracle.expect(inputs, parameters_, with);
-      return check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), seen);
+    const program_failure wrong = left_.for_judge([&] {
+      return judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+        const expected_outputs expected = pair_->oracle.expect(inputs, parameters_, with);
+        return check_call(pair_->candidate, call, set, inputs, parameters_, expected, pair_->oracle.aliases(), pair_->oracle.of(), seen);
+      });
     });
     if (wrong.outcome == Outcome::OK) least_bytes_ = std::min(least_bytes_, writes_outputs(pair_->oracle.aliases()) ? pair_->candidate.output_bytes(call) : 0);
     return wrong;

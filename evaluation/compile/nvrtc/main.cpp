@@ -230,7 +230,7 @@ class server {
   // Gives the job to the first process that takes it: one may have died while it waited.
   void hand_out(const record<schema::NvrtcJob>& job) {
     for (std::size_t attempt = 0; attempt <= ready_processes; ++attempt) {
-      if (ready_.empty()) fork_ready();
+      if (ready_.empty()) fork_ready(1);
       if (ready_.empty()) break;
       try {
         return send_message(ready_.front()->socket.get(), job.bytes());
@@ -285,7 +285,7 @@ class server {
       install_filter(toolchain_filter());
       const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(socket)->bytes));
       const rlim_t seconds = job->getTimeMs() / 1000 + 1 + warm_up_seconds;
-      const rlimit time{seconds, seconds};
+      const rlimit time{seconds, seconds + 1};  // SIGXCPU at the first, SIGKILL at the second
       if (setrlimit(RLIMIT_CPU, &time) != 0) _exit(1);
       try {
         send_message(socket, to_record(compile(*job)).bytes());

@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <span>
 
 namespace hone {
 namespace {
@@ -16,7 +18,7 @@ std::uintptr_t page_bytes() { return static_cast<std::uintptr_t>(sysconf(_SC_PAG
 
 void own_pages(std::uintptr_t begin, std::uintptr_t end) {
   begin = begin / page_bytes() * page_bytes();
-  if (end > begin && end - begin <= largest_owned) (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
+  if (end > begin) (void)madvise(reinterpret_cast<void*>(begin), std::min(end - begin, largest_owned), MADV_POPULATE_WRITE);
 }
 
 }  // namespace
@@ -34,10 +36,14 @@ void own_memory(const void* heap) {
   own_pages(reinterpret_cast<std::uintptr_t>(heap), reinterpret_cast<std::uintptr_t>(sbrk(0)));
   dl_iterate_phdr(
       [](dl_phdr_info* library, std::size_t, void*) {
-        for (unsigned i = 0; i < library->dlpi_phnum; ++i) {
-          const auto& segment = library->dlpi_phdr[i];
-          const std::uintptr_t begin = library->dlpi_addr + segment.p_vaddr;
-          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) != 0) own_pages(begin, begin + segment.p_memsz);
+        const auto segments = std::span(library->dlpi_phdr, library->dlpi_phnum);
+        const auto end_of = [&](const auto& segment) { return library->dlpi_addr + segment.p_vaddr + segment.p_memsz; };
+        std::uintptr_t writable = 0;  // from here on: what the loader has relocated and closed lies before
+        for (const auto& segment : segments) {
+          if (segment.p_type == PT_GNU_RELRO) writable = (end_of(segment) + page_bytes() - 1) / page_bytes() * page_bytes();
+        }
+        for (const auto& segment : segments) {
+          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) != 0) own_pages(std::max<std::uintptr_t>(writable, library->dlpi_addr + segment.p_vaddr), end_of(segment));
         }
         return 0;
       },

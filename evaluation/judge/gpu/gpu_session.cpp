@@ -43,6 +43,11 @@ std::optional<program_failure> gpu_session::prepare(time_point until) {
   const auto failed = process_->stage(plan_.stage({}, true, {scratch_begin_, arena_->size() - scratch_begin_}, arena_->size()), until);
   note_use();
   if (failed) return failure_of(*failed);
+  return keep_prepared();
+}
+
+// What has been allocated so far is prepare()'s; calls have what lies behind it.
+std::optional<program_failure> gpu_session::keep_prepared() {
   const std::uint64_t used = arena_->head().scratch_used;
   if (used < scratch_begin_ || used > arena_->size()) return program_failure{Outcome::CRASH, "", "the record of its buffers is damaged"};
   scratch_begin_ = used;
@@ -66,8 +71,10 @@ std::optional<program_failure> gpu_session::run(std::span<const std::size_t> set
 
 std::optional<program_failure> gpu_session::run_anew(std::span<const std::size_t> sets, time_point until) {
   scratch_begin_ = plan_.end();
-  if (auto failed = stage(sets, true, until)) return failed;
-  return go(until);
+  auto failed = stage(sets, true, until);
+  note_use();
+  if (!failed) failed = keep_prepared();
+  return failed ? failed : go(until);
 }
 
 std::optional<program_failure> gpu_session::go(time_point until) {

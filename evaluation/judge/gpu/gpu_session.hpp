@@ -85,6 +85,7 @@ class gpu_session {
  private:
   std::optional<program_failure> stage(std::span<const std::size_t> sets, bool parameters_changed, time_point until);
   std::optional<program_failure> go(time_point until);
+  std::optional<program_failure> keep_prepared();
   void note_use();
 
   judge_gpu* gpu_;
