@@ -26,7 +26,6 @@ constexpr double most_bias_unknown = 0.01;
 constexpr std::uint64_t largest_arena = 16ULL << 30U;
 constexpr std::size_t max_sets = 9;        // a sample of eight calls behind one that does not count
 constexpr double train_ns = 3e6;
-constexpr int train_attempts = 5;
 constexpr std::size_t few_samples = 5;
 constexpr int throttled_attempts = 3;
 constexpr int calibration_attempts = 3;
@@ -49,13 +48,6 @@ double median_call(gpu_side& side, std::size_t most_calls) {
     ns.insert(ns.end(), sample.begin(), sample.end());
   }
   return median(ns);
-}
-
-// A train that its host has not held up, if there is one in so many attempts.
-train_clock train_left_alone(gpu_side& side, double call_ns) {
-  train_clock train = side.train(train_ns, call_ns, false);
-  for (int attempt = 1; attempt < train_attempts && is_late_on_host(train); ++attempt) train = side.train(train_ns, call_ns, false);
-  return train;
 }
 
 // The reference's programs, in whichever process. Throws reference_error.
@@ -276,7 +268,7 @@ void cuda_judge::time_reference_trains(prepared_task& prepared, case_facts& fact
   gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
   side.take_parameters(random.bits());
   const double call_ns = median_call(side, facts.limits.sets);
-  const train_clock train = train_left_alone(side, call_ns);
+  const train_clock train = train_left_alone([&] { return side.train(train_ns, call_ns, false); });
   const train_clock traced = side.train(train_ns, call_ns, true);
   facts.reference_wall_us = us_a_call(train.wall_ns, train);
   const double busy_call_ns = traced.busy_ns / static_cast<double>(traced.calls);
@@ -309,7 +301,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     if (timing.failure.outcome != Outcome::OK) return timing;
     timing.floor_us = floor_us(least_bytes);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
-    const train_clock train = train_left_alone(candidate, timing.candidate_us * 1e3);
+    const train_clock train = train_left_alone([&] { return candidate.train(train_ns, timing.candidate_us * 1e3, false); });
     checks.check();
     const train_clock traced = candidate.train(train_ns, timing.candidate_us * 1e3, true);
     timing.train_us = us_a_call(train.device_ns, train);

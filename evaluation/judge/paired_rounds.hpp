@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -52,6 +53,8 @@ timing_rules gpu_calibration_rules();
 
 // Whether the host has waited longer for a train than the GPU took for it. Once that may be the host's own affairs.
 bool is_late_on_host(const train_clock& train);
+// The first of up to five trains that its host has not held up, or the last.
+train_clock train_left_alone(const std::function<train_clock()>& run);
 
 // Whether the clocks on two trains, one of them traced, and the time that was scored for a call tell the same story. Nothing: they do.
 // `can_trace`: the trace shows what the reference does, so it must show something here.

@@ -192,6 +192,17 @@ TEST(ThreeClocks, TwoPerCentAndTheEndsOfATrainAreNoDelay) {
   EXPECT_TRUE(is_late_on_host({.device_ns = 3e6, .wall_ns = 3.2e6, .calls = 30}));
 }
 
+TEST(ThreeClocks, ATrainThatItsHostHeldUpIsMadeAgain) {
+  const auto after = [](int hiccups) {
+    int trains = 0;
+    const train_clock last = train_left_alone([&] { return train_clock{.device_ns = 3e6, .wall_ns = trains++ < hiccups ? 4e6 : 3e6, .calls = 30}; });
+    return std::pair(trains, is_late_on_host(last));
+  };
+  EXPECT_EQ(after(0), std::pair(1, false));
+  EXPECT_EQ(after(3), std::pair(4, false));
+  EXPECT_EQ(after(100), std::pair(5, true)) << "a host that is always late is no hiccup";
+}
+
 TEST(HostBoundRules, AreForReferencesThatLeaveTheGpuIdle) {
   // An element-wise kernel of 4 us follows itself every 10 us in a train on an H200, and is scored with the host ahead.
   EXPECT_FALSE(waits_for_host(3.9e3, 4.08e3));
