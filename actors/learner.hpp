@@ -37,6 +37,14 @@ struct learner_options {
 struct learner_state {
   learner_state() = default;
 
+  // Taken from the policy in its turn, to be written and committed outside of it.
+  struct taken_version {
+    taken_checkpoint checkpoint;
+    version_record version;
+    step_record step;
+    curriculum::numbers numbers;
+  };
+
   learner_actor::stateful_pointer<learner_state> self = nullptr;
   learner_options options;
   pool_actor pool;
@@ -55,14 +63,7 @@ struct learner_state {
   bool slice_waits = false;                // of supervised training, for its turn
   bool comparing = false;
   std::uint32_t compared_groups = 0;       // that the comparison will bring
-  // A version that has been taken from the policy and is not yet on disk: that happens outside of the policy's turn.
-  struct taken_version {
-    taken_checkpoint checkpoint;
-    version_record version;
-    step_record step;
-    curriculum::numbers numbers;
-  };
-  std::optional<taken_version> to_write;
+  std::optional<taken_version> to_write;   // is not yet on disk
   bool committing = false;                 // until the pool has it
   bool stopping = false;
   bool finished = false;

@@ -67,6 +67,7 @@ class gpu_corpus {
 };
 
 struct judged {
+  record<schema::Verdict> verdict;  // none for what does not compile
   Outcome outcome = Outcome::INFRASTRUCTURE;
   std::string message;
   double score = 0;
@@ -75,37 +76,31 @@ struct judged {
   double measure_ms = 0;
 };
 
-inline record<schema::Verdict> verify(device& on, const compiled_document& one) {
-  record_builder<schema::VerifyJob> job;
-  job->setHeader(one.job->getHeader());
-  job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
-  return on.verify(*job.finish(), *one.of, 0);
-}
-
-inline judged verified(device& on, const compiled_document& one, record<schema::Verdict>* keep = nullptr) {
+inline judged verified(device& on, const compiled_document& one) {
   judged result;
   if (const auto* failed = std::get_if<program_failure>(&one.result)) {
     result.outcome = failed->outcome;
     result.message = failed->message;
     return result;
   }
-  auto verdict = verify(on, one);
-  result.outcome = verdict->getOutcome();
-  result.message = verdict->getMessage().cStr();
-  result.verify_ms = verdict->getVerifyMs();
-  if (keep != nullptr) *keep = std::move(verdict);
+  record_builder<schema::VerifyJob> job;
+  job->setHeader(one.job->getHeader());
+  job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
+  result.verdict = on.verify(*job.finish(), *one.of, 0);
+  result.outcome = result.verdict->getOutcome();
+  result.message = result.verdict->getMessage().cStr();
+  result.verify_ms = result.verdict->getVerifyMs();
   return result;
 }
 
 // Verified, timed and, where it surprises, confirmed: as a benchmark actor does.
 inline judged judge(device& on, const compiled_document& one) {
-  record<schema::Verdict> verdict;
-  judged result = verified(on, one, &verdict);
+  judged result = verified(on, one);
   if (result.outcome != Outcome::OK) return result;
   record_builder<schema::BenchmarkJob> job;
   job->setHeader(one.job->getHeader());
   job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
-  job->setVerdict(*verdict);
+  job->setVerdict(*result.verdict);
   auto measurement = on.measure(*job.finish(), *one.of, 0);
   result.measure_ms = measurement->getMeasureMs();
   if (device::needs_confirmation(*measurement, 0)) {

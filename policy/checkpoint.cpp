@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/ids.hpp"
-#include "policy/tokenizer.hpp"
+#include "policy/files.hpp"
 
 namespace hone {
 namespace {

@@ -25,12 +25,12 @@ struct trainer_numbers {
 // std::filesystem::filesystem_error (a full disk), and then leaves nothing behind.
 void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer_moments* training, const trainer_numbers& numbers);
 
+// The same for a policy that has no weights (a scripted one): the numbers alone.
+void save_checkpoint(const std::filesystem::path& folder, const trainer_numbers& numbers);
+
 // A checkpoint that has been taken and is to be written into a folder, which must not exist: so a GPU is needed for a moment only. Errors as
 // of save_checkpoint.
 using taken_checkpoint = std::function<void(const std::filesystem::path& folder)>;
-
-// The same for a policy that has no weights (a scripted one): the numbers alone.
-void save_checkpoint(const std::filesystem::path& folder, const trainer_numbers& numbers);
 
 // Compares every file with its hash; what is wrong, naming the file, or nothing.
 std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& folder);

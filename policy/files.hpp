@@ -3,6 +3,9 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#include "tasks/safetensors.hpp"
 
 namespace hone {
 
@@ -13,5 +16,7 @@ struct policy_error : std::runtime_error {
 
 // A file whole. Throws policy_error.
 std::string read_policy_file(const std::filesystem::path& path);
+// A safetensors file. Throws policy_error.
+void write_policy_tensors(const std::filesystem::path& path, const std::vector<safetensor>& tensors);
 
 }  // namespace hone

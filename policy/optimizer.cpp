@@ -4,10 +4,9 @@
 #include <c10/core/GradMode.h>
 
 #include <cmath>
-#include <fstream>
 #include <numbers>
 
-#include "policy/tokenizer.hpp"
+#include "policy/files.hpp"
 #include "tasks/safetensors.hpp"
 
 namespace hone {
@@ -88,10 +87,7 @@ void optimizer_moments::save(const std::filesystem::path& file) const {
   std::vector<safetensor> stored;
   for (const auto& [name, tensor] : contents_->all) stored.push_back({name, "F32", tensor.sizes().vec(), {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()}});
   stored.push_back({"steps", "I64", {1}, {reinterpret_cast<const char*>(&contents_->steps), sizeof contents_->steps}});
-  std::ofstream out(file, std::ios::binary);
-  write_safetensors(out, stored);
-  out.flush();
-  if (!out) throw policy_error(file.string() + ": cannot be written");
+  write_policy_tensors(file, stored);
 }
 
 void optimizer::load(const std::filesystem::path& path) {

@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <set>
 
-#include "policy/tokenizer.hpp"
+#include "policy/files.hpp"
 #include "tasks/safetensors.hpp"
 
 namespace hone {
@@ -266,10 +265,7 @@ void decoder_weights::save(const std::filesystem::path& file) const {
     stored.push_back({name, std::string(type->name), tensor.sizes().vec(), {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()}});
     alive.push_back(std::move(tensor));
   }
-  std::ofstream out(file, std::ios::binary);
-  write_safetensors(out, stored);
-  out.flush();
-  if (!out) throw policy_error(file.string() + ": cannot be written");
+  write_policy_tensors(file, stored);
 }
 
 decoder_weights decoder_weights::to(const std::string& device, const std::string& dtype) const {

@@ -42,8 +42,9 @@ class input_recipe {
 
 // As-declared contents by the thousand, at the price of a copy: numbers are drawn once, and each set of contents is put together
 // from short stretches of them, each from a place drawn anew. So no two calls have an element in common but by chance, and nothing
-// that was computed for one helps with another (doc/decisions/009). Who keeps a reservoir long can be learnt by: it is renewed now and then. Tensors of few elements and permutations are drawn, constants
-// and data files stay as they are, and an `expr` is applied last. One thread.
+// that was computed for one helps with another (doc/decisions/009). What a program could learn of the numbers themselves ends when they are
+// renewed. Tensors of few elements and permutations are drawn, constants and data files stay as they are, and an `expr` is applied last. One
+// thread.
 class reservoir {
  public:
   enum class of { inputs, parameters };

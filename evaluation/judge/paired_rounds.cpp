@@ -94,6 +94,17 @@ timing_rules gpu_timing_rules() {
   return rules;
 }
 
+timing_rules gpu_calibration_rules() {
+  timing_rules rules = gpu_timing_rules();
+  rules.target_width = 0.0015;
+  rules.min_rounds = 42;
+  rules.doubling_width = 1;
+  rules.unstable_width = 1;
+  rules.unstable_variance = 1;
+  rules.hopeless_ratio = 0;
+  return rules;
+}
+
 timing_rules host_bound_timing_rules() {
   const timing_rules of_processors;
   timing_rules rules = gpu_timing_rules();
@@ -108,23 +119,14 @@ bool waits_for_host(double busy_call_ns, double scored_call_ns) {
   return busy_call_ns < busy_share * scored_call_ns;
 }
 
-timing_rules gpu_calibration_rules() {
-  timing_rules rules = gpu_timing_rules();
-  rules.target_width = 0.0015;
-  rules.min_rounds = 42;
-  rules.doubling_width = 1;
-  rules.unstable_width = 1;
-  rules.unstable_variance = 1;
-  rules.hopeless_ratio = 0;
-  return rules;
-}
-
 case_timing time_pair(clocked_program& candidate, clocked_program& reference, const timing_rules& rules, random_stream& random, timed_checks* checks) {
   case_timing result;
   try {
     side c(candidate, rules);
     side r(reference, rules);
     patience left(rules.patience_ns);
+    const auto sample_reference = [&] { return left.for_reference([&] { return r.sample(); }); };
+    const auto check = [&] { left.for_judge([&] { checks->check(); }); };
     const auto new_parameters = [&] {
       const std::uint64_t seed = random.bits();
       candidate.take_parameters(seed);
@@ -137,7 +139,7 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
     const double sample_ns = std::max({rules.batch_ns, r.least_ns(), c.least_ns()});
     r.plan(sample_ns);
     c.plan(sample_ns);
-    if (checks != nullptr) left.for_judge([&] { checks->check(); });
+    if (checks != nullptr) check();
     std::vector<double> reference_us;
     std::vector<double> candidate_us;
     double checked_ns = std::numeric_limits<double>::infinity();
@@ -148,12 +150,11 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
       left.check();
       const auto begin = clock::now();
       const bool reference_first = random.below(2) == 0;
-      const auto sample_reference = [&] { return left.for_reference([&] { return r.sample(); }); };
       double of_reference = reference_first ? sample_reference() : 0;
       const double of_candidate = c.sample();
       const auto checking = clock::now();
       if (checks != nullptr && (random.below(check_one_in) == 0 || of_candidate < suspiciously_fast * checked_ns)) {
-        left.for_judge([&] { checks->check(); });
+        check();
         checked_ns = std::min(checked_ns, of_candidate);
       }
       const double check_ns = elapsed_ns(checking);

@@ -44,12 +44,12 @@ void take_off(const process_bias& bias, case_timing& timing);
 
 // The rules for a GPU: evaluation.md section 3, point 6; and those for finding the bias of two processes.
 timing_rules gpu_timing_rules();
-// The same for a reference that waits for the host most of the time: what is clocked there is a processor, which others use as well, and a
+timing_rules gpu_calibration_rules();
+// The first for a reference that waits for the host most of the time: what is clocked there is a processor, which others use as well, and a
 // processor's rules say how far measurements of it may spread.
 timing_rules host_bound_timing_rules();
 // Whether the GPU is idle for most of a call as it is scored, with the host ahead where it can be: `busy_call_ns` of it any kernel runs.
 bool waits_for_host(double busy_call_ns, double scored_call_ns);
-timing_rules gpu_calibration_rules();
 
 // Whether the host has waited longer for a train than the GPU took for it. Once that may be the host's own affairs.
 bool is_late_on_host(const train_clock& train);

@@ -215,19 +215,18 @@ class protocol {
   void warm_up() {
     new_parameters();
     const std::uint64_t contents = random_->bits() | 1U;
-    for (side* one : {&reference_, &candidate_}) {
-      one->twist_contents_of(contents);
-      const auto work = [&] {
-        one->batch(0, 0, limits_.call);
-        one->batch(0, rules_.warm_up_ns, limits_.call, one == &candidate_ ? [this] { checks_.check(); } : std::function<void()>());
-      };
-      if (one == &reference_) {
-        left_.for_reference(work);
-      } else {
-        work();
-      }
-      one->twist_contents_of(0);
-    }
+    const auto warm = [&](side& one, const std::function<void()>& check) {
+      one.twist_contents_of(contents);
+      one.batch(0, 0, limits_.call);
+      one.batch(0, rules_.warm_up_ns, limits_.call, check);
+      one.twist_contents_of(0);
+    };
+    left_.for_reference([&] { warm(reference_, nullptr); });
+    warm(candidate_, [this] { checks_.check(); });
+  }
+
+  batch_time time_reference() {
+    return left_.for_reference([this] { return reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call); });
   }
 
   void rounds(case_timing& result) {
@@ -244,7 +243,6 @@ class protocol {
       new_parameters();
       const bool reference_first = random_->below(2) == 0;
       batch_time r;
-      const auto time_reference = [this] { return left_.for_reference([this] { return reference_.batch(rules_.lead_in_ns, rules_.batch_ns, limits_.call); }); };
       if (reference_first) r = time_reference();
       // Which rounds are checked, nobody can know.
       const bool is_late = result.log_ratios.size() >= rules_.min_rounds;

@@ -33,7 +33,7 @@ class trial {
   virtual void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) = 0;
   // A few elements of one set's inputs are others from here on, and so is what is right.
   virtual void twist(std::size_t set, std::uint64_t twist) = 0;
-  // One set's inputs are new, as declared but for one outlier in each: what is right follows.
+  // One set's inputs are new, as declared but for one outlier in each; mirrored, it has the other sign. What is right follows.
   virtual void hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) = 0;
   // One call, and whether anything is wrong with it.
   virtual program_failure call(std::size_t set, std::chrono::steady_clock::time_point until, verification_result& totals) = 0;
