@@ -1,11 +1,15 @@
 // How long a cuda block takes from source text to a loaded kernel, for sm_90a: bare, and with CUDA's headers for half types and
-// cooperative groups, each block different from all others. Without a GPU, the loading is left out and the numbers say so. And how long NVRTC alone
-// takes for the bare ones, over and over in one process: what no care around it could get below.
+// cooperative groups, each block different from all others: compile_benchmark [BLOCKS [PAUSE_MS]], with a pause between two of them where blocks do not follow
+// right behind each other. Without a GPU, the loading is left out and the numbers say so. And how long NVRTC alone takes for the bare ones, over and over in
+// one process, which is what care around it can come close to.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "benchmarks/report.hpp"
 #include "evaluation/compile/cuda_compiler.hpp"
@@ -56,46 +60,73 @@ class gpu {
   const cuda_driver* driver_ = nullptr;
 };
 
-void measure(const char* name, std::string (*block)(int), int count, cuda_compiler& compiler, const gpu& on) {
-  std::vector<double> whole;
-  std::vector<double> loading;
-  for (int i = -1; i < count; ++i) {
+using milliseconds = std::vector<double>;
+
+struct compiled_blocks {
+  const char* name;
+  std::string (*block)(int);
+  int made = 0;
+  milliseconds whole = {};
+  milliseconds loading = {};
+};
+
+void compile(compiled_blocks& all, int count, std::chrono::milliseconds pause, cuda_compiler& compiler, const gpu& on) {
+  for (int i = 0; i < count; ++i) {
+    std::this_thread::sleep_for(pause);
     const stopwatch watch;
-    const auto result = compiler.compile(block(i + 2), {"k"}, {}, "sm_90a", compile_limit);
+    const auto result = compiler.compile(all.block(++all.made), {"k"}, {}, "sm_90a", compile_limit);
     if (const auto* failed = std::get_if<compile_failure>(&result)) throw std::runtime_error(failed->message);
     const double compiled = watch.seconds();
     if (on.is_there()) on.load(std::get<compiled_block>(result));
-    if (i < 0) {
-      report(std::string("compile.") + name + "_first", watch.seconds() * 1e3, "ms");  // headers are precompiled with it
-      continue;
-    }
-    whole.push_back(watch.seconds() * 1e3);
-    loading.push_back((watch.seconds() - compiled) * 1e3);
+    all.whole.push_back(watch.seconds() * 1e3);
+    all.loading.push_back((watch.seconds() - compiled) * 1e3);
   }
-  report(std::string("compile.") + name + (on.is_there() ? "_loaded_p50" : "_p50_without_loading"), median(whole), "ms");
-  report(std::string("compile.") + name + (on.is_there() ? "_loaded_p95" : "_p95_without_loading"), quantile(whole, 0.95), "ms");
-  if (on.is_there()) report(std::string("compile.") + name + "_loading_p50", median(loading), "ms");
 }
 
-void measure_alone(int count) {
-  const nvrtc_library nvrtc;
-  std::vector<double> ms;
-  for (int i = -1; i < count; ++i) {
+void compile_alone(const nvrtc_library& nvrtc, milliseconds& all, int count, std::chrono::milliseconds pause) {
+  for (int i = 0; i < count; ++i) {
+    std::this_thread::sleep_for(pause);
     const stopwatch watch;
-    if (const auto made = nvrtc.compile(bare_block(i + 2), {"-arch=sm_90a", "--minimal"}, {"k"}); !made.compiled) throw std::runtime_error(made.log);
-    if (i >= 0) ms.push_back(watch.seconds() * 1e3);
+    if (const auto made = nvrtc.compile(bare_block(static_cast<int>(all.size()) + 1), {"-arch=sm_90a", "--minimal", "--no-cache"}, {"k"}); !made.compiled) throw std::runtime_error(made.log);
+    all.push_back(watch.seconds() * 1e3);
   }
-  report("compile.bare_nvrtc_alone_p50", median(ms), "ms");
 }
 
-int run(int count) {
+void tell(const compiled_blocks& all, const gpu& on) {
+  const std::string begin = std::string("compile.") + all.name;
+  report(begin + (on.is_there() ? "_loaded_p50" : "_p50_without_loading"), median(all.whole), "ms");
+  report(begin + (on.is_there() ? "_loaded_p95" : "_p95_without_loading"), quantile(all.whole, 0.95), "ms");
+  if (on.is_there()) report(begin + "_loading_p50", median(all.loading), "ms");
+}
+
+// In turns, so many at a time: a shared machine is not as fast all the time.
+int run(int count, std::chrono::milliseconds pause) {
+  constexpr int at_a_time = 25;
   const stopwatch watch;
   cuda_compiler compiler;
+  const nvrtc_library nvrtc;
   report("compile.start", watch.seconds() * 1e3, "ms");
   const gpu on;
-  measure("bare", bare_block, count, compiler, on);
-  measure("headers", block_with_headers, count, compiler, on);
-  measure_alone(count);
+  compiled_blocks bare{"bare", bare_block};
+  compiled_blocks headers{"headers", block_with_headers};
+  milliseconds alone;
+  for (compiled_blocks* all : {&bare, &headers}) {
+    compile(*all, 1, pause, compiler, on);  // headers are precompiled with it
+    report(std::string("compile.") + all->name + "_first", all->whole.back(), "ms");
+    all->whole.clear();
+    all->loading.clear();
+  }
+  compile_alone(nvrtc, alone, 1, pause);
+  alone.clear();
+  for (int made = 0; made < count; made += at_a_time) {
+    const int now = std::min(at_a_time, count - made);
+    compile(bare, now, pause, compiler, on);
+    compile(headers, now, pause, compiler, on);
+    compile_alone(nvrtc, alone, now, pause);
+  }
+  tell(bare, on);
+  tell(headers, on);
+  report("compile.bare_nvrtc_alone_p50", median(alone), "ms");
   return 0;
 }
 
@@ -104,7 +135,7 @@ int run(int count) {
 
 int main(int argc, char** argv) {
   try {
-    return hone::benchmark::run(argc > 1 ? std::atoi(argv[1]) : 60);
+    return hone::benchmark::run(argc > 1 ? std::atoi(argv[1]) : 60, std::chrono::milliseconds(argc > 2 ? std::atoi(argv[2]) : 0));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "compile_benchmark: %s\n", e.what());
     return 1;

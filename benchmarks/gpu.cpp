@@ -157,29 +157,36 @@ int throughput(const gpu_corpus& corpus, int count) {
   return outcomes[Outcome::OK] == count ? 0 : 1;
 }
 
-// Scores of documents, one line each; against an earlier start's where the file exists.
+// Scores of documents, one line each: the score, both times in us, the name; against an earlier start's where the file exists.
 int repeat(const gpu_corpus& corpus, const std::string& file, int count) {
-  std::map<std::string, double> before;
+  std::map<std::string, judged> before;
   if (std::ifstream in(file); in) {
-    std::string name;
-    for (double raw = 0; in >> name >> raw;) before[name] = raw;
+    judged one;
+    for (std::string name; in >> one.raw >> one.reference_us >> one.candidate_us >> std::ws && std::getline(in, name);) before[name] = one;
   }
   const auto device = open_gpu();
   compiling_ahead compiled(corpus, *device, static_cast<std::size_t>(count));
   std::ofstream out(file);
   std::vector<double> differences;
+  int not_ok = 0;
   for (int i = 0; i < count; ++i) {
     const auto one = compiled.next();
     const judged result = judge(*device, one);
     if (result.outcome != Outcome::OK) {
+      ++not_ok;
       std::printf("%s: %s %s\n", one.name.c_str(), std::string(name_of(result.outcome)).c_str(), result.message.c_str());
       continue;
     }
-    out << one.name << " " << result.raw << "\n";
-    if (!before.contains(one.name)) continue;
-    differences.push_back(100 * std::abs(result.raw / before[one.name] - 1));
-    std::printf("%-50s %8.4f then %8.4f  %.2f %%\n", one.name.c_str(), before[one.name], result.raw, differences.back());
+    out << result.raw << " " << result.reference_us << " " << result.candidate_us << " " << one.name << "\n";
+    const auto known = before.find(one.name);
+    if (known == before.end()) continue;
+    const judged& first = known->second;
+    differences.push_back(100 * std::abs(result.raw / first.raw - 1));
+    std::printf("%-50s %8.4f then %8.4f: %5.2f %%  (reference %8.2f then %8.2f us, candidate %8.2f then %8.2f us)\n", one.name.c_str(), first.raw, result.raw, differences.back(), first.reference_us,
+                result.reference_us, first.candidate_us, result.candidate_us);
+    std::fflush(stdout);
   }
+  report("gpu.repeat_not_ok", not_ok, "");
   if (differences.empty()) return 0;
   report("gpu.repeat_scores", static_cast<double>(differences.size()), "");
   report("gpu.repeat_median", median(differences), "%");

@@ -72,6 +72,8 @@ struct judged {
   std::string message;
   double score = 0;
   double raw = 0;
+  double reference_us = 0;  // of the first timed case
+  double candidate_us = 0;
   double verify_ms = 0;
   double measure_ms = 0;
 };
@@ -110,6 +112,10 @@ inline judged judge(device& on, const compiled_document& one) {
   }
   result.score = measurement->getScore();
   result.raw = measurement->getScoreRaw();
+  if (const auto cases = measurement->getCases(); cases.size() > 0) {
+    result.reference_us = cases[0].getReferenceUs();
+    result.candidate_us = cases[0].getCandidateUs();
+  }
   result.outcome = measurement->getOutcome();
   result.message = measurement->getMessage().cStr();
   return result;

@@ -27,7 +27,7 @@ constexpr std::uint64_t largest_arena = 16ULL << 30U;
 constexpr std::size_t max_sets = 9;        // a sample of eight calls behind one that does not count
 constexpr double train_ns = 3e6;
 constexpr std::size_t few_samples = 5;
-constexpr int throttled_attempts = 3;
+constexpr int doubtful_attempts = 3;  // on a throttled GPU, or beside a slowed reference
 constexpr int calibration_attempts = 3;
 constexpr double most_bias = 0.1;  // beyond that it is not luck: something is wrong with the process
 // Twice the L2 cache would empty it; while more is written, the host gets ahead of the device by some 70 us, and what a busy host takes to
@@ -80,9 +80,10 @@ cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& 
   return {compiler.name(), std::get<compiled_block>(std::move(compiled))};
 }
 
-// Of a candidate's process and the reference's.
+// Of a candidate's process and the reference's, with the reference in both.
 struct cuda_judge::pair_facts {
   process_bias bias;
+  double reference_us = 0;  // a call, as it is scored
   bool can_trace = false;  // CUPTI shows what the reference does in the candidate's process
 };
 
@@ -90,6 +91,7 @@ struct cuda_judge::case_facts {
   gpu_side::limits limits;
   std::vector<case_timing::baseline> baselines;
   double reference_wall_us = 0;          // a call, in a train
+  bool waits_for_host = false;
   timing_rules rules;
   std::map<std::pair<std::uint64_t, std::uint64_t>, pair_facts> pairs;  // by the serial numbers of the candidate's and the reference's process
 };
@@ -173,7 +175,7 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
   for (const task_case* timed_case : cases) {
     const task_case& at = *timed_case;
     if (result.failure.outcome != Outcome::OK) break;
-    const case_facts& facts = learn(prepared, at, in, random);  // again: a later case may have made another process necessary
+    case_facts& facts = learn(prepared, at, in, random);  // again: a later case may have made another process necessary
     result.reverify_agreement = std::max(result.reverify_agreement, facts.rules.reverify_agreement);
     const auto known = facts.pairs.find(processes_.pair_of(in));  // of a process that has died since, nothing
     const pair_facts pair = known != facts.pairs.end() ? known->second : pair_facts{};
@@ -182,7 +184,10 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
       return result;
     }
     case_timing timing = time_case(prepared, at, facts, pair, random);
-    for (int attempt = 1; attempt < throttled_attempts && timing.failure.outcome == Outcome::OK && management_.is_throttled(); ++attempt) timing = time_case(prepared, at, facts, pair, random);
+    const auto is_slowed_here = [&] { return !facts.waits_for_host && is_slowed(timing.reference_us, pair.reference_us); };
+    const auto is_doubtful = [&] { return timing.failure.outcome == Outcome::OK && (management_.is_throttled() || is_slowed_here()); };
+    for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_case(prepared, at, facts, pair, random);
+    if (timing.failure.outcome == Outcome::OK && is_slowed_here()) timing.failure = judge_slowed_reference(prepared, facts, in, timing.reference_us, random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(at, std::move(timing));
@@ -198,7 +203,15 @@ double cuda_judge::floor_us(std::uint64_t bytes) const {
   return (cached / (l2_over_dram * dram) + (static_cast<double>(bytes) - cached) / dram) / 1e3;
 }
 
-const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const task_case& at, role in, random_stream& random) {
+// The GPU itself may be slower than it was: the reference is timed beside itself once more. Else the candidate has found a way to what it is compared with.
+program_failure cuda_judge::judge_slowed_reference(prepared_task& prepared, case_facts& facts, role in, double reference_us, random_stream& random) {
+  const double alone_us = compare_processes(prepared, facts, in, random).reference_us;
+  if (const auto known = facts.pairs.find(processes_.pair_of(in)); known != facts.pairs.end()) known->second.reference_us = alone_us;
+  if (!is_slowed(reference_us, alone_us)) return {Outcome::OK, "", ""};
+  return {Outcome::UNSTABLE, "", "the reference takes " + std::to_string(reference_us) + " us a call beside this program and " + std::to_string(alone_us) + " us beside itself"};
+}
+
+cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const task_case& at, role in, random_stream& random) {
   gpu_task& right = prepared.right;
   right.choose(at);
   auto found = prepared.cases.find(print_sizes(at));
@@ -260,7 +273,7 @@ cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, co
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
-  return {bias_of(timing), same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
+  return {bias_of(timing), timing.reference_us, same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
 }
 
 // How fast references follow each other, and whether the GPU works or waits meanwhile.
@@ -272,7 +285,8 @@ void cuda_judge::time_reference_trains(prepared_task& prepared, case_facts& fact
   const train_clock traced = side.train(train_ns, call_ns, true);
   facts.reference_wall_us = us_a_call(train.wall_ns, train);
   const double busy_call_ns = traced.busy_ns / static_cast<double>(traced.calls);
-  facts.rules = busy_call_ns > 0 && waits_for_host(busy_call_ns, call_ns) ? host_bound_timing_rules() : gpu_timing_rules();
+  facts.waits_for_host = busy_call_ns > 0 && waits_for_host(busy_call_ns, call_ns);
+  facts.rules = facts.waits_for_host ? host_bound_timing_rules() : gpu_timing_rules();
 }
 
 case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const pair_facts& pair, random_stream& random) {

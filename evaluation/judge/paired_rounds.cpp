@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "evaluation/judge/patience.hpp"
 
@@ -28,6 +29,13 @@ constexpr double code_place_us = 0.1;
 constexpr double least_share_of_work = 0.6;
 constexpr double event_resolution_ns = 2e3;
 
+// What the first call of a sample may take beyond those behind it, and still not count: other caches and clocks explain that much.
+constexpr double most_of_lead_in = 2;
+constexpr double lead_in_ns = 50e3;
+// How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
+constexpr double slowed_by = 1.1;
+constexpr double slowed_by_us = 1;
+
 double elapsed_ns(clock::time_point since) { return std::chrono::duration<double, std::nano>(clock::now() - since).count(); }
 
 std::string microseconds(double ns) {
@@ -51,7 +59,8 @@ class side {
       call_ns_ = program_->sample(calls).back();
       whole_call_ns_ = elapsed_ns(before) / static_cast<double>(calls);
     } while (elapsed_ns(begin) < rules_.warm_up_ns);
-    // The first call of a sample finds other caches and clocks than those behind it, since another process has had the GPU: it does not count.
+    // The first call of a sample finds other caches and clocks than those behind it, since another process has had the GPU: it does not count,
+    // unless it does something else.
     lead_in_ = call_ns_ < long_call_ns && program_->most_calls() > 1 ? 1 : 0;
   }
 
@@ -61,13 +70,15 @@ class side {
   void plan(double ns) { calls_ = std::clamp(static_cast<std::size_t>(ns / whole_call_ns_), least_calls(), program_->most_calls()); }
 
   double sample() {
-    const auto times = program_->sample(calls_);
+    const std::vector<double> times = program_->sample(calls_);
     // The mean: one call of several must not do the others' work.
-    const auto counted = std::span(times).subspan(lead_in_);
-    return std::max(1.0, std::accumulate(counted.begin(), counted.end(), 0.0) / static_cast<double>(counted.size()));
+    const double counted = mean(std::span(times).subspan(lead_in_));
+    const bool worked_ahead = lead_in_ > 0 && times.front() > most_of_lead_in * counted + lead_in_ns;
+    return std::max(1.0, worked_ahead ? mean(times) : counted);
   }
 
  private:
+  static double mean(std::span<const double> ns) { return std::accumulate(ns.begin(), ns.end(), 0.0) / static_cast<double>(ns.size()); }
   std::size_t least_calls() const { return std::min(lead_in_ + (call_ns_ < long_call_ns ? 2 : 1), program_->most_calls()); }
 
   clocked_program* program_;
@@ -200,6 +211,8 @@ void take_off(const process_bias& bias, case_timing& timing) {
   const double half_width = std::hypot(std::log(timing.ratio.range.high / timing.ratio.range.low) / 2, bias.half_width) + code_place_us / timing.candidate_us;
   timing.ratio.range = {factor * middle * std::exp(-half_width), factor * middle * std::exp(half_width)};
 }
+
+bool is_slowed(double reference_us, double alone_us) { return alone_us > 0 && reference_us > slowed_by * alone_us + slowed_by_us; }
 
 bool is_late_on_host(const train_clock& train) { return train.wall_ns > most_beside(train.device_ns); }
 

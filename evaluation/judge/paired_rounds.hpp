@@ -51,6 +51,9 @@ timing_rules host_bound_timing_rules();
 // Whether the GPU is idle for most of a call as it is scored, with the host ahead where it can be: `busy_call_ns` of it any kernel runs.
 bool waits_for_host(double busy_call_ns, double scored_call_ns);
 
+// Whether a reference took longer beside a candidate, `reference_us`, than beside itself. Nothing is known of the latter where it is 0.
+bool is_slowed(double reference_us, double alone_us);
+
 // Whether the host has waited longer for a train than the GPU took for it. Once that may be the host's own affairs.
 bool is_late_on_host(const train_clock& train);
 // The first of up to five trains that its host has not held up, or the last.

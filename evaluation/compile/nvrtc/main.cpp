@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -24,6 +25,7 @@
 #include <utility>
 
 #include "embedded/cuda_prelude.hpp"
+#include "embedded/typical_block.hpp"
 #include "evaluation/compile/nvrtc/confinement.hpp"
 #include "evaluation/compile/nvrtc/library.hpp"
 #include "evaluation/compile/nvrtc/memory.hpp"
@@ -42,9 +44,7 @@ constexpr rlim_t file_bytes = 256U << 20U;
 constexpr rlim_t warm_up_seconds = 2;
 constexpr std::size_t max_header_sets = 16;
 const std::vector<std::string> use_precompiled = {"--pch", "--pch-dir=."};
-// Processes that wait for a block: while one compiles, the next gets ready.
-constexpr std::size_t ready_processes = 2;
-constexpr int idle_ms = 2;  // without a block that long, there is time to make one
+constexpr int idle_ms = 2;  // without a block that long, there is time to make a process for the next
 constexpr auto prelude_file = "hone_prelude.cuh";
 
 std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
@@ -86,6 +86,22 @@ record<schema::NvrtcResult> stopped(const std::string& why) {
   return result.finish();
 }
 
+// Processes that wait for a block, and what each of them compiles before. Where cores are few that is in the way of the block that
+// compiles meanwhile: one gets ready beside it, and compiles nothing much.
+struct readiness {
+  std::size_t idle = 2;     // processes, while no block compiles
+  std::size_t working = 1;  // while one does
+  std::string_view warm_up = "extern \"C\" __global__ void hone_nothing() {}\n";
+
+  static readiness for_this_machine() {
+    constexpr int enough_cores = 4;
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) < enough_cores) return {};
+    return {3, 3, embedded::typical_block};
+  }
+};
+
 bool becomes_readable(int socket, int within_ms) {
   pollfd one{socket, POLLIN, 0};
   return poll(&one, 1, within_ms) > 0;
@@ -121,7 +137,7 @@ class server {
     while (true) {
       if (!becomes_readable(command_socket, idle_ms)) {
         working_.reset();
-        fork_ready();
+        fork_ready(readiness_.idle);
       }
       const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(command_socket)->bytes));
       send_message(command_socket, serve_one(job).bytes());
@@ -150,6 +166,7 @@ class server {
     std::vector<std::string> options = texts(job.getOptions());
     for (const std::string& folder : nvrtc_.include_folders()) options.push_back("-I" + folder);
     options.push_back("-I.");
+    options.emplace_back("--no-cache");  // of the library's own, which nobody here may open
     if (can_do_without_libcu(job)) options.emplace_back("-D_CG_LIMIT_INCLUDED_DEPENDENCIES");
     return options;
   }
@@ -198,20 +215,20 @@ class server {
     }
   };
 
-  // Compiles nothing once, as the last block was compiled: pages that are shared with the parent are copied, headers loaded and the library's
+  // Compiles something once, as the last block was compiled: pages that are shared with the parent are copied, headers loaded and the library's
   // memory laid out before the next block comes, and not while it waits.
   void warm_up() const {
     own_memory(heap_);
     if (!last_) return;
     const auto job = **last_;
     try {
-      (void)nvrtc_.compile(head_of(job) + "extern \"C\" __global__ void hone_nothing() {}\n", all_options(job), {});
+      (void)nvrtc_.compile(head_of(job) + std::string(readiness_.warm_up), all_options(job), {});
     } catch (const std::exception&) {
       // Then the block will say it.
     }
   }
 
-  void fork_ready(std::size_t as_many = ready_processes) {
+  void fork_ready(std::size_t as_many) {
     while (ready_.size() < as_many) {
       auto [ours, theirs] = socket_pair();
       const pid_t pid = fork();
@@ -237,7 +254,7 @@ class server {
       hand_out(job);
       working_ = std::exchange(ready_.front(), nullptr);
       ready_.pop_front();
-      if (ready_.empty()) fork_ready(1);
+      fork_ready(readiness_.working);
       return answer_of(*working_, *job);
     } catch (const std::exception& e) {
       return stopped(e.what());
@@ -246,7 +263,7 @@ class server {
 
   // Gives the job to the first process that takes it: one may have died while it waited.
   void hand_out(const record<schema::NvrtcJob>& job) {
-    for (std::size_t attempt = 0; attempt <= ready_processes; ++attempt) {
+    for (std::size_t attempt = 0; attempt <= readiness_.idle; ++attempt) {
       if (ready_.empty()) fork_ready(1);
       if (ready_.empty()) break;
       try {
@@ -317,6 +334,7 @@ class server {
     _exit(0);  // leaves the precompiled headers' files to the process that made them
   }
 
+  const readiness readiness_ = readiness::for_this_machine();
   const void* heap_ = sbrk(0);  // where it began to grow
   nvrtc_library nvrtc_;
   std::map<std::string, bool> precompiled_;  // by head and options

@@ -20,6 +20,7 @@
 #include "evaluation/sandbox/gpu/allocator.hpp"
 #include "evaluation/sandbox/gpu/captured_call.hpp"
 #include "evaluation/sandbox/gpu/confinement.hpp"
+#include "evaluation/sandbox/gpu/head_start.hpp"
 #include "evaluation/sandbox/gpu/judge_tools.hpp"
 #include "evaluation/sandbox/gpu/kernels.hpp"
 #include "evaluation/sandbox/gpu/program_thread.hpp"
@@ -95,6 +96,7 @@ class session {
  private:
   void open(schema::Open::Reader request, const std::vector<unique_fd>& descriptors) {
     uses_graph_ = request.getCudaGraph();
+    head_start_.forget();
     at::globalContext().setAllowTF32CuBLAS(request.getTf32());
     at::globalContext().setAllowTF32CuDNN(request.getTf32());
     at::globalContext().setBenchmarkCuDNN(request.getCudnnBenchmark());
@@ -226,7 +228,7 @@ class session {
 
   void time(schema::TimeCalls::Reader request) {
     outputs_.clear();
-    make_flush_buffer(request.getFlushBytes());
+    head_start_.make_room(request.getFlushBytes());
     driver_->cuCtxResetPersistingL2Cache();
     timing_event begin;
     timing_event end;
@@ -234,13 +236,15 @@ class session {
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
       make_readable(i, request.getKeys()[static_cast<unsigned>(i)]);
       tools_.spoil_shared_memory(streams_->main());
-      // The device empties its cache while the host prepares the call behind it: doc/decisions/012.
-      if (flush_ != nullptr) C10_CUDA_CHECK(cudaMemsetAsync(flush_, static_cast<int>(i), flush_bytes_, streams_->main()));
+      head_start_.give(streams_->main());
+      const auto launching = steady::now();
       begin.record(streams_->main());
       outputs_.push_back(call(i));
       end.record(streams_->main());
+      const double host_ns = ns_since(launching);
       C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
       event_ns[i % max_calls] = end.ns_since(begin);
+      head_start_.learn(begin, host_ns);
     }
     reply_done();
   }
@@ -260,8 +264,8 @@ class session {
     if (traced) {
       trace_.begin();
       // While the device writes this the host gets ahead of it: under CUPTI it launches so slowly that the device would wait for the first call.
-      make_flush_buffer(least_flush_bytes);
-      C10_CUDA_CHECK(cudaMemsetAsync(flush_, 0, flush_bytes_, streams_->main()));
+      head_start_.make_room(least_flush_bytes);
+      head_start_.give_least(streams_->main());
     }
     const auto wall = steady::now();
     begin.record(streams_->main());
@@ -283,23 +287,13 @@ class session {
     reply_done();
   }
 
-  void make_flush_buffer(std::uint64_t bytes) {
-    if (bytes <= flush_bytes_) return;
-    if (flush_ != nullptr) cudaFree(flush_);
-    flush_ = nullptr;
-    flush_bytes_ = 0;
-    C10_CUDA_CHECK(cudaMalloc(&flush_, bytes));
-    flush_bytes_ = bytes;
-  }
-
   int socket_;
   const cuda_driver* driver_;
   gpu_allocator* memory_;
   call_streams* streams_;
   activity_trace trace_;
   judge_tools tools_;
-  void* flush_ = nullptr;
-  std::uint64_t flush_bytes_ = 0;
+  head_start head_start_;
   bool uses_graph_ = false;
   std::optional<gpu_kernels> kernels_;  // a candidate's; references have none
   std::vector<host_program> programs_;

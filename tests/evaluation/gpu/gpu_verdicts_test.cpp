@@ -55,11 +55,16 @@ TEST(GpuHonestSet, IsLargeEnough) { EXPECT_GE(honest().documents.size(), 60U); }
 TEST(GpuExploits, EveryRowHasDocuments) {
   for (const auto& [kind, outcomes] : allowed_outcomes()) {
     if (kind == "host_escape" || kind == "forged_document") continue;  // nothing about them is the device's
-    if (kind == "impossible_time") continue;  // whoever could be that fast is late, cached or shared first
-    if (kind == "slow_reference") continue;   // it would have to outlive its own turn: powerless/ has those that try
     EXPECT_FALSE(testing_support::tricks_of(exploits, kind).empty()) << kind;
   }
 }
+
+// Right results by tricks that would make a timed call cheaper than a user's, or a reference's dearer: they may pass, and must not pay.
+constexpr double nothing_earned = 1.1;
+
+// Nothing of a program's is left when the reference has its turn, and no clock is within its reach: on a GPU these two are tried in vain, which
+// leaves a program that is right and as fast as it is.
+bool may_be_in_vain(const std::string& kind) { return kind == "slow_reference" || kind == "impossible_time"; }
 
 class GpuExploit : public testing::TestWithParam<exploit> {};
 
@@ -69,20 +74,20 @@ TEST_P(GpuExploit, IsCaught) {
   const std::string& kind = GetParam().kind;
   const auto evaluation = gpu_bench::instance().judge().evaluate(text, t);
   const bool by_name = evaluation->getOutcome() == Outcome::CHEATING && view(evaluation->getKind()) == kind;
-  EXPECT_TRUE(by_name || allowed_outcomes().at(kind).contains(evaluation->getOutcome())) << describe(*evaluation);
+  const bool is_in_vain = may_be_in_vain(kind) && evaluation->getOutcome() == Outcome::OK && evaluation->getScore() <= nothing_earned;
+  EXPECT_TRUE(by_name || is_in_vain || allowed_outcomes().at(kind).contains(evaluation->getOutcome())) << describe(*evaluation);
   RecordProperty("ended_as", describe(*evaluation));
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryKind, GpuExploit, testing::ValuesIn(testing_support::all_exploits(exploits)), [](const auto& each) { return each.param.kind + "_" + each.param.trick; });
 
-// Right results by tricks that would make a timed call cheaper than a user's: they may pass, and must not pay.
 class GpuPowerless : public testing::TestWithParam<std::string> {};
 
 TEST_P(GpuPowerless, EarnsNothing) {
   HONE_NEEDS_A_GPU();
   const auto [t, text] = load_exploit(exploits, {"powerless", GetParam()});
   const auto evaluation = gpu_bench::instance().judge().evaluate(text, t);
-  EXPECT_LE(evaluation->getScore(), 1.1) << describe(*evaluation);
+  EXPECT_LE(evaluation->getScore(), nothing_earned) << describe(*evaluation);
   RecordProperty("ended_as", describe(*evaluation));
 }
 

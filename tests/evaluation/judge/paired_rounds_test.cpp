@@ -88,6 +88,48 @@ TEST_F(PairedRounds, ACallThatDoesTheWorkOfOthersIsNoSaving) {
   EXPECT_LT(timing.ratio.speedup, 1.2);
 }
 
+// Calls in samples whose first one takes something else.
+class program_with_lead_in final : public clocked_program {
+ public:
+  program_with_lead_in(double first_ns, double call_ns) : first_ns_(first_ns), call_ns_(call_ns) {}
+  void take_parameters(std::uint64_t /*seed*/) override {}
+  std::vector<double> sample(std::size_t calls) override {
+    std::vector<double> times(calls, call_ns_);
+    times.front() = first_ns_;
+    return times;
+  }
+  std::size_t most_calls() const override { return 9; }
+
+ private:
+  double first_ns_;
+  double call_ns_;
+};
+
+double speedup_with_lead_in(double first_ns, random_stream& random) {
+  program_with_lead_in candidate(first_ns, 25e3);
+  made_up_program reference([] { return 25e3; });
+  timing_rules rules = gpu_timing_rules();
+  rules.warm_up_ns = 0;
+  rules.budget_ns = 0.5e6;
+  return time_pair(candidate, reference, rules, random, nullptr).ratio.speedup;
+}
+
+TEST_F(PairedRounds, TheFirstCallOfASampleDoesNotCount) { EXPECT_NEAR(speedup_with_lead_in(80e3, random_), 1, 0.001); }
+
+TEST_F(PairedRounds, AFirstCallThatWorksForOthersOrAgainstThemCounts) {
+  // Nine calls: 50 ms to heat the chip, and two calls' worth of work beside its own for each of the others.
+  EXPECT_LT(speedup_with_lead_in(50e6, random_), 0.01);
+  EXPECT_LT(speedup_with_lead_in(17 * 25e3, random_), 0.4);
+}
+
+TEST(SlowedReference, IsOneThatTakesATenthLongerThanBesideItself) {
+  EXPECT_FALSE(is_slowed(100, 100));
+  EXPECT_FALSE(is_slowed(109, 100));
+  EXPECT_TRUE(is_slowed(112, 100));
+  EXPECT_FALSE(is_slowed(5.2, 4)) << "a microsecond is within what short kernels differ by";
+  EXPECT_FALSE(is_slowed(1000, 0)) << "nothing is known of it";
+}
+
 TEST_F(PairedRounds, HopelessCandidatesEndEarly) {
   const case_timing timing = time([] { return 600e3; }, [] { return 100e3; });
   EXPECT_EQ(timing.failure.outcome, Outcome::OK);
