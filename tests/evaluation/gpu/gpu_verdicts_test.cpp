@@ -62,8 +62,8 @@ TEST(GpuExploits, EveryRowHasDocuments) {
 // Right results by tricks that would make a timed call cheaper than a user's, or a reference's dearer: they may pass, and must not pay.
 constexpr double nothing_earned = 1.1;
 
-// Nothing of a program's is left when the reference has its turn, and no clock is within its reach: on a GPU these two are tried in vain, which
-// leaves a program that is right and as fast as it is.
+// Nothing of a program's is left when the reference has its turn, and the clocks are held against each other: on a GPU these two end as late work, or are
+// tried in vain, which leaves a program that is right and as fast as it is.
 bool may_be_in_vain(const std::string& kind) { return kind == "slow_reference" || kind == "impossible_time"; }
 
 class GpuExploit : public testing::TestWithParam<exploit> {};
@@ -73,7 +73,7 @@ TEST_P(GpuExploit, IsCaught) {
   const auto [t, text] = load_exploit(exploits, GetParam());
   const std::string& kind = GetParam().kind;
   const auto evaluation = gpu_bench::instance().judge().evaluate(text, t);
-  const bool by_name = evaluation->getOutcome() == Outcome::CHEATING && view(evaluation->getKind()) == kind;
+  const bool by_name = evaluation->getOutcome() == Outcome::CHEATING && (view(evaluation->getKind()) == kind || (may_be_in_vain(kind) && view(evaluation->getKind()) == "late_work"));
   const bool is_in_vain = may_be_in_vain(kind) && evaluation->getOutcome() == Outcome::OK && evaluation->getScore() <= nothing_earned;
   EXPECT_TRUE(by_name || is_in_vain || allowed_outcomes().at(kind).contains(evaluation->getOutcome())) << describe(*evaluation);
   RecordProperty("ended_as", describe(*evaluation));
