@@ -370,12 +370,14 @@ std::vector<std::string> cuda_judge::check_task(const task& t) {
   for (const task_case& at : t.cases) {
     if (!runs_on(at, kind)) continue;
     right.choose(at);
+    double inexactness = 0;
     for (const distribution how : t.distributions) {
       right.draw_parameters(prepared.random.bits());
       right.draw_inputs(how, prepared.random.bits());
       right.expect();
+      inexactness = std::max(inexactness, right.reference_inexactness());
     }
-    lines.push_back(describe_case(at, right.expected_layouts(), right.has_wide()));
+    lines.push_back(describe_case(at, right.expected_layouts(), right.has_wide() ? std::optional(inexactness) : std::nullopt));
   }
   return lines;
 }

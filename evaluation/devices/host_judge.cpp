@@ -86,10 +86,12 @@ std::vector<std::string> host_judge::check_task(const task& t) {
     if (!runs_on(at, kind)) continue;
     input_recipe recipe(prepared.oracle, at);
     expected_outputs expected;
+    double inexactness = 0;
     for (const distribution how : prepared.own.distributions) {
       expected = prepared.oracle.expect(recipe.draw_inputs(how, prepared.random.bits()), recipe.draw_parameters(prepared.random.bits()));
+      inexactness = std::max(inexactness, compare_outputs(expected.own, expected, prepared.own).reference_inexactness);
     }
-    lines.push_back(describe_case(at, layouts_of(expected.own), expected.wide.has_value()));
+    lines.push_back(describe_case(at, layouts_of(expected.own), expected.wide ? std::optional(inexactness) : std::nullopt));
   }
   return lines;
 }

@@ -1,6 +1,7 @@
 #include "evaluation/devices/judging_device.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include "messages/clock.hpp"
 #include "messages/ids.hpp"
@@ -62,11 +63,19 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
 
 }  // namespace
 
-std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs, bool has_wide) {
+std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs, std::optional<double> inexactness) {
   std::string shapes;
   for (const tensor_layout& output : outputs) shapes += (shapes.empty() ? "" : ", ") + print_layout(output);
   const std::string sizes = print_sizes(at);
-  return (sizes.empty() ? "the only sizes" : sizes) + (at.timed ? " (timed)" : "") + ": " + shapes + (has_wide ? "" : " (compared in its own type)");
+  std::string exactness;
+  if (!inexactness) exactness = " (compared in its own type)";
+  if (inexactness && *inexactness > 1) {
+    std::ostringstream times;
+    times.precision(3);
+    times << *inexactness;
+    exactness = " (the reference is off by " + times.str() + " times the tolerance: programs that are right may be refused)";
+  }
+  return (sizes.empty() ? "the only sizes" : sizes) + (at.timed ? " (timed)" : "") + ": " + shapes + exactness;
 }
 
 judging_device::judging_device(std::string name, std::string node, record<schema::DeviceType> type, std::unique_ptr<program_judge> judge)

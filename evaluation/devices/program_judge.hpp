@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -47,7 +48,8 @@ class program_judge {
   virtual std::string driver() const = 0;
 };
 
-// "N=63 M=257 (timed): float32[63, 257]", a case's line in check_task().
-std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs, bool has_wide);
+// "N=63 M=257 (timed): float32[63, 257]", a case's line in check_task(), and what is to be said of how exact the reference is in its own types:
+// its error against float64 over what is allowed; nothing where it does not run in float64.
+std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs, std::optional<double> inexactness);
 
 }  // namespace hone

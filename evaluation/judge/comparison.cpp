@@ -139,8 +139,11 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own, 
 
 }  // namespace
 
+double inexactness_of_reference(const output_errors& errors, tolerance allowed) { return std::max(errors.own.worst_ratio, errors.own.relative_l2 / std::max(allowed.rtol, tiny)); }
+
 agreement conclude(const output_errors& errors, const tensor_layout& layout, tolerance allowed, const std::function<element_text(std::size_t)>& look) {
   agreement result;
+  result.reference_inexactness = inexactness_of_reference(errors, allowed);
   const auto described = [&](std::size_t i, const element_text& e) { return "element " + index_text(i, layout.shape) + " is " + number(e.actual) + ", expected " + number(e.expected); };
   if (errors.first_bad) {
     const element_text e = look(*errors.first_bad);
@@ -197,6 +200,7 @@ agreement compare_all(const std::vector<tensor_layout>& given, const std::vector
     const agreement one = compare(i);
     worst.worst_element = std::max(worst.worst_element, one.worst_element);
     worst.relative_l2 = std::max(worst.relative_l2, one.relative_l2);
+    worst.reference_inexactness = std::max(worst.reference_inexactness, one.reference_inexactness);
     if (one.problem) {
       worst.problem = name + *one.problem;
       worst.only_by_tolerance = one.only_by_tolerance;

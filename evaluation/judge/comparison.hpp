@@ -21,6 +21,7 @@ struct expected_outputs {
 struct agreement {
   double worst_element = 0;
   double relative_l2 = 0;  // the error itself, not a ratio
+  double reference_inexactness = 0;  // of the reference in its own types, over what the tolerance alone allows
   std::optional<std::string> problem;
   bool only_by_tolerance = false;  // the tolerance would have let it pass, a rule against constants did not
 };
@@ -49,6 +50,10 @@ struct element_text {
   double expected = 0;
   bool is_poison = false;
 };
+
+// How far the reference in its own type is from its float64 run, over what the tolerance allows. Beyond 1 the order of its operations decides what is
+// right, and programs that are may be refused.
+double inexactness_of_reference(const output_errors& errors, tolerance allowed);
 
 // What the errors mean: the part of the rule that looks at no element. `look` is asked for the one that the message names.
 agreement conclude(const output_errors& errors, const tensor_layout& layout, tolerance allowed, const std::function<element_text(std::size_t)>& look);

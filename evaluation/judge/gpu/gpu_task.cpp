@@ -179,6 +179,20 @@ void gpu_task::expect(exactness how) {
   aliases_ = aliases;
 }
 
+CUdeviceptr gpu_task::wide_of(std::size_t output) const { return has_wide_ && room_->wide.layouts[output].type == dtype::float64 ? room_->wide.memory[output].at() : 0; }
+
+double gpu_task::reference_inexactness() {
+  double worst = 0;
+  for (std::size_t i = 0; i < room_->own.layouts.size(); ++i) {
+    const tensor_layout& layout = room_->own.layouts[i];
+    if (!is_floating(layout.type) || wide_of(i) == 0) continue;
+    const CUdeviceptr own = room_->own.memory[i].at();
+    const tolerance allowed = tolerance_for(task_, layout.type);
+    worst = std::max(worst, inexactness_of_reference(gpu_->measure_floating(own, own, wide_of(i), layout.type, layout.elements(), allowed), allowed));
+  }
+  return worst;
+}
+
 agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
   const tensor_layout& layout = room_->own.layouts[index];
   CUdeviceptr actual = given.at;
@@ -194,8 +208,7 @@ agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
     const auto first = gpu_->find_wrong_element(actual, own, wide, layout.type, n);
     return conclude_exact(first, layout, [&](std::size_t i) { return element_text{gpu_->element(actual, layout.type, i), gpu_->element(own, layout.type, i), false}; });
   }
-  const bool is_wide = has_wide_ && room_->wide.layouts[index].type == dtype::float64;
-  const CUdeviceptr wide = is_wide ? room_->wide.memory[index].at() : 0;
+  const CUdeviceptr wide = wide_of(index);
   const tolerance allowed = tolerance_for(task_, layout.type);
   const output_errors errors = gpu_->measure_floating(actual, own, wide, layout.type, n, allowed);
   return conclude(errors, layout, allowed, [&](std::size_t i) {

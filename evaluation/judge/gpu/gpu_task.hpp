@@ -60,6 +60,8 @@ class gpu_task {
   const std::set<shared_memory_of_output>& aliases() const { return aliases_; }
   // Whether every output has a float64 run to be held against.
   bool has_wide() const { return has_wide_; }
+  // The largest inexactness_of_reference() of its outputs.
+  double reference_inexactness();
   const std::vector<tensor_layout>& expected_layouts() const { return room_->own.layouts; }
   // Floating-point operations of the products and convolutions that the reference makes.
   std::uint64_t flops() const { return flops_; }
@@ -75,6 +77,7 @@ class gpu_task {
   // Runs one of the reference's programs; its outputs lie in the reference's arena until the next.
   std::vector<gpu_output> call(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, const std::function<void(gpu_session&)>& write);
   void keep(gpu_tensors& to, const std::vector<gpu_output>& outputs);
+  CUdeviceptr wide_of(std::size_t output) const;  // 0: there is none in float64
   agreement compare_one(const gpu_output& actual, std::size_t index);
 
   judge_gpu* gpu_;

@@ -88,6 +88,16 @@ TEST(Comparison, TwiceTheReferencesOwnErrorCountsWhereThatIsLarge) {
   EXPECT_NE(problem(f32({1.0018, 1}), f32({1, 1}), f64({1, 1})), "agrees");
 }
 
+TEST(Comparison, TellsHowInexactTheReferenceIsItself) {
+  // atol and rtol of 1e-3 allow 2e-3 where everything is 1.
+  const tolerance allowed{1e-3, 1e-3};
+  const tensor_value exact = f64({1, 1});
+  const auto inexactness = [&](double own) { return compare_output(f32({1, 1}), f32({own, 1}), &exact, allowed).reference_inexactness; };
+  EXPECT_NEAR(inexactness(1.001), 0.7, 0.01) << "the relative L2 error is 0.7e-3";
+  EXPECT_NEAR(inexactness(1.01), 7.1, 0.1);
+  EXPECT_EQ(compare_output(f32({1}), f32({2}), nullptr, allowed).reference_inexactness, 0) << "nothing to hold it against";
+}
+
 TEST(Comparison, IntegersAreExactOrAsInTheOtherRun) {
   EXPECT_EQ(problem(i64({1, 2}), i64({1, 2})), "agrees");
   EXPECT_THAT(problem(i64({1, 3}), i64({1, 2})), HasSubstr("element [1] is 3, expected 2"));
