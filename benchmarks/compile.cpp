@@ -1,7 +1,7 @@
 // How long a cuda block takes from source text to a loaded kernel, for sm_90a: bare, and with CUDA's headers for half types and
 // cooperative groups, each block different from all others: compile_benchmark [BLOCKS [PAUSE_MS]], with a pause between two of them where blocks do not follow
 // right behind each other. Without a GPU, the loading is left out and the numbers say so. And how long NVRTC alone takes for the bare ones, over and over in
-// one process, which is what care around it can come close to.
+// one process and in turns with the others, so that it is seen what care around it costs.
 
 #include <algorithm>
 #include <cstdio>

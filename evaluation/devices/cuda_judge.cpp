@@ -33,9 +33,6 @@ constexpr double most_bias = 0.1;  // beyond that it is not luck: something is w
 // Twice the L2 cache would empty it; while more is written, the host gets ahead of the device by some 70 us, and what a busy host takes to
 // start a call's first kernels does not count (doc/decisions/012).
 constexpr std::uint64_t flush_over_l2 = 4;
-// What the L2 cache can take, beside DRAM: generous, since only the impossible may lie below the floor.
-constexpr double l2_over_dram = 5;
-constexpr double unknown_gb_a_second = 20000;
 
 double us_a_call(double ns, const train_clock& train) { return ns / 1e3 / static_cast<double>(train.calls); }
 
@@ -175,7 +172,7 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
   for (const task_case* timed_case : cases) {
     const task_case& at = *timed_case;
     if (result.failure.outcome != Outcome::OK) break;
-    case_facts& facts = learn(prepared, at, in, random);  // again: a later case may have made another process necessary
+    const case_facts& facts = learn(prepared, at, in, random);  // again: a later case may have made another process necessary
     result.reverify_agreement = std::max(result.reverify_agreement, facts.rules.reverify_agreement);
     const auto known = facts.pairs.find(processes_.pair_of(in));  // of a process that has died since, nothing
     const pair_facts pair = known != facts.pairs.end() ? known->second : pair_facts{};
@@ -184,10 +181,11 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
       return result;
     }
     case_timing timing = time_case(prepared, at, facts, pair, random);
-    const auto is_slowed_here = [&] { return !facts.waits_for_host && is_slowed(timing.reference_us, pair.reference_us); };
+    const auto reference_us = [&] { return timing.reference_us * std::exp(pair.bias.log_ratio); };  // as it was clocked
+    const auto is_slowed_here = [&] { return timing.failure.outcome == Outcome::OK && !facts.waits_for_host && is_slowed(reference_us(), pair.reference_us); };
     const auto is_doubtful = [&] { return timing.failure.outcome == Outcome::OK && (management_.is_throttled() || is_slowed_here()); };
     for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_case(prepared, at, facts, pair, random);
-    if (timing.failure.outcome == Outcome::OK && is_slowed_here()) timing.failure = judge_slowed_reference(prepared, facts, in, timing.reference_us, random);
+    if (is_slowed_here()) timing.failure = judge_slowed_reference(prepared, at, in, reference_us(), random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(at, std::move(timing));
@@ -196,22 +194,19 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
   return result;
 }
 
-// Bytes that must be written over peak bandwidth: of the L2 cache for what fits into it, of DRAM for the rest.
-double cuda_judge::floor_us(std::uint64_t bytes) const {
-  const double dram = facts_.memory_gb_a_second > 0 ? facts_.memory_gb_a_second : unknown_gb_a_second;
-  const auto cached = static_cast<double>(std::min(bytes, facts_.l2_bytes));
-  return (cached / (l2_over_dram * dram) + (static_cast<double>(bytes) - cached) / dram) / 1e3;
-}
-
-// The GPU itself may be slower than it was: the reference is timed beside itself once more. Else the candidate has found a way to what it is compared with.
-program_failure cuda_judge::judge_slowed_reference(prepared_task& prepared, case_facts& facts, role in, double reference_us, random_stream& random) {
-  const double alone_us = compare_processes(prepared, facts, in, random).reference_us;
-  if (const auto known = facts.pairs.find(processes_.pair_of(in)); known != facts.pairs.end()) known->second.reference_us = alone_us;
+// The GPU itself may be slower than it was: the reference is timed beside itself once more, in a process that has not seen the candidate. If it is as
+// fast as ever there, the candidate has found a way to what it is compared with.
+program_failure cuda_judge::judge_slowed_reference(prepared_task& prepared, const task_case& at, role in, double reference_us, random_stream& random) {
+  candidate_session_.reset();
+  processes_.replace(in);
+  processes_.await_spares();
+  const case_facts& facts = learn(prepared, at, in, random);
+  const double alone_us = facts.pairs.at(processes_.pair_of(in)).reference_us;
   if (!is_slowed(reference_us, alone_us)) return {Outcome::OK, "", ""};
   return {Outcome::UNSTABLE, "", "the reference takes " + std::to_string(reference_us) + " us a call beside this program and " + std::to_string(alone_us) + " us beside itself"};
 }
 
-cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const task_case& at, role in, random_stream& random) {
+const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const task_case& at, role in, random_stream& random) {
   gpu_task& right = prepared.right;
   right.choose(at);
   auto found = prepared.cases.find(print_sizes(at));
@@ -313,7 +308,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     if (timing.log_ratios.empty()) return timing;
     take_off(pair.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
-    timing.floor_us = floor_us(least_bytes);
+    timing.floor_us = gpu_write_floor_us(least_bytes, facts_.l2_bytes, facts_.memory_gb_a_second);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
     const train_clock train = train_left_alone([&] { return candidate.train(train_ns, timing.candidate_us * 1e3, false); });
     checks.check();
@@ -329,8 +324,8 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     }
     timing.flops = right.flops();
     timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
-    if (timing.candidate_us < timing.floor_us) {
-      timing.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + std::to_string(timing.candidate_us) + " us, writing its outputs alone needs " + std::to_string(timing.floor_us) + " us"};
+    if (const auto impossible = find_impossible_time(timing.candidate_us, timing.floor_us)) {
+      timing.failure = *impossible;
     } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, pair.can_trace)) {
       timing.failure = *wrong;
     }

@@ -53,14 +53,13 @@ class cuda_judge final : public program_judge {
   struct case_facts;
   // Everything about a case that does not depend on the candidate: calls that fit into memory, baselines, how fast references
   // follow each other, and what its processes differ by.
-  case_facts& learn(prepared_task& prepared, const task_case& at, role in, random_stream& random);
+  const case_facts& learn(prepared_task& prepared, const task_case& at, role in, random_stream& random);
   void replace_one_of_pair(role in, int attempt);
-  program_failure judge_slowed_reference(prepared_task& prepared, case_facts& facts, role in, double reference_us, random_stream& random);
+  program_failure judge_slowed_reference(prepared_task& prepared, const task_case& at, role in, double reference_us, random_stream& random);
   pair_facts compare_processes(prepared_task& prepared, const case_facts& facts, role in, random_stream& random);
   std::vector<case_timing::baseline> time_baselines(prepared_task& prepared, const case_facts& facts, random_stream& random);
   void time_reference_trains(prepared_task& prepared, case_facts& facts, random_stream& random);
   case_timing time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const pair_facts& pair, random_stream& random);
-  double floor_us(std::uint64_t bytes) const;
 
   gpu_facts facts_;
   cuda_judge_options options_;

@@ -29,9 +29,12 @@ constexpr double code_place_us = 0.1;
 constexpr double least_share_of_work = 0.6;
 constexpr double event_resolution_ns = 2e3;
 
-// What the first call of a sample may take beyond those behind it, and still not count: other caches and clocks explain that much.
+// What the first call of a candidate's sample may take, and not count: twice what those behind it take, and so much. Other caches and clocks explain that.
 constexpr double most_of_lead_in = 2;
 constexpr double lead_in_ns = 50e3;
+// What the L2 cache can take, beside DRAM: generous, since only the impossible may lie below the floor.
+constexpr double l2_over_dram = 5;
+constexpr double unknown_gb_a_second = 20000;
 // How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
 constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
@@ -48,7 +51,7 @@ double most_beside(double device_ns) { return device_ns * (1 + clock_agreement) 
 
 class side {
  public:
-  side(clocked_program& program, const timing_rules& rules) : program_(&program), rules_(rules) {}
+  side(clocked_program& program, const timing_rules& rules, bool is_candidate) : program_(&program), rules_(rules), is_candidate_(is_candidate) {}
 
   void warm_up() {
     call_ns_ = program_->sample(1).back();  // loads code
@@ -73,8 +76,9 @@ class side {
     const std::vector<double> times = program_->sample(calls_);
     // The mean: one call of several must not do the others' work.
     const double counted = mean(std::span(times).subspan(lead_in_));
-    const bool worked_ahead = lead_in_ > 0 && times.front() > most_of_lead_in * counted + lead_in_ns;
-    return std::max(1.0, worked_ahead ? mean(times) : counted);
+    // What it does beyond, for the others or against the other side, is shared out to the calls.
+    const double beyond = is_candidate_ && lead_in_ > 0 ? std::max(0.0, times.front() - most_of_lead_in * counted - lead_in_ns) : 0;
+    return std::max(1.0, counted + beyond / static_cast<double>(times.size()));
   }
 
  private:
@@ -83,6 +87,7 @@ class side {
 
   clocked_program* program_;
   timing_rules rules_;
+  bool is_candidate_;
   double call_ns_ = 0;
   double whole_call_ns_ = 0;  // with new contents, an empty cache and waiting
   std::size_t calls_ = 1;
@@ -133,8 +138,8 @@ bool waits_for_host(double busy_call_ns, double scored_call_ns) {
 case_timing time_pair(clocked_program& candidate, clocked_program& reference, const timing_rules& rules, random_stream& random, timed_checks* checks) {
   case_timing result;
   try {
-    side c(candidate, rules);
-    side r(reference, rules);
+    side c(candidate, rules, true);
+    side r(reference, rules, false);
     patience left(rules.patience_ns);
     const auto sample_reference = [&] { return left.for_reference([&] { return r.sample(); }); };
     const auto check = [&] { left.for_judge([&] { checks->check(); }); };
@@ -221,6 +226,17 @@ train_clock train_left_alone(const std::function<train_clock()>& run) {
   train_clock train = run();
   for (int attempt = 1; attempt < attempts && is_late_on_host(train); ++attempt) train = run();
   return train;
+}
+
+double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second) {
+  const double dram = dram_gb_a_second > 0 ? dram_gb_a_second : unknown_gb_a_second;
+  const auto cached = static_cast<double>(std::min(bytes, l2_bytes));
+  return (cached / (l2_over_dram * dram) + (static_cast<double>(bytes) - cached) / dram) / 1e3;
+}
+
+std::optional<program_failure> find_impossible_time(double call_us, double floor_us) {
+  if (call_us >= floor_us) return std::nullopt;
+  return program_failure{Outcome::CHEATING, "impossible_time", "a call takes " + std::to_string(call_us) + " us, writing its outputs alone needs " + std::to_string(floor_us) + " us"};
 }
 
 std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns, bool can_trace) {

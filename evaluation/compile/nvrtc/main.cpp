@@ -131,8 +131,8 @@ class server {
     confine_files(readable, ".");
     try_filter();
   }
-  // Making a process takes milliseconds, and so does taking one apart: both wait until there is nothing else to do, or until a block compiles
-  // and no process is left for the next.
+  // Making a process takes milliseconds, and so does taking one apart: both wait until there is nothing else to do, or stand beside a block that
+  // compiles, as far as `readiness` allows.
   [[noreturn]] void serve() {
     while (true) {
       if (!becomes_readable(command_socket, idle_ms)) {

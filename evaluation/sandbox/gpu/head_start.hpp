@@ -10,7 +10,7 @@
 namespace hone {
 
 // What the device does before a clocked call: it writes a buffer, which empties its L2 cache, while the host gets ahead of it. Once is enough for a call
-// of a few launches. For one of many the buffer is written as often as the host was seen to need, up to 0.4 ms: such a call would else be
+// of a few launches. For one of many the buffer is written as often as the host was seen to need, for 0.4 ms at most: such a call would else be
 // clocked by what the host does beside it (doc/decisions/012). For one stream; the thread that has the device's context.
 class head_start {
  public:
@@ -22,12 +22,12 @@ class head_start {
   // At least so much is written at a time.
   void make_room(std::uint64_t bytes);
   // Puts the writing on the stream: as often as the last calls needed it, or once. Nothing without room.
-  void give(cudaStream_t stream) { write(stream, writes_ahead(host_ns_, write_ns_)); }
+  void give(cudaStream_t stream) { write(stream, writes_ahead(host_.ns(), write_ns_)); }
   void give_least(cudaStream_t stream) { write(stream, 1); }
   // Of a call behind it that the device is done with: when its clock began, and how long the host took to put it on the stream.
   void learn(const timing_event& begin, double host_ns);
   // The next call is of another program.
-  void forget() { host_ns_ = 0; }
+  void forget() { host_ = {}; }
 
  private:
   void write(cudaStream_t stream, int times);
@@ -37,7 +37,7 @@ class head_start {
   timing_event before_;
   int times_ = 1;        // written before the last call
   double write_ns_ = 0;  // one writing, as it was seen
-  double host_ns_ = 0;   // for a call, the most of late
+  host_time host_;
 };
 
 }  // namespace hone

@@ -105,22 +105,24 @@ class program_with_lead_in final : public clocked_program {
   double call_ns_;
 };
 
-double speedup_with_lead_in(double first_ns, random_stream& random) {
-  program_with_lead_in candidate(first_ns, 25e3);
-  made_up_program reference([] { return 25e3; });
+double speedup_with_lead_in(double candidates_ns, double references_ns, random_stream& random) {
+  program_with_lead_in candidate(candidates_ns, 25e3);
+  program_with_lead_in reference(references_ns, 25e3);
   timing_rules rules = gpu_timing_rules();
   rules.warm_up_ns = 0;
   rules.budget_ns = 0.5e6;
   return time_pair(candidate, reference, rules, random, nullptr).ratio.speedup;
 }
 
-TEST_F(PairedRounds, TheFirstCallOfASampleDoesNotCount) { EXPECT_NEAR(speedup_with_lead_in(80e3, random_), 1, 0.001); }
+TEST_F(PairedRounds, TheFirstCallOfASampleDoesNotCount) { EXPECT_NEAR(speedup_with_lead_in(95e3, 25e3, random_), 1, 0.001); }
 
-TEST_F(PairedRounds, AFirstCallThatWorksForOthersOrAgainstThemCounts) {
-  // Nine calls: 50 ms to heat the chip, and two calls' worth of work beside its own for each of the others.
-  EXPECT_LT(speedup_with_lead_in(50e6, random_), 0.01);
-  EXPECT_LT(speedup_with_lead_in(17 * 25e3, random_), 0.4);
+TEST_F(PairedRounds, WhatACandidatesFirstCallDoesForOthersOrAgainstThemCounts) {
+  EXPECT_LT(speedup_with_lead_in(50e6, 25e3, random_), 0.01) << "50 ms to heat the chip";
+  EXPECT_NEAR(speedup_with_lead_in(100e3 + 9 * 5e3, 25e3, random_), 25.0 / 30, 0.01) << "5 us for each of nine calls, beyond what it may take";
+  EXPECT_NEAR(speedup_with_lead_in(101e3, 25e3, random_), 1, 0.01) << "no step where it begins to count";
 }
+
+TEST_F(PairedRounds, WhatAReferencesFirstCallIsMadeToWaitForEarnsNothing) { EXPECT_NEAR(speedup_with_lead_in(25e3, 0.9e6, random_), 1, 0.001); }
 
 TEST(SlowedReference, IsOneThatTakesATenthLongerThanBesideItself) {
   EXPECT_FALSE(is_slowed(100, 100));
@@ -128,6 +130,18 @@ TEST(SlowedReference, IsOneThatTakesATenthLongerThanBesideItself) {
   EXPECT_TRUE(is_slowed(112, 100));
   EXPECT_FALSE(is_slowed(5.2, 4)) << "a microsecond is within what short kernels differ by";
   EXPECT_FALSE(is_slowed(1000, 0)) << "nothing is known of it";
+}
+
+TEST(ImpossibleTime, IsOneInWhichTheOutputsCannotHaveBeenWritten) {
+  // An H200: 60 MB of L2 cache, 4,800 GB/s of DRAM. 480 MB: 420 of them to DRAM in 87.5 us, 60 to the cache in 2.5.
+  const double floor_us = gpu_write_floor_us(480'000'000, 60'000'000, 4800);
+  EXPECT_NEAR(floor_us, 90, 0.1);
+  EXPECT_FALSE(find_impossible_time(91, floor_us));
+  const auto found = find_impossible_time(89, floor_us);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, "impossible_time");
+  EXPECT_NEAR(gpu_write_floor_us(1'000'000, 60'000'000, 4800), 0.042, 0.001) << "what fits into the cache";
+  EXPECT_LT(gpu_write_floor_us(480'000'000, 60'000'000, 0), floor_us) << "where the bandwidth is unknown";
 }
 
 TEST_F(PairedRounds, HopelessCandidatesEndEarly) {
