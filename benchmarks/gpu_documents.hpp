@@ -74,6 +74,7 @@ struct judged {
   double raw = 0;
   double reference_us = 0;  // of the first timed case
   double candidate_us = 0;
+  double busy_us = 0;  // of a call of a train, by CUPTI: that long any kernel ran
   double verify_ms = 0;
   double measure_ms = 0;
 };
@@ -115,6 +116,7 @@ inline judged judge(device& on, const compiled_document& one) {
   if (const auto cases = measurement->getCases(); cases.size() > 0) {
     result.reference_us = cases[0].getReferenceUs();
     result.candidate_us = cases[0].getCandidateUs();
+    result.busy_us = cases[0].getTrainBusyUs();
   }
   result.outcome = measurement->getOutcome();
   result.message = measurement->getMessage().cStr();

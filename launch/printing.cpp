@@ -100,6 +100,7 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
                      {"train_us", c.getTrainUs()},
                      {"traced_us", c.getTracedUs()},
                      {"train_span_us", c.getTrainSpanUs()},
+                     {"train_busy_us", c.getTrainBusyUs()},
                      {"bytes", c.getBytes()},
                      {"flops", c.getFlops()},
                      {"kernels", kernels}});

@@ -317,6 +317,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing.candidate_wall_us = us_a_call(train.wall_ns, train);
     timing.reference_wall_us = facts.reference_wall_us;
     timing.train_span_us = us_a_call(traced.span_ns, traced);
+    timing.train_busy_us = us_a_call(traced.busy_ns, traced);
     timing.traced_us = us_a_call(traced.device_ns, traced);
     for (const kernel_launch& launch : candidate_session_->launches()) {
       const double occupancy = facts_.threads_a_multiprocessor > 0 ? static_cast<double>(launch.blocks_a_multiprocessor) * launch.threads / facts_.threads_a_multiprocessor : 0;

@@ -121,6 +121,7 @@ struct CaseTiming {
   bytes @15 :UInt64;                          # of inputs, parameters and outputs: what a call reads and writes at least; 0: not counted
   kernels @16 :List(KernelUse);               # GPU: what the candidate's last call launched of its own
   flops @17 :UInt64;                          # GPU: of the reference's products and convolutions; 0: it has none
+  trainBusyUs @18 :Float64;                   # by CUPTI: of trainSpanUs, how long any kernel ran
 
   struct Baseline {
     name @0 :Text $Identity.required;
