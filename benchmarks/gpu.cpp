@@ -144,8 +144,8 @@ int throughput(const gpu_corpus& corpus, int count) {
     ++outcomes[result.outcome];
     verify_ms.push_back(result.verify_ms);
     measure_ms.push_back(result.measure_ms);
-    std::printf("%-50s %-14s %6.2f  %9.2f us, busy %9.2f us  verify %7.1f ms  measure %7.1f ms  all %7.1f ms %s\n", one.name.c_str(), std::string(name_of(result.outcome)).c_str(), result.score,
-                result.candidate_us, result.busy_us, result.verify_ms, result.measure_ms, single.seconds() * 1e3, result.outcome == Outcome::OK ? "" : result.message.c_str());
+    std::printf("%-50s %-14s %6.2f  %9.2f us, busy %9.2f us, unseen %6.2f us  verify %7.1f ms  measure %7.1f ms  all %7.1f ms %s\n", one.name.c_str(), std::string(name_of(result.outcome)).c_str(), result.score,
+                result.candidate_us, result.busy_us, result.unseen_us, result.verify_ms, result.measure_ms, single.seconds() * 1e3, result.outcome == Outcome::OK ? "" : result.message.c_str());
     std::fflush(stdout);
   }
   const double seconds = watch.seconds();

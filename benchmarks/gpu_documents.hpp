@@ -75,6 +75,7 @@ struct judged {
   double reference_us = 0;  // of the first timed case
   double candidate_us = 0;
   double busy_us = 0;  // of a call of a train, by CUPTI: that long any kernel ran
+  double unseen_us = 0;  // that the host waited longer for a call than its clock says
   double verify_ms = 0;
   double measure_ms = 0;
 };
@@ -117,6 +118,7 @@ inline judged judge(device& on, const compiled_document& one) {
     result.reference_us = cases[0].getReferenceUs();
     result.candidate_us = cases[0].getCandidateUs();
     result.busy_us = cases[0].getTrainBusyUs();
+    result.unseen_us = cases[0].getUnseenUs();
   }
   result.outcome = measurement->getOutcome();
   result.message = measurement->getMessage().cStr();

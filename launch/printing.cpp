@@ -101,6 +101,7 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
                      {"traced_us", c.getTracedUs()},
                      {"train_span_us", c.getTrainSpanUs()},
                      {"train_busy_us", c.getTrainBusyUs()},
+                     {"unseen_us", c.getUnseenUs()},
                      {"bytes", c.getBytes()},
                      {"flops", c.getFlops()},
                      {"kernels", kernels}});

@@ -81,6 +81,7 @@ cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& 
 struct cuda_judge::pair_facts {
   process_bias bias;
   double reference_us = 0;  // a call, as it is scored
+  double unseen_ns = 0;     // what the host waits longer for a call in the candidate's process, beyond what its clock says
   bool can_trace = false;  // CUPTI shows what the reference does in the candidate's process
 };
 
@@ -268,7 +269,8 @@ cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, co
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
-  return {bias_of(timing), timing.reference_us, same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
+  const double write_ns = reference.write_ns();
+  return {bias_of(timing), timing.reference_us, same.unseen_ns(write_ns) - reference.unseen_ns(write_ns), same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
 }
 
 // How fast references follow each other, and whether the GPU works or waits meanwhile.
@@ -308,6 +310,9 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     if (timing.log_ratios.empty()) return timing;
     take_off(pair.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
+    const double write_ns = reference.write_ns();  // the candidate's own it could forge
+    const double unseen_ns = candidate.unseen_ns(write_ns) - reference.unseen_ns(write_ns) - pair.unseen_ns;
+    timing.unseen_us = unseen_ns / 1e3;
     timing.floor_us = gpu_write_floor_us(least_bytes, facts_.l2_bytes, facts_.memory_gb_a_second);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
     const train_clock train = train_left_alone([&] { return candidate.train(train_ns, timing.candidate_us * 1e3, false); });
@@ -327,6 +332,8 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
     if (const auto impossible = find_impossible_time(timing.candidate_us, timing.floor_us)) {
       timing.failure = *impossible;
+    } else if (const auto unseen = find_unseen_time(unseen_ns, timing.candidate_us * 1e3)) {
+      timing.failure = *unseen;
     } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, pair.can_trace)) {
       timing.failure = *wrong;
     }

@@ -43,6 +43,7 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
   out.setTrainUs(timing.train_us);
   out.setTrainSpanUs(timing.train_span_us);
   out.setTrainBusyUs(timing.train_busy_us);
+  out.setUnseenUs(timing.unseen_us);
   out.setTracedUs(timing.traced_us);
   out.setBytes(timing.bytes);
   out.setFlops(timing.flops);

@@ -36,6 +36,14 @@ struct train_clock {
   std::uint64_t calls = 1;
 };
 
+// One timed call on a GPU. Memory that a program's kernels can write holds what events say; the host's clock they cannot reach.
+struct call_clock {
+  double event_ns = 0;       // between two events on its stream: what counts
+  double host_ns = 0;        // from before anything of it was put on the stream until the device had done all of it
+  double write_ns = 0;       // one writing of the buffer that empties the cache before it, by events
+  std::uint32_t writes = 1;  // of those
+};
+
 // How a kernel of the artifact was launched last, for reports.
 struct kernel_launch {
   std::uint32_t kernel;  // its number in the artifact
@@ -54,7 +62,7 @@ struct arena_head {
   std::uint64_t scratch_used;      // end of the memory that the run has been given so far
   std::array<arena_output, max_arena_outputs> outputs;
   std::array<arena_allocation, max_arena_allocations> allocations;
-  std::array<double, max_calls> event_ns;  // GPU: what each timed call took between two events on its stream
+  std::array<call_clock, max_calls> call_clocks;  // GPU: of timed calls
   train_clock train;
   std::uint64_t flops;             // GPU: of a reference's last run, in products and convolutions
   std::uint32_t launch_count;

@@ -122,6 +122,7 @@ struct CaseTiming {
   kernels @16 :List(KernelUse);               # GPU: what the candidate's last call launched of its own
   flops @17 :UInt64;                          # GPU: of the reference's products and convolutions; 0: it has none
   trainBusyUs @18 :Float64;                   # by CUPTI: of trainSpanUs, how long any kernel ran
+  unseenUs @19 :Float64;                      # GPU: how much longer the host waits for a call than its clock says, beyond what it does for the reference's
 
   struct Baseline {
     name @0 :Text $Identity.required;

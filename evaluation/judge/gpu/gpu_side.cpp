@@ -98,17 +98,33 @@ void gpu_side::take_sets(std::size_t calls) {
   }
 }
 
-std::vector<double> gpu_side::time_taken() {
+std::vector<call_clock> gpu_side::time_taken() {
   write_inputs(last_);
   auto timed = session_->time(last_, make_unreadable(last_), limits_.flush_bytes, clock::now() + limits_.call * (last_.size() > 1 ? 2 : 1));  // of several calls none is long
   if (const auto* failed = std::get_if<program_failure>(&timed)) fail(*failed);
-  return std::get<std::vector<double>>(std::move(timed));
+  return std::get<std::vector<call_clock>>(std::move(timed));
 }
 
 std::vector<double> gpu_side::sample(std::size_t calls) {
   sampled_ = calls;
   take_sets(calls);
-  return time_taken();
+  const std::vector<call_clock> clocks = time_taken();
+  std::vector<double> ns;
+  for (const call_clock& clock : clocks) ns.push_back(clock.event_ns);
+  clocks_.insert(clocks_.end(), clocks.begin() + (clocks.size() > 1 ? 1 : 0), clocks.end());
+  return ns;
+}
+
+double gpu_side::unseen_ns(double write_ns) const {
+  std::vector<double> ns;
+  for (const call_clock& clock : clocks_) ns.push_back(clock.host_ns - clock.event_ns - (clock.writes - 1.0) * write_ns);
+  return ns.empty() ? 0 : median(ns);
+}
+
+double gpu_side::write_ns() const {
+  std::vector<double> ns;
+  for (const call_clock& clock : clocks_) ns.push_back(clock.write_ns);
+  return ns.empty() ? 0 : median(ns);
 }
 
 std::size_t gpu_side::sample_otherwise(distribution how) {

@@ -30,6 +30,12 @@ class gpu_side final : public clocked_program {
   // Nanoseconds of a call, behind what loads code.
   double try_call();
 
+  // What the host has seen of a call of its samples beyond what the call's own clock says, less all writings before it but one, which take `write_ns` each: the
+  // median, without first calls. What readies inputs and empties the cache, and what puts work on the device, is in it. 0: nothing was sampled.
+  double unseen_ns(double write_ns) const;
+  // One writing before a call, the median.
+  double write_ns() const;
+
   // The sets over and over without a pause, for at least `ns` where a call takes `call_ns`.
   train_clock train(double ns, double call_ns, bool traced);
 
@@ -48,7 +54,7 @@ class gpu_side final : public clocked_program {
   void ensure_arranged();
   [[noreturn]] void fail(const program_failure& why) const;
   void take_sets(std::size_t calls);
-  std::vector<double> time_taken();
+  std::vector<call_clock> time_taken();
   void write_inputs(std::span<const std::size_t> sets);
   std::vector<std::vector<std::uint64_t>> make_unreadable(std::span<const std::size_t> sets);
 
@@ -61,6 +67,7 @@ class gpu_side final : public clocked_program {
   std::uint64_t seen_calls_ = 0;
   std::vector<contents> held_;  // by set
   std::vector<std::size_t> last_;
+  std::vector<call_clock> clocks_;  // of all samples
   std::size_t sampled_ = 1;  // calls of the last sample
   std::size_t next_ = 0;
   std::vector<gpu_memory> staging_;

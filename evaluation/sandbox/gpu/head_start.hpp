@@ -26,6 +26,9 @@ class head_start {
   void give_least(cudaStream_t stream) { write(stream, 1); }
   // Of a call behind it that the device is done with: when its clock began, and how long the host took to put it on the stream.
   void learn(const timing_event& begin, double host_ns);
+  // What was put before the last call, and how long one writing of it took.
+  int writes() const { return times_; }
+  double write_ns() const { return write_ns_; }
   // The next call is of another program.
   void forget() { host_ = {}; }
 

@@ -232,8 +232,8 @@ class session {
     driver_->cuCtxResetPersistingL2Cache();
     timing_event begin;
     timing_event end;
-    auto& event_ns = memory_->head().event_ns;
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
+      const auto beginning = steady::now();
       make_readable(i, request.getKeys()[static_cast<unsigned>(i)]);
       tools_.spoil_shared_memory(streams_->main());
       head_start_.give(streams_->main());
@@ -243,8 +243,9 @@ class session {
       end.record(streams_->main());
       const double host_ns = ns_since(launching);
       C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
-      event_ns[i % max_calls] = end.ns_since(begin);
+      const double done_ns = ns_since(beginning);
       head_start_.learn(begin, host_ns);
+      memory_->head().call_clocks[i % max_calls] = {end.ns_since(begin), done_ns, head_start_.write_ns(), static_cast<std::uint32_t>(head_start_.writes())};
     }
     reply_done();
   }

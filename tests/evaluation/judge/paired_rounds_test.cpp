@@ -132,6 +132,17 @@ TEST(SlowedReference, IsOneThatTakesATenthLongerThanBesideItself) {
   EXPECT_FALSE(is_slowed(1000, 0)) << "nothing is known of it";
 }
 
+TEST(UnseenTime, IsWhatTheHostWaitsForAndNoClockShows) {
+  EXPECT_FALSE(find_unseen_time(3e3, 40e3)) << "a host's clock varies by that";
+  EXPECT_FALSE(find_unseen_time(-5e3, 40e3));
+  // A call of 100 us whose first event was set 33 us later.
+  const auto found = find_unseen_time(33e3, 67e3);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->outcome, Outcome::CHEATING);
+  EXPECT_EQ(found->kind, "late_work");
+  EXPECT_FALSE(find_unseen_time(200e3, 5e6)) << "of a long call that is little";
+}
+
 TEST(ImpossibleTime, IsOneInWhichTheOutputsCannotHaveBeenWritten) {
   // An H200: 60 MB of L2 cache, 4,800 GB/s of DRAM. 480 MB: 420 of them to DRAM in 87.5 us, 60 to the cache in 2.5.
   const double floor_us = gpu_write_floor_us(480'000'000, 60'000'000, 4800);
