@@ -186,7 +186,7 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
     const auto is_slowed_here = [&] { return timing.failure.outcome == Outcome::OK && !facts.waits_for_host && is_slowed(reference_us(), pair.reference_us); };
     const auto is_doubtful = [&] { return timing.failure.outcome == Outcome::OK && (management_.is_throttled() || is_slowed_here()); };
     for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_case(prepared, at, facts, pair, random);
-    if (is_slowed_here()) timing.failure = judge_slowed_reference(prepared, at, in, reference_us(), random);
+    if (is_slowed_here() && !management_.is_throttled()) timing.failure = judge_slowed_reference(prepared, at, in, reference_us(), random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(at, std::move(timing));
@@ -270,7 +270,8 @@ cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, co
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
   const double write_ns = reference.write_ns();
-  return {bias_of(timing), timing.reference_us, same.unseen_ns(write_ns) - reference.unseen_ns(write_ns), same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
+  const double unseen_ns = same.beside_clock_of(timing.rounds, write_ns).unseen_ns - reference.beside_clock_of(timing.rounds, write_ns).unseen_ns;
+  return {bias_of(timing), timing.reference_us, unseen_ns, same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
 }
 
 // How fast references follow each other, and whether the GPU works or waits meanwhile.
@@ -311,7 +312,8 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     take_off(pair.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
     const double write_ns = reference.write_ns();  // the candidate's own it could forge
-    const double unseen_ns = candidate.unseen_ns(write_ns) - reference.unseen_ns(write_ns) - pair.unseen_ns;
+    const gpu_side::beside_clock beside = candidate.beside_clock_of(timing.rounds, write_ns);
+    const double unseen_ns = beside.unseen_ns - reference.beside_clock_of(timing.rounds, write_ns).unseen_ns - pair.unseen_ns;
     timing.unseen_us = unseen_ns / 1e3;
     timing.floor_us = gpu_write_floor_us(least_bytes, facts_.l2_bytes, facts_.memory_gb_a_second);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
@@ -332,7 +334,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
     if (const auto impossible = find_impossible_time(timing.candidate_us, timing.floor_us)) {
       timing.failure = *impossible;
-    } else if (const auto unseen = find_unseen_time(unseen_ns, timing.candidate_us * 1e3)) {
+    } else if (const auto unseen = find_unseen_time(unseen_ns, timing.candidate_us * 1e3 + beside.more_writes_ns)) {
       timing.failure = *unseen;
     } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, pair.can_trace)) {
       timing.failure = *wrong;

@@ -35,7 +35,7 @@ constexpr double lead_in_ns = 50e3;
 // What the L2 cache can take, beside DRAM: generous, since only the impossible may lie below the floor.
 constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
-// What the host's clock may see of a call beyond its events: medians of some hundred calls, of which each varies by a few microseconds.
+// What the host's clock may see of a call beyond its events: medians of samples' means, of which each varies by a few microseconds.
 constexpr double most_unseen_ns = 20e3;
 constexpr double most_unseen_share = 0.05;
 // How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
@@ -231,9 +231,9 @@ train_clock train_left_alone(const std::function<train_clock()>& run) {
   return train;
 }
 
-std::optional<program_failure> find_unseen_time(double unseen_ns, double call_ns) {
-  if (unseen_ns <= most_unseen_ns + most_unseen_share * call_ns) return std::nullopt;
-  return program_failure{Outcome::CHEATING, "late_work", "a call is timed at " + microseconds(call_ns) + ", and the host waits for it " + microseconds(unseen_ns) + " longer"};
+std::optional<program_failure> find_unseen_time(double unseen_ns, double known_ns) {
+  if (unseen_ns <= most_unseen_ns + most_unseen_share * known_ns) return std::nullopt;
+  return program_failure{Outcome::CHEATING, "late_work", "the host waits " + microseconds(unseen_ns) + " longer for a call than the call's clock says"};
 }
 
 double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second) {

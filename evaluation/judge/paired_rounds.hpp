@@ -60,8 +60,8 @@ bool is_late_on_host(const train_clock& train);
 train_clock train_left_alone(const std::function<train_clock()>& run);
 
 // Whether the host waits longer for a candidate's calls than their clocks say, by `unseen_ns` a call more than for the reference's and than two equal programs in
-// these processes differ by. Nothing: it does not.
-std::optional<program_failure> find_unseen_time(double unseen_ns, double call_ns);
+// these processes differ by. `known_ns`: what a call takes by its clock, with what was written before it beyond what is before the reference's. Nothing: it does not.
+std::optional<program_failure> find_unseen_time(double unseen_ns, double known_ns);
 
 // What a call must take that writes so many bytes, in us: of the L2 cache what fits into it, of DRAM the rest, each at the most that it can take. A bandwidth of 0: unknown.
 double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second);

@@ -43,6 +43,7 @@ struct call_clock {
   double write_ns = 0;       // one writing of the buffer that empties the cache before it, by events
   std::uint32_t writes = 1;  // of those
 };
+inline constexpr std::uint32_t most_writes = 8;  // however short one of them seems by events
 
 // How a kernel of the artifact was launched last, for reports.
 struct kernel_launch {

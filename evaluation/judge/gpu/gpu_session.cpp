@@ -92,7 +92,7 @@ std::variant<std::vector<call_clock>, program_failure> gpu_session::time(std::sp
   const auto& clocks = arena_->head().call_clocks;
   std::vector<call_clock> taken(clocks.begin(), clocks.begin() + static_cast<std::ptrdiff_t>(std::min(sets.size(), clocks.size())));
   const auto is_time = [](double ns) { return std::isfinite(ns) && ns >= 0; };
-  if (!std::all_of(taken.begin(), taken.end(), [&](const call_clock& c) { return is_time(c.event_ns) && is_time(c.host_ns) && is_time(c.write_ns); })) return program_failure{Outcome::CRASH, "", "the record of its times is damaged"};
+  if (!std::all_of(taken.begin(), taken.end(), [&](const call_clock& c) { return is_time(c.event_ns) && is_time(c.host_ns) && is_time(c.write_ns) && c.writes >= 1 && c.writes <= most_writes; })) return program_failure{Outcome::CRASH, "", "the record of its times is damaged"};
   return taken;
 }
 

@@ -111,19 +111,34 @@ std::vector<double> gpu_side::sample(std::size_t calls) {
   const std::vector<call_clock> clocks = time_taken();
   std::vector<double> ns;
   for (const call_clock& clock : clocks) ns.push_back(clock.event_ns);
-  clocks_.insert(clocks_.end(), clocks.begin() + (clocks.size() > 1 ? 1 : 0), clocks.end());
+  clocks_.emplace_back(clocks.begin() + (clocks.size() > 1 ? 1 : 0), clocks.end());
   return ns;
 }
 
-double gpu_side::unseen_ns(double write_ns) const {
-  std::vector<double> ns;
-  for (const call_clock& clock : clocks_) ns.push_back(clock.host_ns - clock.event_ns - (clock.writes - 1.0) * write_ns);
-  return ns.empty() ? 0 : median(ns);
+gpu_side::beside_clock gpu_side::beside_clock_of(std::size_t samples, double write_ns) const {
+  const auto last = std::span(clocks_).last(std::min(samples, clocks_.size()));
+  std::vector<double> unseen;
+  std::vector<double> more_writes;
+  for (const std::vector<call_clock>& sample : last) {
+    double host_ns = 0;
+    double writes_ns = 0;
+    for (const call_clock& clock : sample) {
+      host_ns += clock.host_ns - clock.event_ns;
+      writes_ns += (clock.writes - 1.0) * write_ns;
+    }
+    const auto calls = static_cast<double>(sample.size());
+    unseen.push_back((host_ns - writes_ns) / calls);
+    more_writes.push_back(writes_ns / calls);
+  }
+  if (unseen.empty()) return {};
+  return {median(unseen), median(more_writes)};
 }
 
 double gpu_side::write_ns() const {
   std::vector<double> ns;
-  for (const call_clock& clock : clocks_) ns.push_back(clock.write_ns);
+  for (const std::vector<call_clock>& sample : clocks_) {
+    for (const call_clock& clock : sample) ns.push_back(clock.write_ns);
+  }
   return ns.empty() ? 0 : median(ns);
 }
 

@@ -30,10 +30,15 @@ class gpu_side final : public clocked_program {
   // Nanoseconds of a call, behind what loads code.
   double try_call();
 
-  // What the host has seen of a call of its samples beyond what the call's own clock says, less all writings before it but one, which take `write_ns` each: the
-  // median, without first calls. What readies inputs and empties the cache, and what puts work on the device, is in it. 0: nothing was sampled.
-  double unseen_ns(double write_ns) const;
-  // One writing before a call, the median.
+  // What the host saw of a call beyond what the call's own clock says: means over samples, less their first calls, and of those the median. What readies
+  // inputs and empties the cache is in it, but of the writings before a call one alone: the others, which take `write_ns` each, are told by themselves.
+  struct beside_clock {
+    double unseen_ns = 0;
+    double more_writes_ns = 0;
+  };
+  // Of the last so many samples; zeros where there are none.
+  beside_clock beside_clock_of(std::size_t samples, double write_ns) const;
+  // One writing before a call, the median of all.
   double write_ns() const;
 
   // The sets over and over without a pause, for at least `ns` where a call takes `call_ns`.
@@ -67,7 +72,7 @@ class gpu_side final : public clocked_program {
   std::uint64_t seen_calls_ = 0;
   std::vector<contents> held_;  // by set
   std::vector<std::size_t> last_;
-  std::vector<call_clock> clocks_;  // of all samples
+  std::vector<std::vector<call_clock>> clocks_;  // by sample: of the calls that count
   std::size_t sampled_ = 1;  // calls of the last sample
   std::size_t next_ = 0;
   std::vector<gpu_memory> staging_;

@@ -230,6 +230,9 @@ class session {
     outputs_.clear();
     head_start_.make_room(request.getFlushBytes());
     driver_->cuCtxResetPersistingL2Cache();
+    // Another process has had the GPU: the first work of this one waits for it, and is not to be any call's.
+    tools_.spoil_shared_memory(streams_->main());
+    C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
     timing_event begin;
     timing_event end;
     for (std::size_t i = 0; i < stacks_.size(); ++i) {

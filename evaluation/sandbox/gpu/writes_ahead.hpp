@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "evaluation/sandbox/arena_layout.hpp"
+
 namespace hone {
 
 constexpr double most_ahead_ns = 0.4e6;
 
-// How often the device writes a buffer before a clocked call, so that the host is ahead of it: half as long again as the host takes for a call, `most_ahead_ns` at
+// How often the device writes a buffer before a clocked call, so that the host is ahead of it: half as long again as the host takes for a call, `most_ahead_ns` and `most_writes` at
 // most, once at least. `host_ns` for a call, `write_ns` for one writing; either may be unknown, which is 0.
 inline int writes_ahead(double host_ns, double write_ns) {
   constexpr double reserve = 1.5;
   if (write_ns <= 0) return 1;
-  const double most = std::floor(most_ahead_ns / write_ns);
+  const double most = std::min<double>(std::floor(most_ahead_ns / write_ns), most_writes);
   return static_cast<int>(std::max(1.0, std::min(std::ceil(reserve * host_ns / write_ns), most)));
 }
 

@@ -6,6 +6,8 @@
 #include <barrier>
 #include <filesystem>
 #include <future>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -38,21 +40,20 @@ TEST(TwoGpus, JudgeAtTheSameTimeAndAgree) {
   std::array<int, 2> cores{};
   for (int& core : cores) core = reserve_launching_core();  // before there are threads
   std::barrier both_are_open(2);
-  const auto open = [&](std::size_t i) {
+  const auto judge_on = [&](std::size_t i) {
+    std::unique_ptr<judging_device> device;
+    std::optional<evaluator> judge;
     try {
-      return make_cuda_device(gpus[i], {.node = "test", .judge = {.core = cores[i]}});
-    } catch (const std::exception&) {
+      device = make_cuda_device(gpus[i], {.node = "test", .judge = {.core = cores[i]}});
+      judge.emplace(*device);
+    } catch (...) {
       both_are_open.arrive_and_drop();
       throw;
     }
-  };
-  const auto judge_on = [&](std::size_t i) {
-    const auto device = open(i);
-    evaluator judge(*device);
     both_are_open.arrive_and_wait();
     judged_by result;
     for (std::size_t round = 0; round < rounds; ++round) {
-      const auto evaluation = judge.evaluate(text, softmax);
+      const auto evaluation = judge->evaluate(text, softmax);
       if (evaluation->getOutcome() != Outcome::OK) result.not_ok = describe(*evaluation);
       for (const auto measurement : evaluation->getMeasurements()) result.device = measurement.getDevice().cStr();
       result.scores.push_back(evaluation->getScore());

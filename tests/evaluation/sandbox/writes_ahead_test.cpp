@@ -20,6 +20,7 @@ TEST(WritesAhead, NobodyWaitsForMoreThanFourTenthsOfAMillisecond) {
   EXPECT_EQ(writes_ahead(3e6, write_ns), 6);
   EXPECT_EQ(writes_ahead(1e9, write_ns), 6);
   EXPECT_EQ(writes_ahead(1e9, 250e3), 1);
+  EXPECT_EQ(writes_ahead(1e9, 500), most_writes) << "a writing of half a microsecond is none";
   EXPECT_EQ(writes_ahead(0, 1e6), 1) << "the cache is emptied in any case";
 }
 
