@@ -60,14 +60,14 @@ class gpu {
   const cuda_driver* driver_ = nullptr;
 };
 
-using milliseconds = std::vector<double>;
+using series_ms = std::vector<double>;
 
 struct compiled_blocks {
   const char* name;
   std::string (*block)(int);
   int made = 0;
-  milliseconds whole = {};
-  milliseconds loading = {};
+  series_ms whole = {};
+  series_ms loading = {};
 };
 
 void compile(compiled_blocks& all, int count, std::chrono::milliseconds pause, cuda_compiler& compiler, const gpu& on) {
@@ -83,7 +83,7 @@ void compile(compiled_blocks& all, int count, std::chrono::milliseconds pause, c
   }
 }
 
-void compile_alone(const nvrtc_library& nvrtc, milliseconds& all, int count, std::chrono::milliseconds pause) {
+void compile_alone(const nvrtc_library& nvrtc, series_ms& all, int count, std::chrono::milliseconds pause) {
   for (int i = 0; i < count; ++i) {
     std::this_thread::sleep_for(pause);
     const stopwatch watch;
@@ -109,7 +109,7 @@ int run(int count, std::chrono::milliseconds pause) {
   const gpu on;
   compiled_blocks bare{"bare", bare_block};
   compiled_blocks headers{"headers", block_with_headers};
-  milliseconds alone;
+  series_ms alone;
   for (compiled_blocks* all : {&bare, &headers}) {
     compile(*all, 1, pause, compiler, on);  // headers are precompiled with it
     report(std::string("compile.") + all->name + "_first", all->whole.back(), "ms");

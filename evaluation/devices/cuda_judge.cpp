@@ -47,6 +47,14 @@ double median_call(gpu_side& side, std::size_t most_calls) {
   return median(ns);
 }
 
+// What the host saw of a candidate's calls beyond their clocks, less what it saw of the reference's, in the last rounds.
+gpu_side::beside_clock difference_beside_clock(const gpu_side& candidate, const gpu_side& reference, std::size_t rounds) {
+  const double write_ns = reference.write_ns();  // the candidate's own it could forge
+  gpu_side::beside_clock difference = candidate.beside_clock_of(rounds, write_ns);
+  difference.unseen_ns -= reference.beside_clock_of(rounds, write_ns).unseen_ns;
+  return difference;
+}
+
 // The reference's programs, in whichever process. Throws reference_error.
 void open_programs_of(const task& t, gpu_process& in, const settings& asked) {
   const auto opened = in.open(reference_oracle::programs(t), nullptr, asked, clock::now() + open_limit);
@@ -269,8 +277,7 @@ cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, co
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
-  const double write_ns = reference.write_ns();
-  const double unseen_ns = same.beside_clock_of(timing.rounds, write_ns).unseen_ns - reference.beside_clock_of(timing.rounds, write_ns).unseen_ns;
+  const double unseen_ns = difference_beside_clock(same, reference, timing.rounds).unseen_ns;
   return {bias_of(timing), timing.reference_us, unseen_ns, same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
 }
 
@@ -311,9 +318,8 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     if (timing.log_ratios.empty()) return timing;
     take_off(pair.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
-    const double write_ns = reference.write_ns();  // the candidate's own it could forge
-    const gpu_side::beside_clock beside = candidate.beside_clock_of(timing.rounds, write_ns);
-    const double unseen_ns = beside.unseen_ns - reference.beside_clock_of(timing.rounds, write_ns).unseen_ns - pair.unseen_ns;
+    const gpu_side::beside_clock beside = difference_beside_clock(candidate, reference, timing.rounds);
+    const double unseen_ns = beside.unseen_ns - pair.unseen_ns;
     timing.unseen_us = unseen_ns / 1e3;
     timing.floor_us = gpu_write_floor_us(least_bytes, facts_.l2_bytes, facts_.memory_gb_a_second);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.

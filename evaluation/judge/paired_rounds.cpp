@@ -242,11 +242,6 @@ double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dr
   return (cached / (l2_over_dram * dram) + (static_cast<double>(bytes) - cached) / dram) / 1e3;
 }
 
-std::optional<program_failure> find_impossible_time(double call_us, double floor_us) {
-  if (call_us >= floor_us) return std::nullopt;
-  return program_failure{Outcome::CHEATING, "impossible_time", "a call takes " + std::to_string(call_us) + " us, writing its outputs alone needs " + std::to_string(floor_us) + " us"};
-}
-
 std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns, bool can_trace) {
   if (can_trace && traced.busy_ns == 0) return program_failure{Outcome::UNSTABLE, "", "the trace shows nothing of its work on the GPU, and all of the reference's"};
   if (traced.span_ns > most_beside(traced.device_ns)) {

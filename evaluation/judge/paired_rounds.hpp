@@ -65,8 +65,6 @@ std::optional<program_failure> find_unseen_time(double unseen_ns, double known_n
 
 // What a call must take that writes so many bytes, in us: of the L2 cache what fits into it, of DRAM the rest, each at the most that it can take. A bandwidth of 0: unknown.
 double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second);
-// Nothing: the time is not below the floor.
-std::optional<program_failure> find_impossible_time(double call_us, double floor_us);
 
 // Whether the clocks on two trains, one of them traced, and the time that was scored for a call tell the same story. Nothing: they do.
 // `can_trace`: the trace shows what the reference does, so it must show something here.

@@ -35,6 +35,11 @@ constexpr double outside_most_share = 0.25;
 constexpr double outside_share = 0.1;
 constexpr double outside_least_ns = 10e6;
 
+std::string text(double x) {
+  std::string digits = std::to_string(x);
+  return digits.substr(0, digits.find('.') + 4);
+}
+
 // Calls between one hand-over to the process and the next.
 struct run_time {
   double device_ns = 0;   // what it is charged
@@ -268,8 +273,8 @@ class protocol {
     result.reference_wall_us = median(reference_wall);
     result.candidate_wall_us = median(candidate_wall);
     result.floor_us = limits_.floor_us_a_byte * static_cast<double>(least_bytes_);
-    if (fastest_us < result.floor_us) {
-      result.failure = {Outcome::CHEATING, "impossible_time", "a call takes " + text(fastest_us) + " us, writing its outputs alone needs " + text(result.floor_us) + " us"};
+    if (const auto impossible = find_impossible_time(fastest_us, result.floor_us)) {
+      result.failure = *impossible;
     } else if (candidate_.share_outside() > outside_share) {
       result.failure = {Outcome::CHEATING, "late_work", "works while the clock stands still: " + text(100 * candidate_.share_outside()) + " % of its time lies between the timed runs"};
     } else if (decision == timing_decision::unstable) {
@@ -295,11 +300,6 @@ class protocol {
     return wrong;
   }
 
-  static std::string text(double x) {
-    std::string digits = std::to_string(x);
-    return digits.substr(0, digits.find('.') + 4);
-  }
-
   const timed_pair* pair_;
   timed_inputs* inputs_;
   timing_rules rules_;
@@ -317,6 +317,11 @@ class protocol {
 
 std::size_t affordable_sets(std::size_t bytes_a_call, std::size_t memory_budget) {
   return std::clamp<std::size_t>(memory_budget / std::max<std::size_t>(bytes_a_call, 1), 2, max_sets);
+}
+
+std::optional<program_failure> find_impossible_time(double call_us, double floor_us) {
+  if (call_us >= floor_us) return std::nullopt;
+  return program_failure{Outcome::CHEATING, "impossible_time", "a call takes " + text(call_us) + " us, writing its outputs alone needs " + text(floor_us) + " us"};
 }
 
 case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random) {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,9 +73,12 @@ struct case_timing {
   double train_us = 0;       // a call of many without a pause, by events
   double traced_us = 0;      // by events again, while CUPTI looks on, which takes time
   double train_span_us = 0;  // by CUPTI; 0: it may not look
-  double unseen_us = 0;  // GPU: what the host waits for a call beyond its clock, and beyond that of the reference's calls
   double train_busy_us = 0;  // of which any kernel ran
+  double unseen_us = 0;      // GPU: what the host waits for a call beyond its clock, and beyond that of the reference's calls
 };
+
+// Whether a call took less time than writing its outputs does. Nothing: it did not.
+std::optional<program_failure> find_impossible_time(double call_us, double floor_us);
 
 // Times one case as paired rounds: evaluation.md section 3. Reference and candidate alternate in an order drawn each round; a
 // batch is enough calls on different inputs; some outputs of every batch of the candidate are checked.

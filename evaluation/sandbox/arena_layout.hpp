@@ -36,7 +36,8 @@ struct train_clock {
   std::uint64_t calls = 1;
 };
 
-// One timed call on a GPU. Memory that a program's kernels can write holds what events say; the host's clock they cannot reach.
+// One timed call on a GPU. What events say lies in memory that a program's kernels can write; what the host's clock says does not, unless the driver
+// shares the host's memory with them.
 struct call_clock {
   double event_ns = 0;       // between two events on its stream: what counts
   double host_ns = 0;        // from before anything of it was put on the stream until the device had done all of it

@@ -7,7 +7,7 @@
 
 namespace hone {
 
-constexpr double most_ahead_ns = 0.4e6;
+inline constexpr double most_ahead_ns = 0.4e6;
 
 // How often the device writes a buffer before a clocked call, so that the host is ahead of it: half as long again as the host takes for a call, `most_ahead_ns` and `most_writes` at
 // most, once at least. `host_ns` for a call, `write_ns` for one writing; either may be unknown, which is 0.
