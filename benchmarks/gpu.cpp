@@ -91,6 +91,7 @@ int aa(int pairs) {
   std::map<std::string, std::vector<double>> raw;
   constexpr double shortest_compared_us = 10;
   std::vector<double> clocks_apart;  // per cent: events and the host's clock, or, traced, events and CUPTI
+  std::vector<double> unseen;  // us
   int off = 0;
   int unstable = 0;
   for (int i = 0; i < pairs; ++i) {
@@ -108,10 +109,11 @@ int aa(int pairs) {
       const auto apart = [](double a, double b) { return std::abs(a / b - 1); };
       clocks_apart.push_back(100 * std::max(apart(c.getTrainUs(), c.getCandidateWallUs()), apart(c.getTracedUs(), c.getTrainSpanUs())));
     }
+    unseen.push_back(std::abs(c.getUnseenUs()));
     raw[p.name].push_back(m->getScoreRaw());
     if (i < 3 * static_cast<int>(programs.size()) || m->getScore() != 1.0) {
-      std::printf("%-20s %9.2f us  score %.2f raw %.4f [%.4f, %.4f] rounds %4u  train %9.2f wall %9.2f traced %9.2f span %9.2f  %6.0f ms\n", p.name.c_str(), c.getCandidateUs(), m->getScore(), m->getScoreRaw(),
-                  c.getIntervalLow(), c.getIntervalHigh(), c.getRounds(), c.getTrainUs(), c.getCandidateWallUs(), c.getTracedUs(), c.getTrainSpanUs(), watch.seconds() * 1e3);
+      std::printf("%-20s %9.2f us  score %.2f raw %.4f [%.4f, %.4f] rounds %4u  train %9.2f wall %9.2f traced %9.2f span %9.2f unseen %5.2f  %6.0f ms\n", p.name.c_str(), c.getCandidateUs(), m->getScore(), m->getScoreRaw(),
+                  c.getIntervalLow(), c.getIntervalHigh(), c.getRounds(), c.getTrainUs(), c.getCandidateWallUs(), c.getTracedUs(), c.getTrainSpanUs(), c.getUnseenUs(), watch.seconds() * 1e3);
     }
     std::fflush(stdout);
   }
@@ -126,6 +128,8 @@ int aa(int pairs) {
   report("gpu.clocks_compared", static_cast<double>(clocks_apart.size()), "");
   report("gpu.clocks_beyond_2_percent", static_cast<double>(std::count_if(clocks_apart.begin(), clocks_apart.end(), [](double percent) { return percent > 2; })), "");
   if (!clocks_apart.empty()) report("gpu.clocks_worst", *std::max_element(clocks_apart.begin(), clocks_apart.end()), "%");
+  if (!unseen.empty()) report("gpu.unseen_p50", median(unseen), "us");
+  if (!unseen.empty()) report("gpu.unseen_worst", *std::max_element(unseen.begin(), unseen.end()), "us");
   return off == 0 && unstable == 0 ? 0 : 1;
 }
 

@@ -47,14 +47,6 @@ double median_call(gpu_side& side, std::size_t most_calls) {
   return median(ns);
 }
 
-// What the host saw of a candidate's calls beyond their clocks, less what it saw of the reference's, in the last rounds.
-gpu_side::beside_clock difference_beside_clock(const gpu_side& candidate, const gpu_side& reference, std::size_t rounds) {
-  const double write_ns = reference.write_ns();  // the candidate's own it could forge
-  gpu_side::beside_clock difference = candidate.beside_clock_of(rounds, write_ns);
-  difference.unseen_ns -= reference.beside_clock_of(rounds, write_ns).unseen_ns;
-  return difference;
-}
-
 // The reference's programs, in whichever process. Throws reference_error.
 void open_programs_of(const task& t, gpu_process& in, const settings& asked) {
   const auto opened = in.open(reference_oracle::programs(t), nullptr, asked, clock::now() + open_limit);
@@ -89,7 +81,7 @@ cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& 
 struct cuda_judge::pair_facts {
   process_bias bias;
   double reference_us = 0;  // a call, as it is scored
-  double unseen_ns = 0;     // what the host waits longer for a call in the candidate's process, beyond what its clock says
+  double unseen_ns = 0;  // what the host waits longer for a call in the candidate's process, beyond what its clock says
   bool can_trace = false;  // CUPTI shows what the reference does in the candidate's process
 };
 
@@ -275,22 +267,20 @@ cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, co
   gpu_session twin(gpu_, candidate_arena_, process);
   gpu_side reference(gpu_, prepared.right, reference_of(t), facts.limits, random, true);
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
+  gpu_side::pair(same, reference);
   const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
-  const double unseen_ns = difference_beside_clock(same, reference, timing.rounds).unseen_ns;
-  return {bias_of(timing), timing.reference_us, unseen_ns, same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
+  return {bias_of(timing), timing.reference_us, unseen_beside(same.unseen_ns(), reference.unseen_ns()), same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
 }
 
-// How fast references follow each other, and whether the GPU works or waits meanwhile.
+// How fast references follow each other, and whether the GPU waits for their host.
 void cuda_judge::time_reference_trains(prepared_task& prepared, case_facts& facts, random_stream& random) {
   gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
   side.take_parameters(random.bits());
   const double call_ns = median_call(side, facts.limits.sets);
+  facts.waits_for_host = waits_for_host(side.host_share());
   const train_clock train = train_left_alone([&] { return side.train(train_ns, call_ns, false); });
-  const train_clock traced = side.train(train_ns, call_ns, true);
   facts.reference_wall_us = us_a_call(train.wall_ns, train);
-  const double busy_call_ns = traced.busy_ns / static_cast<double>(traced.calls);
-  facts.waits_for_host = busy_call_ns > 0 && waits_for_host(busy_call_ns, call_ns);
   facts.rules = facts.waits_for_host ? host_bound_timing_rules() : gpu_timing_rules();
 }
 
@@ -313,13 +303,13 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
       if (wrong.outcome == Outcome::OK) least_bytes = std::min<std::uint64_t>(least_bytes, writes_outputs(right.aliases()) ? candidate_session_->output_bytes(call) : 0);
       return wrong;
     });
+    gpu_side::pair(candidate, reference);
     timing = time_pair(candidate, reference, facts.rules, random, &checks);
     timing.baselines = facts.baselines;
     if (timing.log_ratios.empty()) return timing;
     take_off(pair.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
-    const gpu_side::beside_clock beside = difference_beside_clock(candidate, reference, timing.rounds);
-    const double unseen_ns = beside.unseen_ns - pair.unseen_ns;
+    const double unseen_ns = unseen_beside(candidate.unseen_ns(), reference.unseen_ns()) - pair.unseen_ns;
     timing.unseen_us = unseen_ns / 1e3;
     timing.floor_us = gpu_write_floor_us(least_bytes, facts_.l2_bytes, facts_.memory_gb_a_second);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
@@ -340,7 +330,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
     if (const auto impossible = find_impossible_time(timing.candidate_us, timing.floor_us)) {
       timing.failure = *impossible;
-    } else if (const auto unseen = find_unseen_time(unseen_ns, timing.candidate_us * 1e3 + beside.more_writes_ns)) {
+    } else if (const auto unseen = find_unseen_time(unseen_ns, timing.candidate_us * 1e3)) {
       timing.failure = *unseen;
     } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, pair.can_trace)) {
       timing.failure = *wrong;

@@ -26,7 +26,7 @@ constexpr double start_and_end_ns = 60e3;
 // reference's is taken off with the bias; the candidate's is not known, so no interval is narrower.
 constexpr double code_place_us = 0.1;
 // A call by itself takes longer than its kernels do in a train, where caches are warm; CUPTI makes short ones look longer.
-constexpr double least_share_of_work = 0.6;
+constexpr double least_share_of_work = 0.85;
 constexpr double event_resolution_ns = 2e3;
 
 // What the first call of a candidate's sample may take, and not count: twice what those behind it take, and so much. Other caches and clocks explain that.
@@ -36,8 +36,8 @@ constexpr double lead_in_ns = 50e3;
 constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
 // What the host's clock may see of a call beyond its events: medians of samples' means, of which each varies by a few microseconds.
-constexpr double most_unseen_ns = 20e3;
-constexpr double most_unseen_share = 0.05;
+constexpr double most_unseen_ns = 8e3;
+constexpr double most_unseen_share = 0.01;
 // How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
 constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
@@ -133,9 +133,9 @@ timing_rules host_bound_timing_rules() {
   return rules;
 }
 
-bool waits_for_host(double busy_call_ns, double scored_call_ns) {
-  constexpr double busy_share = 0.5;
-  return busy_call_ns < busy_share * scored_call_ns;
+bool waits_for_host(double host_share) {
+  constexpr double most_with_host_ahead = 0.8;
+  return host_share > most_with_host_ahead;
 }
 
 case_timing time_pair(clocked_program& candidate, clocked_program& reference, const timing_rules& rules, random_stream& random, timed_checks* checks) {
@@ -167,6 +167,8 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
     while (decision == timing_decision::go_on) {
       if (!result.log_ratios.empty() && random.below(new_parameters_one_in) == 0) new_parameters();
       left.check();
+      candidate.begin_round();
+      reference.begin_round();
       const auto begin = clock::now();
       const bool reference_first = random.below(2) == 0;
       double of_reference = reference_first ? sample_reference() : 0;
@@ -229,6 +231,12 @@ train_clock train_left_alone(const std::function<train_clock()>& run) {
   train_clock train = run();
   for (int attempt = 1; attempt < attempts && is_late_on_host(train); ++attempt) train = run();
   return train;
+}
+
+double unseen_beside(const std::vector<double>& candidate_ns, const std::vector<double>& reference_ns) {
+  std::vector<double> differences(std::min(candidate_ns.size(), reference_ns.size()));
+  for (std::size_t round = 0; round < differences.size(); ++round) differences[round] = candidate_ns[round] - reference_ns[round];
+  return differences.empty() ? 0 : median(differences);
 }
 
 std::optional<program_failure> find_unseen_time(double unseen_ns, double known_ns) {

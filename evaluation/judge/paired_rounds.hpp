@@ -17,6 +17,8 @@ class clocked_program {
   virtual ~clocked_program() = default;
   // New parameters, prepared at once, untimed.
   virtual void take_parameters(std::uint64_t seed) = 0;
+  // A round begins, of both programs: what must be the same around its two samples is settled now.
+  virtual void begin_round() {}
   // So many calls on fresh contents, each clocked by itself: nanoseconds on the device's clock.
   virtual std::vector<double> sample(std::size_t calls) = 0;
   virtual std::size_t most_calls() const = 0;  // that a sample may have
@@ -48,8 +50,8 @@ timing_rules gpu_calibration_rules();
 // The first for a reference that waits for the host most of the time: what is clocked there is a processor, which others use as well, and a
 // processor's rules say how far measurements of it may spread.
 timing_rules host_bound_timing_rules();
-// Whether the GPU is idle for most of a call as it is scored, with the host ahead where it can be: `busy_call_ns` of it any kernel runs.
-bool waits_for_host(double busy_call_ns, double scored_call_ns);
+// Whether that is so of calls as they are scored, the host ahead where it can be: `host_share` of one, as the host sees it, goes by until all of it is on the stream.
+bool waits_for_host(double host_share);
 
 // Whether a reference took longer beside a candidate, `reference_us`, than beside itself. Nothing is known of the latter where it is 0.
 bool is_slowed(double reference_us, double alone_us);
@@ -59,8 +61,10 @@ bool is_late_on_host(const train_clock& train);
 // The first of up to five trains that its host has not held up, or the last.
 train_clock train_left_alone(const std::function<train_clock()>& run);
 
+// What the host saw of a candidate's calls beyond their clocks, less what it saw of the reference's: by round each, the median of the differences.
+double unseen_beside(const std::vector<double>& candidate_ns, const std::vector<double>& reference_ns);
 // Whether the host waits longer for a candidate's calls than their clocks say, by `unseen_ns` a call more than for the reference's and than two equal programs in
-// these processes differ by. `known_ns`: what a call takes by its clock, with what was written before it beyond what is before the reference's. Nothing: it does not.
+// these processes differ by. `known_ns`: what a call takes by its clock. Nothing: it does not.
 std::optional<program_failure> find_unseen_time(double unseen_ns, double known_ns);
 
 // What a call must take that writes so many bytes, in us: of the L2 cache what fits into it, of DRAM the rest, each at the most that it can take. A bandwidth of 0: unknown.

@@ -58,7 +58,7 @@ class gpu_process {
   std::optional<session_failure> stage(const record<schema::Command>& command, time_point deadline);
   std::optional<session_failure> go(time_point deadline);
   // Behind these the head holds the clocks.
-  std::optional<session_failure> time(const std::vector<std::vector<std::uint64_t>>& keys, std::uint64_t flush_bytes, time_point deadline);
+  std::optional<session_failure> time(const std::vector<std::vector<std::uint64_t>>& keys, const cache_flush& before, time_point deadline);
   std::optional<session_failure> train(std::uint32_t repeats, bool traced, time_point deadline);
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace hone {
 namespace {
@@ -14,6 +15,14 @@ constexpr auto trace_limit = std::chrono::seconds(5);  // for what CUPTI does be
 // Where in its arena a side works is drawn anew, in such steps, whenever it gets new parameters: which memory a short kernel happens to have
 // moves its time by several per cent (doc/decisions/012).
 constexpr std::uint64_t offset_step = 2ULL << 20U;
+
+// Of a sample: its first call does not count, where there are others.
+double mean_unseen_ns(std::span<const call_clock> clocks) {
+  if (clocks.size() > 1) clocks = clocks.subspan(1);
+  double ns = 0;
+  for (const call_clock& call : clocks) ns += call.host_ns - call.event_ns;
+  return ns / static_cast<double>(clocks.size());
+}
 
 }  // namespace
 
@@ -43,6 +52,11 @@ void gpu_side::ensure_arranged() {
   if (!shares_session_ || seen_calls_ == right_->reference_calls()) return;
   arrange();
   write_parameters();
+}
+
+void gpu_side::pair(gpu_side& candidate, gpu_side& reference) {
+  candidate.beside_ = &reference;
+  reference.beside_ = &candidate;
 }
 
 void gpu_side::take_parameters(std::uint64_t seed) {
@@ -98,11 +112,28 @@ void gpu_side::take_sets(std::size_t calls) {
   }
 }
 
+// A candidate could forge how long a writing takes, so it is the reference's that counts.
+std::uint32_t gpu_side::writes_needed() const {
+  if (beside_ == nullptr) return writes_ahead(host_.ns(), write_ns_);
+  return writes_ahead(std::max(host_.ns(), beside_->host_.ns()), shares_session_ ? write_ns_ : beside_->write_ns_);
+}
+
+void gpu_side::begin_round() {
+  writes_ = writes_needed();
+  begins_round_ = true;
+}
+
 std::vector<call_clock> gpu_side::time_taken() {
   write_inputs(last_);
-  auto timed = session_->time(last_, make_unreadable(last_), limits_.flush_bytes, clock::now() + limits_.call * (last_.size() > 1 ? 2 : 1));  // of several calls none is long
+  const std::vector<std::vector<std::uint64_t>> keys = make_unreadable(last_);
+  auto timed = session_->time(last_, keys, {limits_.flush_bytes, writes_ > 0 ? writes_ : writes_needed()}, clock::now() + limits_.call * (last_.size() > 1 ? 2 : 1));  // of several calls none is long
   if (const auto* failed = std::get_if<program_failure>(&timed)) fail(*failed);
-  return std::get<std::vector<call_clock>>(std::move(timed));
+  auto& clocks = std::get<std::vector<call_clock>>(timed);
+  for (const call_clock& clock : clocks) {
+    host_.see(clock.launch_ns);
+    write_ns_ = clock.write_ns;
+  }
+  return std::move(clocks);
 }
 
 std::vector<double> gpu_side::sample(std::size_t calls) {
@@ -110,37 +141,15 @@ std::vector<double> gpu_side::sample(std::size_t calls) {
   take_sets(calls);
   const std::vector<call_clock> clocks = time_taken();
   std::vector<double> ns;
-  for (const call_clock& clock : clocks) ns.push_back(clock.event_ns);
-  clocks_.emplace_back(clocks.begin() + (clocks.size() > 1 ? 1 : 0), clocks.end());
+  for (const call_clock& clock : clocks) {
+    ns.push_back(clock.event_ns);
+    host_shares_.push_back(clock.launch_ns / std::max(clock.host_ns, 1.0));
+  }
+  if (std::exchange(begins_round_, false)) unseen_ns_.push_back(mean_unseen_ns(clocks));
   return ns;
 }
 
-gpu_side::beside_clock gpu_side::beside_clock_of(std::size_t samples, double write_ns) const {
-  const auto last = std::span(clocks_).last(std::min(samples, clocks_.size()));
-  std::vector<double> unseen;
-  std::vector<double> more_writes;
-  for (const std::vector<call_clock>& sample : last) {
-    double host_ns = 0;
-    double writes_ns = 0;
-    for (const call_clock& clock : sample) {
-      host_ns += clock.host_ns - clock.event_ns;
-      writes_ns += (clock.writes - 1.0) * write_ns;
-    }
-    const auto calls = static_cast<double>(sample.size());
-    unseen.push_back((host_ns - writes_ns) / calls);
-    more_writes.push_back(writes_ns / calls);
-  }
-  if (unseen.empty()) return {};
-  return {median(unseen), median(more_writes)};
-}
-
-double gpu_side::write_ns() const {
-  std::vector<double> ns;
-  for (const std::vector<call_clock>& sample : clocks_) {
-    for (const call_clock& clock : sample) ns.push_back(clock.write_ns);
-  }
-  return ns.empty() ? 0 : median(ns);
-}
+double gpu_side::host_share() const { return host_shares_.empty() ? 0 : median(host_shares_); }
 
 std::size_t gpu_side::sample_otherwise(distribution how) {
   take_sets(sampled_);

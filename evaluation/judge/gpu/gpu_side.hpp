@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "evaluation/judge/gpu/gpu_task.hpp"
+#include "evaluation/judge/gpu/writes_ahead.hpp"
 #include "evaluation/judge/paired_rounds.hpp"
 
 namespace hone {
@@ -21,7 +22,11 @@ class gpu_side final : public clocked_program {
   // task's fault and thrown as reference_error, not as timing_failure.
   gpu_side(judge_gpu& gpu, gpu_task& right, gpu_session& session, const limits& l, random_stream& random, bool shares_session);
 
+  // In a round both have the same head start from now on, which is what the slower host of the two needs. Both must stay where they are.
+  static void pair(gpu_side& candidate, gpu_side& reference);
+
   void take_parameters(std::uint64_t seed) override;
+  void begin_round() override;
   std::vector<double> sample(std::size_t calls) override;
   std::size_t most_calls() const override { return limits_.sets; }
 
@@ -30,16 +35,10 @@ class gpu_side final : public clocked_program {
   // Nanoseconds of a call, behind what loads code.
   double try_call();
 
-  // What the host saw of a call beyond what the call's own clock says: means over samples, less their first calls, and of those the median. What readies
-  // inputs and empties the cache is in it, but of the writings before a call one alone: the others, which take `write_ns` each, are told by themselves.
-  struct beside_clock {
-    double unseen_ns = 0;
-    double more_writes_ns = 0;
-  };
-  // Of the last so many samples; zeros where there are none.
-  beside_clock beside_clock_of(std::size_t samples, double write_ns) const;
-  // One writing before a call, the median of all.
-  double write_ns() const;
+  // By round, what the host saw of a call beyond what the call's own clock says, with what readies its inputs and empties the cache: of the calls that count, the mean.
+  const std::vector<double>& unseen_ns() const { return unseen_ns_; }
+  // Which part of a call, as the host sees it, the host is busy putting it on the stream: the median of all.
+  double host_share() const;
 
   // The sets over and over without a pause, for at least `ns` where a call takes `call_ns`.
   train_clock train(double ns, double call_ns, bool traced);
@@ -60,6 +59,7 @@ class gpu_side final : public clocked_program {
   [[noreturn]] void fail(const program_failure& why) const;
   void take_sets(std::size_t calls);
   std::vector<call_clock> time_taken();
+  std::uint32_t writes_needed() const;
   void write_inputs(std::span<const std::size_t> sets);
   std::vector<std::vector<std::uint64_t>> make_unreadable(std::span<const std::size_t> sets);
 
@@ -72,7 +72,13 @@ class gpu_side final : public clocked_program {
   std::uint64_t seen_calls_ = 0;
   std::vector<contents> held_;  // by set
   std::vector<std::size_t> last_;
-  std::vector<std::vector<call_clock>> clocks_;  // by sample: of the calls that count
+  std::vector<double> unseen_ns_;
+  std::vector<double> host_shares_;  // by call
+  host_time host_;
+  double write_ns_ = 0;  // one before the last call
+  const gpu_side* beside_ = nullptr;  // the other of a pair
+  std::uint32_t writes_ = 0;  // of the round; 0: there is none
+  bool begins_round_ = false;
   std::size_t sampled_ = 1;  // calls of the last sample
   std::size_t next_ = 0;
   std::vector<gpu_memory> staging_;

@@ -11,21 +11,16 @@ void head_start::make_room(std::uint64_t bytes) {
   if (buffer_ != nullptr) cudaFree(buffer_);
   buffer_ = nullptr;
   bytes_ = 0;
-  write_ns_ = 0;
   C10_CUDA_CHECK(cudaMalloc(&buffer_, bytes));
   bytes_ = bytes;
 }
 
-void head_start::write(cudaStream_t stream, int times) {
+void head_start::give(cudaStream_t stream, std::uint32_t times) {
+  times_ = buffer_ != nullptr ? times : 0;
   before_.record(stream);
-  if (buffer_ == nullptr) return;
-  times_ = times;
-  for (int i = 0; i < times_; ++i) C10_CUDA_CHECK(cudaMemsetAsync(buffer_, i, bytes_, stream));
+  for (std::uint32_t i = 0; i < times_; ++i) C10_CUDA_CHECK(cudaMemsetAsync(buffer_, static_cast<int>(i), bytes_, stream));
 }
 
-void head_start::learn(const timing_event& begin, double host_ns) {
-  if (buffer_ != nullptr) write_ns_ = begin.ns_since(before_) / times_;
-  host_.see(host_ns);
-}
+double head_start::write_ns(const timing_event& end) const { return times_ > 0 ? end.ns_since(before_) / times_ : 0; }
 
 }  // namespace hone

@@ -96,7 +96,6 @@ class session {
  private:
   void open(schema::Open::Reader request, const std::vector<unique_fd>& descriptors) {
     uses_graph_ = request.getCudaGraph();
-    head_start_.forget();
     at::globalContext().setAllowTF32CuBLAS(request.getTf32());
     at::globalContext().setAllowTF32CuDNN(request.getTf32());
     at::globalContext().setBenchmarkCuDNN(request.getCudnnBenchmark());
@@ -239,16 +238,15 @@ class session {
       const auto beginning = steady::now();
       make_readable(i, request.getKeys()[static_cast<unsigned>(i)]);
       tools_.spoil_shared_memory(streams_->main());
-      head_start_.give(streams_->main());
+      head_start_.give(streams_->main(), request.getFlushes());
       const auto launching = steady::now();
       begin.record(streams_->main());
       outputs_.push_back(call(i));
       end.record(streams_->main());
-      const double host_ns = ns_since(launching);
+      const double launch_ns = ns_since(launching);
       C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
-      const double done_ns = ns_since(beginning);
-      head_start_.learn(begin, host_ns);
-      memory_->head().call_clocks[i % max_calls] = {end.ns_since(begin), done_ns, head_start_.write_ns(), static_cast<std::uint32_t>(head_start_.writes())};
+      const double host_ns = ns_since(beginning);
+      memory_->head().call_clocks[i % max_calls] = {end.ns_since(begin), host_ns, launch_ns, head_start_.write_ns(begin)};
     }
     reply_done();
   }
@@ -269,7 +267,7 @@ class session {
       trace_.begin();
       // While the device writes this the host gets ahead of it: under CUPTI it launches so slowly that the device would wait for the first call.
       head_start_.make_room(least_flush_bytes);
-      head_start_.give_least(streams_->main());
+      head_start_.give(streams_->main(), 1);
     }
     const auto wall = steady::now();
     begin.record(streams_->main());

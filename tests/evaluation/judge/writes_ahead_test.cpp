@@ -1,4 +1,4 @@
-#include "evaluation/sandbox/gpu/writes_ahead.hpp"
+#include "evaluation/judge/gpu/writes_ahead.hpp"
 
 #include <gtest/gtest.h>
 
