@@ -304,7 +304,9 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
       return wrong;
     });
     gpu_side::pair(candidate, reference);
-    timing = time_pair(candidate, reference, facts.rules, random, &checks);
+    timing_rules rules = facts.rules;
+    rules.equal_log_ratio = pair.bias.log_ratio;
+    timing = time_pair(candidate, reference, rules, random, &checks);
     timing.baselines = facts.baselines;
     if (timing.log_ratios.empty()) return timing;
     take_off(pair.bias, timing);

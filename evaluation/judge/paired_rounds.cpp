@@ -37,7 +37,7 @@ constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
 // What the host's clock may see of a call beyond its events: medians of samples' means, of which each varies by a few microseconds.
 constexpr double most_unseen_ns = 8e3;
-constexpr double most_unseen_share = 0.01;
+constexpr double most_unseen_share = 0.02;
 // How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
 constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
@@ -107,6 +107,8 @@ timing_rules gpu_timing_rules() {
   rules.unstable_variance = 0.005;
   rules.budget_ns = 0.25e9;
   rules.min_rounds = 21;
+  rules.near_equal = 0.02;
+  rules.near_equal_rounds = 84;
   rules.batch_ns = 1.2e6;  // with everything that a call takes beside itself
   rules.warm_up_ns = 4e6;
   rules.reverify_agreement = 0.1;
@@ -117,6 +119,7 @@ timing_rules gpu_calibration_rules() {
   timing_rules rules = gpu_timing_rules();
   rules.target_width = 0.0015;
   rules.min_rounds = 42;
+  rules.near_equal = 0;
   rules.doubling_width = 1;
   rules.unstable_width = 1;
   rules.unstable_variance = 1;

@@ -46,7 +46,7 @@ struct cache_flush {
 // shares the host's memory with them.
 struct call_clock {
   double event_ns = 0;   // between two events on its stream: what counts
-  double host_ns = 0;    // from before anything of it was put on the stream until the device had done all of it
+  double host_ns = 0;    // from before its cache was emptied until the device had done all of it
   double launch_ns = 0;  // of that, what the host took to put the program itself on the stream
   double write_ns = 0;   // one writing of the buffer that empties the cache before it, by events
 };

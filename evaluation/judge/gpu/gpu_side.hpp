@@ -35,7 +35,7 @@ class gpu_side final : public clocked_program {
   // Nanoseconds of a call, behind what loads code.
   double try_call();
 
-  // By round, what the host saw of a call beyond what the call's own clock says, with what readies its inputs and empties the cache: of the calls that count, the mean.
+  // By round, what the host saw of a call beyond what the call's own clock says, with what empties the cache: of the calls that count, the mean.
   const std::vector<double>& unseen_ns() const { return unseen_ns_; }
   // Which part of a call, as the host sees it, the host is busy putting it on the stream: the median of all.
   double host_share() const;

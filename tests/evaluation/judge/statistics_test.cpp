@@ -106,6 +106,24 @@ TEST(StoppingRule, AsksForTheLeastNumberOfRoundsAtLeast) {
   EXPECT_EQ(decide(rules, std::span(exact).first(7), 1e8), timing_decision::settled);
 }
 
+TEST(StoppingRule, ASmallDifferenceMustShowInManyRounds) {
+  timing_rules rules;
+  rules.near_equal = 0.02;
+  rules.near_equal_rounds = 60;
+  const auto nearly = noisy(1.01, 0.001, 60, 1);
+  EXPECT_EQ(decide(rules, std::span(nearly).first(20), 1e8), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, std::span(nearly).first(20), rules.budget_ns), timing_decision::settled) << "but not for longer than others";
+  EXPECT_EQ(decide(rules, nearly, 1e8), timing_decision::settled);
+  const auto equal = noisy(1, 0.01, 20, 1);
+  EXPECT_EQ(decide(rules, equal, 1e8), timing_decision::settled) << "1 is in the interval";
+  const auto twice = noisy(2, 0.001, 20, 1);
+  EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::settled);
+  rules.equal_log_ratio = std::log(2);
+  EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::settled) << "as equal as programs are in these processes";
+  rules.equal_log_ratio = std::log(2.02);
+  EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::go_on);
+}
+
 TEST(StoppingRule, GivesUpOnTheHopelessAfterThreeRounds) {
   const timing_rules rules;
   const auto slow = noisy(0.15, 0.01, 3, 1);
