@@ -27,12 +27,9 @@ constexpr std::uint64_t largest_arena = 16ULL << 30U;
 constexpr std::size_t max_sets = 9;        // a sample of eight calls behind one that does not count
 constexpr double train_ns = 3e6;
 constexpr std::size_t few_samples = 5;
-constexpr int doubtful_attempts = 3;  // on a throttled GPU, or beside a slowed reference
+constexpr int doubtful_attempts = 3;  // on a throttled GPU, beside a slowed reference, or where the host has waited for more than it should
 constexpr int calibration_attempts = 3;
 constexpr double most_bias = 0.1;  // beyond that it is not luck: something is wrong with the process
-// Twice the L2 cache would empty it; while more is written, the host gets ahead of the device by some 70 us, and what a busy host takes to
-// start a call's first kernels does not count (doc/decisions/012).
-constexpr std::uint64_t flush_over_l2 = 4;
 
 double us_a_call(double ns, const train_clock& train) { return ns / 1e3 / static_cast<double>(train.calls); }
 
@@ -184,7 +181,7 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
     case_timing timing = time_case(prepared, at, facts, pair, random);
     const auto reference_us = [&] { return timing.reference_us * std::exp(pair.bias.log_ratio); };  // as it was clocked
     const auto is_slowed_here = [&] { return timing.failure.outcome == Outcome::OK && !facts.waits_for_host && is_slowed(reference_us(), pair.reference_us); };
-    const auto is_doubtful = [&] { return timing.failure.outcome == Outcome::OK && (management_.is_throttled() || is_slowed_here()); };
+    const auto is_doubtful = [&] { return find_unseen_time(timing.unseen_us, timing.candidate_us) || (timing.failure.outcome == Outcome::OK && (management_.is_throttled() || is_slowed_here())); };
     for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_case(prepared, at, facts, pair, random);
     if (is_slowed_here() && !management_.is_throttled()) timing.failure = judge_slowed_reference(prepared, at, in, reference_us(), random);
     result.failure = timing.failure;
@@ -221,7 +218,7 @@ const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const t
     const std::uint64_t offset = std::min(largest_offset, candidate_arena_.size() / 8);
     const std::uint64_t taken = std::min(candidate_arena_.size(), offset + 2 * total_bytes(right.parameters().layouts));
     const std::uint64_t calls = (candidate_arena_.size() - taken) / 3 / bytes_a_call;
-    first.limits = {std::clamp<std::uint64_t>(calls, 1, max_sets), flush_over_l2 * facts_.l2_bytes, calls > 0 ? offset : 0, options_.call_limit};
+    first.limits = {std::clamp<std::uint64_t>(calls, 1, max_sets), facts_.l2_bytes, calls > 0 ? offset : 0, options_.call_limit};
     first.baselines = time_baselines(prepared, first, random);
     time_reference_trains(prepared, first, random);
     found = prepared.cases.emplace(print_sizes(at), std::move(first)).first;
@@ -278,8 +275,9 @@ void cuda_judge::time_reference_trains(prepared_task& prepared, case_facts& fact
   gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
   side.take_parameters(random.bits());
   const double call_ns = median_call(side, facts.limits.sets);
-  facts.waits_for_host = waits_for_host(side.host_share());
   const train_clock train = train_left_alone([&] { return side.train(train_ns, call_ns, false); });
+  const train_clock traced = side.train(train_ns, call_ns, true);
+  facts.waits_for_host = waits_for_host(side.host_share(), traced.busy_ns / static_cast<double>(traced.calls) / call_ns);
   facts.reference_wall_us = us_a_call(train.wall_ns, train);
   facts.rules = facts.waits_for_host ? host_bound_timing_rules() : gpu_timing_rules();
 }
@@ -304,20 +302,20 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
       return wrong;
     });
     gpu_side::pair(candidate, reference);
-    timing_rules rules = facts.rules;
-    rules.equal_log_ratio = pair.bias.log_ratio;
+    const timing_rules rules = rules_between(pair.bias, pair.reference_us, facts.rules);
     timing = time_pair(candidate, reference, rules, random, &checks);
     timing.baselines = facts.baselines;
     if (timing.log_ratios.empty()) return timing;
     take_off(pair.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
-    const double unseen_ns = unseen_beside(candidate.unseen_ns(), reference.unseen_ns()) - pair.unseen_ns;
-    timing.unseen_us = unseen_ns / 1e3;
+    // Of a hopeless candidate there are too few rounds to tell.
+    if (timing.rounds >= rules.min_rounds) timing.unseen_us = (unseen_beside(candidate.unseen_ns(), reference.unseen_ns()) - pair.unseen_ns) / 1e3;
     timing.floor_us = gpu_write_floor_us(least_bytes, facts_.l2_bytes, facts_.memory_gb_a_second);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
     const train_clock train = train_left_alone([&] { return candidate.train(train_ns, timing.candidate_us * 1e3, false); });
     checks.check();
     const train_clock traced = candidate.train(train_ns, timing.candidate_us * 1e3, true);
+    checks.check();
     timing.train_us = us_a_call(train.device_ns, train);
     timing.candidate_wall_us = us_a_call(train.wall_ns, train);
     timing.reference_wall_us = facts.reference_wall_us;
@@ -332,7 +330,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
     if (const auto impossible = find_impossible_time(timing.candidate_us, timing.floor_us)) {
       timing.failure = *impossible;
-    } else if (const auto unseen = find_unseen_time(unseen_ns, timing.candidate_us * 1e3)) {
+    } else if (const auto unseen = find_unseen_time(timing.unseen_us, timing.candidate_us)) {
       timing.failure = *unseen;
     } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, pair.can_trace)) {
       timing.failure = *wrong;

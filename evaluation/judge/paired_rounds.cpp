@@ -27,7 +27,7 @@ constexpr double start_and_end_ns = 60e3;
 constexpr double code_place_us = 0.1;
 // A call by itself takes longer than its kernels do in a train, where caches are warm; CUPTI makes short ones look longer.
 constexpr double least_share_of_work = 0.85;
-constexpr double event_resolution_ns = 2e3;
+constexpr double event_resolution_ns = 0.5e3;
 
 // What the first call of a candidate's sample may take, and not count: twice what those behind it take, and so much. Other caches and clocks explain that.
 constexpr double most_of_lead_in = 2;
@@ -35,8 +35,8 @@ constexpr double lead_in_ns = 50e3;
 // What the L2 cache can take, beside DRAM: generous, since only the impossible may lie below the floor.
 constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
-// What the host's clock may see of a call beyond its events: medians of samples' means, of which each varies by a few microseconds.
-constexpr double most_unseen_ns = 8e3;
+// What the host's clock may see of a call beyond its events, and beyond what it sees of the reference's: equal programs differ by less than a microsecond.
+constexpr double most_unseen_us = 5;
 constexpr double most_unseen_share = 0.02;
 // How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
 constexpr double slowed_by = 1.1;
@@ -59,15 +59,19 @@ class side {
   void warm_up() {
     call_ns_ = program_->sample(1).back();  // loads code
     const auto begin = clock::now();
-    do {
-      const std::size_t calls = call_ns_ >= long_call_ns ? 1 : std::min(program_->most_calls(), warm_up_calls);
-      const auto before = clock::now();
-      call_ns_ = program_->sample(calls).back();
-      whole_call_ns_ = elapsed_ns(before) / static_cast<double>(calls);
-    } while (elapsed_ns(begin) < rules_.warm_up_ns);
+    do clock_calls();
+    while (elapsed_ns(begin) < rules_.warm_up_ns);
     // The first call of a sample finds other caches and clocks than those behind it, since another process has had the GPU: it does not count,
     // unless it does something else.
     lead_in_ = call_ns_ < long_call_ns && program_->most_calls() > 1 ? 1 : 0;
+  }
+
+  // A few calls as they are now: what is done around them follows what both programs have shown to need.
+  void clock_calls() {
+    const std::size_t calls = call_ns_ >= long_call_ns ? 1 : std::min(program_->most_calls(), warm_up_calls);
+    const auto before = clock::now();
+    call_ns_ = program_->sample(calls).back();
+    whole_call_ns_ = elapsed_ns(before) / static_cast<double>(calls);
   }
 
   // What the shortest sample takes that is worth having, with everything around its calls.
@@ -136,9 +140,10 @@ timing_rules host_bound_timing_rules() {
   return rules;
 }
 
-bool waits_for_host(double host_share) {
+bool waits_for_host(double host_share, double busy_share) {
   constexpr double most_with_host_ahead = 0.8;
-  return host_share > most_with_host_ahead;
+  constexpr double least_of_a_busy_gpu = 0.9;
+  return host_share > most_with_host_ahead && busy_share < least_of_a_busy_gpu;
 }
 
 case_timing time_pair(clocked_program& candidate, clocked_program& reference, const timing_rules& rules, random_stream& random, timed_checks* checks) {
@@ -157,6 +162,7 @@ case_timing time_pair(clocked_program& candidate, clocked_program& reference, co
     new_parameters();
     left.for_reference([&] { r.warm_up(); });
     c.warm_up();
+    left.for_reference([&] { r.clock_calls(); });
     // Where one side's samples take long, the other's may as well: what is less noisy needs fewer rounds.
     const double sample_ns = std::max({rules.batch_ns, r.least_ns(), c.least_ns()});
     r.plan(sample_ns);
@@ -214,6 +220,12 @@ process_bias bias_of(const case_timing& equal_programs) {
   return {median(equal_programs.log_ratios), std::log(range.high / range.low) / 2};
 }
 
+timing_rules rules_between(const process_bias& bias, double reference_us, timing_rules rules) {
+  rules.equal_log_ratio = bias.log_ratio;
+  rules.equal_half_width = bias.half_width + (reference_us > 0 ? code_place_us / reference_us : 0);
+  return rules;
+}
+
 void take_off(const process_bias& bias, case_timing& timing) {
   const double factor = std::exp(-bias.log_ratio);
   timing.reference_us *= factor;
@@ -239,12 +251,12 @@ train_clock train_left_alone(const std::function<train_clock()>& run) {
 double unseen_beside(const std::vector<double>& candidate_ns, const std::vector<double>& reference_ns) {
   std::vector<double> differences(std::min(candidate_ns.size(), reference_ns.size()));
   for (std::size_t round = 0; round < differences.size(); ++round) differences[round] = candidate_ns[round] - reference_ns[round];
-  return differences.empty() ? 0 : median(differences);
+  return differences.empty() ? 0 : median(bucket_medians(differences));
 }
 
-std::optional<program_failure> find_unseen_time(double unseen_ns, double known_ns) {
-  if (unseen_ns <= most_unseen_ns + most_unseen_share * known_ns) return std::nullopt;
-  return program_failure{Outcome::CHEATING, "late_work", "the host waits " + microseconds(unseen_ns) + " longer for a call than the call's clock says"};
+std::optional<program_failure> find_unseen_time(double unseen_us, double call_us) {
+  if (unseen_us <= most_unseen_us + most_unseen_share * call_us) return std::nullopt;
+  return program_failure{Outcome::CHEATING, "late_work", "the host waits " + microseconds(unseen_us * 1e3) + " longer for a call than the call's clock says"};
 }
 
 double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second) {

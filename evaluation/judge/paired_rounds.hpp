@@ -40,6 +40,8 @@ struct process_bias {
   double half_width = 0;
 };
 process_bias bias_of(const case_timing& equal_programs);
+// `rules` for two programs in these processes, of which the reference's call takes so long: what differs by no more than equal programs may need not show.
+timing_rules rules_between(const process_bias& bias, double reference_us, timing_rules rules);
 // Takes the bias off a measurement; what is not known of it, and of the place of the
 // candidate's code, widens the interval.
 void take_off(const process_bias& bias, case_timing& timing);
@@ -50,8 +52,9 @@ timing_rules gpu_calibration_rules();
 // The first for a reference that waits for the host most of the time: what is clocked there is a processor, which others use as well, and a
 // processor's rules say how far measurements of it may spread.
 timing_rules host_bound_timing_rules();
-// Whether that is so of calls as they are scored, the host ahead where it can be: `host_share` of one, as the host sees it, goes by until all of it is on the stream.
-bool waits_for_host(double host_share);
+// Whether a reference does: for `host_share` of a call, as the host sees it, the host is busy launching it, and for `busy_share` of what is scored of it the GPU works.
+// One that waits for its own results has a large host_share as well, and a busy GPU.
+bool waits_for_host(double host_share, double busy_share);
 
 // Whether a reference took longer beside a candidate, `reference_us`, than beside itself. Nothing is known of the latter where it is 0.
 bool is_slowed(double reference_us, double alone_us);
@@ -61,11 +64,12 @@ bool is_late_on_host(const train_clock& train);
 // The first of up to five trains that its host has not held up, or the last.
 train_clock train_left_alone(const std::function<train_clock()>& run);
 
-// What the host saw of a candidate's calls beyond their clocks, less what it saw of the reference's: by round each, the median of the differences.
+// What the host saw of a candidate's calls beyond their clocks, less what it saw of the reference's: by round each, and the differences as scores are made of rounds, the median of seven
+// buckets' medians.
 double unseen_beside(const std::vector<double>& candidate_ns, const std::vector<double>& reference_ns);
-// Whether the host waits longer for a candidate's calls than their clocks say, by `unseen_ns` a call more than for the reference's and than two equal programs in
-// these processes differ by. `known_ns`: what a call takes by its clock. Nothing: it does not.
-std::optional<program_failure> find_unseen_time(double unseen_ns, double known_ns);
+// Whether the host waits longer for a candidate's calls than their clocks say, by `unseen_us` a call more than for the reference's and than two equal programs in
+// these processes differ by. `call_us`: what a call takes by its clock. Nothing: it does not.
+std::optional<program_failure> find_unseen_time(double unseen_us, double call_us);
 
 // What a call must take that writes so many bytes, in us: of the L2 cache what fits into it, of DRAM the rest, each at the most that it can take. A bandwidth of 0: unknown.
 double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second);

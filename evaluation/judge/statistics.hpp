@@ -53,9 +53,10 @@ struct timing_rules {
   double unstable_variance = 1;   // of the buckets' speed-ups, the same
   double budget_ns = 0.25e9;      // of clocked time; doubled once
   std::size_t min_rounds = 7;
-  double equal_log_ratio = 0;     // what equal programs are known to differ by
-  double near_equal = 0;          // a difference smaller than this must have shown in so many rounds:
-  std::size_t near_equal_rounds = 0;
+  double equal_log_ratio = 0;     // what equal programs differ by, ln
+  double equal_half_width = 0;    // and how well that is known
+  double near_equal = 0;          // what differs from that by less, ln, must do so for as many rounds
+  std::size_t near_equal_rounds = 0;  // as this, within the budget: chance leans to 1, not away from it
   double hopeless_ratio = 0.2;    // a candidate over five times slower needs no precision
   std::size_t hopeless_rounds = 3;
   double batch_ns = 6e6;          // a timed batch takes at least this

@@ -36,19 +36,13 @@ struct train_clock {
   std::uint64_t calls = 1;
 };
 
-// What is written before a timed call on a GPU: it empties the L2 cache, and while it goes on the host gets ahead of the device.
-struct cache_flush {
-  std::uint64_t bytes = 0;
-  std::uint32_t times = 1;
-};
-
 // One timed call on a GPU. What events say lies in memory that a program's kernels can write; what the host's clock says does not, unless the driver
 // shares the host's memory with them.
 struct call_clock {
   double event_ns = 0;   // between two events on its stream: what counts
-  double host_ns = 0;    // from before its cache was emptied until the device had done all of it
+  double host_ns = 0;    // from before the cache was flushed until the device had done all of it
   double launch_ns = 0;  // of that, what the host took to put the program itself on the stream
-  double write_ns = 0;   // one writing of the buffer that empties the cache before it, by events
+  double flush_ns = 0;   // one flush of the L2 cache before it, by events
 };
 
 // How a kernel of the artifact was launched last, for reports.

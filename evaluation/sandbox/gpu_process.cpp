@@ -159,11 +159,11 @@ std::optional<session_failure> gpu_process::go(time_point deadline) {
   return run(command.finish(), schema::Reply::DONE, deadline);
 }
 
-std::optional<session_failure> gpu_process::time(const std::vector<std::vector<std::uint64_t>>& keys, const cache_flush& before, time_point deadline) {
+std::optional<session_failure> gpu_process::time(const std::vector<std::vector<std::uint64_t>>& keys, const flush_plan& flushes, time_point deadline) {
   record_builder<schema::Command> command;
   auto time = command->initTime();
-  time.setFlushBytes(before.bytes);
-  time.setFlushes(before.times);
+  time.setCacheBytes(flushes.cache_bytes);
+  time.setFlushes(flushes.times);
   auto calls = time.initKeys(static_cast<unsigned>(keys.size()));
   for (unsigned c = 0; c < calls.size(); ++c) {
     auto inputs = calls.init(c, static_cast<unsigned>(keys[c].size()));

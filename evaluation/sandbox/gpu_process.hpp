@@ -40,6 +40,12 @@ struct gpu_attachment {
   int core = -1;       // that it launches from once it is ready; -1: any
 };
 
+// What comes before a timed call: flushes of the L2 cache, while which the host gets ahead of the device.
+struct flush_plan {
+  std::uint64_t cache_bytes = 0;
+  std::uint32_t times = 1;
+};
+
 // The program hone-gpu-sandbox on one GPU: it runs one program after another, each `open` forgetting the one before. Every command has a
 // deadline; what takes longer has timed out, and the process is killed where that goes on or the GPU's context is lost. Not for more than
 // one thread; it dies with the thread that started it.
@@ -58,7 +64,7 @@ class gpu_process {
   std::optional<session_failure> stage(const record<schema::Command>& command, time_point deadline);
   std::optional<session_failure> go(time_point deadline);
   // Behind these the head holds the clocks.
-  std::optional<session_failure> time(const std::vector<std::vector<std::uint64_t>>& keys, const cache_flush& before, time_point deadline);
+  std::optional<session_failure> time(const std::vector<std::vector<std::uint64_t>>& keys, const flush_plan& flushes, time_point deadline);
   std::optional<session_failure> train(std::uint32_t repeats, bool traced, time_point deadline);
 
  private:

@@ -37,7 +37,7 @@ struct Attach {
 struct TimeCalls {
   # A call's inputs are unreadable until its turn: no call can do another one's work.
   keys @1 :List(List(UInt64)) $Identity.required;  # for each staged call, for each of its inputs
-  flushBytes @0 :UInt64;                      # written before each call, to empty the L2 cache
+  cacheBytes @0 :UInt64;                      # the L2 cache's size: it is flushed before each call
   flushes @2 :UInt32;                         # so many times, which is the host's head start
 }
 

@@ -84,15 +84,15 @@ std::optional<program_failure> gpu_session::go(time_point until) {
   return std::nullopt;
 }
 
-std::variant<std::vector<call_clock>, program_failure> gpu_session::time(std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys, const cache_flush& before, time_point until) {
+std::variant<std::vector<call_clock>, program_failure> gpu_session::time(std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys, const flush_plan& flushes, time_point until) {
   if (auto failed = stage(sets, false, until)) return *failed;
-  const auto failed = process_->time(keys, before, until);
+  const auto failed = process_->time(keys, flushes, until);
   note_use();
   if (failed) return failure_of(*failed);
   const auto& clocks = arena_->head().call_clocks;
   std::vector<call_clock> taken(clocks.begin(), clocks.begin() + static_cast<std::ptrdiff_t>(std::min(sets.size(), clocks.size())));
   const auto is_time = [](double ns) { return std::isfinite(ns) && ns >= 0; };
-  if (!std::all_of(taken.begin(), taken.end(), [&](const call_clock& c) { return is_time(c.event_ns) && is_time(c.host_ns) && is_time(c.launch_ns) && is_time(c.write_ns); })) return program_failure{Outcome::CRASH, "", "the record of its times is damaged"};
+  if (!std::all_of(taken.begin(), taken.end(), [&](const call_clock& c) { return is_time(c.event_ns) && is_time(c.host_ns) && is_time(c.launch_ns) && is_time(c.flush_ns); })) return program_failure{Outcome::CRASH, "", "the record of its times is damaged"};
   return taken;
 }
 

@@ -67,9 +67,9 @@ class gpu_session {
   std::optional<program_failure> run(std::span<const std::size_t> sets, time_point until);
   // prepare() and run() at once: for a reference, from which nothing is kept secret.
   std::optional<program_failure> run_anew(std::span<const std::size_t> sets, time_point until);
-  // As run(), each call clocked by itself, `before` it the L2 cache emptied. Inputs must have been made unreadable with
+  // As run(), each call clocked by itself behind `flushes`. Inputs must have been made unreadable with
   // `keys`, by call and input; each becomes readable when its call's turn comes.
-  std::variant<std::vector<call_clock>, program_failure> time(std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys, const cache_flush& before, time_point until);
+  std::variant<std::vector<call_clock>, program_failure> time(std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys, const flush_plan& flushes, time_point until);
   // The calls over and over without a pause; of their outputs only the last call's are kept, as call 0.
   std::variant<train_clock, program_failure> train(std::span<const std::size_t> sets, std::uint32_t repeats, bool traced, time_point until);
 

@@ -16,12 +16,14 @@ constexpr auto trace_limit = std::chrono::seconds(5);  // for what CUPTI does be
 // moves its time by several per cent (doc/decisions/012).
 constexpr std::uint64_t offset_step = 2ULL << 20U;
 
+double unseen_ns_of(const call_clock& call) { return call.host_ns - call.event_ns; }
+
 // Of a sample: its first call does not count, where there are others.
-double mean_unseen_ns(std::span<const call_clock> clocks) {
-  if (clocks.size() > 1) clocks = clocks.subspan(1);
+double mean_unseen_ns(std::span<const call_clock> calls) {
+  if (calls.size() > 1) calls = calls.subspan(1);
   double ns = 0;
-  for (const call_clock& call : clocks) ns += call.host_ns - call.event_ns;
-  return ns / static_cast<double>(clocks.size());
+  for (const call_clock& call : calls) ns += unseen_ns_of(call);
+  return ns / static_cast<double>(calls.size());
 }
 
 }  // namespace
@@ -112,26 +114,25 @@ void gpu_side::take_sets(std::size_t calls) {
   }
 }
 
-// A candidate could forge how long a writing takes, so it is the reference's that counts.
-std::uint32_t gpu_side::writes_needed() const {
-  if (beside_ == nullptr) return writes_ahead(host_.ns(), write_ns_);
-  return writes_ahead(std::max(host_.ns(), beside_->host_.ns()), shares_session_ ? write_ns_ : beside_->write_ns_);
+std::uint32_t gpu_side::flushes_needed() const {
+  if (beside_ == nullptr) return flushes_ahead(host_.ns(), flush_ns_);
+  return shares_session_ ? flushes_of_round(beside_->host_, host_, flush_ns_) : flushes_of_round(host_, beside_->host_, beside_->flush_ns_);
 }
 
 void gpu_side::begin_round() {
-  writes_ = writes_needed();
+  flushes_ = flushes_needed();
   begins_round_ = true;
 }
 
 std::vector<call_clock> gpu_side::time_taken() {
   write_inputs(last_);
   const std::vector<std::vector<std::uint64_t>> keys = make_unreadable(last_);
-  auto timed = session_->time(last_, keys, {limits_.flush_bytes, writes_ > 0 ? writes_ : writes_needed()}, clock::now() + limits_.call * (last_.size() > 1 ? 2 : 1));  // of several calls none is long
+  auto timed = session_->time(last_, keys, {limits_.cache_bytes, flushes_ > 0 ? flushes_ : flushes_needed()}, clock::now() + limits_.call * (last_.size() > 1 ? 2 : 1));  // of several calls none is long
   if (const auto* failed = std::get_if<program_failure>(&timed)) fail(*failed);
   auto& clocks = std::get<std::vector<call_clock>>(timed);
   for (const call_clock& clock : clocks) {
     host_.see(clock.launch_ns);
-    write_ns_ = clock.write_ns;
+    flush_ns_ = clock.flush_ns;
   }
   return std::move(clocks);
 }
@@ -145,7 +146,10 @@ std::vector<double> gpu_side::sample(std::size_t calls) {
     ns.push_back(clock.event_ns);
     host_shares_.push_back(clock.launch_ns / std::max(clock.host_ns, 1.0));
   }
-  if (std::exchange(begins_round_, false)) unseen_ns_.push_back(mean_unseen_ns(clocks));
+  const double unseen_ns = mean_unseen_ns(clocks);
+  // A first call does not count unless it is long, and what its events say of that may be forged like any other's.
+  if (clocks.size() > 1) ns.front() += std::max(0.0, unseen_ns_of(clocks.front()) - unseen_ns);
+  if (std::exchange(begins_round_, false)) unseen_ns_.push_back(unseen_ns);
   return ns;
 }
 
@@ -167,11 +171,14 @@ double gpu_side::try_call() {
 train_clock gpu_side::train(double ns, double call_ns, bool traced) {
   std::vector<std::size_t> sets(limits_.sets);
   std::iota(sets.begin(), sets.end(), std::size_t{0});
+  std::rotate(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(random_->below(sets.size())), sets.end());
   for (contents& held : held_) held = {random_->bits(), distribution::declared};
   write_inputs(sets);
   last_ = {sets.back()};  // whose outputs are kept
   const double round_ns = std::max(call_ns, 1e3) * static_cast<double>(sets.size());
-  const auto repeats = static_cast<std::uint32_t>(std::clamp(std::ceil(ns / round_ns), 1.0, most_repeats));
+  // Neither the last set nor how many calls there will be is known to a program: it must do its work in all of them.
+  auto repeats = static_cast<std::uint32_t>(std::clamp(std::ceil(ns / round_ns), 1.0, most_repeats));
+  repeats += static_cast<std::uint32_t>(random_->below(1 + repeats / 4));
   // Ten times what its calls took one by one, so that nobody waits for long.
   const auto expected = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double, std::nano>(round_ns * repeats));
   auto ran = session_->train(sets, repeats, traced, clock::now() + limits_.call + 10 * expected + (traced ? trace_limit : std::chrono::seconds(0)));

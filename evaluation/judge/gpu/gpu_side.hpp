@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "evaluation/judge/gpu/gpu_task.hpp"
-#include "evaluation/judge/gpu/writes_ahead.hpp"
+#include "evaluation/judge/gpu/flushes_ahead.hpp"
 #include "evaluation/judge/paired_rounds.hpp"
 
 namespace hone {
@@ -14,7 +14,7 @@ class gpu_side final : public clocked_program {
  public:
   struct limits {
     std::size_t sets = 2;
-    std::uint64_t flush_bytes = 0;
+    std::uint64_t cache_bytes = 0;  // of L2, flushed before each timed call
     std::uint64_t most_offset = 0;  // where in its arena it may begin
     std::chrono::milliseconds call{2000};
   };
@@ -59,7 +59,7 @@ class gpu_side final : public clocked_program {
   [[noreturn]] void fail(const program_failure& why) const;
   void take_sets(std::size_t calls);
   std::vector<call_clock> time_taken();
-  std::uint32_t writes_needed() const;
+  std::uint32_t flushes_needed() const;
   void write_inputs(std::span<const std::size_t> sets);
   std::vector<std::vector<std::uint64_t>> make_unreadable(std::span<const std::size_t> sets);
 
@@ -75,9 +75,9 @@ class gpu_side final : public clocked_program {
   std::vector<double> unseen_ns_;
   std::vector<double> host_shares_;  // by call
   host_time host_;
-  double write_ns_ = 0;  // one before the last call
+  double flush_ns_ = 0;  // one of those before the last call
   const gpu_side* beside_ = nullptr;  // the other of a pair
-  std::uint32_t writes_ = 0;  // of the round; 0: there is none
+  std::uint32_t flushes_ = 0;  // of the round; 0: there is none
   bool begins_round_ = false;
   std::size_t sampled_ = 1;  // calls of the last sample
   std::size_t next_ = 0;

@@ -20,7 +20,7 @@
 #include "evaluation/sandbox/gpu/allocator.hpp"
 #include "evaluation/sandbox/gpu/captured_call.hpp"
 #include "evaluation/sandbox/gpu/confinement.hpp"
-#include "evaluation/sandbox/gpu/head_start.hpp"
+#include "evaluation/sandbox/gpu/cache_flush.hpp"
 #include "evaluation/sandbox/gpu/judge_tools.hpp"
 #include "evaluation/sandbox/gpu/kernels.hpp"
 #include "evaluation/sandbox/gpu/program_thread.hpp"
@@ -33,7 +33,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr std::uint64_t least_flush_bytes = 1U << 20U;
+constexpr std::uint64_t least_cache_bytes = 256U << 10U;
 
 double ns_since(steady::time_point begin) { return std::chrono::duration<double, std::nano>(steady::now() - begin).count(); }
 
@@ -227,7 +227,7 @@ class session {
 
   void time(schema::TimeCalls::Reader request) {
     outputs_.clear();
-    head_start_.make_room(request.getFlushBytes());
+    flush_.make_room(request.getCacheBytes());
     driver_->cuCtxResetPersistingL2Cache();
     // Another process has had the GPU: the first work of this one waits for it, and is not to be any call's.
     tools_.spoil_shared_memory(streams_->main());
@@ -237,9 +237,10 @@ class session {
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
       make_readable(i, request.getKeys()[static_cast<unsigned>(i)]);
       tools_.spoil_shared_memory(streams_->main());
-      C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));  // it is slower after some calls than after others, which the host's clock must not see
+      flush_.settle(streams_->main());
+      C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));  // all that is slower after some calls than after others, and not for the host's clock to see
       const auto beginning = steady::now();
-      head_start_.give(streams_->main(), request.getFlushes());
+      flush_.run(streams_->main(), request.getFlushes());
       const auto launching = steady::now();
       begin.record(streams_->main());
       outputs_.push_back(call(i));
@@ -247,7 +248,7 @@ class session {
       const double launch_ns = ns_since(launching);
       C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
       const double host_ns = ns_since(beginning);
-      memory_->head().call_clocks[i % max_calls] = {end.ns_since(begin), host_ns, launch_ns, head_start_.write_ns(begin)};
+      memory_->head().call_clocks[i % max_calls] = {end.ns_since(begin), host_ns, launch_ns, flush_.each_ns(begin)};
     }
     reply_done();
   }
@@ -267,8 +268,8 @@ class session {
     if (traced) {
       trace_.begin();
       // While the device writes this the host gets ahead of it: under CUPTI it launches so slowly that the device would wait for the first call.
-      head_start_.make_room(least_flush_bytes);
-      head_start_.give(streams_->main(), 1);
+      flush_.make_room(least_cache_bytes);
+      flush_.run(streams_->main(), 1);
     }
     const auto wall = steady::now();
     begin.record(streams_->main());
@@ -296,7 +297,7 @@ class session {
   call_streams* streams_;
   activity_trace trace_;
   judge_tools tools_;
-  head_start head_start_;
+  cache_flush flush_;
   bool uses_graph_ = false;
   std::optional<gpu_kernels> kernels_;  // a candidate's; references have none
   std::vector<host_program> programs_;
