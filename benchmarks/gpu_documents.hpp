@@ -75,7 +75,7 @@ struct judged {
   double reference_us = 0;  // of the first timed case
   double candidate_us = 0;
   double busy_us = 0;  // of a call of a train, by CUPTI: that long any kernel ran
-  double unseen_us = 0;  // that the host waited longer for a call than its clock says
+  double unseen_us = 0;  // that the host waited longer for a call than its clock says, and than it did so for the reference's
   double verify_ms = 0;
   double measure_ms = 0;
 };

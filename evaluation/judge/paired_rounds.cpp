@@ -37,7 +37,7 @@ constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
 // What the host's clock may see of a call beyond its events, and beyond what it sees of the reference's: equal programs differ by less than a microsecond.
 constexpr double most_unseen_us = 5;
-constexpr double most_unseen_share = 0.02;
+constexpr double most_unseen_share = 0.01;
 // How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
 constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
