@@ -1,5 +1,5 @@
 // What the judge does on a GPU (and, for `compile`, without one): gpu_benchmark MODE ...
-//   aa [PAIRS]            the same program as reference and candidate, over kernels of 4 us to 3 ms: how far scores are from 1.00, and three clocks
+//   aa [PAIRS]            the same program as reference and candidate, over kernels of 4 us to 5 ms: how far scores are from 1.00, and three clocks
 //   throughput [COUNT]    verified and timed variants an hour, mixed ones of configs/gpu, one start included
 //   repeat FILE [COUNT]   scores of the same variants after another start: against FILE where it exists, and written there
 //   deaths [COUNT]        crashes, hangs and sticky errors planted among honest work
@@ -44,8 +44,8 @@ std::string input(const std::string& name, const std::string& shape, const std::
 
 std::vector<program> aa_programs() {
   std::vector<program> all;
-  for (const char* n : {"65536", "1048576", "16777216", "67108864", "268435456"}) all.push_back({std::string("relu_") + n, "torch.relu(x)", input("x", "[\"N\"]"), std::string("{ N = ") + n + " }"});
-  for (const char* n : {"256", "1024", "2048", "4096"}) {
+  for (const char* n : {"4096", "65536", "1048576", "16777216", "67108864", "268435456"}) all.push_back({std::string("relu_") + n, "torch.relu(x)", input("x", "[\"N\"]"), std::string("{ N = ") + n + " }"});
+  for (const char* n : {"256", "1024", "2048", "4096", "5120"}) {
     all.push_back({std::string("matmul_") + n, "torch.matmul(x, y)", input("x", "[\"N\", \"N\"]") + input("y", "[\"N\", \"N\"]"), std::string("{ N = ") + n + " }"});
   }
   for (const char* n : {"1024", "4096", "16384"}) all.push_back({std::string("softmax_") + n, "torch.softmax(x, 1)", input("x", "[\"N\", 4096]"), std::string("{ N = ") + n + " }"});
@@ -245,7 +245,7 @@ int deaths(const gpu_corpus& corpus, int count) {
                                                     "\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1], x, y)\n    return y\n```\n");
     compiled_document bad;
     bad.of = &scale;
-    bad.job = compile_job(*variant, device->type()->getName());
+    bad.job = make_compile_job(*variant, device->type()->getName().cStr());
     bad.result = compiler.compile(*bad.job, scale, *device->type());
     const judged fate = judge(*device, bad);
     if (fate.outcome != Outcome::CRASH && fate.outcome != Outcome::TIMEOUT) {
@@ -271,6 +271,7 @@ int deaths(const gpu_corpus& corpus, int count) {
   report("gpu.honest_worst_change", worst, "%");
   report("gpu.next_verdict_p50", median(waits), "ms");
   report("gpu.next_verdict_p95", quantile(waits, 0.95), "ms");
+  report("gpu.next_verdict_worst", *std::max_element(waits.begin(), waits.end()), "ms");
   return lost == 0 && misjudged == 0 ? 0 : 1;
 }
 
@@ -322,7 +323,7 @@ int compile(int count, char** files) {
     const auto variant = make_variant(t.id, text);
     std::string problem = variant->getProblem().cStr();
     if (problem.empty()) {
-      const auto compiled = compiler.compile(*compile_job(*variant, "sm_90a"), t, *hopper);
+      const auto compiled = compiler.compile(*make_compile_job(*variant, "sm_90a"), t, *hopper);
       if (const auto* failed = std::get_if<program_failure>(&compiled)) problem = std::string(name_of(failed->outcome)) + ": " + failed->message;
     }
     refused += problem.empty() ? 0 : 1;

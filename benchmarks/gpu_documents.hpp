@@ -11,6 +11,7 @@
 
 #include "evaluation/compile/variant_compiler.hpp"
 #include "evaluation/devices/device.hpp"
+#include "evaluation/evaluator.hpp"
 #include "evaluation/judge/random_values.hpp"
 #include "messages/ids.hpp"
 #include "tasks/variant_document.hpp"
@@ -26,19 +27,6 @@ struct compiled_document {
   record<schema::CompileJob> job;
   artifact_result result{program_failure{}};
 };
-
-inline record<schema::CompileJob> compile_job(const schema::Variant::Reader& variant, const std::string& device_type) {
-  record_builder<schema::CompileJob> job;
-  auto header = job->initHeader();
-  random_id<measurement_id>().store(header.initMeasurementId());
-  header.setVariantId(variant.getId());
-  header.setTaskId(variant.getTaskId());
-  header.setDeviceType(device_type);
-  job->setSettings(variant.getSettings());
-  job->setCuda(variant.getCuda());
-  job->setPython(variant.getPython());
-  return job.finish();
-}
 
 class gpu_corpus {
  public:
@@ -58,7 +46,7 @@ class gpu_corpus {
     one.name = source.task + "/" + source.name;
     const auto variant = make_variant(one.of->id, text);
     if (variant->getProblem().size() > 0) throw std::runtime_error(one.name + ": " + variant->getProblem().cStr());
-    one.job = compile_job(*variant, on.type()->getName());
+    one.job = make_compile_job(*variant, on.type()->getName().cStr());
     return one;
   }
 

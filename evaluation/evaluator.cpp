@@ -5,9 +5,8 @@
 #include "tasks/variant_document.hpp"
 
 namespace hone {
-namespace {
 
-record<schema::CompileJob> compile_job(const schema::Variant::Reader& variant, std::string_view device_type) {
+record<schema::CompileJob> make_compile_job(const schema::Variant::Reader& variant, std::string_view device_type) {
   record_builder<schema::CompileJob> job;
   auto header = job->initHeader();
   random_id<measurement_id>().store(header.initMeasurementId());
@@ -20,8 +19,6 @@ record<schema::CompileJob> compile_job(const schema::Variant::Reader& variant, s
   job->setPython(variant.getPython());
   return job.finish();
 }
-
-}  // namespace
 
 record<schema::Evaluation> evaluator::evaluate(const std::string& document, const task& t, std::uint64_t seed) {
   const auto variant = make_variant(t.id, document);
@@ -39,7 +36,7 @@ record<schema::Evaluation> evaluator::evaluate(const std::string& document, cons
     return evaluation.finish();
   };
 
-  const auto job = compile_job(*variant, view(type->getName()));
+  const auto job = make_compile_job(*variant, view(type->getName()));
   evaluation->setMeasurementId(job->getHeader().getMeasurementId());
   if (variant->getProblem().size() > 0) return close(Outcome::UNPARSABLE, "", view(variant->getProblem()));
   const artifact_result compiled = compiler_.compile(*job, t, *type);

@@ -7,6 +7,9 @@
 
 namespace hone {
 
+// The job of compiling a variant for a device type, as the first attempt; ids that nobody waits for are left out.
+record<schema::CompileJob> make_compile_job(const schema::Variant::Reader& variant, std::string_view device_type);
+
 // The whole way of one variant on one device, without actors: compile, verify, measure, and measure again where a score is
 // surprising. What `hone eval` runs, and what tests judge with. Not for more than one thread.
 class evaluator {

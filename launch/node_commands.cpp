@@ -203,11 +203,14 @@ void add_node_commands(CLI::App& app, command_action& action) {
   auto given = std::make_shared<node_arguments>();
   command = app.add_subcommand("node", "Add workers to a live run, until it ends or this process is stopped");
   command->add_option("--join", given->join, "HOST:PORT of the run; loopback addresses only")->required();
-  command->add_option("--devices", given->devices, "cpu, simulated:NAME, ...")->delimiter(',')->required();
+  command->add_option("--devices", given->devices, "cpu, cuda (all GPUs) or cuda:0,cuda:1, simulated:NAME; without, it compiles alone")->delimiter(',');
   command->add_option("--name", given->name, "what status calls it (default: node and the process's number)");
   command->add_option("--compilers", given->compilers, "compilers to run beside the devices")->capture_default_str()->check(CLI::Range(0, 256));
   command->add_flag("--share-cores", given->share_cores, "let devices share cores: their times mean nothing then");
-  command->callback([given, &action] { action = [given] { return work_for(*given); }; });
+  command->callback([given, &action] {
+    if (given->devices.empty() && given->compilers == 0) throw CLI::ValidationError("--compilers", "a node without devices needs some");
+    action = [given] { return work_for(*given); };
+  });
 }
 
 }  // namespace hone

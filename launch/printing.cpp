@@ -35,10 +35,11 @@ std::string describe_cases(const schema::Measurement::Reader& m) {
     if (c.getBytes() > 0 && c.getCandidateUs() > 0) line += (line.empty() ? "" : ", ") + fixed(static_cast<double>(c.getBytes()) / c.getCandidateUs() / 1e3, 0) + " GB/s of inputs and outputs";
     // The reference's work in the candidate's time, which may have found a way with less.
     if (c.getFlops() > 0 && c.getCandidateUs() > 0) line += (line.empty() ? "" : ", ") + fixed(static_cast<double>(c.getFlops()) / c.getCandidateUs() / 1e6, 1) + " TFLOP/s of products";
+    if (c.getThrottled().size() > 0) line += (line.empty() ? "" : ", ") + ("slowed down by " + text(c.getThrottled()));
     if (!line.empty()) lines += "\n    " + text(c.getSizes()) + ": " + line;
     for (const auto k : c.getKernels()) {
       lines += "\n      " + text(k.getName()) + ": " + std::to_string(k.getBlocks()) + " blocks of " + std::to_string(k.getThreads()) + ", " + std::to_string(k.getRegisters()) + " registers, " +
-               std::to_string(k.getStaticSharedBytes() + k.getDynamicSharedBytes()) + " bytes shared, " + std::to_string(k.getLocalBytes()) + " local, occupancy " + percent(k.getOccupancy());
+               std::to_string(k.getStaticSharedBytes() + k.getDynamicSharedBytes()) + " bytes shared, " + std::to_string(k.getLocalBytes()) + " local, " + std::to_string(k.getSpilledBytes()) + " spilled, occupancy " + percent(k.getOccupancy());
     }
   }
   return lines;
@@ -84,6 +85,7 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
                          {"static_shared_bytes", k.getStaticSharedBytes()},
                          {"dynamic_shared_bytes", k.getDynamicSharedBytes()},
                          {"local_bytes", k.getLocalBytes()},
+                         {"spilled_bytes", k.getSpilledBytes()},
                          {"occupancy", k.getOccupancy()}});
     }
     cases.push_back({{"sizes", text(c.getSizes())},
@@ -102,6 +104,7 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
                      {"train_span_us", c.getTrainSpanUs()},
                      {"train_busy_us", c.getTrainBusyUs()},
                      {"unseen_us", c.getUnseenUs()},
+                     {"throttled", text(c.getThrottled())},
                      {"bytes", c.getBytes()},
                      {"flops", c.getFlops()},
                      {"kernels", kernels}});

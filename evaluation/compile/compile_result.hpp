@@ -22,6 +22,7 @@ struct kernel_facts {
   unsigned registers = 0;  // CUDA only, as the following
   unsigned static_shared_bytes = 0;
   unsigned local_bytes = 0;
+  unsigned spilled_bytes = 0;  // of registers, as they are stored
   unsigned max_threads_per_block = 0;
   bool cooperative = false;  // synchronises its whole grid
 };

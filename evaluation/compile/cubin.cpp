@@ -93,12 +93,30 @@ std::vector<kernel_facts> read_resource_usage(std::string_view log) {
       all.push_back({.name = match[1], .parameters = {}});
     } else if (!all.empty() && line.find("bytes stack frame") != std::string::npos) {
       all.back().local_bytes = number_before(line, "bytes stack frame");
+      all.back().spilled_bytes = number_before(line, "bytes spill stores");
     } else if (!all.empty() && line.find("Used ") != std::string::npos) {
       all.back().registers = number_before(line, "registers");
       all.back().static_shared_bytes = number_before(line, "bytes smem");
     }
   }
   return all;
+}
+
+std::optional<int> find_source_line(std::string_view ptx, int line, std::string_view file) {
+  static const std::regex location(R"(^\s*\.loc\s+(\d+)\s+(\d+)\s.*)");
+  static const std::regex name(R"re(^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]*)".*)re");  // without its folder
+  std::istringstream in{std::string(ptx)};
+  std::pair<int, int> last{0, 0};  // file and line
+  std::smatch match;
+  int at = 0;
+  bool is_its_own = false;
+  for (std::string text; std::getline(in, text);) {
+    ++at;
+    if (at < line && std::regex_match(text, match, location)) last = {std::stoi(match[1]), std::stoi(match[2])};
+    if (std::regex_match(text, match, name) && match[2].str() == file) is_its_own = is_its_own || std::stoi(match[1]) == last.first;
+  }
+  // Files are named at the end.
+  return is_its_own && last.second > 0 ? std::optional(last.second) : std::nullopt;
 }
 
 std::optional<std::string> find_persisting_cache_use(std::string_view ptx) {

@@ -52,11 +52,14 @@ std::string parameter_tables(const std::vector<std::string>& kernels) {
   return text;
 }
 
-// "cuda(12): error: ..." becomes "cuda:12: error: ..."; what the compiler says of other files, and the text that it quotes, is left out.
-std::string tidy_diagnostics(const std::string& log) {
+// "cuda(12): error: ..." becomes "cuda:12: error: ..."; what the compiler says of other files, and the text that it quotes, is left out. What the assembler says of
+// a line of `ptx` is said of the block's line.
+std::string tidy_diagnostics(const std::string& log, std::string_view ptx) {
   static const std::regex own(R"(^(cuda|launch)\((\d+)\): ((?:catastrophic )?error.*)$)");
   static const std::regex elsewhere(R"(^\S+\(\d+\): ((?:catastrophic )?error.*)$)");
+  static const std::regex assembler(R"(^ptxas .*, line (\d+); error\s*: (.*)$)");
   static const std::regex ptxas(R"(^ptxas .*(error|fatal).*$)");
+  constexpr std::string_view end_of_assembly = "Ptx assembly aborted due to errors";
   std::istringstream in(log);
   std::string tidy;
   int kept = 0;
@@ -67,7 +70,10 @@ std::string tidy_diagnostics(const std::string& log) {
       said = match[1].str() + ":" + match[2].str() + ": " + match[3].str();
     } else if (std::regex_match(line, match, elsewhere)) {
       said = "cuda: in a header: " + match[1].str();
-    } else if (std::regex_match(line, ptxas)) {
+    } else if (std::regex_match(line, match, assembler)) {
+      const auto at = find_source_line(ptx, std::stoi(match[1]), "cuda");
+      said = (at ? "cuda:" + std::to_string(*at) : "cuda") + ": error: in assembler: " + match[2].str();
+    } else if (std::regex_match(line, ptxas) && (tidy.empty() || line.find(end_of_assembly) == std::string::npos)) {
       said = "cuda: " + line;
     } else {
       continue;
@@ -160,7 +166,7 @@ compile_result cuda_compiler::compile(std::string_view block, const std::set<std
   if (made->getStopped().size() > 0) throw failed{made->getStopped().cStr()};
   const std::string log = made->getLog().cStr();
   if (!made->getCompiled()) {
-    const std::string tidy = tidy_diagnostics(log);
+    const std::string tidy = tidy_diagnostics(log, view(made->getPtx()));
     throw failed{tidy.empty() ? "cuda: the compiler refused the block: " + first_line(log) : tidy};
   }
   if (const auto persisting = find_persisting_cache_use(view(made->getPtx()))) throw failed{"cuda: " + *persisting, Outcome::REJECTED};

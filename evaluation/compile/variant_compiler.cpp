@@ -1,5 +1,7 @@
 #include "evaluation/compile/variant_compiler.hpp"
 
+#include <functional>
+
 #include "messages/ids.hpp"
 
 namespace hone {
@@ -11,7 +13,7 @@ constexpr std::uint64_t checker_memory = 2ULL << 30U;
 
 }  // namespace
 
-variant_compiler::variant_compiler(const limits& l) : limits_(l) {}
+variant_compiler::variant_compiler(const limits& l) : limits_(l), artifacts_(l.kept_artifacts), blocks_(l.kept_blocks) {}
 variant_compiler::variant_compiler() : variant_compiler(limits{}) {}
 
 std::variant<std::set<std::string>, program_failure> variant_compiler::check_host_program(const std::string& python, const task& t) {
@@ -34,53 +36,52 @@ std::variant<std::set<std::string>, program_failure> variant_compiler::check_hos
 }
 
 compile_result variant_compiler::compile_block(std::string_view cuda, const std::set<std::string>& launches, const settings& asked, const schema::DeviceType::Reader& device_type) {
+  const std::string target = device_type.getTarget();
+  std::string toolchain;
+  std::function<compile_result()> compile_it;
   switch (device_type.getKind()) {
     case schema::DeviceType::Kind::CPU: {
-      const std::string target = device_type.getTarget();
       const auto compiler = cpu_compilers_.try_emplace(target, target).first;
-      return compiler->second.compile(cuda, launches, asked.fast_math, limits_.block_limit);
+      toolchain = view(device_type.getName());  // which names its compiler
+      compile_it = [&, compiler] { return compiler->second.compile(cuda, launches, asked.fast_math, limits_.block_limit); };
+      break;
     }
     case schema::DeviceType::Kind::CUDA:
       if (cuda_compiler_ == nullptr) cuda_compiler_ = std::make_unique<cuda_compiler>();
-      return cuda_compiler_->compile(cuda, launches, asked, device_type.getTarget(), limits_.block_limit);
+      toolchain = cuda_compiler_->name();
+      compile_it = [&] { return cuda_compiler_->compile(cuda, launches, asked, target, limits_.block_limit); };
+      break;
     case schema::DeviceType::Kind::SIMULATED: return compiled_block{};
   }
-  return compiled_block{};
-}
-
-std::optional<artifact_result> variant_compiler::find_cached(const std::string& key) {
-  const auto found = cached_.find(key);
-  if (found == cached_.end()) return std::nullopt;
-  cache_.splice(cache_.begin(), cache_, found->second);
-  return found->second->second;
-}
-
-void variant_compiler::keep(const std::string& key, const artifact_result& result) {
-  cache_.emplace_front(key, result);
-  cached_[key] = cache_.begin();
-  if (cache_.size() <= limits_.cached_artifacts) return;
-  cached_.erase(cache_.back().first);
-  cache_.pop_back();
+  const std::string options = std::string(asked.fast_math ? "fast_math" : "") + " " + std::to_string(asked.max_registers.value_or(0));
+  std::string names;
+  for (const std::string& name : launches) names += name + '\n';
+  const std::string key = to_string(content_id<artifact_id>({toolchain, target, options, names, cuda}));
+  if (auto known = blocks_.find(key)) return *known;
+  ++blocks_compiled_;
+  compile_result result = compile_it();
+  blocks_.keep(key, result);
+  return result;
 }
 
 artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job, const task& t, const schema::DeviceType::Reader& device_type) {
   const variant_id variant(job.getHeader().getVariantId());
   const std::string key = to_string(variant) + " " + device_type.getName().cStr();
-  if (auto known = find_cached(key)) return *known;
+  if (auto known = artifacts_.find(key)) return *known;
   const auto begin = clock_type::now();
   const settings asked = parse_settings(view(job.getSettings()));
   compiled_block block;
   if (device_type.getKind() != schema::DeviceType::Kind::SIMULATED) {
     const auto launches = check_host_program(job.getPython(), t);
     if (const auto* failed = std::get_if<program_failure>(&launches)) {
-      keep(key, *failed);
+      artifacts_.keep(key, *failed);
       return *failed;
     }
     if (job.getCuda().size() > 0) {
       auto compiled = compile_block(view(job.getCuda()), std::get<std::set<std::string>>(launches), asked, device_type);
       if (const auto* failed = std::get_if<compile_failure>(&compiled)) {
         const program_failure failure{failed->outcome, "", failed->message};
-        keep(key, failure);
+        artifacts_.keep(key, failure);
         return failure;
       }
       block = std::get<compiled_block>(std::move(compiled));
@@ -99,6 +100,7 @@ artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job,
     kernels[i].setRegisters(block.kernels[i].registers);
     kernels[i].setStaticSharedBytes(block.kernels[i].static_shared_bytes);
     kernels[i].setLocalBytes(block.kernels[i].local_bytes);
+    kernels[i].setSpilledBytes(block.kernels[i].spilled_bytes);
     kernels[i].setMaxThreadsPerBlock(block.kernels[i].max_threads_per_block);
     kernels[i].setSymbol(block.kernels[i].symbol);
     kernels[i].setCooperative(block.kernels[i].cooperative);
@@ -111,7 +113,7 @@ artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job,
   artifact->setLog(block.log);
   artifact->setCompileMs(std::chrono::duration<double, std::milli>(clock_type::now() - begin).count());
   const artifact_result result = artifact.finish();
-  keep(key, result);
+  artifacts_.keep(key, result);
   return result;
 }
 

@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <type_traits>
+#include <utility>
 
 namespace hone {
 namespace {
@@ -11,10 +13,7 @@ namespace {
 constexpr int success = 0;
 constexpr unsigned clock_sm = 1;
 constexpr unsigned sensor_gpu = 0;
-constexpr unsigned long long hardware_slowdown = 0x8;
-constexpr unsigned long long software_thermal = 0x20;
-constexpr unsigned long long hardware_thermal = 0x40;
-constexpr unsigned long long power_brake = 0x80;
+constexpr std::array<std::pair<unsigned long long, const char*>, 4> throttling = {{{0x8, "hardware slowdown"}, {0x20, "software thermal"}, {0x40, "hardware thermal"}, {0x80, "power brake"}}};
 
 struct nvml_calls {
   int (*init)() = nullptr;
@@ -43,6 +42,14 @@ const nvml_calls& nvml() {
 
 }  // namespace
 
+std::string describe_throttling(unsigned long long reasons) {
+  std::string names;
+  for (const auto& [bit, name] : throttling) {
+    if ((reasons & bit) != 0) names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  return names;
+}
+
 gpu_management::gpu_management(const std::string& bus_id) {
   if (nvml().works && nvml().handle(bus_id.c_str(), &device_) != success) device_ = nullptr;
 }
@@ -57,10 +64,10 @@ double gpu_management::temperature_c() const {
   return device_ != nullptr && nvml().temperature(device_, sensor_gpu, &celsius) == success ? celsius : 0;
 }
 
-bool gpu_management::is_throttled() const {
+std::string gpu_management::throttled_by() const {
   unsigned long long reasons = 0;
-  if (device_ == nullptr || nvml().throttle_reasons(device_, &reasons) != success) return false;
-  return (reasons & (hardware_slowdown | software_thermal | hardware_thermal | power_brake)) != 0;
+  if (device_ == nullptr || nvml().throttle_reasons(device_, &reasons) != success) return "";
+  return describe_throttling(reasons);
 }
 
 }  // namespace hone

@@ -77,7 +77,7 @@ cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& 
 // Of a candidate's process and the reference's, with the reference in both.
 struct cuda_judge::pair_facts {
   process_bias bias;
-  double reference_us = 0;  // a call, as it is scored
+  double reference_us = 0;  // a call beside itself, as it is scored, the bias taken off
   double unseen_ns = 0;  // what the host waits longer for a call in the candidate's process, beyond what its clock says
   bool can_trace = false;  // CUPTI shows what the reference does in the candidate's process
 };
@@ -178,12 +178,18 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
       result.failure = *failed;
       return result;
     }
-    case_timing timing = time_case(prepared, at, facts, pair, random);
-    const auto reference_us = [&] { return timing.reference_us * std::exp(pair.bias.log_ratio); };  // as it was clocked
-    const auto is_slowed_here = [&] { return timing.failure.outcome == Outcome::OK && !facts.waits_for_host && is_slowed(reference_us(), pair.reference_us); };
-    const auto is_doubtful = [&] { return find_unseen_time(timing.unseen_us, timing.candidate_us) || (timing.failure.outcome == Outcome::OK && (management_.is_throttled() || is_slowed_here())); };
-    for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_case(prepared, at, facts, pair, random);
-    if (is_slowed_here() && !management_.is_throttled()) timing.failure = judge_slowed_reference(prepared, at, in, reference_us(), random);
+    const auto time_once = [&] {
+      const std::string before = management_.throttled_by();
+      case_timing once = time_case(prepared, at, facts, pair, random);
+      once.throttled = before.empty() ? management_.throttled_by() : before;
+      return once;
+    };
+    case_timing timing = time_once();
+    const auto is_slowed_here = [&] { return timing.failure.outcome == Outcome::OK && !facts.waits_for_host && is_slowed(timing.reference_us, pair.reference_us); };
+    const auto is_unseen = [&] { return timing.failure.outcome == Outcome::CHEATING && find_unseen_time(timing.unseen_us, timing.candidate_us); };
+    const auto is_doubtful = [&] { return is_unseen() || is_slowed_here() || (timing.failure.outcome == Outcome::OK && !timing.throttled.empty()); };
+    for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_once();
+    if (is_slowed_here() && timing.throttled.empty()) timing.failure = judge_slowed_reference(prepared, at, in, timing.reference_us, random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(at, std::move(timing));
@@ -265,9 +271,11 @@ cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, co
   gpu_side reference(gpu_, prepared.right, reference_of(t), facts.limits, random, true);
   gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
   gpu_side::pair(same, reference);
-  const case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
+  case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
-  return {bias_of(timing), timing.reference_us, unseen_beside(same.unseen_ns(), reference.unseen_ns()), same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
+  const process_bias bias = bias_of(timing);
+  take_off(bias, timing);
+  return {bias, timing.reference_us, unseen_beside(same.unseen_ns(), reference.unseen_ns()), same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
 }
 
 // How fast references follow each other, and whether the GPU waits for their host.

@@ -44,6 +44,7 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
   out.setTrainSpanUs(timing.train_span_us);
   out.setTrainBusyUs(timing.train_busy_us);
   out.setUnseenUs(timing.unseen_us);
+  out.setThrottled(timing.throttled);
   out.setTracedUs(timing.traced_us);
   out.setBytes(timing.bytes);
   out.setFlops(timing.flops);
@@ -59,6 +60,7 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
     kernels[i].setStaticSharedBytes(facts.getStaticSharedBytes());
     kernels[i].setDynamicSharedBytes(used[i].dynamic_shared_bytes);
     kernels[i].setLocalBytes(facts.getLocalBytes());
+    kernels[i].setSpilledBytes(facts.getSpilledBytes());
     kernels[i].setOccupancy(used[i].occupancy);
   }
 }

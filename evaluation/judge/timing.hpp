@@ -74,6 +74,7 @@ struct case_timing {
   double traced_us = 0;      // by events again, while CUPTI looks on, which takes time
   double train_span_us = 0;  // by CUPTI; 0: it may not look
   double train_busy_us = 0;  // of which any kernel ran
+  std::string throttled;     // GPU: what slowed it down before or after; empty: nothing
   double unseen_us = 0;      // GPU: what the host waits for a call beyond its clock, and beyond that of the reference's calls
 };
 

@@ -52,6 +52,7 @@ struct Kernel {
   maxThreadsPerBlock @5 :UInt32;
   symbol @6 :Text;                            # in the cubin, where C++ names are mangled
   cooperative @7 :Bool;                       # synchronises its whole grid, so all blocks must run at once
+  spilledBytes @8 :UInt32;                    # a thread: of registers, part of localBytes
 
   struct Parameter {
     kind @0 :Kind;
@@ -122,6 +123,7 @@ struct CaseTiming {
   kernels @16 :List(KernelUse);               # GPU: what the candidate's last call launched of its own
   flops @17 :UInt64;                          # GPU: of the reference's products and convolutions; 0: it has none
   trainBusyUs @18 :Float64;                   # by CUPTI: of trainSpanUs, how long any kernel ran
+  throttled @20 :Text;                        # GPU: what slowed it down before or after, as NVML says: "hardware thermal"; mostly nothing
   unseenUs @19 :Float64;                      # GPU: how much longer the host waits for a call than its clock says, beyond what it does for the reference's
 
   struct Baseline {
@@ -137,6 +139,7 @@ struct CaseTiming {
     staticSharedBytes @4 :UInt32;
     dynamicSharedBytes @5 :UInt32;
     localBytes @6 :UInt32;                    # a thread: spilled registers and arrays
+    spilledBytes @8 :UInt32;                  # of those the registers, as they are stored
     occupancy @7 :Float64;                    # threads that a multiprocessor can hold of it, of those that it can hold at all
   }
 }

@@ -256,6 +256,29 @@ TEST_F(Run, AJoinedNodeTakesWorkAndItsDeathLosesNone) {
   expect_nothing_lost();
 }
 
+TEST_F(Run, ANodeWithoutDevicesCompilesForTheOthers) {
+  const program p(endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
+  program helper({hone_program(), "node", "--join", address(), "--compilers", "2", "--name", "helper"});
+  EXPECT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
+  p.send(SIGKILL);
+  EXPECT_EQ(helper.wait(std::chrono::seconds(20)), 0) << helper.out();
+  EXPECT_THAT(helper.out(), HasSubstr("0 devices and 2 compilers"));
+}
+
+TEST_F(Run, ANodeWithNothingToDoIsRefused) {
+  const auto refused = run_hone({"node", "--join", "127.0.0.1:9", "--compilers", "0"});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("without devices"));
+}
+
+TEST_F(Run, DevicesAreListedOrSaidToBeMissing) {
+  const auto listed = run_hone({"devices"});
+  EXPECT_EQ(listed.code, 0);
+  EXPECT_THAT(listed.out, HasSubstr("cpu"));
+  EXPECT_THAT(listed.out, testing::AnyOf(HasSubstr("cuda:0"), HasSubstr("no CUDA device: ")));
+}
+
 TEST_F(Run, OnlyLoopbackAddressesCanBeJoined) {
   const auto refused = run_hone({"node", "--join", "192.0.2.1:4000", "--devices", "simulated:a"});
   EXPECT_EQ(refused.code, 2);

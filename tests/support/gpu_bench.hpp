@@ -53,4 +53,4 @@ class gpu_bench {
 
 // At the top of a test that needs a GPU.
 #define HONE_NEEDS_A_GPU()                                                        \
-  if (!hone::testing_support::gpu_bench::instance().reason().empty()) GTEST_SKIP() << hone::testing_support::gpu_bench::instance().reason()
+  if (!hone::testing_support::gpu_bench::instance().reason().empty()) GTEST_SKIP() << "no GPU to test on: " << hone::testing_support::gpu_bench::instance().reason()

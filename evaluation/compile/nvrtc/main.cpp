@@ -306,7 +306,21 @@ class server {
       fewer.emplace_back("--minimal");
       if (auto made = nvrtc_.compile(source, fewer, kernels); made.compiled) return made;
     }
-    return nvrtc_.compile(source, options, kernels);
+    auto made = nvrtc_.compile(source, options, kernels);
+    return made.compiled || made.log.find("ptxas application ptx input") == std::string::npos ? made : compile_with_lines(source, options_of(job), kernels);
+  }
+
+  // The assembler speaks of lines of PTX. Once more, with the block's lines in that, and the PTX itself beside what is said of it.
+  nvrtc_library::result compile_with_lines(const std::string& source, std::vector<std::string> options, const std::vector<std::string>& kernels) const {
+    options.emplace_back("-lineinfo");
+    auto made = nvrtc_.compile(source, options, kernels);
+    if (made.compiled) return made;
+    constexpr std::string_view real = "-arch=sm_";
+    for (std::string& option : options) {
+      if (option.starts_with(real)) option = "-arch=compute_" + option.substr(real.size());
+    }
+    made.ptx = nvrtc_.compile(source, options, kernels).ptx;
+    return made;
   }
 
   // In the forked process: one block, and the end.

@@ -25,8 +25,18 @@ TEST(ResourceUsage, IsReadFromTheAssemblersLog) {
   EXPECT_EQ(usage[0].registers, 40U);
   EXPECT_EQ(usage[0].static_shared_bytes, 1024U);
   EXPECT_EQ(usage[0].local_bytes, 64U);
+  EXPECT_EQ(usage[0].spilled_bytes, 8U);
   EXPECT_EQ(usage[1].registers, 8U);
   EXPECT_EQ(usage[1].static_shared_bytes, 0U);
+}
+
+TEST(SourceLine, IsThatOfTheLocationBefore) {
+  const std::string ptx = ".version 9.0\n.visible .entry k()\n{\n\t.loc\t1 7 3\n\tadd.f32 a, b, c;\n\t.loc\t2 40 1\n\tmul.f32 a, b, c;\n}\n\t.file\t1 \"/tmp/x/cuda\"\n\t.file\t2 \"cuda_fp16.h\"\n";
+  EXPECT_EQ(find_source_line(ptx, 5, "cuda"), 7);
+  EXPECT_EQ(find_source_line(ptx, 7, "cuda"), std::nullopt) << "a header's";
+  EXPECT_EQ(find_source_line(ptx, 2, "cuda"), std::nullopt);
+  EXPECT_EQ(find_source_line(ptx, 1000, "cuda_fp16.h"), 40);
+  EXPECT_EQ(find_source_line("", 5, "cuda"), std::nullopt);
 }
 
 TEST(PersistingCache, IsFoundInAnyOfItsForms) {

@@ -169,6 +169,14 @@ TEST(CudaCompiler, DiagnosticsNameTheBlocksOwnLines) {
   EXPECT_THAT(wrong.message, HasSubstr("cuda:4: error: identifier \"undeclared\" is undefined"));
 }
 
+TEST(CudaCompiler, DiagnosticsOfAssemblerNameTheBlocksOwnLinesToo) {
+  for (const char* head : {"", "#include <cuda_fp16.h>\n"}) {
+    const compile_failure wrong = failure(compile(std::string(head) + "extern \"C\" __global__ void k(float* y) {\n  float v = y[threadIdx.x];\n\n  asm volatile(\"add.bogus.f32 %0, %0, %0;\" : \"+f\"(v));\n  y[0] = v;\n}\n", {"k"}));
+    EXPECT_EQ(wrong.outcome, Outcome::COMPILE_ERROR);
+    EXPECT_THAT(wrong.message, testing::Eq(std::string("cuda:") + (*head == '\0' ? "4" : "5") + ": error: in assembler: Unknown modifier '.bogus'"));
+  }
+}
+
 class RefusedInclude : public testing::TestWithParam<const char*> {};
 
 TEST_P(RefusedInclude, ReadsNoFile) {
@@ -215,6 +223,20 @@ TEST(CudaCompiler, AssemblerMayBeWrittenButNotToKeepTheCache) {
 TEST(CudaCompiler, NamesOfTheHarnessAreReservedAndCommentsAreFree) {
   EXPECT_THAT(failure(compile("int hone_parameters_0;\n", {})).message, HasSubstr("reserved"));
   compiled(compile("// hone_x isn't used\n/* nor hone:: \" */\nextern \"C\" __global__ void k(float* y) { y[0] = 1; }\n", {"k"}));
+}
+
+// And what configs/gpu holds, with every value of its sweeps.
+TEST(CudaCompiler, TheGpuCorpusCompilesForHopper) {
+  const auto set = testing_support::load_honest_set(std::filesystem::path(HONE_SOURCE_DIR) / "configs/gpu", 100, 1);
+  std::set<std::string> blocks;
+  for (const corpus_document& each : set.documents) {
+    const auto variant = make_variant(set.tasks.at(each.task).id, each.text);
+    const std::string settings = variant->getSettings().cStr();
+    if (variant->getCuda().size() == 0 || !blocks.insert(settings + variant->getCuda().cStr()).second) continue;
+    const auto result = compile(variant->getCuda().cStr(), {}, "sm_90a", parse_settings(settings));
+    EXPECT_TRUE(std::holds_alternative<compiled_block>(result)) << each.task << "/" << each.name << ": " << std::get<compile_failure>(result).message;
+  }
+  EXPECT_GE(blocks.size(), 60U);
 }
 
 // design.md section 6: a corpus variant for the CPU also compiles for sm_90a.

@@ -1,0 +1,94 @@
+#include "launch/printing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "messages/record.hpp"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// A measurement as a GPU's: 1.6 ms against 2 ms, 4 MB and 3.2 GFLOP.
+record<schema::Evaluation> evaluation(const char* throttled = "") {
+  record_builder<schema::Evaluation> made;
+  made->setOutcome(schema::Outcome::OK);
+  made->setScore(1.25);
+  auto m = made->initMeasurements(1)[0];
+  m.setScore(1.25);
+  m.setScoreRaw(1.2534);
+  m.setIntervalLow(1.25);
+  m.setIntervalHigh(1.26);
+  auto c = m.initCases(1)[0];
+  c.setSizes("N=64");
+  c.setReferenceUs(2000);
+  c.setCandidateUs(1600);
+  c.setBytes(4'000'000);
+  c.setFlops(3'200'000'000);
+  c.setUnseenUs(0.5);
+  c.setThrottled(throttled);
+  auto baselines = c.initBaselines(2);
+  baselines[0].setName("eager");
+  baselines[0].setUs(2000);
+  baselines[1].setName("graph");
+  baselines[1].setUs(1800);
+  auto k = c.initKernels(1)[0];
+  k.setName("rows");
+  k.setBlocks(8192);
+  k.setThreads(256);
+  k.setRegisters(40);
+  k.setStaticSharedBytes(1024);
+  k.setDynamicSharedBytes(512);
+  k.setLocalBytes(64);
+  k.setSpilledBytes(8);
+  k.setOccupancy(0.75);
+  return made.finish();
+}
+
+TEST(EvaluationReport, ShowsWhatPeopleLookFor) {
+  EXPECT_EQ(describe(*evaluation()),
+            "ok  1.25x  [1.250, 1.260]  1600.0 us against 2000.0 us\n"
+            "    N=64: 1.12x against graph (1800.0 us), 2 GB/s of inputs and outputs, 2.0 TFLOP/s of products\n"
+            "      rows: 8192 blocks of 256, 40 registers, 1536 bytes shared, 64 local, 8 spilled, occupancy 75.0 %");
+}
+
+TEST(EvaluationReport, SaysWhatSlowedTheGpuDown) {
+  EXPECT_THAT(describe(*evaluation("hardware thermal")), HasSubstr("slowed down by hardware thermal"));
+  EXPECT_THAT(describe(*evaluation()), Not(HasSubstr("slowed down")));
+}
+
+TEST(EvaluationReport, ItsJsonHasAllOfIt) {
+  const auto json = to_json(*evaluation("power brake"), "softmax");
+  EXPECT_EQ(json["task"], "softmax");
+  EXPECT_EQ(json["outcome"], "ok");
+  EXPECT_EQ(json["speedup"], 1.25);
+  const auto& timed = json["measurements"][0]["cases"][0];
+  EXPECT_EQ(timed["reference_us"], 2000);
+  EXPECT_EQ(timed["baselines_us"]["graph"], 1800);
+  EXPECT_EQ(timed["bytes"], 4'000'000);
+  EXPECT_EQ(timed["flops"], 3'200'000'000);
+  EXPECT_EQ(timed["unseen_us"], 0.5);
+  EXPECT_EQ(timed["throttled"], "power brake");
+  const auto& kernel = timed["kernels"][0];
+  EXPECT_EQ(kernel["registers"], 40);
+  EXPECT_EQ(kernel["static_shared_bytes"], 1024);
+  EXPECT_EQ(kernel["dynamic_shared_bytes"], 512);
+  EXPECT_EQ(kernel["local_bytes"], 64);
+  EXPECT_EQ(kernel["spilled_bytes"], 8);
+  EXPECT_EQ(kernel["occupancy"], 0.75);
+}
+
+TEST(EvaluationReport, OfWhatFailedHasItsMessageAndNoTimes) {
+  record_builder<schema::Evaluation> made;
+  made->setOutcome(schema::Outcome::CHEATING);
+  made->setKind("late_work");
+  made->setMessage("the host waits");
+  const auto failed = made.finish();
+  EXPECT_EQ(describe(*failed), "cheating (late_work)\n    the host waits");
+  EXPECT_TRUE(to_json(*failed, "t")["speedup"].is_null());
+}
+
+}  // namespace
+}  // namespace hone
