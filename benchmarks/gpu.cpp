@@ -215,11 +215,12 @@ timed = true
 
 // Crashes, hangs and sticky errors among honest work: whether that is judged as before, and how long it waits.
 int deaths(const gpu_corpus& corpus, int count) {
-  constexpr std::array<std::pair<const char*, const char*>, 6> kinds = {{{"null pointer", "float* p = nullptr; *p = 1;"},
+  constexpr std::array<std::pair<const char*, const char*>, 7> kinds = {{{"null pointer", "float* p = nullptr; *p = 1;"},
                                                                          {"far away", "y[1ll << 40] = 1;"},
                                                                          {"trap", "asm volatile(\"trap;\");"},
                                                                          {"misaligned", "*(double*)((char*)y + 1) = 1;"},
                                                                          {"assertion", "y[0] = x[0]; __trap();"},
+                                                                         {"trap when timed", "static int calls; for (int i = threadIdx.x; i < 65536; i += blockDim.x) y[i] = 2 * x[i]; if (threadIdx.x == 0 && atomicAdd(&calls, 1) > 100) __trap();"},
                                                                          {"hang", "while (true) asm volatile(\"nanosleep.u32 1000;\");"}}};
   constexpr std::size_t honest_programs = 8;
   const auto device = open_gpu();
@@ -242,7 +243,7 @@ int deaths(const gpu_corpus& corpus, int count) {
     // Hangs cost the two seconds that a call may take, and four in which it might still say what happened: one in twenty.
     const auto& [name, body] = kinds[i % 20 == 19 ? kinds.size() - 1 : static_cast<std::size_t>(i) % (kinds.size() - 1)];
     const auto variant = make_variant(scale.id, "## Code Implementation\n```cuda\nextern \"C\" __global__ void k(const float* x, float* y) { " + std::string(body) + " } // " + std::to_string(i) +
-                                                    "\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1], x, y)\n    return y\n```\n");
+                                                    "\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1024], x, y)\n    return y\n```\n");
     compiled_document bad;
     bad.of = &scale;
     bad.job = make_compile_job(*variant, device->type()->getName().cStr());
