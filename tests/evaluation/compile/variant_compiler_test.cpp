@@ -4,6 +4,7 @@
 
 #include "evaluation/evaluator.hpp"
 #include "tasks/variant_document.hpp"
+#include "tests/support/exploit_documents.hpp"
 
 namespace hone {
 namespace {
@@ -60,6 +61,35 @@ TEST_F(VariantCompiler, ARefusedBlockIsNotCompiledAgainEither) {
   EXPECT_EQ(compile(document("", "undeclared", "n = 1")), refusal);
   EXPECT_EQ(compiler_.blocks_compiled(), 1U);
 }
+
+// Exploits for GPUs that end before there is one: with the limits of a run, but for the time that a block has.
+class RefusedExploit : public testing::TestWithParam<testing_support::exploit> {};
+
+const std::filesystem::path exploits = std::filesystem::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/gpu";
+
+TEST_P(RefusedExploit, IsNotCompiledAndHarmsNoOther) {
+  variant_compiler compiler({.block_limit = std::chrono::seconds(5)});
+  record_builder<schema::DeviceType> hopper;
+  hopper->setName("gpu");
+  hopper->setKind(schema::DeviceType::Kind::CUDA);
+  hopper->setTarget("sm_90a");
+  const auto type = hopper.finish();
+  const auto [of, text] = testing_support::load_exploit(exploits, GetParam());
+  const auto made = compiler.compile(*make_compile_job(*make_variant(of.id, text), "gpu"), of, *type);
+  ASSERT_TRUE(std::holds_alternative<program_failure>(made));
+  EXPECT_EQ(std::get<program_failure>(made).outcome, GetParam().kind == "persisting_cache" ? Outcome::REJECTED : Outcome::COMPILE_ERROR) << std::get<program_failure>(made).message;
+  const auto next = compiler.compile(*make_compile_job(*make_variant(halve().id, document("", "0.5f")), "gpu"), halve(), *type);
+  EXPECT_TRUE(std::holds_alternative<record<schema::Artifact>>(next));
+}
+
+std::vector<testing_support::exploit> refused_exploits() {
+  std::vector<testing_support::exploit> all;
+  for (const std::string& trick : testing_support::tricks_of(exploits, "persisting_cache")) all.push_back({"persisting_cache", trick});
+  for (const char* bomb : {"constexpr_bomb", "macro_bomb", "template_bomb"}) all.push_back({"exhaustion", bomb});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, RefusedExploit, testing::ValuesIn(refused_exploits()), [](const auto& each) { return each.param.kind + "_" + each.param.trick; });
 
 }  // namespace
 }  // namespace hone
