@@ -342,6 +342,8 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
       timing.failure = *unseen;
     } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, pair.can_trace)) {
       timing.failure = *wrong;
+    } else {
+      charge(unseen_charge(timing.unseen_us, timing.candidate_us), timing);
     }
   } catch (const timing_failure& e) {
     timing.failure = e.why;

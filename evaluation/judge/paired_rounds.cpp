@@ -38,6 +38,9 @@ constexpr double unknown_gb_a_second = 20000;
 // What the host's clock may see of a call beyond its events, and beyond what it sees of the reference's: equal programs differ by less than a microsecond.
 constexpr double most_unseen_us = 5;
 constexpr double most_unseen_share = 0.01;
+// And what of that is not charged: what equal programs, and honest ones of under 100 us, differ by.
+constexpr double uncharged_us = 0.5;
+constexpr double uncharged_share = 0.005;
 // How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
 constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
@@ -257,6 +260,17 @@ double unseen_beside(const std::vector<double>& candidate_ns, const std::vector<
 std::optional<program_failure> find_unseen_time(double unseen_us, double call_us) {
   if (unseen_us <= most_unseen_us + most_unseen_share * call_us) return std::nullopt;
   return program_failure{Outcome::CHEATING, "late_work", "the host waits " + microseconds(unseen_us * 1e3) + " longer for a call than the call's clock says"};
+}
+
+double unseen_charge(double unseen_us, double call_us) { return std::max(0.0, unseen_us - uncharged_us - uncharged_share * call_us); }
+
+void charge(double us, case_timing& timing) {
+  const double factor = timing.candidate_us / (timing.candidate_us + us);
+  timing.candidate_us += us;
+  for (double& log_ratio : timing.log_ratios) log_ratio += std::log(factor);
+  for (double& bucket : timing.ratio.buckets) bucket *= factor;
+  timing.ratio.speedup *= factor;
+  timing.ratio.range = {factor * timing.ratio.range.low, factor * timing.ratio.range.high};
 }
 
 double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second) {

@@ -71,6 +71,11 @@ double unseen_beside(const std::vector<double>& candidate_ns, const std::vector<
 // these processes differ by. `call_us`: what a call takes by its clock. Nothing: it does not.
 std::optional<program_failure> find_unseen_time(double unseen_us, double call_us);
 
+// What is added to a candidate's time, `call_us`, since the host waited for it: what it saw beyond what its clock may be off by. In us.
+double unseen_charge(double unseen_us, double call_us);
+// Takes a measurement as if every call of the candidate had taken so many us more.
+void charge(double us, case_timing& timing);
+
 // What a call must take that writes so many bytes, in us: of the L2 cache what fits into it, of DRAM the rest, each at the most that it can take. A bandwidth of 0: unknown.
 double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second);
 

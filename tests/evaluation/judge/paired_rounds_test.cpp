@@ -221,6 +221,34 @@ TEST(UnseenTime, IsWhatTheHostWaitsForAndNoClockShows) {
   EXPECT_TRUE(find_unseen_time(60, 5000));
 }
 
+TEST(UnseenTime, IsChargedBeyondWhatAClockMayBeOffBy) {
+  EXPECT_EQ(unseen_charge(0.5, 40), 0);
+  EXPECT_EQ(unseen_charge(-12, 40), 0) << "nobody is paid for it";
+  EXPECT_EQ(unseen_charge(2.5, 500), 0);
+  // A call of 8 us that sets its begin 3 us later.
+  EXPECT_NEAR(unseen_charge(3, 5), 2.475, 1e-9);
+}
+
+TEST(UnseenTime, ThatIsChargedLengthensEveryCall) {
+  case_timing timing;
+  timing.candidate_us = 5;
+  timing.reference_us = 8;
+  timing.log_ratios = {std::log(1.6), std::log(1.5)};
+  timing.ratio.buckets = {1.6, 1.5};
+  timing.ratio.speedup = 1.6;
+  timing.ratio.range = {1.5, 1.7};
+  charge(3, timing);
+  EXPECT_DOUBLE_EQ(timing.candidate_us, 8);
+  EXPECT_DOUBLE_EQ(timing.ratio.speedup, 1);
+  EXPECT_NEAR(timing.log_ratios[0], 0, 1e-12);
+  EXPECT_DOUBLE_EQ(timing.ratio.buckets[1], 1.5 * 5 / 8);
+  EXPECT_DOUBLE_EQ(timing.ratio.range.low, 1.5 * 5 / 8);
+  EXPECT_DOUBLE_EQ(timing.ratio.range.high, 1.7 * 5 / 8);
+  const case_timing before = timing;
+  charge(0, timing);
+  EXPECT_EQ(timing.ratio.speedup, before.ratio.speedup);
+}
+
 TEST(ImpossibleTime, IsOneInWhichTheOutputsCannotHaveBeenWritten) {
   // An H200: 60 MB of L2 cache, 4,800 GB/s of DRAM. 480 MB: 420 of them to DRAM in 87.5 us, 60 to the cache in 2.5.
   const double floor_us = gpu_write_floor_us(480'000'000, 60'000'000, 4800);
