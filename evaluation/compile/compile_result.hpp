@@ -38,6 +38,7 @@ struct compiled_block {
 struct compile_failure {
   Outcome outcome = Outcome::COMPILE_ERROR;
   std::string message;
+  bool may_be_chance = false;  // the machine was busy, perhaps: another time it may compile
 };
 
 using compile_result = std::variant<compiled_block, compile_failure>;

@@ -16,6 +16,7 @@
 
 #include "embedded/cuda_on_cpu.hpp"
 #include "evaluation/compile/cuda_source.hpp"
+#include "evaluation/compile/deep_stack.hpp"
 #include "evaluation/compile/shared_object.hpp"
 #include "evaluation/sandbox/child_process.hpp"
 #include "evaluation/sandbox/temporary_folder.hpp"
@@ -28,6 +29,7 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t compiler_memory = 3ULL << 30U;
 constexpr std::size_t max_code_bytes = 32U << 20U;
+constexpr std::size_t max_expanded_bytes = 1U << 20U;
 
 struct failed {
   std::string message;
@@ -119,6 +121,7 @@ std::string_view identifier_before(std::string_view text, std::size_t end) {
 // and the sandbox can find and poison it); `extern __shared__ T x[];` becomes a pointer to the launch's dynamic part. Pragmas
 // go, line markers other than the block's own too, and lines stay where they are.
 std::string rewrite(std::string_view preprocessed) {
+  if (preprocessed.size() > max_expanded_bytes) throw failed{"cuda: macros make more than a MiB of the block"};
   std::string kept;
   kept.reserve(preprocessed.size());
   for (std::size_t i = 0; i < preprocessed.size();) {
@@ -232,7 +235,7 @@ compile_result cpu_compiler::compile(std::string_view block, const std::set<std:
     if (names_a_kernel(name, declared)) kernels.push_back(name);
   }
   const std::string_view prelude = std::string_view(preprocessed.out).substr(0, static_cast<std::size_t>(ours.data() - preprocessed.out.data()));
-  const process_result compiled = run_tool(generate, std::string(prelude) + rewrite(ours) + launch_table(kernels), deadline, folder.path());
+  const process_result compiled = run_tool(generate, std::string(prelude) + on_deep_stack([&] { return rewrite(ours); }) + launch_table(kernels), deadline, folder.path());
   if (!compiled.succeeded()) refuse(compiled, "the compiler");
   const process_result assembled = run_tool({assembler_, "--64", "block.s", "-o", "block.o"}, "", deadline, folder.path());
   if (!assembled.succeeded()) throw failed{"the assembler refused the block"};

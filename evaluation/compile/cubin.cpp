@@ -3,8 +3,9 @@
 #include <elf.h>
 
 #include <array>
+#include <cctype>
+#include <charconv>
 #include <cstring>
-#include <regex>
 #include <sstream>
 
 namespace hone {
@@ -62,9 +63,14 @@ std::string_view object_bytes(std::string_view file, const std::string& object) 
   return {};
 }
 
-unsigned number_before(const std::string& line, const std::string& unit) {
-  std::smatch match;
-  return std::regex_search(line, match, std::regex("(\\d+) " + unit)) ? static_cast<unsigned>(std::stoul(match[1])) : 0;
+unsigned number_before(std::string_view line, std::string_view unit) {
+  const std::size_t end = line.find(unit);
+  if (end == std::string_view::npos || end == 0) return 0;
+  std::size_t begin = end - 1;  // a blank
+  while (begin > 0 && std::isdigit(static_cast<unsigned char>(line[begin - 1])) != 0) --begin;
+  unsigned number = 0;
+  std::from_chars(line.data() + begin, line.data() + end, number);
+  return number;
 }
 
 }  // namespace
@@ -84,13 +90,13 @@ std::optional<std::vector<kernel_parameter>> read_parameter_table(std::string_vi
 }
 
 std::vector<kernel_facts> read_resource_usage(std::string_view log) {
-  static const std::regex entry(R"(Compiling entry function '([^']+)')");
+  constexpr std::string_view entry = "Compiling entry function '";
   std::vector<kernel_facts> all;
   std::istringstream in{std::string(log)};
   for (std::string line; std::getline(in, line);) {
-    std::smatch match;
-    if (std::regex_search(line, match, entry)) {
-      all.push_back({.name = match[1], .parameters = {}});
+    if (const std::size_t at = line.find(entry); at != std::string::npos) {
+      const std::size_t begin = at + entry.size();
+      all.push_back({.name = line.substr(begin, line.find('\'', begin) - begin), .parameters = {}});
     } else if (!all.empty() && line.find("bytes stack frame") != std::string::npos) {
       all.back().local_bytes = number_before(line, "bytes stack frame");
       all.back().spilled_bytes = number_before(line, "bytes spill stores");
@@ -102,21 +108,38 @@ std::vector<kernel_facts> read_resource_usage(std::string_view log) {
   return all;
 }
 
-std::optional<int> find_source_line(std::string_view ptx, int line, std::string_view file) {
-  static const std::regex location(R"(^\s*\.loc\s+(\d+)\s+(\d+)\s.*)");
-  static const std::regex name(R"re(^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]*)".*)re");  // without its folder
-  std::istringstream in{std::string(ptx)};
-  std::pair<int, int> last{0, 0};  // file and line
-  std::smatch match;
-  int at = 0;
-  bool is_its_own = false;
-  for (std::string text; std::getline(in, text);) {
-    ++at;
-    if (at < line && std::regex_match(text, match, location)) last = {std::stoi(match[1]), std::stoi(match[2])};
-    if (std::regex_match(text, match, name) && match[2].str() == file) is_its_own = is_its_own || std::stoi(match[1]) == last.first;
+// Whoever wrote the block may have written into the PTX as well: what is not as it should be is passed over.
+std::optional<int> find_source_line(std::string_view ptx, long line, std::string_view file) {
+  const auto take_word = [](std::string_view& text) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    const std::string_view word = text.substr(0, text.find_first_of(" \t"));
+    text.remove_prefix(word.size());
+    return word;
+  };
+  const auto take_number = [&](std::string_view& text) {
+    const std::string_view word = take_word(text);
+    int number = 0;
+    return std::from_chars(word.data(), word.data() + word.size(), number).ec == std::errc() ? number : 0;
+  };
+  int file_there = 0;
+  int line_there = 0;
+  long at = 0;
+  while (!ptx.empty()) {
+    std::string_view text = ptx.substr(0, ptx.find('\n'));
+    ptx.remove_prefix(std::min(text.size() + 1, ptx.size()));
+    const std::string_view word = ++at < line || line_there > 0 ? take_word(text) : std::string_view();
+    if (at < line && word == ".loc") {
+      file_there = take_number(text);
+      line_there = take_number(text);
+    } else if (word == ".file" && take_number(text) == file_there) {  // files are named at the end
+      std::string_view name = take_word(text);
+      if (name.size() < 2 || name.front() != '"' || name.back() != '"') continue;
+      name = name.substr(1, name.size() - 2);
+      name.remove_prefix(name.rfind('/') + 1);  // without its folder
+      if (name == file) return line_there > 0 ? std::optional(line_there) : std::nullopt;
+    }
   }
-  // Files are named at the end.
-  return is_its_own && last.second > 0 ? std::optional(last.second) : std::nullopt;
+  return std::nullopt;
 }
 
 std::optional<std::string> find_persisting_cache_use(std::string_view ptx) {

@@ -19,7 +19,7 @@ std::optional<std::vector<kernel_parameter>> read_parameter_table(std::string_vi
 std::vector<kernel_facts> read_resource_usage(std::string_view log);
 
 // The line of `file` that a line of PTX (counted from 1) comes from, by the .loc before it. Nothing: it comes from another, or nothing is said.
-std::optional<int> find_source_line(std::string_view ptx, int line, std::string_view file);
+std::optional<int> find_source_line(std::string_view ptx, long line, std::string_view file);
 
 // Why PTX is refused: instructions that make lines of the L2 cache persist would keep inputs there from call to call.
 std::optional<std::string> find_persisting_cache_use(std::string_view ptx);

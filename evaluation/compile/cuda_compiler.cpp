@@ -10,6 +10,7 @@
 
 #include "evaluation/compile/cubin.hpp"
 #include "evaluation/compile/cuda_source.hpp"
+#include "evaluation/compile/deep_stack.hpp"
 #include "evaluation/compile/nvrtc/nvrtc.capnp.h"
 #include "evaluation/sandbox/framing.hpp"
 #include "messages/record.hpp"
@@ -22,10 +23,12 @@ using clock_type = std::chrono::steady_clock;
 constexpr auto start_limit = std::chrono::seconds(60);   // the library from a cold disk
 constexpr auto answer_grace = std::chrono::seconds(20);  // beyond a block's own time: headers that are precompiled first
 constexpr int max_diagnostics = 12;
+constexpr std::size_t longest_diagnostic = 1000;
 
 struct failed {
   std::string message;
   Outcome outcome = Outcome::COMPILE_ERROR;
+  bool may_be_chance = false;
 };
 
 std::vector<std::string> options_for(const settings& asked, const std::string& architecture) {
@@ -66,12 +69,13 @@ std::string tidy_diagnostics(const std::string& log, std::string_view ptx) {
   for (std::string line; kept < max_diagnostics && std::getline(in, line);) {
     std::smatch match;
     std::string said;
+    line.resize(std::min(line.size(), longest_diagnostic));
     if (std::regex_match(line, match, own)) {
       said = match[1].str() + ":" + match[2].str() + ": " + match[3].str();
     } else if (std::regex_match(line, match, elsewhere)) {
       said = "cuda: in a header: " + match[1].str();
     } else if (std::regex_match(line, match, assembler)) {
-      const auto at = find_source_line(ptx, std::stoi(match[1]), "cuda");
+      const auto at = find_source_line(ptx, std::strtol(match[1].str().c_str(), nullptr, 10), "cuda");
       said = (at ? "cuda:" + std::to_string(*at) : "cuda") + ": error: in assembler: " + match[2].str();
     } else if (std::regex_match(line, ptxas) && (tidy.empty() || line.find(end_of_assembly) == std::string::npos)) {
       said = "cuda: " + line;
@@ -121,7 +125,7 @@ bool cuda_compiler::is_cuda_header(const std::string& name) const {
 
 compile_result cuda_compiler::compile(std::string_view block, const std::set<std::string>& launched, const settings& asked, const std::string& architecture, std::chrono::milliseconds time_limit) try {
   include_scan includes = take_out_includes(block);
-  if (const auto hidden = find_hidden_include(includes)) throw failed{"cuda:" + std::to_string(hidden->line) + ": " + hidden->message};
+  if (const auto hidden = on_deep_stack([&] { return find_hidden_include(includes); })) throw failed{"cuda:" + std::to_string(hidden->line) + ": " + hidden->message};
   for (const auto& include : includes.refused) {
     if (!is_cuda_header(include.name)) throw failed{"cuda:" + std::to_string(include.line) + ": <" + include.name + "> is none of CUDA's headers"};
   }
@@ -133,7 +137,7 @@ compile_result cuda_compiler::compile(std::string_view block, const std::set<std
   }
   // What macros declare does not show in the text: there, a name is taken at its word.
   static const std::regex by_macro(R"(#\s*define\b.*\b__global__\b)");
-  const bool is_by_macro = std::regex_search(readable, by_macro);
+  const bool is_by_macro = on_deep_stack([&] { return std::regex_search(readable, by_macro); });
   const auto declared = declared_kernels(tokens);
   std::vector<std::string> kernels;
   for (const std::string& name : launched) {
@@ -160,10 +164,10 @@ compile_result cuda_compiler::compile(std::string_view block, const std::set<std
   }
   if (!message) {
     process_.kill();  // started again by the next block
-    throw failed{"the compiler was stopped at its deadline, or died of the block"};
+    throw failed{"the compiler was stopped at its deadline, or died of the block", Outcome::COMPILE_ERROR, true};
   }
   const auto made = record<schema::NvrtcResult>::from_bytes(std::move(message->bytes));
-  if (made->getStopped().size() > 0) throw failed{made->getStopped().cStr()};
+  if (made->getStopped().size() > 0) throw failed{made->getStopped().cStr(), Outcome::COMPILE_ERROR, true};
   const std::string log = made->getLog().cStr();
   if (!made->getCompiled()) {
     const std::string tidy = tidy_diagnostics(log, view(made->getPtx()));
@@ -190,7 +194,7 @@ compile_result cuda_compiler::compile(std::string_view block, const std::set<std
   }
   return result;
 } catch (const failed& e) {
-  return compile_failure{e.outcome, e.message};
+  return compile_failure{e.outcome, e.message, e.may_be_chance};
 }
 
 }  // namespace hone

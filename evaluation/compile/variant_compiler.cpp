@@ -55,12 +55,13 @@ compile_result variant_compiler::compile_block(std::string_view cuda, const std:
   }
   const std::string options = std::string(asked.fast_math ? "fast_math" : "") + " " + std::to_string(asked.max_registers.value_or(0));
   std::string names;
-  for (const std::string& name : launches) names += name + '\n';
+  for (const std::string& name : launches) names += std::to_string(name.size()) + ":" + name;
   const std::string key = to_string(content_id<artifact_id>({toolchain, target, options, names, cuda}));
   if (auto known = blocks_.find(key)) return *known;
   ++blocks_compiled_;
   compile_result result = compile_it();
-  blocks_.keep(key, result);
+  const auto* failure = std::get_if<compile_failure>(&result);
+  if (failure == nullptr || !failure->may_be_chance) blocks_.keep(key, result);
   return result;
 }
 

@@ -38,6 +38,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+constexpr int hasty = 8;  // the part of its time that a refused block may have taken, to be compiled again for its lines
+constexpr std::size_t most_ptx_bytes = 1U << 20U;
 constexpr int command_socket = 3;
 constexpr rlim_t compilation_memory = 4ULL << 30U;  // beyond what the library has reserved: gigabytes, on large machines
 constexpr rlim_t file_bytes = 256U << 20U;
@@ -281,6 +283,7 @@ class server {
       return message ? record<schema::NvrtcResult>::from_bytes(std::move(message->bytes)) : stopped("the compiler was stopped at its deadline");
     } catch (const connection_lost&) {
       int status = 0;
+      one.stop();  // it may still be writing what was too much
       waitpid(one.pid, &status, 0);
       one.pid = -1;
       const bool is_out_of_time = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
@@ -306,20 +309,28 @@ class server {
       fewer.emplace_back("--minimal");
       if (auto made = nvrtc_.compile(source, fewer, kernels); made.compiled) return made;
     }
+    const auto begin = clock::now();
     auto made = nvrtc_.compile(source, options, kernels);
-    return made.compiled || made.log.find("ptxas application ptx input") == std::string::npos ? made : compile_with_lines(source, options_of(job), kernels);
+    if (made.compiled || made.log.find("ptxas application ptx input") == std::string::npos) return made;
+    if (clock::now() - begin > std::chrono::milliseconds(job.getTimeMs()) / hasty) return made;
+    try {
+      return refused_with_lines(source, options_of(job), kernels).value_or(made);
+    } catch (const std::exception&) {
+      return made;
+    }
   }
 
   // The assembler speaks of lines of PTX. Once more, with the block's lines in that, and the PTX itself beside what is said of it.
-  nvrtc_library::result compile_with_lines(const std::string& source, std::vector<std::string> options, const std::vector<std::string>& kernels) const {
+  std::optional<nvrtc_library::result> refused_with_lines(const std::string& source, std::vector<std::string> options, const std::vector<std::string>& kernels) const {
     options.emplace_back("-lineinfo");
     auto made = nvrtc_.compile(source, options, kernels);
-    if (made.compiled) return made;
+    if (made.compiled) return std::nullopt;
     constexpr std::string_view real = "-arch=sm_";
     for (std::string& option : options) {
       if (option.starts_with(real)) option = "-arch=compute_" + option.substr(real.size());
     }
-    made.ptx = nvrtc_.compile(source, options, kernels).ptx;
+    auto ptx = nvrtc_.compile(source, options, kernels).ptx;
+    if (ptx.size() <= most_ptx_bytes) made.ptx = std::move(ptx);
     return made;
   }
 

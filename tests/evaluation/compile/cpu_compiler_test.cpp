@@ -63,6 +63,16 @@ TEST(CpuCompiler, WhatTheCpuCannotExpressIsAClearError) {
   EXPECT_THAT(message_of(compile("__global__ void k(float* a) { asm volatile(\"nop;\"); }")), HasSubstr("cuda:1: inline assembler"));
 }
 
+// Whoever wrote the block decides how long its lines are, and what its macros make of them.
+TEST(CpuCompiler, LongLinesDoNotHarmIt) {
+  const std::string letters(200'000, 'a');
+  EXPECT_NE(message_of(compile("extern __shared__ " + letters + "\n__global__ void k(float* a) { a[0] = 1; }\n")), "compiled");
+  EXPECT_EQ(message_of(compile(std::string(200'000, ' ') + "\n__global__ void k(float* a) { a[0] = 1; }\n")), "compiled");
+  std::string megabytes = "#define A0 a b c d e f g h i j\n";
+  for (int i = 1; i <= 17; ++i) megabytes += "#define A" + std::to_string(i) + " A" + std::to_string(i - 1) + " A" + std::to_string(i - 1) + "\n";
+  EXPECT_THAT(message_of(compile(megabytes + "extern __shared__ A17\n__global__ void k(float* a) { a[0] = 1; }\n")), HasSubstr("more than a MiB"));
+}
+
 TEST(CpuCompiler, OpensNoFileThatTheBlockNames) {
   for (const char* source : {
            "#include \"/etc/hostname\"\n__global__ void k() {}", "#define F </etc/hostname>\n#include F\n__global__ void k() {}",

@@ -177,6 +177,26 @@ TEST(CudaCompiler, DiagnosticsOfAssemblerNameTheBlocksOwnLinesToo) {
   }
 }
 
+// Whoever wrote the block decides how long its lines are, and what its assembler leaves in the PTX.
+TEST(CudaCompiler, WhatItsBlocksMakeItReadDoesNotHarmIt) {
+  const auto in_assembler = [](const std::string& text) { return "extern \"C\" __global__ void k(float* y) { asm volatile(\"" + text + "\"); y[0] = 1; }\n"; };
+  const std::string blanks(200'000, ' ');
+  const std::string letters(200'000, 'a');
+  std::string megabytes = "#define A0 \"// twenty characters\\n\"\n";
+  for (int i = 1; i <= 18; ++i) megabytes += "#define A" + std::to_string(i) + " A" + std::to_string(i - 1) + " A" + std::to_string(i - 1) + "\n";
+  megabytes += "extern \"C\" __global__ void k(float* y) { asm volatile(A18 \"bogus.f32;\"); y[0] = 1; }\n";
+  for (const std::string& block : {in_assembler(blanks + "bogus.f32;"), in_assembler("/* .loc 1 1 1 " + letters + "\\n*/ bogus.f32;"), in_assembler("/*\\n.file 99999999999 \\\"cuda\\\"\\n.loc 99999999999 1 1\\n*/ bogus.f32;"),
+                                   "extern \"C\" __global__ void k(float* y) { y[0] = " + letters + "; }\n", "extern \"C\" __global__ void " + letters + "(float* y) { y[0] = undeclared; }\n",
+                                   blanks + "# define x " + letters + "\nextern \"C\" __global__ void k(float* y) { y[0] = undeclared; }\n", megabytes}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const compile_failure refused = failure(compile(block, {"k"}));
+    EXPECT_EQ(refused.outcome, Outcome::COMPILE_ERROR) << block.substr(0, 100);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40));
+  }
+  compiled(compile("extern \"C\" __global__ void " + std::string(3000, 'a') + "(float* y) { y[0] = 1; }\n", {}));
+  compiled(compile(scale, {"scale"}));
+}
+
 class RefusedInclude : public testing::TestWithParam<const char*> {};
 
 TEST_P(RefusedInclude, ReadsNoFile) {

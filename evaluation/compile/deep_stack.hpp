@@ -1,0 +1,46 @@
+#pragma once
+
+#include <pthread.h>
+
+#include <exception>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace hone {
+
+// What `work` returns or throws, on a thread of its own with room for recursion that is as deep as a document is long: std::regex calls itself for every character that a
+// repetition takes, and who wrote the text decides how many those are. Memory is taken as far as it is used. Throws std::runtime_error where there is no thread to be had.
+template <class Work>
+auto on_deep_stack(Work work) -> decltype(work()) {
+  using result_type = decltype(work());
+  constexpr std::size_t stack_bytes = 1ULL << 30U;
+  struct errand {
+    Work* work;
+    std::optional<result_type> result;
+    std::exception_ptr thrown;
+  } one{&work, std::nullopt, nullptr};
+  pthread_attr_t attributes{};
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, stack_bytes);
+  pthread_t thread{};
+  const int status = pthread_create(
+      &thread, &attributes,
+      [](void* argument) -> void* {
+        auto& mine = *static_cast<errand*>(argument);
+        try {
+          mine.result.emplace((*mine.work)());
+        } catch (...) {
+          mine.thrown = std::current_exception();
+        }
+        return nullptr;
+      },
+      &one);
+  pthread_attr_destroy(&attributes);
+  if (status != 0) throw std::runtime_error("there is no thread for reading a block");
+  pthread_join(thread, nullptr);
+  if (one.thrown) std::rethrow_exception(one.thrown);
+  return std::move(*one.result);
+}
+
+}  // namespace hone
