@@ -7,6 +7,7 @@
 
 #include "evaluation/compile/cuda_compiler.hpp"
 #include "evaluation/devices/cores.hpp"
+#include "evaluation/judge/clocks.hpp"
 #include "evaluation/judge/gpu/gpu_side.hpp"
 #include "evaluation/judge/gpu/gpu_trial.hpp"
 #include "evaluation/judge/timed_checks.hpp"
@@ -50,11 +51,6 @@ void open_programs_of(const task& t, gpu_process& in, const settings& asked) {
   if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
 }
 
-bool is_for_unseen_time(const case_timing& timing) {
-  const auto unseen = find_unseen_time(timing.unseen_us, timing.candidate_us);
-  return timing.failure.outcome == Outcome::CHEATING && unseen && unseen->message == timing.failure.message;
-}
-
 // Sets a value, and back to what it was when it goes.
 template <typename T>
 class changed_for_now {
@@ -86,6 +82,8 @@ struct cuda_judge::pair_facts {
   double unseen_ns = 0;  // what the host waits longer for a call in the candidate's process, beyond what its clock says
   bool can_trace = false;  // CUPTI shows what the reference does in the candidate's process
   bool is_known = false;
+
+  double clocked_reference_us() const { return reference_us * std::exp(bias.log_ratio); }
 };
 
 struct cuda_judge::case_facts {
@@ -192,8 +190,7 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
     };
     case_timing timing = time_once();
     const auto is_slowed_here = [&] { return timing.failure.outcome == Outcome::OK && !facts.waits_for_host && is_slowed(timing.reference_us, pair.reference_us); };
-    const auto is_unseen = [&] { return is_for_unseen_time(timing); };
-    const auto is_doubtful = [&] { return is_unseen() || is_slowed_here() || (timing.failure.outcome == Outcome::OK && !timing.throttled.empty()); };
+    const auto is_doubtful = [&] { return failed_for_unseen_time(timing) || is_slowed_here() || (timing.failure.outcome == Outcome::OK && !timing.throttled.empty()); };
     for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_once();
     if (is_slowed_here() && timing.throttled.empty()) timing.failure = judge_slowed_reference(prepared, at, in, timing.reference_us * std::exp(pair.bias.log_ratio), random);
     result.failure = timing.failure;
@@ -204,15 +201,14 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
   return result;
 }
 
-// The GPU itself may be slower than it was (`reference_us` and what is compared with it are as they were clocked, by one process): the reference is timed beside itself once more, in a process that has not seen the candidate. If it is as
-// fast as ever there, the candidate has found a way to what it is compared with.
+// The GPU itself may be slower than it was: the reference is timed beside itself once more, in a process that has not seen the candidate. If it is as fast as ever
+// there (as it was clocked, in its one process), the candidate has found a way to what it is compared with.
 program_failure cuda_judge::judge_slowed_reference(prepared_task& prepared, const task_case& at, role in, double reference_us, random_stream& random) {
   candidate_session_.reset();
   processes_.replace(in);
   processes_.await_spares();
   const case_facts& facts = learn(prepared, at, in, random);
-  const pair_facts& alone = facts.pairs.at(processes_.pair_of(in));
-  const double alone_us = alone.reference_us * std::exp(alone.bias.log_ratio);
+  const double alone_us = facts.pairs.at(processes_.pair_of(in)).clocked_reference_us();
   if (!is_slowed(reference_us, alone_us)) return {Outcome::OK, "", ""};
   return {Outcome::UNSTABLE, "", "the reference takes " + std::to_string(reference_us) + " us a call beside this program and " + std::to_string(alone_us) + " us beside itself"};
 }
@@ -323,7 +319,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     if (timing.log_ratios.empty()) return timing;
     take_off(pair.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
-    // Of a hopeless candidate there are too few rounds to tell, and of processes that nothing is known of there is nothing to hold them against.
+    // Of a hopeless candidate there are too few rounds to tell, and of unknown processes nothing to hold them against.
     if (timing.rounds >= rules.min_rounds && pair.is_known) timing.unseen_us = (unseen_beside(candidate.unseen_ns(), reference.unseen_ns()) - pair.unseen_ns) / 1e3;
     timing.floor_us = gpu_write_floor_us(least_bytes, facts_.l2_bytes, facts_.memory_gb_a_second);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.

@@ -19,41 +19,14 @@ constexpr double suspiciously_fast = 0.9;
 constexpr std::uint64_t check_one_in = 4;
 constexpr std::uint64_t new_parameters_one_in = 2;
 
-// How far two clocks of one train may differ: two per cent, and what starting and ending a train takes.
-constexpr double clock_agreement = 0.02;
-constexpr double start_and_end_ns = 60e3;
 // What the place of a kernel's code in memory adds to it or takes away, a matter of luck that a loaded module keeps (doc/decisions/012). The
 // reference's is taken off with the bias; the candidate's is not known, so no interval is narrower.
 constexpr double code_place_us = 0.1;
-// A call by itself takes longer than its kernels do in a train, where caches are warm; CUPTI makes short ones look longer.
-constexpr double least_share_of_work = 0.85;
-constexpr double event_resolution_ns = 0.5e3;
-
 // What the first call of a candidate's sample may take, and not count: twice what those behind it take, and so much. Other caches and clocks explain that.
 constexpr double most_of_lead_in = 2;
 constexpr double lead_in_ns = 50e3;
-// What the L2 cache can take, beside DRAM: generous, since only the impossible may lie below the floor.
-constexpr double l2_over_dram = 5;
-constexpr double unknown_gb_a_second = 20000;
-// What the host's clock may see of a call beyond its events, and beyond what it sees of the reference's: equal programs differ by less than a microsecond.
-constexpr double most_unseen_us = 5;
-constexpr double most_unseen_share = 0.01;
-// And what of that is not charged: what equal programs, and honest ones of under 100 us, differ by.
-constexpr double uncharged_us = 0.5;
-constexpr double uncharged_share = 0.005;
-// How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
-constexpr double slowed_by = 1.1;
-constexpr double slowed_by_us = 1;
 
 double elapsed_ns(clock::time_point since) { return std::chrono::duration<double, std::nano>(clock::now() - since).count(); }
-
-std::string microseconds(double ns) {
-  std::string digits = std::to_string(ns / 1e3);
-  return digits.substr(0, digits.find('.') + 3) + " us";
-}
-
-// What another clock may say of work that took the device so long.
-double most_beside(double device_ns) { return device_ns * (1 + clock_agreement) + start_and_end_ns; }
 
 class side {
  public:
@@ -238,60 +211,6 @@ void take_off(const process_bias& bias, case_timing& timing) {
   const double middle = std::sqrt(timing.ratio.range.low * timing.ratio.range.high);
   const double half_width = std::hypot(std::log(timing.ratio.range.high / timing.ratio.range.low) / 2, bias.half_width) + code_place_us / timing.candidate_us;
   timing.ratio.range = {factor * middle * std::exp(-half_width), factor * middle * std::exp(half_width)};
-}
-
-bool is_slowed(double reference_us, double alone_us) { return alone_us > 0 && reference_us > slowed_by * alone_us + slowed_by_us; }
-
-bool is_late_on_host(const train_clock& train) { return train.wall_ns > most_beside(train.device_ns); }
-
-train_clock train_left_alone(const std::function<train_clock()>& run) {
-  constexpr int attempts = 5;
-  train_clock train = run();
-  for (int attempt = 1; attempt < attempts && is_late_on_host(train); ++attempt) train = run();
-  return train;
-}
-
-double unseen_beside(const std::vector<double>& candidate_ns, const std::vector<double>& reference_ns) {
-  std::vector<double> differences(std::min(candidate_ns.size(), reference_ns.size()));
-  for (std::size_t round = 0; round < differences.size(); ++round) differences[round] = candidate_ns[round] - reference_ns[round];
-  return differences.empty() ? 0 : median(bucket_medians(differences));
-}
-
-std::optional<program_failure> find_unseen_time(double unseen_us, double call_us) {
-  if (unseen_us <= most_unseen_us + most_unseen_share * call_us) return std::nullopt;
-  return program_failure{Outcome::CHEATING, "late_work", "the host waits " + microseconds(unseen_us * 1e3) + " longer for a call than the call's clock says"};
-}
-
-double unseen_charge(double unseen_us, double call_us) { return std::max(0.0, unseen_us - uncharged_us - uncharged_share * call_us); }
-
-void charge(double us, case_timing& timing) {
-  const double factor = timing.candidate_us / (timing.candidate_us + us);
-  timing.candidate_us += us;
-  for (double& log_ratio : timing.log_ratios) log_ratio += std::log(factor);
-  for (double& bucket : timing.ratio.buckets) bucket *= factor;
-  timing.ratio.speedup *= factor;
-  timing.ratio.range = {factor * timing.ratio.range.low, factor * timing.ratio.range.high};
-}
-
-double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second) {
-  const double dram = dram_gb_a_second > 0 ? dram_gb_a_second : unknown_gb_a_second;
-  const auto cached = static_cast<double>(std::min(bytes, l2_bytes));
-  return (cached / (l2_over_dram * dram) + (static_cast<double>(bytes) - cached) / dram) / 1e3;
-}
-
-std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns, bool can_trace) {
-  if (can_trace && traced.busy_ns == 0) return program_failure{Outcome::UNSTABLE, "", "the trace shows nothing of its work on the GPU, and all of the reference's"};
-  if (traced.span_ns > most_beside(traced.device_ns)) {
-    return program_failure{Outcome::CHEATING, "late_work", "worked on the GPU for " + microseconds(traced.span_ns) + ", of which the timed region saw " + microseconds(traced.device_ns)};
-  }
-  if (is_late_on_host(train)) {
-    return program_failure{Outcome::UNSTABLE, "", "the host waited " + microseconds(train.wall_ns) + " for work that took the GPU " + microseconds(train.device_ns)};
-  }
-  const double busy_call_ns = traced.busy_ns / static_cast<double>(traced.calls);
-  if (scored_call_ns < least_share_of_work * busy_call_ns - event_resolution_ns) {
-    return program_failure{Outcome::CHEATING, "late_work", "a call is timed at " + microseconds(scored_call_ns) + " and keeps the GPU busy for " + microseconds(busy_call_ns)};
-  }
-  return std::nullopt;
 }
 
 }  // namespace hone

@@ -311,8 +311,8 @@ class server {
     }
     const auto begin = clock::now();
     auto made = nvrtc_.compile(source, options, kernels);
-    if (made.compiled || made.log.find("ptxas application ptx input") == std::string::npos) return made;
-    if (clock::now() - begin > std::chrono::milliseconds(job.getTimeMs()) / hasty) return made;
+    const bool is_assemblers = made.log.find("ptxas application ptx input") != std::string::npos;
+    if (made.compiled || !is_assemblers || clock::now() - begin > std::chrono::milliseconds(job.getTimeMs()) / hasty) return made;
     try {
       return refused_with_lines(source, options_of(job), kernels).value_or(made);
     } catch (const std::exception&) {
@@ -326,11 +326,9 @@ class server {
     auto made = nvrtc_.compile(source, options, kernels);
     if (made.compiled) return std::nullopt;
     constexpr std::string_view real = "-arch=sm_";
-    for (std::string& option : options) {
-      if (option.starts_with(real)) option = "-arch=compute_" + option.substr(real.size());
-    }
-    auto ptx = nvrtc_.compile(source, options, kernels).ptx;
-    if (ptx.size() <= most_ptx_bytes) made.ptx = std::move(ptx);
+    const auto arch = std::find_if(options.begin(), options.end(), [&](const std::string& option) { return option.starts_with(real); });
+    if (arch != options.end()) *arch = "-arch=compute_" + arch->substr(real.size());
+    if (auto ptx = nvrtc_.compile(source, options, kernels).ptx; ptx.size() <= most_ptx_bytes) made.ptx = std::move(ptx);
     return made;
   }
 
