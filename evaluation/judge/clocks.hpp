@@ -27,6 +27,7 @@ double unseen_beside(const std::vector<double>& candidate_ns, const std::vector<
 // these processes differ by. `call_us`: what a call takes by its clock. Nothing: it does not.
 std::optional<program_failure> find_unseen_time(double unseen_us, double call_us);
 
+// Whether that, and nothing else, is what a measurement has failed for.
 bool failed_for_unseen_time(const case_timing& timing);
 
 // What is added to a candidate's time, `call_us`, since the host waited for it: what it saw beyond what its clock may be off by. In us.
