@@ -4,6 +4,7 @@
 
 #include "actors/node.hpp"
 #include "actors/telemetry.hpp"
+#include "evaluation/compile/cuda_compiler.hpp"
 #include "launch/commands.hpp"
 #include "launch/devices.hpp"
 #include "launch/files.hpp"
@@ -159,6 +160,7 @@ joined_run join(caf::actor_system& system, const std::string& address, const std
 int work_for(const node_arguments& a) {
   const std::string name = a.name.empty() ? "node " + std::to_string(getpid()) : a.name;
   (void)parse_address(a.join);                                          // refused before any core is reserved
+  if (a.devices.empty()) (void)cuda_compiler();                         // it takes whatever is to be compiled, so it must be able to: throws where it is not
   const auto devices = plan_devices(a.devices, a.share_cores, {}, name);  // before the first thread
   auto& system = start_actor_system();
   const joined_run joined = join(system, a.join, name);

@@ -266,6 +266,14 @@ TEST_F(Run, ANodeWithoutDevicesCompilesForTheOthers) {
   EXPECT_THAT(helper.out(), HasSubstr("0 devices and 2 compilers"));
 }
 
+TEST_F(Run, ANodeThatCouldOnlyCompileAndCannotIsRefused) {
+  setenv("HONE_NVRTC", "/nonexistent/hone-nvrtc", 1);
+  const auto refused = run_hone({"node", "--join", "127.0.0.1:9"});
+  unsetenv("HONE_NVRTC");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("hone-nvrtc"));
+}
+
 TEST_F(Run, ANodeWithNothingToDoIsRefused) {
   const auto refused = run_hone({"node", "--join", "127.0.0.1:9", "--compilers", "0"});
   EXPECT_NE(refused.code, 0);
