@@ -1,7 +1,5 @@
 #include "evaluation/compile/variant_compiler.hpp"
 
-#include <functional>
-
 #include "messages/ids.hpp"
 
 namespace hone {
@@ -35,31 +33,30 @@ std::variant<std::set<std::string>, program_failure> variant_compiler::check_hos
   return std::set<std::string>(launches.begin(), launches.end());
 }
 
-compile_result variant_compiler::compile_block(std::string_view cuda, const std::set<std::string>& launches, const settings& asked, const schema::DeviceType::Reader& device_type) {
+std::string variant_compiler::toolchain_of(const schema::DeviceType::Reader& device_type) {
+  if (device_type.getKind() != schema::DeviceType::Kind::CUDA) return std::string(view(device_type.getName()));  // which names its compiler
+  if (cuda_compiler_ == nullptr) cuda_compiler_ = std::make_unique<cuda_compiler>();
+  return cuda_compiler_->name();
+}
+
+compile_result variant_compiler::compile_anew(std::string_view cuda, const std::set<std::string>& launches, const settings& asked, const schema::DeviceType::Reader& device_type) {
   const std::string target = device_type.getTarget();
-  std::string toolchain;
-  std::function<compile_result()> compile_it;
   switch (device_type.getKind()) {
-    case schema::DeviceType::Kind::CPU: {
-      const auto compiler = cpu_compilers_.try_emplace(target, target).first;
-      toolchain = view(device_type.getName());  // which names its compiler
-      compile_it = [&, compiler] { return compiler->second.compile(cuda, launches, asked.fast_math, limits_.block_limit); };
-      break;
-    }
-    case schema::DeviceType::Kind::CUDA:
-      if (cuda_compiler_ == nullptr) cuda_compiler_ = std::make_unique<cuda_compiler>();
-      toolchain = cuda_compiler_->name();
-      compile_it = [&] { return cuda_compiler_->compile(cuda, launches, asked, target, limits_.block_limit); };
-      break;
+    case schema::DeviceType::Kind::CPU: return cpu_compilers_.try_emplace(target, target).first->second.compile(cuda, launches, asked.fast_math, limits_.block_limit);
+    case schema::DeviceType::Kind::CUDA: return cuda_compiler_->compile(cuda, launches, asked, target, limits_.block_limit);
     case schema::DeviceType::Kind::SIMULATED: return compiled_block{};
   }
+  return compiled_block{};
+}
+
+compile_result variant_compiler::compile_block(std::string_view cuda, const std::set<std::string>& launches, const settings& asked, const schema::DeviceType::Reader& device_type) {
   const std::string options = std::string(asked.fast_math ? "fast_math" : "") + " " + std::to_string(asked.max_registers.value_or(0));
   std::string names;
   for (const std::string& name : launches) names += std::to_string(name.size()) + ":" + name;
-  const std::string key = to_string(content_id<artifact_id>({toolchain, target, options, names, cuda}));
+  const std::string key = to_string(content_id<artifact_id>({toolchain_of(device_type), view(device_type.getTarget()), options, names, cuda}));
   if (auto known = blocks_.find(key)) return *known;
   ++blocks_compiled_;
-  compile_result result = compile_it();
+  compile_result result = compile_anew(cuda, launches, asked, device_type);
   const auto* failure = std::get_if<compile_failure>(&result);
   if (failure == nullptr || !failure->may_be_chance) blocks_.keep(key, result);
   return result;

@@ -78,12 +78,9 @@ cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& 
 // Of a candidate's process and the reference's, with the reference in both.
 struct cuda_judge::pair_facts {
   process_bias bias;
-  double reference_us = 0;  // a call beside itself, as it is scored, the bias taken off
+  double reference_us = 0;  // a call beside itself, as it is scored, the bias taken off; 0: nothing is known of the pair
   double unseen_ns = 0;  // what the host waits longer for a call in the candidate's process, beyond what its clock says
   bool can_trace = false;  // CUPTI shows what the reference does in the candidate's process
-  bool is_known = false;
-
-  double clocked_reference_us() const { return reference_us * std::exp(bias.log_ratio); }
 };
 
 struct cuda_judge::case_facts {
@@ -192,7 +189,7 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
     const auto is_slowed_here = [&] { return timing.failure.outcome == Outcome::OK && !facts.waits_for_host && is_slowed(timing.reference_us, pair.reference_us); };
     const auto is_doubtful = [&] { return failed_for_unseen_time(timing) || is_slowed_here() || (timing.failure.outcome == Outcome::OK && !timing.throttled.empty()); };
     for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_once();
-    if (is_slowed_here() && timing.throttled.empty()) timing.failure = judge_slowed_reference(prepared, at, in, timing.reference_us * std::exp(pair.bias.log_ratio), random);
+    if (is_slowed_here() && timing.throttled.empty()) timing.failure = judge_slowed_reference(prepared, at, in, as_clocked(pair.bias, timing.reference_us), random);
     result.failure = timing.failure;
     if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
     result.timings.emplace_back(at, std::move(timing));
@@ -208,7 +205,8 @@ program_failure cuda_judge::judge_slowed_reference(prepared_task& prepared, cons
   processes_.replace(in);
   processes_.await_spares();
   const case_facts& facts = learn(prepared, at, in, random);
-  const double alone_us = facts.pairs.at(processes_.pair_of(in)).clocked_reference_us();
+  const pair_facts& alone = facts.pairs.at(processes_.pair_of(in));
+  const double alone_us = as_clocked(alone.bias, alone.reference_us);
   if (!is_slowed(reference_us, alone_us)) return {Outcome::OK, "", ""};
   return {Outcome::UNSTABLE, "", "the reference takes " + std::to_string(reference_us) + " us a call beside this program and " + std::to_string(alone_us) + " us beside itself"};
 }
@@ -278,7 +276,7 @@ cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, co
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
   const process_bias bias = bias_of(timing);
   take_off(bias, timing);
-  return {bias, timing.reference_us, unseen_beside(same.unseen_ns(), reference.unseen_ns()), same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0, true};
+  return {bias, timing.reference_us, unseen_beside(same.unseen_ns(), reference.unseen_ns()), same.train(train_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
 }
 
 // How fast references follow each other, and whether the GPU waits for their host.
@@ -320,7 +318,7 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
     take_off(pair.bias, timing);
     if (timing.failure.outcome != Outcome::OK) return timing;
     // Of a hopeless candidate there are too few rounds to tell, and of unknown processes nothing to hold them against.
-    if (timing.rounds >= rules.min_rounds && pair.is_known) timing.unseen_us = (unseen_beside(candidate.unseen_ns(), reference.unseen_ns()) - pair.unseen_ns) / 1e3;
+    if (timing.rounds >= rules.min_rounds && pair.reference_us > 0) timing.unseen_us = (unseen_beside(candidate.unseen_ns(), reference.unseen_ns()) - pair.unseen_ns) / 1e3;
     timing.floor_us = gpu_write_floor_us(least_bytes, facts_.l2_bytes, facts_.memory_gb_a_second);
     // CUPTI makes every launch slower, so one train is for it and another for how fast calls follow each other.
     const train_clock train = train_left_alone([&] { return candidate.train(train_ns, timing.candidate_us * 1e3, false); });

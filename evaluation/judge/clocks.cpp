@@ -25,10 +25,7 @@ constexpr double uncharged_share = 0.005;
 constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
 
-std::string microseconds(double ns) {
-  std::string digits = std::to_string(ns / 1e3);
-  return digits.substr(0, digits.find('.') + 3) + " us";
-}
+std::string microseconds(double ns) { return print_number(ns / 1e3, 2) + " us"; }
 
 // What another clock may say of work that took the device so long.
 double most_beside(double device_ns) { return device_ns * (1 + clock_agreement) + start_and_end_ns; }
@@ -65,12 +62,8 @@ bool failed_for_unseen_time(const case_timing& timing) {
 double unseen_charge(double unseen_us, double call_us) { return std::max(0.0, unseen_us - uncharged_us - uncharged_share * call_us); }
 
 void charge(double us, case_timing& timing) {
-  const double factor = timing.candidate_us / (timing.candidate_us + us);
+  scale_speedups(std::log(timing.candidate_us / (timing.candidate_us + us)), timing);
   timing.candidate_us += us;
-  for (double& log_ratio : timing.log_ratios) log_ratio += std::log(factor);
-  for (double& bucket : timing.ratio.buckets) bucket *= factor;
-  timing.ratio.speedup *= factor;
-  timing.ratio.range = {factor * timing.ratio.range.low, factor * timing.ratio.range.high};
 }
 
 double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_a_second) {

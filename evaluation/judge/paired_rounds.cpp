@@ -202,15 +202,15 @@ timing_rules rules_between(const process_bias& bias, double reference_us, timing
   return rules;
 }
 
+double as_clocked(const process_bias& bias, double reference_us) { return reference_us * std::exp(bias.log_ratio); }
+
 void take_off(const process_bias& bias, case_timing& timing) {
-  const double factor = std::exp(-bias.log_ratio);
-  timing.reference_us *= factor;
-  for (double& log_ratio : timing.log_ratios) log_ratio -= bias.log_ratio;
-  for (double& bucket : timing.ratio.buckets) bucket *= factor;
-  timing.ratio.speedup *= factor;
-  const double middle = std::sqrt(timing.ratio.range.low * timing.ratio.range.high);
-  const double half_width = std::hypot(std::log(timing.ratio.range.high / timing.ratio.range.low) / 2, bias.half_width) + code_place_us / timing.candidate_us;
-  timing.ratio.range = {factor * middle * std::exp(-half_width), factor * middle * std::exp(half_width)};
+  timing.reference_us *= std::exp(-bias.log_ratio);
+  scale_speedups(-bias.log_ratio, timing);
+  const interval& range = timing.ratio.range;
+  const double middle = std::sqrt(range.low * range.high);
+  const double half_width = std::hypot(std::log(range.high / range.low) / 2, bias.half_width) + code_place_us / timing.candidate_us;
+  timing.ratio.range = {middle * std::exp(-half_width), middle * std::exp(half_width)};
 }
 
 }  // namespace hone

@@ -43,6 +43,8 @@ timing_rules rules_between(const process_bias& bias, double reference_us, timing
 // Takes the bias off a measurement; what is not known of it, and of the place of the
 // candidate's code, widens the interval.
 void take_off(const process_bias& bias, case_timing& timing);
+// A reference's time with the bias taken off, as it was before.
+double as_clocked(const process_bias& bias, double reference_us);
 
 // The rules for a GPU: evaluation.md section 3, point 6; and those for finding the bias of two processes.
 timing_rules gpu_timing_rules();

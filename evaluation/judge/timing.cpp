@@ -35,10 +35,7 @@ constexpr double outside_most_share = 0.25;
 constexpr double outside_share = 0.1;
 constexpr double outside_least_ns = 10e6;
 
-std::string text(double x) {
-  std::string digits = std::to_string(x);
-  return digits.substr(0, digits.find('.') + 4);
-}
+std::string text(double x) { return print_number(x, 3); }
 
 // Calls between one hand-over to the process and the next.
 struct run_time {
@@ -317,6 +314,19 @@ class protocol {
 
 std::size_t affordable_sets(std::size_t bytes_a_call, std::size_t memory_budget) {
   return std::clamp<std::size_t>(memory_budget / std::max<std::size_t>(bytes_a_call, 1), 2, max_sets);
+}
+
+void scale_speedups(double log_factor, case_timing& timing) {
+  const double factor = std::exp(log_factor);
+  for (double& log_ratio : timing.log_ratios) log_ratio += log_factor;
+  for (double& bucket : timing.ratio.buckets) bucket *= factor;
+  timing.ratio.speedup *= factor;
+  timing.ratio.range = {factor * timing.ratio.range.low, factor * timing.ratio.range.high};
+}
+
+std::string print_number(double value, std::size_t decimals) {
+  const std::string digits = std::to_string(value);
+  return digits.substr(0, digits.find('.') + 1 + decimals);
 }
 
 std::optional<program_failure> find_impossible_time(double call_us, double floor_us) {

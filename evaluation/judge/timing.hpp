@@ -78,6 +78,12 @@ struct case_timing {
   double unseen_us = 0;      // GPU: what the host waits for a call beyond its clock, and beyond that of the reference's calls
 };
 
+// Multiplies every speed-up of a measurement by exp(log_factor), and its interval.
+void scale_speedups(double log_factor, case_timing& timing);
+
+// Decimals are cut, not rounded.
+std::string print_number(double value, std::size_t decimals);
+
 // Whether a call took less time than writing its outputs does. Nothing: it did not.
 std::optional<program_failure> find_impossible_time(double call_us, double floor_us);
 

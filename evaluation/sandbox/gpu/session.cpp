@@ -229,16 +229,14 @@ class session {
     outputs_.clear();
     flush_.make_room(request.getCacheBytes());
     driver_->cuCtxResetPersistingL2Cache();
-    // Another process has had the GPU: the first work of this one waits for it, and is not to be any call's.
-    tools_.spoil_shared_memory(streams_->main());
-    C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
     timing_event begin;
     timing_event end;
     for (std::size_t i = 0; i < stacks_.size(); ++i) {
       make_readable(i, request.getKeys()[static_cast<unsigned>(i)]);
       tools_.spoil_shared_memory(streams_->main());
       flush_.settle(streams_->main());
-      C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));  // all that is slower after some calls than after others, and not for the host's clock to see
+      // All that is slower after some calls than after others, and at first because another process has had the GPU, is not for the host's clock to see.
+      C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
       const auto beginning = steady::now();
       flush_.run(streams_->main(), request.getFlushes());
       const auto launching = steady::now();

@@ -22,15 +22,20 @@ std::string document(const std::string& settings, const std::string& factor, con
          factor + ";\n}\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    " + host_comment + "\n    y = torch.empty_like(x)\n    launch(\"k\", [(x.size(0) + 255) // 256], [256], x, y, x.size(0))\n    return y\n```\n";
 }
 
-// Device types that need not be here.
+// A device type that need not be here.
+record<schema::DeviceType> gpu_type(const std::string& architecture) {
+  record_builder<schema::DeviceType> type;
+  type->setName("gpu-" + architecture);
+  type->setKind(schema::DeviceType::Kind::CUDA);
+  type->setTarget(architecture);
+  return type.finish();
+}
+
 class VariantCompiler : public testing::Test {
  protected:
   std::string compile(const std::string& text, const std::string& architecture = "sm_90a") {
-    record_builder<schema::DeviceType> type;
-    type->setName("gpu-" + architecture);
-    type->setKind(schema::DeviceType::Kind::CUDA);
-    type->setTarget(architecture);
-    const auto made = compiler_.compile(*make_compile_job(*make_variant(halve().id, text), "gpu-" + architecture), halve(), *type.finish());
+    const auto type = gpu_type(architecture);
+    const auto made = compiler_.compile(*make_compile_job(*make_variant(halve().id, text), view(type->getName())), halve(), *type);
     if (const auto* failed = std::get_if<program_failure>(&made)) return failed->message;
     const auto code = (*std::get<record<schema::Artifact>>(made)).getCode();
     return {reinterpret_cast<const char*>(code.begin()), code.size()};
@@ -69,16 +74,12 @@ const std::filesystem::path exploits = std::filesystem::path(HONE_SOURCE_DIR) / 
 
 TEST_P(RefusedExploit, IsNotCompiledAndHarmsNoOther) {
   variant_compiler compiler({.block_limit = std::chrono::seconds(5)});
-  record_builder<schema::DeviceType> hopper;
-  hopper->setName("gpu");
-  hopper->setKind(schema::DeviceType::Kind::CUDA);
-  hopper->setTarget("sm_90a");
-  const auto type = hopper.finish();
+  const auto type = gpu_type("sm_90a");
   const auto [of, text] = testing_support::load_exploit(exploits, GetParam());
-  const auto made = compiler.compile(*make_compile_job(*make_variant(of.id, text), "gpu"), of, *type);
+  const auto made = compiler.compile(*make_compile_job(*make_variant(of.id, text), view(type->getName())), of, *type);
   ASSERT_TRUE(std::holds_alternative<program_failure>(made));
   EXPECT_EQ(std::get<program_failure>(made).outcome, GetParam().kind == "persisting_cache" ? Outcome::REJECTED : Outcome::COMPILE_ERROR) << std::get<program_failure>(made).message;
-  const auto next = compiler.compile(*make_compile_job(*make_variant(halve().id, document("", "0.5f")), "gpu"), halve(), *type);
+  const auto next = compiler.compile(*make_compile_job(*make_variant(halve().id, document("", "0.5f")), view(type->getName())), halve(), *type);
   EXPECT_TRUE(std::holds_alternative<record<schema::Artifact>>(next));
 }
 
