@@ -8,6 +8,7 @@
 #include "tests/support/exploit_documents.hpp"
 #include "tests/support/gpu_bench.hpp"
 #include "tests/support/honest_set.hpp"
+#include "tests/support/source_folder.hpp"
 
 namespace hone {
 namespace {
@@ -18,8 +19,9 @@ using testing_support::describe;
 using testing_support::exploit;
 using testing_support::gpu_bench;
 using testing_support::load_exploit;
+using testing_support::source_folder;
 
-const fs::path exploits = fs::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/gpu";
+const fs::path exploits = source_folder() / "tests/evaluation/exploits/gpu";
 
 std::string test_name(std::string text) {
   for (char& c : text) {
@@ -31,7 +33,7 @@ std::string test_name(std::string text) {
 // --- honest programs
 
 const testing_support::honest_set& honest() {
-  static const testing_support::honest_set set = testing_support::load_honest_set(fs::path(HONE_SOURCE_DIR) / "configs/gpu", 1, 1);
+  static const testing_support::honest_set set = testing_support::load_honest_set(source_folder() / "configs/gpu", 1, 1);
   return set;
 }
 

@@ -13,6 +13,7 @@
 
 #include "tests/support/exploit_documents.hpp"
 #include "tests/support/gpu_bench.hpp"
+#include "tests/support/source_folder.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -34,7 +35,7 @@ TEST(TwoGpus, JudgeAtTheSameTimeAndAgree) {
   HONE_NEEDS_A_GPU();
   const auto gpus = find_gpus();
   if (gpus.size() < 2) GTEST_SKIP() << "there is one GPU";
-  const fs::path configs = fs::path(HONE_SOURCE_DIR) / "configs/gpu";
+  const fs::path configs = testing_support::source_folder() / "configs/gpu";
   const task softmax = load_task(configs / "tasks/softmax.toml");
   const std::string text = read_file(configs / "corpus/softmax/row_registers.md");
   std::array<int, 2> cores{};
