@@ -83,7 +83,7 @@ TEST(UnseenTime, ThatIsChargedLengthensEveryCall) {
   EXPECT_NEAR(timing.log_ratios[0], 0, 1e-12);
   EXPECT_DOUBLE_EQ(timing.ratio.buckets[1], 1.5 * 5 / 8);
   EXPECT_DOUBLE_EQ(timing.ratio.range.low, 1.5 * 5 / 8);
-  EXPECT_DOUBLE_EQ(timing.ratio.range.high, 1.7 * 5 / 8);
+  EXPECT_DOUBLE_EQ(timing.ratio.range.high, 1.7) << "what was seen may be chance, and takes no equal program off 1.00";
   const case_timing before = timing;
   charge(0, timing);
   EXPECT_EQ(timing.ratio.speedup, before.ratio.speedup);
