@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -17,8 +18,10 @@ class gpu_bench {
     static gpu_bench bench;
     return bench;
   }
-  // Empty: there is a GPU.
+  // Why there is no GPU to test on. Empty: there is one.
   const std::string& reason() const { return reason_; }
+  // A machine that has a GPU and cannot use it fails its tests.
+  bool is_broken() const { return !reason_.empty() && is_there_; }
   const gpu_facts& facts() const { return facts_; }
   judging_device& device() {
     if (device_ == nullptr) device_ = make_cuda_device(facts_, {.node = "test", .judge = {.core = reserve_launching_core()}});
@@ -40,10 +43,12 @@ class gpu_bench {
       }
     } catch (const std::runtime_error& e) {
       reason_ = e.what();
+      is_there_ = std::filesystem::exists("/dev/nvidia0");
     }
   }
 
   std::string reason_;
+  bool is_there_ = false;
   gpu_facts facts_;
   std::unique_ptr<judging_device> device_;
   std::unique_ptr<evaluator> judge_;
@@ -52,5 +57,6 @@ class gpu_bench {
 }  // namespace hone::testing_support
 
 // At the top of a test that needs a GPU.
-#define HONE_NEEDS_A_GPU()                                                        \
-  if (!hone::testing_support::gpu_bench::instance().reason().empty()) GTEST_SKIP() << "no GPU to test on: " << hone::testing_support::gpu_bench::instance().reason()
+#define HONE_NEEDS_A_GPU()                                                                                                           \
+  if (const auto& gpu = hone::testing_support::gpu_bench::instance(); gpu.is_broken()) FAIL() << "a GPU is there, but " << gpu.reason(); \
+  else if (!gpu.reason().empty()) GTEST_SKIP() << "no GPU to test on: " << gpu.reason()
