@@ -45,8 +45,8 @@ void add_corpus_commands(CLI::App& app, command_action& action) {
   auto options = std::make_shared<expand_options>();
   CLI::App* command = corpus->add_subcommand("expand", "Write out the documents that corpus files and their sweeps stand for");
   command->add_option("file", options->files, "corpus files")->required();
-  command->add_option("--out", options->out, "a folder for the documents, in a folder for each task");
-  command->add_flag("--json", options->json, "one object a document");
+  auto* folder = command->add_option("--out", options->out, "a folder for the documents, in a folder for each task");
+  command->add_flag("--json", options->json, "one object a document")->excludes(folder);
   command->callback([options, &action] { action = [options] { return expand(*options); }; });
 }
 

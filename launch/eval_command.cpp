@@ -5,6 +5,7 @@
 #include "launch/devices.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "tasks/corpus.hpp"
 
 namespace hone {
 namespace {
@@ -17,20 +18,37 @@ struct eval_options {
   bool json = false;
 };
 
+struct named_document {
+  std::string name;  // the file's, and the sweep's values
+  std::string text;
+};
+
+// A file is one document, or, where it begins with a sweep, all that this stands for.
+void read_documents(const std::string& path, std::vector<named_document>& documents) {
+  const std::string text = read_text(path);
+  if (!text.starts_with("sweep:")) {
+    documents.push_back({path, text});
+    return;
+  }
+  for (corpus_document& one : expand_corpus_text(text, path, "", path)) documents.push_back({std::move(one.name), std::move(one.text)});
+}
+
 int evaluate(const eval_options& options) {
   const task t = load_task(find_task_file(options.task));
-  std::vector<std::string> documents;
-  for (const std::string& path : options.variants) documents.push_back(read_text(path));
+  std::vector<named_document> documents;
+  for (const std::string& path : options.variants) read_documents(path, documents);
   const auto device = open_device(options.device, "eval");
   evaluator judge(*device);
   bool all_ok = true;
-  for (std::size_t i = 0; i < documents.size(); ++i) {
-    const auto evaluation = judge.evaluate(documents[i], t, options.seed);
+  for (const named_document& document : documents) {
+    const auto evaluation = judge.evaluate(document.text, t, options.seed);
     all_ok = all_ok && evaluation->getOutcome() == Outcome::OK;
     if (options.json) {
-      std::cout << one_line(to_json(*evaluation, t.name)) << std::endl;
+      nlohmann::ordered_json one = {{"document", document.name}};
+      one.update(to_json(*evaluation, t.name));
+      std::cout << one_line(one) << std::endl;
     } else {
-      std::cout << options.variants[i] << ": " << describe(*evaluation) << std::endl;
+      std::cout << document.name << ": " << describe(*evaluation) << std::endl;
     }
   }
   return all_ok ? 0 : 1;
@@ -42,7 +60,7 @@ void add_eval_command(CLI::App& app, command_action& action) {
   auto options = std::make_shared<eval_options>();
   CLI::App* command = app.add_subcommand("eval", "Judge variant documents without a run; exit code 0 only if all are ok");
   command->add_option("task", options->task, "a task file, or the name of one under configs/tasks")->required();
-  command->add_option("variant", options->variants, "variant documents; - is standard input")->required();
+  command->add_option("variant", options->variants, "variant documents, or corpus files with a sweep of them; - is standard input")->required();
   command->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
   command->add_option("--seed", options->seed, "draw inputs from this seed, to repeat an evaluation");
   command->add_flag("--json", options->json, "one object a line");

@@ -7,6 +7,18 @@
 
 namespace {
 
+// The first word that should name a command and does not; null: there is none.
+const char* find_unknown_command(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    if (at->get_subcommands([](const CLI::App*) { return true; }).empty()) return nullptr;
+    const auto named = at->get_subcommands([&](const CLI::App* one) { return one->check_name(argv[i]); });
+    if (named.empty()) return argv[i];
+    at = named.front();
+  }
+  return nullptr;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Hone: a language model learns to write faster CUDA kernels.", "hone");
   app.require_subcommand(1);
@@ -18,6 +30,10 @@ int run(int argc, char** argv) {
   hone::add_pool_commands(app, action);
   hone::add_node_commands(app, action);
   hone::add_devices_command(app, action);
+  if (const char* const unknown = find_unknown_command(app, argc, argv)) {
+    std::cerr << "hone: '" << unknown << "' is no command; --help lists them\n";
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

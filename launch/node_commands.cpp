@@ -99,7 +99,14 @@ void print(const schema::NodeStatus::Reader& node) {
 int status(const status_arguments& a) {
   const std::string address = find_address(a);
   auto& system = start_actor_system();
-  const node_actor node = connect(system, address, connect_limit);
+  const node_actor node = [&] {
+    try {
+      return connect(system, address, connect_limit);
+    } catch (const std::runtime_error& e) {
+      if (a.directory.empty()) throw;
+      throw std::runtime_error(a.directory + ": this run has ended, or was killed: " + e.what());
+    }
+  }();
   std::vector<node_status_record> all;
   std::string problem;
   caf::scoped_actor self(system);

@@ -37,6 +37,23 @@ std::string short_id(const Id& id) {
 
 std::string name_or_id(const pool_inspector& pool, const task_id& id) { return pool.task_name(id).value_or(short_id(id)); }
 
+// Throws pool_error for a task that the pool does not have: nothing to show is an answer as well.
+void check_task(const pool_inspector& pool, const std::string& name) {
+  if (name.empty()) return;
+  std::string known;
+  for (const auto& t : pool.tasks()) {
+    if (view(t->getName()) == name) return;
+    known += (known.empty() ? "" : ", ") + text(t->getName());
+  }
+  throw pool_error("the pool has no task " + name + (known.empty() ? "" : "; it has " + known));
+}
+
+std::vector<std::string> outcome_names() {
+  std::vector<std::string> names;
+  for (int i = 0; i < outcome_count; ++i) names.emplace_back(name_of(static_cast<Outcome>(i)));
+  return names;
+}
+
 bool is_wanted(const pool_arguments& a, const std::string& task, const schema::Evaluation::Reader& e) {
   return (a.task.empty() || a.task == task) && (a.device_type.empty() || view(e.getDeviceType()) == a.device_type) && (a.outcome.empty() || name_of(e.getOutcome()) == a.outcome);
 }
@@ -86,6 +103,7 @@ ordered_json variant_to_json(const pool_inspector& pool, const schema::Variant::
 
 int list(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
+  check_task(pool, a.task);
   pool.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
     if (!is_wanted(a, task, *e)) return;
@@ -101,6 +119,7 @@ int list(const pool_arguments& a) {
 
 int top(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
+  check_task(pool, a.task);
   for (const auto& e : pool.top(a.count)) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
     if (!is_wanted(a, task, *e)) continue;
@@ -278,6 +297,7 @@ int stats(const pool_arguments& a) {
 
 int export_all(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
+  check_task(pool, a.task);
   pool.db().scan<schema::Variant>(family::variants, "", [&](std::string_view /*key*/, const record<schema::Variant>& v) {
     const ordered_json one = variant_to_json(pool, *v);
     if (a.task.empty() || one["task"] == a.task) std::cout << one_line(one) << "\n";
@@ -320,7 +340,7 @@ void add_pool_commands(CLI::App& app, command_action& action) {
   const auto ids = [](auto& entry, int count) { entry.first->add_option("id", entry.second->ids, "a variant's id, or a beginning that no other has")->required()->expected(count); };
   auto ls = add("ls", "Every evaluated variant with its outcome and score", list);
   filters(ls);
-  ls.first->add_option("--outcome", ls.second->outcome, "only of this outcome: ok, crash, ...");
+  ls.first->add_option("--outcome", ls.second->outcome, "only of this outcome: ok, crash, ...")->check(CLI::IsMember(outcome_names(), CLI::ignore_space).description(""));
   auto best = add("top", "The best variants of each task", top);
   filters(best);
   best.first->add_option("-n,--count", best.second->count, "a task")->capture_default_str();

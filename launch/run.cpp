@@ -152,14 +152,16 @@ struct assembly {
 
 class run_session {
  public:
-  run_session(const configuration& c, const run_options& o) : c_(c), options_(o), directory_(o.directory.empty() ? std::filesystem::path(c.directory) : o.directory) {}
+  run_session(const configuration& c, const run_options& o) : c_(c), options_(o) {
+    if (!o.directory.empty()) c_.directory = o.directory.string();
+  }
 
   int execute() {
     tasks_ = std::make_shared<const task_table>(load_tasks(c_));
     documents_ = load_documents(c_, *tasks_);
     prompts_ = load_prompts(c_);
     if (options_.dry_run) return describe();
-    folder_ = std::make_unique<run_folder>(directory_, options_.resume);
+    folder_ = std::make_unique<run_folder>(c_.directory, options_.resume);
     folder_->write("config.toml", print_configuration(c_));
     run_folder::resume_point from;
     if (options_.resume) from = folder_->find_resume_point([this](const std::string& line) { view_.message(line); });
@@ -180,7 +182,7 @@ class run_session {
     std::cout << "  " << tasks_->all().size() << " tasks, " << documents_.size() << " corpus documents\n";
     std::cout << "  devices:";
     for (const std::string& device : c_.node.devices) std::cout << " " << device;
-    std::cout << "\n  directory " << directory_.string() << "\n\n" << print_configuration(c_);
+    std::cout << "\n  directory " << c_.directory << "\n\n" << print_configuration(c_);
     return 0;
   }
 
@@ -341,7 +343,6 @@ class run_session {
 
   configuration c_;
   run_options options_;
-  std::filesystem::path directory_;
   progress_view view_;
   std::shared_ptr<const task_table> tasks_;
   std::vector<corpus_document> documents_;

@@ -48,7 +48,7 @@ node_actor connect(caf::actor_system& system, const std::string& address, std::c
             if (handle != nullptr) found = caf::actor_cast<node_actor>(handle);
             if (handle == nullptr) problem = "something else than Hone answers there";
           },
-          [&](const caf::error& e) { problem = system.render(e); });
+          [&](const caf::error& e) { problem = e == caf::sec::cannot_connect_to_node ? "nobody listens there" : system.render(e); });
   if (!found) throw std::runtime_error(address + ": cannot be reached (" + problem + ")");
   return found;
 }

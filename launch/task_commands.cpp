@@ -27,11 +27,12 @@ int list_tasks() {
 
 // Parses each file, then runs its reference on every case; what is wrong with one does not keep the others from being checked.
 int check_tasks(const std::vector<std::string>& files, const std::string& device_name) {
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& given : files) paths.push_back(find_task_file(given));
   std::unique_ptr<judging_device> device;
   bool all_good = true;
-  for (const std::string& given : files) {
+  for (const auto& path : paths) {
     try {
-      const auto path = find_task_file(given);
       const task t = load_task(path);
       if (device == nullptr) device = open_device(device_name, "check");
       const auto lines = device->check_task(t);
@@ -39,7 +40,7 @@ int check_tasks(const std::vector<std::string>& files, const std::string& device
       for (const std::string& line : lines) std::cout << "    " << line << "\n";
     } catch (const reference_error& e) {
       all_good = false;
-      std::cout << given << ": the reference fails (" << name_of(e.outcome) << "): " << e.what() << "\n";
+      std::cout << path.string() << ": the reference fails (" << name_of(e.outcome) << "): " << e.what() << "\n";
     } catch (const format_error& e) {
       all_good = false;
       std::cout << e.what() << "\n";

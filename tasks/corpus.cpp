@@ -13,9 +13,11 @@ struct sweep_axis {
 };
 
 constexpr std::size_t max_documents = 1000;
+constexpr std::size_t longest_sweep = 1000;  // characters
 
 std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& file) {
   static const std::regex axis_pattern(R"(\s*([A-Z][A-Z0-9_]*)\s*=\s*([^,]+?)\s*)");
+  if (line.size() > longest_sweep) throw format_error(file, 1, "sweep", "has more than " + std::to_string(longest_sweep) + " characters");
   std::vector<sweep_axis> axes;
   std::istringstream parts(line.substr(line.find(':') + 1));
   for (std::string part; std::getline(parts, part, ',');) {

@@ -124,6 +124,9 @@ TEST_F(Run, ItsOwnCopyOfTheConfigurationStartsTheSameRun) {
   ASSERT_EQ(run().code, 0);
   const auto again = run_hone({"run", (run_folder() / "config.toml").string(), "--dir", (folder_ / "second").string()});
   EXPECT_EQ(again.code, 0) << again.out << again.err;
+  const auto here = run_hone({"run", (run_folder() / "config.toml").string()});
+  EXPECT_EQ(here.code, 2);
+  EXPECT_THAT(here.err, HasSubstr(run_folder().string() + ": there is a run already")) << "the copy does not name the run's own directory";
 }
 
 TEST_F(Run, ADryRunStartsNothing) {
@@ -208,6 +211,13 @@ TEST_F(Run, CanBeLookedIntoWhileItRuns) {
   const auto unknown = run_hone({"pool", "show", "zzzz", "--pool", pool()});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("zzzz"));
+  for (const char* command : {"ls", "top", "export"}) {
+    const auto no_task = run_hone({"pool", command, "--pool", pool(), "--task", "softmix"});
+    EXPECT_EQ(no_task.code, 2) << command;
+    EXPECT_THAT(no_task.err, HasSubstr("no task softmix; it has "));
+  }
+  EXPECT_EQ(run_hone({"pool", "ls", "--pool", pool(), "--outcome", "infrastructure"}).code, 0);
+  EXPECT_EQ(run_hone({"pool", "ls", "--pool", pool(), "--outcome", "wrong_reslt"}).code, 2);
 }
 
 TEST_F(Run, TellsItsStatusByAddressAndByDirectory) {
@@ -235,6 +245,22 @@ TEST_F(Run, StatusOfWhatIsNotThereIsAnError) {
   const auto gone = run_hone({"status", "--connect", "127.0.0.1:9"});
   EXPECT_EQ(gone.code, 2);
   EXPECT_THAT(gone.err, HasSubstr("cannot be reached"));
+}
+
+TEST_F(Run, StatusOfARunThatHasEndedSaysSo) {
+  ASSERT_EQ(run().code, 0);
+  const auto ended = run_hone({"status", "--dir", run_folder().string()});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("this run has ended, or was killed: "));
+  EXPECT_THAT(ended.err, HasSubstr("nobody listens there"));
+}
+
+TEST_F(Run, AWordThatIsNoCommandIsNamed) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"frob"}, {"pool", "frob"}}) {
+    const auto unknown = run_hone(words);
+    EXPECT_EQ(unknown.code, 2);
+    EXPECT_THAT(unknown.err, HasSubstr("'frob' is no command"));
+  }
 }
 
 TEST_F(Run, AJoinedNodeTakesWorkAndItsDeathLosesNone) {

@@ -1,0 +1,83 @@
+// `hone eval` as its users meet it: documents and sweeps of them become one line each, and the exit code says whether all are ok.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/program.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr const char* scale_task = R"(
+name = "scale"
+summary = "y = 2 x"
+reference = "def forward(x: Tensor) -> Tensor: return x * 2.0"
+[[input]]
+name = "x"
+shape = ["N"]
+[[case]]
+sizes = { N = 20000 }
+timed = true
+)";
+constexpr const char* right = "## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    return x + x\n```\n";
+constexpr const char* sweep = "sweep: FACTOR = 2.0 3.0\n## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    return x * ${FACTOR}\n```\n";
+
+class Eval : public testing::Test {
+ protected:
+  Eval() {
+    write_file(folder_ / "scale.toml", scale_task);
+    write_file(folder_ / "right.md", right);
+    write_file(folder_ / "sweep.md", sweep);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  outcome_of_program eval(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"eval", path("scale.toml")});
+    return run_hone(more);
+  }
+
+  temporary_folder folder_;
+};
+
+TEST_F(Eval, JudgesEveryDocumentOfASweep) {
+  const auto judged = eval({path("right.md"), path("sweep.md"), "--json"});
+  EXPECT_EQ(judged.code, 1) << judged.err;
+  std::vector<std::pair<std::string, std::string>> outcomes;
+  std::istringstream lines(judged.out);
+  for (std::string line; std::getline(lines, line);) {
+    const json one = json::parse(line);
+    outcomes.emplace_back(one["document"], one["outcome"]);
+  }
+  EXPECT_THAT(outcomes, testing::ElementsAre(std::pair(path("right.md"), "ok"), std::pair(path("sweep.md") + " FACTOR=2.0", "ok"), std::pair(path("sweep.md") + " FACTOR=3.0", "wrong_result")));
+}
+
+TEST_F(Eval, EndsWithZeroWhereAllAreOk) {
+  const auto judged = eval({path("right.md")});
+  EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
+  EXPECT_THAT(judged.out, HasSubstr("right.md: ok"));
+}
+
+TEST_F(Eval, RefusesAHostileSweepBeforeAnythingIsJudged) {
+  write_file(folder_ / "endless.md", "sweep: " + std::string(200000, 'A') + "\n" + right);
+  const auto refused = eval({path("endless.md")});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("endless.md:1: sweep: has more than"));
+}
+
+TEST_F(Eval, SaysWhatIsNotThere) {
+  const auto missing = eval({path("nothing.md")});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("nothing.md"));
+  const auto device = eval({path("right.md"), "--device", "abacus"});
+  EXPECT_EQ(device.code, 2);
+  EXPECT_THAT(device.err, HasSubstr("abacus"));
+}
+
+}  // namespace
+}  // namespace hone
