@@ -8,7 +8,6 @@
 #include "evaluation/compile/cuda_compiler.hpp"
 #include "evaluation/devices/cores.hpp"
 #include "evaluation/judge/clocks.hpp"
-#include "evaluation/judge/gpu/gpu_side.hpp"
 #include "evaluation/judge/gpu/gpu_trial.hpp"
 #include "evaluation/judge/timed_checks.hpp"
 #include "messages/ids.hpp"
@@ -75,28 +74,11 @@ cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& 
   return {compiler.name(), std::get<compiled_block>(std::move(compiled))};
 }
 
-// Of a candidate's process and the reference's, with the reference in both.
-struct cuda_judge::pair_facts {
-  process_bias bias;
-  double reference_us = 0;  // a call beside itself, as it is scored, the bias taken off; 0: nothing is known of the pair
-  double unseen_ns = 0;  // what the host waits longer for a call in the candidate's process, beyond what its clock says
-  bool can_trace = false;  // CUPTI shows what the reference does in the candidate's process
-};
-
-struct cuda_judge::case_facts {
-  gpu_side::limits limits;
-  std::vector<case_timing::baseline> baselines;
-  double reference_wall_us = 0;          // a call, in a train
-  bool waits_for_host = false;
-  timing_rules rules;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, pair_facts> pairs;  // by the serial numbers of the candidate's and the reference's process
-};
-
 struct cuda_judge::prepared_task {
-  prepared_task(judge_gpu& gpu, gpu_workspace& room, const task& t, gpu_task::reference_source reference) : right(gpu, room, t, std::move(reference)) {}
-  const task& of() const { return right.of(); }
+  prepared_task(judge_gpu& gpu, gpu_workspace& room, const task& t, gpu_task::reference_source reference) : on_gpu(gpu, room, t, std::move(reference)) {}
+  const task& of() const { return on_gpu.of(); }
 
-  gpu_task right;
+  gpu_task on_gpu;
   random_stream random{random_bits()};
   std::map<std::string, case_facts> cases;  // by their sizes
 };
@@ -118,7 +100,7 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
 cuda_judge::~cuda_judge() = default;
 
 std::optional<program_failure> cuda_judge::open_candidate(role in, const schema::Artifact::Reader& artifact, const task& t) {
-  candidate_arena_.clean(gpu_);
+  candidate_arena_.poison_all(gpu_);
   gpu_.finish();
   gpu_process& process = processes_.candidate(in);
   const auto opened = process.open({{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact, parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
@@ -133,7 +115,7 @@ gpu_session& cuda_judge::reference_of(const task& t) {
   if (open_reference_ == wanted) return *reference_session_;
   open_reference_.reset();
   reference_session_.reset();
-  reference_arena_.forget(gpu_);
+  reference_arena_.poison_used(gpu_);
   gpu_.finish();
   open_programs_of(t, process, reference_settings_);
   open_reference_ = wanted;
@@ -152,7 +134,7 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
   const auto failed = open_candidate(role::verifying, artifact, t);
   if (seed == 0) seed = random_bits();
   if (failed) return {.failure = *failed};
-  gpu_trial trial(gpu_, prepared.right, *candidate_session_);
+  gpu_trial trial(prepared.on_gpu, *candidate_session_);
   verification_limits limits;
   limits.call = options_.call_limit;
   return verify_program(trial, kind, seed, limits);
@@ -162,16 +144,16 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
   timed_program result;
   prepared_task& prepared = prepare(t);
   const role in = fresh ? role::confirming : role::timing;
+  if (fresh) confirm_where_unseen(artifact);
   std::vector<const task_case*> cases;
   for (const task_case& at : prepared.of().cases) {
     if (at.timed && runs_on(at, kind)) cases.push_back(&at);
   }
   // What its process differs by is found, for every case, before that has seen the variant.
   for (const task_case* at : cases) learn(prepared, *at, in, random);
-  for (const task_case* timed_case : cases) {
-    const task_case& at = *timed_case;
+  for (const task_case* at : cases) {
     if (result.failure.outcome != Outcome::OK) break;
-    const case_facts& facts = learn(prepared, at, in, random);  // again: a later case may have made another process necessary
+    const case_facts& facts = learn(prepared, *at, in, random);  // again: a later case may have made another process necessary
     result.reverify_agreement = std::max(result.reverify_agreement, facts.rules.reverify_agreement);
     const auto known = facts.pairs.find(processes_.pair_of(in));  // of a process that has died since, nothing
     const pair_facts pair = known != facts.pairs.end() ? known->second : pair_facts{};
@@ -179,23 +161,40 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
       result.failure = *failed;
       return result;
     }
-    const auto time_once = [&] {
-      const std::string before = management_.throttled_by();
-      case_timing once = time_case(prepared, at, facts, pair, random);
-      once.throttled = before.empty() ? management_.throttled_by() : before;
-      return once;
-    };
-    case_timing timing = time_once();
-    const auto is_slowed_here = [&] { return timing.failure.outcome == Outcome::OK && !facts.waits_for_host && is_slowed(timing.reference_us, pair.reference_us); };
-    const auto is_doubtful = [&] { return failed_for_unseen_time(timing) || is_slowed_here() || (timing.failure.outcome == Outcome::OK && !timing.throttled.empty()); };
-    for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_once();
-    if (is_slowed_here() && timing.throttled.empty()) timing.failure = judge_slowed_reference(prepared, at, in, as_clocked(pair.bias, timing.reference_us), random);
+    case_timing timing = time_beyond_doubt(prepared, *at, in, facts, pair, random);
     result.failure = timing.failure;
-    if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(at) + ")";
-    result.timings.emplace_back(at, std::move(timing));
+    if (result.failure.outcome != Outcome::OK) result.failure.message += " (case " + print_sizes(*at) + ")";
+    result.timings.emplace_back(*at, std::move(timing));
   }
   if (result.timings.empty()) result.failure = {Outcome::INFRASTRUCTURE, "", "the task has no timed case for this kind of device"};
   return result;
+}
+
+// A process that has run a program may be as it left it: what that program is confirmed in has not.
+void cuda_judge::confirm_where_unseen(const schema::Artifact::Reader& artifact) {
+  const artifact_id id(artifact.getId());
+  if (last_confirmed_ == std::pair(processes_.candidate(role::confirming).serial(), id)) {
+    candidate_session_.reset();
+    processes_.replace(role::confirming);
+    processes_.await_spares();
+  }
+  last_confirmed_ = {processes_.candidate(role::confirming).serial(), id};
+}
+
+// Measured again, up to twice, where something else than the candidate may have been at work.
+case_timing cuda_judge::time_beyond_doubt(prepared_task& prepared, const task_case& at, role in, const case_facts& facts, const pair_facts& pair, random_stream& random) {
+  const auto time_once = [&] {
+    const std::string before = management_.throttled_by();
+    case_timing once = time_case(prepared, at, facts, pair, random);
+    once.throttled = before.empty() ? management_.throttled_by() : before;
+    return once;
+  };
+  case_timing timing = time_once();
+  const auto is_slowed_here = [&] { return timing.failure.outcome == Outcome::OK && !facts.waits_for_host && is_slowed(timing.reference_us, pair.reference_us); };
+  const auto is_doubtful = [&] { return failed_for_unseen_time(timing) || is_slowed_here() || (timing.failure.outcome == Outcome::OK && !timing.throttled.empty()); };
+  for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt) timing = time_once();
+  if (is_slowed_here() && timing.throttled.empty()) timing.failure = judge_slowed_reference(prepared, at, in, as_clocked(pair.bias, timing.reference_us), random);
+  return timing;
 }
 
 // The GPU itself may be slower than it was: the reference is timed beside itself once more, in a process that has not seen the candidate. If it is as fast as ever
@@ -211,29 +210,36 @@ program_failure cuda_judge::judge_slowed_reference(prepared_task& prepared, cons
   return {Outcome::UNSTABLE, "", "the reference takes " + std::to_string(reference_us) + " us a call beside this program and " + std::to_string(alone_us) + " us beside itself"};
 }
 
-const cuda_judge::case_facts& cuda_judge::learn(prepared_task& prepared, const task_case& at, role in, random_stream& random) {
-  gpu_task& right = prepared.right;
-  right.choose(at);
+const case_facts& cuda_judge::learn(prepared_task& prepared, const task_case& at, role in, random_stream& random) {
+  prepared.on_gpu.choose(at);
   auto found = prepared.cases.find(print_sizes(at));
-  if (found == prepared.cases.end()) {
-    case_facts first;
-    right.draw_parameters(random.bits());
-    right.draw_inputs(distribution::declared, random.bits());
-    right.expect();
-    // Beside the calls' inputs and outputs there must be room for parameters, what prepare() makes of them, and intermediate results.
-    const std::uint64_t bytes_a_call = std::max<std::uint64_t>(1, total_bytes(right.inputs().layouts) + 3 * total_bytes(right.expected_layouts()));
-    const std::uint64_t offset = std::min(largest_offset, candidate_arena_.size() / 8);
-    const std::uint64_t taken = std::min(candidate_arena_.size(), offset + 2 * total_bytes(right.parameters().layouts));
-    const std::uint64_t calls = (candidate_arena_.size() - taken) / 3 / bytes_a_call;
-    first.limits = {std::clamp<std::uint64_t>(calls, 1, max_sets), facts_.l2_bytes, calls > 0 ? offset : 0, options_.call_limit};
-    first.baselines = time_baselines(prepared, first, random);
-    time_reference_trains(prepared, first, random);
-    found = prepared.cases.emplace(print_sizes(at), std::move(first)).first;
-  }
-  case_facts& facts = found->second;
+  if (found == prepared.cases.end()) found = prepared.cases.emplace(print_sizes(at), learn_case(prepared, random)).first;
+  learn_pair(prepared, found->second, in, random);
+  return found->second;
+}
+
+case_facts cuda_judge::learn_case(prepared_task& prepared, random_stream& random) {
+  gpu_task& on_gpu = prepared.on_gpu;
+  on_gpu.draw_parameters(random.bits());
+  on_gpu.draw_inputs(distribution::declared, random.bits());
+  on_gpu.expect();
+  // Beside the calls' inputs and outputs there must be room for parameters, what prepare() makes of them, and intermediate results.
+  const std::uint64_t bytes_a_call = std::max<std::uint64_t>(1, total_bytes(on_gpu.inputs().layouts) + 3 * total_bytes(on_gpu.expected_layouts()));
+  const std::uint64_t offset = std::min(largest_offset, candidate_arena_.size() / 8);
+  const std::uint64_t taken = std::min(candidate_arena_.size(), offset + 2 * total_bytes(on_gpu.parameters().layouts));
+  const std::uint64_t calls = (candidate_arena_.size() - taken) / 3 / bytes_a_call;
+  case_facts facts;
+  facts.limits = {std::clamp<std::uint64_t>(calls, 1, max_sets), facts_.l2_bytes, calls > 0 ? offset : 0, options_.call_limit};
+  facts.baselines = time_baselines(prepared, facts, random);
+  time_reference_trains(prepared, facts, random);
+  return facts;
+}
+
+// What the two processes of the moment differ by; of an odd one another takes the place.
+void cuda_judge::learn_pair(prepared_task& prepared, case_facts& facts, role in, random_stream& random) {
   for (int attempt = 1;; ++attempt) {
     const auto pair = processes_.pair_of(in);
-    if (facts.pairs.contains(pair)) return facts;
+    if (facts.pairs.contains(pair)) return;
     const pair_facts found_out = compare_processes(prepared, facts, in, random);
     const process_bias& bias = found_out.bias;
     const bool is_plausible = std::abs(bias.log_ratio) < most_bias;
@@ -262,16 +268,17 @@ void cuda_judge::replace_one_of_pair(role in, int attempt) {
 
 // The reference in both processes. Where a process has its kernels' code is a matter of luck that stays with it, and a short kernel that
 // fetches it from the other end of the chip takes some 0.1 us longer (doc/decisions/012).
-cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, const case_facts& facts, role in, random_stream& random) {
-  const task& t = prepared.right.of();
-  candidate_arena_.forget(gpu_);
+pair_facts cuda_judge::compare_processes(prepared_task& prepared, const case_facts& facts, role in, random_stream& random) {
+  const task& t = prepared.on_gpu.of();
+  candidate_session_.reset();  // the reference is about to be in its place
+  candidate_arena_.poison_used(gpu_);
   gpu_.finish();
   gpu_process& process = processes_.candidate(in);
   open_programs_of(t, process, {});
   gpu_session twin(gpu_, candidate_arena_, process);
-  gpu_side reference(gpu_, prepared.right, reference_of(t), facts.limits, random, true);
-  gpu_side same(gpu_, prepared.right, twin, facts.limits, random, false);
-  gpu_side::pair(same, reference);
+  gpu_side reference(gpu_, prepared.on_gpu, reference_of(t), facts.limits, random, gpu_side::part::reference);
+  gpu_side same(gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::part::candidate);
+  gpu_side::share_head_start(same, reference);
   case_timing timing = time_pair(same, reference, gpu_calibration_rules(), random, nullptr);
   if (timing.failure.outcome != Outcome::OK) throw reference_error(timing.failure.outcome, timing.failure.message);
   const process_bias bias = bias_of(timing);
@@ -281,7 +288,7 @@ cuda_judge::pair_facts cuda_judge::compare_processes(prepared_task& prepared, co
 
 // How fast references follow each other, and whether the GPU waits for their host.
 void cuda_judge::time_reference_trains(prepared_task& prepared, case_facts& facts, random_stream& random) {
-  gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
+  gpu_side side(gpu_, prepared.on_gpu, reference_of(prepared.of()), facts.limits, random, gpu_side::part::reference);
   side.take_parameters(random.bits());
   const double call_ns = median_call(side, facts.limits.sets);
   const train_clock train = train_left_alone([&] { return side.train(train_ns, call_ns, false); });
@@ -291,26 +298,31 @@ void cuda_judge::time_reference_trains(prepared_task& prepared, case_facts& fact
   facts.rules = facts.waits_for_host ? host_bound_timing_rules() : gpu_timing_rules();
 }
 
+// A call of the last sample, compared like any other.
+program_failure cuda_judge::look_at_candidate(gpu_task& on_gpu, const gpu_side& candidate, std::size_t call, verification_result& totals) {
+  const std::size_t set = candidate.set_of(call);
+  on_gpu.draw_inputs(candidate.contents_of(set).how, candidate.contents_of(set).seed);
+  return judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+    on_gpu.expect(with);
+    return check_gpu_call(on_gpu, *candidate_session_, call, set, seen);
+  });
+}
+
 case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const pair_facts& pair, random_stream& random) {
-  gpu_task& right = prepared.right;
-  right.choose(at);
+  gpu_task& on_gpu = prepared.on_gpu;
+  on_gpu.choose(at);
   case_timing timing;
   try {
-    gpu_side reference(gpu_, right, reference_of(right.of()), facts.limits, random, true);
-    gpu_side candidate(gpu_, right, *candidate_session_, facts.limits, random, false);
+    gpu_side reference(gpu_, on_gpu, reference_of(on_gpu.of()), facts.limits, random, gpu_side::part::reference);
+    gpu_side candidate(gpu_, on_gpu, *candidate_session_, facts.limits, random, gpu_side::part::candidate);
     std::uint64_t least_bytes = ~std::uint64_t{0};
-    timed_checks checks(right.of().distributions, random, [&](std::optional<distribution> how, verification_result& totals) {
+    timed_checks checks(on_gpu.of().distributions, random, [&](std::optional<distribution> how, verification_result& totals) {
       const std::size_t call = how ? candidate.sample_otherwise(*how) : random.below(candidate.last_calls());
-      const std::size_t set = candidate.set_of(call);
-      right.draw_inputs(candidate.contents_of(set).how, candidate.contents_of(set).seed);
-      const program_failure wrong = judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
-        right.expect(with);
-        return check_gpu_call(gpu_, right, *candidate_session_, call, set, seen);
-      });
-      if (wrong.outcome == Outcome::OK) least_bytes = std::min<std::uint64_t>(least_bytes, writes_outputs(right.aliases()) ? candidate_session_->output_bytes(call) : 0);
+      const program_failure wrong = look_at_candidate(on_gpu, candidate, call, totals);
+      if (wrong.outcome == Outcome::OK) least_bytes = std::min<std::uint64_t>(least_bytes, writes_outputs(on_gpu.aliases()) ? candidate_session_->output_bytes(call) : 0);
       return wrong;
     });
-    gpu_side::pair(candidate, reference);
+    gpu_side::share_head_start(candidate, reference);
     const timing_rules rules = rules_between(pair.bias, pair.reference_us, facts.rules);
     timing = time_pair(candidate, reference, rules, random, &checks);
     timing.baselines = facts.baselines;
@@ -335,17 +347,9 @@ case_timing cuda_judge::time_case(prepared_task& prepared, const task_case& at, 
       const double occupancy = facts_.threads_a_multiprocessor > 0 ? static_cast<double>(launch.blocks_a_multiprocessor) * launch.threads / facts_.threads_a_multiprocessor : 0;
       timing.kernels.push_back({launch.kernel, launch.threads, launch.blocks, launch.dynamic_shared_bytes, occupancy});
     }
-    timing.flops = right.flops();
-    timing.bytes = total_bytes(right.inputs().layouts) + total_bytes(right.parameters().layouts) + total_bytes(right.expected_layouts());
-    if (const auto impossible = find_impossible_time(timing.candidate_us, timing.floor_us)) {
-      timing.failure = *impossible;
-    } else if (const auto unseen = find_unseen_time(timing.unseen_us, timing.candidate_us)) {
-      timing.failure = *unseen;
-    } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, pair.can_trace)) {
-      timing.failure = *wrong;
-    } else {
-      charge(unseen_charge(timing.unseen_us, timing.candidate_us), timing);
-    }
+    timing.flops = on_gpu.flops();
+    timing.bytes = total_bytes(on_gpu.inputs().layouts) + total_bytes(on_gpu.parameters().layouts) + total_bytes(on_gpu.expected_layouts());
+    judge_clocks(train, traced, pair.can_trace, timing);
   } catch (const timing_failure& e) {
     timing.failure = e.why;
   }
@@ -356,7 +360,7 @@ std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& pre
   std::vector<std::pair<std::string, settings>> ways(1);
   ways[0].first = "graph";
   ways[0].second.cuda_graph = true;
-  if (prepared.right.of().relaxed) {
+  if (prepared.on_gpu.of().relaxed) {
     ways.emplace_back("tf32+autotune", settings{});
     ways[1].second.tf32 = true;
     ways[1].second.cudnn_benchmark = true;
@@ -365,7 +369,7 @@ std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& pre
   for (const auto& [name, asked] : ways) {
     try {
       const changed_for_now as_asked(reference_settings_, asked);
-      gpu_side side(gpu_, prepared.right, reference_of(prepared.of()), facts.limits, random, true);
+      gpu_side side(gpu_, prepared.on_gpu, reference_of(prepared.of()), facts.limits, random, gpu_side::part::reference);
       side.take_parameters(random.bits());
       baselines.push_back({name, median_call(side, facts.limits.sets) / 1e3});
     } catch (const reference_error&) {
@@ -378,18 +382,18 @@ std::vector<case_timing::baseline> cuda_judge::time_baselines(prepared_task& pre
 std::vector<std::string> cuda_judge::check_task(const task& t) {
   std::vector<std::string> lines;
   prepared_task& prepared = prepare(t);
-  gpu_task& right = prepared.right;
+  gpu_task& on_gpu = prepared.on_gpu;
   for (const task_case& at : t.cases) {
     if (!runs_on(at, kind)) continue;
-    right.choose(at);
+    on_gpu.choose(at);
     double inexactness = 0;
     for (const distribution how : t.distributions) {
-      right.draw_parameters(prepared.random.bits());
-      right.draw_inputs(how, prepared.random.bits());
-      right.expect();
-      inexactness = std::max(inexactness, right.reference_inexactness());
+      on_gpu.draw_parameters(prepared.random.bits());
+      on_gpu.draw_inputs(how, prepared.random.bits());
+      on_gpu.expect();
+      inexactness = std::max(inexactness, on_gpu.reference_inexactness());
     }
-    lines.push_back(describe_case(at, right.expected_layouts(), right.has_wide() ? std::optional(inexactness) : std::nullopt));
+    lines.push_back(describe_case(at, on_gpu.expected_layouts(), on_gpu.has_wide() ? std::optional(inexactness) : std::nullopt));
   }
   return lines;
 }

@@ -6,11 +6,11 @@
 
 #include "evaluation/cuda/gpus.hpp"
 #include "evaluation/cuda/management.hpp"
+#include "evaluation/devices/case_facts.hpp"
 #include "evaluation/devices/gpu_processes.hpp"
 #include "evaluation/devices/program_judge.hpp"
 #include "evaluation/devices/task_cache.hpp"
 #include "evaluation/judge/gpu/gpu_task.hpp"
-#include "evaluation/judge/paired_rounds.hpp"
 #include "tasks/settings.hpp"
 
 namespace hone {
@@ -49,17 +49,20 @@ class cuda_judge final : public program_judge {
   prepared_task& prepare(const task& t);
   std::optional<program_failure> open_candidate(role in, const schema::Artifact::Reader& artifact, const task& t);
   gpu_session& reference_of(const task& t);  // with the settings of the moment
-  struct pair_facts;
-  struct case_facts;
-  // Everything about a case that does not depend on the candidate: calls that fit into memory, baselines, how fast references
+  // Chooses a case, and everything about it that does not depend on the candidate: calls that fit into memory, baselines, how fast references
   // follow each other, and what its processes differ by.
   const case_facts& learn(prepared_task& prepared, const task_case& at, role in, random_stream& random);
-  void replace_one_of_pair(role in, int attempt);
-  program_failure judge_slowed_reference(prepared_task& prepared, const task_case& at, role in, double reference_us, random_stream& random);
-  pair_facts compare_processes(prepared_task& prepared, const case_facts& facts, role in, random_stream& random);
+  case_facts learn_case(prepared_task& prepared, random_stream& random);
   std::vector<case_timing::baseline> time_baselines(prepared_task& prepared, const case_facts& facts, random_stream& random);
   void time_reference_trains(prepared_task& prepared, case_facts& facts, random_stream& random);
+  void learn_pair(prepared_task& prepared, case_facts& facts, role in, random_stream& random);
+  pair_facts compare_processes(prepared_task& prepared, const case_facts& facts, role in, random_stream& random);
+  void replace_one_of_pair(role in, int attempt);
+  void confirm_where_unseen(const schema::Artifact::Reader& artifact);
+  case_timing time_beyond_doubt(prepared_task& prepared, const task_case& at, role in, const case_facts& facts, const pair_facts& pair, random_stream& random);
   case_timing time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const pair_facts& pair, random_stream& random);
+  program_failure look_at_candidate(gpu_task& on_gpu, const gpu_side& candidate, std::size_t call, verification_result& totals);
+  program_failure judge_slowed_reference(prepared_task& prepared, const task_case& at, role in, double reference_us, random_stream& random);
 
   gpu_facts facts_;
   cuda_judge_options options_;
@@ -79,6 +82,7 @@ class cuda_judge final : public program_judge {
   std::optional<opened_reference> open_reference_;
   settings reference_settings_;  // with which references run: others than the default for baselines alone
   std::optional<gpu_session> candidate_session_;
+  std::pair<std::uint64_t, artifact_id> last_confirmed_;  // in which process, by its serial number
   std::optional<gpu_session> reference_session_;
   gpu_workspace room_;
   task_cache<prepared_task> prepared_;

@@ -89,4 +89,16 @@ std::optional<program_failure> find_disagreement(const train_clock& train, const
   return std::nullopt;
 }
 
+void judge_clocks(const train_clock& train, const train_clock& traced, bool can_trace, case_timing& timing) {
+  if (const auto impossible = find_impossible_time(timing.candidate_us, timing.floor_us)) {
+    timing.failure = *impossible;
+  } else if (const auto unseen = find_unseen_time(timing.unseen_us, timing.candidate_us)) {
+    timing.failure = *unseen;
+  } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, can_trace)) {
+    timing.failure = *wrong;
+  } else {
+    charge(unseen_charge(timing.unseen_us, timing.candidate_us), timing);
+  }
+}
+
 }  // namespace hone

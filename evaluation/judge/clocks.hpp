@@ -42,4 +42,7 @@ double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dr
 // `can_trace`: the trace shows what the reference does, so it must show something here.
 std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns, bool can_trace);
 
+// All of this together, for a measurement that is good so far: it fails for what no clock can explain, or is charged for what the host saw.
+void judge_clocks(const train_clock& train, const train_clock& traced, bool can_trace, case_timing& timing);
+
 }  // namespace hone

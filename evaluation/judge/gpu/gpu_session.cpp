@@ -14,26 +14,48 @@ void gpu_arena::poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t 
   if (end > begin) gpu.fill(at(begin), with, end - begin);
 }
 
-void gpu_arena::forget(const judge_gpu& gpu) {
+void gpu_arena::poison_used(const judge_gpu& gpu) {
   poison(gpu, dirty_begin_, dirty_end_);
   dirty_begin_ = dirty_end_ = 0;
 }
 
-void gpu_arena::clean(const judge_gpu& gpu) {
+void gpu_arena::poison_all(const judge_gpu& gpu) {
   poison(gpu, 0, size());
   dirty_begin_ = dirty_end_ = 0;
 }
 
 void gpu_session::arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets, std::uint64_t begin) {
   plan_.arrange(program, inputs, parameters, sets, begin, arena_->size());
-  arena_->forget(*gpu_);
+  arena_->poison_used(*gpu_);
   arena_->use_from(begin);
   arena_->note_use(plan_.end());
   scratch_begin_ = plan_.end();
 }
 
+void gpu_session::write_inputs(std::size_t set, const gpu_tensors& from) {
+  for (std::size_t i = 0; i < from.layouts.size(); ++i) gpu_->copy(input(set, i), from.memory[i].at(), from.layouts[i].bytes());
+}
+
+void gpu_session::write_parameters(const gpu_tensors& from) {
+  for (std::size_t i = 0; i < from.layouts.size(); ++i) gpu_->copy(parameter(i), from.memory[i].at(), from.layouts[i].bytes());
+}
+
+bool gpu_session::inputs_hold(std::size_t set, const gpu_tensors& written) const {
+  for (std::size_t i = 0; i < written.layouts.size(); ++i) {
+    if (!gpu_->equal(input(set, i), written.memory[i].at(), written.layouts[i].bytes())) return false;
+  }
+  return true;
+}
+
+bool gpu_session::parameters_hold(const gpu_tensors& written) const {
+  for (std::size_t i = 0; i < written.layouts.size(); ++i) {
+    if (!gpu_->equal(parameter(i), written.memory[i].at(), written.layouts[i].bytes())) return false;
+  }
+  return true;
+}
+
 // What the process says of its own use is only a hint: what it hides keeps its own leavings, which are no use to it.
-void gpu_session::note_use() { arena_->note_use(arena_->head().scratch_used + guard_bytes); }
+void gpu_session::note_scratch_use() { arena_->note_use(arena_->head().scratch_used + guard_bytes); }
 
 std::optional<program_failure> gpu_session::prepare(time_point until) {
   scratch_begin_ = plan_.end();
@@ -41,7 +63,7 @@ std::optional<program_failure> gpu_session::prepare(time_point until) {
   gpu_->finish();
   last_sets_.clear();
   const auto failed = process_->stage(plan_.stage({}, true, {scratch_begin_, arena_->size() - scratch_begin_}, arena_->size()), until);
-  note_use();
+  note_scratch_use();
   if (failed) return failure_of(*failed);
   return keep_prepared();
 }
@@ -72,14 +94,14 @@ std::optional<program_failure> gpu_session::run(std::span<const std::size_t> set
 std::optional<program_failure> gpu_session::run_anew(std::span<const std::size_t> sets, time_point until) {
   scratch_begin_ = plan_.end();
   auto failed = stage(sets, true, until);
-  note_use();
+  note_scratch_use();
   if (!failed) failed = keep_prepared();
   return failed ? failed : go(until);
 }
 
 std::optional<program_failure> gpu_session::go(time_point until) {
   const auto failed = process_->go(until);
-  note_use();
+  note_scratch_use();
   if (failed) return failure_of(*failed);
   return std::nullopt;
 }
@@ -87,7 +109,7 @@ std::optional<program_failure> gpu_session::go(time_point until) {
 std::variant<std::vector<call_clock>, program_failure> gpu_session::time(std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys, const flush_plan& flushes, time_point until) {
   if (auto failed = stage(sets, false, until)) return *failed;
   const auto failed = process_->time(keys, flushes, until);
-  note_use();
+  note_scratch_use();
   if (failed) return failure_of(*failed);
   const auto& clocks = arena_->head().call_clocks;
   std::vector<call_clock> taken(clocks.begin(), clocks.begin() + static_cast<std::ptrdiff_t>(std::min(sets.size(), clocks.size())));
@@ -100,7 +122,7 @@ std::variant<train_clock, program_failure> gpu_session::train(std::span<const st
   if (auto failed = stage(sets, false, until)) return *failed;
   const auto failed = process_->train(repeats, traced, until);
   last_sets_ = {sets.back()};
-  note_use();
+  note_scratch_use();
   if (failed) return failure_of(*failed);
   const train_clock clocks = arena_->head().train;
   for (const double ns : {clocks.device_ns, clocks.wall_ns, clocks.span_ns, clocks.busy_ns}) {

@@ -15,7 +15,7 @@
 namespace hone {
 
 // Device memory that a process on the GPU shares with the judge, and its head in the host's memory. Owned by the judge, so it outlives
-// any process that works in it.
+// any process that works in it. Offsets and sizes are bytes.
 class gpu_arena {
  public:
   gpu_arena(const judge_gpu& gpu, std::uint64_t bytes);
@@ -27,9 +27,9 @@ class gpu_arena {
   const std::string& handle() const { return handle_; }
 
   // What is known to have been used since the last time is poisoned again.
-  void forget(const judge_gpu& gpu);
+  void poison_used(const judge_gpu& gpu);
   // All of it is: a program may have written anywhere, and the next one is neither to find that nor to be blamed for it.
-  void clean(const judge_gpu& gpu);
+  void poison_all(const judge_gpu& gpu);
   void poison(const judge_gpu& gpu, std::uint64_t begin, std::uint64_t end, unsigned char with = poison_byte) const;
   void use_from(std::uint64_t begin) { dirty_begin_ = dirty_end_ = begin; }
   void note_use(std::uint64_t end) { dirty_end_ = std::max(dirty_end_, std::min(end, size())); }
@@ -43,6 +43,12 @@ class gpu_arena {
   std::uint64_t dirty_end_ = 0;
 };
 
+// Tensors in memory that only the judge maps. The memory only grows, so there may be more of it than tensors.
+struct gpu_tensors {
+  std::vector<tensor_layout> layouts;
+  std::vector<gpu_memory> memory;
+};
+
 // An output in the arena.
 struct gpu_output {
   tensor_layout layout;
@@ -51,7 +57,8 @@ struct gpu_output {
 };
 
 // Programs open in a process on the GPU, and the buffers that they work on: arrange() makes room, the judge writes contents into it, runs
-// make calls, then outputs, aliases and damage are read until the next run. The same for references and candidates. One thread.
+// make calls, then outputs, aliases and damage are read until the next run. The same for references and candidates. Arena and process must
+// outlive it. One thread.
 class gpu_session {
  public:
   gpu_session(judge_gpu& gpu, gpu_arena& arena, gpu_process& process) : gpu_(&gpu), arena_(&arena), process_(&process) {}
@@ -60,6 +67,12 @@ class gpu_session {
   void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets, std::uint64_t begin = 0);
   CUdeviceptr input(std::size_t set, std::size_t i) const { return arena_->at(plan_.inputs(set).at(i).begin); }
   CUdeviceptr parameter(std::size_t i) const { return arena_->at(plan_.parameters().at(i).begin); }
+  // Of the shapes that it was arranged for.
+  void write_inputs(std::size_t set, const gpu_tensors& from);
+  void write_parameters(const gpu_tensors& from);
+  // Whether they still hold what was written.
+  bool inputs_hold(std::size_t set, const gpu_tensors& written) const;
+  bool parameters_hold(const gpu_tensors& written) const;
 
   // prepare() runs now, untimed: what it must not know is written behind this.
   std::optional<program_failure> prepare(time_point until);
@@ -86,7 +99,7 @@ class gpu_session {
   std::optional<program_failure> stage(std::span<const std::size_t> sets, bool parameters_changed, time_point until);
   std::optional<program_failure> go(time_point until);
   std::optional<program_failure> keep_prepared();
-  void note_use();
+  void note_scratch_use();
 
   judge_gpu* gpu_;
   gpu_arena* arena_;

@@ -28,54 +28,53 @@ double mean_unseen_ns(std::span<const call_clock> calls) {
 
 }  // namespace
 
-gpu_side::gpu_side(judge_gpu& gpu, gpu_task& right, gpu_session& session, const limits& l, random_stream& random, bool shares_session)
-    : gpu_(&gpu), right_(&right), session_(&session), limits_(l), random_(&random), shares_session_(shares_session), held_(l.sets) {
+gpu_side::gpu_side(judge_gpu& gpu, gpu_task& of, gpu_session& session, const limits& l, random_stream& random, part plays)
+    : gpu_(&gpu), task_(&of), session_(&session), limits_(l), random_(&random), is_reference_(plays == part::reference), held_(l.sets) {
   arrange();
 }
 
 void gpu_side::arrange() {
   const std::uint64_t begin = random_->below(limits_.most_offset / offset_step + 1) * offset_step;
-  session_->arrange(0, right_->inputs().layouts, right_->parameters().layouts, limits_.sets, begin);
-  seen_calls_ = right_->reference_calls();
+  session_->arrange(0, task_->inputs().layouts, task_->parameters().layouts, limits_.sets, begin);
+  seen_calls_ = task_->reference_calls();
 }
 
 void gpu_side::fail(const program_failure& why) const {
-  if (shares_session_) throw reference_error(why.outcome, why.message);
+  if (is_reference_) throw reference_error(why.outcome, why.message);
   throw timing_failure{why};
 }
 
 void gpu_side::write_parameters() {
-  const gpu_tensors& parameters = right_->parameters();
-  for (std::size_t i = 0; i < parameters.layouts.size(); ++i) gpu_->copy(session_->parameter(i), parameters.memory[i].at(), parameters.layouts[i].bytes());
+  session_->write_parameters(task_->parameters());
   if (auto failed = session_->prepare(clock::now() + limits_.call)) fail(*failed);
 }
 
 void gpu_side::ensure_arranged() {
-  if (!shares_session_ || seen_calls_ == right_->reference_calls()) return;
+  if (!is_reference_ || seen_calls_ == task_->reference_calls()) return;
   arrange();
   write_parameters();
 }
 
-void gpu_side::pair(gpu_side& candidate, gpu_side& reference) {
+void gpu_side::share_head_start(gpu_side& candidate, gpu_side& reference) {
   candidate.beside_ = &reference;
   reference.beside_ = &candidate;
 }
 
 void gpu_side::take_parameters(std::uint64_t seed) {
-  right_->draw_parameters(seed);
+  task_->draw_parameters(seed);
   arrange();
   write_parameters();
 }
 
 // Where drawing takes the reference's process, contents come by way of the judge's own memory: its arena may be the one to fill.
 void gpu_side::write_inputs(std::span<const std::size_t> sets) {
-  const auto& layouts = right_->inputs().layouts;
+  const auto& layouts = task_->inputs().layouts;
   const auto fill = [&](std::size_t set, const auto& place) {
     std::vector<CUdeviceptr> places;
     for (std::size_t i = 0; i < layouts.size(); ++i) places.push_back(place(i));
-    right_->fill_inputs(places, held_[set].how, held_[set].seed);
+    task_->fill_inputs(places, held_[set].how, held_[set].seed);
   };
-  if (!right_->draws_with_reference()) {
+  if (!task_->draws_with_reference()) {
     ensure_arranged();
     for (const std::size_t set : sets) fill(set, [&](std::size_t i) { return session_->input(set, i); });
     return;
@@ -94,7 +93,7 @@ void gpu_side::write_inputs(std::span<const std::size_t> sets) {
 // Keys, by call and input.
 std::vector<std::vector<std::uint64_t>> gpu_side::make_unreadable(std::span<const std::size_t> sets) {
   std::vector<std::vector<std::uint64_t>> keys(sets.size());
-  const auto& layouts = right_->inputs().layouts;
+  const auto& layouts = task_->inputs().layouts;
   for (std::size_t c = 0; c < sets.size(); ++c) {
     for (std::size_t i = 0; i < layouts.size(); ++i) {
       keys[c].push_back(random_->bits());
@@ -116,7 +115,7 @@ void gpu_side::take_sets(std::size_t calls) {
 
 std::uint32_t gpu_side::flushes_needed() const {
   if (beside_ == nullptr) return flushes_ahead(host_.ns(), flush_ns_);
-  return shares_session_ ? flushes_of_round(beside_->host_, host_, flush_ns_) : flushes_of_round(host_, beside_->host_, beside_->flush_ns_);
+  return is_reference_ ? flushes_of_round(beside_->host_, host_, flush_ns_) : flushes_of_round(host_, beside_->host_, beside_->flush_ns_);
 }
 
 void gpu_side::begin_round() {

@@ -18,12 +18,13 @@ class gpu_side final : public clocked_program {
     std::uint64_t most_offset = 0;  // where in its arena it may begin
     std::chrono::milliseconds call{2000};
   };
-  // `shares_session`: the task's oracle works in the same session, so that it must be arranged again now and then; what fails there is the
-  // task's fault and thrown as reference_error, not as timing_failure.
-  gpu_side(judge_gpu& gpu, gpu_task& right, gpu_session& session, const limits& l, random_stream& random, bool shares_session);
+  // In a reference's session the task's oracle works as well, so that it is arranged again now and then; what fails there is the task's fault
+  // and thrown as reference_error, not as timing_failure.
+  enum class part { candidate, reference };
+  gpu_side(judge_gpu& gpu, gpu_task& of, gpu_session& session, const limits& l, random_stream& random, part plays);
 
   // In a round both have the same head start from now on, which is what the slower host of the two needs. Both must stay where they are.
-  static void pair(gpu_side& candidate, gpu_side& reference);
+  static void share_head_start(gpu_side& candidate, gpu_side& reference);
 
   void take_parameters(std::uint64_t seed) override;
   void begin_round() override;
@@ -64,11 +65,11 @@ class gpu_side final : public clocked_program {
   std::vector<std::vector<std::uint64_t>> make_unreadable(std::span<const std::size_t> sets);
 
   judge_gpu* gpu_;
-  gpu_task* right_;
+  gpu_task* task_;
   gpu_session* session_;
   limits limits_;
   random_stream* random_;
-  bool shares_session_;
+  bool is_reference_;
   std::uint64_t seen_calls_ = 0;
   std::vector<contents> held_;  // by set
   std::vector<std::size_t> last_;
@@ -76,7 +77,7 @@ class gpu_side final : public clocked_program {
   std::vector<double> host_shares_;  // by call
   host_time host_;
   double flush_ns_ = 0;  // one of those before the last call
-  const gpu_side* beside_ = nullptr;  // the other of a pair
+  const gpu_side* beside_ = nullptr;  // whom the head start is shared with
   std::uint32_t flushes_ = 0;  // of the round; 0: there is none
   bool begins_round_ = false;
   std::size_t sampled_ = 1;  // calls of the last sample

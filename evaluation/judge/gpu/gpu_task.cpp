@@ -156,8 +156,8 @@ void gpu_task::keep(gpu_tensors& to, const std::vector<gpu_output>& outputs) {
 
 void gpu_task::expect(exactness how) {
   keep(room_->own, call(0, room_->inputs.layouts, room_->parameters.layouts, [&](gpu_session& session) {
-    for (std::size_t i = 0; i < room_->inputs.layouts.size(); ++i) gpu_->copy(session.input(0, i), room_->inputs.memory[i].at(), room_->inputs.layouts[i].bytes());
-    for (std::size_t i = 0; i < room_->parameters.layouts.size(); ++i) gpu_->copy(session.parameter(i), room_->parameters.memory[i].at(), room_->parameters.layouts[i].bytes());
+    session.write_inputs(0, room_->inputs);
+    session.write_parameters(room_->parameters);
   }));
   has_wide_ = false;
   if (how == exactness::own_types || without_wide_.contains(case_) || (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts))) return;

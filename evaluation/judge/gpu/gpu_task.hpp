@@ -15,12 +15,6 @@
 
 namespace hone {
 
-// Tensors in memory that only the judge maps. The memory only grows, so there may be more of it than tensors.
-struct gpu_tensors {
-  std::vector<tensor_layout> layouts;
-  std::vector<gpu_memory> memory;
-};
-
 // What tasks work in, one at a time.
 struct gpu_workspace {
   std::optional<task_id> user;

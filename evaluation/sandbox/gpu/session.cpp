@@ -316,9 +316,8 @@ std::optional<std::string> lost_context() {
   return std::string("a kernel failed: ") + cudaGetErrorString(status);
 }
 
-}  // namespace
-
-void warm_up_gpu() {
+// Everything that the first call of a kind would load or reserve, with memory that is CUDA's own: the arena comes later.
+void warm_up() {
   gpu_allocator::instance();
   host_program::judge_on_gpu();
   at::globalContext().lazyInitDevice(c10::kCUDA);
@@ -336,8 +335,6 @@ void warm_up_gpu() {
   c10::cuda::setCurrentCUDAStream(streams.all().front());
   C10_CUDA_CHECK(cudaDeviceSynchronize());
 }
-
-namespace {
 
 struct command {
   record<schema::Command> what;
@@ -376,7 +373,7 @@ command serve_program(session& one, int socket, command first) {
 void serve_gpu_sessions(int socket) {
   std::optional<session> one;
   on_a_thread([&] {
-    warm_up_gpu();
+    warm_up();
     one.emplace(socket);
     const command attach = receive_command(socket);
     if (!attach.what->isAttach()) throw std::runtime_error("the first command must be attach");

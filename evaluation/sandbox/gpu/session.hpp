@@ -2,9 +2,6 @@
 
 namespace hone {
 
-// Makes this process ready to run programs on the GPU that it sees: LibTorch, a context, the libraries' handles and workspaces.
-void warm_up_gpu();
-
 // Answers commands (evaluation/sandbox/protocol.capnp) until the parent is gone or the GPU's context is lost. The first must be
 // `attach`; behind it the process is confined to reading files and talking to the GPU.
 void serve_gpu_sessions(int socket);

@@ -89,6 +89,37 @@ TEST(UnseenTime, ThatIsChargedLengthensEveryCall) {
   EXPECT_EQ(timing.ratio.speedup, before.ratio.speedup);
 }
 
+TEST(Clocks, AreJudgedTogetherAndWhatIsLeftIsCharged) {
+  const train_clock train{.device_ns = 3e6, .wall_ns = 3e6, .calls = 100};
+  const train_clock traced{.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 2.9e6, .calls = 100};
+  case_timing good;
+  good.failure = {Outcome::OK, "", ""};
+  good.candidate_us = 30;
+  good.reference_us = 60;
+  good.floor_us = 1;
+  good.ratio.speedup = 2;
+  good.ratio.range = {1.9, 2.1};
+  const auto judged = [&](case_timing timing) {
+    judge_clocks(train, traced, true, timing);
+    return timing;
+  };
+  EXPECT_EQ(judged(good).failure.outcome, Outcome::OK);
+  EXPECT_EQ(judged(good).ratio.speedup, 2);
+  case_timing forged = good;
+  forged.unseen_us = 3;
+  EXPECT_EQ(judged(forged).failure.outcome, Outcome::OK);
+  EXPECT_DOUBLE_EQ(judged(forged).candidate_us, 30 + 3 - 0.5 - 0.005 * 30);
+  forged.unseen_us = 20;
+  EXPECT_EQ(judged(forged).failure.kind, "late_work");
+  EXPECT_EQ(judged(forged).candidate_us, 30) << "what fails is as it was measured";
+  case_timing impossible = good;
+  impossible.floor_us = 31;
+  EXPECT_EQ(judged(impossible).failure.kind, "impossible_time");
+  case_timing short_of_work = good;
+  short_of_work.candidate_us = 20;
+  EXPECT_EQ(judged(short_of_work).failure.kind, "late_work") << "the GPU is busy for 29 us a call";
+}
+
 TEST(ImpossibleTime, IsOneInWhichTheOutputsCannotHaveBeenWritten) {
   // An H200: 60 MB of L2 cache, 4,800 GB/s of DRAM. 480 MB: 420 of them to DRAM in 87.5 us, 60 to the cache in 2.5.
   const double floor_us = gpu_write_floor_us(480'000'000, 60'000'000, 4800);
