@@ -154,6 +154,7 @@ ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& tas
           {"seed", measurements.size() > 0 ? last.getSeed() : e.getVerdict().getSeed()},
           {"verification",
            {{"outcome", e.hasVerdict() ? ordered_json(name_of(e.getVerdict().getOutcome())) : ordered_json(nullptr)},
+            {"seed", e.getVerdict().getSeed()},
             {"rounds", e.getVerdict().getRounds()},
             {"worst_element", e.getVerdict().getWorstElement()},
             {"relative_l2", e.getVerdict().getWorstRelativeL2()},

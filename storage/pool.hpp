@@ -29,7 +29,7 @@ struct pool_options {
   std::filesystem::path folder;
   exemplar_options exemplars;
   std::uint32_t judge_version = 0;
-  std::uint64_t job_deadline_ms = 120000;
+  std::uint64_t job_deadline_ms = 600000;
   std::uint32_t max_lag = 2;  // steps that a group's oldest token may be behind the head
 };
 

@@ -138,7 +138,7 @@ struct dim3 {
 namespace hone {
 
 // Signed, unlike CUDA's: indices computed from them cannot wrap, which lets g++ vectorise across the threads of a block
-// (doc/decisions/003-kernels-on-the-cpu.md).
+// (doc/decisions/001-kernels-on-the-cpu.md).
 struct index3 {
   int x, y, z;
   constexpr operator uint3() const { return {(unsigned)x, (unsigned)y, (unsigned)z}; }

@@ -15,7 +15,7 @@
 
 namespace hone {
 
-// What a batch of calls took. `device_ns` is the clock that scores: the child's processor time on a CPU, events on a GPU.
+// What a batch of calls took. `device_ns` is the clock that scores: the child's processor time.
 struct batch_clock {
   double device_ns = 0;
   double wall_ns = 0;
@@ -31,8 +31,8 @@ struct shared_memory_of_output {
   auto operator<=>(const shared_memory_of_output&) const = default;
 };
 
-// Programs loaded into a process of their own on a device, and the buffers that they work on: the same interface for
-// references and candidates, on every kind of device. Protocols (evaluation/judge) are written against it.
+// Programs loaded into a process of their own on the host, and the buffers that they work on: the same interface for
+// references and candidates. Protocols (evaluation/judge) are written against it; gpu_session is its like on a GPU.
 //
 // A session is used like this: arrange() makes room, write_*() fills it, run() makes calls, then outputs, aliases and damage
 // are read until the next run. Not for more than one thread. Offsets, addresses and contents that come from the process are

@@ -50,7 +50,7 @@ struct timing_rules {
   double target_width = 0.05;     // relative half-width of the interval that is narrow enough
   double doubling_width = 0.08;   // beyond this the budget is doubled
   double unstable_width = 0.15;   // beyond this, after the doubled budget, the measurement is unstable
-  double unstable_variance = 1;   // of the buckets' speed-ups, the same
+  double unstable_variance = 1;   // of the buckets' speed-ups, whatever the budget: beyond this it is as well, on a GPU
   double budget_ns = 0.25e9;      // of clocked time; doubled once
   std::size_t min_rounds = 7;
   double equal_log_ratio = 0;     // what equal programs differ by, ln

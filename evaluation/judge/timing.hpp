@@ -88,7 +88,7 @@ std::string print_number(double value, std::size_t decimals);
 std::optional<program_failure> find_impossible_time(double call_us, double floor_us);
 
 // Times one case as paired rounds: evaluation.md section 3. Reference and candidate alternate in an order drawn each round; a
-// batch is enough calls on different inputs; some outputs of every batch of the candidate are checked.
+// batch is enough calls on different inputs; outputs of batches that nobody can foresee are checked.
 case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random);
 
 }  // namespace hone

@@ -120,7 +120,7 @@ struct CaseTiming {
   trainSpanUs @13 :Float64;                   # by CUPTI, over all streams; 0: not taken
   tracedUs @14 :Float64;                      # by events, while CUPTI looks on
   bytes @15 :UInt64;                          # of inputs, parameters and outputs: what a call reads and writes at least; 0: not counted
-  kernels @16 :List(KernelUse);               # GPU: what the candidate's last call launched of its own
+  kernels @16 :List(KernelUse);               # GPU: the candidate's own, each as it was launched last, by a call or by prepare()
   flops @17 :UInt64;                          # GPU: of the reference's products and convolutions; 0: it has none
   trainBusyUs @18 :Float64;                   # by CUPTI: of trainSpanUs, how long any kernel ran
   throttled @20 :Text;                        # GPU: what slowed it down before or after, as NVML says: "hardware thermal"; mostly nothing

@@ -56,7 +56,7 @@ std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
 }
 
 // Cooperative groups drag libcu++ in, of which their own functions need little: without it a precompiled header has 14 MB and not 100, and a
-// block with fp16, bf16 and cooperative groups takes 35 ms and not 155. What does need it, says so.
+// block with fp16, bf16 and cooperative groups takes a third of the time (doc/decisions/010). What does need it, says so.
 bool can_do_without_libcu(const schema::NvrtcJob::Reader& job) {
   const std::string_view block = view(job.getBlock());
   for (const std::string_view need : {"cuda::", "<cuda/", "<cub/", "<thrust/", "_update", "thread_scope"}) {
