@@ -8,7 +8,7 @@
 
 #include "evaluation/devices/program_session.hpp"
 #include "evaluation/judge/comparison.hpp"
-#include "evaluation/sandbox/zygote.hpp"
+#include "evaluation/sandbox/programs.hpp"
 
 namespace hone {
 
