@@ -241,26 +241,12 @@ TEST_F(Run, TellsItsStatusByAddressAndByDirectory) {
   EXPECT_THAT(by_directory.out, HasSubstr("queue benchmark"));
 }
 
-TEST_F(Run, StatusOfWhatIsNotThereIsAnError) {
-  const auto gone = run_hone({"status", "--connect", "127.0.0.1:9"});
-  EXPECT_EQ(gone.code, 2);
-  EXPECT_THAT(gone.err, HasSubstr("cannot be reached"));
-}
-
 TEST_F(Run, StatusOfARunThatHasEndedSaysSo) {
   ASSERT_EQ(run().code, 0);
   const auto ended = run_hone({"status", "--dir", run_folder().string()});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.err, HasSubstr("this run has ended, or was killed: "));
   EXPECT_THAT(ended.err, HasSubstr("nobody listens there"));
-}
-
-TEST_F(Run, AWordThatIsNoCommandIsNamed) {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"frob"}, {"pool", "frob"}}) {
-    const auto unknown = run_hone(words);
-    EXPECT_EQ(unknown.code, 2);
-    EXPECT_THAT(unknown.err, HasSubstr("'frob' is no command"));
-  }
 }
 
 TEST_F(Run, AJoinedNodeTakesWorkAndItsDeathLosesNone) {
@@ -290,33 +276,6 @@ TEST_F(Run, ANodeWithoutDevicesCompilesForTheOthers) {
   p.send(SIGKILL);
   EXPECT_EQ(helper.wait(std::chrono::seconds(20)), 0) << helper.out();
   EXPECT_THAT(helper.out(), HasSubstr("0 devices and 2 compilers"));
-}
-
-TEST_F(Run, ANodeThatCouldOnlyCompileAndCannotIsRefused) {
-  setenv("HONE_NVRTC", "/nonexistent/hone-nvrtc", 1);
-  const auto refused = run_hone({"node", "--join", "127.0.0.1:9"});
-  unsetenv("HONE_NVRTC");
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("hone-nvrtc"));
-}
-
-TEST_F(Run, ANodeWithNothingToDoIsRefused) {
-  const auto refused = run_hone({"node", "--join", "127.0.0.1:9", "--compilers", "0"});
-  EXPECT_NE(refused.code, 0);
-  EXPECT_THAT(refused.err, HasSubstr("without devices"));
-}
-
-TEST_F(Run, DevicesAreListedOrSaidToBeMissing) {
-  const auto listed = run_hone({"devices"});
-  EXPECT_EQ(listed.code, 0);
-  EXPECT_THAT(listed.out, HasSubstr("cpu"));
-  EXPECT_THAT(listed.out, testing::AnyOf(HasSubstr("cuda:0"), HasSubstr("no CUDA device: ")));
-}
-
-TEST_F(Run, OnlyLoopbackAddressesCanBeJoined) {
-  const auto refused = run_hone({"node", "--join", "192.0.2.1:4000", "--devices", "simulated:a"});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("loopback"));
 }
 
 TEST_F(Run, RandomBytesOnItsPortDoNotHarmIt) {
