@@ -104,7 +104,7 @@ int status(const status_arguments& a) {
       return connect(system, address, connect_limit);
     } catch (const std::runtime_error& e) {
       if (a.directory.empty()) throw;
-      throw std::runtime_error(a.directory + ": this run has ended, or was killed: " + e.what());
+      throw std::runtime_error(a.directory + ": this run has ended, was killed, or does not answer: " + e.what());
     }
   }();
   std::vector<node_status_record> all;

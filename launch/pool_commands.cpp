@@ -37,7 +37,7 @@ std::string short_id(const Id& id) {
 
 std::string name_or_id(const pool_inspector& pool, const task_id& id) { return pool.task_name(id).value_or(short_id(id)); }
 
-// Throws pool_error for a task that the pool does not have: nothing to show is an answer as well.
+// Throws pool_error for a task that the pool does not have, where it has others: nothing to show is an answer as well.
 void check_task(const pool_inspector& pool, const std::string& name) {
   if (name.empty()) return;
   std::string known;
@@ -45,7 +45,7 @@ void check_task(const pool_inspector& pool, const std::string& name) {
     if (view(t->getName()) == name) return;
     known += (known.empty() ? "" : ", ") + text(t->getName());
   }
-  throw pool_error("the pool has no task " + name + (known.empty() ? "" : "; it has " + known));
+  if (!known.empty()) throw pool_error("the pool has no task " + name + "; it has " + known);
 }
 
 std::vector<std::string> outcome_names() {
@@ -340,7 +340,7 @@ void add_pool_commands(CLI::App& app, command_action& action) {
   const auto ids = [](auto& entry, int count) { entry.first->add_option("id", entry.second->ids, "a variant's id, or a beginning that no other has")->required()->expected(count); };
   auto ls = add("ls", "Every evaluated variant with its outcome and score", list);
   filters(ls);
-  ls.first->add_option("--outcome", ls.second->outcome, "only of this outcome: ok, crash, ...")->check(CLI::IsMember(outcome_names(), CLI::ignore_space).description(""));
+  ls.first->add_option("--outcome", ls.second->outcome, "only of this outcome: ok, crash, ...")->check(CLI::IsMember(outcome_names()).description(""));
   auto best = add("top", "The best variants of each task", top);
   filters(best);
   best.first->add_option("-n,--count", best.second->count, "a task")->capture_default_str();

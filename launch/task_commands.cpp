@@ -25,7 +25,7 @@ int list_tasks() {
   return 0;
 }
 
-// Parses each file, then runs its reference on every case; what is wrong with one does not keep the others from being checked.
+// Parses each file, then runs its reference on every case; what is wrong in one does not keep the others from being checked. All must be there.
 int check_tasks(const std::vector<std::string>& files, const std::string& device_name) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& given : files) paths.push_back(find_task_file(given));

@@ -14,9 +14,10 @@ struct sweep_axis {
 
 constexpr std::size_t max_documents = 1000;
 constexpr std::size_t longest_sweep = 1000;  // characters
+constexpr std::size_t most_characters = 64U << 20U;  // of all documents together
 
 std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& file) {
-  static const std::regex axis_pattern(R"(\s*([A-Z][A-Z0-9_]*)\s*=\s*([^,]+?)\s*)");
+  static const std::regex axis_pattern(R"(\s*([A-Z][A-Z0-9_]{0,63})\s*=\s*([^,]+?)\s*)");
   if (line.size() > longest_sweep) throw format_error(file, 1, "sweep", "has more than " + std::to_string(longest_sweep) + " characters");
   std::vector<sweep_axis> axes;
   std::istringstream parts(line.substr(line.find(':') + 1));
@@ -47,6 +48,10 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
     text.erase(0, std::min(text.size(), end + 1));
     text.erase(0, std::min(text.find_first_not_of('\n'), text.size()));
   }
+  std::size_t count = 1;
+  for (const sweep_axis& axis : axes) count *= std::max<std::size_t>(1, std::min(axis.values.size(), max_documents));
+  if (count > max_documents) throw format_error(file, 1, "sweep", "stands for more than " + std::to_string(max_documents) + " documents");
+  if (count > 1 && text.size() > most_characters / count) throw format_error(file, 1, "sweep", "stands for more text than " + std::to_string(most_characters >> 20U) + " MiB");
   std::vector<corpus_document> documents = {{task, name, text}};
   for (const sweep_axis& axis : axes) {
     const std::string place = "${" + axis.name + "}";
@@ -60,9 +65,8 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
       }
     }
     documents = std::move(next);
-    if (documents.size() > max_documents) throw format_error(file, 1, "sweep", "stands for more than " + std::to_string(max_documents) + " documents");
   }
-  static const std::regex left(R"(\$\{[A-Z][A-Z0-9_]*\})");
+  static const std::regex left(R"(\$\{[A-Z][A-Z0-9_]{0,63}\})");
   std::smatch match;
   if (std::regex_search(documents.front().text, match, left)) throw format_error(file, 1, "sweep", "gives no value to " + match[0].str());
   return documents;

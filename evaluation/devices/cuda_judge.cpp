@@ -139,11 +139,11 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
   return verify_program(trial, kind, seed, limits);
 }
 
-timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) {
+timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, int earlier) {
   timed_program result;
   prepared_task& prepared = prepare(t);
-  const role in = fresh ? role::confirming : role::timing;
-  if (fresh) confirm_where_unseen(artifact);
+  const role in = earlier == 0 ? role::timing : role::confirming;
+  if (earlier > 1) replace_candidate(in);
   std::vector<const task_case*> cases;
   for (const task_case& at : prepared.of().cases) {
     if (at.timed && runs_on(at, kind)) cases.push_back(&at);
@@ -169,17 +169,6 @@ timed_program cuda_judge::time(const schema::Artifact::Reader& artifact, const t
   return result;
 }
 
-// A process that has run a program may be as it left it: what that program is confirmed in has not.
-void cuda_judge::confirm_where_unseen(const schema::Artifact::Reader& artifact) {
-  const artifact_id id(artifact.getId());
-  if (last_confirmed_ == std::pair(processes_.candidate(role::confirming).serial(), id)) {
-    candidate_session_.reset();
-    processes_.replace(role::confirming);
-    processes_.await_spares();
-  }
-  last_confirmed_ = {processes_.candidate(role::confirming).serial(), id};
-}
-
 // Measured again, up to twice, where something else than the candidate may have been at work.
 case_timing cuda_judge::time_beyond_doubt(prepared_task& prepared, const task_case& at, role in, const case_facts& facts, const pair_facts& pair, random_stream& random) {
   const auto time_once = [&] {
@@ -199,9 +188,7 @@ case_timing cuda_judge::time_beyond_doubt(prepared_task& prepared, const task_ca
 // The GPU itself may be slower than it was: the reference is timed beside itself once more, in a process that has not seen the candidate. If it is as fast as ever
 // there (as it was clocked, in its one process), the candidate has found a way to what it is compared with.
 program_failure cuda_judge::judge_slowed_reference(prepared_task& prepared, const task_case& at, role in, double reference_us, random_stream& random) {
-  candidate_session_.reset();
-  processes_.replace(in);
-  processes_.await_spares();
+  replace_candidate(in);
   const case_facts& facts = learn(prepared, at, in, random);
   const pair_facts& alone = facts.pairs.at(processes_.pair_of(in));
   const double alone_us = as_clocked(alone.bias, alone.reference_us);
@@ -252,16 +239,22 @@ void cuda_judge::learn_pair(prepared_task& prepared, case_facts& facts, role in,
   }
 }
 
+// By a process that has run nothing yet, before which nothing is starting any more.
+void cuda_judge::replace_candidate(role in) {
+  candidate_session_.reset();
+  processes_.replace(in);
+  processes_.await_spares();
+}
+
 // One of the two is odd, and which one nobody knows: the candidate's goes first, then the reference's.
 void cuda_judge::replace_one_of_pair(role in, int attempt) {
   if (attempt % 2 != 0) {
-    candidate_session_.reset();
-    processes_.replace(in);
-  } else {
-    open_reference_.reset();
-    reference_session_.reset();
-    processes_.replace_reference();
+    replace_candidate(in);
+    return;
   }
+  open_reference_.reset();
+  reference_session_.reset();
+  processes_.replace_reference();
   processes_.await_spares();
 }
 

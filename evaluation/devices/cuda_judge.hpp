@@ -29,7 +29,7 @@ class cuda_judge final : public program_judge {
   ~cuda_judge() override;
 
   verification_result verify(const schema::Artifact::Reader& artifact, const task& t, std::uint64_t& seed) override;
-  timed_program time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) override;
+  timed_program time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, int earlier) override;
   std::vector<std::string> check_task(const task& t) override;
   void forget(const task& t) override;
   double clock_mhz() const override { return management_.clock_mhz(); }
@@ -58,7 +58,7 @@ class cuda_judge final : public program_judge {
   void learn_pair(prepared_task& prepared, case_facts& facts, role in, random_stream& random);
   pair_facts compare_processes(prepared_task& prepared, const case_facts& facts, role in, random_stream& random);
   void replace_one_of_pair(role in, int attempt);
-  void confirm_where_unseen(const schema::Artifact::Reader& artifact);
+  void replace_candidate(role in);
   case_timing time_beyond_doubt(prepared_task& prepared, const task_case& at, role in, const case_facts& facts, const pair_facts& pair, random_stream& random);
   case_timing time_case(prepared_task& prepared, const task_case& at, const case_facts& facts, const pair_facts& pair, random_stream& random);
   program_failure look_at_candidate(gpu_task& on_gpu, const gpu_side& candidate, std::size_t call, verification_result& totals);
@@ -82,7 +82,6 @@ class cuda_judge final : public program_judge {
   std::optional<opened_reference> open_reference_;
   settings reference_settings_;  // with which references run: others than the default for baselines alone
   std::optional<gpu_session> candidate_session_;
-  std::pair<std::uint64_t, artifact_id> last_confirmed_;  // in which process, by its serial number
   std::optional<gpu_session> reference_session_;
   gpu_workspace room_;
   task_cache<prepared_task> prepared_;

@@ -20,7 +20,7 @@ namespace hone {
 class gpu_processes {
  public:
   // Where a candidate runs. Most of the bad ones end where they are verified; what tells processes apart for life is known of the other two,
-  // of which one confirms what the other has measured and has not seen that variant.
+  // of which one confirms what the other has measured.
   enum class role : std::size_t { verifying, timing, confirming };
 
   // `tools`: the judge's own kernels; `core`: that all launch from, which take turns, so that what is compared does not differ by it; -1: any.

@@ -52,7 +52,7 @@ verification_result host_judge::verify(const schema::Artifact::Reader& artifact,
 }
 
 // All timed cases, in one pair of fresh processes, up to the first that fails.
-timed_program host_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool /*fresh*/) {
+timed_program host_judge::time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, int /*earlier*/) {
   timed_program result;
   result.reverify_agreement = host_->rules().reverify_agreement;
   prepared_task& prepared = prepare(t);

@@ -38,7 +38,7 @@ class host_judge final : public program_judge {
   ~host_judge() override;
 
   verification_result verify(const schema::Artifact::Reader& artifact, const task& t, std::uint64_t& seed) override;
-  timed_program time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) override;
+  timed_program time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, int earlier) override;
   std::vector<std::string> check_task(const task& t) override;
   void forget(const task& t) override;
   double clock_mhz() const override { return host_->clock_mhz(); }

@@ -109,26 +109,27 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
 }
 
 // What does not settle is measured again in other processes: the noise may have been somebody else's.
-timed_program judging_device::time_until_settled(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) {
-  timed_program timed = judge_->time(artifact, t, random, fresh);
-  for (int attempt = 1; attempt < settling_attempts && timed.failure.outcome == Outcome::UNSTABLE; ++attempt) timed = judge_->time(artifact, t, random, true);
+timed_program judging_device::time_until_settled(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, int& earlier) {
+  timed_program timed = judge_->time(artifact, t, random, earlier++);
+  for (int attempt = 1; attempt < settling_attempts && timed.failure.outcome == Outcome::UNSTABLE; ++attempt) timed = judge_->time(artifact, t, random, earlier++);
   return timed;
 }
 
 // A score that had to be confirmed must agree with the first. Others' work on the machine comes in bursts that last for a whole
 // measurement and slow down one side alone (doc/decisions/003), so where two disagree a third decides.
 timed_program judging_device::time_and_confirm(const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random) {
-  timed_program timed = time_until_settled(job.getArtifact(), t, random, job.hasFirst());
+  int earlier = job.hasFirst() ? 1 : 0;
+  timed_program timed = time_until_settled(job.getArtifact(), t, random, earlier);
   if (!job.hasFirst()) return timed;
   const auto agree = [&](double a, double b) { return std::max(a / b, b / a) - 1 <= timed.reverify_agreement; };
   const double first = job.getFirst().getScoreRaw();
   if (timed.failure.outcome != Outcome::OK || agree(first, timed.score().raw)) return timed;
   const double second = timed.score().raw;
-  timed = time_until_settled(job.getArtifact(), t, random, true);
+  timed = time_until_settled(job.getArtifact(), t, random, earlier);
   if (timed.failure.outcome != Outcome::OK) return timed;
   const double third = timed.score().raw;
   if (!agree(first, third) && !agree(second, third)) {
-    timed.failure = {Outcome::UNSTABLE, "", "measurements in fresh processes disagree: " + std::to_string(first) + ", " + std::to_string(second) + " and " + std::to_string(third)};
+    timed.failure = {Outcome::UNSTABLE, "", "measurements in different processes disagree: " + std::to_string(first) + ", " + std::to_string(second) + " and " + std::to_string(third)};
   }
   return timed;
 }

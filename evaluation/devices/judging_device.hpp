@@ -25,7 +25,7 @@ class judging_device final : public device {
   std::vector<std::string> check_task(const task& t) { return judge_->check_task(t); }
 
  private:
-  timed_program time_until_settled(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh);
+  timed_program time_until_settled(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, int& earlier);
   timed_program time_and_confirm(const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random);
 
   std::string name_;

@@ -36,8 +36,9 @@ class program_judge {
 
   // `seed` 0: drawn from the operating system once the variant is loaded; it is given back.
   virtual verification_result verify(const schema::Artifact::Reader& artifact, const task& t, std::uint64_t& seed) = 0;
-  // `fresh`: where the first measurement was not: in a process that had not seen the variant by then.
-  virtual timed_program time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, bool fresh) = 0;
+  // `earlier`: how many measurements this one has to agree with or replaces. The first two are made in different processes, and each further one
+  // in a process that has not run the program.
+  virtual timed_program time(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, int earlier) = 0;
   // Runs the reference on every case that the device has, with every distribution; a line a case.
   virtual std::vector<std::string> check_task(const task& t) = 0;
   virtual void forget(const task& t) = 0;

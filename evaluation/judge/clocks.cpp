@@ -62,9 +62,9 @@ bool failed_for_unseen_time(const case_timing& timing) {
 double unseen_charge(double unseen_us, double call_us) { return std::max(0.0, unseen_us - uncharged_us - uncharged_share * call_us); }
 
 void charge(double us, case_timing& timing) {
-  const double before = timing.ratio.range.high;
+  const interval before = timing.ratio.range;
   scale_speedups(std::log(timing.candidate_us / (timing.candidate_us + us)), timing);
-  timing.ratio.range.high = before;
+  if (before.low <= 1 && before.high >= 1) timing.ratio.range.high = before.high;
   timing.candidate_us += us;
 }
 

@@ -32,7 +32,7 @@ bool failed_for_unseen_time(const case_timing& timing);
 
 // What is added to a candidate's time, `call_us`, since the host waited for it: what it saw beyond what its clock may be off by. In us.
 double unseen_charge(double unseen_us, double call_us);
-// Takes a measurement as if every call of the candidate had taken so many us more. What the host saw may be chance, so the interval's upper end stays where it is: what was at 1.00 remains there.
+// Takes a measurement as if every call of the candidate had taken so many us more. What the host saw may be chance, so an interval that contains 1 keeps its upper end: an equal program remains one.
 void charge(double us, case_timing& timing);
 
 // What a call must take that writes so many bytes, in us: of the L2 cache what fits into it, of DRAM the rest, each at the most that it can take. A bandwidth of 0: unknown.

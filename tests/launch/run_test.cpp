@@ -245,7 +245,7 @@ TEST_F(Run, StatusOfARunThatHasEndedSaysSo) {
   ASSERT_EQ(run().code, 0);
   const auto ended = run_hone({"status", "--dir", run_folder().string()});
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("this run has ended, or was killed: "));
+  EXPECT_THAT(ended.err, HasSubstr("this run has ended, was killed, or does not answer: "));
   EXPECT_THAT(ended.err, HasSubstr("nobody listens there"));
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <regex>
 #include <string>
 
 #include "evaluation/cuda/gpus.hpp"
@@ -43,7 +44,7 @@ class gpu_bench {
       }
     } catch (const std::runtime_error& e) {
       reason_ = e.what();
-      is_there_ = std::filesystem::exists("/dev/nvidia0");
+      for (const auto& entry : std::filesystem::directory_iterator("/dev")) is_there_ = is_there_ || std::regex_match(entry.path().filename().string(), std::regex("nvidia[0-9]+"));
     }
   }
 

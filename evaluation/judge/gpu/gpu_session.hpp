@@ -57,8 +57,8 @@ struct gpu_output {
 };
 
 // Programs open in a process on the GPU, and the buffers that they work on: arrange() makes room, the judge writes contents into it, runs
-// make calls, then outputs, aliases and damage are read until the next run. The same for references and candidates. Arena and process must
-// outlive it. One thread.
+// make calls, then outputs, aliases and damage are read until the next run. The same for references and candidates. Not used any
+// more once its process has been replaced. One thread.
 class gpu_session {
  public:
   gpu_session(judge_gpu& gpu, gpu_arena& arena, gpu_process& process) : gpu_(&gpu), arena_(&arena), process_(&process) {}

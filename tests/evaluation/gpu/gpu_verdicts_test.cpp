@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <string>
 
 #include "tests/support/exploit_documents.hpp"
@@ -44,7 +46,6 @@ TEST_P(GpuHonest, IsNeverRefused) {
   const corpus_document& document = honest().documents.at(GetParam());
   auto evaluation = gpu_bench::instance().judge().evaluate(document.text, honest().tasks.at(document.task));
   EXPECT_EQ(evaluation->getOutcome(), Outcome::OK) << document.task << "/" << document.name << " ended as " << describe(*evaluation);
-  RecordProperty("ended_as", describe(*evaluation));
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryDocument, GpuHonest, testing::Range<std::size_t>(0, honest().documents.size()),
@@ -68,6 +69,13 @@ constexpr double nothing_earned = 1.1;
 // tried in vain, which leaves a program that is right and as fast as it is.
 bool may_be_in_vain(const std::string& kind) { return kind == "slow_reference" || kind == "impossible_time"; }
 
+// A line for scripts/qualify.
+void print_end(const exploit& e, const schema::Evaluation::Reader& evaluation) {
+  std::string line = describe(evaluation);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::cout << "exploit " << e.kind << "/" << e.trick << ": " << line << std::endl;
+}
+
 class GpuExploit : public testing::TestWithParam<exploit> {};
 
 TEST_P(GpuExploit, IsCaught) {
@@ -78,7 +86,7 @@ TEST_P(GpuExploit, IsCaught) {
   const bool by_name = evaluation->getOutcome() == Outcome::CHEATING && (view(evaluation->getKind()) == kind || (may_be_in_vain(kind) && view(evaluation->getKind()) == "late_work"));
   const bool is_in_vain = may_be_in_vain(kind) && evaluation->getOutcome() == Outcome::OK && evaluation->getScore() <= nothing_earned;
   EXPECT_TRUE(by_name || is_in_vain || allowed_outcomes().at(kind).contains(evaluation->getOutcome())) << describe(*evaluation);
-  RecordProperty("ended_as", describe(*evaluation));
+  print_end(GetParam(), *evaluation);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryKind, GpuExploit, testing::ValuesIn(testing_support::all_exploits(exploits)), [](const auto& each) { return each.param.kind + "_" + each.param.trick; });
@@ -90,7 +98,7 @@ TEST_P(GpuPowerless, EarnsNothing) {
   const auto [t, text] = load_exploit(exploits, {"powerless", GetParam()});
   const auto evaluation = gpu_bench::instance().judge().evaluate(text, t);
   EXPECT_LE(evaluation->getScore(), nothing_earned) << describe(*evaluation);
-  RecordProperty("ended_as", describe(*evaluation));
+  print_end({"powerless", GetParam()}, *evaluation);
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuPowerless);
