@@ -23,6 +23,7 @@ struct import_options {
   std::string out = "imported";
   int seconds = 60;
   int megabytes = 4096;
+  bool varies_constants = false;
   bool json = false;
 };
 
@@ -167,7 +168,7 @@ int import_modules(const import_options& options) {
   const std::filesystem::path out = options.out;
   std::filesystem::create_directories(out);
   const temporary_folder scratch("import");
-  import_worker::settings settings{.python = find_python(), .program = importing_folder() / "serve.py", .folder = scratch.path(), .seconds = options.seconds, .bytes = std::uint64_t(options.megabytes) << 20U};
+  import_worker::settings settings{.python = find_python(), .program = importing_folder() / "serve.py", .folder = scratch.path(), .seconds = options.seconds, .bytes = std::uint64_t(options.megabytes) << 20U, .varies_constants = options.varies_constants};
 
   std::mutex lock;
   std::vector<std::optional<import_result>> results(jobs.size());
@@ -213,6 +214,7 @@ void add_import_command(CLI::App& tasks, command_action& action) {
   command->add_option("--out", options->out, "the folder to write task files to")->capture_default_str();
   command->add_option("--seconds", options->seconds, "of processor time for one file")->capture_default_str()->check(CLI::Range(1, 3600));
   command->add_option("--megabytes", options->megabytes, "of memory for one file")->capture_default_str()->check(CLI::Range(64, 1 << 20));
+  command->add_flag("--vary-constants", options->varies_constants, "draw parameters near the one value that a file sets them to, so that no program can leave them out");
   command->add_flag("--json", options->json, "one object a line");
   command->callback([options, &action] { action = [options] { return import_modules(*options); }; });
 }

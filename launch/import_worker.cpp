@@ -112,7 +112,7 @@ imported_module import_worker::import(const std::filesystem::path& file, const s
   if (is_fresh) start();
   const auto deadline = steady::now() + std::chrono::seconds(5 * settings_.seconds) + grace + (is_fresh ? start_limit : std::chrono::seconds(0));
   try {
-    send(nlohmann::json{{"path", std::filesystem::absolute(file).string()}, {"name", task_name}, {"seconds", settings_.seconds}, {"bytes", settings_.bytes}}.dump());
+    send(nlohmann::json{{"path", std::filesystem::absolute(file).string()}, {"name", task_name}, {"seconds", settings_.seconds}, {"bytes", settings_.bytes}, {"varies_constants", settings_.varies_constants}}.dump());
     const auto answer = nlohmann::json::parse(read_line(deadline));
     imported_module result = from_answer(answer);
     result.data = read_bytes(answer.value("data_bytes", std::size_t{0}), deadline);

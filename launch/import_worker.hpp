@@ -28,6 +28,7 @@ class import_worker {
     std::string folder;             // where modules run
     int seconds = 60;               // of processor time for one file
     std::uint64_t bytes = 0;        // of address space beyond what the process has loaded
+    bool varies_constants = false;  // parameters that a file sets to one value are drawn near it
   };
   explicit import_worker(settings chosen) : settings_(std::move(chosen)) {}
 

@@ -38,6 +38,7 @@ int check_tasks(const std::vector<std::string>& files, const std::string& device
       const auto lines = device->check_task(t);
       std::cout << path.string() << ": ok (" << t.name << ", " << to_string(t.id) << ")\n";
       for (const std::string& line : lines) std::cout << "    " << line << "\n";
+      if (lines.empty()) std::cout << "    none of its cases is for this kind of device: nothing was run\n";
     } catch (const reference_error& e) {
       all_good = false;
       std::cout << path.string() << ": the reference fails (" << name_of(e.outcome) << "): " << e.what() << "\n";

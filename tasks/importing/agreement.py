@@ -1,10 +1,12 @@
 """Whether an imported reference computes what its module does: at the file's sizes, at odd ones, and on other distributions."""
 
+import itertools
 import math
 import re
 
 import torch
 
+import drawing
 import reference
 from source_file import Failure, SourceFile, bytes_of, tensors_of
 
@@ -15,7 +17,7 @@ CHANGES = {
     "outliers": lambda x, g: x + (torch.rand(x.shape, generator=g) < 2e-4) * torch.where(torch.rand(x.shape, generator=g) < 0.5, -500.0, 500.0),
 }
 KEEPS_STATE = "the module changes itself when it is called; the reference computes its first call"
-PATIENCE = 1 / 16  # how much more than usual a check may take where the module leaves no choice
+PATIENCE = 1 / 64  # how much more than usual a check may take where the module leaves no choice
 VIEWS = {"view", "reshape", "transpose", "permute", "expand", "unsqueeze", "squeeze", "t", "select", "slice", "split", "chunk", "unbind", "detach", "flatten", "unfold"}
 
 
@@ -96,11 +98,15 @@ def factor(name, shapes, count):
     return max(1, max(math.prod(s) for s in shapes) / max(count, 1))
 
 
+class NoNumbers(Failure):
+    """The reference gives nothing that a program could be wrong about."""
+
+
 class Check:
     """run() raises Failure where the reference disagrees; afterwards these say what stands in the task:
 
     text: the reference; operators: what it calls; cases: (sizes, timed on the CPU) beside the file's own; distributions;
-    checked: the sizes that outputs were compared at, in words; is_too_slow_for_cpu: the file's sizes.
+    checked: the sizes that outputs were compared at, in words; is_too_large_for_cpu: the file's sizes.
     """
 
     def __init__(self, importer):
@@ -110,16 +116,18 @@ class Check:
         self.disagrees = False
 
     def run(self):
-        from import_module import CPU_OPERATIONS, RUN_BYTES, RUN_OPERATIONS
+        from import_module import CPU_OPERATIONS, RUN_BYTES
 
         im = self.importer
         operations, held = cost(im.program, self.by_symbol(im.timed))
-        self.is_too_slow_for_cpu = operations > CPU_OPERATIONS or held > 2 * RUN_BYTES
+        self.is_too_large_for_cpu = operations > CPU_OPERATIONS or held > 2 * RUN_BYTES or not self.fits_cpu(im.timed)
         self.compile()
 
         def affordable(sizes, times=1.0):
-            operations, held = cost(im.program, self.by_symbol(sizes))
-            return operations * times <= RUN_OPERATIONS and held * times <= RUN_BYTES
+            try:
+                return is_affordable(*cost(im.program, self.by_symbol(sizes)), times)
+            except ZeroDivisionError:  # the module has no such sizes
+                return False
 
         if im.sizes and not self.try_dynamic(affordable):
             im.reference, im.program, im.sizes = im.printed(im.static), im.static, {}
@@ -136,6 +144,15 @@ class Check:
                 self.settle_distributions({})
             else:
                 self.check_smaller_numbers()
+
+    def fits_cpu(self, sizes):
+        """Whether a call in float64, with all that it is given, has room in a CPU device's process."""
+        from import_module import CPU_ARENA_BYTES, CPU_CALL_BYTES
+
+        im = self.importer
+        inputs = sum(math.prod(sizes.get(d, d) if isinstance(d, str) else d for d in spec["shape"]) for spec in im.input_specs)
+        parameters = sum(math.prod(spec["shape"]) for spec in im.parameter_specs)
+        return 8 * (inputs + parameters) <= CPU_ARENA_BYTES and 2 * cost(im.program, self.by_symbol(sizes))[1] <= CPU_CALL_BYTES
 
     # A graph with dynamic sizes is compared at the file's sizes, or at smaller ones where those take too much, and at odd ones.
     def try_dynamic(self, affordable):
@@ -169,15 +186,15 @@ class Check:
         self.checked = "the file's sizes" if is_full else "reduced sizes: " + " ".join(f"{n}={v}" for n, v in sizes.items())
         if not is_full:
             im.notes.append(f"too large to run here: checked at {self.checked}")
-            if self.is_too_slow_for_cpu:
+            if self.is_too_large_for_cpu:
                 self.cases.append((sizes, True))
-        self.add_odd_cases(lambda odd: affordable(odd, 1 if affordable(sizes) else PATIENCE))
+        self.add_odd_cases(lambda odd: affordable(odd, 1 if affordable(sizes) else PATIENCE), None if is_full else sizes)
         self.settle_distributions(next((s for s, is_timed in self.cases if not is_timed), sizes))
         return not self.disagrees
 
-    def add_odd_cases(self, affordable):
+    def add_odd_cases(self, affordable, reduced=None):
         im = self.importer
-        for odd in odd_sizes(im.timed):
+        for odd in itertools.chain(odd_sizes(im.timed), odd_sizes(reduced) if reduced else ()):
             if len([c for c in self.cases if not c[1]]) == 2:
                 break
             if not affordable(odd) or any(odd == sizes for sizes, _ in self.cases) or odd == im.timed:
@@ -200,19 +217,19 @@ class Check:
 
     # A static graph that is too large: the file with smaller numbers must give the same graph but for its numbers, and agree.
     def check_smaller_numbers(self):
-        from import_module import RUN_BYTES, RUN_OPERATIONS, Importer
+        from import_module import Importer
 
         im = self.importer
-        for factor_ in (4, 16, 64, 256):
+        for patience, factor_ in itertools.product((1, PATIENCE), (4, 16, 64, 256)):
             small = Importer.__new__(Importer)
             try:
                 small.source = SourceFile(im.source.text, im.source.path, factor_)
-                small.name, small.notes, small.generator = im.name, [], im.generator
+                small.name, small.notes, small.generator, small.varies_constants = im.name, [], im.generator, im.varies_constants
                 small.gather()
                 if not small.is_real:
                     continue
                 small.static = small.program = small.exported(small.model, small.inputs, None)
-                if any(c > limit for c, limit in zip(cost(small.static, {}), (RUN_OPERATIONS, RUN_BYTES))):
+                if not is_affordable(*cost(small.static, {}), patience):
                     continue
                 small.sizes, small.reference = {}, small.printed(small.static)
                 small.specify()
@@ -291,8 +308,11 @@ class Check:
         arguments = torch.utils._pytree.tree_unflatten([next(queue) if isinstance(v, torch.Tensor) else v for v in leaves], layout)
         state = [(t, t.detach().clone()) for t in im.constants.values()] if self.writes else []
         names = [(holder, dict(holder)) for m in im.model.modules() for holder in (m.__dict__, m._buffers)]
-        with im.source.doing("running the Model"), torch.no_grad(), torch.device("cpu"):
+        with im.source.doing("running the Model"), torch.no_grad(), torch.device("cpu"), drawing.AnyDevice():
             expected = [t.clone() for t in tensors_of(im.model(*arguments))]
+        for i, t in enumerate(expected, 1):
+            if t.dtype not in drawing.DTYPES:
+                raise Failure(f"output {i} is of type {str(t.dtype).removeprefix('torch.')}, which tasks do not have")
         with torch.no_grad():
             for tensor, value in state:
                 tensor.copy_(value)
@@ -305,26 +325,47 @@ class Check:
         return difference(expected, self.call(tensors))
 
     def settle_distributions(self, sizes):
-        """Leaves out distributions for which the reference gives values that are not finite though as declared it does not."""
+        """Leaves out distributions for which the reference gives values that are not finite though as declared it does not.
+
+        Failure where an output holds no number at all: a program that gives none would be right.
+        """
         im = self.importer
         self.distributions = ["declared", *CHANGES]
 
-        def is_finite(change):
+        def outputs(change):
             self.fresh = self.drawn(sizes, change)
-            return all(torch.isfinite(t).all() for t in self.call(self.fresh) if t.dtype.is_floating_point)
+            return self.call(self.fresh)
+
+        def is_finite(change):
+            return all(torch.isfinite(t).all() for t in outputs(change) if t.dtype.is_floating_point)
 
         try:
-            if not is_finite(None):
+            declared = outputs(None)
+            for i, t in enumerate(declared, 1):
+                if t.dtype.is_floating_point and t.numel() and not torch.isfinite(t).any():
+                    raise NoNumbers(f"with inputs as the task declares them, output {i} holds no finite number")
+            if all(torch.equal(a, b) for a, b in zip(declared, outputs(None))):
+                im.notes.append("its outputs do not depend on what its inputs hold")
+            if not all(torch.isfinite(t).all() for t in declared if t.dtype.is_floating_point):
                 return
             for name, change in CHANGES.items():
                 if not is_finite(change):
                     self.distributions.remove(name)
+        except NoNumbers:
+            raise
         except (RuntimeError, Failure):
             self.distributions = ["declared"]
             im.notes.append("only with inputs as declared: others make the reference fail")
             return
         if len(self.distributions) < 4:
             im.notes.append("only with inputs as " + ", ".join(self.distributions) + ": others give values that are not finite")
+
+
+def is_affordable(operations, held, times=1.0):
+    """Whether a check runs so much, where it may take 1 / `times` as long as usual. Memory it has 16 times as much at most."""
+    from import_module import RUN_BYTES, RUN_OPERATIONS
+
+    return operations * times <= RUN_OPERATIONS and held * max(times, 1 / 16) <= RUN_BYTES
 
 
 def reduced(timed, names, affordable):

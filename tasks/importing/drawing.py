@@ -26,6 +26,8 @@ class AnyDevice(TorchFunctionMode):
         elif "device" in kwargs and is_device(kwargs["device"]):
             kwargs.pop("device")
         kwargs.pop("pin_memory", None)
+        if func is torch.tensor and isinstance(args[0], (bool, int, float)):
+            return torch.full((), args[0], **({"dtype": torch.get_default_dtype()} if isinstance(args[0], float) else {}) | kwargs)
         return func(*args, **kwargs)
 
 
@@ -136,16 +138,20 @@ def quoted(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def leaves_of(call, found):
+def leaves_of(call, found, seen=None):
+    seen = set() if seen is None else seen
     if call is None:
         found.append(None)
         return found
+    if id(call) in seen or (call.shape == () and constant_of(call) is not None):
+        return found
+    seen.add(id(call))
     if is_draw(call):
         found.append(call)
         return found
     for argument in torch.utils._pytree.tree_leaves((call.args if not replaces(call) else call.args[1:], call.kwargs), is_leaf=lambda v: isinstance(v, Call)):
         if isinstance(argument, Call):
-            leaves_of(argument, found)
+            leaves_of(argument, found, seen)
     if any(a is None and t.startswith("Tensor") for a, t in zip(call.args, [str(s.type) for s in call.target._schema.arguments])):
         found.append(None)
     return found
@@ -198,6 +204,9 @@ def constant_of(call):
     """The value that every element has, or None."""
     if call is None:
         return None
+    if call.shape == () and is_draw(call):  # one number that all the others share
+        init = init_of_draw(call)
+        return (init.a + init.b) / 2 if init is not None and init.of == "uniform" and not init.expr else None
     if call.name in ("zeros", "zero_", "zeros_like", "new_zeros"):
         return 0.0
     if call.name in ("ones", "ones_like", "new_ones"):

@@ -12,22 +12,27 @@ import agreement
 import drawing
 import reference
 import task_text
-from source_file import Failure, SourceFile, bytes_of, tensors_of
+from source_file import Failure, SourceFile, bytes_of, reason, tensors_of
 
 RUN_BYTES = 1 << 28  # inputs and what is computed from them, that are held for a check
 MODEL_BYTES = 1 << 30  # parameters and buffers that are made here
 RUN_OPERATIONS = 4 * 10**9  # floating-point operations of one call in a check
 CPU_OPERATIONS = 10**11  # above that a call takes longer than a CPU device waits
+CPU_CALL_BYTES = 3 << 30  # held by a call that a CPU device shall run, in float64; its process has 4 GiB
+CPU_ARENA_BYTES = 7 << 27  # inputs and parameters there, in float64; its arena has 1 GiB
 DATA_BYTES = 64 << 20  # of one task's data file
 DYNAMIC_SECONDS = 8  # a static export that took longer is not tried with dynamic sizes
 SIZE_NAMES = ["N", "M", "K", "L", "P", "Q", "R", "S", "T", "U", "V", "W"]
 
 
 class Importer:
-    """Imports one file. `import_file` gives the task's text, the data file's bytes, the reference's operators and notes."""
+    """Imports one file. `import_file` gives the task's text, the data file's bytes, the reference's operators and notes.
 
-    def __init__(self, text, path, name):
-        self.source, self.name = SourceFile(text, path), name
+    varies_constants: parameters that the file sets to one value are drawn near it.
+    """
+
+    def __init__(self, text, path, name, varies_constants=False):
+        self.source, self.name, self.varies_constants = SourceFile(text, path), name, varies_constants
         self.notes = []
         self.generator = torch.Generator().manual_seed(2)
 
@@ -52,6 +57,8 @@ class Importer:
         if not self.input_tensors:
             raise Failure("get_inputs() gives no tensor")
         for tensor in self.input_tensors:
+            if tensor.layout != torch.strided:
+                raise Failure("an input is sparse, which tasks do not have")
             if tensor.dtype not in drawing.DTYPES:
                 raise Failure(f"an input is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have")
         weights = named_tensors(self.model).values()
@@ -92,8 +99,9 @@ class Importer:
                 return torch.export.export(model, tuple(inputs), dynamic_shapes=dynamic_shapes, strict=False)
             except Exception as error:
                 kind = type(error).__name__
-                if "DataDependent" in kind or "data-dependent" in str(error) or "Could not guard" in str(error):
-                    raise Failure("what it computes depends on what a tensor holds, which a graph cannot say") from None
+                if "DataDependent" in kind or any(sign in str(error) for sign in ("data-dependent", "Could not guard", "FakeTensor")):
+                    line = re.match(r"line \d+", reason(error, self.source.path))
+                    raise Failure("what it computes depends on what a tensor holds, which a graph cannot say" + (f" ({line[0]})" if line else "")) from None
                 raise
 
     def printed(self, program):
@@ -104,7 +112,7 @@ class Importer:
                 constants[spec.arg.name] = named[spec.target]
             elif spec.kind == InputKind.CONSTANT_TENSOR:
                 value = constants[spec.arg.name] = program.constants[spec.target]
-                if value.device.type == "meta":
+                if value.device.type == "meta" and spec.target not in loose_tensors(self.drawn_model):
                     raise Failure("it holds tensors that are neither parameters nor buffers, and is too large to be made here with real ones")
                 if value.numel() == 1 and value.dim() == 0 and value.dtype in drawing.DTYPES:
                     inline.add(spec.arg.name)
@@ -139,12 +147,18 @@ class Importer:
         placeholders = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
         self.timed = {}
         self.input_specs = []
+        drawn_for = {}  # the first input that is made of a draw, by the draw
         for (node, name), tensor, original in zip(self.reference.inputs.items(), self.input_tensors, self.recorded_inputs):
             shape = placeholders[node].meta["val"].shape
             named = [fixed(e) if fixed(e) is not None else self.sizes[e.node.expr] for e in shape]
             self.timed |= {n: extent for n, extent in zip(named, tensor.shape) if isinstance(n, str)}
             if not original.is_contiguous():
                 self.notes.append(f"{name} is not contiguous in the file, here it is")
+            draws = {id(leaf) for leaf in drawing.leaves_of(self.input_record.look_up(original), []) if leaf is not None}
+            shared = sorted({drawn_for[draw] for draw in draws if draw in drawn_for})
+            if shared:
+                self.notes.append(f"{name} is made of the same random numbers as {shared[0]} in the file, here of its own")
+            drawn_for = dict.fromkeys(draws, name) | drawn_for
             self.input_specs.append({"name": name, "shape": named, "dtype": tensor.dtype, "init": self.init_of(name, original, tensor)})
         for spec in self.input_specs:
             init, same = spec["init"], [n for n, v in self.timed.items() if v == spec["init"].b]
@@ -152,7 +166,7 @@ class Importer:
                 init.b = same[0]
         self.data = {}
         self.targets = {s.arg.name: s.target for s in self.program.graph_signature.input_specs}
-        self.drawn = named_tensors(self.drawn_model)
+        self.drawn = loose_tensors(self.drawn_model) | named_tensors(self.drawn_model)
         self.parameter_specs = [self.parameter_spec(node, name) for node, name in self.reference.parameters.items()]
         if bytes_of(self.data.values()) > DATA_BYTES:
             raise Failure(f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the {DATA_BYTES >> 20} MiB that a task may carry")
@@ -172,7 +186,8 @@ class Importer:
         if not init.expr:
             return True
         try:
-            small = [min(extent, 64) if "size" in init.expr or not re.search(r"\d\d", init.expr) else extent for extent in tensor.shape]
+            names_sizes = re.search(r"(?<![\w.])\d\d+(?![\w.])", init.expr) and "size" not in init.expr  # 64, not 0.001 or float32
+            small = [extent if names_sizes else min(extent, 64) for extent in tensor.shape]
             init.draw(small, tensor.dtype, {}, self.generator)
             return True
         except Exception:
@@ -196,7 +211,8 @@ class Importer:
         init = None if recorded is None else drawing.init_from(self.model_record.look_up(recorded), tensor.dtype)
         is_deterministic = init is not None and init.of == "constant"
         if is_deterministic and not init.expr:
-            return spec | {"init": init}
+            is_learned = isinstance(tensor, torch.nn.Parameter) or self.targets[node].endswith(("running_mean", "running_var"))
+            return spec | {"init": self.near(name, init) if is_learned and tensor.dtype.is_floating_point else init}
         is_exact = is_deterministic or is_integer(tensor.dtype) or (init is None and not isinstance(tensor, torch.nn.Parameter))
         if is_exact and tensor.device.type != "meta":
             first = tensor.reshape(-1)[:1]
@@ -210,14 +226,25 @@ class Importer:
             raise Failure(f"{name}: how it is initialised cannot be followed, and it is too large to be made here")
         return spec | {"init": self.measured(name, tensor)}
 
+    def near(self, name, constant):
+        """How a parameter is drawn that training would move away from its one value, and a program could leave out until then."""
+        said = "the file sets to one value"
+        if not any(said in note for note in self.notes):
+            self.notes.append(f"what {said} ({name}, ...) " + ("is drawn near it" if self.varies_constants else "stays so: a program may leave it out (--vary-constants draws it near that)"))
+        if not self.varies_constants:
+            return constant
+        return drawing.Init("uniform", constant.a / 2, constant.a * 1.5) if constant.a > 0 else drawing.Init("normal", constant.a, 0.1)
+
     # The task, after the check.
 
     def write(self):
         check = agreement.Check(self)
         check.run()
         self.notes += self.reference.left_out
-        cases = [{"sizes": self.timed, "timed": True, "on": ["cuda"] if check.is_too_slow_for_cpu else []}]
-        cases += [{"sizes": sizes, "timed": is_timed, "on": ["cpu"] if is_timed else []} for sizes, is_timed in check.cases]
+        cases = [{"sizes": self.timed, "timed": True, "on": ["cuda"] if check.is_too_large_for_cpu else []}]
+        for sizes, is_timed in check.cases:
+            if check.fits_cpu(sizes) or not is_timed:
+                cases.append({"sizes": sizes, "timed": is_timed, "on": ["cpu"] if is_timed else [] if check.fits_cpu(sizes) else ["cuda"]})
         text = task_text.task_text(self.name, self.summary(), self.text, self.input_specs, self.parameter_specs, cases, check.distributions, self.source.text)
         return {"text": text, "data": task_text.safetensors(self.data) if self.data else b"", "operators": check.operators, "notes": self.notes, "checked": check.checked}
 
@@ -237,6 +264,11 @@ def fixed(extent):
 
 def named_tensors(model):
     return dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
+
+
+def loose_tensors(model):
+    """Tensors that are plain attributes of modules, by their names in a graph."""
+    return {".".join(filter(None, (path, name))): v for path, m in model.named_modules() for name, v in vars(m).items() if isinstance(v, torch.Tensor)}
 
 
 def is_integer(dtype):

@@ -38,7 +38,7 @@ class Unprintable(Exception):
 
 def identifier(text, taken):
     """A name that TorchScript takes, like `text`, and not in `taken`, to which it is added."""
-    name = re.sub(r"\W+", "_", text).strip("_") or "value"
+    name = re.sub(r"[^0-9A-Za-z_]+", "_", text).strip("_") or "value"
     if name[0].isdigit():
         name = "x" + name
     base = name + "_" if name in RESERVED else name

@@ -1,6 +1,6 @@
 """Imports modules for `hone task import`: one process a file, forked from this one, which has torch loaded and warm.
 
-A request is a line of JSON on standard input: path, name, seconds (of processor time), bytes (address space beyond what is loaded already), and once, as
+A request is a line of JSON on standard input: path, name, seconds (of processor time), bytes (address space beyond what is loaded already), varies_constants, and once, as
 the first line, {"filter": a seccomp program in hexadecimal digits} for those processes. The answer is a line of JSON on standard
 output, {"text", "data_bytes", "operators", "notes", "checked"} or {"error"}, followed by `data_bytes` bytes.
 """
@@ -45,13 +45,13 @@ def import_one(request):
     try:
         with open(request["path"], encoding="utf-8") as f:
             source = f.read()
-        return Importer(source, request["path"], request["name"]).import_file()
+        return Importer(source, request["path"], request["name"], request["varies_constants"]).import_file()
     except Failure as failure:
         return {"error": str(failure)}
     except UnicodeDecodeError:
         return {"error": "it is not UTF-8"}
     except MemoryError:
-        return {"error": "it needs more memory than an import may have"}
+        return {"error": "it needs more memory than an import may have (--megabytes)"}
     except OSError as error:
         return {"error": f"it cannot be read: {error.strerror}"}
     except RecursionError:
@@ -80,7 +80,7 @@ def ended(status, seconds):
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
-            return f"it takes more than {seconds:g} s of processor time"
+            return f"it takes more than {seconds:g} s of processor time (--seconds)"
         return f"its process ended by signal {number} ({signal.strsignal(number)})"
     return f"its process ended with exit code {os.waitstatus_to_exitcode(status)}"
 
@@ -129,6 +129,7 @@ def warm_up():
 
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
+    torch.compiler.set_stance("force_eager")  # a file's own torch.compile would start a compiler
     torch.backends.mha.set_fastpath_enabled(False)
     torch._C._jit_set_profiling_executor(False)
     torch._C._jit_set_profiling_mode(False)

@@ -2,6 +2,8 @@
 
 import ast
 import contextlib
+import dataclasses
+import os
 import re
 import sys
 import types
@@ -65,14 +67,18 @@ class SourceFile:
         module = types.ModuleType("imported_module")
         module.__file__ = path
         sys.modules[module.__name__] = module
+        sys.path.append(os.path.dirname(os.path.abspath(path)))  # behind all that is installed
         try:
             with drawing.AnyDevice():
                 exec(compile(tree, path, "exec"), module.__dict__)
         except ModuleNotFoundError as error:
-            raise Failure(f"it imports {error.name}, which is not installed") from None
+            raise Failure(f"it imports {error.name}, which is not installed (HONE_PYTHON names another Python)") from None
         except Exception as error:
             raise Failure(f"running the file fails: {reason(error, path)}") from None
         self.names = module.__dict__
+        for value in list(self.names.values()):  # the exporter takes those apart that it knows
+            if dataclasses.is_dataclass(value) and isinstance(value, type) and value.__module__ == module.__name__:
+                torch.export.register_dataclass(value, serialized_type_name=f"{value.__qualname__}@{id(value)}")
         missing = [n for n in ("Model", "get_inputs", "get_init_inputs") if n not in self.names]
         if missing:
             raise Failure(f"it defines no {' and no '.join(missing)}")
@@ -84,17 +90,18 @@ class SourceFile:
         except Failure:
             raise
         except MemoryError:
-            raise Failure(f"{what} needs more memory than an import may have") from None
+            raise Failure(f"{what} needs more memory than an import may have (--megabytes)") from None
         except Exception as error:
             text = str(error)
             if "can't allocate memory" in text or "DefaultCPUAllocator" in text:
-                raise Failure(f"{what} needs more memory than an import may have") from None
+                raise Failure(f"{what} needs more memory than an import may have (--megabytes)") from None
             raise Failure(f"{what} fails: {reason(error, self.path)}") from None
 
     def model(self, device):
         with torch.device(device), drawing.AnyDevice():
             torch.manual_seed(1)
             given = self.names["get_init_inputs"]()
+            given = [] if given is None else given if isinstance(given, (dict, list, tuple)) else [given]
             made = self.names["Model"](**given) if isinstance(given, dict) else self.names["Model"](*given)
         if not isinstance(made, torch.nn.Module):
             raise Failure("Model is no torch.nn.Module")

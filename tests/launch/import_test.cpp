@@ -80,7 +80,7 @@ using kind = initializer::kind;
 
 TEST_F(ImportedModules, AllBecomeTasks) {
   EXPECT_EQ(run_->code, 0);
-  EXPECT_GE(run_->files.size(), 20U);
+  EXPECT_GE(run_->files.size(), 27U);
   for (const auto& [name, one] : run_->files) {
     EXPECT_TRUE(one["imported"].get<bool>()) << name << ": " << one.value("error", "");
     EXPECT_TRUE(std::filesystem::exists(file(name))) << name;
@@ -102,6 +102,8 @@ TEST_F(ImportedModules, InputsAreDrawnAsTheFileDrawsThem) {
   EXPECT_EQ(input("triangular", "a"), drawn(kind::uniform, 0.0, 1.0, "torch.tril(x)"));
   EXPECT_EQ(input("triangular", "order").of, kind::permutation);
   EXPECT_EQ(input("not_contiguous", "x"), drawn(kind::normal));
+  EXPECT_THAT(input("random_scale", "given").expr, HasSubstr("0.5"));  // a scale that the file draws counts as its mean
+  EXPECT_EQ(input("named_outputs", "x"), drawn(kind::uniform, 0.0, 1.0, "torch.clamp(x, 0.001)"));
 }
 
 TEST_F(ImportedModules, ParametersAreDrawnAsTheModuleInitialisesThem) {
@@ -112,6 +114,16 @@ TEST_F(ImportedModules, ParametersAreDrawnAsTheModuleInitialisesThem) {
   EXPECT_EQ(parameter("half_rows", "linear_weight").type, dtype::bfloat16);
   EXPECT_THAT(parameter("tied_weights", "head_weight").init.expr, HasSubstr("erfinv"));
   EXPECT_EQ(imported("tied_weights").parameters.size(), 2U);
+}
+
+TEST_F(ImportedModules, ConstantsMayBeVaried) {
+  EXPECT_THAT(line("conv_block")["notes"].dump(), HasSubstr("--vary-constants"));
+  EXPECT_THAT(line("gru_encoder")["notes"].dump(), Not(HasSubstr("--vary-constants")));
+  const temporary_folder varied;
+  ASSERT_EQ(import_into(varied.path(), {source_folder / "modules" / "conv_block.py"}, {"--vary-constants"}).code, 0);
+  const task block = load_task(varied / "conv_block.toml");
+  EXPECT_EQ(tensor(block.parameters, "norm_running_var").init, drawn(kind::uniform, 0.5, 1.5));
+  EXPECT_EQ(tensor(block.parameters, "norm_bias").init, drawn(kind::normal, 0.0, 0.1));
 }
 
 TEST_F(ImportedModules, WhatIsNotRandomIsKeptExactly) {
@@ -142,6 +154,8 @@ TEST_F(ImportedModules, SizesThatDoNotFitAreCheckedSmallerAndSaidToBe) {
   EXPECT_EQ(rows.cases.at(0), (task_case{{{"N", 8192}, {"M", 131072}}, true, {"cuda"}}));
   EXPECT_EQ(rows.cases.at(1).on, std::vector<std::string>{"cpu"});
   EXPECT_THAT(line("wide_layer")["notes"].dump(), HasSubstr("checked at reduced sizes"));  // its parameters do not fit either
+  EXPECT_THAT(line("kept_state")["notes"].dump(), HasSubstr("checked at reduced sizes"));
+  EXPECT_EQ(imported("kept_state").cases.at(0).on, std::vector<std::string>{"cuda"});
   EXPECT_EQ(parameter("wide_layer", "up_weight").shape, (std::vector<dimension>{32768, 32768}));
 }
 
@@ -149,6 +163,16 @@ TEST_F(ImportedModules, WhatIsLeftOutIsSaid) {
   EXPECT_THAT(line("tuple_out")["notes"].dump(), HasSubstr("output 4 is no tensor"));
   EXPECT_THAT(line("embedded_words")["notes"].dump(), HasSubstr("measured as normal("));
   EXPECT_THAT(line("not_contiguous")["notes"].dump(), HasSubstr("not contiguous"));
+  EXPECT_THAT(line("same_rows")["notes"].dump(), AllOf(HasSubstr("y is made of the same random numbers as x"), HasSubstr("do not depend on what its inputs hold")));
+  EXPECT_THAT(line("tuple_out")["notes"].dump(), Not(HasSubstr("do not depend")));
+}
+
+TEST_F(ImportedModules, SizesThatTheModuleDoesNotHaveAreNoCases) {
+  for (const task_case& at : imported("chunked_rows").cases) {
+    const auto rows = std::find_if(at.sizes.begin(), at.sizes.end(), [](const auto& size) { return size.first == "M"; });
+    ASSERT_NE(rows, at.sizes.end());
+    EXPECT_EQ(rows->second % 32, 0) << "no multiple of a chunk";
+  }
 }
 
 TEST_F(ImportedModules, PeopleAndPromptsSeeTheModulesOwnText) {
@@ -165,7 +189,7 @@ TEST_F(ImportedModules, ReferencesLeaveArgumentsAsTheyAre) {
 
 TEST_F(ImportedModules, JudgesRunThem) {
   std::vector<std::string> arguments = {"task", "check"};
-  for (const char* name : {"causal_attention", "gru_encoder", "in_place", "label_loss", "loose_tensors", "masked_mean", "triangular", "tuple_out"}) {
+  for (const char* name : {"causal_attention", "gru_encoder", "in_place", "label_loss", "loose_tensors", "masked_mean", "named_outputs", "random_scale", "spectral_layers", "triangular", "tuple_out"}) {
     arguments.push_back(file(name));
   }
   const auto checked = run_hone(arguments);
@@ -178,6 +202,7 @@ TEST(ImportingModules, SaysWhatIsWrongWithEachFile) {
   EXPECT_EQ(run.code, 1);
   const std::map<std::string, std::string> reasons = {
       {"complex_input", "of type complex64"},
+      {"complex_output", "output 1 is of type complex64"},
       {"depends_on_data", "depends on what a tensor holds"},
       {"draws_numbers", "draws random numbers: aten::randn_like"},
       {"eats_memory", "needs more memory"},
@@ -185,7 +210,9 @@ TEST(ImportingModules, SaysWhatIsWrongWithEachFile) {
       {"missing_package", "imports a_package_that_nobody_has, which is not installed"},
       {"never_ends", "more than 5 s of processor time"},
       {"no_model", "defines no Model"},
+      {"no_numbers", "output 1 holds no finite number"},
       {"raises", "line 6: RuntimeError"},
+      {"sparse_input", "an input is sparse"},
       {"signals_others", "line 6: PermissionError"},
       {"starts_program", "line 5: PermissionError"},
       {"syntax_error", "line 3: it is no valid Python"},
