@@ -27,6 +27,7 @@ std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& 
     sweep_axis axis{match[1], {}};
     std::istringstream values(match[2]);
     for (std::string value; values >> value;) axis.values.push_back(value);
+    if (axis.values.empty()) throw format_error(file, 1, "sweep", "names no values of " + axis.name);
     axes.push_back(axis);
   }
   if (axes.empty()) throw format_error(file, 1, "sweep", "names no values");
@@ -49,8 +50,10 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
     text.erase(0, std::min(text.find_first_not_of('\n'), text.size()));
   }
   std::size_t count = 1;
-  for (const sweep_axis& axis : axes) count *= std::max<std::size_t>(1, std::min(axis.values.size(), max_documents));
-  if (count > max_documents) throw format_error(file, 1, "sweep", "stands for more than " + std::to_string(max_documents) + " documents");
+  for (const sweep_axis& axis : axes) {
+    count *= axis.values.size();
+    if (count > max_documents) throw format_error(file, 1, "sweep", "stands for more than " + std::to_string(max_documents) + " documents");
+  }
   if (count > 1 && text.size() > most_characters / count) throw format_error(file, 1, "sweep", "stands for more text than " + std::to_string(most_characters >> 20U) + " MiB");
   std::vector<corpus_document> documents = {{task, name, text}};
   for (const sweep_axis& axis : axes) {

@@ -39,6 +39,10 @@ TEST(Corpus, RefusesSweepsThatDoNotFitTheText) {
   EXPECT_THAT(error_of("sweep: block = 64\n"), HasSubstr("not of the form"));
   EXPECT_THAT(error_of("sweep: A = 1\n${A} ${B}\n"), HasSubstr("no value to ${B}"));
   EXPECT_THAT(error_of("sweep:\n"), HasSubstr("names no values"));
+  EXPECT_THAT(error_of("sweep: A =  \n${A}\n"), HasSubstr("names no values of A"));
+  std::string endless = "sweep: A0 = 1 1 1 1";
+  for (int i = 1; i < 32; ++i) endless += ",A" + std::to_string(i) + "=1 1 1 1";  // 2 to the power of 64
+  EXPECT_THAT(error_of(endless + "\n"), HasSubstr("more than 1000 documents"));
   EXPECT_THAT(error_of("uses ${B}\n"), HasSubstr("no value to ${B}"));
 }
 
