@@ -18,29 +18,23 @@ struct eval_options {
   bool json = false;
 };
 
-struct named_document {
-  std::string name;  // the file's, and the sweep's values
-  std::string text;
-};
-
 // A file is one document, or, where it begins with a sweep, all that this stands for.
-void read_documents(const std::string& path, std::vector<named_document>& documents) {
+std::vector<corpus_document> read_documents(const std::string& path) {
   const std::string text = read_text(path);
-  if (!text.starts_with("sweep:")) {
-    documents.push_back({path, text});
-    return;
-  }
-  for (corpus_document& one : expand_corpus_text(text, path, "", path)) documents.push_back({std::move(one.name), std::move(one.text)});
+  if (!text.starts_with("sweep:")) return {{"", path, text}};
+  return expand_corpus_text(text, path, "", path);
 }
 
 int evaluate(const eval_options& options) {
   const task t = load_task(find_task_file(options.task));
-  std::vector<named_document> documents;
-  for (const std::string& path : options.variants) read_documents(path, documents);
+  std::vector<corpus_document> documents;
+  for (const std::string& path : options.variants) {
+    for (corpus_document& one : read_documents(path)) documents.push_back(std::move(one));
+  }
   const auto device = open_device(options.device, "eval");
   evaluator judge(*device);
   bool all_ok = true;
-  for (const named_document& document : documents) {
+  for (const corpus_document& document : documents) {
     const auto evaluation = judge.evaluate(document.text, t, options.seed);
     all_ok = all_ok && evaluation->getOutcome() == Outcome::OK;
     if (options.json) {

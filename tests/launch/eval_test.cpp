@@ -3,16 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-#include <sstream>
-
+#include "tests/support/json_lines.hpp"
 #include "tests/support/program.hpp"
 
 namespace hone {
 namespace {
 
 using namespace testing_support;
-using nlohmann::json;
 using testing::HasSubstr;
 
 constexpr const char* scale_task = R"(
@@ -49,11 +46,7 @@ TEST_F(Eval, JudgesEveryDocumentOfASweep) {
   const auto judged = eval({path("right.md"), path("sweep.md"), "--json"});
   EXPECT_EQ(judged.code, 1) << judged.err;
   std::vector<std::pair<std::string, std::string>> outcomes;
-  std::istringstream lines(judged.out);
-  for (std::string line; std::getline(lines, line);) {
-    const json one = json::parse(line);
-    outcomes.emplace_back(one["document"], one["outcome"]);
-  }
+  for (const auto& one : json_lines(judged.out)) outcomes.emplace_back(one["document"], one["outcome"]);
   EXPECT_THAT(outcomes, testing::ElementsAre(std::pair(path("right.md"), "ok"), std::pair(path("sweep.md") + " FACTOR=2.0", "ok"), std::pair(path("sweep.md") + " FACTOR=3.0", "wrong_result")));
 }
 

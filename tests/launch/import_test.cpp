@@ -5,11 +5,10 @@
 
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tasks/safetensors.hpp"
 #include "tasks/task_file.hpp"
+#include "tests/support/json_lines.hpp"
 #include "tests/support/program.hpp"
 
 namespace hone {
@@ -36,9 +35,7 @@ import_run import_into(const std::filesystem::path& out, std::vector<std::string
   arguments.insert(arguments.end(), paths.begin(), paths.end());
   const auto ended = run_hone(arguments, {}, std::chrono::seconds(170));
   import_run run{ended.code, {}};
-  std::istringstream lines(ended.out);
-  for (std::string line; std::getline(lines, line);) {
-    json one = json::parse(line);
+  for (json& one : json_lines(ended.out)) {
     const std::string stem = std::filesystem::path(one["file"].get<std::string>()).stem();
     run.files[stem] = std::move(one);
   }

@@ -6,11 +6,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <nlohmann/json.hpp>
 #include <random>
 #include <regex>
 #include <set>
 
+#include "tests/support/json_lines.hpp"
 #include "tests/support/program.hpp"
 
 namespace hone {
@@ -53,13 +53,6 @@ measure_us = 300
 verify_us = 100
 measure_us = 500
 )";
-
-std::vector<json> json_lines(const std::string& text) {
-  std::vector<json> all;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) all.push_back(json::parse(line));
-  return all;
-}
 
 class Run : public testing::Test {
  protected:

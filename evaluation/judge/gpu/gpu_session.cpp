@@ -32,24 +32,13 @@ void gpu_session::arrange(std::size_t program, const std::vector<tensor_layout>&
   scratch_begin_ = plan_.end();
 }
 
-void gpu_session::write_inputs(std::size_t set, const gpu_tensors& from) {
-  for (std::size_t i = 0; i < from.layouts.size(); ++i) gpu_->copy(input(set, i), from.memory[i].at(), from.layouts[i].bytes());
+void gpu_session::write(const std::vector<arena_region>& to, const gpu_tensors& from) {
+  for (std::size_t i = 0; i < from.layouts.size(); ++i) gpu_->copy(arena_->at(to.at(i).begin), from.memory[i].at(), from.layouts[i].bytes());
 }
 
-void gpu_session::write_parameters(const gpu_tensors& from) {
-  for (std::size_t i = 0; i < from.layouts.size(); ++i) gpu_->copy(parameter(i), from.memory[i].at(), from.layouts[i].bytes());
-}
-
-bool gpu_session::inputs_hold(std::size_t set, const gpu_tensors& written) const {
+bool gpu_session::holds(const std::vector<arena_region>& places, const gpu_tensors& written) const {
   for (std::size_t i = 0; i < written.layouts.size(); ++i) {
-    if (!gpu_->equal(input(set, i), written.memory[i].at(), written.layouts[i].bytes())) return false;
-  }
-  return true;
-}
-
-bool gpu_session::parameters_hold(const gpu_tensors& written) const {
-  for (std::size_t i = 0; i < written.layouts.size(); ++i) {
-    if (!gpu_->equal(parameter(i), written.memory[i].at(), written.layouts[i].bytes())) return false;
+    if (!gpu_->equal(arena_->at(places.at(i).begin), written.memory[i].at(), written.layouts[i].bytes())) return false;
   }
   return true;
 }

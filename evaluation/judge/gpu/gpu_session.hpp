@@ -68,11 +68,11 @@ class gpu_session {
   CUdeviceptr input(std::size_t set, std::size_t i) const { return arena_->at(plan_.inputs(set).at(i).begin); }
   CUdeviceptr parameter(std::size_t i) const { return arena_->at(plan_.parameters().at(i).begin); }
   // Of the shapes that it was arranged for.
-  void write_inputs(std::size_t set, const gpu_tensors& from);
-  void write_parameters(const gpu_tensors& from);
+  void write_inputs(std::size_t set, const gpu_tensors& from) { write(plan_.inputs(set), from); }
+  void write_parameters(const gpu_tensors& from) { write(plan_.parameters(), from); }
   // Whether they still hold what was written.
-  bool inputs_hold(std::size_t set, const gpu_tensors& written) const;
-  bool parameters_hold(const gpu_tensors& written) const;
+  bool inputs_hold(std::size_t set, const gpu_tensors& written) const { return holds(plan_.inputs(set), written); }
+  bool parameters_hold(const gpu_tensors& written) const { return holds(plan_.parameters(), written); }
 
   // prepare() runs now, untimed: what it must not know is written behind this.
   std::optional<program_failure> prepare(time_point until);
@@ -99,6 +99,8 @@ class gpu_session {
   std::optional<program_failure> stage(std::span<const std::size_t> sets, bool parameters_changed, time_point until);
   std::optional<program_failure> go(time_point until);
   std::optional<program_failure> keep_prepared();
+  void write(const std::vector<arena_region>& to, const gpu_tensors& from);
+  bool holds(const std::vector<arena_region>& places, const gpu_tensors& written) const;
   void note_scratch_use();
 
   judge_gpu* gpu_;

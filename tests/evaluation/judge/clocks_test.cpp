@@ -29,6 +29,7 @@ TEST(UnseenTime, OfFewRoundsThatWereHeldUpDoesNotCount) {
   EXPECT_DOUBLE_EQ(unseen_beside(candidate, reference), 0);
 }
 
+// What moves a score is the median of seven buckets' medians, which fewer than half of the rounds can carry where they are chosen well.
 TEST(UnseenTime, IsFoundWhereverItWouldMoveTheScore) {
   std::vector<double> candidate(21, 100e3);
   const std::vector<double> reference(21, 100e3);

@@ -177,7 +177,6 @@ TEST_F(PairedRounds, WhatACandidatesFirstCallDoesForOthersOrAgainstThemCounts) {
 
 TEST_F(PairedRounds, WhatAReferencesFirstCallIsMadeToWaitForEarnsNothing) { EXPECT_NEAR(speedup_with_lead_in(25e3, 0.9e6, random_), 1, 0.001); }
 
-// What moves a score is the median of seven buckets' medians, which fewer than half of the rounds can carry where they are chosen well.
 TEST_F(PairedRounds, HopelessCandidatesEndEarly) {
   const case_timing timing = time([] { return 600e3; }, [] { return 100e3; });
   EXPECT_EQ(timing.failure.outcome, Outcome::OK);
