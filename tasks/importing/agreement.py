@@ -8,7 +8,8 @@ import torch
 
 import drawing
 import reference
-from source_file import Failure, SourceFile, bytes_of, tensors_of
+from cost import CPU_ARENA_BYTES, CPU_CALL_BYTES, CPU_OPERATIONS, MODEL_BYTES, PATIENCE, RUN_BYTES, cost, is_affordable
+from source_file import Failure, bytes_of, require_type, tensors_of
 
 TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 2e-2, torch.float64: 1e-9}  # else 1e-4; as the judge's
 CHANGES = {
@@ -17,8 +18,6 @@ CHANGES = {
     "outliers": lambda x, g: x + (torch.rand(x.shape, generator=g) < 2e-4) * torch.where(torch.rand(x.shape, generator=g) < 0.5, -500.0, 500.0),
 }
 KEEPS_STATE = "the module changes itself when it is called; the reference computes its first call"
-PATIENCE = 1 / 64  # how much more than usual a check may take where the module leaves no choice
-VIEWS = {"view", "reshape", "transpose", "permute", "expand", "unsqueeze", "squeeze", "t", "select", "slice", "split", "chunk", "unbind", "detach", "flatten", "unfold"}
 
 
 def difference(expected, given):
@@ -44,64 +43,6 @@ def difference(expected, given):
     return None
 
 
-def cost(program, values):
-    """Operations and bytes of one call, estimated from the graph; `values` gives sizes to symbols."""
-
-    known = {}  # substituting is slow, and few expressions are different
-
-    def extent(e):
-        if isinstance(e, int):
-            return e
-        expression = e.node.expr
-        if expression not in known:
-            number = expression.subs(values)
-            known[expression] = int(number) if number.is_number else 1  # how many: only the contents tell
-        return known[expression]
-
-    def shape_of(node):
-        value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
-        return [extent(e) for e in value.shape] if isinstance(value, torch.Tensor) else None
-
-    operations = held = 0
-    given = set(program.graph_signature.user_inputs)
-    for node in program.graph.nodes:
-        if node.op == "placeholder" and node.name not in given:
-            continue
-        value = node.meta.get("val")
-        results = [v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, torch.Tensor)]
-        count = sum(math.prod(extent(e) for e in v.shape) for v in results)
-        name = node.target._schema.name.split("::")[1] if isinstance(node.target, torch._ops.OpOverload) else ""
-        if name not in VIEWS:
-            held += sum(math.prod(extent(e) for e in v.shape) * v.element_size() for v in results)
-        shapes = [s for s in map(shape_of, torch.utils._pytree.tree_leaves(node.args)) if s is not None]
-        operations += count * factor(name, shapes, count) if shapes and node.op == "call_function" else count
-    return operations, held
-
-
-def factor(name, shapes, count):
-    """Operations for each element of the result."""
-    if name in ("linear", "matmul", "mm", "bmm", "mv", "dot"):
-        return 2 * (shapes[0][-1] if shapes[0] else 1)
-    if name in ("addmm", "baddbmm") and len(shapes) > 1:
-        return 2 * shapes[1][-1]
-    if name.startswith("conv_transpose") and len(shapes) > 1:
-        return 2 * math.prod(shapes[0]) * math.prod(shapes[1][1:]) / max(count, 1)
-    if name.startswith("conv") and len(shapes) > 1:
-        return 2 * math.prod(shapes[1][1:])
-    if name in ("gru", "lstm", "rnn_tanh", "rnn_relu"):
-        steps = math.prod(shapes[0][:-1])
-        return 2 * steps * sum(math.prod(s) for s in shapes[2:] if len(s) == 2) / max(count, 1)
-    if name in ("scaled_dot_product_attention", "einsum", "cdist", "bilinear"):
-        return 4 * max(max(s) for s in shapes if s) if any(shapes) else 1
-    if name.startswith(("max_pool", "avg_pool", "cumsum", "softmax", "layer_norm", "batch_norm", "group_norm", "sort")):
-        return 10
-    return max(1, max(math.prod(s) for s in shapes) / max(count, 1))
-
-
-class NoNumbers(Failure):
-    """The reference gives nothing that a program could be wrong about."""
-
-
 class Check:
     """run() raises Failure where the reference disagrees; afterwards these say what stands in the task:
 
@@ -116,8 +57,6 @@ class Check:
         self.disagrees = False
 
     def run(self):
-        from import_module import CPU_OPERATIONS, RUN_BYTES
-
         im = self.importer
         operations, held = cost(im.program, self.by_symbol(im.timed))
         self.is_too_large_for_cpu = operations > CPU_OPERATIONS or held > 2 * RUN_BYTES or not self.fits_cpu(im.timed)
@@ -147,8 +86,6 @@ class Check:
 
     def fits_cpu(self, sizes):
         """Whether a call in float64, with all that it is given, has room in a CPU device's process."""
-        from import_module import CPU_ARENA_BYTES, CPU_CALL_BYTES
-
         im = self.importer
         inputs = sum(math.prod(sizes.get(d, d) if isinstance(d, str) else d for d in spec["shape"]) for spec in im.input_specs)
         parameters = sum(math.prod(spec["shape"]) for spec in im.parameter_specs)
@@ -157,8 +94,6 @@ class Check:
     # A graph with dynamic sizes is compared at the file's sizes, or at smaller ones where those take too much, and at odd ones.
     def try_dynamic(self, affordable):
         im = self.importer
-        from import_module import MODEL_BYTES
-
         if bytes_of(im.constants.values()) > MODEL_BYTES:
             return False
         try:
@@ -217,42 +152,56 @@ class Check:
 
     # A static graph that is too large: the file with smaller numbers must give the same graph but for its numbers, and agree.
     def check_smaller_numbers(self):
-        from import_module import Importer
-
-        im = self.importer
-        for patience, factor_ in itertools.product((1, PATIENCE), (4, 16, 64, 256)):
-            small = Importer.__new__(Importer)
-            try:
-                small.source = SourceFile(im.source.text, im.source.path, factor_)
-                small.name, small.notes, small.generator, small.varies_constants = im.name, [], im.generator, im.varies_constants
-                small.gather()
-                if not small.is_real:
+        factors = [4, 16, 64, 256]
+        for patience in (1, PATIENCE):
+            too_much = []
+            for factor in factors:
+                small = self.with_smaller_numbers(factor)
+                if small is None:
                     continue
-                small.static = small.program = small.exported(small.model, small.inputs, None)
                 if not is_affordable(*cost(small.static, {}), patience):
-                    continue
-                small.sizes, small.reference = {}, small.printed(small.static)
-                small.specify()
-            except Failure:
-                continue
-            except Exception:
-                continue
-            if skeleton(small.reference.text()) != skeleton(im.reference.text()):
-                continue
-            check = Check(small)
-            check.compile()
-            check.require(check.compare_at({}, as_file=True))
-            shapes = ", ".join(str(list(t.shape)) for t in small.input_tensors)
-            self.checked = f"reduced sizes: inputs of {shapes}"
-            if check.cloned:
-                self.cloned = check.cloned
-                self.compile()
-            im.notes.append(f"too large to run here: checked at {self.checked}")
-            check.settle_distributions({})
-            self.distributions = check.distributions
-            im.notes += [n for n in small.notes if n not in im.notes]
-            return
+                    too_much.append(factor)
+                elif self.agrees_with(small):
+                    return
+            factors = too_much
         raise Failure("it is too large to run here, and with smaller numbers the file gives no comparable graph, so it cannot be checked")
+
+    def with_smaller_numbers(self, factor):
+        """The file's static graph with its numbers divided, or None where that gives none."""
+        im = self.importer
+        try:
+            small = type(im)(im.source.text, im.source.path, im.name, im.varies_constants, factor)
+            small.gather()
+            if not small.is_real:
+                return None
+            small.static = small.program = small.exported(small.model, small.inputs, None)
+        except Exception:  # whatever it is, there are other factors
+            return None
+        return small
+
+    def agrees_with(self, small):
+        """Whether that is the same graph; Failure where it then disagrees with its module."""
+        im = self.importer
+        try:
+            small.sizes, small.reference = {}, small.printed(small.static)
+            small.specify()
+        except Exception:
+            return False
+        if skeleton(small.reference.text()) != skeleton(im.reference.text()):
+            return False
+        check = Check(small)
+        check.compile()
+        check.require(check.compare_at({}, as_file=True))
+        shapes = ", ".join(str(list(t.shape)) for t in small.input_tensors)
+        self.checked = f"reduced sizes: inputs of {shapes}"
+        if check.cloned:
+            self.cloned = check.cloned
+            self.compile()
+        im.notes.append(f"too large to run here: checked at {self.checked}")
+        check.settle_distributions({})
+        self.distributions = check.distributions
+        im.notes += [n for n in small.notes if n not in im.notes]
+        return True
 
     def by_symbol(self, sizes):
         return {symbol: sizes[name] for symbol, name in self.importer.sizes.items()}
@@ -311,8 +260,7 @@ class Check:
         with im.source.doing("running the Model"), torch.no_grad(), torch.device("cpu"), drawing.AnyDevice():
             expected = [t.clone() for t in tensors_of(im.model(*arguments))]
         for i, t in enumerate(expected, 1):
-            if t.dtype not in drawing.DTYPES:
-                raise Failure(f"output {i} is of type {str(t.dtype).removeprefix('torch.')}, which tasks do not have")
+            require_type(f"output {i}", t)
         with torch.no_grad():
             for tensor, value in state:
                 tensor.copy_(value)
@@ -336,36 +284,31 @@ class Check:
             self.fresh = self.drawn(sizes, change)
             return self.call(self.fresh)
 
-        def is_finite(change):
-            return all(torch.isfinite(t).all() for t in outputs(change) if t.dtype.is_floating_point)
-
-        try:
-            declared = outputs(None)
-            for i, t in enumerate(declared, 1):
-                if t.dtype.is_floating_point and t.numel() and not torch.isfinite(t).any():
-                    raise NoNumbers(f"with inputs as the task declares them, output {i} holds no finite number")
-            if all(torch.equal(a, b) for a, b in zip(declared, outputs(None))):
-                im.notes.append("its outputs do not depend on what its inputs hold")
-            if not all(torch.isfinite(t).all() for t in declared if t.dtype.is_floating_point):
-                return
-            for name, change in CHANGES.items():
-                if not is_finite(change):
-                    self.distributions.remove(name)
-        except NoNumbers:
-            raise
-        except (RuntimeError, Failure):
+        def keep_declared_alone():
             self.distributions = ["declared"]
             im.notes.append("only with inputs as declared: others make the reference fail")
+
+        try:
+            declared, again = outputs(None), outputs(None)
+        except (RuntimeError, Failure):
+            return keep_declared_alone()
+        for i, t in enumerate(declared, 1):
+            if t.dtype.is_floating_point and t.numel() and not torch.isfinite(t).any():
+                raise Failure(f"with inputs as the task declares them, output {i} holds no finite number")
+        if all(torch.equal(a, b) for a, b in zip(declared, again)):
+            im.notes.append("its outputs do not depend on what its inputs hold")
+        if not are_finite(declared):
             return
+        try:
+            self.distributions = ["declared", *(name for name, change in CHANGES.items() if are_finite(outputs(change)))]
+        except (RuntimeError, Failure):
+            return keep_declared_alone()
         if len(self.distributions) < 4:
             im.notes.append("only with inputs as " + ", ".join(self.distributions) + ": others give values that are not finite")
 
 
-def is_affordable(operations, held, times=1.0):
-    """Whether a check runs so much, where it may take 1 / `times` as long as usual. Memory it has 16 times as much at most."""
-    from import_module import RUN_BYTES, RUN_OPERATIONS
-
-    return operations * times <= RUN_OPERATIONS and held * max(times, 1 / 16) <= RUN_BYTES
+def are_finite(outputs):
+    return all(torch.isfinite(t).all() for t in outputs if t.dtype.is_floating_point)
 
 
 def reduced(timed, names, affordable):

@@ -27,7 +27,7 @@ class AnyDevice(TorchFunctionMode):
             kwargs.pop("device")
         kwargs.pop("pin_memory", None)
         if func is torch.tensor and isinstance(args[0], (bool, int, float)):
-            return torch.full((), args[0], **({"dtype": torch.get_default_dtype()} if isinstance(args[0], float) else {}) | kwargs)
+            return torch.full((), args[0], **kwargs)  # the same, and can be followed
         return func(*args, **kwargs)
 
 

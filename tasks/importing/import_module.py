@@ -12,14 +12,9 @@ import agreement
 import drawing
 import reference
 import task_text
-from source_file import Failure, SourceFile, bytes_of, reason, tensors_of
+from cost import MODEL_BYTES, RUN_BYTES
+from source_file import Failure, SourceFile, bytes_of, reason, require_type, tensors_of
 
-RUN_BYTES = 1 << 28  # inputs and what is computed from them, that are held for a check
-MODEL_BYTES = 1 << 30  # parameters and buffers that are made here
-RUN_OPERATIONS = 4 * 10**9  # floating-point operations of one call in a check
-CPU_OPERATIONS = 10**11  # above that a call takes longer than a CPU device waits
-CPU_CALL_BYTES = 3 << 30  # held by a call that a CPU device shall run, in float64; its process has 4 GiB
-CPU_ARENA_BYTES = 7 << 27  # inputs and parameters there, in float64; its arena has 1 GiB
 DATA_BYTES = 64 << 20  # of one task's data file
 DYNAMIC_SECONDS = 8  # a static export that took longer is not tried with dynamic sizes
 SIZE_NAMES = ["N", "M", "K", "L", "P", "Q", "R", "S", "T", "U", "V", "W"]
@@ -28,11 +23,11 @@ SIZE_NAMES = ["N", "M", "K", "L", "P", "Q", "R", "S", "T", "U", "V", "W"]
 class Importer:
     """Imports one file. `import_file` gives the task's text, the data file's bytes, the reference's operators and notes.
 
-    varies_constants: parameters that the file sets to one value are drawn near it.
+    varies_constants: parameters that the file sets to one value are drawn near it; factor: by which its larger numbers are divided.
     """
 
-    def __init__(self, text, path, name, varies_constants=False):
-        self.source, self.name, self.varies_constants = SourceFile(text, path), name, varies_constants
+    def __init__(self, text, path, name, varies_constants=False, factor=1):
+        self.source, self.name, self.varies_constants = SourceFile(text, path, factor), name, varies_constants
         self.notes = []
         self.generator = torch.Generator().manual_seed(2)
 
@@ -59,8 +54,7 @@ class Importer:
         for tensor in self.input_tensors:
             if tensor.layout != torch.strided:
                 raise Failure("an input is sparse, which tasks do not have")
-            if tensor.dtype not in drawing.DTYPES:
-                raise Failure(f"an input is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have")
+            require_type("an input", tensor)
         weights = named_tensors(self.model).values()
         self.is_real = bytes_of(weights) <= MODEL_BYTES and bytes_of(self.input_tensors) <= RUN_BYTES
         if self.is_real:
@@ -204,8 +198,7 @@ class Importer:
 
     def parameter_spec(self, node, name):
         tensor = self.constants[node]
-        if tensor.dtype not in drawing.DTYPES:
-            raise Failure(f"{name} is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have")
+        require_type(name, tensor)
         spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
         recorded = self.drawn.get(self.targets[node])
         init = None if recorded is None else drawing.init_from(self.model_record.look_up(recorded), tensor.dtype)
@@ -243,8 +236,10 @@ class Importer:
         self.notes += self.reference.left_out
         cases = [{"sizes": self.timed, "timed": True, "on": ["cuda"] if check.is_too_large_for_cpu else []}]
         for sizes, is_timed in check.cases:
-            if check.fits_cpu(sizes) or not is_timed:
-                cases.append({"sizes": sizes, "timed": is_timed, "on": ["cpu"] if is_timed else [] if check.fits_cpu(sizes) else ["cuda"]})
+            if check.fits_cpu(sizes):
+                cases.append({"sizes": sizes, "timed": is_timed, "on": ["cpu"] if is_timed else []})
+            elif not is_timed:
+                cases.append({"sizes": sizes, "timed": False, "on": ["cuda"]})
         text = task_text.task_text(self.name, self.summary(), self.text, self.input_specs, self.parameter_specs, cases, check.distributions, self.source.text)
         return {"text": text, "data": task_text.safetensors(self.data) if self.data else b"", "operators": check.operators, "notes": self.notes, "checked": check.checked}
 

@@ -40,8 +40,9 @@ def confine(request, rules):
 
 def import_one(request):
     from import_module import Importer
-    from source_file import Failure
+    from source_file import TOO_MUCH_MEMORY, Failure
 
+    sys.path.append(os.path.dirname(request["path"]))  # what lies beside the file, behind all that is installed
     try:
         with open(request["path"], encoding="utf-8") as f:
             source = f.read()
@@ -51,7 +52,7 @@ def import_one(request):
     except UnicodeDecodeError:
         return {"error": "it is not UTF-8"}
     except MemoryError:
-        return {"error": "it needs more memory than an import may have (--megabytes)"}
+        return {"error": f"it needs {TOO_MUCH_MEMORY}"}
     except OSError as error:
         return {"error": f"it cannot be read: {error.strerror}"}
     except RecursionError:

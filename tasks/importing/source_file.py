@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import dataclasses
-import os
 import re
 import sys
 import types
@@ -11,6 +10,9 @@ import types
 import torch
 
 import drawing
+
+
+TOO_MUCH_MEMORY = "more memory than an import may have (--megabytes)"
 
 
 class Failure(Exception):
@@ -67,7 +69,6 @@ class SourceFile:
         module = types.ModuleType("imported_module")
         module.__file__ = path
         sys.modules[module.__name__] = module
-        sys.path.append(os.path.dirname(os.path.abspath(path)))  # behind all that is installed
         try:
             with drawing.AnyDevice():
                 exec(compile(tree, path, "exec"), module.__dict__)
@@ -90,11 +91,11 @@ class SourceFile:
         except Failure:
             raise
         except MemoryError:
-            raise Failure(f"{what} needs more memory than an import may have (--megabytes)") from None
+            raise Failure(f"{what} needs {TOO_MUCH_MEMORY}") from None
         except Exception as error:
             text = str(error)
             if "can't allocate memory" in text or "DefaultCPUAllocator" in text:
-                raise Failure(f"{what} needs more memory than an import may have (--megabytes)") from None
+                raise Failure(f"{what} needs {TOO_MUCH_MEMORY}") from None
             raise Failure(f"{what} fails: {reason(error, self.path)}") from None
 
     def model(self, device):
@@ -131,6 +132,11 @@ class SourceFile:
 
 def tensors_of(values):
     return [v for v in torch.utils._pytree.tree_leaves(values) if isinstance(v, torch.Tensor)]
+
+
+def require_type(what, tensor):
+    if tensor.dtype not in drawing.DTYPES:
+        raise Failure(f"{what} is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have")
 
 
 def bytes_of(tensors):
