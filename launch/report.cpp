@@ -229,20 +229,25 @@ class reporter {
     }
     line("Busy shares over " + fixed(seconds, 0) + " s");
     line(shares);
-    const double an_hour = seconds > 0 ? 3600 / seconds : 0;
-    line("  " + std::to_string(evaluated_) + " programs judged, " + fixed(static_cast<double>(evaluated_) * an_hour, 0) + " an hour; " + std::to_string(timed_) + " of them timed, " +
-         fixed(static_cast<double>(timed_) * an_hour, 0) + " an hour");
+    const double hours = seconds / 3600;
+    const auto with_rate = [&](std::uint64_t count, const std::string& what) {
+      return std::to_string(count) + what + (hours > 0 ? ", " + fixed(static_cast<double>(count) / hours, 0) + " an hour" : "");
+    };
+    const std::uint64_t measurements = pool_.count_measurements();
+    line("  " + with_rate(evaluated_, " programs judged") + "; " + with_rate(timed_, " of them timed"));
+    line("  " + with_rate(measurements, " measurements, with those of repeats and of the comparison"));
     json_["seconds"] = seconds;
     json_["judged"] = evaluated_;
     json_["timed"] = timed_;
+    json_["measurements"] = measurements;
   }
 
   pool_inspector pool_;
   std::map<task_id, std::string> names_;
   std::map<std::pair<std::string, std::string>, task_row> tasks_;
   std::map<std::string, stage_row> stages_;
-  std::uint64_t evaluated_ = 0;  // variants that the pool has an evaluation of, by device type and scope
-  std::uint64_t timed_ = 0;
+  std::uint64_t evaluated_ = 0;  // different programs that the pool has an evaluation of, one for each device type
+  std::uint64_t timed_ = 0;      // of these, with a measurement at least
   std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>> by_version_;
   std::set<std::string> device_types_;
   std::string text_;

@@ -31,6 +31,15 @@ void pool_inspector::each_evaluation(const std::function<void(const evaluation_k
   });
 }
 
+std::uint64_t pool_inspector::count_measurements() const {
+  std::uint64_t measurements = 0;
+  db_.scan<schema::Evaluation>(family::evaluations, "", [&](std::string_view /*key*/, const record<schema::Evaluation>& evaluation) {
+    measurements += evaluation->getMeasurements().size();
+    return true;
+  });
+  return measurements;
+}
+
 std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task) const {
   std::map<std::pair<task_id, std::string>, std::vector<record<schema::Evaluation>>> best;
   const auto better = [](const auto& a, const auto& b) { return a->getScore() > b->getScore(); };

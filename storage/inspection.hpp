@@ -28,6 +28,8 @@ class pool_inspector {
 
   // Evaluations of the pool's own scope; of all tasks, or of one.
   void each_evaluation(const std::function<void(const evaluation_key&, const record<schema::Evaluation>&)>& visit) const;
+  // Of every scope: a comparison's as well.
+  std::uint64_t count_measurements() const;
   // The highest scores of every task and device type, best first.
   std::vector<record<schema::Evaluation>> top(std::size_t per_task) const;
 
