@@ -44,6 +44,10 @@ class draw_schedule {
   // `waiting` and `ready` are groups of the stage that have been written. Nothing: no room, or nothing is to be drawn in this
   // stage.
   std::optional<assignment> next(Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready);
+  // Nothing is out, nothing waits, and what is ready leaves no room: no other group will come until some of these are trained on.
+  bool is_full_of_ready(std::size_t waiting, std::size_t ready) const { return out_.empty() && waiting == 0 && ready >= options_.max_groups; }
+  // At least how many of so many groups must be of one task, however even they are.
+  std::size_t share_of_a_task(std::size_t groups) const { return tasks_.empty() ? groups : (groups + tasks_.size() - 1) / tasks_.size(); }
   // Lets each version write `samples` completions for every place, each for a draw of its own: what a policy makes of one choice
   // of exemplars says little of it. Comes before all other draws. Returns the number of groups.
   std::size_t compare(const std::vector<std::uint64_t>& versions, std::uint32_t samples);

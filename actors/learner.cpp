@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "messages/clock.hpp"
@@ -82,6 +83,9 @@ void learner_state::go_on() {
 void learner_state::train_supervised() {
   ask(Stage::SFT, 1, all_that_is_ready, false);
   const auto needed = static_cast<std::size_t>(options.plan.sft.begin_with * static_cast<double>(options.corpus_groups));
+  if (admitted_in_all >= options.corpus_groups && !plan->can_update()) {
+    throw std::runtime_error("there is nothing to learn from: none of the " + std::to_string(options.corpus_groups) + " documents of the corpus is ok here (`hone pool ls` says why)");
+  }
   const bool enough = admitted_in_all >= needed && plan->can_update();
   if (stopping && (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step)) return finish(false);
   if (!enough) return tick_soon(std::chrono::milliseconds(100));
@@ -111,10 +115,10 @@ void learner_state::train_supervised_slice() {
   commit(numbers, groups, false);
 }
 
-void learner_state::ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool one_per_task) {
+void learner_state::ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even) {
   if (asking == stage) return;
   asking = stage;
-  self->request(pool, batch_limit, take_atom_v, static_cast<std::uint8_t>(stage), at_least, at_most, one_per_task).then(
+  self->request(pool, batch_limit, take_atom_v, static_cast<std::uint8_t>(stage), at_least, at_most, is_even).then(
       [this, stage](const batch_record& batch) {
         if (asking == stage) asking.reset();
         take(batch);

@@ -72,7 +72,7 @@ struct learner_state {
   void go_on();
   void train_supervised();
   void train_supervised_slice();
-  void ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool one_per_task);
+  void ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even);
   void take(const batch_record& batch);
   void learn(const batch_record& batch);
   void commit(const curriculum::numbers& numbers, const std::vector<group_id>& groups, bool complete);

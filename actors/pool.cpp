@@ -116,7 +116,10 @@ void pool_state::serve_draws() {
 void pool_state::serve_takers() {
   std::vector<waiting_taker> left;
   for (waiting_taker& taker : takers) {
-    const auto batch = owned->take(taker.request);
+    pool::batch_request& request = taker.request;
+    // Where nothing else will come, a step takes more than its share of some tasks.
+    if (taker.is_even) request.most_of_a_task = schedule->is_full_of_ready(owned->waiting_groups(), owned->ready_groups(request.stage)) ? request.at_most : schedule->share_of_a_task(request.at_least);
+    const auto batch = owned->take(request);
     if (!batch) {
       left.push_back(taker);
       continue;
@@ -249,9 +252,9 @@ pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> se
       [self](close_atom, const evaluation_record& result) {
         self->state.attempt([&] { self->state.close(result); });
       },
-      [self](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t at_most, bool one_per_task) {
+      [self](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even) {
         auto promise = self->make_response_promise<batch_record>();
-        self->state.takers = {{{static_cast<Stage>(stage), at_least, at_most, one_per_task}, promise, unix_ms()}};  // a newer wish replaces one that was given up
+        self->state.takers = {{{static_cast<Stage>(stage), at_least, at_most}, is_even, promise, unix_ms()}};  // a newer wish replaces one that was given up
         self->state.schedule_flush();
         return promise;
       },

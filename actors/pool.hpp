@@ -38,6 +38,7 @@ struct pool_state {
 
   struct waiting_taker {
     pool::batch_request request;
+    bool is_even = false;  // over the tasks
     caf::typed_response_promise<batch_record> promise;
     std::uint64_t since_ms = 0;
   };

@@ -236,6 +236,11 @@ void check(const configuration& c) {
     if (device != "cpu" && !is_gpu && !device.starts_with("simulated:")) refuse("node.devices", "'" + device + "' is unknown, expected cpu, cuda, cuda:NUMBER or simulated:NAME");
   }
   if (c.policy.kind == "model" && c.plan.sft.updates > 0 && c.corpus.folder.empty()) refuse("corpus.folder", "is missing: the sft stage learns from a corpus");
+  const auto must_fit = [&](const std::string& stage, std::int64_t steps, std::int64_t groups) {
+    if (steps > 0 && groups > c.pool.max_groups) refuse(stage + ".groups", "is " + std::to_string(groups) + ", and pool.max_groups lets no more than " + std::to_string(c.pool.max_groups) + " be drawn: no step would ever be full");
+  };
+  must_fit("self_supervised", c.plan.self_supervised.steps, c.plan.self_supervised.groups);
+  must_fit("contrastive", c.plan.contrastive.steps, c.plan.contrastive.groups);
   if (c.generation.options.top_p <= 0) refuse("generation.top_p", "must be above 0");
 }
 

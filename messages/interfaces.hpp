@@ -101,7 +101,7 @@ using pool_actor = caf::typed_actor<
     caf::replies_to<draw_atom>::with<draw_record>,                              // generator: what to write next; waits until there is room
     caf::replies_to<submit_atom, group_record>::with<done_atom>,                // generator, corpus: a group; the answer means that it is durable
     caf::reacts_to<close_atom, evaluation_record>,                              // any stage: a job's result
-    caf::replies_to<take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool>::with<batch_record>,  // learner: (stage, at least, at most, one a task); waits for them
+    caf::replies_to<take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool>::with<batch_record>,  // learner: (stage, at least, at most, even over the tasks); waits for them
     caf::replies_to<replay_atom, std::uint8_t>::with<std::vector<scored_group_record>>,  // learner: what was trained on in this stage, up to the head
     caf::replies_to<commit_atom, version_record, step_record>::with<done_atom>,  // learner: a step, whose checkpoint is on disk
     caf::replies_to<branch_atom, std::uint64_t>::with<done_atom>,               // learner: go on from this version

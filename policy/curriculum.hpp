@@ -42,7 +42,7 @@ struct contrastive_stage_options {
   std::int64_t steps = 10;              // 0 skips the stage
   double minutes = 0;                   // after which the stage ends as well, counted from its start or a resumption; 0: no limit
   std::int64_t groups = 10;             // a step
-  bool one_per_task = true;             // each of them of another task
+  bool one_per_task = true;             // each of them of another task; with fewer tasks, even over them
   double rate = 1e-3;
   grpo_step_options grpo;
 };

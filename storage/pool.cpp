@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <set>
 
 #include "messages/names.hpp"
 
@@ -207,19 +208,22 @@ void pool::drop_stale() {
 
 std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& request) {
   drop_stale();
-  std::vector<group_id> chosen;
-  std::set<task_id> tasks;
+  const bool is_even = request.most_of_a_task > 0;
+  std::map<task_id, std::size_t> older;  // groups of a task that come before
+  std::vector<std::pair<std::size_t, group_id>> candidates;
   for (const auto& ready : book_.ready()) {
-    if (ready.stage != request.stage || chosen.size() == request.at_most) continue;
-    if (request.one_per_task && !tasks.insert(ready.task).second) continue;
-    chosen.push_back(ready.group);
+    if (ready.stage != request.stage) continue;
+    const std::size_t turn = is_even ? older[ready.task]++ : 0;
+    if (!is_even || turn < request.most_of_a_task) candidates.emplace_back(turn, ready.group);
   }
-  if (chosen.size() < request.at_least) return std::nullopt;
+  if (candidates.size() < request.at_least) return std::nullopt;
+  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  candidates.resize(std::min(candidates.size(), request.at_most));
   record_builder<schema::TrainingBatch> batch;
   random_id<batch_id>().store(batch->initId());
   batch->setStage(request.stage);
-  auto groups = batch->initGroups(static_cast<unsigned>(chosen.size()));
-  for (unsigned i = 0; i < groups.size(); ++i) groups.setWithCaveats(i, *score_group(chosen[i]));
+  auto groups = batch->initGroups(static_cast<unsigned>(candidates.size()));
+  for (unsigned i = 0; i < groups.size(); ++i) groups.setWithCaveats(i, *score_group(candidates[i].second));
   return batch.finish();
 }
 

@@ -68,7 +68,7 @@ class pool {
     Stage stage = Stage::CONTRASTIVE;
     std::size_t at_least = 1;       // or nothing
     std::size_t at_most = 1;
-    bool one_per_task = false;      // the oldest of each task
+    std::size_t most_of_a_task = 0; // the oldest of each task, then the second of each, up to so many; 0: the oldest, of whichever tasks
   };
   // The oldest ready groups of a stage with their scores. Groups that are too old are dropped first, and counted. They stay
   // ready until a step over them is committed.

@@ -88,6 +88,22 @@ TEST_F(DrawSchedule, BothVersionsOfAComparisonShareTheirDraws) {
   EXPECT_EQ(draws[3].size(), 20U);
 }
 
+TEST_F(DrawSchedule, AnEvenShareIsRoundedUp) {
+  const draw_schedule s = make(10);
+  EXPECT_EQ(s.share_of_a_task(1), 1U);
+  EXPECT_EQ(s.share_of_a_task(2), 1U);
+  EXPECT_EQ(s.share_of_a_task(3), 2U);
+}
+
+TEST_F(DrawSchedule, IsFullOfReadyGroupsWhereNoOtherCanCome) {
+  draw_schedule s = make(3);
+  EXPECT_TRUE(s.is_full_of_ready(0, 3));
+  EXPECT_FALSE(s.is_full_of_ready(0, 2)) << "there is room for a draw";
+  EXPECT_FALSE(s.is_full_of_ready(1, 3)) << "one will become ready";
+  draw(s);
+  EXPECT_FALSE(s.is_full_of_ready(0, 3)) << "one is being written";
+}
+
 TEST_F(DrawSchedule, ADrawThatNeverComesBackIsGivenUp) {
   draw_schedule s = make(1);
   EXPECT_TRUE(draw(s));

@@ -66,13 +66,13 @@ class LearnerActor : public testing::Test {
   struct wish {
     Stage stage = Stage::SFT;
     std::uint32_t at_least = 0;
-    bool one_per_task = false;
+    bool is_even = false;
   };
   wish give(const batch_record& batch) {
     wish w;
     me_->receive(
-        [&](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t, bool one_per_task) {
-          w = {static_cast<Stage>(stage), at_least, one_per_task};
+        [&](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t, bool is_even) {
+          w = {static_cast<Stage>(stage), at_least, is_even};
           return batch;
         },
         caf::after(limit) >> [] { ADD_FAILURE() << "the learner asks for nothing"; });
@@ -145,7 +145,7 @@ TEST_F(LearnerActor, AStepNamesWhatItConsumedAndWhatItCameFrom) {
   const wish w = give(batch_of({a, b}));
   EXPECT_EQ(w.stage, Stage::CONTRASTIVE);
   EXPECT_EQ(w.at_least, 3U);
-  EXPECT_TRUE(w.one_per_task);
+  EXPECT_TRUE(w.is_even);
   const committed second = take_commit();
   EXPECT_TRUE(second.checkpoint_was_there) << "a version is named when its weights are on disk";
   EXPECT_EQ(second.version->getVersion(), 1U);

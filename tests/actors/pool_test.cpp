@@ -60,6 +60,7 @@ class PoolActor : public testing::Test {
     me_->receive([&](const draw_record& d) { draw = d; }, caf::after(limit) >> [] { ADD_FAILURE() << "no draw came"; });
     return draw;
   }
+  batch_record take(std::uint32_t groups, bool is_even) { return ask<batch_record>(take_atom_v, static_cast<std::uint8_t>(Stage::CONTRASTIVE), groups, groups, is_even); }
   std::size_t waiting_askers() { return ask<actor_status_record>(status_atom_v)->getQueued(); }
 
   temporary_folder folder_;
@@ -102,7 +103,7 @@ TEST_F(PoolActor, HoldsAnAskerUntilTheLearnerHasMadeRoom) {
   submit(group);
   EXPECT_EQ(waiting_askers(), 1U) << "its group waits for a result";
   finish(next_job(), 2.0);
-  const auto batch = ask<batch_record>(take_atom_v, static_cast<std::uint8_t>(Stage::CONTRASTIVE), std::uint32_t{1}, std::uint32_t{1}, false);
+  const auto batch = take(1, false);
   ASSERT_EQ(batch->getGroups().size(), 1U);
   EXPECT_EQ(waiting_askers(), 1U) << "the learner has it, but no step is durable";
   commit(make_version(1, 0, 1), make_step(1, 0, {group_id(group->getId())}));
@@ -110,6 +111,29 @@ TEST_F(PoolActor, HoldsAnAskerUntilTheLearnerHasMadeRoom) {
   EXPECT_EQ(second->getPolicyVersion(), 1U);
   ASSERT_EQ(second->getExemplars().size(), 1U);
   EXPECT_EQ(second->getExemplars()[0].getScore(), 2.0);
+}
+
+TEST_F(PoolActor, AStepOfMoreGroupsThanThereAreTasksTakesSeveralOfATask) {
+  options_.draws.max_groups = 3;
+  start();
+  for (const char* code : {"a", "b"}) {
+    ask_for_a_draw();
+    submit(answer(next_draw(), {code}));
+  }
+  for (const compile_job& job : {next_job(), next_job()}) finish(job, 2.0);
+  EXPECT_EQ(take(2, true)->getGroups().size(), 2U);
+}
+
+TEST_F(PoolActor, AStepTakesMoreThanItsShareOfATaskWhereNothingElseCanCome) {
+  task_table two = table_of_softmax(the_task());
+  task another = load_task(std::string(HONE_SOURCE_DIR) + "/configs/tasks/layer_norm.toml");
+  two.add(std::move(another));
+  tasks_ = std::make_shared<const task_table>(std::move(two));
+  options_.draws.max_groups = 2;
+  start();
+  for (const char* code : {"a", "b"}) submit(make_group({code}));  // of one task, whatever was drawn
+  for (const compile_job& job : {next_job(), next_job()}) finish(job, 2.0);
+  EXPECT_EQ(take(2, true)->getGroups().size(), 2U);
 }
 
 TEST_F(PoolActor, GivesNoDrawWhereNoDeviceCouldJudgeIt) {

@@ -61,6 +61,13 @@ TEST_F(ConfigurationFile, ANumberOutOfRangeIsRefusedWithTheRange) {
   EXPECT_THAT(message, HasSubstr("at most 1"));
 }
 
+TEST_F(ConfigurationFile, AStepThatCouldNeverBeFullIsRefused) {
+  const std::string message = refusal(least_ + "[pool]\nmax_groups = 8\n[self_supervised]\ngroups = 8\n[contrastive]\ngroups = 9\n");
+  EXPECT_THAT(message, HasSubstr("contrastive.groups"));
+  EXPECT_THAT(message, HasSubstr("pool.max_groups"));
+  EXPECT_THAT(refusal(least_ + "[pool]\nmax_groups = 8\n[self_supervised]\ngroups = 9\n[contrastive]\ngroups = 8\n"), HasSubstr("self_supervised.groups"));
+}
+
 TEST_F(ConfigurationFile, AnUnknownChoiceIsRefusedWithTheChoices) { EXPECT_THAT(refusal(least_ + "[pool]\nexemplars = \"best\"\n"), HasSubstr("buckets, islands, random or none")); }
 
 TEST_F(ConfigurationFile, AnUnknownDeviceIsRefused) { EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"tpu\"]\n"), HasSubstr("tpu")); }

@@ -100,6 +100,19 @@ class Run : public testing::Test {
   temporary_folder folder_;
 };
 
+TEST_F(Run, OfFewerTasksThanAStepHasGroupsEndsAsWell) {
+  const auto ended = run({"--set", "contrastive.one_per_task=true"});  // two tasks, four groups
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+}
+
+TEST_F(Run, WithoutAWorkingDocumentSaysThatThereIsNothingToLearnFrom) {
+  const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
+  const auto ended = run({"--set", "policy.kind=model", "--set", "policy.folder=" + configs + "policies/tiny", "--set", "prompt.template=" + configs + "prompts/compact.txt", "--set", "corpus.folder=" + configs + "corpus", "--set",
+                          "corpus.per_task=2", "--set", "sft.updates=10", "--set", "simulated.a.ok_share=0", "--set", "simulated.b.ok_share=0"});
+  EXPECT_NE(ended.code, 0);
+  EXPECT_THAT(ended.out + ended.err, HasSubstr("none of the 8 documents of the corpus is ok here"));
+}
+
 TEST_F(Run, EndsInAReport) {
   const auto ended = run();
   ASSERT_EQ(ended.code, 0) << ended.out << ended.err;

@@ -296,12 +296,26 @@ TEST_F(PoolTest, OldGroupsAreDroppedByLagAlongTheChain) {
   EXPECT_EQ(pool_->dropped_groups(), 1U);
 }
 
-TEST_F(PoolTest, OneGroupPerTaskIsTakenWhereAskedFor) {
+TEST_F(PoolTest, NoMoreGroupsOfATaskAreTakenThanAskedFor) {
   first_version();
   finish_all(submit(make_group({"a"})), 2.0);
   finish_all(submit(make_group({"b"})), 2.0);
-  EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 2, 2, false}));
-  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 2, 2, true}));
+  EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 2, 2}));
+  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 2, 2, 1}));
+  EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 2, 2, 2}));
+}
+
+TEST_F(PoolTest, TasksTakeTurnsInAnEvenBatch) {
+  first_version();
+  group_options other;
+  other.task = {8, 8};
+  const std::vector<record<schema::RolloutGroup>> groups = {make_group({"a"}), make_group({"b"}), make_group({"c"}), make_group({"d"}, other)};
+  for (const auto& group : groups) finish_all(submit(group), 2.0);
+  const auto batch = pool_->take({Stage::CONTRASTIVE, 3, 3, 2});
+  ASSERT_TRUE(batch);
+  std::vector<group_id> taken;
+  for (const auto scored : (*batch)->getGroups()) taken.emplace_back(scored.getGroup().getId());
+  EXPECT_THAT(taken, testing::ElementsAre(group_id(groups[0]->getId()), group_id(groups[3]->getId()), group_id(groups[1]->getId())));
 }
 
 TEST_F(PoolTest, AComparisonIsJudgedAfreshAndLeavesTheExemplarsAlone) {

@@ -40,6 +40,7 @@ struct group_options {
   std::string device = the_device();
   std::vector<variant_id> exemplars;
   std::string problem;  // not empty: the variants do not parse
+  task_id task = the_task();
 };
 
 // A group whose rollouts write these programs, in order; repeated ones share a variant.
@@ -49,7 +50,7 @@ inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& c
   group->setOrigin(options.origin);
   auto draw = group->initDraw();
   random_id<draw_id>().store(draw.initId());
-  the_task().store(draw.initTaskId());
+  options.task.store(draw.initTaskId());
   draw.setDeviceType(options.device);
   draw.setStage(options.stage);
   draw.setPopulation(options.population);
@@ -71,7 +72,7 @@ inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& c
   auto variants = group->initVariants(static_cast<unsigned>(distinct.size()));
   for (unsigned i = 0; i < variants.size(); ++i) {
     variant_of(distinct[i]).store(variants[i].initId());
-    the_task().store(variants[i].initTaskId());
+    options.task.store(variants[i].initTaskId());
     variants[i].setPython(distinct[i]);
     variants[i].setProblem(options.problem);
   }
