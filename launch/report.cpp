@@ -235,7 +235,7 @@ class reporter {
     };
     const std::uint64_t measurements = pool_.count_measurements();
     line("  " + with_rate(evaluated_, " programs judged") + "; " + with_rate(timed_, " of them timed"));
-    line("  " + with_rate(measurements, " measurements, with those of repeats and of the comparison"));
+    line("  " + with_rate(measurements, " measurements") + " (of programs that were met again and of the comparison as well)");
     json_["seconds"] = seconds;
     json_["judged"] = evaluated_;
     json_["timed"] = timed_;
