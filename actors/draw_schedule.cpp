@@ -1,11 +1,15 @@
 #include "actors/draw_schedule.hpp"
 
+#include <algorithm>
+
 namespace hone {
 
 void draw_schedule::change_devices(const std::string& device_type, int by) {
   int& count = devices_[device_type];
   count += by;
-  if (count <= 0) devices_.erase(device_type);
+  if (count > 0) return;
+  devices_.erase(device_type);
+  std::erase_if(comparisons_, [&](const assignment& one) { return one.where.device_type == device_type; });
 }
 
 std::vector<std::string> draw_schedule::device_types() const {
@@ -22,7 +26,17 @@ std::vector<draw_schedule::place> draw_schedule::places() const {
   return all;
 }
 
-std::optional<draw_schedule::assignment> draw_schedule::next(Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready) {
+// With several types, all but one may be slow, and what they hold must leave room for the groups of a step.
+bool draw_schedule::is_held_up(const std::string& device_type, const std::map<std::string, std::size_t>& waiting_of) const {
+  if (devices_.size() < 2) return false;
+  const std::size_t beside_a_step = options_.max_groups - std::min(options_.max_groups, options_.step_groups);
+  const std::size_t most = std::max<std::size_t>(1, beside_a_step / (devices_.size() - 1));
+  const auto waiting = waiting_of.find(device_type);
+  const auto out = std::count_if(out_.begin(), out_.end(), [&](const auto& one) { return one.second.device_type == device_type; });
+  return static_cast<std::size_t>(out) + (waiting != waiting_of.end() ? waiting->second : 0) >= most;
+}
+
+std::optional<draw_schedule::assignment> draw_schedule::next(Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready, const std::map<std::string, std::size_t>& waiting_of) {
   if (!comparisons_.empty()) {
     const assignment first = comparisons_.front();
     comparisons_.pop_front();
@@ -31,7 +45,11 @@ std::optional<draw_schedule::assignment> draw_schedule::next(Stage stage, std::u
   if (stage != Stage::SELF_SUPERVISED && stage != Stage::CONTRASTIVE) return std::nullopt;
   const auto all = places();
   if (all.empty() || out_.size() + waiting + ready >= options_.max_groups) return std::nullopt;
-  return assignment{all[turn_++ % all.size()], stage, version, 0, options_.samples};
+  for (std::size_t tries = 0; tries < all.size(); ++tries) {
+    const place& where = all[turn_++ % all.size()];
+    if (!is_held_up(where.device_type, waiting_of)) return assignment{where, stage, version, 0, options_.samples};
+  }
+  return std::nullopt;
 }
 
 std::size_t draw_schedule::compare(const std::vector<std::uint64_t>& versions, std::uint32_t samples) {
@@ -44,7 +62,7 @@ std::size_t draw_schedule::compare(const std::vector<std::uint64_t>& versions, s
 }
 
 void draw_schedule::give_up_old(std::uint64_t now_ms) {
-  std::erase_if(out_, [&](const auto& entry) { return entry.second + options_.draw_limit_ms < now_ms; });
+  std::erase_if(out_, [&](const auto& entry) { return entry.second.when_ms + options_.draw_limit_ms < now_ms; });
 }
 
 }  // namespace hone

@@ -14,13 +14,14 @@ namespace hone {
 
 // Decides which task and device type the next draw is for, and whether there is room for it. Tasks and device types take turns.
 // One bound holds everything: draws that are out, groups that wait for results and groups that wait for the learner together
-// stay below `max_groups`, so that queues are bounded and groups do not grow old.
+// stay below `max_groups`, so that queues are bounded and groups do not grow old. However slow some types of device are, they leave the others room for a step.
 class draw_schedule {
  public:
   struct options {
     std::size_t max_groups = 20;
     std::uint32_t samples = 16;         // completions a group
     std::uint64_t draw_limit_ms = 600000;  // a draw that is out for longer is given up
+    std::size_t step_groups = 0;        // that a step takes
   };
   struct place {
     task_id task;
@@ -43,7 +44,8 @@ class draw_schedule {
 
   // `waiting` and `ready` are groups of the stage that have been written. Nothing: no room, or nothing is to be drawn in this
   // stage.
-  std::optional<assignment> next(Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready);
+  // `waiting_of`: the waiting ones of a type of device.
+  std::optional<assignment> next(Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready, const std::map<std::string, std::size_t>& waiting_of);
   // Nothing is out, nothing waits, and what is ready leaves no room: no other group will come until some of these are trained on.
   bool is_full_of_ready(std::size_t waiting, std::size_t ready) const { return out_.empty() && waiting == 0 && ready >= options_.max_groups; }
   // At least how many of so many groups must be of one task, however even they are.
@@ -52,20 +54,28 @@ class draw_schedule {
   // of exemplars says little of it. Comes before all other draws. Returns the number of groups.
   std::size_t compare(const std::vector<std::uint64_t>& versions, std::uint32_t samples);
 
-  void given_out(const draw_id& draw, std::uint64_t now_ms) { out_[draw] = now_ms; }
+  // A comparison is over where nothing of it is left to be drawn and nothing is out.
+  bool has_comparisons() const { return !comparisons_.empty(); }
+
+  void given_out(const draw_id& draw, const std::string& device_type, std::uint64_t now_ms) { out_[draw] = {now_ms, device_type}; }
   void came_back(const draw_id& draw) { out_.erase(draw); }
   void give_up_old(std::uint64_t now_ms);
   std::size_t out() const { return out_.size(); }
 
  private:
   std::vector<place> places() const;
+  bool is_held_up(const std::string& device_type, const std::map<std::string, std::size_t>& waiting_of) const;
 
   std::vector<task_id> tasks_;
   options options_;
   std::map<std::string, int> devices_;
   std::size_t turn_ = 0;
   std::deque<assignment> comparisons_;
-  std::map<draw_id, std::uint64_t> out_;  // when it was given
+  struct given_draw {
+    std::uint64_t when_ms = 0;
+    std::string device_type;
+  };
+  std::map<draw_id, given_draw> out_;
 };
 
 }  // namespace hone

@@ -1,6 +1,7 @@
 #include "actors/learner.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -14,7 +15,7 @@ namespace {
 constexpr auto batch_limit = std::chrono::seconds(20);
 constexpr auto commit_limit = std::chrono::seconds(60);
 constexpr auto supervised_slice = std::chrono::milliseconds(200);  // of training between two looks at the mailbox
-constexpr std::uint32_t all_that_is_ready = 1000;
+constexpr std::uint32_t all_that_is_ready = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
@@ -31,7 +32,7 @@ void learner_state::start() {
   next_version = options.next_version;
   if (options.chain.empty()) {
     plan->advance();
-    commit({}, {}, false);
+    commit({plan->stage(), 0, {}}, {}, false);
     return;
   }
   for (const version_record& version : options.chain) remember(version);
@@ -43,7 +44,8 @@ void learner_state::start() {
           admitted_in_all = groups.size();
           if (head->getComplete()) return finish(true);
           turns.take(self, [this] {
-            plan->advance();
+            // By other settings than before the stage may be over; everybody hears of a stage through its first version.
+            if (plan->advance()) return commit({plan->stage(), 0, {}}, {}, false);
             publish();
             tick_soon();
           });
@@ -108,11 +110,12 @@ void learner_state::train_supervised_slice() {
     }
   }
   if (plan->sft_updates_left_in_step() > 0 && !stopping) return tick_soon();
-  const auto numbers = plan->end_sft_step();
+  learned_step learned{Stage::SFT, 0, plan->end_sft_step()};
+  learned.step = plan->step();
   std::vector<group_id> groups = std::move(admitted);
   admitted.clear();
   plan->advance();
-  commit(numbers, groups, false);
+  commit(learned, groups, false);
 }
 
 void learner_state::ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even) {
@@ -150,22 +153,23 @@ void learner_state::learn(const batch_record& batch) {
   if (committing || finished) return;
   std::vector<group_id> groups;
   for (const auto scored : batch->getGroups()) groups.emplace_back(scored.getGroup().getId());
-  curriculum::numbers numbers;
   if (plan->stage() == Stage::COMPARISON) {
-    commit(describe_batch(*batch), groups, true);
+    commit({Stage::COMPARISON, 1, describe_batch(*batch)}, groups, true);
     return;
   }
+  learned_step learned{plan->stage(), 0, {}};
   {
     const activity::span busy(counts, plan->stage() == Stage::CONTRASTIVE ? "grpo" : "likelihood");
-    numbers = plan->learn(*batch);
+    learned.numbers = plan->learn(*batch);
     counts.processed(groups.size());
   }
+  learned.step = plan->step();
   plan->advance();
-  commit(numbers, groups, false);
+  commit(learned, groups, false);
 }
 
 // In the policy's turn.
-void learner_state::commit(const curriculum::numbers& numbers, const std::vector<group_id>& groups, bool complete) {
+void learner_state::commit(const learned_step& learned, const std::vector<group_id>& groups, bool complete) {
   const std::uint64_t number = next_version++;
   const bool is_first = !head;
   record_builder<schema::PolicyVersion> version;
@@ -183,14 +187,14 @@ void learner_state::commit(const curriculum::numbers& numbers, const std::vector
   step->setStage(is_first ? plan->stage() : head->getStage());
   auto ids = step->initGroups(static_cast<unsigned>(groups.size()));
   for (unsigned i = 0; i < ids.size(); ++i) groups[i].store(ids[i]);
-  auto metrics = step->initMetrics(static_cast<unsigned>(numbers.size()));
+  auto metrics = step->initMetrics(static_cast<unsigned>(learned.numbers.size()));
   unsigned m = 0;
-  for (const auto& [name, value] : numbers) {
+  for (const auto& [name, value] : learned.numbers) {
     metrics[m].setName(name);
     metrics[m++].setValue(value);
   }
   committing = true;
-  to_write = {plan->take_checkpoint(), version.finish(), step.finish(), numbers};
+  to_write = {plan->take_checkpoint(), version.finish(), step.finish(), learned};
   tick_soon();
 }
 
@@ -203,10 +207,10 @@ void learner_state::write_and_commit(const taken_version& taken) {
     taken.checkpoint(folder);
   }
   self->request(pool, commit_limit, commit_atom_v, taken.version, taken.step).then(
-      [this, version = taken.version, numbers = taken.numbers](done_atom) {
+      [this, version = taken.version, learned = taken.learned](done_atom) {
         committing = false;
         remember(version);
-        if (options.metrics) options.metrics(head, numbers);
+        if (options.metrics) options.metrics(head, learned);
         delete_old_checkpoints();
         publish();
         if (head->getComplete()) return finish(true);
@@ -219,6 +223,9 @@ void learner_state::publish() {
   counts.set_number("version", static_cast<double>(head->getVersion()));
   counts.set_number("step", static_cast<double>(plan->step()));
   counts.set_number("steps", static_cast<double>(plan->steps()));
+  counts.set_number("stage", static_cast<double>(plan->stage()));
+  const auto left = plan->seconds_left();
+  counts.set_number("stage_ends_s", left ? static_cast<double>(unix_ms()) / 1e3 + *left : 0);
   for (const generator_actor& generator : generators) self->send(generator, weights_atom_v, head);
 }
 
@@ -228,7 +235,7 @@ void learner_state::compare() {
   comparing = true;
   if (!before_contrast || options.plan.comparison_samples == 0) {
     return turns.take(self, [this] {
-      if (!committing && !finished) commit({}, {}, true);
+      if (!committing && !finished) commit({Stage::COMPARISON, 1, {}}, {}, true);
     });
   }
   const std::vector<std::uint64_t> versions = {*before_contrast, head->getVersion()};

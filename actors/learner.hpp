@@ -18,6 +18,13 @@
 
 namespace hone {
 
+// What a step was, and the numbers that it brought; before the first one of a run there are none.
+struct learned_step {
+  Stage stage = Stage::SFT;
+  std::int64_t step = 0;                   // of its stage, from 1
+  curriculum::numbers numbers;
+};
+
 struct learner_options {
   std::filesystem::path run_folder;
   std::function<std::unique_ptr<curriculum>()> make_curriculum;  // called on the actor's own thread
@@ -29,7 +36,7 @@ struct learner_options {
   std::uint64_t next_version = 0;
   shared_gpu gpu;                          // set where a device of this node times on the policy's GPU
   std::function<void(const std::string&)> log;             // for people
-  std::function<void(const version_record&, const curriculum::numbers&)> metrics;  // a line a step
+  std::function<void(const version_record&, const learned_step&)> metrics;  // a line a step
 };
 
 // Owns the stage. Takes complete groups, makes a step, puts its checkpoint on disk, commits it with the groups that it consumed,
@@ -42,7 +49,7 @@ struct learner_state {
     taken_checkpoint checkpoint;
     version_record version;
     step_record step;
-    curriculum::numbers numbers;
+    learned_step learned;
   };
 
   learner_actor::stateful_pointer<learner_state> self = nullptr;
@@ -75,7 +82,7 @@ struct learner_state {
   void ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even);
   void take(const batch_record& batch);
   void learn(const batch_record& batch);
-  void commit(const curriculum::numbers& numbers, const std::vector<group_id>& groups, bool complete);
+  void commit(const learned_step& learned, const std::vector<group_id>& groups, bool complete);
   void write_and_commit(const taken_version& taken);
   void publish();
   void compare();

@@ -47,21 +47,26 @@ void pool_state::schedule_flush() {
 }
 
 void pool_state::submit(const group_record& group, const caf::typed_response_promise<done_atom>& promise) {
+  const activity::span busy(counts, "group");
   schedule->came_back(draw_id(group->getDraw().getId()));
-  owned->record_group(group, unix_ms(), unsent);
+  const std::size_t unparsable = owned->record_group(group, unix_ms(), unsent);
+  if (unparsable > 0) outcomes[Outcome::UNPARSABLE] += unparsable;
   unacknowledged.push_back({promise, "group " + to_string(group_id(group->getId()))});
   counts.processed(group->getRollouts().size());
   schedule_flush();
 }
 
 void pool_state::close(const evaluation_record& result) {
-  if (!owned->record_evaluation(result, unix_ms(), unsent)) return;
-  ++outcomes[result->getOutcome()];
+  const activity::span busy(counts, "result");
+  const pool::taken how = owned->record_evaluation(result, unix_ms(), unsent);
+  if (how == pool::taken::not_at_all) return;
+  if (how == pool::taken::as_first) ++outcomes[result->getOutcome()];
   if (acknowledgements >= 0 && result->getOutcome() != Outcome::INFRASTRUCTURE) closed_lines.push_back("measurement " + to_string(measurement_id(result->getMeasurementId())) + " " + to_string(variant_id(result->getVariantId())));
   schedule_flush();
 }
 
 void pool_state::commit_step(const version_record& version, const step_record& step, const caf::typed_response_promise<done_atom>& promise) {
+  const activity::span busy(counts, "step");
   owned->commit_step(version, step);
   if (version->getStage() != outcomes_of) {
     outcomes_of = version->getStage();
@@ -86,6 +91,7 @@ void pool_state::flush() {
   }
   unacknowledged.clear();
   if (acknowledgements >= 0 && !lines.empty() && write(acknowledgements, lines.data(), lines.size()) < 0) fail("the file of acknowledgements cannot be written");
+  const activity::span busy(counts, "hand out");
   for (const compile_job& job : unsent) self->send(compilers, put_atom_v, job);
   unsent.clear();
   serve_takers();
@@ -103,11 +109,12 @@ void pool_state::serve_draws() {
   const auto head = owned->versions().head();
   if (stopping || !head || !compilers) return;
   const Stage stage = (*owned->versions().find(*head))->getStage();
+  turn_away_old_askers();
   while (!waiting_draws.empty()) {
-    const auto what = schedule->next(stage, *head, owned->waiting_groups(), owned->ready_groups(stage));
+    const auto what = schedule->next(stage, *head, owned->waiting_groups(), owned->ready_groups(stage), owned->waiting_by_type());
     if (!what) return;
     const draw_record draw = make_draw(*what);
-    schedule->given_out(draw_id(draw->getId()), unix_ms());
+    schedule->given_out(draw_id(draw->getId()), what->where.device_type, unix_ms());
     waiting_draws.front().promise.deliver(draw);
     waiting_draws.pop_front();
   }
@@ -119,6 +126,8 @@ void pool_state::serve_takers() {
     pool::batch_request& request = taker.request;
     // Where nothing else will come, a step takes more than its share of some tasks.
     if (taker.is_even) request.most_of_a_task = schedule->is_full_of_ready(owned->waiting_groups(), owned->ready_groups(request.stage)) ? request.at_most : schedule->share_of_a_task(request.at_least);
+    // Of what has gone with its devices, or with a generator, nothing will come any more.
+    if (request.stage == Stage::COMPARISON && !schedule->has_comparisons() && schedule->out() == 0 && owned->waiting_groups() == 0) request.at_least = std::min(request.at_least, owned->ready_groups(Stage::COMPARISON));
     const auto batch = owned->take(request);
     if (!batch) {
       left.push_back(taker);

@@ -57,7 +57,7 @@ struct pool_state {
   std::vector<std::string> closed_lines;             // measurements that the next flush acknowledges
   std::vector<compile_job> unsent;                   // likewise
   std::vector<draw_record> comparison_draws;         // what all compared versions are shown
-  std::map<Outcome, std::uint64_t> outcomes;         // of this stage
+  std::map<Outcome, std::uint64_t> outcomes;         // of this stage's new programs, as they were first judged
   Stage outcomes_of = Stage::SFT;
   double lag = 0;
   bool flush_is_due = false;

@@ -1,5 +1,7 @@
 #include "actors/telemetry.hpp"
 
+#include <unistd.h>
+
 #include "messages/clock.hpp"
 #include "messages/versions.hpp"
 
@@ -46,7 +48,11 @@ void telemetry_state::look_a_last_time(caf::typed_response_promise<done_atom> pr
 void telemetry_state::keep(const actor_status_record& status) {
   const std::string name(view(status->getName()));
   if (const auto last = snapshot.actors.find(name); last != snapshot.actors.end()) {
-    if (status->getStartedUs() != last->second->getStartedUs()) ++snapshot.restarts[name];
+    if (status->getStartedUs() != last->second->getStartedUs()) {
+      ++snapshot.restarts[name];
+      snapshot.earlier[name].busy_seconds += last->second->getBusySeconds();
+      snapshot.earlier[name].alive_seconds += last->second->getAliveSeconds();
+    }
     const double seconds = status->getAliveSeconds() - last->second->getAliveSeconds();
     const auto done = static_cast<double>(status->getProcessed()) - static_cast<double>(last->second->getProcessed());
     snapshot.rates[name] = seconds > 0 && done >= 0 ? done / seconds : 0;
@@ -55,13 +61,13 @@ void telemetry_state::keep(const actor_status_record& status) {
   if (trace.is_open()) write_spans(status);
 }
 
-// Chrome's trace event format: complete events, a row an actor. The closing bracket may be missing.
+// Chrome's trace event format: complete events, a row an actor, by process: a resumed run's stand under their own. The closing bracket may be missing.
 void telemetry_state::write_spans(const actor_status_record& status) {
   const std::string name(view(status->getName()));
   const auto [row, fresh] = trace_rows.emplace(name, static_cast<int>(trace_rows.size()) + 1);
-  if (fresh) trace << R"({"name":"thread_name","ph":"M","pid":1,"tid":)" << row->second << R"(,"args":{"name":")" << name << "\"}},\n";
+  if (fresh) trace << R"({"name":"thread_name","ph":"M","pid":)" << getpid() << R"(,"tid":)" << row->second << R"(,"args":{"name":")" << name << "\"}},\n";
   for (const auto span : status->getSpans()) {
-    trace << R"({"name":")" << span.getName().cStr() << R"(","ph":"X","pid":1,"tid":)" << row->second << R"(,"ts":)" << span.getStartUs() << R"(,"dur":)" << span.getDurationUs() << "},\n";
+    trace << R"({"name":")" << span.getName().cStr() << R"(","ph":"X","pid":)" << getpid() << R"(,"tid":)" << row->second << R"(,"ts":)" << span.getStartUs() << R"(,"dur":)" << span.getDurationUs() << "},\n";
   }
   trace.flush();
 }

@@ -19,6 +19,11 @@ struct node_snapshot {
   std::map<std::string, actor_status_record> actors;  // by name, as last reported
   std::map<std::string, double> rates;                // processed a second, between the last two reports
   std::map<std::string, std::uint32_t> restarts;      // how often another actor has taken the name
+  struct life {
+    double busy_seconds = 0;
+    double alive_seconds = 0;
+  };
+  std::map<std::string, life> earlier;                // of those that had the name before
   run_status_record run;                              // empty on nodes without a pool
 };
 

@@ -283,7 +283,7 @@ int stats(const pool_arguments& a) {
     return 0;
   }
   std::cout << s.tasks << " tasks, " << s.variants << " variants, " << s.rollouts << " rollouts in " << s.groups << " groups\n";
-  std::cout << s.evaluations << " evaluations with " << s.measurements << " measurements; " << s.pending << " pending\n";
+  std::cout << s.evaluations << " evaluations with " << s.measurements << " measurements (comparisons' not counted); " << s.pending << " pending\n";
   std::cout << "groups:";
   for (const auto& [state, count] : s.group_states) std::cout << "  " << state << " " << count;
   std::cout << "\n" << s.versions << " policy versions" << (s.head ? ", head " + std::to_string(*s.head) : "") << "\n";

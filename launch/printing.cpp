@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "messages/ids.hpp"
 #include "messages/names.hpp"
@@ -129,13 +130,28 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
           {"measure_ms", m.getMeasureMs()}};
 }
 
+schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e) {
+  const auto measurements = e.getMeasurements();
+  if (measurements.size() == 0) return {};
+  schema::Measurement::Reader nearest = measurements[measurements.size() - 1];
+  if (e.getOutcome() != Outcome::OK) return nearest;
+  double distance = std::numeric_limits<double>::infinity();
+  for (const auto m : measurements) {
+    const double off = std::abs(m.getScore() - e.getScore());
+    if (m.getOutcome() != Outcome::OK || off > distance) continue;
+    nearest = m;  // of equally near ones the last
+    distance = off;
+  }
+  return nearest;
+}
+
 ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& task_name) {
   const auto measurements = e.getMeasurements();
-  const bool timed = measurements.size() > 0 && measurements[measurements.size() - 1].getCases().size() > 0;
+  const schema::Measurement::Reader shown = measurement_of_score(e);
+  const bool timed = shown.getCases().size() > 0;
   const bool is_ok = e.getOutcome() == Outcome::OK;
-  const schema::Measurement::Reader last = measurements.size() > 0 ? measurements[measurements.size() - 1] : schema::Measurement::Reader();
   std::uint32_t rounds = 0;
-  for (const auto c : last.getCases()) rounds += c.getRounds();
+  for (const auto c : shown.getCases()) rounds += c.getRounds();
   ordered_json all = ordered_json::array();
   for (const auto m : measurements) all.push_back(to_json(m));
   return {{"task", task_name},
@@ -145,13 +161,13 @@ ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& tas
           {"kind", text(e.getKind())},
           {"message", text(e.getMessage())},
           {"speedup", number_or_null(e.getScore(), is_ok)},
-          {"speedup_raw", number_or_null(last.getScoreRaw(), timed)},
-          {"interval", timed ? ordered_json({last.getIntervalLow(), last.getIntervalHigh()}) : ordered_json(nullptr)},
-          {"reference_us", number_or_null(reference_us(last), timed)},
-          {"candidate_us", number_or_null(candidate_us(last), timed)},
+          {"speedup_raw", number_or_null(shown.getScoreRaw(), timed)},
+          {"interval", timed ? ordered_json({shown.getIntervalLow(), shown.getIntervalHigh()}) : ordered_json(nullptr)},
+          {"reference_us", number_or_null(reference_us(shown), timed)},
+          {"candidate_us", number_or_null(candidate_us(shown), timed)},
           {"rounds", rounds},
           {"compile_ms", e.getCompileMs()},
-          {"seed", measurements.size() > 0 ? last.getSeed() : e.getVerdict().getSeed()},
+          {"seed", measurements.size() > 0 ? shown.getSeed() : e.getVerdict().getSeed()},
           {"verification",
            {{"outcome", e.hasVerdict() ? ordered_json(name_of(e.getVerdict().getOutcome())) : ordered_json(nullptr)},
             {"seed", e.getVerdict().getSeed()},
@@ -165,14 +181,13 @@ ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& tas
 std::string describe(const schema::Evaluation::Reader& e) {
   std::string line(name_of(e.getOutcome()));
   if (e.getKind().size() > 0) line += " (" + text(e.getKind()) + ")";
-  const auto measurements = e.getMeasurements();
-  if (measurements.size() > 0 && measurements[measurements.size() - 1].getCases().size() > 0) {
-    const auto last = measurements[measurements.size() - 1];
-    line += "  " + fixed(e.getScore(), 2) + "x  [" + fixed(last.getIntervalLow(), 3) + ", " + fixed(last.getIntervalHigh(), 3) + "]  " + fixed(candidate_us(last), 1) + " us against " +
-            fixed(reference_us(last), 1) + " us";
+  const schema::Measurement::Reader shown = measurement_of_score(e);
+  if (shown.getCases().size() > 0) {
+    if (e.getOutcome() == Outcome::OK) line += "  " + fixed(e.getScore(), 2) + "x  [" + fixed(shown.getIntervalLow(), 3) + ", " + fixed(shown.getIntervalHigh(), 3) + "]";
+    line += "  " + fixed(candidate_us(shown), 1) + " us against " + fixed(reference_us(shown), 1) + " us";
   }
   if (e.getMessage().size() > 0) line += "\n    " + text(e.getMessage());
-  if (measurements.size() > 0) line += describe_cases(measurements[measurements.size() - 1]);
+  if (e.getMeasurements().size() > 0) line += describe_cases(shown);
   return line;
 }
 

@@ -15,6 +15,10 @@ nlohmann::ordered_json to_json(const schema::Evaluation::Reader& e, const std::s
 // A JSON value without line breaks. What a policy has written need not be UTF-8: such bytes become U+FFFD.
 std::string one_line(const nlohmann::ordered_json& value);
 
+// The measurement whose interval and times stand beside an evaluation's score, which is the median of several: of the ok ones the nearest to it; the last
+// where the evaluation is not ok. Without cases where nothing was timed.
+schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e);
+
 // One line: outcome, speed-up with its interval, times; the message on a second where there is one.
 std::string describe(const schema::Evaluation::Reader& e);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <compare>
+#include <optional>
 #include <set>
 
 #include "launch/comparison.hpp"
@@ -18,6 +20,12 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t bootstrap_resamples = 10000;
 constexpr std::size_t curve_points = 10;
+
+struct place {
+  task_id task;
+  std::string device_type;
+  auto operator<=>(const place&) const = default;
+};
 
 struct task_row {
   std::uint64_t tried = 0;
@@ -46,6 +54,7 @@ struct stage_row {
   sample_sums last;  // of the last quarter of the groups
   std::array<sample_sums, curve_points> curve;  // of equal parts of the groups
   std::map<std::string, std::uint64_t> outcomes;
+  std::uint64_t unknown = 0;  // samples without a result
 };
 
 class reporter {
@@ -54,23 +63,27 @@ class reporter {
     for (const auto& t : pool_.tasks()) names_[task_id(t->getId())] = std::string(view(t->getName()));
   }
 
-  run_report make(const std::map<std::string, double>& busy, double seconds) {
+  run_report make(const std::map<std::string, double>& busy, double seconds, bool is_resumed) {
     read_evaluations();
     read_groups();
     print_tasks();
     print_stages();
     print_comparison();
-    print_busy(busy, seconds);
+    print_busy(busy, seconds, is_resumed);
     return {text_, json_};
   }
 
  private:
   void line(const std::string& s = "") { text_ += s + "\n"; }
 
+  // Scores of different judges are not comparable: those of the newest one count.
   void read_evaluations() {
+    pool_.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& /*e*/) { judge_ = std::max(judge_, key.judge); });
     pool_.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
-      task_row& row = tasks_[{names_[task_id(e->getTaskId())], key.device_type}];
+      if (key.judge != judge_) return;
+      task_row& row = tasks_[{task_id(e->getTaskId()), key.device_type}];
       device_types_.insert(key.device_type);
+      if (!was_judged(e->getOutcome())) return;
       ++evaluated_;
       timed_ += e->getMeasurements().size() > 0 ? 1 : 0;
       ++row.tried;
@@ -78,7 +91,7 @@ class reporter {
       ++row.ok;
       if (!row.best || e->getScore() > row.best->getScore()) row.best = e;
     });
-    for (auto& [place, row] : tasks_) {
+    for (auto& [where, row] : tasks_) {
       if (!row.best) continue;
       for (const auto& written : pool_.rollouts_of(variant_id(row.best->getVariantId()))) {
         const auto group = pool_.group(written.group);
@@ -87,14 +100,14 @@ class reporter {
     }
   }
 
-  Outcome outcome_of(const schema::RolloutGroup::Reader& group, const variant_id& variant, std::uint32_t scope, double& score) const {
+  // By the newest judge that has seen it; nothing where it is not known yet.
+  std::optional<record<schema::Evaluation>> evaluation_of(const schema::RolloutGroup::Reader& group, const variant_id& variant, std::uint32_t scope) const {
+    std::optional<record<schema::Evaluation>> newest;
     for (const auto& e : pool_.evaluations_of(variant)) {
       if (e->getScope() != scope || view(e->getDeviceType()) != view(group.getDraw().getDeviceType())) continue;
-      score = e->getScore();
-      return e->getOutcome();
+      if (!newest || e->getJudgeVersion() > (*newest)->getJudgeVersion()) newest = e;
     }
-    score = 0;
-    return Outcome::INFRASTRUCTURE;
+    return newest;
   }
 
   // Groups in the order in which they were written; a comparison's count once a version has consumed them.
@@ -119,14 +132,19 @@ class reporter {
       }
       stage_row& row = stages_[stage];
       for (const auto rollout : g->getRollouts()) {
-        double score = 0;
-        const Outcome outcome = outcome_of(*g, variant_id(rollout.getVariantId()), is_comparison ? 1 : 0, score);
+        const auto known = evaluation_of(*g, variant_id(rollout.getVariantId()), is_comparison ? 1 : 0);
+        if (!known) {
+          ++row.unknown;
+          continue;
+        }
+        const Outcome outcome = (*known)->getOutcome();
+        const double score = (*known)->getScore();
         ++row.outcomes[std::string(name_of(outcome))];
         row.all.add(outcome, score);
         row.curve[before * curve_points / counts[stage]].add(outcome, score);
         if (is_last_quarter) row.last.add(outcome, score);
         if (!is_comparison) continue;
-        const std::string place = names_[task_id(g->getDraw().getTaskId())] + (device_types_.size() > 1 ? " on " + std::string(view(g->getDraw().getDeviceType())) : "");
+        const std::string place = name_of_place({task_id(g->getDraw().getTaskId()), std::string(view(g->getDraw().getDeviceType()))});
         by_version_[g->getDraw().getPolicyVersion()][place].push_back({outcome == Outcome::OK, score});
       }
     }
@@ -136,29 +154,42 @@ class reporter {
     return g.getOrigin() == schema::RolloutGroup::Origin::CORPUS ? "corpus" : std::string(name_of(g.getDraw().getStage()));
   }
 
+  static bool was_judged(Outcome outcome) { return outcome != Outcome::UNPARSABLE && outcome != Outcome::INFRASTRUCTURE; }
+
+  // With what tells it from others of the same name: the type of device, or for a task that was edited between two sessions its id.
+  std::string name_of_place(const place& where) {
+    const std::string& name = names_[where.task];
+    const auto bearers = std::count_if(names_.begin(), names_.end(), [&](const auto& one) { return one.second == name; });
+    return name + (bearers > 1 ? " " + to_string(where.task).substr(0, 6) : "") + (device_types_.size() > 1 ? " on " + where.device_type : "");
+  }
+
   void print_tasks() {
     line("Tasks");
     line(pad("  task", 26) + pad("reference", 12, true) + pad("best", 12, true) + pad("speed-up", 11, true) + pad("tried", 8, true) + pad("ok", 7, true) + "   best variant");
     json_["tasks"] = ordered_json::array();
     std::size_t invented = 0;
-    for (const auto& [place, row] : tasks_) {
-      ordered_json entry = {{"task", place.first}, {"device_type", place.second}, {"tried", row.tried}, {"ok", row.ok}};
-      std::string text = pad("  " + place.first, 26);
+    std::size_t solved = 0;
+    std::map<std::string, place> in_order;
+    for (const auto& [where, row] : tasks_) in_order[name_of_place(where)] = where;
+    for (const auto& [name, where] : in_order) {
+      const task_row& row = tasks_[where];
+      ordered_json entry = {{"task", names_[where.task]}, {"device_type", where.device_type}, {"tried", row.tried}, {"ok", row.ok}};
+      std::string text = pad("  " + name + " ", 26);
       if (row.best) {
-        const auto measurements = row.best->getMeasurements();
-        const auto last = measurements[measurements.size() - 1];
+        const auto shown = measurement_of_score(*row.best);
         const std::string id = to_string(variant_id(row.best->getVariantId()));
+        ++solved;
         invented += row.in_corpus ? 0 : 1;
-        text += pad(fixed(reference_us(last), 1) + " us", 12, true) + pad(fixed(candidate_us(last), 1) + " us", 12, true) + pad(fixed(row.best->getScore(), 2) + "x", 11, true) +
+        text += pad(fixed(reference_us(shown), 1) + " us", 12, true) + pad(fixed(candidate_us(shown), 1) + " us", 12, true) + pad(fixed(row.best->getScore(), 2) + "x", 11, true) +
                 pad(std::to_string(row.tried), 8, true) + pad(std::to_string(row.ok), 7, true) + "   " + id.substr(0, 10) + (row.in_corpus ? "" : "  not in the corpus");
-        entry.update({{"reference_us", reference_us(last)}, {"best_us", candidate_us(last)}, {"speedup", row.best->getScore()}, {"best", id}, {"best_in_corpus", row.in_corpus}});
+        entry.update({{"reference_us", reference_us(shown)}, {"best_us", candidate_us(shown)}, {"speedup", row.best->getScore()}, {"best", id}, {"best_in_corpus", row.in_corpus}});
       } else {
         text += pad(std::to_string(row.tried), 43, true) + pad("0", 7, true) + "   none";
       }
       line(text);
       json_["tasks"].push_back(entry);
     }
-    if (!tasks_.empty()) line("  " + std::to_string(invented) + " of " + std::to_string(tasks_.size()) + " best variants are not in the corpus");
+    if (solved > 0) line("  " + std::to_string(invented) + " of " + std::to_string(solved) + " best variants are not in the corpus");
     line();
   }
 
@@ -172,17 +203,20 @@ class reporter {
       std::string shares;
       ordered_json outcomes = ordered_json::object();
       for (const auto& [outcome, count] : row.outcomes) {
-        const double share = static_cast<double>(count) / row.all.samples;
+        const double share = static_cast<double>(count) / std::max(1.0, row.all.samples);
         shares += "  " + outcome + " " + percent(share);
         outcomes[outcome] = share;
       }
-      line(pad("  " + std::string(name), 20) + pad(fixed(row.all.samples, 0) + " samples", 16) + "mean reward " + fixed(row.all.mean_reward(), 2) + "  ok at the end " + percent(row.last.share_ok()));
+      // The corpus enters at once: there is no end, and no time.
+      const bool has_order = found->first != "corpus";
+      line(pad("  " + std::string(name), 20) + pad(fixed(row.all.samples, 0) + " samples", 16) + "mean reward " + fixed(row.all.mean_reward(), 2) + (has_order ? "  ok at the end " + percent(row.last.share_ok()) : "") +
+           (row.unknown > 0 ? "  and " + std::to_string(row.unknown) + " samples not judged" : ""));
       line("      " + shares);
       std::string rewards;
       std::string oks;
       ordered_json curve = ordered_json::array();
       for (const sample_sums& part : row.curve) {
-        if (part.samples == 0) continue;
+        if (part.samples == 0 || !has_order) continue;
         rewards += pad(fixed(part.mean_reward(), 2), 7, true);
         oks += pad(fixed(100 * part.share_ok(), 0), 7, true);
         curve.push_back({{"samples", part.samples}, {"mean_reward", part.mean_reward()}, {"ok", part.share_ok()}});
@@ -191,7 +225,7 @@ class reporter {
         line("        reward, by time " + rewards);
         line("        ok in %, by time" + oks);
       }
-      json_["stages"].push_back({{"stage", name}, {"samples", row.all.samples}, {"mean_reward", row.all.mean_reward()}, {"ok_at_end", row.last.share_ok()}, {"outcomes", outcomes}, {"curve", curve}});
+      json_["stages"].push_back({{"stage", name}, {"samples", row.all.samples}, {"not_judged", row.unknown}, {"mean_reward", row.all.mean_reward()}, {"ok_at_end", has_order ? ordered_json(row.last.share_ok()) : ordered_json(nullptr)}, {"outcomes", outcomes}, {"curve", curve}});
     }
     line();
   }
@@ -219,7 +253,7 @@ class reporter {
                            {"difference", r.difference}, {"interval", {r.low, r.high}}, {"tasks", rows}};
   }
 
-  void print_busy(const std::map<std::string, double>& busy, double seconds) {
+  void print_busy(const std::map<std::string, double>& busy, double seconds, bool is_resumed) {
     if (busy.empty()) return;
     std::string shares;
     json_["busy"] = ordered_json::object();
@@ -227,15 +261,15 @@ class reporter {
       shares += "  " + room + " " + percent(share);
       json_["busy"][room] = share;
     }
-    line("Busy shares over " + fixed(seconds, 0) + " s");
+    line("Busy shares over " + fixed(seconds, 0) + " s" + (is_resumed ? ", since the run was resumed" : ""));
     line(shares);
-    const double hours = seconds / 3600;
+    const double hours = is_resumed ? 0 : seconds / 3600;
     const auto with_rate = [&](std::uint64_t count, const std::string& what) {
       return std::to_string(count) + what + (hours > 0 ? ", " + fixed(static_cast<double>(count) / hours, 0) + " an hour" : "");
     };
     const std::uint64_t measurements = pool_.count_measurements();
     line("  " + with_rate(evaluated_, " programs judged") + "; " + with_rate(timed_, " of them timed"));
-    line("  " + with_rate(measurements, " measurements") + " (of programs that were met again and of the comparison as well)");
+    line("  " + with_rate(measurements, " measurements kept") + ", of programs that were met again and of the comparison as well");
     json_["seconds"] = seconds;
     json_["judged"] = evaluated_;
     json_["timed"] = timed_;
@@ -244,9 +278,10 @@ class reporter {
 
   pool_inspector pool_;
   std::map<task_id, std::string> names_;
-  std::map<std::pair<std::string, std::string>, task_row> tasks_;
+  std::map<place, task_row> tasks_;
   std::map<std::string, stage_row> stages_;
-  std::uint64_t evaluated_ = 0;  // different programs that the pool has an evaluation of, one for each device type
+  std::uint32_t judge_ = 0;
+  std::uint64_t evaluated_ = 0;  // different programs that were judged, once for each device type
   std::uint64_t timed_ = 0;      // of these, with a measurement at least
   std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>> by_version_;
   std::set<std::string> device_types_;
@@ -263,6 +298,10 @@ std::map<std::string, double> busy_shares(const node_snapshot& snapshot) {
     if (room == "queue" || status->getAliveSeconds() <= 0) continue;
     sums[room].first += status->getBusySeconds();
     sums[room].second += status->getAliveSeconds();
+    if (const auto before = snapshot.earlier.find(name); before != snapshot.earlier.end()) {
+      sums[room].first += before->second.busy_seconds;
+      sums[room].second += before->second.alive_seconds;
+    }
     for (const auto number : status->getNumbers()) {
       if (view(number.getName()) != "lent_seconds") continue;
       sums[room + " lent"].first += number.getValue();
@@ -274,6 +313,6 @@ std::map<std::string, double> busy_shares(const node_snapshot& snapshot) {
   return shares;
 }
 
-run_report make_report(const std::filesystem::path& pool, const std::map<std::string, double>& busy, double seconds) { return reporter(pool).make(busy, seconds); }
+run_report make_report(const std::filesystem::path& pool, const std::map<std::string, double>& busy, double seconds, bool is_resumed) { return reporter(pool).make(busy, seconds, is_resumed); }
 
 }  // namespace hone

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <set>
+#include <utility>
 
 #include "actors/generator.hpp"
 #include "actors/learner.hpp"
@@ -64,8 +66,9 @@ std::vector<corpus_document> load_documents(const configuration& c, const task_t
   std::vector<corpus_document> documents;
   if (c.corpus.folder.empty()) return documents;
   std::map<std::string, std::vector<corpus_document>> by_task;
+  std::set<std::pair<std::string, std::string>> seen;  // the same text twice is one document
   for (auto& document : load_corpus(c.corpus.folder)) {
-    if (tasks.find(document.task) != nullptr) by_task[document.task].push_back(std::move(document));
+    if (tasks.find(document.task) != nullptr && seen.emplace(document.task, document.text).second) by_task[document.task].push_back(std::move(document));
   }
   for (auto& [name, list] : by_task) {
     const std::size_t kept = c.corpus.per_task > 0 ? std::min(list.size(), static_cast<std::size_t>(c.corpus.per_task)) : list.size();
@@ -113,13 +116,13 @@ std::vector<group_record> corpus_groups(const std::vector<corpus_document>& docu
   return groups;
 }
 
-// The run's own file of metrics: a line a step.
+// The run's own file of metrics: a line a step, under the stage that it was made in.
 class metrics_file {
  public:
   explicit metrics_file(const std::filesystem::path& path) : out_(path, std::ios::app) {}
-  void write(const version_record& version, const curriculum::numbers& numbers) {
-    nlohmann::ordered_json line = {{"time_ms", version->getCreatedMs()}, {"version", version->getVersion()}, {"parent", version->getParent()}, {"stage", name_of(version->getStage())}, {"step", version->getStep()}};
-    for (const auto& [name, value] : numbers) line[name] = value;
+  void write(const version_record& version, const learned_step& learned) {
+    nlohmann::ordered_json line = {{"time_ms", version->getCreatedMs()}, {"version", version->getVersion()}, {"parent", version->getParent()}, {"stage", name_of(learned.stage)}, {"step", learned.step}};
+    for (const auto& [name, value] : learned.numbers) line[name] = value;
     out_ << line.dump() << std::endl;
   }
 
@@ -170,6 +173,7 @@ class run_session {
     set_policy_threads(static_cast<int>(c_.policy.threads));
     auto& system = start_actor_system();
     assembly built = assemble(system, from);
+    if (c_.node.compilers == 0) view_.message("nothing compiles on this node (node.compilers = 0): programs wait for one that joins with compilers");
     const int code = wait(system, built);
     std::cout.flush();
     _exit(code);  // here: the folder stays locked until the pool's files close with the process
@@ -198,6 +202,7 @@ class run_session {
     pool_settings.storage.job_deadline_ms = static_cast<std::uint64_t>(c_.pool.job_deadline_s * 1000);
     pool_settings.storage.max_lag = static_cast<std::uint32_t>(c_.pool.max_lag);
     pool_settings.draws.max_groups = static_cast<std::size_t>(c_.pool.max_groups);
+    pool_settings.draws.step_groups = static_cast<std::size_t>(std::max(c_.plan.self_supervised.groups, c_.plan.contrastive.groups));
     pool_settings.draws.samples = static_cast<std::uint32_t>(c_.generation.group_size);
     if (!c_.pool.acknowledgements.empty()) pool_settings.acknowledgements = (folder_->path() / c_.pool.acknowledgements).string();
     built.pool = system.spawn<caf::detached>(pool_shell, pool_settings, tasks_, supervisor);
@@ -266,7 +271,7 @@ class run_session {
     l.gpu = shared;
     l.log = [this](const std::string& line) { view_.message(line); };
     metrics_ = std::make_unique<metrics_file>(folder_->path() / "metrics.jsonl");
-    l.metrics = [this](const version_record& version, const curriculum::numbers& numbers) { metrics_->write(version, numbers); };
+    l.metrics = [this](const version_record& version, const learned_step& learned) { metrics_->write(version, learned); };
     l.make_curriculum = [this] { return std::make_unique<curriculum>(c_.plan, make_trainer(c_), prompts_, *tasks_, c_.seed); };
     built.learner = system.spawn<caf::detached>(learner, l, built.pool, built.generators, supervisor);
 
@@ -334,7 +339,7 @@ class run_session {
       const std::lock_guard hold(snapshot_lock_);
       busy = busy_shares(snapshot_);
     }
-    const run_report made = make_report(folder_->pool(), busy, seconds);
+    const run_report made = make_report(folder_->pool(), busy, seconds, options_.resume);
     folder_->write("report.txt", made.text);
     folder_->write("report.json", made.json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     view_.message("\n" + made.text);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "launch/printing.hpp"
+#include "messages/clock.hpp"
 
 namespace hone {
 namespace {
@@ -41,12 +42,13 @@ std::string queues_text(const node_snapshot& snapshot) {
   return text;
 }
 
+// How programs that nobody had written before were first judged, in this stage.
 std::string outcomes_text(const schema::RunStatus::Reader& run) {
   double total = 0;
   for (const auto n : run.getOutcomes()) total += n.getValue();
   std::string text;
   for (const auto n : run.getOutcomes()) text += (text.empty() ? "" : "  ") + std::string(view(n.getName())) + " " + fixed(100 * n.getValue() / std::max(1.0, total), 0) + "%";
-  return text.empty() ? "none yet" : text;
+  return "new programs: " + (text.empty() ? "none yet" : text);
 }
 
 }  // namespace
@@ -68,9 +70,15 @@ std::string progress_view::summarise(const node_snapshot& snapshot) const {
   std::string text = "[" + clock_text(elapsed) + "] " + std::string(view(run.getStage())) + " " + fixed(step, 0) + "/" + fixed(steps, 0) + "  version " + std::to_string(run.getVersion()) + "  lag " + fixed(run.getLag(), 2) +
                      "  in flight " + std::to_string(run.getInFlight()) + "  groups waiting " + std::to_string(run.getWaitingGroups()) + " ready " + std::to_string(run.getReadyGroups());
   if (tokens_per_second_ > 0) text += "  " + fixed(tokens_per_second_, 0) + " tokens/s";
-  // By the pace of the stage so far, as seen from here.
+  // By the pace of the stage so far, as seen from here, or by the stage's own limit.
   const double new_steps = step - stage_first_step_;
-  if (new_steps > 0 && step < steps) text += "  " + clock_text(seconds_since(stage_began_) / new_steps * (steps - step)) + " left in the stage";
+  double left = new_steps > 0 && step < steps ? seconds_since(stage_began_) / new_steps * (steps - step) : -1;
+  const double ends_s = number_of(snapshot, "learner", "stage_ends_s");
+  if (ends_s > 0 && step < steps) {
+    const double until_limit = std::max(0.0, ends_s - static_cast<double>(unix_ms()) / 1e3);
+    left = left < 0 ? until_limit : std::min(left, until_limit);
+  }
+  if (left >= 0) text += "  " + clock_text(left) + " left in the stage";
   return text;
 }
 
@@ -79,7 +87,7 @@ std::string progress_view::draw(const node_snapshot& snapshot) {
   std::ostringstream out;
   out << summarise(snapshot) << "\n";
   out << "queues (waiting+working): " << queues_text(snapshot) << "\n";
-  out << "outcomes: " << outcomes_text(run) << "\n";
+  out << outcomes_text(run) << "\n";
   for (const auto t : run.getTasks()) {
     out << "  " << pad(std::string(view(t.getName())) + " ", 26) << (t.getBest() > 0 ? fixed(t.getBest(), 2) + "x" : "-") << "  of " << t.getVariants() << " that work\n";
   }
@@ -89,8 +97,8 @@ std::string progress_view::draw(const node_snapshot& snapshot) {
 void progress_view::show(const node_snapshot& snapshot) {
   const std::lock_guard hold(lock_);
   if (!snapshot.run) return;
-  const std::string stage(view(snapshot.run->getStage()));
-  if (stage != stage_) {
+  const double stage = number_of(snapshot, "learner", "stage");
+  if (number_of(snapshot, "learner", "steps") > 0 && stage_ != stage) {  // the learner has said where it is
     stage_ = stage;
     stage_began_ = clock_type::now();
     stage_first_step_ = number_of(snapshot, "learner", "step");

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "actors/telemetry.hpp"
@@ -25,7 +26,7 @@ class progress_view {
   std::size_t drawn_lines_ = 0;
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point last_line_;
-  std::string stage_;
+  std::optional<double> stage_;  // the learner's, and where it stood when that was first seen
   std::chrono::steady_clock::time_point stage_began_;
   double stage_first_step_ = 0;
   double tokens_ = 0;

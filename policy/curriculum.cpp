@@ -40,11 +40,14 @@ std::int64_t curriculum::steps() const {
   return 0;
 }
 
+std::optional<double> curriculum::seconds_left() const {
+  if (stage_ != Stage::CONTRASTIVE || options_.contrastive.minutes <= 0) return std::nullopt;
+  return 60 * options_.contrastive.minutes - std::chrono::duration<double>(std::chrono::steady_clock::now() - stage_began_).count();
+}
+
 bool curriculum::is_over() const {
   if (stage_ == Stage::COMPARISON) return false;
-  const double minutes = stage_ == Stage::CONTRASTIVE ? options_.contrastive.minutes : 0;
-  const bool is_late = minutes > 0 && std::chrono::steady_clock::now() - stage_began_ > std::chrono::duration<double, std::ratio<60>>(minutes);
-  return step_ >= steps() || (is_late && step_ > 0);
+  return step_ >= steps() || (step_ > 0 && seconds_left().value_or(1) < 0);
 }
 
 bool curriculum::advance() {

@@ -66,6 +66,7 @@ class curriculum {
   Stage stage() const { return stage_; }
   std::int64_t step() const { return step_; }             // finished in this stage
   std::int64_t steps() const;                             // planned for this stage
+  std::optional<double> seconds_left() const;             // until the stage ends at its next step, where it has a limit
   // Ends the stage if its steps are done, skipping stages of no steps. True when a stage ended.
   bool advance();
 

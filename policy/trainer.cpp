@@ -220,7 +220,7 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
   numbers["loss"] = sums["loss"] / static_cast<double>(parts);
   numbers["entropy"] = sums["entropy"] / sums["tokens"];
   numbers["clipped_share"] = sums["clipped"] / sums["tokens"];
-  numbers["kl"] = sums["kl"] / sums["tokens"];
+  if (o.objective.kl_coefficient > 0) numbers["kl"] = sums["kl"] / sums["tokens"];
   numbers["gradient_norm"] = norm;
   return numbers;
 }

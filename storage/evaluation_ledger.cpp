@@ -71,6 +71,12 @@ evaluation_ledger::evaluation_ledger(database& db, const options& o) : db_(&db),
     w.population = stored->getPopulation();
     w.is_stored = true;
     for (const auto group : stored->getGroups()) w.groups.emplace_back(group);
+    // Another judge's results would not close it: it has had its attempts.
+    if (parsed->judge != options_.judge_version) {
+      w.attempt = max_attempts;
+      w.deadline_ms = 1;
+    }
+    gone_.insert(parsed->device_type);  // until one is there
     pending_.emplace(*parsed, std::move(w));  // deadline 0: handed out at the first look, under the same attempt
     return true;
   });
@@ -216,6 +222,7 @@ std::optional<evaluation_ledger::closing> evaluation_ledger::close(const record<
   if (waiting == pending_.end() || waiting->second.measurement != measurement_id(result->getMeasurementId())) return std::nullopt;
   work& w = waiting->second;
   const auto before = w.has_result ? find(closed.key) : std::nullopt;
+  closed.is_first = !before;
   closed.was_ok = before && (*before)->getOutcome() == Outcome::OK;
   if (result->getOutcome() == Outcome::INFRASTRUCTURE && w.attempt < max_attempts) {
     ++w.attempt;
@@ -265,12 +272,16 @@ void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_
   }
 }
 
-std::map<group_id, std::size_t> evaluation_ledger::waiting_groups() const {
-  std::map<group_id, std::size_t> counts;
+std::map<group_id, group_book::waiting_group> evaluation_ledger::waiting_groups() const {
+  std::map<group_id, group_book::waiting_group> groups;
   for (const auto& [key, w] : pending_) {
-    for (const group_id& group : w.groups) ++counts[group];
+    for (const group_id& id : w.groups) {
+      group_book::waiting_group& group = groups[id];
+      ++group.results;
+      group.device_type = key.device_type;
+    }
   }
-  return counts;
+  return groups;
 }
 
 }  // namespace hone

@@ -11,6 +11,7 @@
 #include "messages/schema/task.capnp.h"
 #include "messages/schema/variant.capnp.h"
 #include "storage/database.hpp"
+#include "storage/group_book.hpp"
 
 namespace hone {
 
@@ -48,6 +49,7 @@ class evaluation_ledger {
     record<schema::Evaluation> known;  // with the new result merged in
     std::vector<group_id> released;    // groups that waited for it
     std::uint32_t population = 0;
+    bool is_first = false;             // nothing was known before this result
     bool was_ok = false;               // before this result
   };
   // A result has come back. Nothing where nobody waits for it: another attempt was faster.
@@ -60,8 +62,8 @@ class evaluation_ledger {
 
   std::optional<record<schema::Evaluation>> find(const evaluation_key& key) const;
   std::size_t in_flight() const { return pending_.size(); }
-  // Groups that wait for at least one key, with how many.
-  std::map<group_id, std::size_t> waiting_groups() const;
+  // Groups that wait for at least one key, with how many, and of which type of device.
+  std::map<group_id, group_book::waiting_group> waiting_groups() const;
 
  private:
   struct work {

@@ -22,8 +22,9 @@ group_book::ready_group summarise(const schema::RolloutGroup::Reader& group, std
 
 }  // namespace
 
-group_book::group_book(database& db, std::map<group_id, std::size_t> waiting, std::uint64_t next_sequence)
+group_book::group_book(database& db, std::map<group_id, waiting_group> waiting, std::uint64_t next_sequence)
     : db_(&db), waiting_(std::move(waiting)), next_sequence_(next_sequence) {
+  for (const auto& [id, group] : waiting_) ++waiting_by_type_[group.device_type];
   db.scan<schema::ReadyGroup>(family::ready, "", [&](std::string_view key, const record<schema::ReadyGroup>& entry) {
     const group_id id(entry->getGroupId());
     const auto group = db.get<schema::RolloutGroup>(family::groups, key_of(id));
@@ -48,7 +49,9 @@ bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t wa
     return true;
   }
   const group_id id(group.getId());
-  waiting_[id] = waits_for;
+  const std::string device_type(view(group.getDraw().getDeviceType()));
+  waiting_[id] = {waits_for, device_type};
+  ++waiting_by_type_[device_type];
   store(id, schema::GroupProgress::State::PENDING, 0, 0);
   return false;
 }
@@ -56,7 +59,8 @@ bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t wa
 bool group_book::release(const group_id& group) {
   const auto found = waiting_.find(group);
   if (found == waiting_.end()) return false;
-  if (--found->second > 0) return false;
+  if (--found->second.results > 0) return false;
+  --waiting_by_type_[found->second.device_type];
   waiting_.erase(found);
   if (unwanted_.erase(group) > 0) {
     mark_dropped(group);
@@ -90,7 +94,7 @@ void group_book::abandon(Stage stage) {
     if (r.stage == stage) dropped.push_back(r.group);
   }
   for (const group_id& group : dropped) mark_dropped(group);
-  for (const auto& [group, count] : waiting_) {
+  for (const auto& [group, waits] : waiting_) {
     const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
     if (stored && (*stored)->getDraw().getStage() == stage) unwanted_.insert(group);
   }

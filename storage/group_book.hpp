@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "messages/names.hpp"
@@ -29,8 +30,13 @@ class group_book {
     bool has_version = false;          // a corpus group has none
   };
 
+  struct waiting_group {
+    std::size_t results = 0;  // that are missing
+    std::string device_type;
+  };
+
   // `waiting`: groups with missing evaluations, from the ledger.
-  group_book(database& db, std::map<group_id, std::size_t> waiting, std::uint64_t next_sequence);
+  group_book(database& db, std::map<group_id, waiting_group> waiting, std::uint64_t next_sequence);
 
   // Both return true when the group is complete now.
   bool begin(const schema::RolloutGroup::Reader& group, std::size_t waits_for);
@@ -38,6 +44,7 @@ class group_book {
 
   const std::deque<ready_group>& ready() const { return ready_; }
   std::size_t waiting() const { return waiting_.size(); }
+  const std::map<std::string, std::size_t>& waiting_by_type() const { return waiting_by_type_; }
   std::uint64_t next_sequence() const { return next_sequence_; }
 
   // Groups of a stage that nobody wants any more: ready ones are dropped, waiting ones will be when they are complete.
@@ -53,7 +60,8 @@ class group_book {
   void store(const group_id& group, schema::GroupProgress::State state, std::uint64_t sequence, std::uint64_t trained_by);
 
   database* db_;
-  std::map<group_id, std::size_t> waiting_;
+  std::map<group_id, waiting_group> waiting_;
+  std::map<std::string, std::size_t> waiting_by_type_;
   std::set<group_id> unwanted_;
   std::deque<ready_group> ready_;
   std::uint64_t next_sequence_;

@@ -92,9 +92,9 @@ std::uint64_t pool::accepted_variants(const task_id& task, const std::string& de
   return count;
 }
 
-void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+std::size_t pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
   const group_id id(group->getId());
-  if (db_.has(family::groups, key_of(id))) return;
+  if (db_.has(family::groups, key_of(id))) return 0;
   const auto draw = group->getDraw();
   const std::string device_type = draw.getDeviceType();
   const task_id task(draw.getTaskId());
@@ -112,24 +112,28 @@ void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t
   }
   const double best = best_score(task, device_type);
   std::size_t waits_for = 0;
+  std::size_t unparsable = 0;
   for (const auto variant : group->getVariants()) {
     const variant_id variant_key(variant.getId());
     const std::string key = key_of(variant_key);
     const bool is_new = !db_.has(family::variants, key);
     if (is_new) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
+    if (is_new && variant.getProblem().size() > 0) ++unparsable;
     const evaluation_key what{variant_key, device_type, options_.judge_version, scope_of(*group)};
     if (ledger_.meet(variant, is_new, what, id, std::max(1U, times[variant_key]), draw.getPopulation(), best, now_ms, jobs)) ++waits_for;
   }
   book_.begin(*group, waits_for);
+  return unparsable;
 }
 
-bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+pool::taken pool::record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
   const task_id task(result->getTaskId());
   const std::string device_type = result->getDeviceType();
   const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
-  if (!closed) return false;
+  if (!closed) return taken::not_at_all;
+  const taken how = closed->is_first ? taken::as_first : taken::beside_others;
   for (const group_id& group : closed->released) book_.release(group);
-  if (closed->key.scope != 0) return true;
+  if (closed->key.scope != 0) return how;
   if (closed->known->getOutcome() == Outcome::OK) {
     selector_.accept(task, device_type, closed->population, closed->key.variant, closed->known->getScore(), random_);
     // A lucky time must not lead for long: whatever is best is measured until it has all its measurements.
@@ -141,7 +145,7 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   } else if (closed->was_ok) {
     selector_.withdraw(task, device_type, closed->key.variant);
   }
-  return true;
+  return how;
 }
 
 void pool::collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {

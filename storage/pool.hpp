@@ -45,10 +45,12 @@ class pool {
   void remove_device_type(const std::string& name) { ledger_.remove_device_type(name); }
 
   // --- the way in ---------------------------------------------------------------------------------------------------------
-  // Records a group and what it is written by; new work is appended to `jobs`. A group that is known already changes nothing.
-  void record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
-  // Closes work. Late and duplicate results change nothing. Returns whether the result was taken.
-  bool record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
+  // Records a group and what it is written by; new work is appended to `jobs`. A group that is known already changes nothing. Returns how many new texts
+  // were no programs, and are closed with that.
+  std::size_t record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
+  // Closes work. Late and duplicate results change nothing.
+  enum class taken { not_at_all, as_first, beside_others };  // of a program's results
+  taken record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
   // Hands out again what is past its deadline.
   void collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
   void commit();
@@ -88,6 +90,7 @@ class pool {
   const version_chain& versions() const { return chain_; }
   std::size_t in_flight() const { return ledger_.in_flight(); }
   std::size_t waiting_groups() const { return book_.waiting() - std::min(book_.waiting(), ledger_.stranded_groups()); }  // for devices that are there
+  const std::map<std::string, std::size_t>& waiting_by_type() const { return book_.waiting_by_type(); }  // of devices, there or not
   std::size_t ready_groups(Stage stage) const;
   std::uint64_t dropped_groups() const { return dropped_; }
   std::optional<scored_variant> best(const task_id& task, const std::string& device_type);

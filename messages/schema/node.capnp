@@ -45,7 +45,7 @@ struct RunStatus {
   readyGroups @5 :UInt32;
   droppedGroups @6 :UInt64;
   lag @7 :Float64;                            # mean steps that the groups of the last batch were behind
-  outcomes @8 :List(Training.NamedNumber);    # results of this stage so far
+  outcomes @8 :List(Training.NamedNumber);    # of this stage's new programs so far, each as it was first judged
   tasks @9 :List(TaskStatus);
   complete @10 :Bool;
 

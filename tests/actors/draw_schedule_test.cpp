@@ -17,8 +17,8 @@ class DrawSchedule : public testing::Test {
     return s;
   }
   std::optional<draw_schedule::assignment> draw(draw_schedule& s, std::size_t waiting = 0, std::size_t ready = 0) {
-    auto next = s.next(Stage::CONTRASTIVE, 7, waiting, ready);
-    if (next) s.given_out({++number_, 0}, 100);
+    auto next = s.next(Stage::CONTRASTIVE, 7, waiting, ready, {});
+    if (next) s.given_out({++number_, 0}, next->where.device_type, 100);
     return next;
   }
   std::uint64_t number_ = 0;
@@ -44,7 +44,7 @@ TEST_F(DrawSchedule, BoundsWhatIsOutWaitingAndReadyTogether) {
   EXPECT_TRUE(draw(s, 1, 0));
 }
 
-TEST_F(DrawSchedule, DrawsNothingWhileTheCorpusIsLearnt) { EXPECT_FALSE(make(10).next(Stage::SFT, 0, 0, 0)); }
+TEST_F(DrawSchedule, DrawsNothingWhileTheCorpusIsLearnt) { EXPECT_FALSE(make(10).next(Stage::SFT, 0, 0, 0, {})); }
 
 TEST_F(DrawSchedule, DrawsNothingWithoutADevice) {
   draw_schedule s = make(10);
@@ -66,7 +66,7 @@ TEST_F(DrawSchedule, AComparisonComesFirstAndIgnoresTheBound) {
   std::map<std::pair<std::uint64_t, std::string>, int> samples;
   std::vector<std::uint64_t> versions;
   for (int i = 0; i < 40; ++i) {
-    const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0);
+    const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0, {});
     ASSERT_TRUE(next);
     EXPECT_EQ(next->stage, Stage::COMPARISON);
     EXPECT_EQ(next->samples, 1U);
@@ -76,14 +76,14 @@ TEST_F(DrawSchedule, AComparisonComesFirstAndIgnoresTheBound) {
   EXPECT_EQ(samples.size(), 8U);
   for (const auto& [place, count] : samples) EXPECT_EQ(count, 5);
   EXPECT_TRUE(std::is_sorted(versions.begin(), versions.end())) << "the weights change once";
-  EXPECT_FALSE(s.next(Stage::CONTRASTIVE, 9, 0, 0));
+  EXPECT_FALSE(s.next(Stage::CONTRASTIVE, 9, 0, 0, {}));
 }
 
 TEST_F(DrawSchedule, BothVersionsOfAComparisonShareTheirDraws) {
   draw_schedule s = make(0);
   s.compare({3, 9}, 5);
   std::map<std::uint64_t, std::vector<std::pair<std::size_t, std::string>>> draws;
-  while (const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0)) draws[next->version].emplace_back(next->comparison, next->where.device_type);
+  while (const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0, {})) draws[next->version].emplace_back(next->comparison, next->where.device_type);
   EXPECT_EQ(draws[3], draws[9]);
   EXPECT_EQ(draws[3].size(), 20U);
 }
@@ -102,6 +102,44 @@ TEST_F(DrawSchedule, IsFullOfReadyGroupsWhereNoOtherCanCome) {
   EXPECT_FALSE(s.is_full_of_ready(1, 3)) << "one will become ready";
   draw(s);
   EXPECT_FALSE(s.is_full_of_ready(0, 3)) << "one is being written";
+}
+
+TEST_F(DrawSchedule, ASlowTypeOfDeviceLeavesRoomForAStepOfTheOthers) {
+  draw_schedule s({{1, 0}, {2, 0}}, {24, 16, 1000, 12});
+  s.change_devices("slow", 1);
+  s.change_devices("fast", 1);
+  std::map<std::string, std::size_t> waiting;
+  for (int i = 0; i < 100; ++i) {
+    if (const auto next = s.next(Stage::CONTRASTIVE, 7, waiting["slow"], 0, waiting)) waiting["slow"] += next->where.device_type == "slow" ? 1 : 0;  // what is fast is trained on at once
+  }
+  EXPECT_EQ(waiting["slow"], 12U);
+}
+
+TEST_F(DrawSchedule, WhatIsOutCountsForItsTypeOfDevice) {
+  draw_schedule s({{1, 0}}, {4, 16, 1000, 2});
+  s.change_devices("a", 1);
+  s.change_devices("b", 1);
+  std::map<std::string, int> drawn;
+  for (int i = 0; i < 4; ++i) {
+    if (const auto next = draw(s)) ++drawn[next->where.device_type];
+  }
+  EXPECT_EQ(drawn["a"], 2);
+  EXPECT_EQ(drawn["b"], 2);
+  s.came_back({1, 0});
+  EXPECT_EQ(draw(s)->where.device_type, "a");
+}
+
+TEST_F(DrawSchedule, NothingIsComparedOnATypeOfDeviceThatHasGone) {
+  draw_schedule s = make(0);
+  s.compare({3, 9}, 5);
+  s.change_devices("a", -1);
+  int left = 0;
+  while (const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0, {})) {
+    EXPECT_EQ(next->where.device_type, "b");
+    ++left;
+  }
+  EXPECT_EQ(left, 20);
+  EXPECT_FALSE(s.has_comparisons());
 }
 
 TEST_F(DrawSchedule, ADrawThatNeverComesBackIsGivenUp) {

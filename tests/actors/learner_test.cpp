@@ -15,9 +15,9 @@ using namespace testing_support;
 
 constexpr auto limit = std::chrono::seconds(20);
 
-batch_record batch_of(const std::vector<group_record>& groups) {
+batch_record batch_of(const std::vector<group_record>& groups, Stage stage = Stage::CONTRASTIVE) {
   record_builder<schema::TrainingBatch> batch;
-  batch->setStage(Stage::CONTRASTIVE);
+  batch->setStage(stage);
   auto list = batch->initGroups(static_cast<unsigned>(groups.size()));
   for (unsigned i = 0; i < list.size(); ++i) {
     list[i].setGroup(*groups[i]);
@@ -157,6 +157,16 @@ TEST_F(LearnerActor, AStepNamesWhatItConsumedAndWhatItCameFrom) {
   EXPECT_EQ(next_weights(), 1U);
 }
 
+TEST_F(LearnerActor, MetricsStandUnderTheStepThatTheyAreOf) {
+  std::vector<std::string> lines;
+  options_.metrics = [&](const version_record& version, const learned_step& learned) {
+    lines.push_back(std::to_string(version->getVersion()) + " " + std::string(name_of(learned.stage)) + " " + std::to_string(learned.step));
+  };
+  start();
+  expect_two_steps_and_the_end();
+  EXPECT_THAT(lines, testing::ElementsAre("0 contrastive 0", "1 contrastive 1", "2 contrastive 2", "3 comparison 1"));
+}
+
 TEST_F(LearnerActor, IsCompleteAfterItsLastStep) {
   start();
   expect_two_steps_and_the_end();
@@ -227,6 +237,29 @@ TEST_F(LearnerActor, ARunGoesOnOnASharedGpu) {
   give(batch_of({make_group({"a", "b"})}));
   EXPECT_EQ(take_commit().version->getParent(), 0U);
   EXPECT_EQ(lent->turns - before, 3) << "its weights, what follows from the replay, a step";
+}
+
+TEST_F(LearnerActor, AStageThatIsOverByNewSettingsEndsWhenTheRunGoesOn) {
+  options_.plan.self_supervised.steps = 3;
+  start();
+  take_commit();
+  next_weights();
+  give(batch_of({make_group({"a", "b"})}, Stage::SELF_SUPERVISED));
+  me_->receive(
+      [&](commit_atom, const version_record& version, const step_record&) {
+        EXPECT_EQ(version->getStage(), Stage::SELF_SUPERVISED);
+        options_.chain = {version};
+        caf::anon_send_exit(learner_, caf::exit_reason::kill);
+        return done_atom_v;
+      },
+      caf::after(limit) >> [] { FAIL() << "no step is committed"; });
+  options_.next_version = 2;
+  options_.plan.self_supervised.steps = 1;
+  start();
+  me_->receive([&](replay_atom, std::uint8_t) { return std::vector<scored_group_record>(); }, caf::after(limit) >> [] { FAIL() << "it does not ask what it was trained on"; });
+  const committed next = take_commit();
+  EXPECT_EQ(next.version->getStage(), Stage::CONTRASTIVE) << "the pool draws for the stage of the newest version";
+  EXPECT_EQ(next.version->getParent(), 1U);
 }
 
 TEST_F(LearnerActor, StopsBetweenStepsWhenItIsAsked) {

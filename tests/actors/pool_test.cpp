@@ -60,7 +60,7 @@ class PoolActor : public testing::Test {
     me_->receive([&](const draw_record& d) { draw = d; }, caf::after(limit) >> [] { ADD_FAILURE() << "no draw came"; });
     return draw;
   }
-  batch_record take(std::uint32_t groups, bool is_even) { return ask<batch_record>(take_atom_v, static_cast<std::uint8_t>(Stage::CONTRASTIVE), groups, groups, is_even); }
+  batch_record take(std::uint32_t groups, bool is_even, Stage stage = Stage::CONTRASTIVE) { return ask<batch_record>(take_atom_v, static_cast<std::uint8_t>(stage), groups, groups, is_even); }
   std::size_t waiting_askers() { return ask<actor_status_record>(status_atom_v)->getQueued(); }
 
   temporary_folder folder_;
@@ -143,6 +143,26 @@ TEST_F(PoolActor, GivesNoDrawWhereNoDeviceCouldJudgeIt) {
   ASSERT_TRUE(eventually([&] { return waiting_askers() > 0; }));
   me_->send(pool_, device_atom_v, make_device_type("another"), std::int32_t{1});
   EXPECT_EQ(view(next_draw()->getDeviceType()), "another");
+}
+
+TEST_F(PoolActor, AComparisonEndsWithoutWhatHasGoneWithItsDevices) {
+  start();
+  me_->send(pool_, device_atom_v, make_device_type("another"), std::int32_t{1});
+  commit(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
+  EXPECT_EQ(ask<std::uint32_t>(compare_atom_v, std::vector<std::uint64_t>{1}, std::uint32_t{1}), 2U);
+  for (int i = 0; i < 2; ++i) {
+    ask_for_a_draw();
+    const draw_record draw = next_draw();
+    group_record group = answer(draw, {"a"});
+    capnp::MallocMessageBuilder scratch;
+    scratch.setRoot(*group);
+    scratch.getRoot<schema::RolloutGroup>().setOrigin(schema::RolloutGroup::Origin::COMPARISON);
+    submit(copy_record<schema::RolloutGroup>(scratch.getRoot<schema::RolloutGroup>().asReader()));
+    const compile_job job = next_job();
+    if (view(draw->getDeviceType()) == the_device()) finish(job, 2.0);
+  }
+  me_->send(pool_, device_atom_v, make_device_type("another"), std::int32_t{-1});
+  EXPECT_EQ(take(2, false, Stage::COMPARISON)->getGroups().size(), 1U);
 }
 
 TEST_F(PoolActor, ComparedVersionsWriteForTheSameDraws) {

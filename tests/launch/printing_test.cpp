@@ -54,6 +54,36 @@ TEST(EvaluationReport, ShowsWhatPeopleLookFor) {
             "      rows: 8192 blocks of 256, 40 registers, 1536 bytes shared, 64 local, 8 spilled, occupancy 75.0 %");
 }
 
+TEST(EvaluationReport, ShowsTheMeasurementThatTheScoreIsOf) {
+  record_builder<schema::Evaluation> made;
+  made->setOutcome(schema::Outcome::OK);
+  made->setScore(1.25);
+  auto all = made->initMeasurements(4);
+  for (const auto& [i, score] : std::vector<std::pair<unsigned, double>>{{0, 1.1}, {1, 1.25}, {2, 1.4}}) {
+    all[i].setOutcome(schema::Outcome::OK);
+    all[i].setScore(score);
+    auto c = all[i].initCases(1)[0];
+    c.setReferenceUs(100 * score);
+    c.setCandidateUs(100);
+  }
+  all[3].setOutcome(schema::Outcome::UNSTABLE);
+  const auto e = made.finish();
+  EXPECT_EQ(measurement_of_score(*e).getScore(), 1.25);
+  EXPECT_THAT(describe(*e), HasSubstr("100.0 us against 125.0 us"));
+  EXPECT_NEAR(to_json(*e, "t")["reference_us"].get<double>(), 125, 1e-9);
+}
+
+TEST(EvaluationReport, SaysNoScoreWhereThereIsNone) {
+  record_builder<schema::Evaluation> made;
+  made->setOutcome(schema::Outcome::UNSTABLE);
+  auto m = made->initMeasurements(1)[0];
+  m.setOutcome(schema::Outcome::UNSTABLE);
+  auto c = m.initCases(1)[0];
+  c.setReferenceUs(80);
+  c.setCandidateUs(70);
+  EXPECT_EQ(describe(*made.finish()), "unstable  70.0 us against 80.0 us");
+}
+
 TEST(EvaluationReport, SaysWhatSlowedTheGpuDown) {
   EXPECT_THAT(describe(*evaluation("hardware thermal")), HasSubstr("slowed down by hardware thermal"));
   EXPECT_THAT(describe(*evaluation()), Not(HasSubstr("slowed down")));

@@ -123,7 +123,8 @@ TEST_F(Run, EndsInAReport) {
   ASSERT_TRUE(report.contains("busy"));
   for (const char* room : {"generator", "compiler", "verifier", "benchmarker", "learner"}) EXPECT_TRUE(report["busy"].contains(room)) << room;
   const json counted = json::parse(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out);
-  EXPECT_EQ(report["judged"], counted["evaluations"]);
+  EXPECT_LE(report["judged"], counted["evaluations"]);
+  EXPECT_GT(report["judged"], 0);
   EXPECT_GT(report["measurements"], counted["measurements"]);  // the comparison's beside the pool's own
   for (const char* kept : {"config.toml", "metrics.jsonl", "trace.json", "report.txt", "pool", "checkpoints"}) EXPECT_TRUE(std::filesystem::exists(run_folder() / kept)) << kept;
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);

@@ -20,16 +20,16 @@ class PoolTest : public testing::Test {
  protected:
   PoolTest() { open(); }
 
-  void open(exemplar_method method = exemplar_method::buckets) {
+  void open(exemplar_method method = exemplar_method::buckets, std::uint32_t judge = 1, bool with_device = true) {
     pool_.reset();
     pool_options options;
     options.folder = folder_ / "pool";
-    options.judge_version = 1;
+    options.judge_version = judge;
     options.job_deadline_ms = 1000;
     options.exemplars.method = method;
     pool_ = std::make_unique<pool>(options);
     pool_->add_task(make_task());
-    pool_->add_device_type(make_device_type());
+    if (with_device) pool_->add_device_type(make_device_type());
     pool_->commit();
   }
 
@@ -86,6 +86,45 @@ TEST_F(PoolTest, TheSameGroupTwiceIsOneGroup) {
   const auto group = make_group({"a"});
   EXPECT_EQ(submit(group).size(), 1U);
   EXPECT_EQ(submit(group).size(), 0U);
+}
+
+TEST_F(PoolTest, SaysWhichResultIsAProgramsFirst) {
+  group_options no_program;
+  no_program.problem = "no code";
+  jobs_list jobs;
+  EXPECT_EQ(pool_->record_group(make_group({"x", "y"}, no_program), now_, jobs), 2U);
+  EXPECT_EQ(pool_->record_group(make_group({"x"}, no_program), now_, jobs), 0U) << "it is known";
+  const auto job = submit(make_group({"a", "a"}))[0];
+  jobs.clear();
+  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::as_first);
+  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::not_at_all) << "once more";
+  ASSERT_FALSE(jobs.empty());
+  EXPECT_EQ(pool_->record_evaluation(make_result(*jobs[0], 2.0), now_, jobs), pool::taken::beside_others);
+}
+
+TEST_F(PoolTest, GroupsOfADeviceTypeThatIsNotThereTakeNoRoomOnceAPoolIsOpenedAgain) {
+  submit(make_group({"a"}));
+  open(exemplar_method::buckets, 1, false);
+  EXPECT_EQ(pool_->waiting_groups(), 0U);
+  pool_->add_device_type(make_device_type());
+  EXPECT_EQ(pool_->waiting_groups(), 1U);
+  EXPECT_EQ(pool_->waiting_by_type().at(the_device()), 1U);
+  jobs_list jobs;
+  pool_->collect_overdue(now_, jobs);
+  finish_all(jobs, 2.0);
+  EXPECT_EQ(pool_->waiting_by_type().at(the_device()), 0U);
+  EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
+}
+
+TEST_F(PoolTest, WhatAnotherJudgeWasAskedIsGivenUpAtOnce) {
+  submit(make_group({"a"}));
+  open(exemplar_method::buckets, 2);
+  jobs_list jobs;
+  pool_->collect_overdue(now_, jobs);
+  EXPECT_TRUE(jobs.empty());
+  EXPECT_EQ(pool_->in_flight(), 0U);
+  EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
+  verify();
 }
 
 TEST_F(PoolTest, AGroupIsReadyWhenItsLastProgramIsKnown) {
