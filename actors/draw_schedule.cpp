@@ -32,7 +32,7 @@ bool draw_schedule::is_held_up(const std::string& device_type, const std::map<st
   const std::size_t beside_a_step = options_.max_groups - std::min(options_.max_groups, options_.step_groups);
   const std::size_t most = std::max<std::size_t>(1, beside_a_step / (devices_.size() - 1));
   const auto waiting = waiting_of.find(device_type);
-  const auto out = std::count_if(out_.begin(), out_.end(), [&](const auto& one) { return one.second.device_type == device_type; });
+  const auto out = std::count_if(out_.begin(), out_.end(), [&](const auto& one) { return one.second.what.where.device_type == device_type; });
   return static_cast<std::size_t>(out) + (waiting != waiting_of.end() ? waiting->second : 0) >= most;
 }
 
@@ -62,7 +62,12 @@ std::size_t draw_schedule::compare(const std::vector<std::uint64_t>& versions, s
 }
 
 void draw_schedule::give_up_old(std::uint64_t now_ms) {
-  std::erase_if(out_, [&](const auto& entry) { return entry.second.when_ms + options_.draw_limit_ms < now_ms; });
+  std::erase_if(out_, [&](const auto& entry) {
+    const assignment& what = entry.second.what;
+    const bool is_old = entry.second.when_ms + options_.draw_limit_ms < now_ms;
+    if (is_old && what.stage == Stage::COMPARISON && devices_.contains(what.where.device_type)) comparisons_.push_back(what);
+    return is_old;
+  });
 }
 
 }  // namespace hone

@@ -54,11 +54,12 @@ class draw_schedule {
   // of exemplars says little of it. Comes before all other draws. Returns the number of groups.
   std::size_t compare(const std::vector<std::uint64_t>& versions, std::uint32_t samples);
 
-  // A comparison is over where nothing of it is left to be drawn and nothing is out.
+  // Whether something of a comparison is still to be drawn.
   bool has_comparisons() const { return !comparisons_.empty(); }
 
-  void given_out(const draw_id& draw, const std::string& device_type, std::uint64_t now_ms) { out_[draw] = {now_ms, device_type}; }
+  void given_out(const draw_id& draw, const assignment& what, std::uint64_t now_ms) { out_[draw] = {now_ms, what}; }
   void came_back(const draw_id& draw) { out_.erase(draw); }
+  // What is out for too long makes room for another; a comparison's is drawn once more.
   void give_up_old(std::uint64_t now_ms);
   std::size_t out() const { return out_.size(); }
 
@@ -73,7 +74,7 @@ class draw_schedule {
   std::deque<assignment> comparisons_;
   struct given_draw {
     std::uint64_t when_ms = 0;
-    std::string device_type;
+    assignment what;
   };
   std::map<draw_id, given_draw> out_;
 };

@@ -114,7 +114,7 @@ void pool_state::serve_draws() {
     const auto what = schedule->next(stage, *head, owned->waiting_groups(), owned->ready_groups(stage), owned->waiting_by_type());
     if (!what) return;
     const draw_record draw = make_draw(*what);
-    schedule->given_out(draw_id(draw->getId()), what->where.device_type, unix_ms());
+    schedule->given_out(draw_id(draw->getId()), *what, unix_ms());
     waiting_draws.front().promise.deliver(draw);
     waiting_draws.pop_front();
   }
@@ -126,7 +126,7 @@ void pool_state::serve_takers() {
     pool::batch_request& request = taker.request;
     // Where nothing else will come, a step takes more than its share of some tasks.
     if (taker.is_even) request.most_of_a_task = schedule->is_full_of_ready(owned->waiting_groups(), owned->ready_groups(request.stage)) ? request.at_most : schedule->share_of_a_task(request.at_least);
-    // Of what has gone with its devices, or with a generator, nothing will come any more.
+    // Of what has gone with its devices nothing will come any more.
     if (request.stage == Stage::COMPARISON && !schedule->has_comparisons() && schedule->out() == 0 && owned->waiting_groups() == 0) request.at_least = std::min(request.at_least, owned->ready_groups(Stage::COMPARISON));
     const auto batch = owned->take(request);
     if (!batch) {

@@ -18,7 +18,7 @@ class DrawSchedule : public testing::Test {
   }
   std::optional<draw_schedule::assignment> draw(draw_schedule& s, std::size_t waiting = 0, std::size_t ready = 0) {
     auto next = s.next(Stage::CONTRASTIVE, 7, waiting, ready, {});
-    if (next) s.given_out({++number_, 0}, next->where.device_type, 100);
+    if (next) s.given_out({++number_, 0}, *next, 100);
     return next;
   }
   std::uint64_t number_ = 0;
@@ -127,6 +127,22 @@ TEST_F(DrawSchedule, WhatIsOutCountsForItsTypeOfDevice) {
   EXPECT_EQ(drawn["b"], 2);
   s.came_back({1, 0});
   EXPECT_EQ(draw(s)->where.device_type, "a");
+}
+
+TEST_F(DrawSchedule, ALostDrawOfAComparisonIsDrawnOnceMore) {
+  draw_schedule s = make(0);
+  s.compare({3}, 1);
+  std::vector<draw_schedule::assignment> first;
+  while (const auto next = draw(s)) first.push_back(*next);
+  ASSERT_EQ(first.size(), 4U);
+  for (std::uint64_t back = 2; back <= 4; ++back) s.came_back({back, 0});
+  s.give_up_old(1101);
+  EXPECT_TRUE(s.has_comparisons());
+  const auto again = draw(s);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->where, first[0].where);
+  EXPECT_EQ(again->comparison, first[0].comparison);
+  EXPECT_FALSE(s.has_comparisons());
 }
 
 TEST_F(DrawSchedule, NothingIsComparedOnATypeOfDeviceThatHasGone) {
