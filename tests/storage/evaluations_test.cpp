@@ -1,0 +1,209 @@
+// What becomes of a group's programs: jobs, results, further measurements, lost work.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/pool_fixture.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+
+TEST_F(PoolTest, AGroupBecomesWorkOnceForEachProgram) {
+  const auto jobs = submit(make_group({"a", "b", "a"}));
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(view(jobs[0]->getPython()), "a");
+  EXPECT_FALSE(jobs[0]->getHeader().getVerified());
+  EXPECT_EQ(pool_->waiting_groups(), 1U);
+}
+
+TEST_F(PoolTest, TheSameGroupTwiceIsOneGroup) {
+  const auto group = make_group({"a"});
+  EXPECT_EQ(submit(group).size(), 1U);
+  EXPECT_EQ(submit(group).size(), 0U);
+}
+
+TEST_F(PoolTest, SaysWhichResultIsAProgramsFirst) {
+  group_options no_program;
+  no_program.problem = "no code";
+  jobs_list jobs;
+  EXPECT_EQ(pool_->record_group(make_group({"x", "y"}, no_program), now_, jobs), 2U);
+  EXPECT_EQ(pool_->record_group(make_group({"x"}, no_program), now_, jobs), 0U) << "it is known";
+  const auto job = submit(make_group({"a", "a"}))[0];
+  jobs.clear();
+  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::as_first);
+  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::not_at_all) << "once more";
+  ASSERT_FALSE(jobs.empty());
+  EXPECT_EQ(pool_->record_evaluation(make_result(*jobs[0], 2.0), now_, jobs), pool::taken::beside_others);
+}
+
+TEST_F(PoolTest, GroupsOfADeviceTypeThatIsNotThereTakeNoRoomOnceAPoolIsOpenedAgain) {
+  submit(make_group({"a"}));
+  open(exemplar_method::buckets, 1, false);
+  EXPECT_EQ(pool_->waiting_groups(), 0U);
+  pool_->add_device_type(make_device_type());
+  EXPECT_EQ(pool_->waiting_groups(), 1U);
+  EXPECT_EQ(pool_->waiting_by_type().at(the_device()), 1U);
+  jobs_list jobs;
+  pool_->collect_overdue(now_, jobs);
+  finish_all(jobs, 2.0);
+  EXPECT_EQ(pool_->waiting_by_type().at(the_device()), 0U);
+  EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
+}
+
+TEST_F(PoolTest, WhatAnotherJudgeWasAskedIsGivenUpAtOnce) {
+  submit(make_group({"a"}));
+  open(exemplar_method::buckets, 2);
+  jobs_list jobs;
+  pool_->collect_overdue(now_, jobs);
+  EXPECT_TRUE(jobs.empty());
+  EXPECT_EQ(pool_->in_flight(), 0U);
+  EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
+  verify();
+}
+
+TEST_F(PoolTest, AGroupIsReadyWhenItsLastProgramIsKnown) {
+  first_version();
+  const auto jobs = submit(make_group({"a", "b"}));
+  finish(*jobs[0], 2.0);
+  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
+  finish(*jobs[1], 0, Outcome::WRONG_RESULT);
+  const auto batch = pool_->take({Stage::CONTRASTIVE, 1, 1});
+  ASSERT_TRUE(batch);
+  const auto results = (*batch)->getGroups()[0].getResults();
+  EXPECT_EQ(results[0].getOutcome(), Outcome::OK);
+  EXPECT_EQ(results[0].getScore(), 2.0);
+  EXPECT_EQ(results[1].getOutcome(), Outcome::WRONG_RESULT);
+  EXPECT_EQ(results[1].getScore(), 0.0);
+}
+
+TEST_F(PoolTest, WhatDoesNotParseIsClosedAtOnce) {
+  group_options options;
+  options.problem = "line 1: no code";
+  EXPECT_TRUE(submit(make_group({"x"}, options)).empty());
+  EXPECT_EQ(pool_->waiting_groups(), 0U);
+  const auto known = pool_->evaluation_of({variant_of("x"), the_device(), 1, 0});
+  ASSERT_TRUE(known);
+  EXPECT_EQ((*known)->getOutcome(), Outcome::UNPARSABLE);
+}
+
+TEST_F(PoolTest, AFailureIsRememberedAndNotTriedAgain) {
+  finish(*submit(make_group({"a"}))[0], 0, Outcome::COMPILE_ERROR);
+  EXPECT_TRUE(submit(make_group({"a"})).empty());
+}
+
+TEST_F(PoolTest, ARepeatedProgramIsMeasuredAgainUntilItHasFiveAndItsScoreIsTheirMedian) {
+  // Something better leads the task, so that nothing but the repetitions asks for measurements.
+  finish_all(submit(make_group({"leader"})), 50.0);
+  jobs_list jobs = submit(make_group({"a"}));
+  finish(*jobs[0], 9.0);
+  EXPECT_EQ(score_of("a"), 9.0);
+  const std::vector<double> later = {2.0, 2.2, 1.9, 2.1};
+  for (const double score : later) {
+    jobs = submit(make_group({"a"}));
+    ASSERT_EQ(jobs.size(), 1U);
+    EXPECT_TRUE(jobs[0]->getHeader().getVerified()) << "it is not verified twice";
+    EXPECT_GT(jobs[0]->getHeader().getKnownScore(), 0);
+    finish(*jobs[0], score);
+  }
+  EXPECT_EQ(score_of("a"), 2.1);
+  EXPECT_TRUE(submit(make_group({"a"})).empty());
+}
+
+TEST_F(PoolTest, AGroupDoesNotWaitForFurtherMeasurements) {
+  first_version();
+  finish_all(submit(make_group({"leader"})), 50.0);
+  finish(*submit(make_group({"a"}))[0], 2.0);
+  submit(make_group({"a"}));
+  EXPECT_EQ(pool_->waiting_groups(), 0U);
+  EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 3U);
+}
+
+TEST_F(PoolTest, WhateverLeadsItsTaskIsMeasuredUntilItIsSure) {
+  jobs_list jobs = submit(make_group({"a"}));
+  int measured = 0;
+  while (!jobs.empty()) {
+    ASSERT_EQ(jobs.size(), 1U);
+    ++measured;
+    jobs = finish(*jobs[0], measured == 1 ? 30.0 : 2.0);
+  }
+  EXPECT_EQ(measured, 5);
+  EXPECT_EQ(score_of("a"), 2.0) << "one lucky time is not its score";
+}
+
+TEST_F(PoolTest, OfSeveralAttemptsTheFirstResultCounts) {
+  const auto jobs = submit(make_group({"a"}));
+  finish(*jobs[0], 2.0, Outcome::WRONG_RESULT);
+  EXPECT_TRUE(finish(*jobs[0], 7.0).empty());
+  const auto known = pool_->evaluation_of({variant_of("a"), the_device(), 1, 0});
+  EXPECT_EQ((*known)->getOutcome(), Outcome::WRONG_RESULT);
+}
+
+TEST_F(PoolTest, OverdueWorkIsGivenOutAgainAndAfterThreeAttemptsBlamedOnNobody) {
+  first_version();
+  submit(make_group({"a", "b"}));
+  jobs_list jobs;
+  pool_->collect_overdue(now_, jobs);
+  EXPECT_TRUE(jobs.empty());
+  for (std::uint32_t attempt = 2; attempt <= 3; ++attempt) {
+    now_ += 1001;
+    jobs.clear();
+    pool_->collect_overdue(now_, jobs);
+    ASSERT_EQ(jobs.size(), 2U);
+    EXPECT_EQ(jobs[0]->getHeader().getAttempt(), attempt);
+  }
+  now_ += 1001;
+  jobs.clear();
+  pool_->collect_overdue(now_, jobs);
+  EXPECT_TRUE(jobs.empty());
+  const auto batch = pool_->take({Stage::CONTRASTIVE, 1, 1});
+  ASSERT_TRUE(batch);
+  EXPECT_EQ((*batch)->getGroups()[0].getResults()[0].getOutcome(), Outcome::INFRASTRUCTURE);
+  EXPECT_EQ(submit(make_group({"a"})).size(), 1U) << "it gets another chance when it is met again";
+}
+
+TEST_F(PoolTest, WorkForADeviceThatIsGoneWaitsWithoutLosingAttempts) {
+  pool_->remove_device_type(the_device());
+  EXPECT_TRUE(submit(make_group({"a"})).empty());
+  jobs_list jobs;
+  for (int i = 0; i < 10; ++i) {
+    now_ += 2000;
+    pool_->collect_overdue(now_, jobs);
+  }
+  EXPECT_TRUE(jobs.empty());
+  pool_->add_device_type(make_device_type());
+  pool_->collect_overdue(now_, jobs);
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_EQ(jobs[0]->getHeader().getAttempt(), 1U);
+  EXPECT_EQ(view(jobs[0]->getDeviceType().getName()), the_device());
+}
+
+TEST_F(PoolTest, AWorkersInfrastructureFailureIsRetriedToo) {
+  jobs_list jobs = submit(make_group({"a"}));
+  jobs = finish(*jobs[0], 0, Outcome::INFRASTRUCTURE);
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_EQ(jobs[0]->getHeader().getAttempt(), 2U);
+  finish_all(jobs, 3.0);
+  EXPECT_EQ(score_of("a"), 3.0);
+}
+
+TEST_F(PoolTest, AnUnstableTimeIsTriedAgainWhenTheProgramIsMet) {
+  finish(*submit(make_group({"a"}))[0], 0, Outcome::UNSTABLE);
+  const auto jobs = submit(make_group({"a"}));
+  ASSERT_EQ(jobs.size(), 1U);
+  finish_all(jobs, 1.5);
+  EXPECT_EQ(score_of("a"), 1.5);
+}
+
+TEST_F(PoolTest, AProgramCaughtLaterIsShownNoMore) {
+  finish_all(submit(make_group({"leader"})), 50.0);
+  finish(*submit(make_group({"a"}))[0], 3.0);
+  EXPECT_EQ(pool_->accepted_variants(the_task(), the_device()), 2U);
+  finish(*submit(make_group({"a"}))[0], 0, Outcome::CHEATING);
+  EXPECT_EQ(pool_->accepted_variants(the_task(), the_device()), 1U);
+  verify();
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "storage/inspection.hpp"
+#include "storage/pool.hpp"
+#include "tests/support/pool_records.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone::testing_support {
+
+using jobs_list = std::vector<record<schema::CompileJob>>;
+
+// A pool in a temporary folder, with one task and one type of device; the test stands for everything that would judge.
+class PoolTest : public testing::Test {
+ protected:
+  PoolTest() { open(); }
+
+  void open(exemplar_method method = exemplar_method::buckets, std::uint32_t judge = 1, bool with_device = true) {
+    pool_.reset();
+    pool_options options;
+    options.folder = folder_ / "pool";
+    options.judge_version = judge;
+    options.job_deadline_ms = 1000;
+    options.exemplars.method = method;
+    pool_ = std::make_unique<pool>(options);
+    pool_->add_task(make_task());
+    if (with_device) pool_->add_device_type(make_device_type());
+    pool_->commit();
+  }
+
+  jobs_list submit(const record<schema::RolloutGroup>& group) {
+    jobs_list jobs;
+    pool_->record_group(group, now_, jobs);
+    pool_->commit();
+    return jobs;
+  }
+  jobs_list finish(const schema::CompileJob::Reader& job, double score, Outcome outcome = Outcome::OK) {
+    jobs_list jobs;
+    pool_->record_evaluation(make_result(job, score, outcome), now_, jobs);
+    pool_->commit();
+    return jobs;
+  }
+  // Answers everything that is asked for, follow-ups included, with this score.
+  void finish_all(jobs_list jobs, double score) {
+    while (!jobs.empty()) {
+      jobs_list next;
+      for (const auto& job : jobs) {
+        auto more = finish(*job, score);
+        next.insert(next.end(), more.begin(), more.end());
+      }
+      jobs = std::move(next);
+    }
+  }
+  double score_of(const std::string& code) {
+    const auto known = pool_->evaluation_of({variant_of(code), the_device(), 1, 0});
+    return known ? (*known)->getScore() : -1;
+  }
+  void first_version() { pool_->commit_step(make_version(0, 0, 0), make_step(0, 0, {})); }
+  verification_report verify() {
+    pool_.reset();
+    const pool_inspector inspector(folder_ / "pool");
+    auto report = verify_pool(inspector);
+    for (const std::string& problem : report.problems) ADD_FAILURE() << problem;
+    return report;
+  }
+
+  temporary_folder folder_;
+  std::unique_ptr<pool> pool_;
+  std::uint64_t now_ = 1000000;
+};
+
+}  // namespace hone::testing_support
