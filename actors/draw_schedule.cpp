@@ -27,13 +27,10 @@ std::vector<draw_schedule::place> draw_schedule::places() const {
 }
 
 // With several types, all but one may be slow, and what they hold must leave room for the groups of a step.
-bool draw_schedule::is_held_up(const std::string& device_type, const std::map<std::string, std::size_t>& waiting_of) const {
-  if (devices_.size() < 2) return false;
+std::size_t draw_schedule::most_of_a_type() const {
+  if (devices_.size() < 2) return options_.max_groups;
   const std::size_t beside_a_step = options_.max_groups - std::min(options_.max_groups, options_.step_groups);
-  const std::size_t most = std::max<std::size_t>(1, beside_a_step / (devices_.size() - 1));
-  const auto waiting = waiting_of.find(device_type);
-  const auto out = std::count_if(out_.begin(), out_.end(), [&](const auto& one) { return one.second.what.where.device_type == device_type; });
-  return static_cast<std::size_t>(out) + (waiting != waiting_of.end() ? waiting->second : 0) >= most;
+  return std::max<std::size_t>(1, beside_a_step / (devices_.size() - 1));
 }
 
 std::optional<draw_schedule::assignment> draw_schedule::next(Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready, const std::map<std::string, std::size_t>& waiting_of) {
@@ -45,9 +42,12 @@ std::optional<draw_schedule::assignment> draw_schedule::next(Stage stage, std::u
   if (stage != Stage::SELF_SUPERVISED && stage != Stage::CONTRASTIVE) return std::nullopt;
   const auto all = places();
   if (all.empty() || out_.size() + waiting + ready >= options_.max_groups) return std::nullopt;
+  std::map<std::string, std::size_t> held = waiting_of;
+  for (const auto& [draw, given] : out_) ++held[given.what.where.device_type];
+  const std::size_t most = most_of_a_type();
   for (std::size_t tries = 0; tries < all.size(); ++tries) {
     const place& where = all[turn_++ % all.size()];
-    if (!is_held_up(where.device_type, waiting_of)) return assignment{where, stage, version, 0, options_.samples};
+    if (held[where.device_type] < most) return assignment{where, stage, version, 0, options_.samples};
   }
   return std::nullopt;
 }

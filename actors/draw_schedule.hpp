@@ -42,20 +42,19 @@ class draw_schedule {
   void change_devices(const std::string& device_type, int by);
   std::vector<std::string> device_types() const;
 
-  // `waiting` and `ready` are groups of the stage that have been written. Nothing: no room, or nothing is to be drawn in this
-  // stage.
-  // `waiting_of`: the waiting ones of a type of device.
+  // `waiting` and `ready` are groups of the stage that have been written, `waiting_of` the waiting ones of a type of device. Nothing: no room, or nothing is
+  // to be drawn in this stage.
   std::optional<assignment> next(Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready, const std::map<std::string, std::size_t>& waiting_of);
-  // Nothing is out, nothing waits, and what is ready leaves no room: no other group will come until some of these are trained on.
-  bool is_full_of_ready(std::size_t waiting, std::size_t ready) const { return out_.empty() && waiting == 0 && ready >= options_.max_groups; }
+  // Nothing is out, nothing waits, and nothing more is drawn, of a comparison since all was, in other stages since what is ready leaves no room: no other
+  // group of the stage will come until some of these are trained on.
+  bool has_run_dry(Stage stage, std::size_t waiting, std::size_t ready) const {
+    return out_.empty() && waiting == 0 && (stage == Stage::COMPARISON ? comparisons_.empty() : ready >= options_.max_groups);
+  }
   // At least how many of so many groups must be of one task, however even they are.
   std::size_t share_of_a_task(std::size_t groups) const { return tasks_.empty() ? groups : (groups + tasks_.size() - 1) / tasks_.size(); }
   // Lets each version write `samples` completions for every place, each for a draw of its own: what a policy makes of one choice
   // of exemplars says little of it. Comes before all other draws. Returns the number of groups.
   std::size_t compare(const std::vector<std::uint64_t>& versions, std::uint32_t samples);
-
-  // Whether something of a comparison is still to be drawn.
-  bool has_comparisons() const { return !comparisons_.empty(); }
 
   void given_out(const draw_id& draw, const assignment& what, std::uint64_t now_ms) { out_[draw] = {now_ms, what}; }
   void came_back(const draw_id& draw) { out_.erase(draw); }
@@ -64,18 +63,19 @@ class draw_schedule {
   std::size_t out() const { return out_.size(); }
 
  private:
+  struct given_draw {
+    std::uint64_t when_ms = 0;
+    assignment what;
+  };
+
   std::vector<place> places() const;
-  bool is_held_up(const std::string& device_type, const std::map<std::string, std::size_t>& waiting_of) const;
+  std::size_t most_of_a_type() const;
 
   std::vector<task_id> tasks_;
   options options_;
   std::map<std::string, int> devices_;
   std::size_t turn_ = 0;
   std::deque<assignment> comparisons_;
-  struct given_draw {
-    std::uint64_t when_ms = 0;
-    assignment what;
-  };
   std::map<draw_id, given_draw> out_;
 };
 

@@ -124,10 +124,11 @@ void pool_state::serve_takers() {
   std::vector<waiting_taker> left;
   for (waiting_taker& taker : takers) {
     pool::batch_request& request = taker.request;
-    // Where nothing else will come, a step takes more than its share of some tasks.
-    if (taker.is_even) request.most_of_a_task = schedule->is_full_of_ready(owned->waiting_groups(), owned->ready_groups(request.stage)) ? request.at_most : schedule->share_of_a_task(request.at_least);
-    // Of what has gone with its devices nothing will come any more.
-    if (request.stage == Stage::COMPARISON && !schedule->has_comparisons() && schedule->out() == 0 && owned->waiting_groups() == 0) request.at_least = std::min(request.at_least, owned->ready_groups(Stage::COMPARISON));
+    const std::size_t ready = owned->ready_groups(request.stage);
+    // Where nothing else will come, a step takes more than its share of some tasks, and a comparison does without what has gone with its devices.
+    const bool is_all = schedule->has_run_dry(request.stage, owned->waiting_groups(), ready);
+    if (taker.is_even) request.most_of_a_task = is_all ? request.at_most : schedule->share_of_a_task(request.at_least);
+    if (is_all && request.stage == Stage::COMPARISON) request.at_least = std::min(request.at_least, ready);
     const auto batch = owned->take(request);
     if (!batch) {
       left.push_back(taker);

@@ -187,8 +187,7 @@ std::string describe(const schema::Evaluation::Reader& e) {
     line += "  " + fixed(candidate_us(shown), 1) + " us against " + fixed(reference_us(shown), 1) + " us";
   }
   if (e.getMessage().size() > 0) line += "\n    " + text(e.getMessage());
-  if (e.getMeasurements().size() > 0) line += describe_cases(shown);
-  return line;
+  return line + describe_cases(shown);
 }
 
 }  // namespace hone

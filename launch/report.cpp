@@ -78,9 +78,13 @@ class reporter {
 
   // Scores of different judges are not comparable: those of the newest one count.
   void read_evaluations() {
-    pool_.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& /*e*/) { judge_ = std::max(judge_, key.judge); });
+    std::uint32_t judge = 0;
+    pool_.each_evaluation_of_any_scope([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
+      measurements_ += e->getMeasurements().size();
+      if (key.scope == 0) judge = std::max(judge, key.judge);
+    });
     pool_.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
-      if (key.judge != judge_) return;
+      if (key.judge != judge) return;
       task_row& row = tasks_[{task_id(e->getTaskId()), key.device_type}];
       device_types_.insert(key.device_type);
       if (!was_judged(e->getOutcome())) return;
@@ -267,22 +271,21 @@ class reporter {
     const auto with_rate = [&](std::uint64_t count, const std::string& what) {
       return std::to_string(count) + what + (hours > 0 ? ", " + fixed(static_cast<double>(count) / hours, 0) + " an hour" : "");
     };
-    const std::uint64_t measurements = pool_.count_measurements();
     line("  " + with_rate(evaluated_, " programs judged") + "; " + with_rate(timed_, " of them timed"));
-    line("  " + with_rate(measurements, " measurements kept") + ", of programs that were met again and of the comparison as well");
+    line("  " + with_rate(measurements_, " measurements kept") + ", of programs that were met again and of the comparison as well");
     json_["seconds"] = seconds;
     json_["judged"] = evaluated_;
     json_["timed"] = timed_;
-    json_["measurements"] = measurements;
+    json_["measurements"] = measurements_;
   }
 
   pool_inspector pool_;
   std::map<task_id, std::string> names_;
   std::map<place, task_row> tasks_;
   std::map<std::string, stage_row> stages_;
-  std::uint32_t judge_ = 0;
   std::uint64_t evaluated_ = 0;  // different programs that were judged, once for each device type
   std::uint64_t timed_ = 0;      // of these, with a measurement at least
+  std::uint64_t measurements_ = 0;  // a comparison's as well
   std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>> by_version_;
   std::set<std::string> device_types_;
   std::string text_;

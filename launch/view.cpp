@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <limits>
 #include <sstream>
 
 #include "launch/printing.hpp"
@@ -72,13 +74,12 @@ std::string progress_view::summarise(const node_snapshot& snapshot) const {
   if (tokens_per_second_ > 0) text += "  " + fixed(tokens_per_second_, 0) + " tokens/s";
   // By the pace of the stage so far, as seen from here, or by the stage's own limit.
   const double new_steps = step - stage_first_step_;
-  double left = new_steps > 0 && step < steps ? seconds_since(stage_began_) / new_steps * (steps - step) : -1;
+  double left = std::numeric_limits<double>::infinity();
+  if (new_steps > 0) left = seconds_since(stage_began_) / new_steps * (steps - step);
   const double ends_s = number_of(snapshot, "learner", "stage_ends_s");
-  if (ends_s > 0 && step < steps) {
-    const double until_limit = std::max(0.0, ends_s - static_cast<double>(unix_ms()) / 1e3);
-    left = left < 0 ? until_limit : std::min(left, until_limit);
-  }
-  if (left >= 0) text += "  " + clock_text(left) + " left in the stage";
+  const double until_then = ends_s - static_cast<double>(unix_ms()) / 1e3;
+  if (ends_s > 0) left = std::clamp(until_then, 0.0, left);
+  if (step < steps && std::isfinite(left)) text += "  " + clock_text(left) + " left in the stage";
   return text;
 }
 

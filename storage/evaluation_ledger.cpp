@@ -76,7 +76,6 @@ evaluation_ledger::evaluation_ledger(database& db, const options& o) : db_(&db),
       w.attempt = max_attempts;
       w.deadline_ms = 1;
     }
-    gone_.insert(parsed->device_type);  // until one is there
     pending_.emplace(*parsed, std::move(w));  // deadline 0: handed out at the first look, under the same attempt
     return true;
   });
@@ -133,22 +132,7 @@ record<schema::Variant> evaluation_ledger::variant_of(const evaluation_key& key)
 }
 
 void evaluation_ledger::add_device_type(const record<schema::DeviceType>& type) {
-  const std::string name(view(type->getName()));
-  device_types_[name] = type;
-  gone_.erase(name);
-}
-
-void evaluation_ledger::remove_device_type(const std::string& name) {
-  if (device_types_.erase(name) > 0) gone_.insert(name);
-}
-
-std::size_t evaluation_ledger::stranded_groups() const {
-  if (gone_.empty()) return 0;
-  std::set<group_id> groups;
-  for (const auto& [key, w] : pending_) {
-    if (gone_.contains(key.device_type)) groups.insert(w.groups.begin(), w.groups.end());
-  }
-  return groups.size();
+  device_types_[std::string(view(type->getName()))] = type;
 }
 
 std::optional<record<schema::Evaluation>> evaluation_ledger::find(const evaluation_key& key) const { return db_->get<schema::Evaluation>(family::evaluations, key_of(key)); }

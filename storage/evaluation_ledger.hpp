@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "messages/schema/pipeline.capnp.h"
@@ -32,9 +31,8 @@ class evaluation_ledger {
 
   // Work for a type of device that nobody has told about (or has taken back) waits, without losing attempts.
   void add_device_type(const record<schema::DeviceType>& type);
-  void remove_device_type(const std::string& name);
-  // Groups that wait for a type of device that has gone: they may wait for long, and nobody should wait for them.
-  std::size_t stranded_groups() const;
+  void remove_device_type(const std::string& name) { device_types_.erase(name); }
+  bool has_device_type(const std::string& name) const { return device_types_.contains(name); }
 
   // A group's variant is met `times` times; `is_new`: the pool has never seen it. Returns true where the group has to wait for its
   // first evaluation. Work that follows is appended to `jobs`; `best_score` travels in it.
@@ -87,7 +85,6 @@ class evaluation_ledger {
   database* db_;
   options options_;
   std::map<std::string, record<schema::DeviceType>> device_types_;
-  std::set<std::string> gone_;  // device types
   std::map<evaluation_key, work> pending_;
 };
 

@@ -43,7 +43,7 @@ class group_book {
   bool release(const group_id& group);
 
   const std::deque<ready_group>& ready() const { return ready_; }
-  std::size_t waiting() const { return waiting_.size(); }
+  // How many wait, by their type of device.
   const std::map<std::string, std::size_t>& waiting_by_type() const { return waiting_by_type_; }
   std::uint64_t next_sequence() const { return next_sequence_; }
 

@@ -23,21 +23,17 @@ std::optional<std::string> pool_inspector::task_name(const task_id& id) const {
   return std::string(view((*task)->getName()));
 }
 
-void pool_inspector::each_evaluation(const std::function<void(const evaluation_key&, const record<schema::Evaluation>&)>& visit) const {
+void pool_inspector::each_evaluation_of_any_scope(const evaluation_visitor& visit) const {
   db_.scan<schema::Evaluation>(family::evaluations, "", [&](std::string_view key, const record<schema::Evaluation>& evaluation) {
-    const auto parsed = evaluation_from_key(key);
-    if (parsed && parsed->scope == 0) visit(*parsed, evaluation);
+    if (const auto parsed = evaluation_from_key(key)) visit(*parsed, evaluation);
     return true;
   });
 }
 
-std::uint64_t pool_inspector::count_measurements() const {
-  std::uint64_t measurements = 0;
-  db_.scan<schema::Evaluation>(family::evaluations, "", [&](std::string_view /*key*/, const record<schema::Evaluation>& evaluation) {
-    measurements += evaluation->getMeasurements().size();
-    return true;
+void pool_inspector::each_evaluation(const evaluation_visitor& visit) const {
+  each_evaluation_of_any_scope([&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
+    if (key.scope == 0) visit(key, evaluation);
   });
-  return measurements;
 }
 
 std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task) const {

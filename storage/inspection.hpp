@@ -26,10 +26,10 @@ class pool_inspector {
   std::vector<record<schema::Task>> tasks() const;
   std::optional<std::string> task_name(const task_id& id) const;
 
-  // Evaluations of the pool's own scope; of all tasks, or of one.
-  void each_evaluation(const std::function<void(const evaluation_key&, const record<schema::Evaluation>&)>& visit) const;
-  // Of every scope: a comparison's as well.
-  std::uint64_t count_measurements() const;
+  using evaluation_visitor = std::function<void(const evaluation_key&, const record<schema::Evaluation>&)>;
+  // Evaluations of the pool's own scope, or of a comparison's as well.
+  void each_evaluation(const evaluation_visitor& visit) const;
+  void each_evaluation_of_any_scope(const evaluation_visitor& visit) const;
   // The highest scores of every task and device type, best first.
   std::vector<record<schema::Evaluation>> top(std::size_t per_task) const;
 

@@ -1,7 +1,7 @@
 #include "storage/pool.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <set>
 
 #include "messages/names.hpp"
@@ -177,6 +177,12 @@ record<schema::Draw> pool::draw(const draw_request& request) {
     exemplars[i].setPython((*variant)->getPython());
   }
   return draw.finish();
+}
+
+std::size_t pool::waiting_groups() const {
+  std::size_t groups = 0;
+  for (const auto& [device_type, waiting] : book_.waiting_by_type()) groups += ledger_.has_device_type(device_type) ? waiting : 0;
+  return groups;
 }
 
 std::size_t pool::ready_groups(Stage stage) const {

@@ -70,7 +70,7 @@ class pool {
     Stage stage = Stage::CONTRASTIVE;
     std::size_t at_least = 1;       // or nothing
     std::size_t at_most = 1;
-    std::size_t most_of_a_task = 0; // the oldest of each task, then the second of each, up to so many; 0: the oldest, of whichever tasks
+    std::size_t most_of_a_task = 0;  // the oldest of each task, then the second of each, up to so many; 0: the oldest, of whichever tasks
   };
   // The oldest ready groups of a stage with their scores. Groups that are too old are dropped first, and counted. They stay
   // ready until a step over them is committed.
@@ -89,7 +89,8 @@ class pool {
   std::uint64_t next_version() const { return next_version_; }
   const version_chain& versions() const { return chain_; }
   std::size_t in_flight() const { return ledger_.in_flight(); }
-  std::size_t waiting_groups() const { return book_.waiting() - std::min(book_.waiting(), ledger_.stranded_groups()); }  // for devices that are there
+  // For devices that are there: others' may wait for long, and nobody should wait for them.
+  std::size_t waiting_groups() const;
   const std::map<std::string, std::size_t>& waiting_by_type() const { return book_.waiting_by_type(); }  // of devices, there or not
   std::size_t ready_groups(Stage stage) const;
   std::uint64_t dropped_groups() const { return dropped_; }

@@ -97,11 +97,11 @@ TEST_F(DrawSchedule, AnEvenShareIsRoundedUp) {
 
 TEST_F(DrawSchedule, IsFullOfReadyGroupsWhereNoOtherCanCome) {
   draw_schedule s = make(3);
-  EXPECT_TRUE(s.is_full_of_ready(0, 3));
-  EXPECT_FALSE(s.is_full_of_ready(0, 2)) << "there is room for a draw";
-  EXPECT_FALSE(s.is_full_of_ready(1, 3)) << "one will become ready";
+  EXPECT_TRUE(s.has_run_dry(Stage::CONTRASTIVE, 0, 3));
+  EXPECT_FALSE(s.has_run_dry(Stage::CONTRASTIVE, 0, 2)) << "there is room for a draw";
+  EXPECT_FALSE(s.has_run_dry(Stage::CONTRASTIVE, 1, 3)) << "one will become ready";
   draw(s);
-  EXPECT_FALSE(s.is_full_of_ready(0, 3)) << "one is being written";
+  EXPECT_FALSE(s.has_run_dry(Stage::CONTRASTIVE, 0, 3)) << "one is being written";
 }
 
 TEST_F(DrawSchedule, ASlowTypeOfDeviceLeavesRoomForAStepOfTheOthers) {
@@ -137,12 +137,14 @@ TEST_F(DrawSchedule, ALostDrawOfAComparisonIsDrawnOnceMore) {
   ASSERT_EQ(first.size(), 4U);
   for (std::uint64_t back = 2; back <= 4; ++back) s.came_back({back, 0});
   s.give_up_old(1101);
-  EXPECT_TRUE(s.has_comparisons());
+  EXPECT_FALSE(s.has_run_dry(Stage::COMPARISON, 0, 3));
   const auto again = draw(s);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->where, first[0].where);
   EXPECT_EQ(again->comparison, first[0].comparison);
-  EXPECT_FALSE(s.has_comparisons());
+  EXPECT_FALSE(draw(s));
+  s.came_back({5, 0});
+  EXPECT_TRUE(s.has_run_dry(Stage::COMPARISON, 0, 4));
 }
 
 TEST_F(DrawSchedule, NothingIsComparedOnATypeOfDeviceThatHasGone) {
@@ -155,7 +157,7 @@ TEST_F(DrawSchedule, NothingIsComparedOnATypeOfDeviceThatHasGone) {
     ++left;
   }
   EXPECT_EQ(left, 20);
-  EXPECT_FALSE(s.has_comparisons());
+  EXPECT_TRUE(s.has_run_dry(Stage::COMPARISON, 0, 0));
 }
 
 TEST_F(DrawSchedule, ADrawThatNeverComesBackIsGivenUp) {
