@@ -11,18 +11,23 @@
 
 namespace hone {
 
-// What an actor did with its time: counts, busy seconds, and spans for the trace, collected without asking anyone and handed
-// over whenever telemetry asks. Belongs to one actor.
+// What an actor did with its time: counts, busy seconds, and spans for the trace, collected without
+// asking anyone and handed over whenever telemetry asks. Belongs to one actor.
 class activity {
  public:
-  activity(std::string name, std::string room) : name_(std::move(name)), room_(std::move(room)), born_(clock::now()), born_us_(unix_us()) {}
+  activity(std::string name, std::string room)
+      : name_(std::move(name)), room_(std::move(room)), born_(clock::now()), born_us_(unix_us()) {}
 
   // Time from here to its destruction becomes a span, and counts as busy where it is work.
   enum class kind { work, waiting };
   class span {
    public:
-    span(activity& of, const char* name, kind k = kind::work) : of_(&of), name_(name), kind_(k), begin_(clock::now()), begin_us_(unix_us()) {}
-    ~span() { of_->end(name_, kind_, begin_us_, std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin_).count()); }
+    span(activity& of, const char* name, kind k = kind::work)
+        : of_(&of), name_(name), kind_(k), begin_(clock::now()), begin_us_(unix_us()) {}
+    ~span() {
+      of_->end(name_, kind_, begin_us_,
+               std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin_).count());
+    }
     span(const span&) = delete;
     span& operator=(const span&) = delete;
 
@@ -71,7 +76,8 @@ class activity {
 
  private:
   using clock = std::chrono::steady_clock;
-  static constexpr std::size_t max_spans = 512;  // between two reports; at zero cost a ring would fill any trace
+  static constexpr std::size_t max_spans =
+      512;  // between two reports; at zero cost a ring would fill any trace
   struct finished_span {
     const char* name;
     std::uint64_t start_us;
@@ -80,7 +86,8 @@ class activity {
 
   void end(const char* name, kind k, std::uint64_t start_us, std::int64_t ns) {
     (k == kind::work ? busy_ns_ : waited_ns_) += ns;
-    if (spans_.size() < max_spans) spans_.push_back({name, start_us, static_cast<std::uint64_t>(ns / 1000)});
+    if (spans_.size() < max_spans)
+      spans_.push_back({name, start_us, static_cast<std::uint64_t>(ns / 1000)});
   }
 
   std::string name_;

@@ -20,16 +20,19 @@ void compiler_state::compile(const compile_job& job) {
   const auto header = job->getHeader();
   const auto t = tasks->find(task_id(header.getTaskId()));
   if (t == nullptr) {
-    self->send(pool, close_atom_v, close_job(header, Outcome::INFRASTRUCTURE, "", "this node does not know the task"));
+    self->send(pool, close_atom_v,
+               close_job(header, Outcome::INFRASTRUCTURE, "", "this node does not know the task"));
     return;
   }
   try {
     const activity::span busy(counts, "compile");
     const artifact_result result = compiler.compile(*job, *t, job->getDeviceType());
     if (const auto* failed = std::get_if<program_failure>(&result)) {
-      self->send(pool, close_atom_v, close_job(header, failed->outcome, failed->kind, failed->message));
+      self->send(pool, close_atom_v,
+                 close_job(header, failed->outcome, failed->kind, failed->message));
     } else {
-      self->send(verifiers, put_atom_v, make_verify_job(job, std::get<record<schema::Artifact>>(result)));
+      self->send(verifiers, put_atom_v,
+                 make_verify_job(job, std::get<record<schema::Artifact>>(result)));
     }
     counts.processed();
   } catch (const std::exception& e) {
@@ -38,8 +41,10 @@ void compiler_state::compile(const compile_job& job) {
   }
 }
 
-compile_worker::behavior_type compiler(compile_worker::stateful_pointer<compiler_state> self, std::string name, std::shared_ptr<const task_table> tasks, compile_queue source,
-                                       verify_queue verifiers, pool_actor pool, std::uint32_t credits) {
+compile_worker::behavior_type compiler(compile_worker::stateful_pointer<compiler_state> self,
+                                       std::string name, std::shared_ptr<const task_table> tasks,
+                                       compile_queue source, verify_queue verifiers,
+                                       pool_actor pool, std::uint32_t credits) {
   auto& s = self->state;
   s.self = self;
   s.tasks = std::move(tasks);

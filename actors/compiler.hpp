@@ -9,8 +9,9 @@
 
 namespace hone {
 
-// Turns variants into artifacts: pulls jobs for any type of device, hands artifacts to the verify stage (or past it, where the
-// verdict is known), failures straight to the pool. Blocks while compilers run: spawn it detached.
+// Turns variants into artifacts: pulls jobs for any type of device, hands artifacts to the verify
+// stage (or past it, where the verdict is known), failures straight to the pool. Blocks while
+// compilers run: spawn it detached.
 struct compiler_state {
   compiler_state() = default;
 
@@ -25,7 +26,9 @@ struct compiler_state {
   void compile(const compile_job& job);
 };
 
-compile_worker::behavior_type compiler(compile_worker::stateful_pointer<compiler_state> self, std::string name, std::shared_ptr<const task_table> tasks, compile_queue source,
-                                       verify_queue verifiers, pool_actor pool, std::uint32_t credits);
+compile_worker::behavior_type compiler(compile_worker::stateful_pointer<compiler_state> self,
+                                       std::string name, std::shared_ptr<const task_table> tasks,
+                                       compile_queue source, verify_queue verifiers,
+                                       pool_actor pool, std::uint32_t credits);
 
 }  // namespace hone

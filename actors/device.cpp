@@ -6,10 +6,13 @@ namespace hone {
 namespace {
 
 template <class Result, class Request>
-caf::result<Result> answer(device_actor::stateful_pointer<device_state> self, const schema::JobHeader::Reader& header, const char* span, Request request) {
+caf::result<Result> answer(device_actor::stateful_pointer<device_state> self,
+                           const schema::JobHeader::Reader& header, const char* span,
+                           Request request) {
   auto& s = self->state;
   const auto t = s.tasks->find(task_id(header.getTaskId()));
-  if (t == nullptr) return caf::make_error(caf::sec::runtime_error, "this node does not know the task");
+  if (t == nullptr)
+    return caf::make_error(caf::sec::runtime_error, "this node does not know the task");
   try {
     const activity::span busy(s.counts, span);
     Result result = request(*t);
@@ -23,20 +26,28 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self, co
   }
 }
 
-// The sender's turn at the GPU. A lessee that dies uses nothing any more, and the device goes on. While one that does not come back goes on
-// computing, nothing that is timed means anything: that is for people to hear of.
-caf::result<done_atom> lend(device_actor::stateful_pointer<device_state> self, std::uint64_t turn, std::uint32_t most_ms) {
+// The sender's turn at the GPU. A lessee that dies uses nothing any more, and the device goes on.
+// While one that does not come back goes on computing, nothing that is timed means anything: that
+// is for people to hear of.
+caf::result<done_atom> lend(device_actor::stateful_pointer<device_state> self, std::uint64_t turn,
+                            std::uint32_t most_ms) {
   auto& s = self->state;
   const auto lessee = caf::actor_cast<lessee_actor>(self->current_sender());
   caf::result<done_atom> answer = done_atom_v;
   caf::scoped_actor waiting(self->system());
   {
     const activity::span lent(s.counts, "lent", activity::kind::waiting);
-    waiting->request(lessee, std::chrono::milliseconds(most_ms), use_atom_v, turn).receive([](done_atom) {}, [&](const caf::error& e) {
-      s.counts.failed();
-      answer = e;
-      if (e == caf::sec::request_timeout) self->quit(caf::make_error(caf::sec::runtime_error, "it was lent to the policy for " + std::to_string(most_ms) + " ms at most, and has not come back"));
-    });
+    waiting->request(lessee, std::chrono::milliseconds(most_ms), use_atom_v, turn)
+        .receive([](done_atom) {},
+                 [&](const caf::error& e) {
+                   s.counts.failed();
+                   answer = e;
+                   if (e == caf::sec::request_timeout)
+                     self->quit(caf::make_error(caf::sec::runtime_error,
+                                                "it was lent to the policy for " +
+                                                    std::to_string(most_ms) +
+                                                    " ms at most, and has not come back"));
+                 });
   }
   s.counts.set_number("lent_seconds", s.counts.waited_seconds());
   return answer;
@@ -44,7 +55,9 @@ caf::result<done_atom> lend(device_actor::stateful_pointer<device_state> self, s
 
 }  // namespace
 
-device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_state> self, std::string name, std::shared_ptr<const task_table> tasks, device_maker make) {
+device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_state> self,
+                                         std::string name, std::shared_ptr<const task_table> tasks,
+                                         device_maker make) {
   auto& s = self->state;
   s.tasks = std::move(tasks);
   s.counts = activity(std::move(name), "device");
@@ -56,12 +69,18 @@ device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_s
   }
   return {
       [self](verify_atom, const verify_job& job) -> caf::result<verdict_record> {
-        return answer<verdict_record>(self, job->getHeader(), "verify", [&](const task& t) { return self->state.owned->verify(*job, t, 0); });
+        return answer<verdict_record>(self, job->getHeader(), "verify", [&](const task& t) {
+          return self->state.owned->verify(*job, t, 0);
+        });
       },
       [self](measure_atom, const benchmark_job& job) -> caf::result<measurement_record> {
-        return answer<measurement_record>(self, job->getHeader(), "measure", [&](const task& t) { return self->state.owned->measure(*job, t, 0); });
+        return answer<measurement_record>(self, job->getHeader(), "measure", [&](const task& t) {
+          return self->state.owned->measure(*job, t, 0);
+        });
       },
-      [self](lease_atom, std::uint64_t turn, std::uint32_t most_ms) { return lend(self, turn, most_ms); },
+      [self](lease_atom, std::uint64_t turn, std::uint32_t most_ms) {
+        return lend(self, turn, most_ms);
+      },
       [self](status_atom) { return self->state.counts.report(); },
   };
 }

@@ -10,9 +10,9 @@
 
 namespace hone {
 
-// One GPU, reserved core or simulated device, with everything that belongs to it. Its requests are whole protocols, and its
-// mailbox is the lock between them: verify, measure, and lease, during which the sender has the GPU. Blocks: spawn it detached, so that all
-// of it lives on one thread.
+// One GPU, reserved core or simulated device, with everything that belongs to it. Its requests are
+// whole protocols, and its mailbox is the lock between them: verify, measure, and lease, during
+// which the sender has the GPU. Blocks: spawn it detached, so that all of it lives on one thread.
 struct device_state {
   device_state() = default;
 
@@ -21,9 +21,12 @@ struct device_state {
   std::unique_ptr<device> owned;
 };
 
-// Makes the device on the actor's own thread. Throwing there ends the actor with the message as its reason.
+// Makes the device on the actor's own thread. Throwing there ends the actor with the message as its
+// reason.
 using device_maker = std::function<std::unique_ptr<device>()>;
 
-device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_state> self, std::string name, std::shared_ptr<const task_table> tasks, device_maker make);
+device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_state> self,
+                                         std::string name, std::shared_ptr<const task_table> tasks,
+                                         device_maker make);
 
 }  // namespace hone

@@ -9,7 +9,8 @@ void draw_schedule::change_devices(const std::string& device_type, int by) {
   count += by;
   if (count > 0) return;
   devices_.erase(device_type);
-  std::erase_if(comparisons_, [&](const assignment& one) { return one.where.device_type == device_type; });
+  std::erase_if(comparisons_,
+                [&](const assignment& one) { return one.where.device_type == device_type; });
 }
 
 std::vector<std::string> draw_schedule::device_types() const {
@@ -26,14 +27,18 @@ std::vector<draw_schedule::place> draw_schedule::places() const {
   return all;
 }
 
-// With several types, all but one may be slow, and what they hold must leave room for the groups of a step.
+// With several types, all but one may be slow, and what they hold must leave room for the groups of
+// a step.
 std::size_t draw_schedule::most_of_a_type() const {
   if (devices_.size() < 2) return options_.max_groups;
-  const std::size_t beside_a_step = options_.max_groups - std::min(options_.max_groups, options_.step_groups);
+  const std::size_t beside_a_step =
+      options_.max_groups - std::min(options_.max_groups, options_.step_groups);
   return std::max<std::size_t>(1, beside_a_step / (devices_.size() - 1));
 }
 
-std::optional<draw_schedule::assignment> draw_schedule::next(Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready, const std::map<std::string, std::size_t>& waiting_of) {
+std::optional<draw_schedule::assignment> draw_schedule::next(
+    Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready,
+    const std::map<std::string, std::size_t>& waiting_of) {
   if (!comparisons_.empty()) {
     const assignment first = comparisons_.front();
     comparisons_.pop_front();
@@ -47,16 +52,19 @@ std::optional<draw_schedule::assignment> draw_schedule::next(Stage stage, std::u
   const std::size_t most = most_of_a_type();
   for (std::size_t tries = 0; tries < all.size(); ++tries) {
     const place& where = all[turn_++ % all.size()];
-    if (held[where.device_type] < most) return assignment{where, stage, version, 0, options_.samples};
+    if (held[where.device_type] < most)
+      return assignment{where, stage, version, 0, options_.samples};
   }
   return std::nullopt;
 }
 
-std::size_t draw_schedule::compare(const std::vector<std::uint64_t>& versions, std::uint32_t samples) {
+std::size_t draw_schedule::compare(const std::vector<std::uint64_t>& versions,
+                                   std::uint32_t samples) {
   const auto all = places();
   // Version by version: a generator changes its weights as seldom as possible.
   for (const std::uint64_t version : versions) {
-    for (std::size_t draw = 0; draw < samples * all.size(); ++draw) comparisons_.push_back({all[draw % all.size()], Stage::COMPARISON, version, draw, 1});
+    for (std::size_t draw = 0; draw < samples * all.size(); ++draw)
+      comparisons_.push_back({all[draw % all.size()], Stage::COMPARISON, version, draw, 1});
   }
   return versions.size() * samples * all.size();
 }
@@ -65,7 +73,8 @@ void draw_schedule::give_up_old(std::uint64_t now_ms) {
   std::erase_if(out_, [&](const auto& entry) {
     const assignment& what = entry.second.what;
     const bool is_old = entry.second.when_ms + options_.draw_limit_ms < now_ms;
-    if (is_old && what.stage == Stage::COMPARISON && devices_.contains(what.where.device_type)) comparisons_.push_back(what);
+    if (is_old && what.stage == Stage::COMPARISON && devices_.contains(what.where.device_type))
+      comparisons_.push_back(what);
     return is_old;
   });
 }

@@ -12,14 +12,18 @@ namespace {
 constexpr auto draw_limit = std::chrono::seconds(20);
 constexpr auto submit_limit = std::chrono::seconds(60);
 constexpr std::size_t most_draws = 8;  // asked for at a time
-constexpr auto slice = std::chrono::milliseconds(50);  // of writing between two looks at the mailbox
-constexpr auto shared_slice = std::chrono::milliseconds(300);  // where each one is a turn at a GPU, with up to four jobs between them
+constexpr auto slice =
+    std::chrono::milliseconds(50);  // of writing between two looks at the mailbox
+constexpr auto shared_slice = std::chrono::milliseconds(
+    300);  // where each one is a turn at a GPU, with up to four jobs between them
 
 group_record make_group(const generator_state::open_draw& from, const writer::finished& done) {
   const task_id task(from.draw->getTaskId());
   record_builder<schema::RolloutGroup> group;
   random_id<group_id>().store(group->initId());
-  group->setOrigin(from.draw->getStage() == schema::Stage::COMPARISON ? schema::RolloutGroup::Origin::COMPARISON : schema::RolloutGroup::Origin::POLICY);
+  group->setOrigin(from.draw->getStage() == schema::Stage::COMPARISON
+                       ? schema::RolloutGroup::Origin::COMPARISON
+                       : schema::RolloutGroup::Origin::POLICY);
   group->setDraw(*from.draw);
   group->setPrompt(from.prompt);
   group->setStartedMs(from.started_ms);
@@ -36,8 +40,10 @@ group_record make_group(const generator_state::open_draw& from, const writer::fi
     rollouts[i].setText(one.text);
     auto tokens = rollouts[i].initTokens(static_cast<unsigned>(one.how.tokens.size()));
     for (unsigned t = 0; t < tokens.size(); ++t) tokens.set(t, one.how.tokens[t]);
-    auto log_probabilities = rollouts[i].initLogProbabilities(static_cast<unsigned>(one.how.log_probabilities.size()));
-    for (unsigned t = 0; t < log_probabilities.size(); ++t) log_probabilities.set(t, one.how.log_probabilities[t]);
+    auto log_probabilities =
+        rollouts[i].initLogProbabilities(static_cast<unsigned>(one.how.log_probabilities.size()));
+    for (unsigned t = 0; t < log_probabilities.size(); ++t)
+      log_probabilities.set(t, one.how.log_probabilities[t]);
     auto versions = rollouts[i].initVersions(static_cast<unsigned>(one.how.versions.size()));
     for (unsigned v = 0; v < versions.size(); ++v) {
       versions[v].setVersion(one.how.versions[v].first);
@@ -56,19 +62,22 @@ group_record make_group(const generator_state::open_draw& from, const writer::fi
 void generator_state::ask() {
   if (stopping || !has_loaded || !pinned.empty()) return;
   // As many as there is room for, so that the pool's answers cost one wait and not one each.
-  const std::size_t wanted = std::min(most_draws, group_size > 0 ? (pen->room() + group_size - 1) / group_size : std::min<std::size_t>(pen->room(), 1));
+  const std::size_t wanted =
+      std::min(most_draws, group_size > 0 ? (pen->room() + group_size - 1) / group_size
+                                          : std::min<std::size_t>(pen->room(), 1));
   while (asking < wanted) {
     ++asking;
-    self->request(pool, draw_limit, draw_atom_v).then(
-        [this](const draw_record& draw) {
-          --asking;
-          take_draw(draw);
-          ask();
-        },
-        [this](const caf::error&) {
-          --asking;  // there is no room at present, or the stage draws nothing
-          ask();
-        });
+    self->request(pool, draw_limit, draw_atom_v)
+        .then(
+            [this](const draw_record& draw) {
+              --asking;
+              take_draw(draw);
+              ask();
+            },
+            [this](const caf::error&) {
+              --asking;  // there is no room at present, or the stage draws nothing
+              ask();
+            });
   }
 }
 
@@ -86,7 +95,8 @@ void generator_state::take_draw(const draw_record& draw) {
 void generator_state::begin(const draw_record& draw) {
   const auto t = tasks->find(task_id(draw->getTaskId()));
   if (t == nullptr) return;
-  // Where the prompt leaves no room for an answer, it shows fewer exemplars: those that matter most come last.
+  // Where the prompt leaves no room for an answer, it shows fewer exemplars: those that matter most
+  // come last.
   for (prompt_facts facts = facts_for(*t, *draw);; facts.exemplars.erase(facts.exemplars.begin())) {
     open_draw opened{draw, options.prompts->render(facts), unix_ms()};
     try {
@@ -125,8 +135,12 @@ void generator_state::keep_writing() {
 void generator_state::write_on() {
   writing = false;
   if (stopping) return;
-  // A comparison's version stays until its draws are written; everything else is written with the newest.
-  const bool comparing = !pinned.empty() || std::any_of(open.begin(), open.end(), [](const auto& entry) { return entry.second.draw->getStage() == schema::Stage::COMPARISON; });
+  // A comparison's version stays until its draws are written; everything else is written with the
+  // newest.
+  const bool comparing =
+      !pinned.empty() || std::any_of(open.begin(), open.end(), [](const auto& entry) {
+        return entry.second.draw->getStage() == schema::Stage::COMPARISON;
+      });
   if (has_newest && !comparing) {
     load(newest->getVersion(), newest->getCheckpoint());
     has_newest = false;
@@ -167,13 +181,17 @@ void generator_state::hand_in(const writer::finished& done) {
 
 // Until the pool says that it is durable.
 void generator_state::send_group(const group_record& group) {
-  self->request(pool, submit_limit, submit_atom_v, group).then([](done_atom) {}, [this, group](const caf::error&) {
-    counts.failed();
-    if (!stopping) send_group(group);
-  });
+  self->request(pool, submit_limit, submit_atom_v, group)
+      .then([](done_atom) {},
+            [this, group](const caf::error&) {
+              counts.failed();
+              if (!stopping) send_group(group);
+            });
 }
 
-generator_actor::behavior_type generator(generator_actor::stateful_pointer<generator_state> self, std::string name, generator_options options, std::shared_ptr<const task_table> tasks, pool_actor pool) {
+generator_actor::behavior_type generator(generator_actor::stateful_pointer<generator_state> self,
+                                         std::string name, generator_options options,
+                                         std::shared_ptr<const task_table> tasks, pool_actor pool) {
   auto& s = self->state;
   s.self = self;
   s.options = std::move(options);
@@ -197,9 +215,14 @@ generator_actor::behavior_type generator(generator_actor::stateful_pointer<gener
         return done_atom_v;
       },
       [self](lease_atom) { self->state.turns.ask_again(self); },
-      [self, attempt](tick_atom) { attempt([&] { self->state.turns.take(self, [self] { self->state.write_on(); }); }); },
+      [self, attempt](tick_atom) {
+        attempt([&] { self->state.turns.take(self, [self] { self->state.write_on(); }); });
+      },
       [self](stop_atom) { self->state.stopping = true; },
-      [self](status_atom) { return self->state.counts.report(self->state.pinned.size(), self->state.pen ? self->state.pen->busy_with() : 0); },
+      [self](status_atom) {
+        return self->state.counts.report(self->state.pinned.size(),
+                                         self->state.pen ? self->state.pen->busy_with() : 0);
+      },
   };
 }
 

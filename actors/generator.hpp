@@ -1,7 +1,7 @@
 #pragma once
 
-#include <filesystem>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,15 +16,15 @@
 namespace hone {
 
 struct generator_options {
-  std::filesystem::path run_folder;  // checkpoints' names are relative to it
+  std::filesystem::path run_folder;                      // checkpoints' names are relative to it
   std::function<std::unique_ptr<writer>()> make_writer;  // called on the actor's own thread
   std::shared_ptr<const prompt_template> prompts;
   shared_gpu gpu;  // set where a device of this node times on the policy's GPU
 };
 
-// Keeps a writer busy: asks the pool for draws, renders prompts, hands finished groups to the pool. New weights take effect
-// between two tokens; a draw that names another version (a comparison) waits until all sequences under way are finished. Runs
-// the network: spawn it detached.
+// Keeps a writer busy: asks the pool for draws, renders prompts, hands finished groups to the pool.
+// New weights take effect between two tokens; a draw that names another version (a comparison)
+// waits until all sequences under way are finished. Runs the network: spawn it detached.
 struct generator_state {
   generator_state() = default;
 
@@ -38,16 +38,16 @@ struct generator_state {
   generator_options options;
   std::shared_ptr<const task_table> tasks;
   pool_actor pool;
-  std::unique_ptr<writer> pen;   // empty until its first turn
+  std::unique_ptr<writer> pen;  // empty until its first turn
   gpu_turns turns;
   activity counts{"", "generator"};
   version_record newest;
-  bool has_newest = false;       // not loaded yet
+  bool has_newest = false;  // not loaded yet
   std::uint64_t loaded = 0;
   bool has_loaded = false;
-  std::size_t asking = 0;        // draws that have been asked for and have not come
-  std::size_t group_size = 0;    // of the latest draw
-  bool writing = false;          // a tick is on its way
+  std::size_t asking = 0;      // draws that have been asked for and have not come
+  std::size_t group_size = 0;  // of the latest draw
+  bool writing = false;        // a tick is on its way
   bool stopping = false;
   std::uint64_t next_ticket = 0;
   std::map<std::uint64_t, open_draw> open;
@@ -64,6 +64,8 @@ struct generator_state {
   void send_group(const group_record& group);
 };
 
-generator_actor::behavior_type generator(generator_actor::stateful_pointer<generator_state> self, std::string name, generator_options options, std::shared_ptr<const task_table> tasks, pool_actor pool);
+generator_actor::behavior_type generator(generator_actor::stateful_pointer<generator_state> self,
+                                         std::string name, generator_options options,
+                                         std::shared_ptr<const task_table> tasks, pool_actor pool);
 
 }  // namespace hone

@@ -32,7 +32,8 @@ compile_job next_attempt(const compile_job& job) { return with_next_attempt(job)
 verify_job next_attempt(const verify_job& job) { return with_next_attempt(job); }
 benchmark_job next_attempt(const benchmark_job& job) { return with_next_attempt(job); }
 
-evaluation_record close_job(const schema::JobHeader::Reader& header, schema::Outcome outcome, const std::string& kind, const std::string& message) {
+evaluation_record close_job(const schema::JobHeader::Reader& header, schema::Outcome outcome,
+                            const std::string& kind, const std::string& message) {
   record_builder<schema::Evaluation> e;
   fill(e.root(), header);
   e->setOutcome(outcome);
@@ -41,7 +42,9 @@ evaluation_record close_job(const schema::JobHeader::Reader& header, schema::Out
   return e.finish();
 }
 
-evaluation_record close_job(const schema::JobHeader::Reader& header, const schema::Artifact::Reader& artifact, const schema::Verdict::Reader& verdict) {
+evaluation_record close_job(const schema::JobHeader::Reader& header,
+                            const schema::Artifact::Reader& artifact,
+                            const schema::Verdict::Reader& verdict) {
   record_builder<schema::Evaluation> e;
   fill(e.root(), header);
   e->setOutcome(verdict.getOutcome());
@@ -52,7 +55,8 @@ evaluation_record close_job(const schema::JobHeader::Reader& header, const schem
   return e.finish();
 }
 
-evaluation_record close_job(const schema::BenchmarkJob::Reader& job, const schema::Measurement::Reader& measurement) {
+evaluation_record close_job(const schema::BenchmarkJob::Reader& job,
+                            const schema::Measurement::Reader& measurement) {
   record_builder<schema::Evaluation> e;
   fill(e.root(), job.getHeader());
   e->setOutcome(measurement.getOutcome());

@@ -14,7 +14,8 @@ namespace {
 
 constexpr auto batch_limit = std::chrono::seconds(20);
 constexpr auto commit_limit = std::chrono::seconds(60);
-constexpr auto supervised_slice = std::chrono::milliseconds(200);  // of training between two looks at the mailbox
+constexpr auto supervised_slice =
+    std::chrono::milliseconds(200);  // of training between two looks at the mailbox
 constexpr std::uint32_t all_that_is_ready = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
@@ -27,7 +28,8 @@ void learner_state::tick_soon(std::chrono::milliseconds delay) {
   }
 }
 
-// A new run commits its initial weights as the first version; a resumed one loads what it goes on from.
+// A new run commits its initial weights as the first version; a resumed one loads what it goes on
+// from.
 void learner_state::start() {
   next_version = options.next_version;
   if (options.chain.empty()) {
@@ -38,22 +40,25 @@ void learner_state::start() {
   for (const version_record& version : options.chain) remember(version);
   plan->load(options.run_folder / std::string(view(head->getCheckpoint())));
   const auto replay = [this] {
-    self->request(pool, commit_limit, replay_atom_v, static_cast<std::uint8_t>(Stage::SFT)).then(
-        [this](const std::vector<scored_group_record>& groups) {
-          for (const auto& group : groups) plan->admit(*group);
-          admitted_in_all = groups.size();
-          if (head->getComplete()) return finish(true);
-          turns.take(self, [this] {
-            // By other settings than before the stage may be over; everybody hears of a stage through its first version.
-            if (plan->advance()) return commit({plan->stage(), 0, {}}, {}, false);
-            publish();
-            tick_soon();
-          });
-        },
-        [this](const caf::error& e) { self->quit(e); });
+    self->request(pool, commit_limit, replay_atom_v, static_cast<std::uint8_t>(Stage::SFT))
+        .then(
+            [this](const std::vector<scored_group_record>& groups) {
+              for (const auto& group : groups) plan->admit(*group);
+              admitted_in_all = groups.size();
+              if (head->getComplete()) return finish(true);
+              turns.take(self, [this] {
+                // By other settings than before the stage may be over; everybody hears of a stage
+                // through its first version.
+                if (plan->advance()) return commit({plan->stage(), 0, {}}, {}, false);
+                publish();
+                tick_soon();
+              });
+            },
+            [this](const caf::error& e) { self->quit(e); });
   };
   if (!options.leaves_branch) return replay();
-  self->request(pool, commit_limit, branch_atom_v, head->getVersion()).then([replay](done_atom) { replay(); }, [this](const caf::error& e) { self->quit(e); });
+  self->request(pool, commit_limit, branch_atom_v, head->getVersion())
+      .then([replay](done_atom) { replay(); }, [this](const caf::error& e) { self->quit(e); });
 }
 
 void learner_state::go_on() {
@@ -64,7 +69,8 @@ void learner_state::go_on() {
     return;
   }
   switch (plan->stage()) {
-    case Stage::SFT: return train_supervised();
+    case Stage::SFT:
+      return train_supervised();
     case Stage::SELF_SUPERVISED: {
       if (stopping) return finish(false);
       const auto groups = static_cast<std::uint32_t>(options.plan.self_supervised.groups);
@@ -77,19 +83,25 @@ void learner_state::go_on() {
     }
     case Stage::COMPARISON:
       if (stopping) return finish(false);
-      return compared_groups > 0 ? ask(Stage::COMPARISON, compared_groups, compared_groups, false) : compare();
+      return compared_groups > 0 ? ask(Stage::COMPARISON, compared_groups, compared_groups, false)
+                                 : compare();
   }
 }
 
 // Trains while the corpus is still being judged; what has become known joins in.
 void learner_state::train_supervised() {
   ask(Stage::SFT, 1, all_that_is_ready, false);
-  const auto needed = static_cast<std::size_t>(options.plan.sft.begin_with * static_cast<double>(options.corpus_groups));
+  const auto needed = static_cast<std::size_t>(options.plan.sft.begin_with *
+                                               static_cast<double>(options.corpus_groups));
   if (admitted_in_all >= options.corpus_groups && !plan->can_update()) {
-    throw std::runtime_error("there is nothing to learn from: none of the " + std::to_string(options.corpus_groups) + " documents of the corpus is ok here (`hone pool ls` says why)");
+    throw std::runtime_error("there is nothing to learn from: none of the " +
+                             std::to_string(options.corpus_groups) +
+                             " documents of the corpus is ok here (`hone pool ls` says why)");
   }
   const bool enough = admitted_in_all >= needed && plan->can_update();
-  if (stopping && (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step)) return finish(false);
+  if (stopping &&
+      (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step))
+    return finish(false);
   if (!enough) return tick_soon(std::chrono::milliseconds(100));
   if (slice_waits) return;
   slice_waits = true;
@@ -121,16 +133,18 @@ void learner_state::train_supervised_slice() {
 void learner_state::ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even) {
   if (asking == stage) return;
   asking = stage;
-  self->request(pool, batch_limit, take_atom_v, static_cast<std::uint8_t>(stage), at_least, at_most, is_even).then(
-      [this, stage](const batch_record& batch) {
-        if (asking == stage) asking.reset();
-        take(batch);
-      },
-      [this, stage](const caf::error&) {
-        if (asking != stage) return;  // given up for another wish
-        asking.reset();
-        if (stage != Stage::SFT) go_on();  // not yet; the same again
-      });
+  self->request(pool, batch_limit, take_atom_v, static_cast<std::uint8_t>(stage), at_least, at_most,
+                is_even)
+      .then(
+          [this, stage](const batch_record& batch) {
+            if (asking == stage) asking.reset();
+            take(batch);
+          },
+          [this, stage](const caf::error&) {
+            if (asking != stage) return;  // given up for another wish
+            asking.reset();
+            if (stage != Stage::SFT) go_on();  // not yet; the same again
+          });
 }
 
 void learner_state::take(const batch_record& batch) {
@@ -169,7 +183,8 @@ void learner_state::learn(const batch_record& batch) {
 }
 
 // In the policy's turn.
-void learner_state::commit(const learned_step& learned, const std::vector<group_id>& groups, bool complete) {
+void learner_state::commit(const learned_step& learned, const std::vector<group_id>& groups,
+                           bool complete) {
   const std::uint64_t number = next_version++;
   const bool is_first = !head;
   record_builder<schema::PolicyVersion> version;
@@ -206,17 +221,18 @@ void learner_state::write_and_commit(const taken_version& taken) {
     std::filesystem::remove_all(folder);  // left by a run that was killed before its commit
     taken.checkpoint(folder);
   }
-  self->request(pool, commit_limit, commit_atom_v, taken.version, taken.step).then(
-      [this, version = taken.version, learned = taken.learned](done_atom) {
-        committing = false;
-        remember(version);
-        if (options.metrics) options.metrics(head, learned);
-        delete_old_checkpoints();
-        publish();
-        if (head->getComplete()) return finish(true);
-        tick_soon();
-      },
-      [this](const caf::error& e) { self->quit(e); });
+  self->request(pool, commit_limit, commit_atom_v, taken.version, taken.step)
+      .then(
+          [this, version = taken.version, learned = taken.learned](done_atom) {
+            committing = false;
+            remember(version);
+            if (options.metrics) options.metrics(head, learned);
+            delete_old_checkpoints();
+            publish();
+            if (head->getComplete()) return finish(true);
+            tick_soon();
+          },
+          [this](const caf::error& e) { self->quit(e); });
 }
 
 void learner_state::publish() {
@@ -229,7 +245,8 @@ void learner_state::publish() {
   for (const generator_actor& generator : generators) self->send(generator, weights_atom_v, head);
 }
 
-// The policies before and after the contrastive stage write for the same prompts, and are judged afresh.
+// The policies before and after the contrastive stage write for the same prompts, and are judged
+// afresh.
 void learner_state::compare() {
   if (asking == Stage::COMPARISON || comparing) return;
   comparing = true;
@@ -239,13 +256,17 @@ void learner_state::compare() {
     });
   }
   const std::vector<std::uint64_t> versions = {*before_contrast, head->getVersion()};
-  if (options.log) options.log("comparing version " + std::to_string(versions[0]) + " with version " + std::to_string(versions[1]) + ": " + std::to_string(options.plan.comparison_samples) + " samples a task each");
-  self->request(pool, commit_limit, compare_atom_v, versions, options.plan.comparison_samples).then(
-      [this](std::uint32_t groups) {
-        compared_groups = groups;
-        ask(Stage::COMPARISON, groups, groups, false);
-      },
-      [this](const caf::error& e) { self->quit(e); });
+  if (options.log)
+    options.log("comparing version " + std::to_string(versions[0]) + " with version " +
+                std::to_string(versions[1]) + ": " +
+                std::to_string(options.plan.comparison_samples) + " samples a task each");
+  self->request(pool, commit_limit, compare_atom_v, versions, options.plan.comparison_samples)
+      .then(
+          [this](std::uint32_t groups) {
+            compared_groups = groups;
+            ask(Stage::COMPARISON, groups, groups, false);
+          },
+          [this](const caf::error& e) { self->quit(e); });
 }
 
 void learner_state::finish(bool complete) {
@@ -256,7 +277,8 @@ void learner_state::finish(bool complete) {
 
 void learner_state::remember(const version_record& version) {
   if (version->getStep() == 0) stage_ends.insert(version->getVersion());
-  if (version->getStage() == Stage::CONTRASTIVE && version->getStep() == 0) before_contrast = version->getVersion();
+  if (version->getStage() == Stage::CONTRASTIVE && version->getStep() == 0)
+    before_contrast = version->getVersion();
   head = version;
 }
 
@@ -266,7 +288,9 @@ void learner_state::delete_old_checkpoints() const {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename();
-    if (!name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) numbers.insert(std::stoull(name));
+    if (!name.empty() &&
+        std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; }))
+      numbers.insert(std::stoull(name));
   }
   std::size_t newest = 0;
   for (const std::uint64_t number : numbers) {
@@ -275,7 +299,10 @@ void learner_state::delete_old_checkpoints() const {
   }
 }
 
-learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_state> self, learner_options options, pool_actor pool, std::vector<generator_actor> generators, caf::actor supervisor) {
+learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_state> self,
+                                     learner_options options, pool_actor pool,
+                                     std::vector<generator_actor> generators,
+                                     caf::actor supervisor) {
   auto& s = self->state;
   s.self = self;
   s.options = std::move(options);

@@ -46,7 +46,8 @@ void pool_state::schedule_flush() {
   self->send(self, flush_atom_v);
 }
 
-void pool_state::submit(const group_record& group, const caf::typed_response_promise<done_atom>& promise) {
+void pool_state::submit(const group_record& group,
+                        const caf::typed_response_promise<done_atom>& promise) {
   const activity::span busy(counts, "group");
   schedule->came_back(draw_id(group->getDraw().getId()));
   const std::size_t unparsable = owned->record_group(group, unix_ms(), unsent);
@@ -61,11 +62,14 @@ void pool_state::close(const evaluation_record& result) {
   const pool::taken how = owned->record_evaluation(result, unix_ms(), unsent);
   if (how == pool::taken::not_at_all) return;
   if (how == pool::taken::as_first) ++outcomes[result->getOutcome()];
-  if (acknowledgements >= 0 && result->getOutcome() != Outcome::INFRASTRUCTURE) closed_lines.push_back("measurement " + to_string(measurement_id(result->getMeasurementId())) + " " + to_string(variant_id(result->getVariantId())));
+  if (acknowledgements >= 0 && result->getOutcome() != Outcome::INFRASTRUCTURE)
+    closed_lines.push_back("measurement " + to_string(measurement_id(result->getMeasurementId())) +
+                           " " + to_string(variant_id(result->getVariantId())));
   schedule_flush();
 }
 
-void pool_state::commit_step(const version_record& version, const step_record& step, const caf::typed_response_promise<done_atom>& promise) {
+void pool_state::commit_step(const version_record& version, const step_record& step,
+                             const caf::typed_response_promise<done_atom>& promise) {
   const activity::span busy(counts, "step");
   owned->commit_step(version, step);
   if (version->getStage() != outcomes_of) {
@@ -90,7 +94,9 @@ void pool_state::flush() {
     lines += ack.line + "\n";
   }
   unacknowledged.clear();
-  if (acknowledgements >= 0 && !lines.empty() && write(acknowledgements, lines.data(), lines.size()) < 0) fail("the file of acknowledgements cannot be written");
+  if (acknowledgements >= 0 && !lines.empty() &&
+      write(acknowledgements, lines.data(), lines.size()) < 0)
+    fail("the file of acknowledgements cannot be written");
   const activity::span busy(counts, "hand out");
   for (const compile_job& job : unsent) self->send(compilers, put_atom_v, job);
   unsent.clear();
@@ -99,8 +105,10 @@ void pool_state::flush() {
 }
 
 draw_record pool_state::make_draw(const draw_schedule::assignment& what) {
-  if (what.stage == Stage::COMPARISON && what.comparison < comparison_draws.size()) return for_version(comparison_draws[what.comparison], what.version, what.samples);
-  const auto draw = owned->draw({what.where.task, what.where.device_type, what.stage, what.version, what.samples});
+  if (what.stage == Stage::COMPARISON && what.comparison < comparison_draws.size())
+    return for_version(comparison_draws[what.comparison], what.version, what.samples);
+  const auto draw = owned->draw(
+      {what.where.task, what.where.device_type, what.stage, what.version, what.samples});
   if (what.stage == Stage::COMPARISON) comparison_draws.push_back(draw);
   return draw;
 }
@@ -111,7 +119,8 @@ void pool_state::serve_draws() {
   const Stage stage = (*owned->versions().find(*head))->getStage();
   turn_away_old_askers();
   while (!waiting_draws.empty()) {
-    const auto what = schedule->next(stage, *head, owned->waiting_groups(), owned->ready_groups(stage), owned->waiting_by_type());
+    const auto what = schedule->next(stage, *head, owned->waiting_groups(),
+                                     owned->ready_groups(stage), owned->waiting_by_type());
     if (!what) return;
     const draw_record draw = make_draw(*what);
     schedule->given_out(draw_id(draw->getId()), *what, unix_ms());
@@ -125,10 +134,14 @@ void pool_state::serve_takers() {
   for (waiting_taker& taker : takers) {
     pool::batch_request& request = taker.request;
     const std::size_t ready = owned->ready_groups(request.stage);
-    // Where nothing else will come, a step takes more than its share of some tasks, and a comparison does without what has gone with its devices.
+    // Where nothing else will come, a step takes more than its share of some tasks, and a
+    // comparison does without what has gone with its devices.
     const bool is_all = schedule->has_run_dry(request.stage, owned->waiting_groups(), ready);
-    if (taker.is_even) request.most_of_a_task = is_all ? request.at_most : schedule->share_of_a_task(request.at_least);
-    if (is_all && request.stage == Stage::COMPARISON) request.at_least = std::min(request.at_least, ready);
+    if (taker.is_even)
+      request.most_of_a_task =
+          is_all ? request.at_most : schedule->share_of_a_task(request.at_least);
+    if (is_all && request.stage == Stage::COMPARISON)
+      request.at_least = std::min(request.at_least, ready);
     const auto batch = owned->take(request);
     if (!batch) {
       left.push_back(taker);
@@ -196,7 +209,9 @@ run_status_record pool_state::status() const {
   status->setInFlight(static_cast<std::uint32_t>(owned->in_flight()));
   status->setWaitingGroups(static_cast<std::uint32_t>(owned->waiting_groups()));
   std::size_t ready = 0;
-  for (const Stage stage : {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE, Stage::COMPARISON}) ready += owned->ready_groups(stage);
+  for (const Stage stage :
+       {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE, Stage::COMPARISON})
+    ready += owned->ready_groups(stage);
   status->setReadyGroups(static_cast<std::uint32_t>(ready));
   status->setDroppedGroups(owned->dropped_groups());
   status->setLag(lag);
@@ -221,7 +236,10 @@ run_status_record pool_state::status() const {
   return status.finish();
 }
 
-pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> self, pool_actor_options options, std::shared_ptr<const task_table> tasks, caf::actor supervisor) {
+pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> self,
+                                     pool_actor_options options,
+                                     std::shared_ptr<const task_table> tasks,
+                                     caf::actor supervisor) {
   auto& s = self->state;
   s.self = self;
   s.tasks = tasks;
@@ -236,10 +254,12 @@ pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> se
     s.fail(e.what());
     return pool_actor::behavior_type::make_empty_behavior();
   }
-  if (const auto head = s.owned->versions().head()) s.outcomes_of = (*s.owned->versions().find(*head))->getStage();
+  if (const auto head = s.owned->versions().head())
+    s.outcomes_of = (*s.owned->versions().find(*head))->getStage();
   s.schedule = std::make_unique<draw_schedule>(ids, options.draws);
   if (!options.acknowledgements.empty()) {
-    s.acknowledgements = open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    s.acknowledgements =
+        open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (s.acknowledgements < 0) {
       s.fail(options.acknowledgements + ": cannot be opened for acknowledgements");
       return pool_actor::behavior_type::make_empty_behavior();
@@ -262,9 +282,13 @@ pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> se
       [self](close_atom, const evaluation_record& result) {
         self->state.attempt([&] { self->state.close(result); });
       },
-      [self](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even) {
+      [self](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t at_most,
+             bool is_even) {
         auto promise = self->make_response_promise<batch_record>();
-        self->state.takers = {{{static_cast<Stage>(stage), at_least, at_most}, is_even, promise, unix_ms()}};  // a newer wish replaces one that was given up
+        self->state.takers = {{{static_cast<Stage>(stage), at_least, at_most},
+                               is_even,
+                               promise,
+                               unix_ms()}};  // a newer wish replaces one that was given up
         self->state.schedule_flush();
         return promise;
       },
@@ -291,8 +315,11 @@ pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> se
       },
       [self](compare_atom, const std::vector<std::uint64_t>& versions, std::uint32_t samples) {
         self->state.comparison_draws.clear();
-        self->state.attempt([&] { self->state.owned->abandon(Stage::COMPARISON); });  // of a comparison that was broken off
-        const auto groups = static_cast<std::uint32_t>(self->state.schedule->compare(versions, samples));
+        self->state.attempt([&] {
+          self->state.owned->abandon(Stage::COMPARISON);
+        });  // of a comparison that was broken off
+        const auto groups =
+            static_cast<std::uint32_t>(self->state.schedule->compare(versions, samples));
         self->state.schedule_flush();
         return groups;
       },
@@ -304,14 +331,13 @@ pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> se
         self->state.attempt([&] { self->state.change_devices(type, by); });
       },
       [self](status_atom, watch_atom) { return self->state.status(); },
-      [self](tick_atom) {
-        self->state.attempt([&] { self->state.tick(); });
-      },
-      [self](flush_atom) {
-        self->state.attempt([&] { self->state.flush(); });
-      },
+      [self](tick_atom) { self->state.attempt([&] { self->state.tick(); }); },
+      [self](flush_atom) { self->state.attempt([&] { self->state.flush(); }); },
       [self](stop_atom) { self->state.stopping = true; },
-      [self](status_atom) { return self->state.counts.report(self->state.waiting_draws.size(), self->state.owned->in_flight()); },
+      [self](status_atom) {
+        return self->state.counts.report(self->state.waiting_draws.size(),
+                                         self->state.owned->in_flight());
+      },
   };
 }
 

@@ -23,8 +23,8 @@ struct pool_actor_options {
   std::string acknowledgements;  // a file that lists what has been acknowledged; empty: none
 };
 
-// Owns everything durable. Messages change the pool in memory; one flush behind them makes all of it durable with a single
-// write, and only then are answers given and jobs sent on.
+// Owns everything durable. Messages change the pool in memory; one flush behind them makes all of
+// it durable with a single write, and only then are answers given and jobs sent on.
 struct pool_state {
   pool_state() = default;
 
@@ -53,20 +53,22 @@ struct pool_state {
 
   std::deque<waiting_asker> waiting_draws;
   std::vector<waiting_taker> takers;
-  std::vector<acknowledgement> unacknowledged;       // for the next flush
-  std::vector<std::string> closed_lines;             // measurements that the next flush acknowledges
-  std::vector<compile_job> unsent;                   // likewise
-  std::vector<draw_record> comparison_draws;         // what all compared versions are shown
-  std::map<Outcome, std::uint64_t> outcomes;         // of this stage's new programs, as they were first judged
+  std::vector<acknowledgement> unacknowledged;  // for the next flush
+  std::vector<std::string> closed_lines;        // measurements that the next flush acknowledges
+  std::vector<compile_job> unsent;              // likewise
+  std::vector<draw_record> comparison_draws;    // what all compared versions are shown
+  std::map<Outcome, std::uint64_t>
+      outcomes;  // of this stage's new programs, as they were first judged
   Stage outcomes_of = Stage::SFT;
   double lag = 0;
   bool flush_is_due = false;
   bool stopping = false;
-  int acknowledgements = -1;                         // file descriptor
+  int acknowledgements = -1;  // file descriptor
 
   void submit(const group_record& group, const caf::typed_response_promise<done_atom>& promise);
   void close(const evaluation_record& result);
-  void commit_step(const version_record& version, const step_record& step, const caf::typed_response_promise<done_atom>& promise);
+  void commit_step(const version_record& version, const step_record& step,
+                   const caf::typed_response_promise<done_atom>& promise);
   void schedule_flush();
   void flush();
   void serve_draws();
@@ -80,6 +82,9 @@ struct pool_state {
   void fail(const std::string& reason);
 };
 
-pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> self, pool_actor_options options, std::shared_ptr<const task_table> tasks, caf::actor supervisor);
+pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> self,
+                                     pool_actor_options options,
+                                     std::shared_ptr<const task_table> tasks,
+                                     caf::actor supervisor);
 
 }  // namespace hone

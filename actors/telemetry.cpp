@@ -8,7 +8,8 @@
 namespace hone {
 namespace {
 
-constexpr auto answer_limit = std::chrono::minutes(10);  // an actor that computes answers late, and its spans come with the answer
+constexpr auto answer_limit = std::chrono::minutes(
+    10);  // an actor that computes answers late, and its spans come with the answer
 constexpr auto last_answer_limit = std::chrono::seconds(10);
 constexpr std::uint64_t forget_node_ms = 30000;
 
@@ -16,13 +17,18 @@ constexpr std::uint64_t forget_node_ms = 30000;
 
 void telemetry_state::look() {
   for (const caf::actor& one : watched) {
-    self->request(one, answer_limit, status_atom_v).then([this](const actor_status_record& status) { keep(status); }, [](const caf::error&) {});
+    self->request(one, answer_limit, status_atom_v)
+        .then([this](const actor_status_record& status) { keep(status); },
+              [](const caf::error&) {});
   }
   if (pool) {
-    self->request(pool, answer_limit, status_atom_v, watch_atom_v).then([this](const run_status_record& run) { snapshot.run = run; }, [](const caf::error&) {});
+    self->request(pool, answer_limit, status_atom_v, watch_atom_v)
+        .then([this](const run_status_record& run) { snapshot.run = run; },
+              [](const caf::error&) {});
   }
   if (uplink) self->send(uplink, report());
-  std::erase_if(others, [](const auto& entry) { return entry.second.second + forget_node_ms < unix_ms(); });
+  std::erase_if(others,
+                [](const auto& entry) { return entry.second.second + forget_node_ms < unix_ms(); });
   if (options.show) options.show(snapshot);
   self->delayed_send(self, options.interval, tick_atom_v);
 }
@@ -35,12 +41,13 @@ void telemetry_state::look_a_last_time(caf::typed_response_promise<done_atom> pr
     promise.deliver(done_atom_v);
   };
   for (const caf::actor& one : watched) {
-    self->request(one, last_answer_limit, status_atom_v).then(
-        [this, one_less](const actor_status_record& status) mutable {
-          keep(status);
-          one_less();
-        },
-        [one_less](const caf::error&) mutable { one_less(); });
+    self->request(one, last_answer_limit, status_atom_v)
+        .then(
+            [this, one_less](const actor_status_record& status) mutable {
+              keep(status);
+              one_less();
+            },
+            [one_less](const caf::error&) mutable { one_less(); });
   }
   one_less();
 }
@@ -54,20 +61,26 @@ void telemetry_state::keep(const actor_status_record& status) {
       snapshot.earlier[name].alive_seconds += last->second->getAliveSeconds();
     }
     const double seconds = status->getAliveSeconds() - last->second->getAliveSeconds();
-    const auto done = static_cast<double>(status->getProcessed()) - static_cast<double>(last->second->getProcessed());
+    const auto done = static_cast<double>(status->getProcessed()) -
+                      static_cast<double>(last->second->getProcessed());
     snapshot.rates[name] = seconds > 0 && done >= 0 ? done / seconds : 0;
   }
   snapshot.actors[name] = status;
   if (trace.is_open()) write_spans(status);
 }
 
-// Chrome's trace event format: complete events, a row an actor, by process: a resumed run's stand under their own. The closing bracket may be missing.
+// Chrome's trace event format: complete events, a row an actor, by process: a resumed run's stand
+// under their own. The closing bracket may be missing.
 void telemetry_state::write_spans(const actor_status_record& status) {
   const std::string name(view(status->getName()));
   const auto [row, fresh] = trace_rows.emplace(name, static_cast<int>(trace_rows.size()) + 1);
-  if (fresh) trace << R"({"name":"thread_name","ph":"M","pid":)" << getpid() << R"(,"tid":)" << row->second << R"(,"args":{"name":")" << name << "\"}},\n";
+  if (fresh)
+    trace << R"({"name":"thread_name","ph":"M","pid":)" << getpid() << R"(,"tid":)" << row->second
+          << R"(,"args":{"name":")" << name << "\"}},\n";
   for (const auto span : status->getSpans()) {
-    trace << R"({"name":")" << span.getName().cStr() << R"(","ph":"X","pid":)" << getpid() << R"(,"tid":)" << row->second << R"(,"ts":)" << span.getStartUs() << R"(,"dur":)" << span.getDurationUs() << "},\n";
+    trace << R"({"name":")" << span.getName().cStr() << R"(","ph":"X","pid":)" << getpid()
+          << R"(,"tid":)" << row->second << R"(,"ts":)" << span.getStartUs() << R"(,"dur":)"
+          << span.getDurationUs() << "},\n";
   }
   trace.flush();
 }
@@ -83,15 +96,19 @@ node_status_record telemetry_state::report() const {
   unsigned a = 0;
   for (const auto& [name, one] : snapshot.actors) {
     actors.setWithCaveats(a, *one);
-    if (const auto rate = snapshot.rates.find(name); rate != snapshot.rates.end()) actors[a].setRate(rate->second);
-    if (const auto restarts = snapshot.restarts.find(name); restarts != snapshot.restarts.end()) actors[a].setRestarts(restarts->second);
+    if (const auto rate = snapshot.rates.find(name); rate != snapshot.rates.end())
+      actors[a].setRate(rate->second);
+    if (const auto restarts = snapshot.restarts.find(name); restarts != snapshot.restarts.end())
+      actors[a].setRestarts(restarts->second);
     actors[a++].initSpans(0);
   }
   if (snapshot.run) status->setRun(*snapshot.run);
   return status.finish();
 }
 
-telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telemetry_state> self, telemetry_options options, pool_actor pool, node_actor uplink) {
+telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telemetry_state> self,
+                                         telemetry_options options, pool_actor pool,
+                                         node_actor uplink) {
   auto& s = self->state;
   s.self = self;
   s.options = std::move(options);
@@ -102,7 +119,8 @@ telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telem
     if (s.trace.tellp() == std::streampos(0)) s.trace << "[\n";
   }
   self->set_down_handler([self](const caf::down_msg& down) {
-    std::erase_if(self->state.watched, [&](const caf::actor& one) { return one.address() == down.source; });
+    std::erase_if(self->state.watched,
+                  [&](const caf::actor& one) { return one.address() == down.source; });
   });
   self->send(self, tick_atom_v);
   return {
@@ -110,7 +128,9 @@ telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telem
         self->state.watched.push_back(caf::actor_cast<caf::actor>(one));
         self->monitor(one);
       },
-      [self](const node_status_record& other) { self->state.others[std::string(view(other->getNode()))] = {other, unix_ms()}; },
+      [self](const node_status_record& other) {
+        self->state.others[std::string(view(other->getNode()))] = {other, unix_ms()};
+      },
       [self](status_atom) {
         std::vector<node_status_record> all = {self->state.report()};
         for (const auto& [name, entry] : self->state.others) all.push_back(entry.first);

@@ -23,20 +23,23 @@ void verifier_state::verify(const verify_job& job) {
     return;
   }
   ++working_on;
-  self->request(device, job_limit, verify_atom_v, job).then(
-      [this, job](const verdict_record& verdict) {
-        --working_on;
-        counts.processed();
-        counts.add_busy_ms(verdict->getVerifyMs());
-        hand_on(job, verdict);
-        finish(job);
-      },
-      [this, job](const caf::error& error) {
-        --working_on;
-        counts.failed();
-        self->send(pool, close_atom_v, close_job(job->getHeader(), schema::Outcome::INFRASTRUCTURE, "", "the device failed: " + self->system().render(error)));
-        finish(job);
-      });
+  self->request(device, job_limit, verify_atom_v, job)
+      .then(
+          [this, job](const verdict_record& verdict) {
+            --working_on;
+            counts.processed();
+            counts.add_busy_ms(verdict->getVerifyMs());
+            hand_on(job, verdict);
+            finish(job);
+          },
+          [this, job](const caf::error& error) {
+            --working_on;
+            counts.failed();
+            self->send(pool, close_atom_v,
+                       close_job(job->getHeader(), schema::Outcome::INFRASTRUCTURE, "",
+                                 "the device failed: " + self->system().render(error)));
+            finish(job);
+          });
 }
 
 void verifier_state::hand_on(const verify_job& job, const verdict_record& verdict) {
@@ -56,8 +59,11 @@ void verifier_state::finish(const verify_job& job) {
   self->send(source, done_atom_v, id.high, id.low);
 }
 
-verify_worker::behavior_type verifier(verify_worker::stateful_pointer<verifier_state> self, std::string name, std::string device_type, device_actor device, verify_queue source,
-                                      benchmark_queue benchmarks, pool_actor pool, std::uint32_t credits, std::chrono::seconds job_limit) {
+verify_worker::behavior_type verifier(verify_worker::stateful_pointer<verifier_state> self,
+                                      std::string name, std::string device_type,
+                                      device_actor device, verify_queue source,
+                                      benchmark_queue benchmarks, pool_actor pool,
+                                      std::uint32_t credits, std::chrono::seconds job_limit) {
   auto& s = self->state;
   s.self = self;
   s.device = std::move(device);

@@ -5,8 +5,8 @@
 
 namespace hone {
 
-// Asks its device whether artifacts are right: pulls jobs of the device's type, hands good ones to the benchmark stage, the
-// others to the pool. One a device.
+// Asks its device whether artifacts are right: pulls jobs of the device's type, hands good ones to
+// the benchmark stage, the others to the pool. One a device.
 struct verifier_state {
   verifier_state() = default;
 
@@ -24,7 +24,10 @@ struct verifier_state {
   void finish(const verify_job& job);
 };
 
-verify_worker::behavior_type verifier(verify_worker::stateful_pointer<verifier_state> self, std::string name, std::string device_type, device_actor device, verify_queue source,
-                                      benchmark_queue benchmarks, pool_actor pool, std::uint32_t credits, std::chrono::seconds job_limit);
+verify_worker::behavior_type verifier(verify_worker::stateful_pointer<verifier_state> self,
+                                      std::string name, std::string device_type,
+                                      device_actor device, verify_queue source,
+                                      benchmark_queue benchmarks, pool_actor pool,
+                                      std::uint32_t credits, std::chrono::seconds job_limit);
 
 }  // namespace hone

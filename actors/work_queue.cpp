@@ -14,13 +14,16 @@ constexpr std::uint32_t last_attempt = 3;
 
 std::string_view first_device(const compile_job& /*job*/) { return {}; }
 std::string_view first_device(const verify_job& /*job*/) { return {}; }
-std::string_view first_device(const benchmark_job& job) { return job->hasFirst() ? view(job->getFirst().getDevice()) : std::string_view{}; }
+std::string_view first_device(const benchmark_job& job) {
+  return job->hasFirst() ? view(job->getFirst().getDevice()) : std::string_view{};
+}
 
 }  // namespace
 
 template <class Job>
 bool work_queue_state<Job>::worker::serves(std::string_view device_type) const {
-  return std::any_of(device_types.begin(), device_types.end(), [&](const std::string& t) { return t == "*" || t == device_type; });
+  return std::any_of(device_types.begin(), device_types.end(),
+                     [&](const std::string& t) { return t == "*" || t == device_type; });
 }
 
 template <class Job>
@@ -30,17 +33,21 @@ void work_queue_state<Job>::put(const Job& job) {
   hand_out(device_type);
 }
 
-// A worker with a free credit for the job, the one served longest ago first. A surprising measurement is confirmed by another
-// device than it was made on, if there is one; `avoid_first_device` is that wish.
+// A worker with a free credit for the job, the one served longest ago first. A surprising
+// measurement is confirmed by another device than it was made on, if there is one;
+// `avoid_first_device` is that wish.
 template <class Job>
-typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(const Job& job, bool avoid_first_device) {
+typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(
+    const Job& job, bool avoid_first_device) {
   const std::string_view device_type = view(job->getHeader().getDeviceType());
   const std::string_view avoided = first_device(job);
   worker* found = nullptr;
   bool past_last = false;
   worker* wrapped = nullptr;
   for (auto& [address, w] : workers) {
-    const bool fits = w.credits > 0 && w.serves(device_type) && !(avoid_first_device && !avoided.empty() && w.serves("device " + std::string(avoided)));
+    const bool fits =
+        w.credits > 0 && w.serves(device_type) &&
+        !(avoid_first_device && !avoided.empty() && w.serves("device " + std::string(avoided)));
     if (fits && !past_last && wrapped == nullptr) wrapped = &w;
     if (fits && past_last && found == nullptr) found = &w;
     past_last = past_last || address == last_served;
@@ -62,9 +69,11 @@ void work_queue_state<Job>::hand_out(const std::string& device_type) {
     if (w == nullptr) {
       // Another device of the type may only be busy: the wish is dropped when there is none at all.
       const std::string_view avoided = first_device(jobs.front());
-      const bool others = !avoided.empty() && std::any_of(workers.begin(), workers.end(), [&](const auto& entry) {
-        return entry.second.serves(device_type) && !entry.second.serves("device " + std::string(avoided));
-      });
+      const bool others =
+          !avoided.empty() && std::any_of(workers.begin(), workers.end(), [&](const auto& entry) {
+            return entry.second.serves(device_type) &&
+                   !entry.second.serves("device " + std::string(avoided));
+          });
       if (!others) w = find_worker(jobs.front(), false);
     }
     if (w == nullptr) return;
@@ -77,7 +86,9 @@ void work_queue_state<Job>::hand_out(const std::string& device_type) {
 }
 
 template <class Job>
-void work_queue_state<Job>::pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types, std::uint32_t credits) {
+void work_queue_state<Job>::pull(const caf::strong_actor_ptr& who,
+                                 const std::vector<std::string>& device_types,
+                                 std::uint32_t credits) {
   if (who == nullptr) return;
   const auto address = caf::actor_cast<caf::actor_addr>(who);
   auto [entry, fresh] = workers.try_emplace(address);
@@ -113,7 +124,10 @@ void work_queue_state<Job>::lose(const caf::actor_addr& who) {
   for (const auto& [id, job] : lost) {
     counts.failed();
     if (job->getHeader().getAttempt() >= last_attempt) {
-      self->send(pool, close_atom_v, close_job(job->getHeader(), schema::Outcome::INFRASTRUCTURE, "", "the workers of the " + stage + " stage died of it " + std::to_string(last_attempt) + " times"));
+      self->send(pool, close_atom_v,
+                 close_job(job->getHeader(), schema::Outcome::INFRASTRUCTURE, "",
+                           "the workers of the " + stage + " stage died of it " +
+                               std::to_string(last_attempt) + " times"));
       continue;
     }
     const Job again = next_attempt(job);
@@ -138,7 +152,9 @@ std::size_t work_queue_state<Job>::in_flight() const {
 }
 
 template <class Job>
-typename queue_actor<Job>::behavior_type work_queue(typename queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self, std::string stage, pool_actor pool) {
+typename queue_actor<Job>::behavior_type work_queue(
+    typename queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self,
+    std::string stage, pool_actor pool) {
   auto& s = self->state;
   s.self = self;
   s.pool = std::move(pool);
@@ -147,17 +163,26 @@ typename queue_actor<Job>::behavior_type work_queue(typename queue_actor<Job>::t
   self->set_down_handler([self](const caf::down_msg& down) { self->state.lose(down.source); });
   return {
       [self](put_atom, const Job& job) { self->state.put(job); },
-      [self](pull_atom, const std::vector<std::string>& device_types, std::uint32_t credits) { self->state.pull(self->current_sender(), device_types, credits); },
-      [self](done_atom, std::uint64_t high, std::uint64_t low) { self->state.done(self->current_sender(), measurement_id{high, low}); },
-      [self](status_atom) { return self->state.counts.report(self->state.queued(), self->state.in_flight()); },
+      [self](pull_atom, const std::vector<std::string>& device_types, std::uint32_t credits) {
+        self->state.pull(self->current_sender(), device_types, credits);
+      },
+      [self](done_atom, std::uint64_t high, std::uint64_t low) {
+        self->state.done(self->current_sender(), measurement_id{high, low});
+      },
+      [self](status_atom) {
+        return self->state.counts.report(self->state.queued(), self->state.in_flight());
+      },
   };
 }
 
 template struct work_queue_state<compile_job>;
 template struct work_queue_state<verify_job>;
 template struct work_queue_state<benchmark_job>;
-template compile_queue::behavior_type work_queue<compile_job>(compile_queue::stateful_pointer<work_queue_state<compile_job>>, std::string, pool_actor);
-template verify_queue::behavior_type work_queue<verify_job>(verify_queue::stateful_pointer<work_queue_state<verify_job>>, std::string, pool_actor);
-template benchmark_queue::behavior_type work_queue<benchmark_job>(benchmark_queue::stateful_pointer<work_queue_state<benchmark_job>>, std::string, pool_actor);
+template compile_queue::behavior_type work_queue<compile_job>(
+    compile_queue::stateful_pointer<work_queue_state<compile_job>>, std::string, pool_actor);
+template verify_queue::behavior_type work_queue<verify_job>(
+    verify_queue::stateful_pointer<work_queue_state<verify_job>>, std::string, pool_actor);
+template benchmark_queue::behavior_type work_queue<benchmark_job>(
+    benchmark_queue::stateful_pointer<work_queue_state<benchmark_job>>, std::string, pool_actor);
 
 }  // namespace hone

@@ -11,8 +11,8 @@
 
 namespace hone {
 
-// Jobs for one type of device, first in, first out, in two lanes: measurements that only sharpen a known score let those pass
-// that a group waits for, except every sixteenth time.
+// Jobs for one type of device, first in, first out, in two lanes: measurements that only sharpen a
+// known score let those pass that a group waits for, except every sixteenth time.
 template <class Job>
 class job_line {
  public:
@@ -31,16 +31,20 @@ class job_line {
 
  private:
   static constexpr unsigned repeats_every = 16;
-  std::deque<Job>& lane_of(const Job& job) { return job->getHeader().getKnownScore() > 0 ? repeats_ : first_; }
-  bool takes_repeat() const { return first_.empty() || (taken_ % repeats_every == repeats_every - 1 && !repeats_.empty()); }
+  std::deque<Job>& lane_of(const Job& job) {
+    return job->getHeader().getKnownScore() > 0 ? repeats_ : first_;
+  }
+  bool takes_repeat() const {
+    return first_.empty() || (taken_ % repeats_every == repeats_every - 1 && !repeats_.empty());
+  }
   std::deque<Job> first_;
   std::deque<Job> repeats_;
   unsigned taken_ = 0;
 };
 
-// Gives jobs to the workers that asked for them. Remembers who has what, so that a lost worker's jobs go back in front, one attempt
-// later; after the last attempt the pool hears that nobody could do it. A job past its deadline is dropped: the pool has sent it
-// again by then.
+// Gives jobs to the workers that asked for them. Remembers who has what, so that a lost worker's
+// jobs go back in front, one attempt later; after the last attempt the pool hears that nobody could
+// do it. A job past its deadline is dropped: the pool has sent it again by then.
 template <class Job>
 struct work_queue_state {
   struct worker {
@@ -57,12 +61,13 @@ struct work_queue_state {
   pool_actor pool;
   std::string stage;
   activity counts{"", "queue"};
-  std::map<std::string, job_line<Job>> waiting;                  // by device type
+  std::map<std::string, job_line<Job>> waiting;  // by device type
   std::map<caf::actor_addr, worker> workers;
-  caf::actor_addr last_served;                                   // round robin among equals
+  caf::actor_addr last_served;  // round robin among equals
 
   void put(const Job& job);
-  void pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types, std::uint32_t credits);
+  void pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types,
+            std::uint32_t credits);
   void done(const caf::strong_actor_ptr& who, const measurement_id& id);
   void lose(const caf::actor_addr& who);
   void hand_out(const std::string& device_type);
@@ -73,7 +78,9 @@ struct work_queue_state {
 
 // `stage` names it: "compile", "verify", "benchmark".
 template <class Job>
-typename queue_actor<Job>::behavior_type work_queue(typename queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self, std::string stage, pool_actor pool);
+typename queue_actor<Job>::behavior_type work_queue(
+    typename queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self,
+    std::string stage, pool_actor pool);
 
 extern template struct work_queue_state<compile_job>;
 extern template struct work_queue_state<verify_job>;

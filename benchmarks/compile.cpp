@@ -1,7 +1,9 @@
-// How long a cuda block takes from source text to a loaded kernel, for sm_90a: bare, and with CUDA's headers for half types and
-// cooperative groups, each block different from all others: compile_benchmark [BLOCKS [PAUSE_MS]], with a pause between two of them where blocks do not follow
-// right behind each other. Without a GPU, the loading is left out and the numbers say so. And how long NVRTC alone takes for the bare ones, over and over in
-// one process and in turns with the others, so that it is seen what care around it costs.
+// How long a cuda block takes from source text to a loaded kernel, for sm_90a: bare, and with
+// CUDA's headers for half types and cooperative groups, each block different from all others:
+// compile_benchmark [BLOCKS [PAUSE_MS]], with a pause between two of them where blocks do not
+// follow right behind each other. Without a GPU, the loading is left out and the numbers say so.
+// And how long NVRTC alone takes for the bare ones, over and over in one process and in turns with
+// the others, so that it is seen what care around it costs.
 
 #include <algorithm>
 #include <cstdio>
@@ -22,16 +24,29 @@ namespace {
 constexpr auto compile_limit = std::chrono::seconds(60);
 
 std::string bare_block(int i) {
-  return "extern \"C\" __global__ void k(const float* x, const float* w, float* y, int n, int m) {\n  __shared__ float partial[256];\n  const int row = blockIdx.x;\n  float sum = 0.0f;\n"
-         "  for (int j = threadIdx.x; j < m; j += blockDim.x) sum += x[row * m + j] * w[j] * " + std::to_string(i) + ".5f;\n  partial[threadIdx.x] = sum;\n  __syncthreads();\n"
-         "  for (int s = blockDim.x / 2; s > 0; s /= 2) {\n    if (threadIdx.x < s) partial[threadIdx.x] += partial[threadIdx.x + s];\n    __syncthreads();\n  }\n  if (threadIdx.x == 0 && row < n) y[row] = partial[0];\n}\n";
+  return "extern \"C\" __global__ void k(const float* x, const float* w, float* y, int n, int m) "
+         "{\n  __shared__ float partial[256];\n  const int row = blockIdx.x;\n  float sum = 0.0f;\n"
+         "  for (int j = threadIdx.x; j < m; j += blockDim.x) sum += x[row * m + j] * w[j] * " +
+         std::to_string(i) +
+         ".5f;\n  partial[threadIdx.x] = sum;\n  __syncthreads();\n"
+         "  for (int s = blockDim.x / 2; s > 0; s /= 2) {\n    if (threadIdx.x < s) "
+         "partial[threadIdx.x] += partial[threadIdx.x + s];\n    __syncthreads();\n  }\n  if "
+         "(threadIdx.x == 0 && row < n) y[row] = partial[0];\n}\n";
 }
 
 std::string block_with_headers(int i) {
-  return "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
-         "extern \"C\" __global__ void k(const __half2* x, const __nv_bfloat16* w, float* y, int n) {\n  const auto block = cg::this_thread_block();\n  const auto warp = cg::tiled_partition<32>(block);\n"
-         "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n  float v = 0.0f;\n  if (i < n) {\n    const float2 pair = __half22float2(x[i]);\n    v = (pair.x + pair.y) * __bfloat162float(w[i]) + " + std::to_string(i) + ".25f;\n  }\n"
-         "  for (int s = warp.size() / 2; s > 0; s /= 2) v += warp.shfl_down(v, s);\n  if (warp.thread_rank() == 0 && i < n) y[i / 32] = v;\n}\n";
+  return "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include "
+         "<cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
+         "extern \"C\" __global__ void k(const __half2* x, const __nv_bfloat16* w, float* y, int "
+         "n) {\n  const auto block = cg::this_thread_block();\n  const auto warp = "
+         "cg::tiled_partition<32>(block);\n"
+         "  const int i = blockIdx.x * blockDim.x + threadIdx.x;\n  float v = 0.0f;\n  if (i < n) "
+         "{\n    const float2 pair = __half22float2(x[i]);\n    v = (pair.x + pair.y) * "
+         "__bfloat162float(w[i]) + " +
+         std::to_string(i) +
+         ".25f;\n  }\n"
+         "  for (int s = warp.size() / 2; s > 0; s /= 2) v += warp.shfl_down(v, s);\n  if "
+         "(warp.thread_rank() == 0 && i < n) y[i / 32] = v;\n}\n";
 }
 
 // The first GPU with a context on this thread, or nothing.
@@ -52,7 +67,9 @@ class gpu {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
     driver_->check(driver_->cuModuleLoadData(&module, block.code.data()), "loading a module");
-    driver_->check(driver_->cuModuleGetFunction(&function, module, block.kernels.at(0).symbol.c_str()), "finding a kernel");
+    driver_->check(
+        driver_->cuModuleGetFunction(&function, module, block.kernels.at(0).symbol.c_str()),
+        "finding a kernel");
     driver_->check(driver_->cuModuleUnload(module), "unloading a module");
   }
 
@@ -70,12 +87,14 @@ struct compiled_blocks {
   series_ms loading = {};
 };
 
-void compile(compiled_blocks& all, int count, std::chrono::milliseconds pause, cuda_compiler& compiler, const gpu& on) {
+void compile(compiled_blocks& all, int count, std::chrono::milliseconds pause,
+             cuda_compiler& compiler, const gpu& on) {
   for (int i = 0; i < count; ++i) {
     std::this_thread::sleep_for(pause);
     const stopwatch watch;
     const auto result = compiler.compile(all.block(++all.made), {"k"}, {}, "sm_90a", compile_limit);
-    if (const auto* failed = std::get_if<compile_failure>(&result)) throw std::runtime_error(failed->message);
+    if (const auto* failed = std::get_if<compile_failure>(&result))
+      throw std::runtime_error(failed->message);
     const double compiled = watch.seconds();
     if (on.is_there()) on.load(std::get<compiled_block>(result));
     all.whole.push_back(watch.seconds() * 1e3);
@@ -83,11 +102,15 @@ void compile(compiled_blocks& all, int count, std::chrono::milliseconds pause, c
   }
 }
 
-void compile_alone(const nvrtc_library& nvrtc, series_ms& all, int count, std::chrono::milliseconds pause) {
+void compile_alone(const nvrtc_library& nvrtc, series_ms& all, int count,
+                   std::chrono::milliseconds pause) {
   for (int i = 0; i < count; ++i) {
     std::this_thread::sleep_for(pause);
     const stopwatch watch;
-    if (const auto made = nvrtc.compile(bare_block(static_cast<int>(all.size()) + 1), {"-arch=sm_90a", "--minimal", "--no-cache"}, {"k"}); !made.compiled) throw std::runtime_error(made.log);
+    if (const auto made = nvrtc.compile(bare_block(static_cast<int>(all.size()) + 1),
+                                        {"-arch=sm_90a", "--minimal", "--no-cache"}, {"k"});
+        !made.compiled)
+      throw std::runtime_error(made.log);
     all.push_back(watch.seconds() * 1e3);
   }
 }
@@ -95,7 +118,8 @@ void compile_alone(const nvrtc_library& nvrtc, series_ms& all, int count, std::c
 void tell(const compiled_blocks& all, const gpu& on) {
   const std::string begin = std::string("compile.") + all.name;
   report(begin + (on.is_there() ? "_loaded_p50" : "_p50_without_loading"), median(all.whole), "ms");
-  report(begin + (on.is_there() ? "_loaded_p95" : "_p95_without_loading"), quantile(all.whole, 0.95), "ms");
+  report(begin + (on.is_there() ? "_loaded_p95" : "_p95_without_loading"),
+         quantile(all.whole, 0.95), "ms");
   if (on.is_there()) report(begin + "_loading_p50", median(all.loading), "ms");
 }
 
@@ -135,7 +159,8 @@ int run(int count, std::chrono::milliseconds pause) {
 
 int main(int argc, char** argv) {
   try {
-    return hone::benchmark::run(argc > 1 ? std::atoi(argv[1]) : 60, std::chrono::milliseconds(argc > 2 ? std::atoi(argv[2]) : 0));
+    return hone::benchmark::run(argc > 1 ? std::atoi(argv[1]) : 60,
+                                std::chrono::milliseconds(argc > 2 ? std::atoi(argv[2]) : 0));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "compile_benchmark: %s\n", e.what());
     return 1;

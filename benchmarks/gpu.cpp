@@ -1,10 +1,11 @@
 // What the judge does on a GPU (and, for `compile`, without one): gpu_benchmark MODE ...
-//   aa [PAIRS]            the same program as reference and candidate, over kernels of 4 us to 5 ms: how far scores are from 1.00, and three clocks
-//   throughput [COUNT]    verified and timed variants an hour, mixed ones of configs/gpu, one start included
-//   repeat FILE [COUNT]   scores of the same variants after another start: against FILE where it exists, and written there
-//   deaths [COUNT]        crashes, hangs and sticky errors planted among honest work
-//   memory [COUNT]        the GPU's memory in use over many verifications
-//   compile TASK DOCUMENT...  whether documents compile for Hopper
+//   aa [PAIRS]            the same program as reference and candidate, over kernels of 4 us to 5
+//   ms: how far scores are from 1.00, and three clocks throughput [COUNT]    verified and timed
+//   variants an hour, mixed ones of configs/gpu, one start included repeat FILE [COUNT]   scores of
+//   the same variants after another start: against FILE where it exists, and written there deaths
+//   [COUNT]        crashes, hangs and sticky errors planted among honest work memory [COUNT] the
+//   GPU's memory in use over many verifications compile TASK DOCUMENT...  whether documents compile
+//   for Hopper
 
 #include <algorithm>
 #include <array>
@@ -38,29 +39,44 @@ struct program {
   std::string sizes;
 };
 
-std::string input(const std::string& name, const std::string& shape, const std::string& dtype = "float32") {
+std::string input(const std::string& name, const std::string& shape,
+                  const std::string& dtype = "float32") {
   return "[[input]]\nname = \"" + name + "\"\nshape = " + shape + "\ndtype = \"" + dtype + "\"\n";
 }
 
 std::vector<program> aa_programs() {
   std::vector<program> all;
-  for (const char* n : {"4096", "65536", "1048576", "16777216", "67108864", "268435456"}) all.push_back({std::string("relu_") + n, "torch.relu(x)", input("x", "[\"N\"]"), std::string("{ N = ") + n + " }"});
+  for (const char* n : {"4096", "65536", "1048576", "16777216", "67108864", "268435456"})
+    all.push_back({std::string("relu_") + n, "torch.relu(x)", input("x", "[\"N\"]"),
+                   std::string("{ N = ") + n + " }"});
   for (const char* n : {"256", "1024", "2048", "4096", "5120"}) {
-    all.push_back({std::string("matmul_") + n, "torch.matmul(x, y)", input("x", "[\"N\", \"N\"]") + input("y", "[\"N\", \"N\"]"), std::string("{ N = ") + n + " }"});
+    all.push_back({std::string("matmul_") + n, "torch.matmul(x, y)",
+                   input("x", "[\"N\", \"N\"]") + input("y", "[\"N\", \"N\"]"),
+                   std::string("{ N = ") + n + " }"});
   }
-  for (const char* n : {"1024", "4096", "16384"}) all.push_back({std::string("softmax_") + n, "torch.softmax(x, 1)", input("x", "[\"N\", 4096]"), std::string("{ N = ") + n + " }"});
-  for (const char* n : {"1024", "8192", "32768"}) all.push_back({std::string("chain_") + n, "torch.tanh(x * 2.0 + 1.0).sum(1)", input("x", "[\"N\", 2048]"), std::string("{ N = ") + n + " }"});
-  all.push_back({"half_matmul_4096", "torch.matmul(x, y)", input("x", "[\"N\", \"N\"]", "float16") + input("y", "[\"N\", \"N\"]", "float16"), "{ N = 4096 }"});
+  for (const char* n : {"1024", "4096", "16384"})
+    all.push_back({std::string("softmax_") + n, "torch.softmax(x, 1)", input("x", "[\"N\", 4096]"),
+                   std::string("{ N = ") + n + " }"});
+  for (const char* n : {"1024", "8192", "32768"})
+    all.push_back({std::string("chain_") + n, "torch.tanh(x * 2.0 + 1.0).sum(1)",
+                   input("x", "[\"N\", 2048]"), std::string("{ N = ") + n + " }"});
+  all.push_back({"half_matmul_4096", "torch.matmul(x, y)",
+                 input("x", "[\"N\", \"N\"]", "float16") + input("y", "[\"N\", \"N\"]", "float16"),
+                 "{ N = 4096 }"});
   return all;
 }
 
 std::string forward(const program& p) {
   const bool two = p.inputs.find("\"y\"") != std::string::npos;
-  return std::string("def forward(x: Tensor") + (two ? ", y: Tensor" : "") + ") -> Tensor:\n    return " + p.body + "\n";
+  return std::string("def forward(x: Tensor") + (two ? ", y: Tensor" : "") +
+         ") -> Tensor:\n    return " + p.body + "\n";
 }
 
 task task_of(const program& p) {
-  return parse_task("name = \"" + p.name + "\"\nsummary = \"" + p.name + "\"\nreference = '''\n" + forward(p) + "'''\n" + p.inputs + "[[case]]\nsizes = " + p.sizes + "\ntimed = true\n", p.name);
+  return parse_task("name = \"" + p.name + "\"\nsummary = \"" + p.name + "\"\nreference = '''\n" +
+                        forward(p) + "'''\n" + p.inputs + "[[case]]\nsizes = " + p.sizes +
+                        "\ntimed = true\n",
+                    p.name);
 }
 
 record<schema::BenchmarkJob> job_of(const program& p, const device& on) {
@@ -82,7 +98,8 @@ record<schema::BenchmarkJob> job_of(const program& p, const device& on) {
 std::unique_ptr<judging_device> open_gpu() {
   const auto gpus = find_gpus();
   if (gpus.empty()) throw std::runtime_error("there is no GPU");
-  return make_cuda_device(gpus.front(), {.node = "benchmark", .judge = {.core = reserve_launching_core()}});
+  return make_cuda_device(gpus.front(),
+                          {.node = "benchmark", .judge = {.core = reserve_launching_core()}});
 }
 
 int aa(int pairs) {
@@ -90,7 +107,8 @@ int aa(int pairs) {
   const auto programs = aa_programs();
   std::map<std::string, std::vector<double>> raw;
   constexpr double shortest_compared_us = 10;
-  std::vector<double> clocks_apart;  // per cent: events and the host's clock, or, traced, events and CUPTI
+  std::vector<double>
+      clocks_apart;  // per cent: events and the host's clock, or, traced, events and CUPTI
   std::vector<double> unseen;  // us
   int off = 0;
   int unstable = 0;
@@ -100,20 +118,26 @@ int aa(int pairs) {
     const auto m = device->measure(*job_of(p, *device), task_of(p), 0);
     if (m->getOutcome() != Outcome::OK) {
       ++unstable;
-      std::printf("%s: %s %s\n", p.name.c_str(), std::string(name_of(m->getOutcome())).c_str(), m->getMessage().cStr());
+      std::printf("%s: %s %s\n", p.name.c_str(), std::string(name_of(m->getOutcome())).c_str(),
+                  m->getMessage().cStr());
       continue;
     }
     const auto c = m->getCases()[0];
     if (m->getScore() != 1.0) ++off;
     if (c.getCandidateUs() >= shortest_compared_us) {
       const auto apart = [](double a, double b) { return std::abs(a / b - 1); };
-      clocks_apart.push_back(100 * std::max(apart(c.getTrainUs(), c.getCandidateWallUs()), apart(c.getTracedUs(), c.getTrainSpanUs())));
+      clocks_apart.push_back(100 * std::max(apart(c.getTrainUs(), c.getCandidateWallUs()),
+                                            apart(c.getTracedUs(), c.getTrainSpanUs())));
     }
     unseen.push_back(std::abs(c.getUnseenUs()));
     raw[p.name].push_back(m->getScoreRaw());
     if (i < 3 * static_cast<int>(programs.size()) || m->getScore() != 1.0) {
-      std::printf("%-20s %9.2f us  score %.2f raw %.4f [%.4f, %.4f] rounds %4u  train %9.2f wall %9.2f traced %9.2f span %9.2f unseen %5.2f  %6.0f ms\n", p.name.c_str(), c.getCandidateUs(), m->getScore(), m->getScoreRaw(),
-                  c.getIntervalLow(), c.getIntervalHigh(), c.getRounds(), c.getTrainUs(), c.getCandidateWallUs(), c.getTracedUs(), c.getTrainSpanUs(), c.getUnseenUs(), watch.seconds() * 1e3);
+      std::printf(
+          "%-20s %9.2f us  score %.2f raw %.4f [%.4f, %.4f] rounds %4u  train %9.2f wall %9.2f "
+          "traced %9.2f span %9.2f unseen %5.2f  %6.0f ms\n",
+          p.name.c_str(), c.getCandidateUs(), m->getScore(), m->getScoreRaw(), c.getIntervalLow(),
+          c.getIntervalHigh(), c.getRounds(), c.getTrainUs(), c.getCandidateWallUs(),
+          c.getTracedUs(), c.getTrainSpanUs(), c.getUnseenUs(), watch.seconds() * 1e3);
     }
   }
   double worst = 0;
@@ -125,11 +149,14 @@ int aa(int pairs) {
   report("gpu.aa_not_ok", unstable, "");
   report("gpu.aa_worst_raw", 100 * std::expm1(worst), "%");
   report("gpu.clocks_compared", static_cast<double>(clocks_apart.size()), "");
-  const auto beyond = std::count_if(clocks_apart.begin(), clocks_apart.end(), [](double percent) { return percent > 2; });
+  const auto beyond = std::count_if(clocks_apart.begin(), clocks_apart.end(),
+                                    [](double percent) { return percent > 2; });
   report("gpu.clocks_beyond_2_percent", static_cast<double>(beyond), "");
-  if (!clocks_apart.empty()) report("gpu.clocks_worst", *std::max_element(clocks_apart.begin(), clocks_apart.end()), "%");
+  if (!clocks_apart.empty())
+    report("gpu.clocks_worst", *std::max_element(clocks_apart.begin(), clocks_apart.end()), "%");
   if (!unseen.empty()) report("gpu.unseen_p50", median(unseen), "us");
-  if (!unseen.empty()) report("gpu.unseen_worst", *std::max_element(unseen.begin(), unseen.end()), "us");
+  if (!unseen.empty())
+    report("gpu.unseen_worst", *std::max_element(unseen.begin(), unseen.end()), "us");
   return off == 0 && unstable == 0 && beyond == 0 ? 0 : 1;
 }
 
@@ -148,8 +175,12 @@ int throughput(const gpu_corpus& corpus, int count) {
     ++outcomes[result.outcome];
     verify_ms.push_back(result.verify_ms);
     measure_ms.push_back(result.measure_ms);
-    std::printf("%-50s %-14s %6.2f  %9.2f us, busy %9.2f us, unseen %6.2f us  verify %7.1f ms  measure %7.1f ms  all %7.1f ms %s\n", one.name.c_str(), std::string(name_of(result.outcome)).c_str(), result.score,
-                result.candidate_us, result.busy_us, result.unseen_us, result.verify_ms, result.measure_ms, single.seconds() * 1e3, result.outcome == Outcome::OK ? "" : result.message.c_str());
+    std::printf(
+        "%-50s %-14s %6.2f  %9.2f us, busy %9.2f us, unseen %6.2f us  verify %7.1f ms  measure "
+        "%7.1f ms  all %7.1f ms %s\n",
+        one.name.c_str(), std::string(name_of(result.outcome)).c_str(), result.score,
+        result.candidate_us, result.busy_us, result.unseen_us, result.verify_ms, result.measure_ms,
+        single.seconds() * 1e3, result.outcome == Outcome::OK ? "" : result.message.c_str());
   }
   const double seconds = watch.seconds();
   report("gpu.start", start, "s");
@@ -160,12 +191,15 @@ int throughput(const gpu_corpus& corpus, int count) {
   return outcomes[Outcome::OK] == count ? 0 : 1;
 }
 
-// Scores of documents, one line each: the score, both times in us, the name; against an earlier start's where the file exists.
+// Scores of documents, one line each: the score, both times in us, the name; against an earlier
+// start's where the file exists.
 int repeat(const gpu_corpus& corpus, const std::string& file, int count) {
   std::map<std::string, judged> before;
   if (std::ifstream in(file); in) {
     judged one;
-    for (std::string name; in >> one.raw >> one.reference_us >> one.candidate_us >> std::ws && std::getline(in, name);) before[name] = one;
+    for (std::string name; in >> one.raw >> one.reference_us >> one.candidate_us >> std::ws &&
+                           std::getline(in, name);)
+      before[name] = one;
   }
   const auto device = open_gpu();
   compiling_ahead compiled(corpus, *device, static_cast<std::size_t>(count));
@@ -177,16 +211,21 @@ int repeat(const gpu_corpus& corpus, const std::string& file, int count) {
     const judged result = judge(*device, one);
     if (result.outcome != Outcome::OK) {
       ++not_ok;
-      std::printf("%s: %s %s\n", one.name.c_str(), std::string(name_of(result.outcome)).c_str(), result.message.c_str());
+      std::printf("%s: %s %s\n", one.name.c_str(), std::string(name_of(result.outcome)).c_str(),
+                  result.message.c_str());
       continue;
     }
-    out << result.raw << " " << result.reference_us << " " << result.candidate_us << " " << one.name << "\n";
+    out << result.raw << " " << result.reference_us << " " << result.candidate_us << " " << one.name
+        << "\n";
     const auto known = before.find(one.name);
     if (known == before.end()) continue;
     const judged& first = known->second;
     differences.push_back(100 * std::abs(result.raw / first.raw - 1));
-    std::printf("%-50s %8.4f then %8.4f: %5.2f %%  (reference %8.2f then %8.2f us, candidate %8.2f then %8.2f us)\n", one.name.c_str(), first.raw, result.raw, differences.back(), first.reference_us,
-                result.reference_us, first.candidate_us, result.candidate_us);
+    std::printf(
+        "%-50s %8.4f then %8.4f: %5.2f %%  (reference %8.2f then %8.2f us, candidate %8.2f then "
+        "%8.2f us)\n",
+        one.name.c_str(), first.raw, result.raw, differences.back(), first.reference_us,
+        result.reference_us, first.candidate_us, result.candidate_us);
   }
   report("gpu.repeat_not_ok", not_ok, "");
   if (differences.empty()) return not_ok == 0 && before.empty() ? 0 : 1;
@@ -213,15 +252,19 @@ sizes = { N = 65536 }
 timed = true
 )";
 
-// Crashes, hangs and sticky errors among honest work: whether that is judged as before, and how long it waits.
+// Crashes, hangs and sticky errors among honest work: whether that is judged as before, and how
+// long it waits.
 int deaths(const gpu_corpus& corpus, int count) {
-  constexpr std::array<std::pair<const char*, const char*>, 7> kinds = {{{"null pointer", "float* p = nullptr; *p = 1;"},
-                                                                         {"far away", "y[1ll << 40] = 1;"},
-                                                                         {"trap", "asm volatile(\"trap;\");"},
-                                                                         {"misaligned", "*(double*)((char*)y + 1) = 1;"},
-                                                                         {"assertion", "y[0] = x[0]; __trap();"},
-                                                                         {"trap when timed", "static int calls; for (int i = threadIdx.x; i < 65536; i += blockDim.x) y[i] = 2 * x[i]; if (threadIdx.x == 0 && atomicAdd(&calls, 1) > 100) __trap();"},
-                                                                         {"hang", "while (true) asm volatile(\"nanosleep.u32 1000;\");"}}};
+  constexpr std::array<std::pair<const char*, const char*>, 7> kinds = {
+      {{"null pointer", "float* p = nullptr; *p = 1;"},
+       {"far away", "y[1ll << 40] = 1;"},
+       {"trap", "asm volatile(\"trap;\");"},
+       {"misaligned", "*(double*)((char*)y + 1) = 1;"},
+       {"assertion", "y[0] = x[0]; __trap();"},
+       {"trap when timed",
+        "static int calls; for (int i = threadIdx.x; i < 65536; i += blockDim.x) y[i] = 2 * x[i]; "
+        "if (threadIdx.x == 0 && atomicAdd(&calls, 1) > 100) __trap();"},
+       {"hang", "while (true) asm volatile(\"nanosleep.u32 1000;\");"}}};
   constexpr std::size_t honest_programs = 8;
   constexpr double most_change_percent = 3;
   const auto device = open_gpu();
@@ -233,7 +276,10 @@ int deaths(const gpu_corpus& corpus, int count) {
     honest.push_back(corpus.document(i * 7, *device));
     honest.back().result = compiler.compile(*honest.back().job, *honest.back().of, *device->type());
     const judged first = judge(*device, honest.back());
-    if (first.outcome != Outcome::OK) throw std::runtime_error(honest.back().name + " ends as " + std::string(name_of(first.outcome)) + " " + first.message + " before anything has died");
+    if (first.outcome != Outcome::OK)
+      throw std::runtime_error(honest.back().name + " ends as " +
+                               std::string(name_of(first.outcome)) + " " + first.message +
+                               " before anything has died");
     alone.push_back(first.raw);
   }
   std::vector<double> waits;
@@ -241,10 +287,17 @@ int deaths(const gpu_corpus& corpus, int count) {
   int misjudged = 0;
   double worst = 0;
   for (int i = 0; i < count; ++i) {
-    // Hangs cost the two seconds that a call may take, and four in which it might still say what happened: one in twenty.
-    const auto& [name, body] = kinds[i % 20 == 19 ? kinds.size() - 1 : static_cast<std::size_t>(i) % (kinds.size() - 1)];
-    const auto variant = make_variant(scale.id, "## Code Implementation\n```cuda\nextern \"C\" __global__ void k(const float* x, float* y) { " + std::string(body) + " } // " + std::to_string(i) +
-                                                    "\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1024], x, y)\n    return y\n```\n");
+    // Hangs cost the two seconds that a call may take, and four in which it might still say what
+    // happened: one in twenty.
+    const auto& [name, body] =
+        kinds[i % 20 == 19 ? kinds.size() - 1 : static_cast<std::size_t>(i) % (kinds.size() - 1)];
+    const auto variant = make_variant(
+        scale.id,
+        "## Code Implementation\n```cuda\nextern \"C\" __global__ void k(const float* x, float* y) "
+        "{ " +
+            std::string(body) + " } // " + std::to_string(i) +
+            "\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    "
+            "launch(\"k\", [1], [1024], x, y)\n    return y\n```\n");
     compiled_document bad;
     bad.of = &scale;
     bad.job = make_compile_job(*variant, device->type()->getName().cStr());
@@ -252,7 +305,8 @@ int deaths(const gpu_corpus& corpus, int count) {
     const judged fate = judge(*device, bad);
     if (fate.outcome != Outcome::CRASH && fate.outcome != Outcome::TIMEOUT) {
       ++misjudged;
-      std::printf("%s ended as %s %s\n", name, std::string(name_of(fate.outcome)).c_str(), fate.message.c_str());
+      std::printf("%s ended as %s %s\n", name, std::string(name_of(fate.outcome)).c_str(),
+                  fate.message.c_str());
     }
     const compiled_document& next = honest[static_cast<std::size_t>(i) % honest_programs];
     const stopwatch watch;
@@ -262,9 +316,12 @@ int deaths(const gpu_corpus& corpus, int count) {
     const judged again = judge(*device, next);
     if (again.outcome != Outcome::OK) {
       ++lost;
-      std::printf("%s ended as %s %s\n", next.name.c_str(), std::string(name_of(again.outcome)).c_str(), again.message.c_str());
+      std::printf("%s ended as %s %s\n", next.name.c_str(),
+                  std::string(name_of(again.outcome)).c_str(), again.message.c_str());
     } else {
-      worst = std::max(worst, 100 * std::abs(again.raw / alone[static_cast<std::size_t>(i) % honest_programs] - 1));
+      worst = std::max(
+          worst,
+          100 * std::abs(again.raw / alone[static_cast<std::size_t>(i) % honest_programs] - 1));
     }
   }
   report("gpu.deaths", count, "");
@@ -277,7 +334,8 @@ int deaths(const gpu_corpus& corpus, int count) {
   return lost == 0 && misjudged == 0 && worst <= most_change_percent ? 0 : 1;
 }
 
-// The GPU's memory in use, while documents are verified over and over, and one in eight is timed as well.
+// The GPU's memory in use, while documents are verified over and over, and one in eight is timed as
+// well.
 int memory(const gpu_corpus& corpus, int count) {
   constexpr int timed_one_in = 8;
   const auto device = open_gpu();
@@ -307,10 +365,13 @@ int memory(const gpu_corpus& corpus, int count) {
     if (result.outcome == Outcome::OK) continue;
     ++not_ok;
     refused += result.outcome == Outcome::UNSTABLE ? 0 : 1;
-    std::printf("%s %s as %s %s\n", one.name.c_str(), is_timed ? "was timed and ended" : "ended", std::string(name_of(result.outcome)).c_str(), result.message.c_str());
+    std::printf("%s %s as %s %s\n", one.name.c_str(), is_timed ? "was timed and ended" : "ended",
+                std::string(name_of(result.outcome)).c_str(), result.message.c_str());
   }
   report("gpu.memory_not_ok", not_ok, "");
-  const double before = *std::max_element(in_use_mib.begin(), in_use_mib.begin() + static_cast<std::ptrdiff_t>((in_use_mib.size() + 1) / 2));
+  const double before = *std::max_element(
+      in_use_mib.begin(),
+      in_use_mib.begin() + static_cast<std::ptrdiff_t>((in_use_mib.size() + 1) / 2));
   return refused == 0 && in_use_mib.back() - before <= most_growth_mib ? 0 : 1;
 }
 
@@ -332,7 +393,8 @@ int compile(int count, char** files) {
     std::string problem = variant->getProblem().cStr();
     if (problem.empty()) {
       const auto compiled = compiler.compile(*make_compile_job(*variant, "sm_90a"), t, *hopper);
-      if (const auto* failed = std::get_if<program_failure>(&compiled)) problem = std::string(name_of(failed->outcome)) + ": " + failed->message;
+      if (const auto* failed = std::get_if<program_failure>(&compiled))
+        problem = std::string(name_of(failed->outcome)) + ": " + failed->message;
     }
     refused += problem.empty() ? 0 : 1;
     std::printf("%s: %s\n", files[i], problem.empty() ? "compiles" : problem.c_str());
@@ -345,19 +407,26 @@ int compile(int count, char** files) {
 
 int main(int argc, char** argv) {
   using namespace hone::benchmark;
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what has been found is kept if the rest is cut off
+  std::setvbuf(stdout, nullptr, _IOLBF,
+               BUFSIZ);  // what has been found is kept if the rest is cut off
   const std::string mode = argc > 1 ? argv[1] : "";
   try {
     const char* configs = std::getenv("HONE_CONFIGS");
-    const auto corpus = [&] { return gpu_corpus(configs != nullptr ? configs : HONE_SOURCE_DIR "/configs"); };
+    const auto corpus = [&] {
+      return gpu_corpus(configs != nullptr ? configs : HONE_SOURCE_DIR "/configs");
+    };
     const auto count = [&](int otherwise) { return argc > 2 ? std::atoi(argv[2]) : otherwise; };
     if (mode == "aa") return aa(count(500));
     if (mode == "throughput") return throughput(corpus(), count(200));
     if (mode == "deaths") return deaths(corpus(), count(200));
     if (mode == "memory") return memory(corpus(), count(2000));
-    if (mode == "repeat" && argc > 2) return repeat(corpus(), argv[2], argc > 3 ? std::atoi(argv[3]) : 50);
+    if (mode == "repeat" && argc > 2)
+      return repeat(corpus(), argv[2], argc > 3 ? std::atoi(argv[3]) : 50);
     if (mode == "compile" && argc > 3) return compile(argc - 2, argv + 2);
-    std::fputs("usage: gpu_benchmark aa [PAIRS] | throughput [COUNT] | repeat FILE [COUNT] | deaths [COUNT] | memory [COUNT] | compile TASK DOCUMENT...\n", stderr);
+    std::fputs(
+        "usage: gpu_benchmark aa [PAIRS] | throughput [COUNT] | repeat FILE [COUNT] | deaths "
+        "[COUNT] | memory [COUNT] | compile TASK DOCUMENT...\n",
+        stderr);
     return 2;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "gpu_benchmark: %s\n", e.what());

@@ -30,22 +30,27 @@ struct compiled_document {
 
 class gpu_corpus {
  public:
-  explicit gpu_corpus(const std::filesystem::path& configs) : set_(testing_support::load_honest_set(configs / "gpu", 1, 1)) {}
+  explicit gpu_corpus(const std::filesystem::path& configs)
+      : set_(testing_support::load_honest_set(configs / "gpu", 1, 1)) {}
   std::size_t size() const { return set_.documents.size(); }
 
-  // The i-th document; from the second time around another program that does the same, so that nothing knows it.
+  // The i-th document; from the second time around another program that does the same, so that
+  // nothing knows it.
   compiled_document document(std::size_t i, const device& on) const {
     const corpus_document& source = set_.documents[i % size()];
     std::string text = source.text;
     if (i >= size()) {
-      if (const auto end = text.rfind("\n```"); end != std::string::npos) text.insert(end, "\n# " + std::to_string(i));
-      if (const auto cuda = text.find("```cuda\n"); cuda != std::string::npos) text.insert(cuda + 8, "// " + std::to_string(i) + "\n");
+      if (const auto end = text.rfind("\n```"); end != std::string::npos)
+        text.insert(end, "\n# " + std::to_string(i));
+      if (const auto cuda = text.find("```cuda\n"); cuda != std::string::npos)
+        text.insert(cuda + 8, "// " + std::to_string(i) + "\n");
     }
     compiled_document one;
     one.of = &set_.tasks.at(source.task);
     one.name = source.task + "/" + source.name;
     const auto variant = make_variant(one.of->id, text);
-    if (variant->getProblem().size() > 0) throw std::runtime_error(one.name + ": " + variant->getProblem().cStr());
+    if (variant->getProblem().size() > 0)
+      throw std::runtime_error(one.name + ": " + variant->getProblem().cStr());
     one.job = make_compile_job(*variant, on.type()->getName().cStr());
     return one;
   }
@@ -62,8 +67,9 @@ struct judged {
   double raw = 0;
   double reference_us = 0;  // of the first timed case
   double candidate_us = 0;
-  double busy_us = 0;  // of a call of a train, by CUPTI: that long any kernel ran
-  double unseen_us = 0;  // that the host waited longer for a call than its clock says, and than it did so for the reference's
+  double busy_us = 0;    // of a call of a train, by CUPTI: that long any kernel ran
+  double unseen_us = 0;  // that the host waited longer for a call than its clock says, and than it
+                         // did so for the reference's
   double verify_ms = 0;
   double measure_ms = 0;
 };
@@ -116,7 +122,8 @@ inline judged judge(device& on, const compiled_document& one) {
 // Compiles documents ahead of the judge, on a thread of its own; in an order that mixes tasks.
 class compiling_ahead {
  public:
-  compiling_ahead(const gpu_corpus& corpus, const device& on, std::size_t count) : thread_([this, &corpus, &on, count] { compile(corpus, on, count); }) {}
+  compiling_ahead(const gpu_corpus& corpus, const device& on, std::size_t count)
+      : thread_([this, &corpus, &on, count] { compile(corpus, on, count); }) {}
   ~compiling_ahead() {
     {
       const std::scoped_lock lock(mutex_);

@@ -1,7 +1,9 @@
 // How often honest programs are refused, and how far repeated scores spread, beside a busy core:
 //   honest_benchmark [REPETITIONS] [A/A MEASUREMENTS] [FILTER]
-// Judges every document of the honest set REPETITIONS times (default 20), then the reference of a task against itself (default
-// 200 times). FILTER leaves only the documents whose "task/name" contains it, and shows each of their measurements. Prints "name value unit" lines; whatever was refused goes to standard error with its outcome and message.
+// Judges every document of the honest set REPETITIONS times (default 20), then the reference of a
+// task against itself (default 200 times). FILTER leaves only the documents whose "task/name"
+// contains it, and shows each of their measurements. Prints "name value unit" lines; whatever was
+// refused goes to standard error with its outcome and message.
 
 #include <algorithm>
 #include <atomic>
@@ -19,11 +21,15 @@
 namespace hone::benchmark {
 namespace {
 
-// A core that does nothing but spin, as a policy beside the judge would. It stays off the devices' cores because it is started
-// after they are reserved.
+// A core that does nothing but spin, as a policy beside the judge would. It stays off the devices'
+// cores because it is started after they are reserved.
 class busy_core {
  public:
-  busy_core() : spin_([this] { while (!stop_.load(std::memory_order_relaxed)) {} }) {}
+  busy_core()
+      : spin_([this] {
+          while (!stop_.load(std::memory_order_relaxed)) {
+          }
+        }) {}
   ~busy_core() {
     stop_ = true;
     spin_.join();
@@ -40,16 +46,20 @@ double spread(const std::vector<double>& scores) {
   return *most / *least - 1;
 }
 
-void show_measurements(const corpus_document& document, const schema::Evaluation::Reader& evaluation) {
+void show_measurements(const corpus_document& document,
+                       const schema::Evaluation::Reader& evaluation) {
   for (const auto m : evaluation.getMeasurements()) {
     for (const auto c : m.getCases()) {
-      std::fprintf(stderr, "%s/%s: %.3f [%.3f, %.3f] %.1f us against %.1f us, %u rounds\n", document.task.c_str(), document.name.c_str(), m.getScoreRaw(), m.getIntervalLow(), m.getIntervalHigh(),
-                   c.getCandidateUs(), c.getReferenceUs(), c.getRounds());
+      std::fprintf(stderr, "%s/%s: %.3f [%.3f, %.3f] %.1f us against %.1f us, %u rounds\n",
+                   document.task.c_str(), document.name.c_str(), m.getScoreRaw(),
+                   m.getIntervalLow(), m.getIntervalHigh(), c.getCandidateUs(), c.getReferenceUs(),
+                   c.getRounds());
     }
   }
 }
 
-void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, int repetitions, bool show) {
+void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, int repetitions,
+                      bool show) {
   std::vector<std::vector<double>> scores(set.documents.size());
   std::vector<double> seconds;
   std::vector<double> compile_ms;
@@ -71,7 +81,9 @@ void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, 
         continue;
       }
       ++refused;
-      std::fprintf(stderr, "%s/%s: %s: %s\n", document.task.c_str(), document.name.c_str(), std::string(name_of(evaluation->getOutcome())).c_str(), evaluation->getMessage().cStr());
+      std::fprintf(stderr, "%s/%s: %s: %s\n", document.task.c_str(), document.name.c_str(),
+                   std::string(name_of(evaluation->getOutcome())).c_str(),
+                   evaluation->getMessage().cStr());
     }
   }
   std::vector<double> spreads;
@@ -89,7 +101,8 @@ void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, 
   if (spreads.empty()) return;
   report("honest.score_spread_p50", 100 * median(spreads), "percent");
   report("honest.score_spread_p90", 100 * quantile(spreads, 0.9), "percent");
-  report("honest.score_spread_worst", 100 * *std::max_element(spreads.begin(), spreads.end()), "percent");
+  report("honest.score_spread_worst", 100 * *std::max_element(spreads.begin(), spreads.end()),
+         "percent");
 }
 
 // The same program on both sides: whatever is not 1 is the judge's own error.
@@ -103,7 +116,9 @@ void measure_against_itself(evaluator& judge, const task& t, int measurements) {
     const auto evaluation = judge.evaluate(document, t);
     if (evaluation->getOutcome() != Outcome::OK) {
       ++refused;
-      std::fprintf(stderr, "%s against itself: %s: %s\n", t.name.c_str(), std::string(name_of(evaluation->getOutcome())).c_str(), evaluation->getMessage().cStr());
+      std::fprintf(stderr, "%s against itself: %s: %s\n", t.name.c_str(),
+                   std::string(name_of(evaluation->getOutcome())).c_str(),
+                   evaluation->getMessage().cStr());
       continue;
     }
     const double raw = evaluation->getMeasurements()[0].getScoreRaw();
@@ -119,14 +134,17 @@ void measure_against_itself(evaluator& judge, const task& t, int measurements) {
   report("honest.aa_worst_error", 100 * *std::max_element(errors.begin(), errors.end()), "percent");
 }
 
-int run(int repetitions, int measurements, const std::string& filter, const std::filesystem::path& configs) {
+int run(int repetitions, int measurements, const std::string& filter,
+        const std::filesystem::path& configs) {
   const int core = reserve_cores(1, false).front();
   const busy_core beside;
   const auto device = make_cpu_device({.core = core, .node = "benchmark"});
   evaluator judge(*device);
   // One document of every fourth file: some forty, of all tasks.
   auto set = testing_support::load_honest_set(configs, 1, filter.empty() ? 4 : 1);
-  std::erase_if(set.documents, [&](const corpus_document& d) { return (d.task + "/" + d.name).find(filter) == std::string::npos; });
+  std::erase_if(set.documents, [&](const corpus_document& d) {
+    return (d.task + "/" + d.name).find(filter) == std::string::npos;
+  });
   if (repetitions > 0) judge_honest_set(judge, set, repetitions, !filter.empty());
   if (measurements > 0) measure_against_itself(judge, set.tasks.at("softmax"), measurements);
   return 0;
@@ -137,8 +155,11 @@ int run(int repetitions, int measurements, const std::string& filter, const std:
 
 int main(int argc, char** argv) {
   try {
-    const auto number = [&](int at, int otherwise) { return argc > at ? std::atoi(argv[at]) : otherwise; };
-    return hone::benchmark::run(number(1, 20), number(2, 200), argc > 3 ? argv[3] : "", HONE_SOURCE_DIR "/configs");
+    const auto number = [&](int at, int otherwise) {
+      return argc > at ? std::atoi(argv[at]) : otherwise;
+    };
+    return hone::benchmark::run(number(1, 20), number(2, 200), argc > 3 ? argv[3] : "",
+                                HONE_SOURCE_DIR "/configs");
   } catch (const std::exception& e) {
     std::fprintf(stderr, "honest_benchmark: %s\n", e.what());
     return 1;

@@ -9,7 +9,7 @@ import sys
 TAILS = ["torch.tanh(y)", "y * 0.5 + 1.0", "torch.sigmoid(y) * y", "y - y.mean()", "torch.nn.functional.softplus(y)", "y.abs().sqrt()", "y.clamp(-1, 1)",
          "y / (1.0 + y * y)", "torch.relu(y) + y.sum()", "torch.exp(-y * y)", "torch.where(y > 0, y, 0.1 * y)", "torch.cos(y)"]  # fmt: skip
 
-APPENDED = '''
+APPENDED = """
 
 _Base = Model
 
@@ -20,16 +20,22 @@ class Model(_Base):
             return {tail} if isinstance(y, torch.Tensor) and y.is_floating_point() else y
 
         return torch.utils._pytree.tree_map(tail, super().forward(*inputs))
-'''
+"""
 
 
 def main():
     folder, count = pathlib.Path(sys.argv[1]), int(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    modules = sorted((pathlib.Path(__file__).resolve().parent.parent / "tests" / "importing" / "modules").glob("*.py"))
+    modules = sorted(
+        (pathlib.Path(__file__).resolve().parent.parent / "tests" / "importing" / "modules").glob(
+            "*.py"
+        )
+    )
     for i in range(count):
         module = modules[i % len(modules)]
-        text = module.read_text().replace("super(Model, self)", "super()") + APPENDED.format(tail=TAILS[(i // len(modules) + i) % len(TAILS)])
+        text = module.read_text().replace("super(Model, self)", "super()") + APPENDED.format(
+            tail=TAILS[(i // len(modules) + i) % len(TAILS)]
+        )
         (folder / f"{i}_{module.stem}.py").write_text(text)
 
 

@@ -1,5 +1,6 @@
-// How fast the pool takes judged variants, chooses exemplars and opens; and what SQLite does with the same records.
-// Usage: pool_benchmark [VARIANTS] (default 1000000). Needs about 5 KB of disk a variant in the temporary folder.
+// How fast the pool takes judged variants, chooses exemplars and opens; and what SQLite does with
+// the same records. Usage: pool_benchmark [VARIANTS] (default 1000000). Needs about 5 KB of disk a
+// variant in the temporary folder.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -34,8 +35,13 @@ record<schema::DeviceType> the_device() {
 // A variant document of about 2 KB whose code is its own.
 std::string document_text(std::uint64_t number) {
   std::mt19937_64 random(number);
-  std::string text = "## Performance Analysis\nThe second one reads its rows once.\n## Code Implementation\n```cuda\n// variant " + std::to_string(number) + "\n";
-  while (text.size() < 1950) text += "c[" + std::to_string(random() % 10000) + "] = a[i] * b[i + " + std::to_string(random() % 1000) + "];\n";
+  std::string text =
+      "## Performance Analysis\nThe second one reads its rows once.\n## Code "
+      "Implementation\n```cuda\n// variant " +
+      std::to_string(number) + "\n";
+  while (text.size() < 1950)
+    text += "c[" + std::to_string(random() % 10000) + "] = a[i] * b[i + " +
+            std::to_string(random() % 1000) + "];\n";
   return text + "```\n";
 }
 
@@ -106,20 +112,23 @@ pool_options options_for(const std::filesystem::path& folder) {
   return options;
 }
 
-// Inserts `count` variants in bursts; returns seconds spent inside the pool and, for each burst, its rate.
+// Inserts `count` variants in bursts; returns seconds spent inside the pool and, for each burst,
+// its rate.
 double insert(pool& into, std::uint64_t first, std::uint64_t count, std::vector<double>& rates) {
   double inside = 0;
   for (std::uint64_t at = first; at < first + count; at += burst) {
     std::vector<judged_group> groups;
     for (std::size_t i = 0; i < burst; i += group_size) groups.push_back(make_group(at + i));
-    // Results are made outside the clock from the jobs that recording gives; both writes of a variant's life are inside it.
+    // Results are made outside the clock from the jobs that recording gives; both writes of a
+    // variant's life are inside it.
     const stopwatch recording;
     std::vector<std::vector<record<schema::CompileJob>>> jobs(groups.size());
     for (std::size_t g = 0; g < groups.size(); ++g) into.record_group(groups[g].group, 1, jobs[g]);
     double spent = recording.seconds();
     std::vector<record<schema::Evaluation>> results;
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      for (std::size_t i = 0; i < jobs[g].size(); ++i) results.push_back(judged(*jobs[g][i], groups[g].scores[i]));
+      for (std::size_t i = 0; i < jobs[g].size(); ++i)
+        results.push_back(judged(*jobs[g][i], groups[g].scores[i]));
     }
     const stopwatch closing;
     std::vector<record<schema::CompileJob>> follow_ups;
@@ -133,19 +142,31 @@ double insert(pool& into, std::uint64_t first, std::uint64_t count, std::vector<
 }
 
 void check(int status, sqlite3* db) {
-  if (status != SQLITE_OK && status != SQLITE_DONE && status != SQLITE_ROW) throw std::runtime_error(sqlite3_errmsg(db));
+  if (status != SQLITE_OK && status != SQLITE_DONE && status != SQLITE_ROW)
+    throw std::runtime_error(sqlite3_errmsg(db));
 }
 
 // The same records under the same keys, one table a family, one transaction a burst.
 void sqlite_inserts(const std::filesystem::path& file, std::uint64_t count) {
   sqlite3* db = nullptr;
   check(sqlite3_open(file.c_str(), &db), db);
-  for (const char* statement : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-98304"}) check(sqlite3_exec(db, statement, nullptr, nullptr, nullptr), db);
+  for (const char* statement :
+       {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-98304"})
+    check(sqlite3_exec(db, statement, nullptr, nullptr, nullptr), db);
   std::vector<sqlite3_stmt*> puts;
-  for (const char* table : {"variants", "rollouts", "groups_", "progress", "ready", "evaluations", "exemplars"}) {
-    check(sqlite3_exec(db, ("CREATE TABLE " + std::string(table) + " (k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID").c_str(), nullptr, nullptr, nullptr), db);
+  for (const char* table :
+       {"variants", "rollouts", "groups_", "progress", "ready", "evaluations", "exemplars"}) {
+    check(sqlite3_exec(
+              db,
+              ("CREATE TABLE " + std::string(table) + " (k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID")
+                  .c_str(),
+              nullptr, nullptr, nullptr),
+          db);
     sqlite3_stmt* put = nullptr;
-    check(sqlite3_prepare_v2(db, ("INSERT OR REPLACE INTO " + std::string(table) + " VALUES (?, ?)").c_str(), -1, &put, nullptr), db);
+    check(sqlite3_prepare_v2(
+              db, ("INSERT OR REPLACE INTO " + std::string(table) + " VALUES (?, ?)").c_str(), -1,
+              &put, nullptr),
+          db);
     puts.push_back(put);
   }
   const auto put = [&](std::size_t table, const std::string& key, std::string_view value) {
@@ -154,7 +175,9 @@ void sqlite_inserts(const std::filesystem::path& file, std::uint64_t count) {
     check(sqlite3_step(puts[table]), db);
     sqlite3_reset(puts[table]);
   };
-  const auto bytes = [](const auto& r) { return std::string_view(r.bytes().data(), r.bytes().size()); };
+  const auto bytes = [](const auto& r) {
+    return std::string_view(r.bytes().data(), r.bytes().size());
+  };
   double inside = 0;
   std::uint64_t sequence = 0;
   for (std::uint64_t at = 0; at < count; at += burst) {
@@ -203,7 +226,8 @@ void write_and_die(const std::filesystem::path& folder) {
 }
 
 int run(std::uint64_t count) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("hone-pool-benchmark-" + std::to_string(getpid()));
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("hone-pool-benchmark-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   {
     pool filled(options_for(folder / "pool"));
@@ -213,7 +237,8 @@ int run(std::uint64_t count) {
     report("pool_burst_inserts", median(rates), "variants/s");
     rates.clear();
     const double seconds = insert(filled, 20 * burst, count - 20 * burst, rates);
-    report("pool_sustained_inserts", static_cast<double>(count - 20 * burst) / seconds, "variants/s");
+    report("pool_sustained_inserts", static_cast<double>(count - 20 * burst) / seconds,
+           "variants/s");
   }
   {
     const stopwatch watch;
@@ -234,7 +259,8 @@ int run(std::uint64_t count) {
     std::vector<double> choices;
     for (int i = 0; i < 20000; ++i) {
       const stopwatch watch;
-      const auto choice = selector.choose(numbered_task(static_cast<std::uint64_t>(i % tasks)), device_type(), random);
+      const auto choice = selector.choose(numbered_task(static_cast<std::uint64_t>(i % tasks)),
+                                          device_type(), random);
       choices.push_back(watch.seconds() * 1e6);
       if (choice.exemplars.size() != 2) throw std::runtime_error("a draw found too few exemplars");
     }
@@ -246,7 +272,8 @@ int run(std::uint64_t count) {
     std::vector<double> draws;
     for (int i = 0; i < 20000; ++i) {
       const stopwatch watch;
-      opened.draw({numbered_task(static_cast<std::uint64_t>(i % tasks)), device_type(), Stage::CONTRASTIVE, 0, 16});
+      opened.draw({numbered_task(static_cast<std::uint64_t>(i % tasks)), device_type(),
+                   Stage::CONTRASTIVE, 0, 16});
       draws.push_back(watch.seconds() * 1e6);
     }
     report("draw_with_texts_p50", median(draws), "us");

@@ -16,7 +16,9 @@ inline void report(const std::string& name, double value, const std::string& uni
 
 class stopwatch {
  public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
 
  private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
@@ -25,7 +27,8 @@ class stopwatch {
 // The value that `share` of the samples do not exceed.
 inline double quantile(std::vector<double> samples, double share) {
   std::sort(samples.begin(), samples.end());
-  return samples[std::min(samples.size() - 1, static_cast<std::size_t>(share * static_cast<double>(samples.size())))];
+  return samples[std::min(samples.size() - 1,
+                          static_cast<std::size_t>(share * static_cast<double>(samples.size())))];
 }
 
 inline double median(std::vector<double> samples) { return quantile(std::move(samples), 0.5); }

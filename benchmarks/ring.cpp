@@ -1,6 +1,6 @@
-// How many variants a second the whole ring carries when nothing in it costs anything: `hone run configs/ring.toml` (a scripted
-// policy, simulated devices of three types, the durable pool), and its memory on the way. Usage: ring_benchmark [STEPS] of 2,048
-// variants each (default 100).
+// How many variants a second the whole ring carries when nothing in it costs anything: `hone run
+// configs/ring.toml` (a scripted policy, simulated devices of three types, the durable pool), and
+// its memory on the way. Usage: ring_benchmark [STEPS] of 2,048 variants each (default 100).
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -54,15 +54,19 @@ pid_t start(const std::vector<std::string>& command) {
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  if (posix_spawn(&child, arguments[0], &files, nullptr, arguments.data(), environ) != 0) throw std::runtime_error(command[0] + " cannot be started");
+  if (posix_spawn(&child, arguments[0], &files, nullptr, arguments.data(), environ) != 0)
+    throw std::runtime_error(command[0] + " cannot be started");
   posix_spawn_file_actions_destroy(&files);
   return child;
 }
 
 int measure(int steps) {
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const auto folder = std::filesystem::temp_directory_path() / ("hone-ring-" + std::to_string(getpid()));
-  const pid_t run = start({(here.parent_path() / "hone").string(), "run", std::string(HONE_SOURCE_DIR) + "/configs/ring.toml", "--dir", folder.string(), "--set", "contrastive.steps=" + std::to_string(steps)});
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("hone-ring-" + std::to_string(getpid()));
+  const pid_t run = start({(here.parent_path() / "hone").string(), "run",
+                           std::string(HONE_SOURCE_DIR) + "/configs/ring.toml", "--dir",
+                           folder.string(), "--set", "contrastive.steps=" + std::to_string(steps)});
   std::vector<std::pair<double, double>> memory;  // at so many variants, so much
   int status = 0;
   while (waitpid(run, &status, WNOHANG) == 0) {
@@ -76,8 +80,11 @@ int measure(int steps) {
   report("ring.rate", all.variants / all.seconds, "variants/s");
   // The last sample may be of a process that was ending.
   for (const double share : {0.25, 0.5, 0.75, 0.95}) {
-    const auto at = std::find_if(memory.begin(), memory.end(), [&](const auto& m) { return m.first >= share * all.variants; });
-    if (at != memory.end()) report("ring.memory_at_" + std::to_string(static_cast<int>(100 * share)) + "_percent", at->second, "MB");
+    const auto at = std::find_if(memory.begin(), memory.end(),
+                                 [&](const auto& m) { return m.first >= share * all.variants; });
+    if (at != memory.end())
+      report("ring.memory_at_" + std::to_string(static_cast<int>(100 * share)) + "_percent",
+             at->second, "MB");
   }
   return 0;
 }

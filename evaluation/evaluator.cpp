@@ -6,7 +6,8 @@
 
 namespace hone {
 
-record<schema::CompileJob> make_compile_job(const schema::Variant::Reader& variant, std::string_view device_type) {
+record<schema::CompileJob> make_compile_job(const schema::Variant::Reader& variant,
+                                            std::string_view device_type) {
   record_builder<schema::CompileJob> job;
   auto header = job->initHeader();
   random_id<measurement_id>().store(header.initMeasurementId());
@@ -20,7 +21,8 @@ record<schema::CompileJob> make_compile_job(const schema::Variant::Reader& varia
   return job.finish();
 }
 
-record<schema::Evaluation> evaluator::evaluate(const std::string& document, const task& t, std::uint64_t seed) {
+record<schema::Evaluation> evaluator::evaluate(const std::string& document, const task& t,
+                                               std::uint64_t seed) {
   const auto variant = make_variant(t.id, document);
   const auto type = device_->type();
   record_builder<schema::Evaluation> evaluation;
@@ -38,9 +40,11 @@ record<schema::Evaluation> evaluator::evaluate(const std::string& document, cons
 
   const auto job = make_compile_job(*variant, view(type->getName()));
   evaluation->setMeasurementId(job->getHeader().getMeasurementId());
-  if (variant->getProblem().size() > 0) return close(Outcome::UNPARSABLE, "", view(variant->getProblem()));
+  if (variant->getProblem().size() > 0)
+    return close(Outcome::UNPARSABLE, "", view(variant->getProblem()));
   const artifact_result compiled = compiler_.compile(*job, t, *type);
-  if (const auto* failed = std::get_if<program_failure>(&compiled)) return close(failed->outcome, failed->kind, failed->message);
+  if (const auto* failed = std::get_if<program_failure>(&compiled))
+    return close(failed->outcome, failed->kind, failed->message);
   const auto& artifact = std::get<record<schema::Artifact>>(compiled);
   evaluation->setCompileMs(artifact->getCompileMs());
 
@@ -49,7 +53,8 @@ record<schema::Evaluation> evaluator::evaluate(const std::string& document, cons
   verify->setArtifact(*artifact);
   const auto verdict = device_->verify(*verify.finish(), t, seed);
   evaluation->setVerdict(*verdict);
-  if (verdict->getOutcome() != Outcome::OK) return close(verdict->getOutcome(), view(verdict->getKind()), view(verdict->getMessage()));
+  if (verdict->getOutcome() != Outcome::OK)
+    return close(verdict->getOutcome(), view(verdict->getKind()), view(verdict->getMessage()));
 
   record_builder<schema::BenchmarkJob> benchmark;
   benchmark->setHeader(job->getHeader());
@@ -62,7 +67,8 @@ record<schema::Evaluation> evaluator::evaluate(const std::string& document, cons
   }
   evaluation->initMeasurements(1).setWithCaveats(0, *measurement);
   evaluation->setScore(measurement->getOutcome() == Outcome::OK ? measurement->getScore() : 0);
-  return close(measurement->getOutcome(), view(measurement->getKind()), view(measurement->getMessage()));
+  return close(measurement->getOutcome(), view(measurement->getKind()),
+               view(measurement->getMessage()));
 }
 
 }  // namespace hone

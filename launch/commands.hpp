@@ -5,8 +5,9 @@
 
 namespace hone {
 
-// Each adds its subcommands to the command line; what a chosen one is to do is left in `action`, which gives the exit code.
-// Actions throw format_error, policy_error, pool_error and other std::runtime_error with messages that can be shown as they are.
+// Each adds its subcommands to the command line; what a chosen one is to do is left in `action`,
+// which gives the exit code. Actions throw format_error, policy_error, pool_error and other
+// std::runtime_error with messages that can be shown as they are.
 using command_action = std::function<int()>;
 void add_run_command(CLI::App& app, command_action& action);
 void add_eval_command(CLI::App& app, command_action& action);

@@ -19,7 +19,8 @@ double floor_of(const compared_task& t) {
 
 std::vector<double> logs_of(const std::vector<compared_sample>& samples, double floor) {
   std::vector<double> logs;
-  for (const compared_sample& s : samples) logs.push_back(std::log(s.ok ? std::max(s.score, 1e-6) : floor));
+  for (const compared_sample& s : samples)
+    logs.push_back(std::log(s.ok ? std::max(s.score, 1e-6) : floor));
   return logs;
 }
 
@@ -30,20 +31,23 @@ double mean(const std::vector<double>& values) {
 }
 
 double ok_share(const std::vector<compared_sample>& samples) {
-  const auto ok = std::count_if(samples.begin(), samples.end(), [](const compared_sample& s) { return s.ok; });
+  const auto ok =
+      std::count_if(samples.begin(), samples.end(), [](const compared_sample& s) { return s.ok; });
   return samples.empty() ? 0 : static_cast<double>(ok) / static_cast<double>(samples.size());
 }
 
 }  // namespace
 
-comparison_result compare_policies(const std::vector<compared_task>& tasks, std::size_t resamples, std::uint64_t seed) {
+comparison_result compare_policies(const std::vector<compared_task>& tasks, std::size_t resamples,
+                                   std::uint64_t seed) {
   comparison_result result;
   std::vector<std::pair<std::vector<double>, std::vector<double>>> logs;
   for (const compared_task& t : tasks) {
     if (t.before.empty() || t.after.empty()) continue;
     const double floor = floor_of(t);
     logs.emplace_back(logs_of(t.before, floor), logs_of(t.after, floor));
-    result.tasks.push_back({t.task, mean(logs.back().first), mean(logs.back().second), ok_share(t.before), ok_share(t.after)});
+    result.tasks.push_back({t.task, mean(logs.back().first), mean(logs.back().second),
+                            ok_share(t.before), ok_share(t.after)});
     result.before += result.tasks.back().before;
     result.after += result.tasks.back().after;
   }
@@ -71,8 +75,11 @@ comparison_result compare_policies(const std::vector<compared_task>& tasks, std:
   }
   std::sort(differences.begin(), differences.end());
   if (!differences.empty()) {
-    result.low = differences[static_cast<std::size_t>(0.025 * static_cast<double>(differences.size()))];
-    result.high = differences[std::min(differences.size() - 1, static_cast<std::size_t>(0.975 * static_cast<double>(differences.size())))];
+    result.low =
+        differences[static_cast<std::size_t>(0.025 * static_cast<double>(differences.size()))];
+    result.high = differences[std::min(
+        differences.size() - 1,
+        static_cast<std::size_t>(0.975 * static_cast<double>(differences.size())))];
   }
   return result;
 }

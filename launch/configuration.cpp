@@ -26,15 +26,20 @@ class settings_reader {
   void value(const char* key, bool& into) { into = view().find_bool(key).value_or(into); }
   void value(const char* key, double& into, double least = 0, double most = 1e300) {
     const auto given = view().find_number(key);
-    if (given && !(*given >= least && *given <= most)) refuse(key, std::to_string(*given), least, most);
+    if (given && !(*given >= least && *given <= most))
+      refuse(key, std::to_string(*given), least, most);
     into = given.value_or(into);
   }
   void value(const char* key, std::string& into) { into = view().find_string(key).value_or(into); }
-  void value(const char* key, std::vector<std::string>& into) { into = view().find_strings(key).value_or(into); }
+  void value(const char* key, std::vector<std::string>& into) {
+    into = view().find_strings(key).value_or(into);
+  }
   template <class Integer>
-  void value(const char* key, Integer& into, std::int64_t least = 0, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+  void value(const char* key, Integer& into, std::int64_t least = 0,
+             std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     const auto given = view().find_integer(key);
-    if (given && (*given < least || *given > most)) refuse(key, std::to_string(*given), static_cast<double>(least), static_cast<double>(most));
+    if (given && (*given < least || *given > most))
+      refuse(key, std::to_string(*given), static_cast<double>(least), static_cast<double>(most));
     if (given) into = static_cast<Integer>(*given);
   }
   template <class Choice, class Parse>
@@ -66,8 +71,12 @@ class settings_printer {
   }
   void leave() {}
   void value(const char* key, bool x) { out_ << key << " = " << (x ? "true" : "false") << "\n"; }
-  void value(const char* key, double x, double = 0, double = 0) { out_ << key << " = " << toml::value<double>(x) << "\n"; }
-  void value(const char* key, const std::string& x) { out_ << key << " = " << toml::value<std::string>(x) << "\n"; }
+  void value(const char* key, double x, double = 0, double = 0) {
+    out_ << key << " = " << toml::value<double>(x) << "\n";
+  }
+  void value(const char* key, const std::string& x) {
+    out_ << key << " = " << toml::value<std::string>(x) << "\n";
+  }
   void value(const char* key, const std::vector<std::string>& x) {
     toml::array list;
     for (const std::string& s : x) list.push_back(s);
@@ -131,7 +140,8 @@ void describe(Visitor& v, configuration& c) {
     v.leave();
   }
   if (v.enter("pool")) {
-    v.choice("exemplars", c.pool.exemplars.method, exemplar_method_named, "buckets, islands, random or none");
+    v.choice("exemplars", c.pool.exemplars.method, exemplar_method_named,
+             "buckets, islands, random or none");
     v.value("exemplar_count", c.pool.exemplars.count, 0, 16);
     v.value("exemplar_temperature", c.pool.exemplars.temperature, 1e-6);
     v.value("islands", c.pool.exemplars.islands, 2, 1024);
@@ -205,7 +215,8 @@ void describe_simulated(Visitor& v, simulated_device_options& s) {
 // The value as TOML would read it; what is no TOML is a string.
 void apply_override(toml::table& table, const std::string& override_text) {
   const std::size_t equals = override_text.find('=');
-  if (equals == std::string::npos || equals == 0) throw format_error("--set " + override_text, 0, "", "is not of the form section.key=value");
+  if (equals == std::string::npos || equals == 0)
+    throw format_error("--set " + override_text, 0, "", "is not of the form section.key=value");
   const std::string path = override_text.substr(0, equals);
   const std::string value = override_text.substr(equals + 1);
   toml::table* at = &table;
@@ -226,18 +237,28 @@ void apply_override(toml::table& table, const std::string& override_text) {
 }
 
 void check(const configuration& c) {
-  const auto refuse = [&](const std::string& key, const std::string& problem) { throw format_error(c.file.string(), 0, key, problem); };
-  if (c.policy.kind != "model" && c.policy.kind != "scripted") refuse("policy.kind", "is '" + c.policy.kind + "', expected model or scripted");
+  const auto refuse = [&](const std::string& key, const std::string& problem) {
+    throw format_error(c.file.string(), 0, key, problem);
+  };
+  if (c.policy.kind != "model" && c.policy.kind != "scripted")
+    refuse("policy.kind", "is '" + c.policy.kind + "', expected model or scripted");
   if (c.policy.kind == "model" && c.policy.folder.empty()) refuse("policy.folder", "is missing");
-  if (c.policy.kind == "model" && c.prompt.prompt_template.empty()) refuse("prompt.template", "is missing");
+  if (c.policy.kind == "model" && c.prompt.prompt_template.empty())
+    refuse("prompt.template", "is missing");
   if (c.node.devices.empty()) refuse("node.devices", "is empty; something has to judge variants");
   for (const std::string& device : c.node.devices) {
     const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
-    if (device != "cpu" && !is_gpu && !device.starts_with("simulated:")) refuse("node.devices", "'" + device + "' is unknown, expected cpu, cuda, cuda:NUMBER or simulated:NAME");
+    if (device != "cpu" && !is_gpu && !device.starts_with("simulated:"))
+      refuse("node.devices",
+             "'" + device + "' is unknown, expected cpu, cuda, cuda:NUMBER or simulated:NAME");
   }
-  if (c.policy.kind == "model" && c.plan.sft.updates > 0 && c.corpus.folder.empty()) refuse("corpus.folder", "is missing: the sft stage learns from a corpus");
+  if (c.policy.kind == "model" && c.plan.sft.updates > 0 && c.corpus.folder.empty())
+    refuse("corpus.folder", "is missing: the sft stage learns from a corpus");
   const auto must_fit = [&](const std::string& stage, std::int64_t steps, std::int64_t groups) {
-    if (steps > 0 && groups > c.pool.max_groups) refuse(stage + ".groups", "is " + std::to_string(groups) + ", and pool.max_groups lets no more than " + std::to_string(c.pool.max_groups) + " be drawn: no step would ever be full");
+    if (steps > 0 && groups > c.pool.max_groups)
+      refuse(stage + ".groups",
+             "is " + std::to_string(groups) + ", and pool.max_groups lets no more than " +
+                 std::to_string(c.pool.max_groups) + " be drawn: no step would ever be full");
   };
   must_fit("self_supervised", c.plan.self_supervised.steps, c.plan.self_supervised.groups);
   must_fit("contrastive", c.plan.contrastive.steps, c.plan.contrastive.groups);
@@ -246,7 +267,8 @@ void check(const configuration& c) {
 
 }  // namespace
 
-configuration load_configuration(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+configuration load_configuration(const std::filesystem::path& file,
+                                 const std::vector<std::string>& overrides) {
   configuration c;
   c.file = file;
   toml::table table = parse_toml(read_text(file.string()), file.string());
@@ -266,11 +288,14 @@ configuration load_configuration(const std::filesystem::path& file, const std::v
     simulated->finish();
   }
   root.finish();
-  for (std::string* path : {&c.tasks.folder, &c.corpus.folder, &c.prompt.prompt_template, &c.policy.folder}) {
-    if (!path->empty()) *path = std::filesystem::absolute(file.parent_path() / *path).lexically_normal().string();
+  for (std::string* path :
+       {&c.tasks.folder, &c.corpus.folder, &c.prompt.prompt_template, &c.policy.folder}) {
+    if (!path->empty())
+      *path = std::filesystem::absolute(file.parent_path() / *path).lexically_normal().string();
   }
   c.plan.sft.rate.steps = c.plan.sft.updates;
-  c.plan.contrastive.grpo.temperature = c.generation.options.temperature > 0 ? c.generation.options.temperature : 1.0;
+  c.plan.contrastive.grpo.temperature =
+      c.generation.options.temperature > 0 ? c.generation.options.temperature : 1.0;
   c.generation.options.seed = c.seed;
   check(c);
   return c;

@@ -52,11 +52,18 @@ int evaluate(const eval_options& options) {
 
 void add_eval_command(CLI::App& app, command_action& action) {
   auto options = std::make_shared<eval_options>();
-  CLI::App* command = app.add_subcommand("eval", "Judge variant documents without a run; exit code 0 only if all are ok");
-  command->add_option("task", options->task, "a task file, or the name of one under configs/tasks")->required();
-  command->add_option("variant", options->variants, "variant documents, or corpus files with a sweep of them; - is standard input")->required();
-  command->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
-  command->add_option("--seed", options->seed, "draw inputs from this seed, to repeat a verification");
+  CLI::App* command = app.add_subcommand(
+      "eval", "Judge variant documents without a run; exit code 0 only if all are ok");
+  command->add_option("task", options->task, "a task file, or the name of one under configs/tasks")
+      ->required();
+  command
+      ->add_option("variant", options->variants,
+                   "variant documents, or corpus files with a sweep of them; - is standard input")
+      ->required();
+  command->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER")
+      ->capture_default_str();
+  command->add_option("--seed", options->seed,
+                      "draw inputs from this seed, to repeat a verification");
   command->add_flag("--json", options->json, "one object a line");
   command->callback([options, &action] { action = [options] { return evaluate(*options); }; });
 }

@@ -39,7 +39,8 @@ std::filesystem::path configs_folder() {
 
 std::filesystem::path importing_folder() {
   const auto above = above_program("tasks/importing/serve.py");
-  if (above.empty()) throw std::runtime_error("tasks/importing/ is neither beside the program nor above it");
+  if (above.empty())
+    throw std::runtime_error("tasks/importing/ is neither beside the program nor above it");
   return above / "tasks" / "importing";
 }
 
@@ -53,14 +54,18 @@ std::filesystem::path find_python() {
   for (auto at = library.parent_path(); at.has_relative_path(); at = at.parent_path()) {
     if (access((at / "bin" / "python3").c_str(), X_OK) == 0) return at / "bin" / "python3";
   }
-  throw std::runtime_error("no Python belongs to " + (library.empty() ? "LibTorch" : library.string()) + "; let HONE_PYTHON name one that has torch");
+  throw std::runtime_error("no Python belongs to " +
+                           (library.empty() ? "LibTorch" : library.string()) +
+                           "; let HONE_PYTHON name one that has torch");
 }
 
 std::filesystem::path find_task_file(const std::string& path_or_name) {
   if (std::filesystem::is_regular_file(path_or_name)) return path_or_name;
   const auto named = configs_folder() / "tasks" / (path_or_name + ".toml");
   if (std::filesystem::is_regular_file(named)) return named;
-  throw format_error(path_or_name, 0, "", "is neither a task file nor the name of one under " + (configs_folder() / "tasks").string());
+  throw format_error(
+      path_or_name, 0, "",
+      "is neither a task file nor the name of one under " + (configs_folder() / "tasks").string());
 }
 
 std::string read_text(const std::string& path) {

@@ -17,8 +17,9 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr auto start_limit = std::chrono::seconds(120);  // loading torch and its exporter on a busy machine
-constexpr auto grace = std::chrono::seconds(30);         // the process ends late modules itself
+constexpr auto start_limit =
+    std::chrono::seconds(120);  // loading torch and its exporter on a busy machine
+constexpr auto grace = std::chrono::seconds(30);  // the process ends late modules itself
 constexpr std::size_t max_answer_bytes = 256U << 20U;
 
 std::string hexadecimal(const std::vector<sock_filter>& program) {
@@ -60,10 +61,13 @@ void import_worker::start() {
   connection_ = std::move(ours);
   child_options options;
   options.arguments = {settings_.python.string(), "-I", "-B", settings_.program.string()};
-  options.environment = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + settings_.folder, "TMPDIR=" + settings_.folder, "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"};
+  options.environment = {"PATH=/usr/bin:/bin",       "LANG=C.UTF-8",
+                         "HOME=" + settings_.folder, "TMPDIR=" + settings_.folder,
+                         "OMP_NUM_THREADS=1",        "MKL_NUM_THREADS=1"};
   options.descriptors = {{theirs.get(), 0}, {theirs.get(), 1}};
   options.folder = settings_.folder;
-  const unique_fd errors(open((settings_.folder + "/errors").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const unique_fd errors(open((settings_.folder + "/errors").c_str(),
+                              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   options.descriptors.emplace_back(errors.get(), 2);
   options.file_bytes = 1U << 20U;
   process_ = child_process(options);
@@ -74,21 +78,27 @@ void import_worker::start() {
 void import_worker::send(const std::string& line) {
   const std::string text = line + "\n";
   for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t n = ::send(connection_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+    const ssize_t n =
+        ::send(connection_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
     if (n <= 0) throw std::runtime_error("the importing process has gone");
     sent += static_cast<std::size_t>(n);
   }
 }
 
 void import_worker::receive(steady::time_point deadline) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady::now()).count();
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady::now()).count();
   pollfd waiting{connection_.get(), POLLIN, 0};
-  if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) throw std::runtime_error("the importing process does not answer");
+  if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0)
+    throw std::runtime_error("the importing process does not answer");
   char buffer[64U << 10U];
   const ssize_t n = read(connection_.get(), buffer, sizeof buffer);
-  if (n <= 0) throw std::runtime_error("the importing process ended" + last_words(settings_.folder + "/errors"));
+  if (n <= 0)
+    throw std::runtime_error("the importing process ended" +
+                             last_words(settings_.folder + "/errors"));
   received_.append(buffer, static_cast<std::size_t>(n));
-  if (received_.size() > max_answer_bytes) throw std::runtime_error("it answers with more than a task may be");
+  if (received_.size() > max_answer_bytes)
+    throw std::runtime_error("it answers with more than a task may be");
 }
 
 std::string import_worker::read_line(steady::time_point deadline) {
@@ -107,12 +117,19 @@ std::string import_worker::read_bytes(std::size_t count, steady::time_point dead
   return bytes;
 }
 
-imported_module import_worker::import(const std::filesystem::path& file, const std::string& task_name) {
+imported_module import_worker::import(const std::filesystem::path& file,
+                                      const std::string& task_name) {
   const bool is_fresh = !process_.running();
   if (is_fresh) start();
-  const auto deadline = steady::now() + std::chrono::seconds(5 * settings_.seconds) + grace + (is_fresh ? start_limit : std::chrono::seconds(0));
+  const auto deadline = steady::now() + std::chrono::seconds(5 * settings_.seconds) + grace +
+                        (is_fresh ? start_limit : std::chrono::seconds(0));
   try {
-    send(nlohmann::json{{"path", std::filesystem::absolute(file).string()}, {"name", task_name}, {"seconds", settings_.seconds}, {"bytes", settings_.bytes}, {"varies_constants", settings_.varies_constants}}.dump());
+    send(nlohmann::json{{"path", std::filesystem::absolute(file).string()},
+                        {"name", task_name},
+                        {"seconds", settings_.seconds},
+                        {"bytes", settings_.bytes},
+                        {"varies_constants", settings_.varies_constants}}
+             .dump());
     const auto answer = nlohmann::json::parse(read_line(deadline));
     imported_module result = from_answer(answer);
     result.data = read_bytes(answer.value("data_bytes", std::size_t{0}), deadline);

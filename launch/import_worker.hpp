@@ -10,16 +10,17 @@ namespace hone {
 
 // What a module's file became.
 struct imported_module {
-  std::string error;  // empty: it was imported; else why not, in a sentence
-  std::string text;   // of the task file
-  std::string data;   // of the safetensors file beside it; empty: none is needed
+  std::string error;                   // empty: it was imported; else why not, in a sentence
+  std::string text;                    // of the task file
+  std::string data;                    // of the safetensors file beside it; empty: none is needed
   std::vector<std::string> operators;  // that the reference calls, "aten::relu"
   std::vector<std::string> notes;      // what was left out or is not as in the file
   std::string checked;                 // the sizes at which reference and module were compared
 };
 
-// A Python process that imports modules, each in a fork of its own with limits (tasks/importing/serve.py says how the two talk).
-// Started at the first import, and again when it was lost. Belongs to the thread that first imports with it.
+// A Python process that imports modules, each in a fork of its own with limits
+// (tasks/importing/serve.py says how the two talk). Started at the first import, and again when it
+// was lost. Belongs to the thread that first imports with it.
 class import_worker {
  public:
   struct settings {
@@ -32,7 +33,8 @@ class import_worker {
   };
   explicit import_worker(settings chosen) : settings_(std::move(chosen)) {}
 
-  // Whatever the module does, this comes back soon after its time is up. Throws std::system_error where no process can be started.
+  // Whatever the module does, this comes back soon after its time is up. Throws std::system_error
+  // where no process can be started.
   imported_module import(const std::filesystem::path& file, const std::string& task_name);
 
  private:

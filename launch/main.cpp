@@ -12,7 +12,8 @@ const char* find_unknown_command(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
     if (at->get_subcommands([](const CLI::App*) { return true; }).empty()) return nullptr;
-    const auto named = at->get_subcommands([&](const CLI::App* one) { return one->check_name(argv[i]); });
+    const auto named =
+        at->get_subcommands([&](const CLI::App* one) { return one->check_name(argv[i]); });
     if (named.empty()) return argv[i];
     at = named.front();
   }

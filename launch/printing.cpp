@@ -20,27 +20,44 @@ double geometric_mean(const schema::Measurement::Reader& m, Pick pick) {
   return m.getCases().size() > 0 ? std::exp(sum / m.getCases().size()) : 0;
 }
 
-ordered_json number_or_null(double value, bool known) { return known ? ordered_json(value) : ordered_json(nullptr); }
+ordered_json number_or_null(double value, bool known) {
+  return known ? ordered_json(value) : ordered_json(nullptr);
+}
 
 std::string text(capnp::Text::Reader t) { return std::string(view(t)); }
 
-// A line for each case that has more to tell than its times, and one for each kernel: what people look at first.
+// A line for each case that has more to tell than its times, and one for each kernel: what people
+// look at first.
 std::string describe_cases(const schema::Measurement::Reader& m) {
   std::string lines;
   for (const auto c : m.getCases()) {
     std::string line;
     for (const auto baseline : c.getBaselines()) {
-      if (view(baseline.getName()) != "eager" && c.getCandidateUs() > 0) line += (line.empty() ? "" : ", ") + fixed(baseline.getUs() / c.getCandidateUs(), 2) + "x against " + text(baseline.getName()) + " (" + fixed(baseline.getUs(), 1) + " us)";
+      if (view(baseline.getName()) != "eager" && c.getCandidateUs() > 0)
+        line += (line.empty() ? "" : ", ") + fixed(baseline.getUs() / c.getCandidateUs(), 2) +
+                "x against " + text(baseline.getName()) + " (" + fixed(baseline.getUs(), 1) +
+                " us)";
     }
     // Bytes over microseconds are megabytes a second.
-    if (c.getBytes() > 0 && c.getCandidateUs() > 0) line += (line.empty() ? "" : ", ") + fixed(static_cast<double>(c.getBytes()) / c.getCandidateUs() / 1e3, 0) + " GB/s of inputs and outputs";
+    if (c.getBytes() > 0 && c.getCandidateUs() > 0)
+      line += (line.empty() ? "" : ", ") +
+              fixed(static_cast<double>(c.getBytes()) / c.getCandidateUs() / 1e3, 0) +
+              " GB/s of inputs and outputs";
     // The reference's work in the candidate's time, which may have found a way with less.
-    if (c.getFlops() > 0 && c.getCandidateUs() > 0) line += (line.empty() ? "" : ", ") + fixed(static_cast<double>(c.getFlops()) / c.getCandidateUs() / 1e6, 1) + " TFLOP/s of products";
-    if (c.getThrottled().size() > 0) line += (line.empty() ? "" : ", ") + ("slowed down by " + text(c.getThrottled()));
+    if (c.getFlops() > 0 && c.getCandidateUs() > 0)
+      line += (line.empty() ? "" : ", ") +
+              fixed(static_cast<double>(c.getFlops()) / c.getCandidateUs() / 1e6, 1) +
+              " TFLOP/s of products";
+    if (c.getThrottled().size() > 0)
+      line += (line.empty() ? "" : ", ") + ("slowed down by " + text(c.getThrottled()));
     if (!line.empty()) lines += "\n    " + text(c.getSizes()) + ": " + line;
     for (const auto k : c.getKernels()) {
-      lines += "\n      " + text(k.getName()) + ": " + std::to_string(k.getBlocks()) + " blocks of " + std::to_string(k.getThreads()) + ", " + std::to_string(k.getRegisters()) + " registers, " +
-               std::to_string(k.getStaticSharedBytes() + k.getDynamicSharedBytes()) + " bytes shared, " + std::to_string(k.getLocalBytes()) + " local, " + std::to_string(k.getSpilledBytes()) + " spilled, occupancy " + percent(k.getOccupancy());
+      lines +=
+          "\n      " + text(k.getName()) + ": " + std::to_string(k.getBlocks()) + " blocks of " +
+          std::to_string(k.getThreads()) + ", " + std::to_string(k.getRegisters()) +
+          " registers, " + std::to_string(k.getStaticSharedBytes() + k.getDynamicSharedBytes()) +
+          " bytes shared, " + std::to_string(k.getLocalBytes()) + " local, " +
+          std::to_string(k.getSpilledBytes()) + " spilled, occupancy " + percent(k.getOccupancy());
     }
   }
   return lines;
@@ -48,7 +65,9 @@ std::string describe_cases(const schema::Measurement::Reader& m) {
 
 }  // namespace
 
-std::string one_line(const ordered_json& value) { return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+std::string one_line(const ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 std::string fixed(double value, int digits) {
   std::array<char, 64> buffer{};
@@ -76,7 +95,8 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
     ordered_json buckets = ordered_json::array();
     for (const double b : c.getBuckets()) buckets.push_back(b);
     ordered_json baselines = ordered_json::object();
-    for (const auto baseline : c.getBaselines()) baselines[text(baseline.getName())] = baseline.getUs();
+    for (const auto baseline : c.getBaselines())
+      baselines[text(baseline.getName())] = baseline.getUs();
     ordered_json kernels = ordered_json::array();
     for (const auto k : c.getKernels()) {
       kernels.push_back({{"name", text(k.getName())},
@@ -162,14 +182,16 @@ ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& tas
           {"message", text(e.getMessage())},
           {"speedup", number_or_null(e.getScore(), is_ok)},
           {"speedup_raw", number_or_null(shown.getScoreRaw(), timed)},
-          {"interval", timed ? ordered_json({shown.getIntervalLow(), shown.getIntervalHigh()}) : ordered_json(nullptr)},
+          {"interval", timed ? ordered_json({shown.getIntervalLow(), shown.getIntervalHigh()})
+                             : ordered_json(nullptr)},
           {"reference_us", number_or_null(reference_us(shown), timed)},
           {"candidate_us", number_or_null(candidate_us(shown), timed)},
           {"rounds", rounds},
           {"compile_ms", e.getCompileMs()},
           {"seed", measurements.size() > 0 ? shown.getSeed() : e.getVerdict().getSeed()},
           {"verification",
-           {{"outcome", e.hasVerdict() ? ordered_json(name_of(e.getVerdict().getOutcome())) : ordered_json(nullptr)},
+           {{"outcome", e.hasVerdict() ? ordered_json(name_of(e.getVerdict().getOutcome()))
+                                       : ordered_json(nullptr)},
             {"seed", e.getVerdict().getSeed()},
             {"rounds", e.getVerdict().getRounds()},
             {"worst_element", e.getVerdict().getWorstElement()},
@@ -183,8 +205,11 @@ std::string describe(const schema::Evaluation::Reader& e) {
   if (e.getKind().size() > 0) line += " (" + text(e.getKind()) + ")";
   const schema::Measurement::Reader shown = measurement_of_score(e);
   if (shown.getCases().size() > 0) {
-    if (e.getOutcome() == Outcome::OK) line += "  " + fixed(e.getScore(), 2) + "x  [" + fixed(shown.getIntervalLow(), 3) + ", " + fixed(shown.getIntervalHigh(), 3) + "]";
-    line += "  " + fixed(candidate_us(shown), 1) + " us against " + fixed(reference_us(shown), 1) + " us";
+    if (e.getOutcome() == Outcome::OK)
+      line += "  " + fixed(e.getScore(), 2) + "x  [" + fixed(shown.getIntervalLow(), 3) + ", " +
+              fixed(shown.getIntervalHigh(), 3) + "]";
+    line += "  " + fixed(candidate_us(shown), 1) + " us against " + fixed(reference_us(shown), 1) +
+            " us";
   }
   if (e.getMessage().size() > 0) line += "\n    " + text(e.getMessage());
   return line + describe_cases(shown);

@@ -11,12 +11,12 @@
 
 namespace hone {
 
-// A run's directory: the resolved configuration (config.toml), pool/, checkpoints/, metrics.jsonl, trace.json, address, report.txt and
-// report.json. Held by one process at a time.
+// A run's directory: the resolved configuration (config.toml), pool/, checkpoints/, metrics.jsonl,
+// trace.json, address, report.txt and report.json. Held by one process at a time.
 class run_folder {
  public:
-  // Throws std::runtime_error when another process runs there, or when there is a run already and `resume` is false (or none and
-  // it is true).
+  // Throws std::runtime_error when another process runs there, or when there is a run already and
+  // `resume` is false (or none and it is true).
   run_folder(const std::filesystem::path& path, bool resume);
 
   const std::filesystem::path& path() const { return path_; }

@@ -24,19 +24,24 @@ caf::actor_system& start_actor_system() {
 
 std::pair<std::string, std::uint16_t> parse_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon + 1 == address.size()) throw std::runtime_error("'" + address + "' is no address; expected HOST:PORT");
+  if (colon == std::string::npos || colon + 1 == address.size())
+    throw std::runtime_error("'" + address + "' is no address; expected HOST:PORT");
   const std::string host = address.substr(0, colon);
   const std::string port = address.substr(colon + 1);
-  if (!std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; }) || port.size() > 5 || std::stoi(port) < 1 || std::stoi(port) > 65535) {
+  if (!std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; }) ||
+      port.size() > 5 || std::stoi(port) < 1 || std::stoi(port) > 65535) {
     throw std::runtime_error("'" + address + "': " + port + " is no port");
   }
   if (host != "127.0.0.1" && host != "localhost" && host != "::1" && !host.starts_with("127.")) {
-    throw std::runtime_error("'" + address + "' is not on this machine: nodes have no authentication yet, so only loopback addresses are accepted");
+    throw std::runtime_error("'" + address +
+                             "' is not on this machine: nodes have no authentication yet, so only "
+                             "loopback addresses are accepted");
   }
   return {host == "localhost" ? "127.0.0.1" : host, static_cast<std::uint16_t>(std::stoi(port))};
 }
 
-node_actor connect(caf::actor_system& system, const std::string& address, std::chrono::seconds limit) {
+node_actor connect(caf::actor_system& system, const std::string& address,
+                   std::chrono::seconds limit) {
   const auto [host, port] = parse_address(address);
   caf::scoped_actor self(system);
   node_actor found;
@@ -44,11 +49,15 @@ node_actor connect(caf::actor_system& system, const std::string& address, std::c
   // Through the middleman's actor: remote_actor() would wait for ever.
   self->request(system.middleman().actor_handle(), limit, caf::connect_atom::value, host, port)
       .receive(
-          [&](const caf::node_id&, const caf::strong_actor_ptr& handle, const std::set<std::string>& /*interface*/) {
+          [&](const caf::node_id&, const caf::strong_actor_ptr& handle,
+              const std::set<std::string>& /*interface*/) {
             if (handle != nullptr) found = caf::actor_cast<node_actor>(handle);
             if (handle == nullptr) problem = "something else than Hone answers there";
           },
-          [&](const caf::error& e) { problem = e == caf::sec::cannot_connect_to_node ? "nobody listens there" : system.render(e); });
+          [&](const caf::error& e) {
+            problem =
+                e == caf::sec::cannot_connect_to_node ? "nobody listens there" : system.render(e);
+          });
   if (!found) throw std::runtime_error(address + ": cannot be reached (" + problem + ")");
   return found;
 }

@@ -12,7 +12,8 @@ namespace {
 
 int list_tasks() {
   const auto folder = configs_folder() / "tasks";
-  if (!std::filesystem::is_directory(folder)) throw std::runtime_error(folder.string() + ": there is no such folder");
+  if (!std::filesystem::is_directory(folder))
+    throw std::runtime_error(folder.string() + ": there is no such folder");
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".toml") files.push_back(entry.path());
@@ -20,12 +21,14 @@ int list_tasks() {
   std::sort(files.begin(), files.end());
   for (const auto& file : files) {
     const task t = load_task(file);
-    std::cout << t.name << std::string(t.name.size() < 28 ? 28 - t.name.size() : 1, ' ') << t.summary << "\n";
+    std::cout << t.name << std::string(t.name.size() < 28 ? 28 - t.name.size() : 1, ' ')
+              << t.summary << "\n";
   }
   return 0;
 }
 
-// Parses each file, then runs its reference on every case; what is wrong in one does not keep the others from being checked. All must be there.
+// Parses each file, then runs its reference on every case; what is wrong in one does not keep the
+// others from being checked. All must be there.
 int check_tasks(const std::vector<std::string>& files, const std::string& device_name) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& given : files) paths.push_back(find_task_file(given));
@@ -38,10 +41,12 @@ int check_tasks(const std::vector<std::string>& files, const std::string& device
       const auto lines = device->check_task(t);
       std::cout << path.string() << ": ok (" << t.name << ", " << to_string(t.id) << ")\n";
       for (const std::string& line : lines) std::cout << "    " << line << "\n";
-      if (lines.empty()) std::cout << "    none of its cases is for this kind of device: nothing was run\n";
+      if (lines.empty())
+        std::cout << "    none of its cases is for this kind of device: nothing was run\n";
     } catch (const reference_error& e) {
       all_good = false;
-      std::cout << path.string() << ": the reference fails (" << name_of(e.outcome) << "): " << e.what() << "\n";
+      std::cout << path.string() << ": the reference fails (" << name_of(e.outcome)
+                << "): " << e.what() << "\n";
     } catch (const format_error& e) {
       all_good = false;
       std::cout << e.what() << "\n";
@@ -56,7 +61,9 @@ int check_tasks(const std::vector<std::string>& files, const std::string& device
 void add_task_commands(CLI::App& app, command_action& action) {
   CLI::App* tasks = app.add_subcommand("task", "Look at tasks, and check task files");
   tasks->require_subcommand(1);
-  tasks->add_subcommand("ls", "List the tasks under configs/tasks")->callback([&action] { action = list_tasks; });
+  tasks->add_subcommand("ls", "List the tasks under configs/tasks")->callback([&action] {
+    action = list_tasks;
+  });
   auto name = std::make_shared<std::string>();
   CLI::App* show = tasks->add_subcommand("show", "Print a task file");
   show->add_option("name", *name, "a task's name, or a path")->required();
@@ -67,11 +74,14 @@ void add_task_commands(CLI::App& app, command_action& action) {
     };
   });
   auto files = std::make_shared<std::vector<std::string>>();
-  CLI::App* check = tasks->add_subcommand("check", "Parse task files and run their references on every case");
+  CLI::App* check =
+      tasks->add_subcommand("check", "Parse task files and run their references on every case");
   check->add_option("file", *files, "task files, or names")->required();
   auto device = std::make_shared<std::string>("cpu");
   check->add_option("--device", *device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
-  check->callback([files, device, &action] { action = [files, device] { return check_tasks(*files, *device); }; });
+  check->callback([files, device, &action] {
+    action = [files, device] { return check_tasks(*files, *device); };
+  });
   add_import_command(*tasks, action);
 }
 

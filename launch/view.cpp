@@ -18,7 +18,9 @@ using clock_type = std::chrono::steady_clock;
 
 constexpr auto line_interval = std::chrono::seconds(10);
 
-double seconds_since(clock_type::time_point t) { return std::chrono::duration<double>(clock_type::now() - t).count(); }
+double seconds_since(clock_type::time_point t) {
+  return std::chrono::duration<double>(clock_type::now() - t).count();
+}
 
 std::string clock_text(double seconds) {
   const auto s = static_cast<int>(seconds);
@@ -39,7 +41,9 @@ double number_of(const node_snapshot& snapshot, const std::string& room, const s
 std::string queues_text(const node_snapshot& snapshot) {
   std::string text;
   for (const auto& [name, status] : snapshot.actors) {
-    if (view(status->getRoom()) == "queue") text += (text.empty() ? "" : "  ") + name.substr(6) + " " + std::to_string(status->getQueued()) + "+" + std::to_string(status->getInFlight());
+    if (view(status->getRoom()) == "queue")
+      text += (text.empty() ? "" : "  ") + name.substr(6) + " " +
+              std::to_string(status->getQueued()) + "+" + std::to_string(status->getInFlight());
   }
   return text;
 }
@@ -49,13 +53,20 @@ std::string outcomes_text(const schema::RunStatus::Reader& run) {
   double total = 0;
   for (const auto n : run.getOutcomes()) total += n.getValue();
   std::string text;
-  for (const auto n : run.getOutcomes()) text += (text.empty() ? "" : "  ") + std::string(view(n.getName())) + " " + fixed(100 * n.getValue() / std::max(1.0, total), 0) + "%";
+  for (const auto n : run.getOutcomes())
+    text += (text.empty() ? "" : "  ") + std::string(view(n.getName())) + " " +
+            fixed(100 * n.getValue() / std::max(1.0, total), 0) + "%";
   return "new programs: " + (text.empty() ? "none yet" : text);
 }
 
 }  // namespace
 
-progress_view::progress_view() : is_terminal_(isatty(STDOUT_FILENO) != 0), started_(clock_type::now()), last_line_(clock_type::now() - line_interval), stage_began_(clock_type::now()), tokens_at_(clock_type::now()) {}
+progress_view::progress_view()
+    : is_terminal_(isatty(STDOUT_FILENO) != 0),
+      started_(clock_type::now()),
+      last_line_(clock_type::now() - line_interval),
+      stage_began_(clock_type::now()),
+      tokens_at_(clock_type::now()) {}
 
 void progress_view::message(const std::string& line) {
   const std::lock_guard hold(lock_);
@@ -69,8 +80,12 @@ std::string progress_view::summarise(const node_snapshot& snapshot) const {
   const double step = number_of(snapshot, "learner", "step");
   const double steps = number_of(snapshot, "learner", "steps");
   const double elapsed = seconds_since(started_);
-  std::string text = "[" + clock_text(elapsed) + "] " + std::string(view(run.getStage())) + " " + fixed(step, 0) + "/" + fixed(steps, 0) + "  version " + std::to_string(run.getVersion()) + "  lag " + fixed(run.getLag(), 2) +
-                     "  in flight " + std::to_string(run.getInFlight()) + "  groups waiting " + std::to_string(run.getWaitingGroups()) + " ready " + std::to_string(run.getReadyGroups());
+  std::string text = "[" + clock_text(elapsed) + "] " + std::string(view(run.getStage())) + " " +
+                     fixed(step, 0) + "/" + fixed(steps, 0) + "  version " +
+                     std::to_string(run.getVersion()) + "  lag " + fixed(run.getLag(), 2) +
+                     "  in flight " + std::to_string(run.getInFlight()) + "  groups waiting " +
+                     std::to_string(run.getWaitingGroups()) + " ready " +
+                     std::to_string(run.getReadyGroups());
   if (tokens_per_second_ > 0) text += "  " + fixed(tokens_per_second_, 0) + " tokens/s";
   // By the pace of the stage so far, as seen from here, or by the stage's own limit.
   const double new_steps = step - stage_first_step_;
@@ -90,7 +105,9 @@ std::string progress_view::draw(const node_snapshot& snapshot) {
   out << "queues (waiting+working): " << queues_text(snapshot) << "\n";
   out << outcomes_text(run) << "\n";
   for (const auto t : run.getTasks()) {
-    out << "  " << pad(std::string(view(t.getName())) + " ", 26) << (t.getBest() > 0 ? fixed(t.getBest(), 2) + "x" : "-") << "  of " << t.getVariants() << " that work\n";
+    out << "  " << pad(std::string(view(t.getName())) + " ", 26)
+        << (t.getBest() > 0 ? fixed(t.getBest(), 2) + "x" : "-") << "  of " << t.getVariants()
+        << " that work\n";
   }
   return out.str();
 }
@@ -99,7 +116,8 @@ void progress_view::show(const node_snapshot& snapshot) {
   const std::lock_guard hold(lock_);
   if (!snapshot.run) return;
   const double stage = number_of(snapshot, "learner", "stage");
-  if (number_of(snapshot, "learner", "steps") > 0 && stage_ != stage) {  // the learner has said where it is
+  if (number_of(snapshot, "learner", "steps") > 0 &&
+      stage_ != stage) {  // the learner has said where it is
     stage_ = stage;
     stage_began_ = clock_type::now();
     stage_first_step_ = number_of(snapshot, "learner", "step");
@@ -120,7 +138,8 @@ void progress_view::show(const node_snapshot& snapshot) {
   }
   if (clock_type::now() - last_line_ < line_interval) return;
   last_line_ = clock_type::now();
-  std::cout << summarise(snapshot) << "  |  " << queues_text(snapshot) << "  |  " << outcomes_text(*snapshot.run) << std::endl;
+  std::cout << summarise(snapshot) << "  |  " << queues_text(snapshot) << "  |  "
+            << outcomes_text(*snapshot.run) << std::endl;
 }
 
 }  // namespace hone

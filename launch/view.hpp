@@ -9,8 +9,8 @@
 
 namespace hone {
 
-// Shows a run's progress: on a terminal one screen that is drawn over, elsewhere a plain line now and then. Messages go above the
-// screen. Safe on every thread.
+// Shows a run's progress: on a terminal one screen that is drawn over, elsewhere a plain line now
+// and then. Messages go above the screen. Safe on every thread.
 class progress_view {
  public:
   progress_view();

@@ -1,7 +1,8 @@
 #pragma once
 
-// CAF's side of records: how they travel, and the table of everything that does. Only actors/, launch/ and their tests include
-// this and interfaces.hpp; all other rooms know records without knowing CAF.
+// CAF's side of records: how they travel, and the table of everything that does. Only actors/,
+// launch/ and their tests include this and interfaces.hpp; all other rooms know records without
+// knowing CAF.
 
 #include <caf/error.hpp>
 #include <caf/meta/load_callback.hpp>
@@ -20,7 +21,8 @@
 
 namespace hone {
 
-// To another node only the bytes go, and they are validated on arrival; to an actor here nothing is copied at all.
+// To another node only the bytes go, and they are validated on arrival; to an actor here nothing is
+// copied at all.
 template <class Inspector, class Schema>
 typename Inspector::result_type inspect(Inspector& f, record<Schema>& x) {
   std::vector<char> bytes = x ? x.bytes() : std::vector<char>{};

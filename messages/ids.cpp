@@ -53,7 +53,8 @@ std::array<char, 16> to_bytes(std::uint64_t high, std::uint64_t low) {
 
 std::array<std::uint64_t, 2> from_bytes(std::span<const char, 16> bytes) {
   std::array<std::uint64_t, 2> halves{};
-  for (int i = 0; i < 16; ++i) halves[i / 8] = halves[i / 8] << 8 | static_cast<unsigned char>(bytes[i]);
+  for (int i = 0; i < 16; ++i)
+    halves[i / 8] = halves[i / 8] << 8 | static_cast<unsigned char>(bytes[i]);
   return halves;
 }
 
@@ -70,7 +71,8 @@ std::uint64_t random_bits() {
 }
 
 std::array<std::uint64_t, 2> content_hash(std::span<const std::string_view> parts) {
-  thread_local const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  thread_local const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(
+      XXH3_createState(), &XXH3_freeState);
   XXH3_128bits_reset(state.get());
   for (std::string_view part : parts) {
     std::uint64_t size = part.size();

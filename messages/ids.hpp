@@ -13,8 +13,9 @@
 
 namespace hone {
 
-// A 128-bit identity that knows what it identifies. Content ids (tasks, variants, artifacts) are XXH3-128 of contents,
-// all others are random. Values are plain data: copy them freely, use them as keys.
+// A 128-bit identity that knows what it identifies. Content ids (tasks, variants, artifacts) are
+// XXH3-128 of contents, all others are random. Values are plain data: copy them freely, use them as
+// keys.
 template <class Tag>
 struct id {
   std::uint64_t high = 0;
@@ -63,7 +64,8 @@ Id random_id() {
   return Id{random_bits() | 1, random_bits()};
 }
 
-// XXH3-128 of the parts, each preceded by its length, so that moving text between parts changes the identity.
+// XXH3-128 of the parts, each preceded by its length, so that moving text between parts changes the
+// identity.
 std::array<std::uint64_t, 2> content_hash(std::span<const std::string_view> parts);
 template <class Id>
 Id content_id(std::initializer_list<std::string_view> parts) {
@@ -75,5 +77,7 @@ Id content_id(std::initializer_list<std::string_view> parts) {
 
 template <class Tag>
 struct std::hash<hone::id<Tag>> {
-  std::size_t operator()(const hone::id<Tag>& x) const noexcept { return x.high ^ (x.low * 0x9e3779b97f4a7c15U); }
+  std::size_t operator()(const hone::id<Tag>& x) const noexcept {
+    return x.high ^ (x.low * 0x9e3779b97f4a7c15U);
+  }
 };

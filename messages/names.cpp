@@ -11,23 +11,32 @@ constexpr std::array<std::string_view, outcome_count> outcome_names = {
 
 }  // namespace
 
-std::string_view name_of(Outcome outcome) { return outcome_names.at(static_cast<std::size_t>(outcome)); }
+std::string_view name_of(Outcome outcome) {
+  return outcome_names.at(static_cast<std::size_t>(outcome));
+}
 
 std::string_view name_of(Stage stage) {
   switch (stage) {
-    case Stage::SFT: return "sft";
-    case Stage::SELF_SUPERVISED: return "self_supervised";
-    case Stage::CONTRASTIVE: return "contrastive";
-    case Stage::COMPARISON: return "comparison";
+    case Stage::SFT:
+      return "sft";
+    case Stage::SELF_SUPERVISED:
+      return "self_supervised";
+    case Stage::CONTRASTIVE:
+      return "contrastive";
+    case Stage::COMPARISON:
+      return "comparison";
   }
   return "unknown";
 }
 
 std::string_view name_of(schema::RolloutGroup::Origin origin) {
   switch (origin) {
-    case schema::RolloutGroup::Origin::POLICY: return "policy";
-    case schema::RolloutGroup::Origin::CORPUS: return "corpus";
-    case schema::RolloutGroup::Origin::COMPARISON: return "comparison";
+    case schema::RolloutGroup::Origin::POLICY:
+      return "policy";
+    case schema::RolloutGroup::Origin::CORPUS:
+      return "corpus";
+    case schema::RolloutGroup::Origin::COMPARISON:
+      return "comparison";
   }
   return "unknown";
 }

@@ -11,7 +11,8 @@ namespace hone {
 using schema::Outcome;
 using schema::Stage;
 
-// The fixed names of outcomes ("compile_error") and stages ("self_supervised"), as reports, files and users spell them.
+// The fixed names of outcomes ("compile_error") and stages ("self_supervised"), as reports, files
+// and users spell them.
 std::string_view name_of(Outcome outcome);
 std::string_view name_of(Stage stage);
 std::string_view name_of(schema::RolloutGroup::Origin origin);

@@ -13,13 +13,15 @@
 
 namespace hone {
 
-// Bytes from a network or a disk that are no valid record. The message says of which schema and what is wrong.
+// Bytes from a network or a disk that are no valid record. The message says of which schema and
+// what is wrong.
 struct invalid_record : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// An immutable Cap'n Proto message: the same bytes in memory, on the wire and on disk. Copying shares the bytes; a record
-// may be read on any number of threads at once. An empty record (default-constructed or moved from) must not be read.
+// An immutable Cap'n Proto message: the same bytes in memory, on the wire and on disk. Copying
+// shares the bytes; a record may be read on any number of threads at once. An empty record
+// (default-constructed or moved from) must not be read.
 template <class Schema>
 class record {
  public:
@@ -30,7 +32,8 @@ class record {
   // Bytes that nobody vouches for: checks size, depth and required fields; throws invalid_record.
   static record from_bytes(std::vector<char> bytes) {
     if (auto problem = find_problem({bytes.data(), bytes.size()}, capnp::Schema::from<Schema>())) {
-      throw invalid_record(std::string(capnp::Schema::from<Schema>().getShortDisplayName().cStr()) + ": " + *problem);
+      throw invalid_record(std::string(capnp::Schema::from<Schema>().getShortDisplayName().cStr()) +
+                           ": " + *problem);
     }
     return from_trusted_bytes(std::move(bytes));
   }
@@ -47,17 +50,21 @@ class record {
   const reader* operator->() const { return &message_->root; }
   const std::vector<char>& bytes() const { return message_->bytes; }
   // The same bytes, kept alive without a copy.
-  std::shared_ptr<const std::vector<char>> shared_bytes() const { return {message_, &message_->bytes}; }
+  std::shared_ptr<const std::vector<char>> shared_bytes() const {
+    return {message_, &message_->bytes};
+  }
 
  private:
   struct message {
     explicit message(std::vector<char> owned)
         : bytes(std::move(owned)),
-          // Allocations are aligned for words. The limit on traversal counts down over a reader's life, so it is lifted:
-          // untrusted bytes have been walked once before they get here.
-          source(kj::arrayPtr(reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)),
+          // Allocations are aligned for words. The limit on traversal counts down over a reader's
+          // life, so it is lifted: untrusted bytes have been walked once before they get here.
+          source(kj::arrayPtr(reinterpret_cast<const capnp::word*>(bytes.data()),
+                              bytes.size() / sizeof(capnp::word)),
                  {.traversalLimitInWords = ~std::uint64_t{0}, .nestingLimit = max_record_depth}),
-          root(source.getRoot<Schema>()) {}  // the first getRoot is not thread-safe: it happens here
+          root(source.getRoot<Schema>()) {
+    }  // the first getRoot is not thread-safe: it happens here
 
     std::vector<char> bytes;
     mutable capnp::FlatArrayMessageReader source;

@@ -59,14 +59,17 @@ std::optional<std::string> check_value(capnp::DynamicValue::Reader value) {
 }  // namespace
 
 std::optional<std::string> find_problem(std::string_view bytes, capnp::StructSchema schema) {
-  if (bytes.size() > max_record_bytes) return "more than " + std::to_string(max_record_bytes) + " bytes";
+  if (bytes.size() > max_record_bytes)
+    return "more than " + std::to_string(max_record_bytes) + " bytes";
   if (bytes.size() < sizeof(capnp::word) || bytes.size() % sizeof(capnp::word) != 0) {
     return std::to_string(bytes.size()) + " bytes are no whole number of words";
   }
-  const auto words = kj::arrayPtr(reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word));
+  const auto words = kj::arrayPtr(reinterpret_cast<const capnp::word*>(bytes.data()),
+                                  bytes.size() / sizeof(capnp::word));
   std::optional<std::string> problem;
   auto failure = kj::runCatchingExceptions([&] {
-    // A message may point to one place several times; reading it at most so many times over bounds the walk.
+    // A message may point to one place several times; reading it at most so many times over bounds
+    // the walk.
     capnp::FlatArrayMessageReader reader(words, {.traversalLimitInWords = 8 * words.size() + 1024,
                                                  .nestingLimit = max_record_depth});
     if (reader.getEnd() != words.end()) {
@@ -75,7 +78,9 @@ std::optional<std::string> find_problem(std::string_view bytes, capnp::StructSch
     }
     problem = check_struct(reader.getRoot<capnp::DynamicStruct>(schema));
   });
-  KJ_IF_MAYBE(exception, failure) { return std::string(exception->getDescription().cStr()); }
+  KJ_IF_MAYBE (exception, failure) {
+    return std::string(exception->getDescription().cStr());
+  }
   return problem;
 }
 

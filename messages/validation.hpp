@@ -13,9 +13,10 @@ namespace hone {
 inline constexpr std::size_t max_record_bytes = 64U << 20U;
 inline constexpr int max_record_depth = 32;
 
-// Walks a whole serialised message once: framing, size, nesting, every pointer, every enumerant, text that ends in NUL,
-// and the fields that the schema marks as required. Returns what is wrong, or nothing. Never reads outside `bytes`, whatever
-// they hold; work is bounded by a small multiple of their size. `bytes` must be aligned for words.
+// Walks a whole serialised message once: framing, size, nesting, every pointer, every enumerant,
+// text that ends in NUL, and the fields that the schema marks as required. Returns what is wrong,
+// or nothing. Never reads outside `bytes`, whatever they hold; work is bounded by a small multiple
+// of their size. `bytes` must be aligned for words.
 std::optional<std::string> find_problem(std::string_view bytes, capnp::StructSchema schema);
 
 }  // namespace hone

@@ -16,7 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-std::string hash_of(const std::filesystem::path& path) { return to_string(content_id<artifact_id>({read_policy_file(path)})); }
+std::string hash_of(const std::filesystem::path& path) {
+  return to_string(content_id<artifact_id>({read_policy_file(path)}));
+}
 
 void sync(const std::filesystem::path& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -34,14 +36,16 @@ json load_index(const std::filesystem::path& folder) {
 }
 
 // `fill` puts the files into the folder that it is given.
-void save_whole(const std::filesystem::path& folder, const trainer_numbers& numbers, bool has_weights, const std::function<void(const std::filesystem::path&)>& fill) {
+void save_whole(const std::filesystem::path& folder, const trainer_numbers& numbers,
+                bool has_weights, const std::function<void(const std::filesystem::path&)>& fill) {
   std::filesystem::path unfinished = folder;
   unfinished += ".unfinished";
   std::filesystem::remove_all(unfinished);
   try {
     std::filesystem::create_directories(unfinished);
     fill(unfinished);
-    json index = {{"has_weights", has_weights}, {"files", json::object()}, {"numbers", numbers.values}};
+    json index = {
+        {"has_weights", has_weights}, {"files", json::object()}, {"numbers", numbers.values}};
     for (const auto& file : std::filesystem::directory_iterator(unfinished)) {
       index["files"][file.path().filename().string()] = hash_of(file.path());
       sync(file.path());
@@ -63,9 +67,12 @@ void save_whole(const std::filesystem::path& folder, const trainer_numbers& numb
 
 }  // namespace
 
-void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy, const decoder_weights& weights, const optimizer_moments* training, const trainer_numbers& numbers) {
+void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy,
+                     const decoder_weights& weights, const optimizer_moments* training,
+                     const trainer_numbers& numbers) {
   save_whole(folder, numbers, true, [&](const std::filesystem::path& into) {
-    for (const char* name : {"config.json", "tokenizer.json"}) std::filesystem::copy_file(policy / name, into / name);
+    for (const char* name : {"config.json", "tokenizer.json"})
+      std::filesystem::copy_file(policy / name, into / name);
     weights.save(into / "model.safetensors");
     if (training != nullptr) training->save(into / "optimizer.safetensors");
   });
@@ -79,10 +86,13 @@ std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& f
   try {
     const json index = load_index(folder);
     const auto files = index.at("files").get<std::map<std::string, std::string>>();
-    if (index.at("has_weights").get<bool>() && !files.contains("model.safetensors")) return (folder / "checkpoint.json").string() + ": names no weights";
+    if (index.at("has_weights").get<bool>() && !files.contains("model.safetensors"))
+      return (folder / "checkpoint.json").string() + ": names no weights";
     for (const auto& [name, hash] : files) {
-      if (name.find('/') != std::string::npos) return (folder / "checkpoint.json").string() + ": is damaged";
-      if (hash_of(folder / name) != hash) return (folder / name).string() + ": is damaged (its hash is not the one that was written)";
+      if (name.find('/') != std::string::npos)
+        return (folder / "checkpoint.json").string() + ": is damaged";
+      if (hash_of(folder / name) != hash)
+        return (folder / name).string() + ": is damaged (its hash is not the one that was written)";
     }
     return std::nullopt;
   } catch (const policy_error& e) {

@@ -17,32 +17,46 @@ std::map<std::string, prompt_facts> facts_by_task(const task_table& tasks) {
   return facts;
 }
 
-double reward_of(const schema::ScoredGroup::Result::Reader& result) { return result.getOutcome() == Outcome::OK ? result.getScore() : 0; }
+double reward_of(const schema::ScoredGroup::Result::Reader& result) {
+  return result.getOutcome() == Outcome::OK ? result.getScore() : 0;
+}
 
 }  // namespace
 
-curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns, std::shared_ptr<const prompt_template> prompts, const task_table& tasks, std::uint64_t seed)
+curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns,
+                       std::shared_ptr<const prompt_template> prompts, const task_table& tasks,
+                       std::uint64_t seed)
     : options_(o),
       trainer_(std::move(learns)),
       prompts_(std::move(prompts)),
       tasks_(&tasks),
       random_(seed) {
-  if (trainer_) sampler_.emplace(trainer_->tokens(), trainer_->end_token(), *prompts_, facts_by_task(tasks), sft_sampler::options{o.sft.exemplar_share, 2});
+  if (trainer_)
+    sampler_.emplace(trainer_->tokens(), trainer_->end_token(), *prompts_, facts_by_task(tasks),
+                     sft_sampler::options{o.sft.exemplar_share, 2});
 }
 
 std::int64_t curriculum::steps() const {
   switch (stage_) {
-    case Stage::SFT: return options_.sft.updates_per_step > 0 ? (options_.sft.updates + options_.sft.updates_per_step - 1) / options_.sft.updates_per_step : 0;
-    case Stage::SELF_SUPERVISED: return options_.self_supervised.steps;
-    case Stage::CONTRASTIVE: return options_.contrastive.steps;
-    case Stage::COMPARISON: return 1;
+    case Stage::SFT:
+      return options_.sft.updates_per_step > 0
+                 ? (options_.sft.updates + options_.sft.updates_per_step - 1) /
+                       options_.sft.updates_per_step
+                 : 0;
+    case Stage::SELF_SUPERVISED:
+      return options_.self_supervised.steps;
+    case Stage::CONTRASTIVE:
+      return options_.contrastive.steps;
+    case Stage::COMPARISON:
+      return 1;
   }
   return 0;
 }
 
 std::optional<double> curriculum::seconds_left() const {
   if (stage_ != Stage::CONTRASTIVE || options_.contrastive.minutes <= 0) return std::nullopt;
-  return 60 * options_.contrastive.minutes - std::chrono::duration<double>(std::chrono::steady_clock::now() - stage_began_).count();
+  return 60 * options_.contrastive.minutes -
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - stage_began_).count();
 }
 
 bool curriculum::is_over() const {
@@ -73,11 +87,16 @@ void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
     const auto parsed = parse_variant_document(text);
     const auto* document = std::get_if<variant_document>(&parsed);
     if (document == nullptr) continue;
-    sampler_->add({t->name, std::string(view(group.getDraw().getDeviceType())), text, show_variant(result.getScore(), document->options, document->cuda, document->python)});
+    sampler_->add(
+        {t->name, std::string(view(group.getDraw().getDeviceType())), text,
+         show_variant(result.getScore(), document->options, document->cuda, document->python)});
   }
 }
 
-std::int64_t curriculum::sft_updates_left_in_step() const { return std::min(options_.sft.updates, updates_at_step_begin_ + options_.sft.updates_per_step) - sft_updates_; }
+std::int64_t curriculum::sft_updates_left_in_step() const {
+  return std::min(options_.sft.updates, updates_at_step_begin_ + options_.sft.updates_per_step) -
+         sft_updates_;
+}
 
 double curriculum::sft_update() {
   if (!trainer_) {
@@ -86,15 +105,20 @@ double curriculum::sft_update() {
   }
   std::vector<sft_example> batch;
   for (std::int64_t i = 0; i < options_.sft.batch; ++i) batch.push_back(sampler_->next(random_));
-  const double loss = trainer_->sft_update(batch, options_.sft.rate.at(sft_updates_), options_.sft.prompt_weight);
+  const double loss =
+      trainer_->sft_update(batch, options_.sft.rate.at(sft_updates_), options_.sft.prompt_weight);
   ++sft_updates_;
   loss_sum_ += loss;
   return loss;
 }
 
 curriculum::numbers curriculum::end_sft_step() {
-  const auto updates = static_cast<double>(std::max<std::int64_t>(1, sft_updates_ - updates_at_step_begin_));
-  numbers n = {{"loss", loss_sum_ / updates}, {"rate", options_.sft.rate.at(sft_updates_)}, {"updates", static_cast<double>(sft_updates_)}, {"documents", static_cast<double>(documents())}};
+  const auto updates =
+      static_cast<double>(std::max<std::int64_t>(1, sft_updates_ - updates_at_step_begin_));
+  numbers n = {{"loss", loss_sum_ / updates},
+               {"rate", options_.sft.rate.at(sft_updates_)},
+               {"updates", static_cast<double>(sft_updates_)},
+               {"documents", static_cast<double>(documents())}};
   loss_sum_ = 0;
   updates_at_step_begin_ = sft_updates_;
   ++step_;
@@ -111,7 +135,8 @@ curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch
   return n;
 }
 
-// Its own completions that work, as if they had been the corpus; how fast they are does not matter here.
+// Its own completions that work, as if they had been the corpus; how fast they are does not matter
+// here.
 curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::Reader& batch) {
   std::vector<sft_example> examples;
   for (const auto scored : batch.getGroups()) {
@@ -128,13 +153,18 @@ curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::
   std::int64_t updates = 0;
   for (std::int64_t pass = 0; pass < options_.self_supervised.passes; ++pass) {
     std::shuffle(examples.begin(), examples.end(), random_);
-    for (std::size_t at = 0; at < examples.size(); at += static_cast<std::size_t>(options_.self_supervised.batch)) {
-      const std::size_t count = std::min(static_cast<std::size_t>(options_.self_supervised.batch), examples.size() - at);
-      loss += trainer_->sft_update(std::span(examples).subspan(at, count), options_.self_supervised.rate, 0);
+    for (std::size_t at = 0; at < examples.size();
+         at += static_cast<std::size_t>(options_.self_supervised.batch)) {
+      const std::size_t count =
+          std::min(static_cast<std::size_t>(options_.self_supervised.batch), examples.size() - at);
+      loss += trainer_->sft_update(std::span(examples).subspan(at, count),
+                                   options_.self_supervised.rate, 0);
       ++updates;
     }
   }
-  return {{"loss", updates > 0 ? loss / static_cast<double>(updates) : 0}, {"examples", static_cast<double>(examples.size())}, {"rate", options_.self_supervised.rate}};
+  return {{"loss", updates > 0 ? loss / static_cast<double>(updates) : 0},
+          {"examples", static_cast<double>(examples.size())},
+          {"rate", options_.self_supervised.rate}};
 }
 
 curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::Reader& batch) {
@@ -161,13 +191,16 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
 }
 
 taken_checkpoint curriculum::take_checkpoint() const {
-  const trainer_numbers n = {{{"stage", static_cast<double>(stage_)}, {"step", static_cast<double>(step_)}, {"sft_updates", static_cast<double>(sft_updates_)}}};
+  const trainer_numbers n = {{{"stage", static_cast<double>(stage_)},
+                              {"step", static_cast<double>(step_)},
+                              {"sft_updates", static_cast<double>(sft_updates_)}}};
   if (trainer_) return trainer_->take_checkpoint(n);
   return [n](const std::filesystem::path& folder) { save_checkpoint(folder, n); };
 }
 
 void curriculum::load(const std::filesystem::path& checkpoint) {
-  const trainer_numbers n = trainer_ ? trainer_->load(checkpoint) : load_trainer_numbers(checkpoint);
+  const trainer_numbers n =
+      trainer_ ? trainer_->load(checkpoint) : load_trainer_numbers(checkpoint);
   const auto value = [&](const char* name) {
     const auto found = n.values.find(name);
     return found != n.values.end() ? static_cast<std::int64_t>(found->second) : 0;
@@ -196,7 +229,8 @@ curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch) {
   n["groups"] = static_cast<double>(batch.getGroups().size());
   n["reward"] = samples > 0 ? reward / samples : 0;
   n["log_speedup"] = outcomes[Outcome::OK] > 0 ? logs / outcomes[Outcome::OK] : 0;
-  for (const auto& [outcome, count] : outcomes) n["share_" + std::string(name_of(outcome))] = count / std::max(1.0, samples);
+  for (const auto& [outcome, count] : outcomes)
+    n["share_" + std::string(name_of(outcome))] = count / std::max(1.0, samples);
   return n;
 }
 

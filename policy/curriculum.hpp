@@ -26,23 +26,25 @@ struct sft_stage_options {
   std::int64_t batch = 4;
   rate_schedule rate{6e-3, 50, 1300, 0.05};
   double exemplar_share = 0.5;
-  double prompt_weight = 1.0;           // of the loss on prompt tokens
-  double begin_with = 0.3;              // share of the corpus that must have been judged before the first update
+  double prompt_weight = 1.0;  // of the loss on prompt tokens
+  double begin_with =
+      0.3;  // share of the corpus that must have been judged before the first update
 };
 
 struct self_supervised_stage_options {
-  std::int64_t steps = 4;               // 0 skips the stage
-  std::int64_t groups = 10;             // a step
+  std::int64_t steps = 4;    // 0 skips the stage
+  std::int64_t groups = 10;  // a step
   std::int64_t batch = 4;
   double rate = 3e-4;
-  std::int64_t passes = 1;              // over a step's working completions
+  std::int64_t passes = 1;  // over a step's working completions
 };
 
 struct contrastive_stage_options {
-  std::int64_t steps = 10;              // 0 skips the stage
-  double minutes = 0;                   // after which the stage ends as well, counted from its start or a resumption; 0: no limit
-  std::int64_t groups = 10;             // a step
-  bool one_per_task = true;             // each of them of another task; with fewer tasks, even over them
+  std::int64_t steps = 10;  // 0 skips the stage
+  double minutes =
+      0;  // after which the stage ends as well, counted from its start or a resumption; 0: no limit
+  std::int64_t groups = 10;  // a step
+  bool one_per_task = true;  // each of them of another task; with fewer tasks, even over them
   double rate = 1e-3;
   grpo_step_options grpo;
 };
@@ -54,19 +56,22 @@ struct curriculum_options {
   std::uint32_t comparison_samples = 16;  // a task and version; 0 skips the comparison
 };
 
-// What the learner learns and in which order: CUDA-L1's stages over whatever trains. Knows nothing of actors: scored groups go
-// in, updated weights and numbers come out. One thread.
+// What the learner learns and in which order: CUDA-L1's stages over whatever trains. Knows nothing
+// of actors: scored groups go in, updated weights and numbers come out. One thread.
 class curriculum {
  public:
   using numbers = std::map<std::string, double>;
 
   // `learns` may be null: a policy that is scripted goes through the stages and learns nothing.
-  curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns, std::shared_ptr<const prompt_template> prompts, const task_table& tasks, std::uint64_t seed);
+  curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns,
+             std::shared_ptr<const prompt_template> prompts, const task_table& tasks,
+             std::uint64_t seed);
 
   Stage stage() const { return stage_; }
-  std::int64_t step() const { return step_; }             // finished in this stage
-  std::int64_t steps() const;                             // planned for this stage
-  std::optional<double> seconds_left() const;             // until the stage ends at its next step, where it has a limit
+  std::int64_t step() const { return step_; }  // finished in this stage
+  std::int64_t steps() const;                  // planned for this stage
+  std::optional<double> seconds_left()
+      const;  // until the stage ends at its next step, where it has a limit
   // Ends the stage if its steps are done, skipping stages of no steps. True when a stage ended.
   bool advance();
 
@@ -105,7 +110,8 @@ class curriculum {
   bool has_reference_ = false;
 };
 
-// What a batch says of itself, for the metrics: share of each outcome, mean reward, mean log speed-up of what is ok.
+// What a batch says of itself, for the metrics: share of each outcome, mean reward, mean log
+// speed-up of what is ok.
 curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch);
 
 }  // namespace hone

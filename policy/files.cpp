@@ -14,7 +14,8 @@ std::string read_policy_file(const std::filesystem::path& path) {
   }
 }
 
-void write_policy_tensors(const std::filesystem::path& path, const std::vector<safetensor>& tensors) {
+void write_policy_tensors(const std::filesystem::path& path,
+                          const std::vector<safetensor>& tensors) {
   std::ofstream out(path, std::ios::binary);
   write_safetensors(out, tensors);
   out.flush();

@@ -9,7 +9,8 @@
 
 namespace hone {
 
-// A file of a policy is missing, damaged, or asks for something that is not supported; the message names the file.
+// A file of a policy is missing, damaged, or asks for something that is not supported; the message
+// names the file.
 struct policy_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -17,6 +18,7 @@ struct policy_error : std::runtime_error {
 // A file whole. Throws policy_error.
 std::string read_policy_file(const std::filesystem::path& path);
 // A safetensors file. Throws policy_error.
-void write_policy_tensors(const std::filesystem::path& path, const std::vector<safetensor>& tensors);
+void write_policy_tensors(const std::filesystem::path& path,
+                          const std::vector<safetensor>& tensors);
 
 }  // namespace hone

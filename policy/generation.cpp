@@ -13,10 +13,13 @@ namespace hone {
 namespace {
 
 struct layer_weights {
-  at::Tensor input_norm, qkv, qkv_bias, output, output_bias, q_norm, k_norm, after_norm, gate_up, gate_up_bias, down, down_bias;
+  at::Tensor input_norm, qkv, qkv_bias, output, output_bias, q_norm, k_norm, after_norm, gate_up,
+      gate_up_bias, down, down_bias;
 };
 
-std::optional<at::Tensor> given(const at::Tensor& t) { return t.defined() ? std::optional<at::Tensor>(t) : std::nullopt; }
+std::optional<at::Tensor> given(const at::Tensor& t) {
+  return t.defined() ? std::optional<at::Tensor>(t) : std::nullopt;
+}
 
 at::Tensor rotate_half(const at::Tensor& x) {
   const auto halves = x.chunk(2, -1);
@@ -42,15 +45,21 @@ struct generation_engine::state {
     token_id token = 0;         // that token
   };
 
-  state(const decoder_config& c, const generation_options& o) : network(c), options(o), generator(at::make_generator<at::CPUGeneratorImpl>(o.seed)) {}
+  state(const decoder_config& c, const generation_options& o)
+      : network(c), options(o), generator(at::make_generator<at::CPUGeneratorImpl>(o.seed)) {}
 
   const decoder_config& config() const { return network.config(); }
-  at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const { return at::rms_norm(x, {x.size(-1)}, weight, config().norm_epsilon); }
+  at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const {
+    return at::rms_norm(x, {x.size(-1)}, weight, config().norm_epsilon);
+  }
 
-  // x [n, width] -> q [n, heads, d], k and v [n, kv_heads, d], rotated by cosine and sine [n, 1, d].
-  void project(const at::Tensor& x, const layer_weights& w, const at::Tensor& cosine, const at::Tensor& sine, at::Tensor& q, at::Tensor& k, at::Tensor& v) const {
+  // x [n, width] -> q [n, heads, d], k and v [n, kv_heads, d], rotated by cosine and sine [n, 1,
+  // d].
+  void project(const at::Tensor& x, const layer_weights& w, const at::Tensor& cosine,
+               const at::Tensor& sine, at::Tensor& q, at::Tensor& k, at::Tensor& v) const {
     const decoder_config& c = config();
-    const at::Tensor all = at::linear(norm(x, w.input_norm), w.qkv, given(w.qkv_bias)).view({x.size(0), c.heads + 2 * c.kv_heads, c.head_width});
+    const at::Tensor all = at::linear(norm(x, w.input_norm), w.qkv, given(w.qkv_bias))
+                               .view({x.size(0), c.heads + 2 * c.kv_heads, c.head_width});
     q = all.narrow(1, 0, c.heads);
     k = all.narrow(1, c.heads, c.kv_heads);
     v = all.narrow(1, c.heads + c.kv_heads, c.kv_heads);
@@ -61,17 +70,22 @@ struct generation_engine::state {
     q = q * cosine + rotate_half(q) * sine;
     k = k * cosine + rotate_half(k) * sine;
   }
-  at::Tensor after_attention(const at::Tensor& x, const at::Tensor& mixed, const layer_weights& w) const {
+  at::Tensor after_attention(const at::Tensor& x, const at::Tensor& mixed,
+                             const layer_weights& w) const {
     const at::Tensor y = x + at::linear(mixed, w.output, given(w.output_bias));
-    const auto halves = at::linear(norm(y, w.after_norm), w.gate_up, given(w.gate_up_bias)).chunk(2, -1);
+    const auto halves =
+        at::linear(norm(y, w.after_norm), w.gate_up, given(w.gate_up_bias)).chunk(2, -1);
     return y + at::linear(at::silu(halves[0]) * halves[1], w.down, given(w.down_bias));
   }
-  at::Tensor head_logits(const at::Tensor& x) const { return at::linear(norm(x, final_norm), head).to(at::kFloat); }
+  at::Tensor head_logits(const at::Tensor& x) const {
+    return at::linear(norm(x, final_norm), head).to(at::kFloat);
+  }
 
   void prefill(request& r) const;
   void admit();
   at::Tensor decode();
-  void take_samples(const at::Tensor& logits, std::int64_t first, std::vector<finished_request>& done);
+  void take_samples(const at::Tensor& logits, std::int64_t first,
+                    std::vector<finished_request>& done);
   bool accept(slot& s, token_id token, float log_probability, std::vector<finished_request>& done);
   void release(std::size_t index);
 
@@ -81,14 +95,17 @@ struct generation_engine::state {
   std::vector<layer_weights> layers;
   at::Tensor embedding, head, final_norm;
   std::uint64_t version = 0;
-  std::vector<at::Tensor> key_cache, value_cache;  // by layer: [slots, kv_heads, context, head_width]
-  std::vector<slot> slots;                         // the first ones of the cache, without gaps
+  std::vector<at::Tensor> key_cache,
+      value_cache;          // by layer: [slots, kv_heads, context, head_width]
+  std::vector<slot> slots;  // the first ones of the cache, without gaps
   std::map<std::uint64_t, request> requests;
-  std::deque<std::uint64_t> queue;                 // tickets with samples that have no slot yet
+  std::deque<std::uint64_t> queue;  // tickets with samples that have no slot yet
   std::uint64_t written = 0;
 };
 
-generation_engine::generation_engine(const decoder_config& config, const generation_options& options) : state_(std::make_unique<state>(config, options)) {}
+generation_engine::generation_engine(const decoder_config& config,
+                                     const generation_options& options)
+    : state_(std::make_unique<state>(config, options)) {}
 generation_engine::~generation_engine() = default;
 
 void generation_engine::set_weights(const decoder_weights& weights, std::uint64_t version) {
@@ -129,7 +146,9 @@ void generation_engine::set_weights(const decoder_weights& weights, std::uint64_
   state_->version = version;
   if (state_->key_cache.empty()) {
     for (std::int64_t i = 0; i < c.layers; ++i) {
-      state_->key_cache.push_back(at::zeros({state_->options.slots, c.kv_heads, c.context, c.head_width}, state_->embedding.options()));
+      state_->key_cache.push_back(
+          at::zeros({state_->options.slots, c.kv_heads, c.context, c.head_width},
+                    state_->embedding.options()));
       state_->value_cache.push_back(at::zeros_like(state_->key_cache.back()));
     }
   }
@@ -140,7 +159,9 @@ std::uint64_t generation_engine::version() const { return state_->version; }
 void generation_engine::submit(const generation_request& request) {
   const auto length = static_cast<std::int64_t>(request.prompt.size());
   if (length == 0 || length >= state_->config().context) {
-    throw policy_error("a prompt of " + std::to_string(length) + " tokens leaves no room in a context of " + std::to_string(state_->config().context));
+    throw policy_error("a prompt of " + std::to_string(length) +
+                       " tokens leaves no room in a context of " +
+                       std::to_string(state_->config().context));
   }
   auto& r = state_->requests[request.ticket];
   r.asked = request;
@@ -154,7 +175,8 @@ void generation_engine::state::prefill(request& r) const {
   const auto length = static_cast<std::int64_t>(ids.size());
   const auto device = embedding.device();
   at::Tensor x = at::embedding(embedding, at::tensor(ids, at::kLong).to(device));
-  const auto [cosines, sines] = network.rotary(at::arange(length, at::TensorOptions(at::kLong).device(device)));
+  const auto [cosines, sines] =
+      network.rotary(at::arange(length, at::TensorOptions(at::kLong).device(device)));
   const at::Tensor cosine = cosines.to(x.scalar_type()).unsqueeze(1);
   const at::Tensor sine = sines.to(x.scalar_type()).unsqueeze(1);
   r.keys.clear();
@@ -169,8 +191,10 @@ void generation_engine::state::prefill(request& r) const {
     const std::int64_t shared = c.heads / c.kv_heads;
     const at::Tensor keys = r.keys.back().repeat_interleave(shared, 0).unsqueeze(0);
     const at::Tensor values = r.values.back().repeat_interleave(shared, 0).unsqueeze(0);
-    const at::Tensor mixed = at::scaled_dot_product_attention(q.transpose(0, 1).unsqueeze(0), keys, values, std::nullopt, 0.0, /*is_causal=*/true);
-    x = after_attention(x, mixed.squeeze(0).transpose(0, 1).reshape({length, c.heads * c.head_width}), w);
+    const at::Tensor mixed = at::scaled_dot_product_attention(
+        q.transpose(0, 1).unsqueeze(0), keys, values, std::nullopt, 0.0, /*is_causal=*/true);
+    x = after_attention(
+        x, mixed.squeeze(0).transpose(0, 1).reshape({length, c.heads * c.head_width}), w);
   }
   r.last_logits = head_logits(x.narrow(0, length - 1, 1));
   r.prefilled = true;
@@ -182,7 +206,8 @@ void generation_engine::state::admit() {
     request& r = requests.at(queue.front());
     if (!r.prefilled) prefill(r);
     const auto length = static_cast<std::int64_t>(r.asked.prompt.size());
-    while (r.admitted < r.asked.samples && static_cast<std::int64_t>(slots.size()) < options.slots) {
+    while (r.admitted < r.asked.samples &&
+           static_cast<std::int64_t>(slots.size()) < options.slots) {
       const auto at = static_cast<std::int64_t>(slots.size());
       for (std::size_t i = 0; i < layers.size(); ++i) {
         key_cache[i].select(0, at).narrow(1, 0, length).copy_(r.keys[i]);
@@ -214,8 +239,11 @@ at::Tensor generation_engine::state::decode() {
   const auto [cosines, sines] = network.rotary(positions);
   const at::Tensor cosine = cosines.to(x.scalar_type()).unsqueeze(1);
   const at::Tensor sine = sines.to(x.scalar_type()).unsqueeze(1);
-  const at::Tensor ahead = at::arange(length, positions.options()).unsqueeze(0) > positions.unsqueeze(1);  // [n, L]
-  const at::Tensor mask = at::zeros({n, 1, 1, length}, x.options()).masked_fill(ahead.view({n, 1, 1, length}), -std::numeric_limits<float>::infinity());
+  const at::Tensor ahead =
+      at::arange(length, positions.options()).unsqueeze(0) > positions.unsqueeze(1);  // [n, L]
+  const at::Tensor mask =
+      at::zeros({n, 1, 1, length}, x.options())
+          .masked_fill(ahead.view({n, 1, 1, length}), -std::numeric_limits<float>::infinity());
   const at::Tensor where = positions.view({n, 1, 1, 1}).expand({n, c.kv_heads, 1, c.head_width});
   for (std::size_t i = 0; i < layers.size(); ++i) {
     at::Tensor q;
@@ -224,16 +252,20 @@ at::Tensor generation_engine::state::decode() {
     project(x, layers[i], cosine, sine, q, k, v);
     key_cache[i].narrow(0, 0, n).scatter_(2, where, k.unsqueeze(2));
     value_cache[i].narrow(0, 0, n).scatter_(2, where, v.unsqueeze(2));
-    // The query heads that share a key head stand where other attentions have their query positions.
-    const at::Tensor mixed = at::scaled_dot_product_attention(q.reshape({n, c.kv_heads, c.heads / c.kv_heads, c.head_width}), key_cache[i].narrow(0, 0, n).narrow(2, 0, length),
-                                                              value_cache[i].narrow(0, 0, n).narrow(2, 0, length), mask);
+    // The query heads that share a key head stand where other attentions have their query
+    // positions.
+    const at::Tensor mixed = at::scaled_dot_product_attention(
+        q.reshape({n, c.kv_heads, c.heads / c.kv_heads, c.head_width}),
+        key_cache[i].narrow(0, 0, n).narrow(2, 0, length),
+        value_cache[i].narrow(0, 0, n).narrow(2, 0, length), mask);
     x = after_attention(x, mixed.reshape({n, c.heads * c.head_width}), layers[i]);
   }
   return head_logits(x);
 }
 
 // Draws one token for each of the slots from `first` on, from logits [n, V].
-void generation_engine::state::take_samples(const at::Tensor& logits, std::int64_t first, std::vector<finished_request>& done) {
+void generation_engine::state::take_samples(const at::Tensor& logits, std::int64_t first,
+                                            std::vector<finished_request>& done) {
   const std::int64_t n = logits.size(0);
   at::Tensor log_probabilities;
   at::Tensor chosen;
@@ -245,26 +277,40 @@ void generation_engine::state::take_samples(const at::Tensor& logits, std::int64
     at::Tensor probabilities = log_probabilities.exp();
     if (options.top_p < 1) {
       const auto [sorted, order] = probabilities.sort(-1, /*descending=*/true);
-      const at::Tensor beyond = (sorted.cumsum(-1) - sorted) >= options.top_p;  // the first one always stays
-      probabilities = at::zeros_like(probabilities).scatter(-1, order, sorted.masked_fill(beyond, 0));
+      const at::Tensor beyond =
+          (sorted.cumsum(-1) - sorted) >= options.top_p;  // the first one always stays
+      probabilities =
+          at::zeros_like(probabilities).scatter(-1, order, sorted.masked_fill(beyond, 0));
     }
-    // Where a uniform number falls in the cumulative distribution. The numbers are the processor's on every device, so that a seed is one.
+    // Where a uniform number falls in the cumulative distribution. The numbers are the processor's
+    // on every device, so that a seed is one.
     const at::Tensor cumulative = probabilities.cumsum(-1, at::kDouble);
-    const at::Tensor uniform = at::rand({n, 1}, generator, at::TensorOptions(at::kDouble)).to(logits.device());
-    chosen = at::searchsorted(cumulative, uniform * cumulative.narrow(-1, cumulative.size(-1) - 1, 1), /*out_int32=*/false, /*right=*/true).squeeze(-1).clamp_max(cumulative.size(-1) - 1);
+    const at::Tensor uniform =
+        at::rand({n, 1}, generator, at::TensorOptions(at::kDouble)).to(logits.device());
+    chosen =
+        at::searchsorted(cumulative, uniform * cumulative.narrow(-1, cumulative.size(-1) - 1, 1),
+                         /*out_int32=*/false, /*right=*/true)
+            .squeeze(-1)
+            .clamp_max(cumulative.size(-1) - 1);
   }
-  const at::Tensor picked = log_probabilities.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).to(at::kCPU).contiguous();
+  const at::Tensor picked =
+      log_probabilities.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).to(at::kCPU).contiguous();
   const at::Tensor tokens = chosen.to(at::kCPU).contiguous();
-  if (!at::isfinite(picked).all().item<bool>()) throw policy_error("the policy's logits are not numbers any more");
-  // From the last to the first: a slot that ends is replaced by the last one, which has been served already.
+  if (!at::isfinite(picked).all().item<bool>())
+    throw policy_error("the policy's logits are not numbers any more");
+  // From the last to the first: a slot that ends is replaced by the last one, which has been served
+  // already.
   for (std::int64_t i = n; i-- > 0;) {
     const auto index = static_cast<std::size_t>(first + i);
-    if (accept(slots[index], static_cast<token_id>(tokens.data_ptr<std::int64_t>()[i]), picked.data_ptr<float>()[i], done)) release(index);
+    if (accept(slots[index], static_cast<token_id>(tokens.data_ptr<std::int64_t>()[i]),
+               picked.data_ptr<float>()[i], done))
+      release(index);
   }
 }
 
 // True when the completion has ended with this token.
-bool generation_engine::state::accept(slot& s, token_id token, float log_probability, std::vector<finished_request>& done) {
+bool generation_engine::state::accept(slot& s, token_id token, float log_probability,
+                                      std::vector<finished_request>& done) {
   request& r = requests.at(s.ticket);
   completion& c = r.completions[s.sample];
   c.tokens.push_back(token);
@@ -273,7 +319,8 @@ bool generation_engine::state::accept(slot& s, token_id token, float log_probabi
   ++c.versions.back().second;
   ++written;
   const bool ended = token == options.end_token;
-  const bool is_full = static_cast<std::int64_t>(c.tokens.size()) >= options.max_new_tokens || s.position + 1 >= config().context;
+  const bool is_full = static_cast<std::int64_t>(c.tokens.size()) >= options.max_new_tokens ||
+                       s.position + 1 >= config().context;
   if (!ended && !is_full) {
     s.token = token;
     return false;
@@ -292,7 +339,10 @@ void generation_engine::state::release(std::size_t index) {
     const std::int64_t used = slots[last].position + 1;
     for (std::size_t i = 0; i < layers.size(); ++i) {
       for (auto* cache : {&key_cache, &value_cache}) {
-        (*cache)[i].select(0, static_cast<std::int64_t>(index)).narrow(1, 0, used).copy_((*cache)[i].select(0, static_cast<std::int64_t>(last)).narrow(1, 0, used));
+        (*cache)[i]
+            .select(0, static_cast<std::int64_t>(index))
+            .narrow(1, 0, used)
+            .copy_((*cache)[i].select(0, static_cast<std::int64_t>(last)).narrow(1, 0, used));
       }
     }
     slots[index] = slots[last];
@@ -314,7 +364,8 @@ std::vector<finished_request> generation_engine::step() {
   if (state_->slots.size() > kept) {
     // Newcomers' first tokens follow from their prompts' last logits.
     std::vector<at::Tensor> rows;
-    for (std::size_t i = kept; i < state_->slots.size(); ++i) rows.push_back(state_->requests.at(state_->slots[i].ticket).last_logits);
+    for (std::size_t i = kept; i < state_->slots.size(); ++i)
+      rows.push_back(state_->requests.at(state_->slots[i].ticket).last_logits);
     state_->take_samples(at::cat(rows, 0), static_cast<std::int64_t>(kept), done);
   }
   return done;

@@ -14,8 +14,10 @@ namespace hone {
 double rate_schedule::at(std::int64_t step) const {
   if (step < warm_up) return peak * static_cast<double>(step + 1) / static_cast<double>(warm_up);
   if (steps <= warm_up) return peak;
-  const double progress = std::min(1.0, static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up));
-  return peak * (final_share + (1 - final_share) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
+  const double progress =
+      std::min(1.0, static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up));
+  return peak *
+         (final_share + (1 - final_share) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
 }
 
 struct optimizer::state {
@@ -31,7 +33,8 @@ struct optimizer_moments::contents {
   std::int64_t steps = 0;
 };
 
-optimizer::optimizer(decoder_weights& weights, const optimizer_options& options) : state_(std::make_unique<state>()) {
+optimizer::optimizer(decoder_weights& weights, const optimizer_options& options)
+    : state_(std::make_unique<state>()) {
   state_->weights = &weights;
   state_->options = options;
   for (auto& [name, tensor] : weights.all()) {
@@ -78,15 +81,24 @@ double optimizer::step(double rate) {
 optimizer_moments optimizer::moments() const {
   auto kept = std::make_shared<optimizer_moments::contents>();
   kept->steps = state_->steps;
-  for (const auto& [name, tensor] : state_->mean) kept->all["mean." + name] = tensor.to(at::kCPU).contiguous();
-  for (const auto& [name, tensor] : state_->square) kept->all["square." + name] = tensor.to(at::kCPU).contiguous();
+  for (const auto& [name, tensor] : state_->mean)
+    kept->all["mean." + name] = tensor.to(at::kCPU).contiguous();
+  for (const auto& [name, tensor] : state_->square)
+    kept->all["square." + name] = tensor.to(at::kCPU).contiguous();
   return optimizer_moments(std::move(kept));
 }
 
 void optimizer_moments::save(const std::filesystem::path& file) const {
   std::vector<safetensor> stored;
-  for (const auto& [name, tensor] : contents_->all) stored.push_back({name, "F32", tensor.sizes().vec(), {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()}});
-  stored.push_back({"steps", "I64", {1}, {reinterpret_cast<const char*>(&contents_->steps), sizeof contents_->steps}});
+  for (const auto& [name, tensor] : contents_->all)
+    stored.push_back({name,
+                      "F32",
+                      tensor.sizes().vec(),
+                      {static_cast<const char*>(tensor.data_ptr()), tensor.nbytes()}});
+  stored.push_back({"steps",
+                    "I64",
+                    {1},
+                    {reinterpret_cast<const char*>(&contents_->steps), sizeof contents_->steps}});
   write_policy_tensors(file, stored);
 }
 
@@ -96,13 +108,16 @@ void optimizer::load(const std::filesystem::path& path) {
   try {
     for (const safetensor& stored : parse_safetensors(bytes)) {
       if (stored.name == "steps" && stored.bytes.size() == sizeof(std::int64_t)) {
-        std::copy(stored.bytes.begin(), stored.bytes.end(), reinterpret_cast<char*>(&state_->steps));
+        std::copy(stored.bytes.begin(), stored.bytes.end(),
+                  reinterpret_cast<char*>(&state_->steps));
         continue;
       }
       const bool is_mean = stored.name.starts_with("mean.");
       auto& moments = is_mean ? state_->mean : state_->square;
       const auto found = moments.find(stored.name.substr(is_mean ? 5 : 7));
-      if (found == moments.end() || found->second.sizes() != at::IntArrayRef(stored.shape) || stored.dtype != "F32") throw std::runtime_error("tensor " + stored.name + " does not belong to this policy");
+      if (found == moments.end() || found->second.sizes() != at::IntArrayRef(stored.shape) ||
+          stored.dtype != "F32")
+        throw std::runtime_error("tensor " + stored.name + " does not belong to this policy");
       at::Tensor tensor = at::empty(stored.shape, at::kFloat);
       std::copy(stored.bytes.begin(), stored.bytes.end(), static_cast<char*>(tensor.data_ptr()));
       found->second.copy_(tensor);
@@ -111,7 +126,9 @@ void optimizer::load(const std::filesystem::path& path) {
   } catch (const std::runtime_error& e) {
     throw policy_error(path.string() + ": " + e.what());
   }
-  if (loaded != 2 * state_->mean.size()) throw policy_error(path.string() + ": holds " + std::to_string(loaded) + " moments, expected " + std::to_string(2 * state_->mean.size()));
+  if (loaded != 2 * state_->mean.size())
+    throw policy_error(path.string() + ": holds " + std::to_string(loaded) + " moments, expected " +
+                       std::to_string(2 * state_->mean.size()));
 }
 
 }  // namespace hone

@@ -19,12 +19,13 @@ struct optimizer_options {
   double max_gradient_norm = 1.0;
 };
 
-// A learning rate over a stage: linear warm-up, then constant or a cosine down to a share of the peak.
+// A learning rate over a stage: linear warm-up, then constant or a cosine down to a share of the
+// peak.
 struct rate_schedule {
   double peak = 1e-3;
   std::int64_t warm_up = 0;
-  std::int64_t steps = 0;       // of the whole schedule; 0: constant after the warm-up
-  double final_share = 1.0;     // of the peak, at the end of the cosine
+  std::int64_t steps = 0;              // of the whole schedule; 0: constant after the warm-up
+  double final_share = 1.0;            // of the peak, at the end of the cosine
   double at(std::int64_t step) const;  // step 0 is the first
 };
 
@@ -40,20 +41,22 @@ class optimizer_moments {
   std::shared_ptr<const contents> contents_;
 };
 
-// AdamW (Loshchilov and Hutter, arXiv 1711.05101) over a decoder's weights, with clipping of the gradients' global norm. Its
-// moments are saved beside the weights, so that training goes on from a checkpoint as if it had never stopped.
+// AdamW (Loshchilov and Hutter, arXiv 1711.05101) over a decoder's weights, with clipping of the
+// gradients' global norm. Its moments are saved beside the weights, so that training goes on from a
+// checkpoint as if it had never stopped.
 class optimizer {
  public:
   // Makes the weights differentiable. They must outlive the optimizer and not be replaced.
   optimizer(decoder_weights& weights, const optimizer_options& options);
   ~optimizer();
 
-  // One step from the gradients that the weights hold now, which are cleared. Returns the gradients' norm before clipping; a
-  // norm that is not finite changes nothing.
+  // One step from the gradients that the weights hold now, which are cleared. Returns the
+  // gradients' norm before clipping; a norm that is not finite changes nothing.
   double step(double rate);
   std::int64_t steps() const;
 
-  // From a GPU they are copied; on the CPU they are the optimizer's own, as they are now until its next step.
+  // From a GPU they are copied; on the CPU they are the optimizer's own, as they are now until its
+  // next step.
   optimizer_moments moments() const;
   void load(const std::filesystem::path& file);  // throws policy_error
 

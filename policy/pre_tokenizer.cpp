@@ -17,7 +17,8 @@ struct free_match {
 
 }  // namespace
 
-const char* const gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+const char* const gpt2_pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 std::string encode_utf8(std::uint32_t code_point) {
   std::array<utf8proc_uint8_t, 4> bytes{};
@@ -56,8 +57,11 @@ struct pattern::code {
 pattern::pattern(const std::string& source) {
   int error = 0;
   PCRE2_SIZE at = 0;
-  pcre2_code* compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr);
-  if (compiled == nullptr) throw policy_error("the pattern '" + source + "' cannot be compiled, at character " + std::to_string(at));
+  pcre2_code* compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(),
+                                       PCRE2_UTF | PCRE2_UCP, &error, &at, nullptr);
+  if (compiled == nullptr)
+    throw policy_error("the pattern '" + source + "' cannot be compiled, at character " +
+                       std::to_string(at));
   code_ = std::make_shared<const code>(compiled);
   pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);
 }
@@ -73,10 +77,12 @@ std::string pattern::escape(const std::string& literal) {
 
 std::vector<std::pair<std::size_t, std::size_t>> pattern::matches(std::string_view text) const {
   std::vector<std::pair<std::size_t, std::size_t>> all;
-  const std::unique_ptr<pcre2_match_data, free_match> match(pcre2_match_data_create_from_pattern(code_->compiled, nullptr));
+  const std::unique_ptr<pcre2_match_data, free_match> match(
+      pcre2_match_data_create_from_pattern(code_->compiled, nullptr));
   std::size_t at = 0;
   while (at <= text.size()) {
-    const int found = pcre2_match(code_->compiled, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at, PCRE2_NO_UTF_CHECK, match.get(), nullptr);
+    const int found = pcre2_match(code_->compiled, reinterpret_cast<PCRE2_SPTR>(text.data()),
+                                  text.size(), at, PCRE2_NO_UTF_CHECK, match.get(), nullptr);
     if (found < 0) break;
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(match.get());
     if (bounds[1] > bounds[0]) all.emplace_back(bounds[0], bounds[1]);
@@ -85,7 +91,8 @@ std::vector<std::pair<std::size_t, std::size_t>> pattern::matches(std::string_vi
   return all;
 }
 
-std::vector<std::string_view> cut(const splitter& split, const std::vector<std::string_view>& pieces) {
+std::vector<std::string_view> cut(const splitter& split,
+                                  const std::vector<std::string_view>& pieces) {
   std::vector<std::string_view> out;
   for (const std::string_view piece : pieces) {
     std::size_t last = 0;

@@ -40,6 +40,7 @@ struct splitter {
   bool keep_gaps = true;
 };
 
-std::vector<std::string_view> cut(const splitter& split, const std::vector<std::string_view>& pieces);
+std::vector<std::string_view> cut(const splitter& split,
+                                  const std::vector<std::string_view>& pieces);
 
 }  // namespace hone

@@ -11,14 +11,18 @@
 namespace hone {
 namespace {
 
-constexpr std::array<std::string_view, 8> fact_names = {"task", "summary", "source", "source_language", "device", "number", "score", "code"};
+constexpr std::array<std::string_view, 8> fact_names = {
+    "task", "summary", "source", "source_language", "device", "number", "score", "code"};
 
 std::string without_last_newline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
-std::size_t line_at(std::string_view text, std::size_t at) { return 1 + static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n')); }
+std::size_t line_at(std::string_view text, std::size_t at) {
+  return 1 + static_cast<std::size_t>(
+                 std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+}
 
 }  // namespace
 
@@ -28,7 +32,8 @@ std::string print_score(double score) {
   return text.data();
 }
 
-shown_variant show_variant(double score, const settings& options, std::string_view cuda, std::string_view python) {
+shown_variant show_variant(double score, const settings& options, std::string_view cuda,
+                           std::string_view python) {
   return {score, without_last_newline(print_code_blocks(options, cuda, python))};
 }
 
@@ -40,7 +45,9 @@ prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw) {
   facts.source_language = t.source_text.empty() ? "python" : t.source_language;
   facts.device_type = draw.getDeviceType();
   for (const auto exemplar : draw.getExemplars()) {
-    facts.exemplars.push_back(show_variant(exemplar.getScore(), parse_settings(exemplar.getSettings().cStr()), exemplar.getCuda().cStr(), exemplar.getPython().cStr()));
+    facts.exemplars.push_back(show_variant(exemplar.getScore(),
+                                           parse_settings(exemplar.getSettings().cStr()),
+                                           exemplar.getCuda().cStr(), exemplar.getPython().cStr()));
   }
   return facts;
 }
@@ -56,8 +63,12 @@ prompt_template prompt_template::parse(const std::string& text, const std::strin
   return parsed;
 }
 
-std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view text, std::size_t& at, bool inside, const std::string& name) {
-  const auto refuse = [&](std::size_t where, const std::string& problem) { throw policy_error(name + ":" + std::to_string(line_at(text, where)) + ": " + problem); };
+std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view text,
+                                                                std::size_t& at, bool inside,
+                                                                const std::string& name) {
+  const auto refuse = [&](std::size_t where, const std::string& problem) {
+    throw policy_error(name + ":" + std::to_string(line_at(text, where)) + ": " + problem);
+  };
   std::vector<node> nodes;
   const auto add_text = [&](std::string_view piece) {
     if (!piece.empty()) nodes.push_back({node::kind::text, std::string(piece), {}});
@@ -72,8 +83,12 @@ std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view
     const bool is_section = mark.starts_with('#') || mark.starts_with('^') || mark.starts_with('/');
     std::size_t text_end = open;
     if (is_section) {  // alone on its line: the line vanishes
-      const std::size_t line_begin = text.rfind('\n', open) == std::string_view::npos || open == 0 ? 0 : text.rfind('\n', open - 1) + 1;
-      const bool alone = text.substr(line_begin, open - line_begin).find_first_not_of(" \t") == std::string_view::npos && (next == text.size() || text[next] == '\n');
+      const std::size_t line_begin = text.rfind('\n', open) == std::string_view::npos || open == 0
+                                         ? 0
+                                         : text.rfind('\n', open - 1) + 1;
+      const bool alone = text.substr(line_begin, open - line_begin).find_first_not_of(" \t") ==
+                             std::string_view::npos &&
+                         (next == text.size() || text[next] == '\n');
       if (alone) {
         text_end = std::max(at, line_begin);
         if (next < text.size()) ++next;
@@ -94,7 +109,9 @@ std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view
     } else if (std::find(fact_names.begin(), fact_names.end(), mark) != fact_names.end()) {
       nodes.push_back({node::kind::fact, std::string(mark), {}});
     } else {
-      refuse(open, "{{" + std::string(mark) + "}} is unknown, expected task, summary, source, source_language, device, number, score, code, or #exemplars, ^exemplars, /exemplars");
+      refuse(open, "{{" + std::string(mark) +
+                       "}} is unknown, expected task, summary, source, source_language, device, "
+                       "number, score, code, or #exemplars, ^exemplars, /exemplars");
     }
   }
   if (inside) refuse(text.size(), "a section is never closed");
@@ -103,12 +120,17 @@ std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view
   return nodes;
 }
 
-void prompt_template::render_nodes(const std::vector<node>& nodes, const prompt_facts& facts, const shown_variant* exemplar, std::size_t number, std::string& out) {
+void prompt_template::render_nodes(const std::vector<node>& nodes, const prompt_facts& facts,
+                                   const shown_variant* exemplar, std::size_t number,
+                                   std::string& out) {
   for (const node& n : nodes) {
     switch (n.is) {
-      case node::kind::text: out += n.text; break;
+      case node::kind::text:
+        out += n.text;
+        break;
       case node::kind::exemplars:
-        for (std::size_t i = 0; i < facts.exemplars.size(); ++i) render_nodes(n.inner, facts, &facts.exemplars[i], i + 1, out);
+        for (std::size_t i = 0; i < facts.exemplars.size(); ++i)
+          render_nodes(n.inner, facts, &facts.exemplars[i], i + 1, out);
         break;
       case node::kind::without_exemplars:
         if (facts.exemplars.empty()) render_nodes(n.inner, facts, nullptr, 0, out);

@@ -17,13 +17,14 @@ struct shown_variant {
   std::string code;  // its fenced blocks
 };
 
-shown_variant show_variant(double score, const settings& options, std::string_view cuda, std::string_view python);
+shown_variant show_variant(double score, const settings& options, std::string_view cuda,
+                           std::string_view python);
 
 // What a prompt is made of.
 struct prompt_facts {
   std::string task_name;
   std::string summary;
-  std::string source;           // what people are shown of the task: its [source], or the reference
+  std::string source;  // what people are shown of the task: its [source], or the reference
   std::string source_language;
   std::string device_type;
   std::vector<shown_variant> exemplars;  // the better one last
@@ -34,7 +35,8 @@ prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw);
 //   {{task}} {{summary}} {{source}} {{source_language}} {{device}}      anywhere
 //   {{#exemplars}} ... {{number}} {{score}} {{code}} ... {{/exemplars}}  once for each exemplar
 //   {{^exemplars}} ... {{/exemplars}}                                     where there are none
-// A line that holds only a section's mark vanishes. Anything else in double braces is refused when the template is read.
+// A line that holds only a section's mark vanishes. Anything else in double braces is refused when
+// the template is read.
 class prompt_template {
  public:
   // Throws policy_error, naming the file and the line.
@@ -50,8 +52,10 @@ class prompt_template {
     std::string text;
     std::vector<node> inner;
   };
-  static std::vector<node> parse_nodes(std::string_view text, std::size_t& at, bool inside, const std::string& name);
-  static void render_nodes(const std::vector<node>& nodes, const prompt_facts& facts, const shown_variant* exemplar, std::size_t number, std::string& out);
+  static std::vector<node> parse_nodes(std::string_view text, std::size_t& at, bool inside,
+                                       const std::string& name);
+  static void render_nodes(const std::vector<node>& nodes, const prompt_facts& facts,
+                           const shown_variant* exemplar, std::size_t number, std::string& out);
 
   std::vector<node> nodes_;
 };

@@ -33,10 +33,13 @@ sft_example sft_sampler::next(std::mt19937_64& random) {
   if (std::uniform_real_distribution<double>()(random) < options_.exemplar_share) {
     const auto& place = by_place_.at({document.task, document.device_type});
     std::vector<std::size_t> others;
-    std::sample(place.begin(), place.end(), std::back_inserter(others), options_.exemplars + 1, random);
+    std::sample(place.begin(), place.end(), std::back_inserter(others), options_.exemplars + 1,
+                random);
     std::erase(others, chosen);
     others.resize(std::min(others.size(), options_.exemplars));
-    std::sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return documents_[a].as_exemplar.score < documents_[b].as_exemplar.score; });
+    std::sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) {
+      return documents_[a].as_exemplar.score < documents_[b].as_exemplar.score;
+    });
     for (const std::size_t other : others) facts.exemplars.push_back(documents_[other].as_exemplar);
   }
   return {words_->encode(prompts_->render(facts)), tokens_[chosen]};

@@ -18,8 +18,8 @@ struct scored_document {
   shown_variant as_exemplar;
 };
 
-// Makes training pairs as the later stages' prompts look: for a share of them the prompt shows other documents of the same task
-// with their scores. Tokens of documents are computed once.
+// Makes training pairs as the later stages' prompts look: for a share of them the prompt shows
+// other documents of the same task with their scores. Tokens of documents are computed once.
 class sft_sampler {
  public:
   struct options {
@@ -27,14 +27,15 @@ class sft_sampler {
     std::size_t exemplars = 2;
   };
   // `facts` by task name; `words` and `prompts` must outlive the sampler.
-  sft_sampler(const tokenizer& words, token_id end, const prompt_template& prompts, std::map<std::string, prompt_facts> facts, const options& o)
+  sft_sampler(const tokenizer& words, token_id end, const prompt_template& prompts,
+              std::map<std::string, prompt_facts> facts, const options& o)
       : words_(&words), end_(end), prompts_(&prompts), facts_(std::move(facts)), options_(o) {}
 
   void add(scored_document document);
   std::size_t size() const { return documents_.size(); }
 
-  // Every document comes once before any comes again, in a new order each time; one that was added late comes twice until it has
-  // caught up.
+  // Every document comes once before any comes again, in a new order each time; one that was added
+  // late comes twice until it has caught up.
   sft_example next(std::mt19937_64& random);
 
  private:

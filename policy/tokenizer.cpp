@@ -30,7 +30,9 @@ std::array<std::string, 256> byte_characters() {
 }
 
 struct pair_hash {
-  std::size_t operator()(const std::pair<token_id, token_id>& p) const noexcept { return (static_cast<std::size_t>(p.first) << 32U | p.second) * 0x9e3779b97f4a7c15U; }
+  std::size_t operator()(const std::pair<token_id, token_id>& p) const noexcept {
+    return (static_cast<std::size_t>(p.first) << 32U | p.second) * 0x9e3779b97f4a7c15U;
+  }
 };
 
 struct merge {
@@ -42,7 +44,7 @@ struct merge {
 
 struct tokenizer::state {
   std::unordered_map<std::string, token_id> vocabulary;
-  std::vector<std::string> tokens;   // byte-level spelling, or an added token's text
+  std::vector<std::string> tokens;  // byte-level spelling, or an added token's text
   std::vector<bool> is_added;
   std::vector<bool> is_special;
   std::unordered_map<std::pair<token_id, token_id>, merge, pair_hash> merges;
@@ -80,7 +82,8 @@ void tokenizer::state::set_token(token_id id, const std::string& text) {
 }
 
 void tokenizer::state::read_model(const json& model) {
-  if (model.value("type", "BPE") != "BPE") throw policy_error("a model of type " + model.value("type", "") + "; only BPE is supported");
+  if (model.value("type", "BPE") != "BPE")
+    throw policy_error("a model of type " + model.value("type", "") + "; only BPE is supported");
   ignore_merges = model.value("ignore_merges", false);
   for (const auto& [text, id] : model.at("vocab").items()) {
     vocabulary[text] = id.get<token_id>();
@@ -93,7 +96,8 @@ void tokenizer::state::read_model(const json& model) {
     if (entry.is_string()) {
       const std::string both = entry.get<std::string>();
       const std::size_t space = both.find(' ');
-      if (space == std::string::npos) throw policy_error("merge " + std::to_string(rank) + " is no pair");
+      if (space == std::string::npos)
+        throw policy_error("merge " + std::to_string(rank) + " is no pair");
       left = both.substr(0, space);
       right = both.substr(space + 1);
     } else {
@@ -103,12 +107,16 @@ void tokenizer::state::read_model(const json& model) {
     const auto a = vocabulary.find(left);
     const auto b = vocabulary.find(right);
     const auto whole = vocabulary.find(left + right);
-    if (a == vocabulary.end() || b == vocabulary.end() || whole == vocabulary.end()) throw policy_error("merge " + std::to_string(rank) + " names a token that is not in the vocabulary");
+    if (a == vocabulary.end() || b == vocabulary.end() || whole == vocabulary.end())
+      throw policy_error("merge " + std::to_string(rank) +
+                         " names a token that is not in the vocabulary");
     merges.emplace(std::pair{a->second, b->second}, merge{rank++, whole->second});
   }
   for (std::size_t b = 0; b < 256; ++b) {
     const auto found = vocabulary.find(characters[b]);
-    if (found == vocabulary.end()) throw policy_error("the vocabulary has no token for the byte " + std::to_string(b) + "; only byte-level BPE is supported");
+    if (found == vocabulary.end())
+      throw policy_error("the vocabulary has no token for the byte " + std::to_string(b) +
+                         "; only byte-level BPE is supported");
     byte_tokens[b] = found->second;
     bytes_of_characters[characters[b]] = static_cast<unsigned char>(b);
   }
@@ -124,7 +132,8 @@ void tokenizer::state::read_added_tokens(const json& list) {
     vocabulary[text] = id;
     if (!text.empty()) added.emplace_back(text, id);
   }
-  std::sort(added.begin(), added.end(), [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+  std::sort(added.begin(), added.end(),
+            [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
 }
 
 void tokenizer::state::read_normalizer(const json& node) {
@@ -139,9 +148,12 @@ void tokenizer::state::read_normalizer(const json& node) {
   }
 }
 
-void tokenizer::state::add_split(const std::string& source, const std::string& behavior, bool invert) {
+void tokenizer::state::add_split(const std::string& source, const std::string& behavior,
+                                 bool invert) {
   const bool removed = behavior == "Removed";
-  if (!removed && behavior != "Isolated") throw policy_error("a Split with behavior " + behavior + "; Isolated and Removed are supported");
+  if (!removed && behavior != "Isolated")
+    throw policy_error("a Split with behavior " + behavior +
+                       "; Isolated and Removed are supported");
   splits.push_back({pattern(source), !removed || invert, !removed || !invert});
 }
 
@@ -152,7 +164,9 @@ void tokenizer::state::read_pre_tokenizer(const json& node) {
     for (const json& part : node.at("pretokenizers")) read_pre_tokenizer(part);
   } else if (type == "Split") {
     const json& given = node.at("pattern");
-    add_split(given.contains("Regex") ? given.at("Regex").get<std::string>() : pattern::escape(given.at("String").get<std::string>()), node.at("behavior").get<std::string>(), node.value("invert", false));
+    add_split(given.contains("Regex") ? given.at("Regex").get<std::string>()
+                                      : pattern::escape(given.at("String").get<std::string>()),
+              node.at("behavior").get<std::string>(), node.value("invert", false));
   } else if (type == "Digits") {
     add_split(node.value("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)", "Isolated", false);
   } else if (type == "ByteLevel") {
@@ -172,20 +186,25 @@ std::vector<token_id> tokenizer::state::merge_piece(std::string_view piece) cons
   };
   std::vector<symbol> symbols;
   for (std::size_t i = 0; i < piece.size(); ++i) {
-    symbols.push_back({byte_tokens[static_cast<unsigned char>(piece[i])], static_cast<int>(i) - 1, i + 1 < piece.size() ? static_cast<int>(i) + 1 : -1});
+    symbols.push_back({byte_tokens[static_cast<unsigned char>(piece[i])], static_cast<int>(i) - 1,
+                       i + 1 < piece.size() ? static_cast<int>(i) + 1 : -1});
   }
   struct candidate {
     std::uint32_t rank;
     int left;
     token_id a, b, result;
-    bool operator>(const candidate& other) const { return rank != other.rank ? rank > other.rank : left > other.left; }
+    bool operator>(const candidate& other) const {
+      return rank != other.rank ? rank > other.rank : left > other.left;
+    }
   };
   std::priority_queue<candidate, std::vector<candidate>, std::greater<>> candidates;
   const auto consider = [&](int left) {
     if (left < 0 || symbols[static_cast<std::size_t>(left)].next < 0) return;
     const token_id a = symbols[static_cast<std::size_t>(left)].id;
-    const token_id b = symbols[static_cast<std::size_t>(symbols[static_cast<std::size_t>(left)].next)].id;
-    if (const auto found = merges.find({a, b}); found != merges.end()) candidates.push({found->second.rank, left, a, b, found->second.result});
+    const token_id b =
+        symbols[static_cast<std::size_t>(symbols[static_cast<std::size_t>(left)].next)].id;
+    if (const auto found = merges.find({a, b}); found != merges.end())
+      candidates.push({found->second.rank, left, a, b, found->second.result});
   };
   constexpr token_id gone = ~token_id{0};
   for (int i = 0; i < static_cast<int>(symbols.size()); ++i) consider(i);
@@ -193,7 +212,9 @@ std::vector<token_id> tokenizer::state::merge_piece(std::string_view piece) cons
     const candidate best = candidates.top();
     candidates.pop();
     symbol& left = symbols[static_cast<std::size_t>(best.left)];
-    if (left.id != best.a || left.next < 0 || symbols[static_cast<std::size_t>(left.next)].id != best.b) continue;  // one of the two has been merged since
+    if (left.id != best.a || left.next < 0 ||
+        symbols[static_cast<std::size_t>(left.next)].id != best.b)
+      continue;  // one of the two has been merged since
     symbol& right = symbols[static_cast<std::size_t>(left.next)];
     left.id = best.result;
     left.next = right.next;
@@ -218,7 +239,8 @@ const std::vector<token_id>& tokenizer::state::encode_piece(std::string_view pie
   if (ignore_merges) {
     std::string spelled;
     for (const char c : piece) spelled += characters[static_cast<unsigned char>(c)];
-    if (const auto whole = vocabulary.find(spelled); whole != vocabulary.end()) ids = {whole->second};
+    if (const auto whole = vocabulary.find(spelled); whole != vocabulary.end())
+      ids = {whole->second};
   }
   if (ids.empty()) ids = merge_piece(piece);
   return cache.emplace(std::string(piece), std::move(ids)).first->second;
@@ -228,7 +250,8 @@ void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& 
   if (raw.empty()) return;
   std::string text(raw);
   if (normalise) {
-    utf8proc_uint8_t* normal = utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(text.c_str()));
+    utf8proc_uint8_t* normal =
+        utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(text.c_str()));
     if (normal != nullptr) text = reinterpret_cast<const char*>(normal);
     std::free(normal);
   }
@@ -269,7 +292,10 @@ std::vector<token_id> tokenizer::encode(std::string_view raw) const {
   std::size_t begin = 0;
   std::size_t at = 0;
   while (at < text.size()) {
-    const auto found = std::find_if(state_->added.begin(), state_->added.end(), [&](const auto& token) { return std::string_view(text).substr(at).starts_with(token.first); });
+    const auto found =
+        std::find_if(state_->added.begin(), state_->added.end(), [&](const auto& token) {
+          return std::string_view(text).substr(at).starts_with(token.first);
+        });
     if (found == state_->added.end()) {
       ++at;
       continue;

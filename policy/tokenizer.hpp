@@ -13,9 +13,9 @@ namespace hone {
 
 using token_id = std::uint32_t;
 
-// A Hugging Face tokenizer.json: byte-level BPE, with pre-tokenisation by regular expressions (PCRE2), NFC normalisation
-// (utf8proc) and added tokens. encode() gives what the `tokenizers` package gives without special tokens. Immutable after
-// loading; safe on every thread.
+// A Hugging Face tokenizer.json: byte-level BPE, with pre-tokenisation by regular expressions
+// (PCRE2), NFC normalisation (utf8proc) and added tokens. encode() gives what the `tokenizers`
+// package gives without special tokens. Immutable after loading; safe on every thread.
 class tokenizer {
  public:
   // Throws policy_error.
@@ -24,7 +24,8 @@ class tokenizer {
   tokenizer(tokenizer&&) noexcept;
   tokenizer& operator=(tokenizer&&) noexcept;
 
-  // Any bytes: what is not valid UTF-8 is replaced by U+FFFD, as a JSON or Python string would have it.
+  // Any bytes: what is not valid UTF-8 is replaced by U+FFFD, as a JSON or Python string would have
+  // it.
   std::vector<token_id> encode(std::string_view text) const;
   // The bytes that the tokens stand for; special tokens are left out, ids out of range are ignored.
   std::string decode(const std::vector<token_id>& tokens) const;

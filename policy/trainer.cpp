@@ -14,7 +14,8 @@
 namespace hone {
 namespace {
 
-// Sequences one after the other, tokens [N]; and for every token that is to be predicted its row in them, and what it is.
+// Sequences one after the other, tokens [N]; and for every token that is to be predicted its row in
+// them, and what it is.
 struct packed {
   at::Tensor tokens;
   std::vector<std::int64_t> lengths;
@@ -41,14 +42,18 @@ packed pack(std::span<const sequence* const> sequences, const at::Device& device
       targets.push_back(s->tokens[i]);
     }
   }
-  const auto on_device = [&](const std::vector<std::int64_t>& values) { return at::tensor(values, at::kLong).to(device); };
+  const auto on_device = [&](const std::vector<std::int64_t>& values) {
+    return at::tensor(values, at::kLong).to(device);
+  };
   p.tokens = on_device(tokens);
   p.rows = on_device(rows);
   p.targets = on_device(targets);
   return p;
 }
 
-at::Tensor floats(const std::vector<float>& values, const at::Device& device) { return at::tensor(values, at::kFloat).to(device); }
+at::Tensor floats(const std::vector<float>& values, const at::Device& device) {
+  return at::tensor(values, at::kFloat).to(device);
+}
 
 // One distinct completion of a group, with how often it was drawn.
 struct weighted_rollout {
@@ -72,25 +77,38 @@ struct trainer::state {
   at::Device device;
 
   state(const std::filesystem::path& folder, const options& o)
-      : chosen(o), policy(folder), network(decoder_config::load(folder / "config.json")), words(tokenizer::load(folder / "tokenizer.json")), random(o.seed), device(o.device) {}
+      : chosen(o),
+        policy(folder),
+        network(decoder_config::load(folder / "config.json")),
+        words(tokenizer::load(folder / "tokenizer.json")),
+        random(o.seed),
+        device(o.device) {}
 
-  sequence join(const std::vector<token_id>& prompt, const std::vector<token_id>& completion) const {
+  sequence join(const std::vector<token_id>& prompt,
+                const std::vector<token_id>& completion) const {
     sequence s{prompt, prompt.size()};
     s.tokens.insert(s.tokens.end(), completion.begin(), completion.end());
     s.tokens.resize(std::min(s.tokens.size(), static_cast<std::size_t>(network.config().context)));
     return s;
   }
-  std::vector<weighted_rollout> distinct_rollouts(std::span<const rollout_group_example> groups, double limit, std::size_t& used) const;
-  void accumulate(std::span<const weighted_rollout* const> batch, const grpo_step_options& o, std::map<std::string, double>& sums) const;
+  std::vector<weighted_rollout> distinct_rollouts(std::span<const rollout_group_example> groups,
+                                                  double limit, std::size_t& used) const;
+  void accumulate(std::span<const weighted_rollout* const> batch, const grpo_step_options& o,
+                  std::map<std::string, double>& sums) const;
 };
 
 trainer::trainer(const std::filesystem::path& policy, bool random_weights, const options& o) {
   prepare_policy_device(o.device);
   state_ = std::make_unique<state>(policy, o);
   const decoder_config& config = state_->network.config();
-  if (config.end_token < 0) throw policy_error((policy / "config.json").string() + ": eos_token_id: is missing");
-  if (static_cast<std::int64_t>(state_->words.vocabulary_size()) > config.vocabulary) throw policy_error(policy.string() + ": the tokenizer has " + std::to_string(state_->words.vocabulary_size()) + " tokens, config.json's vocab_size is " + std::to_string(config.vocabulary));
-  const decoder_weights initial = random_weights ? decoder_weights::random(config, o.seed) : decoder_weights::load(policy, config);
+  if (config.end_token < 0)
+    throw policy_error((policy / "config.json").string() + ": eos_token_id: is missing");
+  if (static_cast<std::int64_t>(state_->words.vocabulary_size()) > config.vocabulary)
+    throw policy_error(policy.string() + ": the tokenizer has " +
+                       std::to_string(state_->words.vocabulary_size()) +
+                       " tokens, config.json's vocab_size is " + std::to_string(config.vocabulary));
+  const decoder_weights initial = random_weights ? decoder_weights::random(config, o.seed)
+                                                 : decoder_weights::load(policy, config);
   state_->weights = initial.to(o.device, config.dtype);
   state_->adam = std::make_unique<optimizer>(state_->weights, o.optimiser);
 }
@@ -99,7 +117,9 @@ trainer::~trainer() = default;
 
 const tokenizer& trainer::tokens() const { return state_->words; }
 std::int64_t trainer::context() const { return state_->network.config().context; }
-token_id trainer::end_token() const { return static_cast<token_id>(state_->network.config().end_token); }
+token_id trainer::end_token() const {
+  return static_cast<token_id>(state_->network.config().end_token);
+}
 
 double trainer::sft_update(std::span<const sft_example> batch, double rate, double prompt_weight) {
   std::vector<sequence> sequences;
@@ -108,20 +128,24 @@ double trainer::sft_update(std::span<const sft_example> batch, double rate, doub
     sequence s = state_->join(example.prompt, example.completion);
     const std::size_t prompt = std::min(example.prompt.size(), s.tokens.size());
     s.first_target = prompt_weight > 0 ? 1 : prompt;
-    for (std::size_t i = std::max<std::size_t>(1, s.first_target); i < s.tokens.size(); ++i) weights.push_back(i < prompt ? static_cast<float>(prompt_weight) : 1.0F);
+    for (std::size_t i = std::max<std::size_t>(1, s.first_target); i < s.tokens.size(); ++i)
+      weights.push_back(i < prompt ? static_cast<float>(prompt_weight) : 1.0F);
     sequences.push_back(std::move(s));
   }
   std::vector<const sequence*> pointers;
   for (const sequence& s : sequences) pointers.push_back(&s);
   const packed p = pack(pointers, state_->device);
-  const at::Tensor loss = sft_loss(state_->network.logits_at(state_->weights, p.tokens, p.lengths, p.rows), p.targets, floats(weights, state_->device));
+  const at::Tensor loss =
+      sft_loss(state_->network.logits_at(state_->weights, p.tokens, p.lengths, p.rows), p.targets,
+               floats(weights, state_->device));
   loss.backward();
   state_->adam->step(rate);
   return loss.item<double>();
 }
 
 // Completions that were drawn several times go through the network once.
-std::vector<weighted_rollout> trainer::state::distinct_rollouts(std::span<const rollout_group_example> groups, double limit, std::size_t& used) const {
+std::vector<weighted_rollout> trainer::state::distinct_rollouts(
+    std::span<const rollout_group_example> groups, double limit, std::size_t& used) const {
   std::vector<weighted_rollout> all;
   for (const rollout_group_example& group : groups) {
     std::vector<double> rewards;
@@ -129,7 +153,8 @@ std::vector<weighted_rollout> trainer::state::distinct_rollouts(std::span<const 
       if (r.counts) rewards.push_back(r.reward);
     }
     if (rewards.size() < 2) continue;
-    const at::Tensor advantages = group_advantages(at::tensor(rewards, at::kDouble).to(at::kFloat), limit);
+    const at::Tensor advantages =
+        group_advantages(at::tensor(rewards, at::kDouble).to(at::kFloat), limit);
     if (advantages.abs().max().item<double>() == 0) continue;  // equal rewards teach nothing
     ++used;
     std::map<std::vector<token_id>, std::size_t> seen;
@@ -140,7 +165,8 @@ std::vector<weighted_rollout> trainer::state::distinct_rollouts(std::span<const 
       const auto [at, fresh] = seen.emplace(r.tokens, all.size());
       if (fresh) {
         all.push_back({join(group.prompt, r.tokens), r.log_probabilities, advantage, 0});
-        all.back().then.resize(all.back().all.tokens.size() - std::min(group.prompt.size(), all.back().all.tokens.size()));
+        all.back().then.resize(all.back().all.tokens.size() -
+                               std::min(group.prompt.size(), all.back().all.tokens.size()));
       }
       all[at->second].weight += 1.0 / static_cast<double>(rewards.size());
     }
@@ -148,7 +174,9 @@ std::vector<weighted_rollout> trainer::state::distinct_rollouts(std::span<const 
   return all;
 }
 
-void trainer::state::accumulate(std::span<const weighted_rollout* const> batch, const grpo_step_options& o, std::map<std::string, double>& sums) const {
+void trainer::state::accumulate(std::span<const weighted_rollout* const> batch,
+                                const grpo_step_options& o,
+                                std::map<std::string, double>& sums) const {
   std::vector<const sequence*> sequences;
   std::vector<float> then;
   std::vector<std::int64_t> owner;
@@ -170,10 +198,13 @@ void trainer::state::accumulate(std::span<const weighted_rollout* const> batch, 
   at::Tensor anchor = now.detach();
   if (o.objective.kl_coefficient > 0 && !reference.all().empty()) {
     const c10::NoGradGuard no_gradients;
-    anchor = token_log_probabilities(network.logits_at(reference, p.tokens, p.lengths, p.rows), p.targets, o.temperature);
+    anchor = token_log_probabilities(network.logits_at(reference, p.tokens, p.lengths, p.rows),
+                                     p.targets, o.temperature);
   }
   const at::Tensor sequence_of = at::tensor(owner, at::kLong).to(device);
-  const at::Tensor loss = grpo_loss(now, old, anchor, entropy, sequence_of, floats(advantages, device), floats(shares, device), o.objective);
+  const at::Tensor loss =
+      grpo_loss(now, old, anchor, entropy, sequence_of, floats(advantages, device),
+                floats(shares, device), o.objective);
   loss.backward();
   const c10::NoGradGuard no_gradients;
   const at::Tensor ratio = (now - old).exp();
@@ -186,15 +217,18 @@ void trainer::state::accumulate(std::span<const weighted_rollout* const> batch, 
   sums["kl"] += (d.exp() - d - 1).sum().item<double>();
 }
 
-std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group_example> groups, double rate, const grpo_step_options& o) {
+std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group_example> groups,
+                                                   double rate, const grpo_step_options& o) {
   std::map<std::string, double> numbers;
   std::size_t used = 0;
-  std::vector<weighted_rollout> rollouts = state_->distinct_rollouts(groups, o.advantage_limit, used);
+  std::vector<weighted_rollout> rollouts =
+      state_->distinct_rollouts(groups, o.advantage_limit, used);
   numbers["groups_used"] = static_cast<double>(used);
   numbers["distinct_completions"] = static_cast<double>(rollouts.size());
   if (rollouts.empty()) return numbers;
   std::shuffle(rollouts.begin(), rollouts.end(), state_->random);
-  const auto parts = std::clamp<std::size_t>(static_cast<std::size_t>(o.minibatches), 1, rollouts.size());
+  const auto parts =
+      std::clamp<std::size_t>(static_cast<std::size_t>(o.minibatches), 1, rollouts.size());
   std::map<std::string, double> sums;
   double norm = 0;
   for (std::size_t part = 0; part < parts; ++part) {
@@ -205,12 +239,16 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
     std::vector<const weighted_rollout*> batch;
     std::size_t tokens = 0;
     // Of one length together: they go through attention at once.
-    std::sort(rollouts.begin() + static_cast<std::ptrdiff_t>(begin), rollouts.begin() + static_cast<std::ptrdiff_t>(end), [](const auto& a, const auto& b) { return a.all.tokens.size() < b.all.tokens.size(); });
+    std::sort(
+        rollouts.begin() + static_cast<std::ptrdiff_t>(begin),
+        rollouts.begin() + static_cast<std::ptrdiff_t>(end),
+        [](const auto& a, const auto& b) { return a.all.tokens.size() < b.all.tokens.size(); });
     for (std::size_t i = begin; i < end; ++i) {
       rollouts[i].weight /= weight;
       batch.push_back(&rollouts[i]);
       tokens += rollouts[i].all.tokens.size();
-      if (i + 1 < end && static_cast<std::int64_t>(tokens) < state_->chosen.micro_batch_tokens) continue;
+      if (i + 1 < end && static_cast<std::int64_t>(tokens) < state_->chosen.micro_batch_tokens)
+        continue;
       state_->accumulate(batch, o, sums);
       batch.clear();
       tokens = 0;
@@ -227,21 +265,27 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
 
 void trainer::keep_reference() {
   state_->reference = decoder_weights();
-  for (const auto& [name, tensor] : state_->weights.all()) state_->reference.all()[name] = tensor.detach().clone();
+  for (const auto& [name, tensor] : state_->weights.all())
+    state_->reference.all()[name] = tensor.detach().clone();
 }
 
-void trainer::restart_optimiser() { state_->adam = std::make_unique<optimizer>(state_->weights, state_->chosen.optimiser); }
+void trainer::restart_optimiser() {
+  state_->adam = std::make_unique<optimizer>(state_->weights, state_->chosen.optimiser);
+}
 
 taken_checkpoint trainer::take_checkpoint(const trainer_numbers& numbers) const {
   const c10::NoGradGuard no_gradients;
-  return [policy = state_->policy, weights = state_->weights.to("cpu", state_->network.config().dtype), moments = state_->adam->moments(), numbers](const std::filesystem::path& folder) {
-    save_checkpoint(folder, policy, weights, &moments, numbers);
-  };
+  return
+      [policy = state_->policy, weights = state_->weights.to("cpu", state_->network.config().dtype),
+       moments = state_->adam->moments(), numbers](const std::filesystem::path& folder) {
+        save_checkpoint(folder, policy, weights, &moments, numbers);
+      };
 }
 
 trainer_numbers trainer::load(const std::filesystem::path& checkpoint) {
   const decoder_config& config = state_->network.config();
-  state_->weights = decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);
+  state_->weights =
+      decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);
   restart_optimiser();
   state_->adam->load(checkpoint / "optimizer.safetensors");
   return load_trainer_numbers(checkpoint);

@@ -35,12 +35,12 @@ struct rollout_group_example {
 struct grpo_step_options {
   grpo_options objective;
   double advantage_limit = 1.5;
-  double temperature = 1.0;        // at which the completions were sampled
-  std::int64_t minibatches = 1;    // optimiser updates a step
+  double temperature = 1.0;      // at which the completions were sampled
+  std::int64_t minibatches = 1;  // optimiser updates a step
 };
 
-// The network, its optimiser, and one step of each objective. Sequences longer than the context are cut at their end. One
-// thread; numbers that are not finite leave the weights as they were.
+// The network, its optimiser, and one step of each objective. Sequences longer than the context are
+// cut at their end. One thread; numbers that are not finite leave the weights as they were.
 class trainer {
  public:
   struct options {
@@ -57,11 +57,14 @@ class trainer {
   std::int64_t context() const;
   token_id end_token() const;
 
-  // Mean negative log-likelihood of the batch before the update. Prompt tokens weigh `prompt_weight`, the others 1.
+  // Mean negative log-likelihood of the batch before the update. Prompt tokens weigh
+  // `prompt_weight`, the others 1.
   double sft_update(std::span<const sft_example> batch, double rate, double prompt_weight);
 
-  // A GRPO step over some groups. Returns numbers for the metrics: loss, entropy, clipped share, KL, gradient norm, groups used.
-  std::map<std::string, double> grpo_update(std::span<const rollout_group_example> groups, double rate, const grpo_step_options& o);
+  // A GRPO step over some groups. Returns numbers for the metrics: loss, entropy, clipped share,
+  // KL, gradient norm, groups used.
+  std::map<std::string, double> grpo_update(std::span<const rollout_group_example> groups,
+                                            double rate, const grpo_step_options& o);
 
   // The weights of now are what a KL term pulls towards.
   void keep_reference();

@@ -9,13 +9,23 @@ namespace {
 
 class model_writer final : public writer {
  public:
-  model_writer(const std::filesystem::path& policy, std::string device, const generation_options& options)
-      : config_(decoder_config::load(policy / "config.json")), tokenizer_(tokenizer::load(policy / "tokenizer.json")), device_(std::move(device)), slots_(options.slots), engine_(config_, options) {
+  model_writer(const std::filesystem::path& policy, std::string device,
+               const generation_options& options)
+      : config_(decoder_config::load(policy / "config.json")),
+        tokenizer_(tokenizer::load(policy / "tokenizer.json")),
+        device_(std::move(device)),
+        slots_(options.slots),
+        engine_(config_, options) {
     prepare_policy_device(device_);
   }
 
-  void load(const std::filesystem::path& checkpoint, std::uint64_t version) override { engine_.set_weights(decoder_weights::load(checkpoint, config_).to(device_, config_.dtype), version); }
-  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override { engine_.submit({ticket, tokenizer_.encode(prompt), samples}); }
+  void load(const std::filesystem::path& checkpoint, std::uint64_t version) override {
+    engine_.set_weights(decoder_weights::load(checkpoint, config_).to(device_, config_.dtype),
+                        version);
+  }
+  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override {
+    engine_.submit({ticket, tokenizer_.encode(prompt), samples});
+  }
 
   std::vector<finished> step() override {
     std::vector<finished> done;
@@ -50,8 +60,12 @@ class scripted_writer final : public writer {
  public:
   explicit scripted_writer(std::uint64_t seed) : random_(seed) {}
 
-  void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override { version_ = version; }
-  void submit(std::uint64_t ticket, const std::string& /*prompt*/, std::uint32_t samples) override { waiting_.emplace_back(ticket, samples); }
+  void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override {
+    version_ = version;
+  }
+  void submit(std::uint64_t ticket, const std::string& /*prompt*/, std::uint32_t samples) override {
+    waiting_.emplace_back(ticket, samples);
+  }
 
   std::vector<finished> step() override {
     std::vector<finished> done;
@@ -71,9 +85,16 @@ class scripted_writer final : public writer {
 
  private:
   written write() {
-    std::string text = "## Performance Analysis\nThe second variant reads memory in order.\n## Code Implementation\n```cuda\nextern \"C\" __global__ void k(const float* a, float* c, int n) {\n";
-    for (int line = 0; line < 12; ++line) text += "  if (i < n) c[i + " + std::to_string(random_() % 1000000) + "] = a[i] * " + std::to_string(random_() % 1000) + ".0f;\n";
-    text += "}\n```\n```python\ndef forward(A: Tensor) -> Tensor:\n    C = torch.empty_like(A)\n    launch(\"k\", [A.numel() // 256], [256], A, C, A.numel())\n    return C\n```\n";
+    std::string text =
+        "## Performance Analysis\nThe second variant reads memory in order.\n## Code "
+        "Implementation\n```cuda\nextern \"C\" __global__ void k(const float* a, float* c, int n) "
+        "{\n";
+    for (int line = 0; line < 12; ++line)
+      text += "  if (i < n) c[i + " + std::to_string(random_() % 1000000) + "] = a[i] * " +
+              std::to_string(random_() % 1000) + ".0f;\n";
+    text +=
+        "}\n```\n```python\ndef forward(A: Tensor) -> Tensor:\n    C = torch.empty_like(A)\n    "
+        "launch(\"k\", [A.numel() // 256], [256], A, C, A.numel())\n    return C\n```\n";
     completion how;
     how.tokens.assign(64, static_cast<token_id>(random_() % 1000));
     how.log_probabilities.assign(64, -1.0F);
@@ -90,13 +111,18 @@ class scripted_writer final : public writer {
 
 }  // namespace
 
-std::unique_ptr<writer> make_model_writer(const std::filesystem::path& policy, const std::string& device, generation_options options) {
+std::unique_ptr<writer> make_model_writer(const std::filesystem::path& policy,
+                                          const std::string& device, generation_options options) {
   const auto config = decoder_config::load(policy / "config.json");
-  if (config.end_token < 0) throw policy_error((policy / "config.json").string() + ": eos_token_id: is missing; completions would never end");
+  if (config.end_token < 0)
+    throw policy_error((policy / "config.json").string() +
+                       ": eos_token_id: is missing; completions would never end");
   options.end_token = static_cast<token_id>(config.end_token);
   return std::make_unique<model_writer>(policy, device, options);
 }
 
-std::unique_ptr<writer> make_scripted_writer(std::uint64_t seed) { return std::make_unique<scripted_writer>(seed); }
+std::unique_ptr<writer> make_scripted_writer(std::uint64_t seed) {
+  return std::make_unique<scripted_writer>(seed);
+}
 
 }  // namespace hone

@@ -17,7 +17,8 @@ namespace {
 
 using rocksdb::Slice;
 
-// A log of at most this size is replayed when the pool is opened after a kill: a million variants open in under three seconds.
+// A log of at most this size is replayed when the pool is opened after a kill: a million variants
+// open in under three seconds.
 constexpr std::uint64_t max_log_bytes = 64ULL << 20U;
 constexpr std::size_t block_cache_bytes = 8ULL << 20U;
 constexpr std::size_t write_buffer_bytes = 8ULL << 20U;
@@ -25,8 +26,11 @@ constexpr std::size_t write_buffer_bytes = 8ULL << 20U;
 // A reader gives up after so many snapshots in a row that were out of date before they were read.
 constexpr int max_snapshots = 20;
 
-// A live writer's compactions delete files that a reader's snapshot names, and RocksDB opens some of them only when they are read.
-bool is_file_gone(const rocksdb::Status& status) { return !status.ok() && status.ToString().find("No such file or directory") != std::string::npos; }
+// A live writer's compactions delete files that a reader's snapshot names, and RocksDB opens some
+// of them only when they are read.
+bool is_file_gone(const rocksdb::Status& status) {
+  return !status.ok() && status.ToString().find("No such file or directory") != std::string::npos;
+}
 
 Slice slice(std::string_view s) { return {s.data(), s.size()}; }
 std::string_view text(const Slice& s) { return {s.data(), s.size()}; }
@@ -47,14 +51,16 @@ rocksdb::DBOptions database_options(bool writes) {
   return options;
 }
 
-// Large values go to blob files, which compaction leaves where they are: keys are hashes, so every compaction would otherwise
-// rewrite everything. Small ones stay in the tree.
-rocksdb::ColumnFamilyOptions family_options(family which, const std::shared_ptr<rocksdb::Cache>& cache) {
+// Large values go to blob files, which compaction leaves where they are: keys are hashes, so every
+// compaction would otherwise rewrite everything. Small ones stay in the tree.
+rocksdb::ColumnFamilyOptions family_options(family which,
+                                            const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::ColumnFamilyOptions options;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-  // Indexes and filters stay with their open files, some 10 MB a million variants: every new key is looked for in most of them.
+  // Indexes and filters stay with their open files, some 10 MB a million variants: every new key is
+  // looked for in most of them.
   table.block_size = 4096;
   table.format_version = 5;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -62,18 +68,22 @@ rocksdb::ColumnFamilyOptions family_options(family which, const std::shared_ptr<
   options.memtable_whole_key_filtering = true;  // most look-ups are for what is not there yet
   options.memtable_prefix_bloom_size_ratio = 0.02;
   options.max_write_buffer_number = 4;
-  options.compression = which == family::exemplars ? rocksdb::kNoCompression : rocksdb::kLZ4Compression;  // ids do not compress
+  options.compression = which == family::exemplars
+                            ? rocksdb::kNoCompression
+                            : rocksdb::kLZ4Compression;  // ids do not compress
   options.level0_file_num_compaction_trigger = 8;
   options.level0_slowdown_writes_trigger = 40;
   options.level0_stop_writes_trigger = 60;
   options.target_file_size_base = 32U << 20U;
   options.max_bytes_for_level_base = 256U << 20U;
-  if (which == family::variants || which == family::groups || which == family::evaluations || which == family::steps) {
+  if (which == family::variants || which == family::groups || which == family::evaluations ||
+      which == family::steps) {
     options.enable_blob_files = true;
     options.min_blob_size = 512;
     options.blob_compression_type = rocksdb::kLZ4Compression;
     options.blob_file_size = 128U << 20U;
-    options.enable_blob_garbage_collection = true;  // evaluations are rewritten as measurements are added
+    options.enable_blob_garbage_collection =
+        true;  // evaluations are rewritten as measurements are added
   }
   return options;
 }
@@ -83,25 +93,29 @@ rocksdb::ColumnFamilyOptions family_options(family which, const std::shared_ptr<
 struct database::state {
   std::unique_ptr<rocksdb::DB> db;
   std::array<rocksdb::ColumnFamilyHandle*, family_count> families{};
-  // What has been put (or, where empty, removed) since the last commit, by family and key. Only the last word on a key is
-  // written, and reading one's own writes costs a hash.
+  // What has been put (or, where empty, removed) since the last commit, by family and key. Only the
+  // last word on a key is written, and reading one's own writes costs a hash.
   struct change {
     std::shared_ptr<const std::vector<char>> value;
     bool is_first = false;  // the key is not on disk
   };
   std::array<std::unordered_map<std::string, change>, family_count> uncommitted;
-  rocksdb::WriteBatch batch;  // kept for its memory: megabytes, grown anew for every commit, cost a tenth of it
+  rocksdb::WriteBatch
+      batch;  // kept for its memory: megabytes, grown anew for every commit, cost a tenth of it
 
   ~state() {
     for (auto* one : families) {
       if (one != nullptr) db->DestroyColumnFamilyHandle(one);
     }
   }
-  rocksdb::ColumnFamilyHandle* handle(family which) const { return families[static_cast<std::size_t>(which)]; }
+  rocksdb::ColumnFamilyHandle* handle(family which) const {
+    return families[static_cast<std::size_t>(which)];
+  }
 };
 
 database::database(const std::filesystem::path& folder, mode how) : folder_(folder), how_(how) {
-  if (how == mode::read_only && !std::filesystem::exists(folder / "CURRENT")) throw pool_error(folder.string() + ": there is no pool here");
+  if (how == mode::read_only && !std::filesystem::exists(folder / "CURRENT"))
+    throw pool_error(folder.string() + ": there is no pool here");
   if (how == mode::create_or_open) std::filesystem::create_directories(folder);
   open();
 }
@@ -110,7 +124,8 @@ void database::open() const {
   state_ = std::make_shared<state>();
   const auto cache = rocksdb::NewLRUCache(block_cache_bytes, 2);
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
-  for (std::size_t i = 0; i < family_count; ++i) descriptors.emplace_back(family_names[i], family_options(static_cast<family>(i), cache));
+  for (std::size_t i = 0; i < family_count; ++i)
+    descriptors.emplace_back(family_names[i], family_options(static_cast<family>(i), cache));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
   rocksdb::Status status;
@@ -119,26 +134,34 @@ void database::open() const {
     status = rocksdb::DB::Open(options, folder_.string(), descriptors, &handles, &opened);
   } else {
     for (int attempt = 0; attempt < max_snapshots; ++attempt) {
-      status = rocksdb::DB::OpenForReadOnly(options, folder_.string(), descriptors, &handles, &opened);
+      status =
+          rocksdb::DB::OpenForReadOnly(options, folder_.string(), descriptors, &handles, &opened);
       ++snapshots_;
       if (!is_file_gone(status)) break;
     }
   }
   if (!status.ok()) {
-    const bool is_locked = status.IsIOError() && status.ToString().find("lock") != std::string::npos;
-    throw pool_error(folder_.string() + (is_locked ? ": in use by another process (" : ": cannot be opened (") + status.ToString() + ")");
+    const bool is_locked =
+        status.IsIOError() && status.ToString().find("lock") != std::string::npos;
+    throw pool_error(folder_.string() +
+                     (is_locked ? ": in use by another process (" : ": cannot be opened (") +
+                     status.ToString() + ")");
   }
   state_->db.reset(opened);
   std::copy(handles.begin(), handles.end(), state_->families.begin());
 }
 
-// A log that has been flushed need not be replayed by whoever opens the pool next. Where that fails, it is.
+// A log that has been flushed need not be replayed by whoever opens the pool next. Where that
+// fails, it is.
 database::~database() {
-  if (how_ == mode::create_or_open) (void)state_->db->Flush({}, {state_->families.begin(), state_->families.end()});
+  if (how_ == mode::create_or_open)
+    (void)state_->db->Flush({}, {state_->families.begin(), state_->families.end()});
 }
 
 void database::refuse(family where, std::string_view key) const {
-  throw pool_error(folder_.string() + ": a value in " + family_names[static_cast<std::size_t>(where)] + " is damaged (key of " + std::to_string(key.size()) + " bytes)");
+  throw pool_error(folder_.string() + ": a value in " +
+                   family_names[static_cast<std::size_t>(where)] + " is damaged (key of " +
+                   std::to_string(key.size()) + " bytes)");
 }
 
 std::optional<std::vector<char>> database::get_bytes(family where, std::string_view key) const {
@@ -151,18 +174,22 @@ std::optional<std::vector<char>> database::get_bytes(family where, std::string_v
   }
   rocksdb::PinnableSlice value;
   rocksdb::Status status = state_->db->Get({}, state_->handle(where), slice(key), &value);
-  for (int attempt = 1; attempt < max_snapshots && how_ == mode::read_only && is_file_gone(status); ++attempt) {
+  for (int attempt = 1; attempt < max_snapshots && how_ == mode::read_only && is_file_gone(status);
+       ++attempt) {
     value.Reset();
     open();
     status = state_->db->Get({}, state_->handle(where), slice(key), &value);
   }
   if (status.IsNotFound()) return std::nullopt;
-  if (!status.ok()) throw pool_error(folder_.string() + ": cannot be read (" + status.ToString() + ")");
+  if (!status.ok())
+    throw pool_error(folder_.string() + ": cannot be read (" + status.ToString() + ")");
   return std::vector<char>(value.data(), value.data() + value.size());
 }
 
-void database::put_bytes(family where, std::string_view key, std::shared_ptr<const std::vector<char>> value, bool is_first) {
-  const auto [entry, fresh] = state_->uncommitted[static_cast<std::size_t>(where)].try_emplace(std::string(key));
+void database::put_bytes(family where, std::string_view key,
+                         std::shared_ptr<const std::vector<char>> value, bool is_first) {
+  const auto [entry, fresh] =
+      state_->uncommitted[static_cast<std::size_t>(where)].try_emplace(std::string(key));
   entry->second.value = std::move(value);
   if (fresh) entry->second.is_first = is_first;
 }
@@ -181,7 +208,8 @@ void database::commit() {
     // In key order, so that each insertion into the memtable starts where the last one ended.
     std::vector<const std::pair<const std::string, state::change>*> entries;
     for (const auto& entry : state_->uncommitted[i]) entries.push_back(&entry);
-    std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
+    std::sort(entries.begin(), entries.end(),
+              [](const auto* a, const auto* b) { return a->first < b->first; });
     for (const auto* entry : entries) {
       if (const auto& value = entry->second.value; value != nullptr) {
         batch.Put(state_->families[i], entry->first, Slice(value->data(), value->size()));
@@ -195,19 +223,23 @@ void database::commit() {
   options.sync = true;
   options.memtable_insert_hint_per_batch = true;
   const rocksdb::Status status = state_->db->Write(options, &batch);
-  if (!status.ok()) throw pool_error(folder_.string() + ": cannot be written (" + status.ToString() + ")");
+  if (!status.ok())
+    throw pool_error(folder_.string() + ": cannot be written (" + status.ToString() + ")");
   for (auto& entries : state_->uncommitted) entries.clear();
 }
 
-// Walks from `begin` on, over as many snapshots as it takes; what has been visited is not visited again.
+// Walks from `begin` on, over as many snapshots as it takes; what has been visited is not visited
+// again.
 template <class Visit>
 void database::walk(family where, std::string_view prefix, std::string begin, Visit visit) const {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   bool has_begun = false;  // `begin` has been visited
   for (int attempt = 1;; ++attempt) {
-    const std::shared_ptr<state> walked = state_;  // what is visited may read on its own, and take a newer snapshot
-    const std::unique_ptr<rocksdb::Iterator> it(walked->db->NewIterator(options, walked->handle(where)));
+    const std::shared_ptr<state> walked =
+        state_;  // what is visited may read on its own, and take a newer snapshot
+    const std::unique_ptr<rocksdb::Iterator> it(
+        walked->db->NewIterator(options, walked->handle(where)));
     it->Seek(begin);
     if (has_begun && it->Valid() && text(it->key()) == begin) it->Next();
     for (; it->Valid(); it->Next()) {
@@ -218,17 +250,25 @@ void database::walk(family where, std::string_view prefix, std::string begin, Vi
       attempt = 1;
     }
     if (it->status().ok()) return;
-    if (how_ != mode::read_only || !is_file_gone(it->status()) || attempt == max_snapshots) throw pool_error(folder_.string() + ": cannot be read (" + it->status().ToString() + ")");
+    if (how_ != mode::read_only || !is_file_gone(it->status()) || attempt == max_snapshots)
+      throw pool_error(folder_.string() + ": cannot be read (" + it->status().ToString() + ")");
     if (walked == state_) open();
   }
 }
 
-void database::scan_bytes(family where, std::string_view prefix, std::string_view from, const std::function<bool(std::string_view, std::vector<char>)>& visit) const {
-  walk(where, prefix, std::string(prefix) + std::string(from), [&](std::string_view key, const Slice& value) { return visit(key, std::vector<char>(value.data(), value.data() + value.size())); });
+void database::scan_bytes(
+    family where, std::string_view prefix, std::string_view from,
+    const std::function<bool(std::string_view, std::vector<char>)>& visit) const {
+  walk(where, prefix, std::string(prefix) + std::string(from),
+       [&](std::string_view key, const Slice& value) {
+         return visit(key, std::vector<char>(value.data(), value.data() + value.size()));
+       });
 }
 
-void database::scan_keys(family where, std::string_view prefix, const std::function<bool(std::string_view key)>& visit) const {
-  walk(where, prefix, std::string(prefix), [&](std::string_view key, const Slice&) { return visit(key); });
+void database::scan_keys(family where, std::string_view prefix,
+                         const std::function<bool(std::string_view key)>& visit) const {
+  walk(where, prefix, std::string(prefix),
+       [&](std::string_view key, const Slice&) { return visit(key); });
 }
 
 void database::compact() {
@@ -237,8 +277,10 @@ void database::compact() {
     options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
     options.blob_garbage_collection_policy = rocksdb::BlobGarbageCollectionPolicy::kForce;
     options.blob_garbage_collection_age_cutoff = 1.0;
-    const rocksdb::Status status = state_->db->CompactRange(options, state_->families[i], nullptr, nullptr);
-    if (!status.ok()) throw pool_error(folder_.string() + ": cannot be compacted (" + status.ToString() + ")");
+    const rocksdb::Status status =
+        state_->db->CompactRange(options, state_->families[i], nullptr, nullptr);
+    if (!status.ok())
+      throw pool_error(folder_.string() + ": cannot be compacted (" + status.ToString() + ")");
   }
 }
 

@@ -13,18 +13,21 @@
 
 namespace hone {
 
-// The pool cannot be opened, read or written: the message names the folder and what RocksDB says of it.
+// The pool cannot be opened, read or written: the message names the folder and what RocksDB says of
+// it.
 struct pool_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// RocksDB behind records. One writer, which collects puts and removals and makes them durable together; reads see what has
-// been collected. Any number of readers beside it. Not for more than one thread at a time.
+// RocksDB behind records. One writer, which collects puts and removals and makes them durable
+// together; reads see what has been collected. Any number of readers beside it. Not for more than
+// one thread at a time.
 class database {
  public:
   enum class mode {
     create_or_open,  // the writer
-    read_only,       // a snapshot, also beside a live writer: where that has deleted what the snapshot needs, a newer one takes its place
+    read_only,  // a snapshot, also beside a live writer: where that has deleted what the snapshot
+                // needs, a newer one takes its place
   };
   database(const std::filesystem::path& folder, mode how);
   ~database();
@@ -43,26 +46,33 @@ class database {
   void put(family where, std::string_view key, const record<Schema>& value) {
     put_bytes(where, key, value.shared_bytes(), false);
   }
-  // The same under a key that is not on disk: if it is removed before the next commit, nothing of it is written at all.
+  // The same under a key that is not on disk: if it is removed before the next commit, nothing of
+  // it is written at all.
   template <class Schema>
   void put_first(family where, std::string_view key, const record<Schema>& value) {
     put_bytes(where, key, value.shared_bytes(), true);
   }
   void remove(family where, std::string_view key);
 
-  // Makes everything since the last commit durable in one write; throws pool_error, and nothing of it is written, when that
-  // fails (a full disk, say).
+  // Makes everything since the last commit durable in one write; throws pool_error, and nothing of
+  // it is written, when that fails (a full disk, say).
   void commit();
 
-  // Visits entries whose keys begin with `prefix`, in order, from `prefix` + `from` on, until `visit` returns false. Sees
-  // committed entries only.
+  // Visits entries whose keys begin with `prefix`, in order, from `prefix` + `from` on, until
+  // `visit` returns false. Sees committed entries only.
   template <class Schema>
-  void scan(family where, std::string_view prefix, const std::function<bool(std::string_view key, const record<Schema>&)>& visit, std::string_view from = {}) const {
-    scan_bytes(where, prefix, from, [&](std::string_view key, std::vector<char> bytes) { return visit(key, decode<Schema>(where, key, std::move(bytes))); });
+  void scan(family where, std::string_view prefix,
+            const std::function<bool(std::string_view key, const record<Schema>&)>& visit,
+            std::string_view from = {}) const {
+    scan_bytes(where, prefix, from, [&](std::string_view key, std::vector<char> bytes) {
+      return visit(key, decode<Schema>(where, key, std::move(bytes)));
+    });
   }
-  void scan_keys(family where, std::string_view prefix, const std::function<bool(std::string_view key)>& visit) const;
+  void scan_keys(family where, std::string_view prefix,
+                 const std::function<bool(std::string_view key)>& visit) const;
 
-  // Rewrites everything on disk, so that what has been replaced or removed takes no space. For the writer.
+  // Rewrites everything on disk, so that what has been replaced or removed takes no space. For the
+  // writer.
   void compact();
   // How many snapshots a reader has had to take so far.
   std::uint64_t snapshots() const { return snapshots_; }
@@ -70,13 +80,16 @@ class database {
 
  private:
   std::optional<std::vector<char>> get_bytes(family where, std::string_view key) const;
-  void put_bytes(family where, std::string_view key, std::shared_ptr<const std::vector<char>> value, bool is_first);
-  void scan_bytes(family where, std::string_view prefix, std::string_view from, const std::function<bool(std::string_view, std::vector<char>)>& visit) const;
+  void put_bytes(family where, std::string_view key, std::shared_ptr<const std::vector<char>> value,
+                 bool is_first);
+  void scan_bytes(family where, std::string_view prefix, std::string_view from,
+                  const std::function<bool(std::string_view, std::vector<char>)>& visit) const;
 
   // RocksDB's checksums cover what comes back, so only the framing is looked at again.
   template <class Schema>
   record<Schema> decode(family where, std::string_view key, std::vector<char> bytes) const {
-    if (bytes.size() < sizeof(capnp::word) || bytes.size() % sizeof(capnp::word) != 0) refuse(where, key);
+    if (bytes.size() < sizeof(capnp::word) || bytes.size() % sizeof(capnp::word) != 0)
+      refuse(where, key);
     try {
       return record<Schema>::from_trusted_bytes(std::move(bytes));
     } catch (const kj::Exception&) {

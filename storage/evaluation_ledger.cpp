@@ -8,10 +8,15 @@
 namespace hone {
 namespace {
 
-std::uint32_t measurement_count(const std::optional<record<schema::Evaluation>>& known) { return known ? (*known)->getMeasurements().size() : 0; }
+std::uint32_t measurement_count(const std::optional<record<schema::Evaluation>>& known) {
+  return known ? (*known)->getMeasurements().size() : 0;
+}
 
 // What a later meeting leaves as it is: anything certain.
-bool is_settled(Outcome outcome) { return outcome != Outcome::OK && outcome != Outcome::UNSTABLE && outcome != Outcome::INFRASTRUCTURE; }
+bool is_settled(Outcome outcome) {
+  return outcome != Outcome::OK && outcome != Outcome::UNSTABLE &&
+         outcome != Outcome::INFRASTRUCTURE;
+}
 
 double median_score(capnp::List<schema::Measurement>::Reader measurements) {
   std::vector<double> scores;
@@ -24,8 +29,10 @@ double median_score(capnp::List<schema::Measurement>::Reader measurements) {
   return scores.size() % 2 == 1 ? scores[middle] : (scores[middle - 1] + scores[middle]) / 2;
 }
 
-// The earlier knowledge with one more result. A timed call that turns out wrong outweighs everything before it.
-record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>& known, const schema::Evaluation::Reader& result, std::uint64_t now_ms) {
+// The earlier knowledge with one more result. A timed call that turns out wrong outweighs
+// everything before it.
+record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>& known,
+                                 const schema::Evaluation::Reader& result, std::uint64_t now_ms) {
   record_builder<schema::Evaluation> out;
   out->setVariantId(result.getVariantId());
   out->setTaskId(result.getTaskId());
@@ -37,8 +44,11 @@ record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>
   out->setCompileMs(result.getCompileMs());
   out->setClosedMs(now_ms);
   // What is measured again is not verified again: its first verdict stays.
-  const auto has_passed = [](const schema::Evaluation::Reader& e) { return e.hasVerdict() && e.getVerdict().getOutcome() == Outcome::OK; };
-  if (known && (*known)->hasVerdict() && (!result.hasVerdict() || (has_passed(**known) && has_passed(result)))) {
+  const auto has_passed = [](const schema::Evaluation::Reader& e) {
+    return e.hasVerdict() && e.getVerdict().getOutcome() == Outcome::OK;
+  };
+  if (known && (*known)->hasVerdict() &&
+      (!result.hasVerdict() || (has_passed(**known) && has_passed(result)))) {
     out->setVerdict((*known)->getVerdict());
   } else if (result.hasVerdict()) {
     out->setVerdict(result.getVerdict());
@@ -46,39 +56,47 @@ record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>
   const unsigned before = measurement_count(known);
   const unsigned added = result.getMeasurements().size();
   auto measurements = out->initMeasurements(before + added);
-  for (unsigned i = 0; i < before; ++i) measurements.setWithCaveats(i, (*known)->getMeasurements()[i]);
-  for (unsigned i = 0; i < added; ++i) measurements.setWithCaveats(before + i, result.getMeasurements()[i]);
-  const bool keeps_ok = known && (*known)->getOutcome() == Outcome::OK && (result.getOutcome() == Outcome::UNSTABLE || result.getOutcome() == Outcome::INFRASTRUCTURE);
+  for (unsigned i = 0; i < before; ++i)
+    measurements.setWithCaveats(i, (*known)->getMeasurements()[i]);
+  for (unsigned i = 0; i < added; ++i)
+    measurements.setWithCaveats(before + i, result.getMeasurements()[i]);
+  const bool keeps_ok =
+      known && (*known)->getOutcome() == Outcome::OK &&
+      (result.getOutcome() == Outcome::UNSTABLE || result.getOutcome() == Outcome::INFRASTRUCTURE);
   out->setOutcome(keeps_ok ? Outcome::OK : result.getOutcome());
   out->setKind(keeps_ok ? (*known)->getKind() : result.getKind());
   out->setMessage(keeps_ok ? (*known)->getMessage() : result.getMessage());
-  out->setScore(out->getOutcome() == Outcome::OK ? median_score(out->asReader().getMeasurements()) : 0);
+  out->setScore(out->getOutcome() == Outcome::OK ? median_score(out->asReader().getMeasurements())
+                                                 : 0);
   return out.finish();
 }
 
 }  // namespace
 
 evaluation_ledger::evaluation_ledger(database& db, const options& o) : db_(&db), options_(o) {
-  db.scan<schema::PendingWork>(family::pending, "", [&](std::string_view key, const record<schema::PendingWork>& stored) {
-    const auto parsed = evaluation_from_key(key);
-    if (!parsed) throw pool_error(db.folder().string() + ": a key of pending work is damaged");
-    work w;
-    w.task = task_id(stored->getTaskId());
-    w.measurement = measurement_id(stored->getMeasurementId());
-    w.attempt = stored->getAttempt();
-    w.verified = stored->getVerified();
-    w.wanted = stored->getWanted();
-    w.population = stored->getPopulation();
-    w.is_stored = true;
-    for (const auto group : stored->getGroups()) w.groups.emplace_back(group);
-    // Another judge's results would not close it: it has had its attempts.
-    if (parsed->judge != options_.judge_version) {
-      w.attempt = max_attempts;
-      w.deadline_ms = 1;
-    }
-    pending_.emplace(*parsed, std::move(w));  // deadline 0: handed out at the first look, under the same attempt
-    return true;
-  });
+  db.scan<schema::PendingWork>(
+      family::pending, "", [&](std::string_view key, const record<schema::PendingWork>& stored) {
+        const auto parsed = evaluation_from_key(key);
+        if (!parsed) throw pool_error(db.folder().string() + ": a key of pending work is damaged");
+        work w;
+        w.task = task_id(stored->getTaskId());
+        w.measurement = measurement_id(stored->getMeasurementId());
+        w.attempt = stored->getAttempt();
+        w.verified = stored->getVerified();
+        w.wanted = stored->getWanted();
+        w.population = stored->getPopulation();
+        w.is_stored = true;
+        for (const auto group : stored->getGroups()) w.groups.emplace_back(group);
+        // Another judge's results would not close it: it has had its attempts.
+        if (parsed->judge != options_.judge_version) {
+          w.attempt = max_attempts;
+          w.deadline_ms = 1;
+        }
+        pending_.emplace(
+            *parsed,
+            std::move(w));  // deadline 0: handed out at the first look, under the same attempt
+        return true;
+      });
 }
 
 void evaluation_ledger::store(const evaluation_key& key, work& w) {
@@ -99,7 +117,9 @@ void evaluation_ledger::store(const evaluation_key& key, work& w) {
   w.is_stored = true;
 }
 
-void evaluation_ledger::send(const evaluation_key& key, work& w, const schema::Variant::Reader& variant, double best_score, double known_score, std::uint64_t now_ms,
+void evaluation_ledger::send(const evaluation_key& key, work& w,
+                             const schema::Variant::Reader& variant, double best_score,
+                             double known_score, std::uint64_t now_ms,
                              std::vector<record<schema::CompileJob>>& jobs) {
   store(key, w);
   const auto type = device_types_.find(key.device_type);
@@ -127,7 +147,9 @@ void evaluation_ledger::send(const evaluation_key& key, work& w, const schema::V
 
 record<schema::Variant> evaluation_ledger::variant_of(const evaluation_key& key) const {
   auto variant = db_->get<schema::Variant>(family::variants, key_of(key.variant));
-  if (!variant) throw pool_error(db_->folder().string() + ": the variant " + to_string(key.variant) + " of pending work is missing");
+  if (!variant)
+    throw pool_error(db_->folder().string() + ": the variant " + to_string(key.variant) +
+                     " of pending work is missing");
   return std::move(*variant);
 }
 
@@ -135,10 +157,14 @@ void evaluation_ledger::add_device_type(const record<schema::DeviceType>& type) 
   device_types_[std::string(view(type->getName()))] = type;
 }
 
-std::optional<record<schema::Evaluation>> evaluation_ledger::find(const evaluation_key& key) const { return db_->get<schema::Evaluation>(family::evaluations, key_of(key)); }
+std::optional<record<schema::Evaluation>> evaluation_ledger::find(const evaluation_key& key) const {
+  return db_->get<schema::Evaluation>(family::evaluations, key_of(key));
+}
 
-bool evaluation_ledger::meet(const schema::Variant::Reader& variant, bool is_new, const evaluation_key& key, const group_id& group, std::uint32_t times, std::uint32_t population,
-                             double best_score, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+bool evaluation_ledger::meet(const schema::Variant::Reader& variant, bool is_new,
+                             const evaluation_key& key, const group_id& group, std::uint32_t times,
+                             std::uint32_t population, double best_score, std::uint64_t now_ms,
+                             std::vector<record<schema::CompileJob>>& jobs) {
   if (const auto waiting = pending_.find(key); waiting != pending_.end()) {
     work& w = waiting->second;
     w.wanted = std::min(max_measurements, w.wanted + times);
@@ -152,7 +178,8 @@ bool evaluation_ledger::meet(const schema::Variant::Reader& variant, bool is_new
   const std::uint32_t have = measurement_count(known);
   const bool is_known_ok = known && (*known)->getOutcome() == Outcome::OK;
   if (is_known_ok && have >= max_measurements) return false;
-  if (known && (*known)->getOutcome() == Outcome::UNSTABLE && have >= max_measurements) return false;
+  if (known && (*known)->getOutcome() == Outcome::UNSTABLE && have >= max_measurements)
+    return false;
   if (variant.getProblem().size() > 0) {
     record_builder<schema::Evaluation> closed;
     key.variant.store(closed->initVariantId());
@@ -170,17 +197,22 @@ bool evaluation_ledger::meet(const schema::Variant::Reader& variant, bool is_new
   work w;
   w.task = task_id(variant.getTaskId());
   w.measurement = random_id<measurement_id>();
-  w.verified = known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
-  // A program that is already ok keeps its group from waiting: one more measurement sharpens its score meanwhile.
+  w.verified =
+      known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
+  // A program that is already ok keeps its group from waiting: one more measurement sharpens its
+  // score meanwhile.
   w.wanted = std::min(max_measurements, is_known_ok ? have + times : have + 1);
   w.population = population;
   w.has_result = known.has_value();
   if (!is_known_ok) w.groups.push_back(group);
-  send(key, pending_.emplace(key, w).first->second, variant, best_score, is_known_ok ? (*known)->getScore() : 0, now_ms, jobs);
+  send(key, pending_.emplace(key, w).first->second, variant, best_score,
+       is_known_ok ? (*known)->getScore() : 0, now_ms, jobs);
   return !is_known_ok;
 }
 
-void evaluation_ledger::measure_again(const schema::Variant::Reader& variant, const evaluation_key& key, std::uint32_t wanted, double best_score, std::uint64_t now_ms,
+void evaluation_ledger::measure_again(const schema::Variant::Reader& variant,
+                                      const evaluation_key& key, std::uint32_t wanted,
+                                      double best_score, std::uint64_t now_ms,
                                       std::vector<record<schema::CompileJob>>& jobs) {
   if (const auto waiting = pending_.find(key); waiting != pending_.end()) {
     if (waiting->second.wanted >= wanted) return;
@@ -195,22 +227,28 @@ void evaluation_ledger::measure_again(const schema::Variant::Reader& variant, co
   w.measurement = random_id<measurement_id>();
   w.verified = true;
   w.wanted = wanted;
-  send(key, pending_.emplace(key, w).first->second, variant, best_score, (*known)->getScore(), now_ms, jobs);
+  send(key, pending_.emplace(key, w).first->second, variant, best_score, (*known)->getScore(),
+       now_ms, jobs);
 }
 
-std::optional<evaluation_ledger::closing> evaluation_ledger::close(const record<schema::Evaluation>& result, double best_score, std::uint64_t now_ms,
-                                                                   std::vector<record<schema::CompileJob>>& jobs) {
+std::optional<evaluation_ledger::closing> evaluation_ledger::close(
+    const record<schema::Evaluation>& result, double best_score, std::uint64_t now_ms,
+    std::vector<record<schema::CompileJob>>& jobs) {
   closing closed;
-  closed.key = {variant_id(result->getVariantId()), std::string(view(result->getDeviceType())), result->getJudgeVersion(), result->getScope()};
+  closed.key = {variant_id(result->getVariantId()), std::string(view(result->getDeviceType())),
+                result->getJudgeVersion(), result->getScope()};
   const auto waiting = pending_.find(closed.key);
-  if (waiting == pending_.end() || waiting->second.measurement != measurement_id(result->getMeasurementId())) return std::nullopt;
+  if (waiting == pending_.end() ||
+      waiting->second.measurement != measurement_id(result->getMeasurementId()))
+    return std::nullopt;
   work& w = waiting->second;
   const auto before = w.has_result ? find(closed.key) : std::nullopt;
   closed.is_first = !before;
   closed.was_ok = before && (*before)->getOutcome() == Outcome::OK;
   if (result->getOutcome() == Outcome::INFRASTRUCTURE && w.attempt < max_attempts) {
     ++w.attempt;
-    send(closed.key, w, *variant_of(closed.key), best_score, closed.was_ok ? (*before)->getScore() : 0, now_ms, jobs);
+    send(closed.key, w, *variant_of(closed.key), best_score,
+         closed.was_ok ? (*before)->getScore() : 0, now_ms, jobs);
     return std::nullopt;
   }
   closed.known = merge(before, *result, now_ms);
@@ -218,13 +256,16 @@ std::optional<evaluation_ledger::closing> evaluation_ledger::close(const record<
   closed.released = std::move(w.groups);
   w.groups.clear();
   db_->put(family::evaluations, key_of(closed.key), closed.known);
-  const bool goes_on = closed.known->getOutcome() == Outcome::OK && result->getOutcome() != Outcome::INFRASTRUCTURE && closed.known->getMeasurements().size() < w.wanted;
+  const bool goes_on = closed.known->getOutcome() == Outcome::OK &&
+                       result->getOutcome() != Outcome::INFRASTRUCTURE &&
+                       closed.known->getMeasurements().size() < w.wanted;
   if (goes_on) {
     w.measurement = random_id<measurement_id>();
     w.attempt = 1;
     w.verified = true;
     w.has_result = true;
-    send(closed.key, w, *variant_of(closed.key), best_score, closed.known->getScore(), now_ms, jobs);
+    send(closed.key, w, *variant_of(closed.key), best_score, closed.known->getScore(), now_ms,
+         jobs);
   } else {
     db_->remove(family::pending, key_of(closed.key));
     pending_.erase(waiting);
@@ -232,7 +273,9 @@ std::optional<evaluation_ledger::closing> evaluation_ledger::close(const record<
   return closed;
 }
 
-void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_score, std::vector<record<schema::CompileJob>>& jobs, std::vector<record<schema::Evaluation>>& lost) {
+void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_score,
+                                std::vector<record<schema::CompileJob>>& jobs,
+                                std::vector<record<schema::Evaluation>>& lost) {
   for (auto& [key, w] : pending_) {
     if (w.deadline_ms > now_ms || !device_types_.contains(key.device_type)) continue;
     const bool is_first_look = w.deadline_ms == 0;
@@ -246,13 +289,15 @@ void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_
       w.measurement.store(evaluation->initMeasurementId());
       evaluation->setAttempt(w.attempt);
       evaluation->setOutcome(Outcome::INFRASTRUCTURE);
-      evaluation->setMessage("did not come back from " + std::to_string(max_attempts) + " attempts");
+      evaluation->setMessage("did not come back from " + std::to_string(max_attempts) +
+                             " attempts");
       lost.push_back(evaluation.finish());
       continue;
     }
     if (!is_first_look) ++w.attempt;
     const auto known = find(key);
-    send(key, w, *variant_of(key), best_score(w.task, key.device_type), known && (*known)->getOutcome() == Outcome::OK ? (*known)->getScore() : 0, now_ms, jobs);
+    send(key, w, *variant_of(key), best_score(w.task, key.device_type),
+         known && (*known)->getOutcome() == Outcome::OK ? (*known)->getScore() : 0, now_ms, jobs);
   }
 }
 

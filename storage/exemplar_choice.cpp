@@ -12,15 +12,20 @@ namespace {
 
 constexpr std::array<std::string_view, 4> method_names = {"buckets", "islands", "random", "none"};
 
-std::uint32_t below(std::uint32_t bound, std::mt19937_64& random) { return std::uniform_int_distribution<std::uint32_t>(0, bound - 1)(random); }
+std::uint32_t below(std::uint32_t bound, std::mt19937_64& random) {
+  return std::uniform_int_distribution<std::uint32_t>(0, bound - 1)(random);
+}
 
 void sort_by_score(std::vector<scored_variant>& chosen) {
-  std::sort(chosen.begin(), chosen.end(), [](const scored_variant& a, const scored_variant& b) { return a.score < b.score; });
+  std::sort(chosen.begin(), chosen.end(),
+            [](const scored_variant& a, const scored_variant& b) { return a.score < b.score; });
 }
 
 }  // namespace
 
-std::string_view name_of(exemplar_method method) { return method_names[static_cast<std::size_t>(method)]; }
+std::string_view name_of(exemplar_method method) {
+  return method_names[static_cast<std::size_t>(method)];
+}
 
 std::optional<exemplar_method> exemplar_method_named(std::string_view name) {
   const auto* found = std::find(method_names.begin(), method_names.end(), name);
@@ -28,16 +33,21 @@ std::optional<exemplar_method> exemplar_method_named(std::string_view name) {
   return static_cast<exemplar_method>(found - method_names.begin());
 }
 
-std::vector<scored_variant> exemplar_selector::from_buckets(const population_key& where, std::mt19937_64& random) {
-  std::vector<std::pair<std::uint32_t, exemplar_index::bucket>> left(index_->buckets(where).begin(), index_->buckets(where).end());
+std::vector<scored_variant> exemplar_selector::from_buckets(const population_key& where,
+                                                            std::mt19937_64& random) {
+  std::vector<std::pair<std::uint32_t, exemplar_index::bucket>> left(index_->buckets(where).begin(),
+                                                                     index_->buckets(where).end());
   std::vector<scored_variant> chosen;
   while (chosen.size() < options_.count && !left.empty()) {
-    // Softmax of the means over the temperature, relative to the largest, so that nothing overflows.
+    // Softmax of the means over the temperature, relative to the largest, so that nothing
+    // overflows.
     double largest = left.front().second.mean();
     for (const auto& [which, bucket] : left) largest = std::max(largest, bucket.mean());
     std::vector<double> weights;
-    for (const auto& [which, bucket] : left) weights.push_back(std::exp((bucket.mean() - largest) / options_.temperature));
-    const std::size_t pick = std::discrete_distribution<std::size_t>(weights.begin(), weights.end())(random);
+    for (const auto& [which, bucket] : left)
+      weights.push_back(std::exp((bucket.mean() - largest) / options_.temperature));
+    const std::size_t pick =
+        std::discrete_distribution<std::size_t>(weights.begin(), weights.end())(random);
     chosen.push_back(index_->at(where, left[pick].first, below(left[pick].second.count, random)));
     left.erase(left.begin() + static_cast<std::ptrdiff_t>(pick));
   }
@@ -45,14 +55,16 @@ std::vector<scored_variant> exemplar_selector::from_buckets(const population_key
   return chosen;
 }
 
-std::vector<scored_variant> exemplar_selector::uniformly(const population_key& where, std::mt19937_64& random) {
+std::vector<scored_variant> exemplar_selector::uniformly(const population_key& where,
+                                                         std::mt19937_64& random) {
   const exemplar_index::bucket_map& buckets = index_->buckets(where);
   std::uint32_t total = 0;
   for (const auto& [which, bucket] : buckets) total += bucket.count;
   std::vector<std::uint32_t> numbers;
   while (numbers.size() < std::min(options_.count, total)) {
     const std::uint32_t number = below(total, random);
-    if (std::find(numbers.begin(), numbers.end(), number) == numbers.end()) numbers.push_back(number);
+    if (std::find(numbers.begin(), numbers.end(), number) == numbers.end())
+      numbers.push_back(number);
   }
   std::vector<scored_variant> chosen;
   for (std::uint32_t number : numbers) {
@@ -68,29 +80,40 @@ std::vector<scored_variant> exemplar_selector::uniformly(const population_key& w
   return chosen;
 }
 
-exemplar_selector::choice exemplar_selector::choose(const task_id& task, const std::string& device_type, std::mt19937_64& random) {
+exemplar_selector::choice exemplar_selector::choose(const task_id& task,
+                                                    const std::string& device_type,
+                                                    std::mt19937_64& random) {
   switch (options_.method) {
-    case exemplar_method::none: return {};
-    case exemplar_method::random: return {uniformly({task, device_type, 0}, random), 0};
-    case exemplar_method::buckets: return {from_buckets({task, device_type, 0}, random), 0};
-    case exemplar_method::islands: break;
+    case exemplar_method::none:
+      return {};
+    case exemplar_method::random:
+      return {uniformly({task, device_type, 0}, random), 0};
+    case exemplar_method::buckets:
+      return {from_buckets({task, device_type, 0}, random), 0};
+    case exemplar_method::islands:
+      break;
   }
-  const std::uint32_t population = index_->population_on(task, device_type, below(options_.islands, random), options_.islands);
+  const std::uint32_t population =
+      index_->population_on(task, device_type, below(options_.islands, random), options_.islands);
   auto chosen = from_buckets({task, device_type, population}, random);
   // A young island has little to show; what all islands know fills the rest.
   if (chosen.size() < options_.count) chosen = from_buckets({task, device_type, 0}, random);
   return {chosen, population};
 }
 
-void exemplar_selector::accept(const task_id& task, const std::string& device_type, std::uint32_t population, const variant_id& variant, double score, std::mt19937_64& random) {
+void exemplar_selector::accept(const task_id& task, const std::string& device_type,
+                               std::uint32_t population, const variant_id& variant, double score,
+                               std::mt19937_64& random) {
   index_->place({task, device_type, 0}, variant, score);
   if (options_.method != exemplar_method::islands) return;
   const auto islands = index_->islands(task, device_type, options_.islands);
-  // What belongs to no island (the corpus) is dealt out; what was drawn for an island that has been reset joins nothing.
+  // What belongs to no island (the corpus) is dealt out; what was drawn for an island that has been
+  // reset joins nothing.
   std::vector<std::uint32_t> living;
   for (const std::uint32_t one : islands->getPopulations()) living.push_back(one);
   if (population == 0) population = living[variant.low % options_.islands];
-  if (std::find(living.begin(), living.end(), population) != living.end()) index_->place({task, device_type, population}, variant, score);
+  if (std::find(living.begin(), living.end(), population) != living.end())
+    index_->place({task, device_type, population}, variant, score);
   record_builder<schema::Islands> next;
   next->setPopulations(islands->getPopulations());
   next->setNext(islands->getNext());
@@ -100,13 +123,17 @@ void exemplar_selector::accept(const task_id& task, const std::string& device_ty
   if (is_due) reset_islands(task, device_type, random);
 }
 
-void exemplar_selector::withdraw(const task_id& task, const std::string& device_type, const variant_id& variant) {
+void exemplar_selector::withdraw(const task_id& task, const std::string& device_type,
+                                 const variant_id& variant) {
   index_->remove({task, device_type, 0}, variant);
   if (options_.method != exemplar_method::islands) return;
-  for (const std::uint32_t population : index_->islands(task, device_type, options_.islands)->getPopulations()) index_->remove({task, device_type, population}, variant);
+  for (const std::uint32_t population :
+       index_->islands(task, device_type, options_.islands)->getPopulations())
+    index_->remove({task, device_type, population}, variant);
 }
 
-void exemplar_selector::reset_islands(const task_id& task, const std::string& device_type, std::mt19937_64& random) {
+void exemplar_selector::reset_islands(const task_id& task, const std::string& device_type,
+                                      std::mt19937_64& random) {
   const auto islands = index_->islands(task, device_type, options_.islands);
   std::vector<std::uint32_t> order(options_.islands);
   std::iota(order.begin(), order.end(), 0U);
@@ -116,11 +143,13 @@ void exemplar_selector::reset_islands(const task_id& task, const std::string& de
   };
   std::vector<double> scores;
   for (std::uint32_t i = 0; i < options_.islands; ++i) scores.push_back(strength(i));
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return scores[a] < scores[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return scores[a] < scores[b]; });
 
   record_builder<schema::Islands> next;
   auto populations = next->initPopulations(options_.islands);
-  for (std::uint32_t i = 0; i < options_.islands; ++i) populations.set(i, islands->getPopulations()[i]);
+  for (std::uint32_t i = 0; i < options_.islands; ++i)
+    populations.set(i, islands->getPopulations()[i]);
   std::uint32_t number = islands->getNext();
   const std::uint32_t weaker = options_.islands / 2;
   for (std::uint32_t rank = 0; rank < weaker; ++rank) {

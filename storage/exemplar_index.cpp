@@ -18,7 +18,9 @@ std::string bucket_key(const population_key& where, std::uint32_t which) {
   return key;
 }
 
-std::string islands_key(const task_id& task, const std::string& device_type) { return "i" + key_of(task) + device_type; }
+std::string islands_key(const task_id& task, const std::string& device_type) {
+  return "i" + key_of(task) + device_type;
+}
 
 record<schema::IndexEntry> entry_record(const scored_variant& x) {
   record_builder<schema::IndexEntry> entry;
@@ -46,14 +48,17 @@ std::string index_prefix(char kind, const population_key& where) {
   return key;
 }
 
-std::string index_entry_key(const population_key& where, std::uint32_t which, std::uint32_t ordinal) {
+std::string index_entry_key(const population_key& where, std::uint32_t which,
+                            std::uint32_t ordinal) {
   std::string key = index_prefix('e', where);
   append_number(key, which);
   append_number(key, ordinal);
   return key;
 }
 
-std::string index_slot_key(const population_key& where, const variant_id& variant) { return index_prefix('s', where) + key_of(variant); }
+std::string index_slot_key(const population_key& where, const variant_id& variant) {
+  return index_prefix('s', where) + key_of(variant);
+}
 
 std::uint32_t exemplar_index::bucket_of(double score) {
   const double steps = std::floor(std::log(std::max(score, 1e-12)) / std::log(bucket_ratio) + 1e-9);
@@ -65,16 +70,23 @@ exemplar_index::cached_population& exemplar_index::load(const population_key& wh
   if (found != populations_.end()) return found->second;
   cached_population population;
   const std::string prefix = index_prefix('b', where);
-  db_->scan<schema::BucketStatistics>(family::exemplars, prefix, [&](std::string_view key, const record<schema::BucketStatistics>& value) {
-    if (value->getCount() > 0) population.buckets[read_number(key, prefix.size())] = {value->getCount(), value->getScoreSum()};
-    return true;
-  });
+  db_->scan<schema::BucketStatistics>(
+      family::exemplars, prefix,
+      [&](std::string_view key, const record<schema::BucketStatistics>& value) {
+        if (value->getCount() > 0)
+          population.buckets[read_number(key, prefix.size())] = {value->getCount(),
+                                                                 value->getScoreSum()};
+        return true;
+      });
   return populations_.emplace(where, std::move(population)).first->second;
 }
 
-const exemplar_index::bucket_map& exemplar_index::buckets(const population_key& where) { return load(where).buckets; }
+const exemplar_index::bucket_map& exemplar_index::buckets(const population_key& where) {
+  return load(where).buckets;
+}
 
-void exemplar_index::store_bucket(const population_key& where, cached_population& population, std::uint32_t which) {
+void exemplar_index::store_bucket(const population_key& where, cached_population& population,
+                                  std::uint32_t which) {
   const bucket b = population.buckets.contains(which) ? population.buckets[which] : bucket{};
   if (b.count == 0) population.buckets.erase(which);
   record_builder<schema::BucketStatistics> statistics;
@@ -86,11 +98,14 @@ void exemplar_index::store_bucket(const population_key& where, cached_population
 void exemplar_index::place(const population_key& where, const variant_id& variant, double score) {
   cached_population& population = load(where);
   const std::uint32_t target = bucket_of(score);
-  if (const auto slot = db_->get<schema::IndexSlot>(family::exemplars, index_slot_key(where, variant))) {
+  if (const auto slot =
+          db_->get<schema::IndexSlot>(family::exemplars, index_slot_key(where, variant))) {
     if ((*slot)->getBucket() == target) {
       population.buckets[target].score_sum += score - (*slot)->getScore();
-      db_->put(family::exemplars, index_entry_key(where, target, (*slot)->getOrdinal()), entry_record({variant, score}));
-      db_->put(family::exemplars, index_slot_key(where, variant), slot_record(target, (*slot)->getOrdinal(), score));
+      db_->put(family::exemplars, index_entry_key(where, target, (*slot)->getOrdinal()),
+               entry_record({variant, score}));
+      db_->put(family::exemplars, index_slot_key(where, variant),
+               slot_record(target, (*slot)->getOrdinal(), score));
       store_bucket(where, population, target);
       return note_best(population, {variant, score});
     }
@@ -99,7 +114,8 @@ void exemplar_index::place(const population_key& where, const variant_id& varian
   bucket& into = population.buckets[target];
   const std::uint32_t ordinal = into.count++;
   into.score_sum += score;
-  db_->put(family::exemplars, index_entry_key(where, target, ordinal), entry_record({variant, score}));
+  db_->put(family::exemplars, index_entry_key(where, target, ordinal),
+           entry_record({variant, score}));
   db_->put(family::exemplars, index_slot_key(where, variant), slot_record(target, ordinal, score));
   store_bucket(where, population, target);
   note_best(population, {variant, score});
@@ -114,9 +130,13 @@ void exemplar_index::note_best(cached_population& population, const scored_varia
   }
 }
 
-scored_variant exemplar_index::at(const population_key& where, std::uint32_t which, std::uint32_t ordinal) const {
-  const auto entry = db_->get<schema::IndexEntry>(family::exemplars, index_entry_key(where, which, ordinal));
-  if (!entry) throw pool_error(db_->folder().string() + ": the exemplar index has no entry " + std::to_string(ordinal) + " in bucket " + std::to_string(which));
+scored_variant exemplar_index::at(const population_key& where, std::uint32_t which,
+                                  std::uint32_t ordinal) const {
+  const auto entry =
+      db_->get<schema::IndexEntry>(family::exemplars, index_entry_key(where, which, ordinal));
+  if (!entry)
+    throw pool_error(db_->folder().string() + ": the exemplar index has no entry " +
+                     std::to_string(ordinal) + " in bucket " + std::to_string(which));
   return {variant_id((*entry)->getVariantId()), (*entry)->getScore()};
 }
 
@@ -136,7 +156,8 @@ std::optional<scored_variant> exemplar_index::best(const population_key& where) 
   return population.best;
 }
 
-void exemplar_index::take_out(const population_key& where, cached_population& population, const variant_id& variant, const schema::IndexSlot::Reader& slot) {
+void exemplar_index::take_out(const population_key& where, cached_population& population,
+                              const variant_id& variant, const schema::IndexSlot::Reader& slot) {
   const std::uint32_t from = slot.getBucket();
   bucket& old = population.buckets[from];
   old.score_sum -= slot.getScore();
@@ -144,13 +165,16 @@ void exemplar_index::take_out(const population_key& where, cached_population& po
   const std::uint32_t last = --old.count;
   if (slot.getOrdinal() != last) {
     const scored_variant moved = at(where, from, last);
-    db_->put(family::exemplars, index_entry_key(where, from, slot.getOrdinal()), entry_record(moved));
-    db_->put(family::exemplars, index_slot_key(where, moved.variant), slot_record(from, slot.getOrdinal(), moved.score));
+    db_->put(family::exemplars, index_entry_key(where, from, slot.getOrdinal()),
+             entry_record(moved));
+    db_->put(family::exemplars, index_slot_key(where, moved.variant),
+             slot_record(from, slot.getOrdinal(), moved.score));
   }
   db_->remove(family::exemplars, index_entry_key(where, from, last));
   db_->remove(family::exemplars, index_slot_key(where, variant));
   store_bucket(where, population, from);
-  if (population.best_known && population.best && population.best->variant == variant) population.best_known = false;
+  if (population.best_known && population.best && population.best->variant == variant)
+    population.best_known = false;
 }
 
 void exemplar_index::remove(const population_key& where, const variant_id& variant) {
@@ -169,7 +193,8 @@ void exemplar_index::clear(const population_key& where) {
   populations_[where] = {{}, std::nullopt, true};
 }
 
-record<schema::Islands> exemplar_index::islands(const task_id& task, const std::string& device_type, std::uint32_t count) {
+record<schema::Islands> exemplar_index::islands(const task_id& task, const std::string& device_type,
+                                                std::uint32_t count) {
   const auto stored = db_->get<schema::Islands>(family::exemplars, islands_key(task, device_type));
   if (stored && (*stored)->getPopulations().size() == count) return *stored;
   record_builder<schema::Islands> fresh;
@@ -180,11 +205,13 @@ record<schema::Islands> exemplar_index::islands(const task_id& task, const std::
   return fresh.finish();
 }
 
-void exemplar_index::store_islands(const task_id& task, const std::string& device_type, const record<schema::Islands>& value) {
+void exemplar_index::store_islands(const task_id& task, const std::string& device_type,
+                                   const record<schema::Islands>& value) {
   db_->put(family::exemplars, islands_key(task, device_type), value);
 }
 
-std::uint32_t exemplar_index::population_on(const task_id& task, const std::string& device_type, std::uint32_t island, std::uint32_t count) {
+std::uint32_t exemplar_index::population_on(const task_id& task, const std::string& device_type,
+                                            std::uint32_t island, std::uint32_t count) {
   return islands(task, device_type, count)->getPopulations()[island % count];
 }
 

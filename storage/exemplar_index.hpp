@@ -12,7 +12,8 @@
 
 namespace hone {
 
-// Variants that are shown together: of one task, scored on one type of device, on one island (0: all of them).
+// Variants that are shown together: of one task, scored on one type of device, on one island (0:
+// all of them).
 struct population_key {
   task_id task;
   std::string device_type;
@@ -25,12 +26,14 @@ struct scored_variant {
   double score = 0;
 };
 
-// Scored variants in score buckets, kept so that any of them is found by its number in constant time and constant memory:
+// Scored variants in score buckets, kept so that any of them is found by its number in constant
+// time and constant memory:
 //   'e' population bucket ordinal -> IndexEntry        dense: 0 .. count - 1 in every bucket
 //   's' population variant        -> IndexSlot
 //   'b' population bucket         -> BucketStatistics
 //   'i' task device               -> Islands
-// Buckets are a factor of bucket_ratio wide. Reads and writes go through the database's uncommitted batch.
+// Buckets are a factor of bucket_ratio wide. Reads and writes go through the database's uncommitted
+// batch.
 class exemplar_index {
  public:
   static constexpr double bucket_ratio = 1.25;
@@ -54,9 +57,12 @@ class exemplar_index {
   std::optional<scored_variant> best(const population_key& where);
 
   // The population on an island, and the record behind it.
-  std::uint32_t population_on(const task_id& task, const std::string& device_type, std::uint32_t island, std::uint32_t islands);
-  record<schema::Islands> islands(const task_id& task, const std::string& device_type, std::uint32_t count);
-  void store_islands(const task_id& task, const std::string& device_type, const record<schema::Islands>& value);
+  std::uint32_t population_on(const task_id& task, const std::string& device_type,
+                              std::uint32_t island, std::uint32_t islands);
+  record<schema::Islands> islands(const task_id& task, const std::string& device_type,
+                                  std::uint32_t count);
+  void store_islands(const task_id& task, const std::string& device_type,
+                     const record<schema::Islands>& value);
 
   static std::uint32_t bucket_of(double score);
 
@@ -67,9 +73,11 @@ class exemplar_index {
     bool best_known = false;
   };
   cached_population& load(const population_key& where);
-  void take_out(const population_key& where, cached_population& population, const variant_id& variant, const schema::IndexSlot::Reader& slot);
+  void take_out(const population_key& where, cached_population& population,
+                const variant_id& variant, const schema::IndexSlot::Reader& slot);
   static void note_best(cached_population& population, const scored_variant& changed);
-  void store_bucket(const population_key& where, cached_population& population, std::uint32_t which);
+  void store_bucket(const population_key& where, cached_population& population,
+                    std::uint32_t which);
 
   database* db_;
   std::map<population_key, cached_population> populations_;
@@ -77,7 +85,8 @@ class exemplar_index {
 
 // Prefixes of the index's keys, for scans.
 std::string index_prefix(char kind, const population_key& where);
-std::string index_entry_key(const population_key& where, std::uint32_t bucket, std::uint32_t ordinal);
+std::string index_entry_key(const population_key& where, std::uint32_t bucket,
+                            std::uint32_t ordinal);
 std::string index_slot_key(const population_key& where, const variant_id& variant);
 
 }  // namespace hone

@@ -5,15 +5,19 @@
 namespace hone {
 namespace {
 
-group_book::ready_group summarise(const schema::RolloutGroup::Reader& group, std::uint64_t sequence) {
+group_book::ready_group summarise(const schema::RolloutGroup::Reader& group,
+                                  std::uint64_t sequence) {
   group_book::ready_group ready;
   ready.sequence = sequence;
   ready.group = group_id(group.getId());
   ready.task = task_id(group.getDraw().getTaskId());
-  ready.stage = group.getOrigin() == schema::RolloutGroup::Origin::CORPUS ? Stage::SFT : group.getDraw().getStage();
+  ready.stage = group.getOrigin() == schema::RolloutGroup::Origin::CORPUS
+                    ? Stage::SFT
+                    : group.getDraw().getStage();
   for (const auto rollout : group.getRollouts()) {
     for (const auto run : rollout.getVersions()) {
-      ready.oldest_version = ready.has_version ? std::min(ready.oldest_version, run.getVersion()) : run.getVersion();
+      ready.oldest_version =
+          ready.has_version ? std::min(ready.oldest_version, run.getVersion()) : run.getVersion();
       ready.has_version = true;
     }
   }
@@ -22,20 +26,25 @@ group_book::ready_group summarise(const schema::RolloutGroup::Reader& group, std
 
 }  // namespace
 
-group_book::group_book(database& db, std::map<group_id, waiting_group> waiting, std::uint64_t next_sequence)
+group_book::group_book(database& db, std::map<group_id, waiting_group> waiting,
+                       std::uint64_t next_sequence)
     : db_(&db), waiting_(std::move(waiting)), next_sequence_(next_sequence) {
   for (const auto& [id, group] : waiting_) ++waiting_by_type_[group.device_type];
-  db.scan<schema::ReadyGroup>(family::ready, "", [&](std::string_view key, const record<schema::ReadyGroup>& entry) {
-    const group_id id(entry->getGroupId());
-    const auto group = db.get<schema::RolloutGroup>(family::groups, key_of(id));
-    if (!group) throw pool_error(db.folder().string() + ": the ready group " + to_string(id) + " is missing");
-    ready_.push_back(summarise(**group, number_from_key(key)));
-    next_sequence_ = std::max(next_sequence_, number_from_key(key) + 1);
-    return true;
-  });
+  db.scan<schema::ReadyGroup>(
+      family::ready, "", [&](std::string_view key, const record<schema::ReadyGroup>& entry) {
+        const group_id id(entry->getGroupId());
+        const auto group = db.get<schema::RolloutGroup>(family::groups, key_of(id));
+        if (!group)
+          throw pool_error(db.folder().string() + ": the ready group " + to_string(id) +
+                           " is missing");
+        ready_.push_back(summarise(**group, number_from_key(key)));
+        next_sequence_ = std::max(next_sequence_, number_from_key(key) + 1);
+        return true;
+      });
 }
 
-void group_book::store(const group_id& group, schema::GroupProgress::State state, std::uint64_t sequence, std::uint64_t trained_by) {
+void group_book::store(const group_id& group, schema::GroupProgress::State state,
+                       std::uint64_t sequence, std::uint64_t trained_by) {
   record_builder<schema::GroupProgress> progress;
   progress->setState(state);
   progress->setReadySequence(sequence);
@@ -67,7 +76,8 @@ bool group_book::release(const group_id& group) {
     return false;
   }
   const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
-  if (!stored) throw pool_error(db_->folder().string() + ": the group " + to_string(group) + " is missing");
+  if (!stored)
+    throw pool_error(db_->folder().string() + ": the group " + to_string(group) + " is missing");
   make_ready(**stored);
   return true;
 }
@@ -82,7 +92,8 @@ void group_book::make_ready(const schema::RolloutGroup::Reader& group) {
 }
 
 void group_book::leave_ready(const group_id& group) {
-  const auto found = std::find_if(ready_.begin(), ready_.end(), [&](const ready_group& r) { return r.group == group; });
+  const auto found = std::find_if(ready_.begin(), ready_.end(),
+                                  [&](const ready_group& r) { return r.group == group; });
   if (found == ready_.end()) return;
   db_->remove(family::ready, key_of(found->sequence));
   ready_.erase(found);

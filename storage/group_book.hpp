@@ -16,9 +16,9 @@
 
 namespace hone {
 
-// Follows groups from their arrival to the step that trains on them: pending while evaluations are missing, ready when
-// complete, trained or dropped in the end. The ready ones queue in the order of completion, on disk and here. Writes into the
-// database's uncommitted batch.
+// Follows groups from their arrival to the step that trains on them: pending while evaluations are
+// missing, ready when complete, trained or dropped in the end. The ready ones queue in the order of
+// completion, on disk and here. Writes into the database's uncommitted batch.
 class group_book {
  public:
   struct ready_group {
@@ -47,7 +47,8 @@ class group_book {
   const std::map<std::string, std::size_t>& waiting_by_type() const { return waiting_by_type_; }
   std::uint64_t next_sequence() const { return next_sequence_; }
 
-  // Groups of a stage that nobody wants any more: ready ones are dropped, waiting ones will be when they are complete.
+  // Groups of a stage that nobody wants any more: ready ones are dropped, waiting ones will be when
+  // they are complete.
   void abandon(Stage stage);
   void mark_trained(const group_id& group, std::uint64_t version);
   void mark_dropped(const group_id& group);
@@ -57,7 +58,8 @@ class group_book {
  private:
   void make_ready(const schema::RolloutGroup::Reader& group);
   void leave_ready(const group_id& group);
-  void store(const group_id& group, schema::GroupProgress::State state, std::uint64_t sequence, std::uint64_t trained_by);
+  void store(const group_id& group, schema::GroupProgress::State state, std::uint64_t sequence,
+             std::uint64_t trained_by);
 
   database* db_;
   std::map<group_id, waiting_group> waiting_;

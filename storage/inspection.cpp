@@ -6,14 +6,18 @@
 
 namespace hone {
 
-pool_inspector::pool_inspector(const std::filesystem::path& folder) : db_(folder, database::mode::read_only) { check_format(db_); }
+pool_inspector::pool_inspector(const std::filesystem::path& folder)
+    : db_(folder, database::mode::read_only) {
+  check_format(db_);
+}
 
 std::vector<record<schema::Task>> pool_inspector::tasks() const {
   std::vector<record<schema::Task>> all;
-  db_.scan<schema::Task>(family::tasks, "", [&](std::string_view /*key*/, const record<schema::Task>& task) {
-    all.push_back(task);
-    return true;
-  });
+  db_.scan<schema::Task>(family::tasks, "",
+                         [&](std::string_view /*key*/, const record<schema::Task>& task) {
+                           all.push_back(task);
+                           return true;
+                         });
   return all;
 }
 
@@ -24,16 +28,19 @@ std::optional<std::string> pool_inspector::task_name(const task_id& id) const {
 }
 
 void pool_inspector::each_evaluation_of_any_scope(const evaluation_visitor& visit) const {
-  db_.scan<schema::Evaluation>(family::evaluations, "", [&](std::string_view key, const record<schema::Evaluation>& evaluation) {
-    if (const auto parsed = evaluation_from_key(key)) visit(*parsed, evaluation);
-    return true;
-  });
+  db_.scan<schema::Evaluation>(
+      family::evaluations, "",
+      [&](std::string_view key, const record<schema::Evaluation>& evaluation) {
+        if (const auto parsed = evaluation_from_key(key)) visit(*parsed, evaluation);
+        return true;
+      });
 }
 
 void pool_inspector::each_evaluation(const evaluation_visitor& visit) const {
-  each_evaluation_of_any_scope([&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
-    if (key.scope == 0) visit(key, evaluation);
-  });
+  each_evaluation_of_any_scope(
+      [&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
+        if (key.scope == 0) visit(key, evaluation);
+      });
 }
 
 std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task) const {
@@ -58,7 +65,8 @@ std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task
 }
 
 variant_id pool_inspector::find_variant(const std::string& prefix) const {
-  if (prefix.empty() || prefix.size() > 32) throw pool_error("'" + prefix + "' is no id, and no beginning of one");
+  if (prefix.empty() || prefix.size() > 32)
+    throw pool_error("'" + prefix + "' is no id, and no beginning of one");
   const auto low = parse_hex_id(prefix + std::string(32 - prefix.size(), '0'));
   const auto high = parse_hex_id(prefix + std::string(32 - prefix.size(), 'f'));
   if (!low || !high) throw pool_error("'" + prefix + "' is no id, and no beginning of one");
@@ -74,33 +82,47 @@ variant_id pool_inspector::find_variant(const std::string& prefix) const {
       },
       begin);
   if (found.empty()) throw pool_error("no variant's id begins with '" + prefix + "'");
-  if (found.size() > 1) throw pool_error("several variants' ids begin with '" + prefix + "': give more digits");
+  if (found.size() > 1)
+    throw pool_error("several variants' ids begin with '" + prefix + "': give more digits");
   return found.front();
 }
 
-std::optional<record<schema::Variant>> pool_inspector::variant(const variant_id& id) const { return db_.get<schema::Variant>(family::variants, key_of(id)); }
+std::optional<record<schema::Variant>> pool_inspector::variant(const variant_id& id) const {
+  return db_.get<schema::Variant>(family::variants, key_of(id));
+}
 
 std::vector<record<schema::Evaluation>> pool_inspector::evaluations_of(const variant_id& id) const {
   std::vector<record<schema::Evaluation>> all;
-  db_.scan<schema::Evaluation>(family::evaluations, key_of(id), [&](std::string_view /*key*/, const record<schema::Evaluation>& evaluation) {
-    all.push_back(evaluation);
-    return true;
-  });
+  db_.scan<schema::Evaluation>(
+      family::evaluations, key_of(id),
+      [&](std::string_view /*key*/, const record<schema::Evaluation>& evaluation) {
+        all.push_back(evaluation);
+        return true;
+      });
   return all;
 }
 
 std::vector<pool_inspector::written_as> pool_inspector::rollouts_of(const variant_id& id) const {
   std::vector<written_as> all;
-  db_.scan<schema::RolloutPlace>(family::rollouts, key_of(id), [&](std::string_view key, const record<schema::RolloutPlace>& place) {
-    all.push_back({group_id(place->getGroupId()), place->getIndex(), id_from_key<rollout_id>(key.substr(16))});
-    return true;
-  });
+  db_.scan<schema::RolloutPlace>(
+      family::rollouts, key_of(id),
+      [&](std::string_view key, const record<schema::RolloutPlace>& place) {
+        all.push_back({group_id(place->getGroupId()), place->getIndex(),
+                       id_from_key<rollout_id>(key.substr(16))});
+        return true;
+      });
   return all;
 }
 
-std::optional<record<schema::RolloutGroup>> pool_inspector::group(const group_id& id) const { return db_.get<schema::RolloutGroup>(family::groups, key_of(id)); }
-std::optional<record<schema::GroupProgress>> pool_inspector::progress(const group_id& id) const { return db_.get<schema::GroupProgress>(family::progress, key_of(id)); }
-std::optional<record<schema::TrainingStep>> pool_inspector::step(std::uint64_t version) const { return db_.get<schema::TrainingStep>(family::steps, key_of(version)); }
+std::optional<record<schema::RolloutGroup>> pool_inspector::group(const group_id& id) const {
+  return db_.get<schema::RolloutGroup>(family::groups, key_of(id));
+}
+std::optional<record<schema::GroupProgress>> pool_inspector::progress(const group_id& id) const {
+  return db_.get<schema::GroupProgress>(family::progress, key_of(id));
+}
+std::optional<record<schema::TrainingStep>> pool_inspector::step(std::uint64_t version) const {
+  return db_.get<schema::TrainingStep>(family::steps, key_of(version));
+}
 
 std::uint64_t pool_inspector::next_version() const {
   const auto format = db_.get<schema::PoolFormat>(family::meta, "format");
@@ -128,10 +150,12 @@ pool_inspector::statistics pool_inspector::count() const {
     ++s.outcomes[key.device_type][std::string(name_of(evaluation->getOutcome()))];
   });
   constexpr std::array<const char*, 4> states = {"pending", "ready", "trained", "dropped"};
-  db_.scan<schema::GroupProgress>(family::progress, "", [&](std::string_view /*key*/, const record<schema::GroupProgress>& progress) {
-    ++s.group_states[states[static_cast<std::size_t>(progress->getState()) % states.size()]];
-    return true;
-  });
+  db_.scan<schema::GroupProgress>(
+      family::progress, "",
+      [&](std::string_view /*key*/, const record<schema::GroupProgress>& progress) {
+        ++s.group_states[states[static_cast<std::size_t>(progress->getState()) % states.size()]];
+        return true;
+      });
   s.head = versions().head();
   return s;
 }

@@ -28,7 +28,8 @@ class checker {
  private:
   void complain(const std::string& problem) { report_.complain(problem); }
   template <class Schema>
-  void each(family which, const std::string& what, const std::function<void(std::string_view, const record<Schema>&)>& visit) {
+  void each(family which, const std::string& what,
+            const std::function<void(std::string_view, const record<Schema>&)>& visit) {
     std::uint64_t& count = report_.checked[what];
     pool_->db().scan<Schema>(which, "", [&](std::string_view key, const record<Schema>& value) {
       ++count;
@@ -39,67 +40,96 @@ class checker {
   bool has(family which, const std::string& key) const { return pool_->db().has(which, key); }
 
   void check_groups() {
-    each<schema::RolloutGroup>(family::groups, "groups", [&](std::string_view key, const record<schema::RolloutGroup>& group) {
-      const group_id id = id_from_key<group_id>(key);
-      const std::string name = "group " + to_string(id);
-      if (group_id(group->getId()) != id) complain(name + ": stored under another id");
-      if (!has(family::tasks, key_of(task_id(group->getDraw().getTaskId())))) complain(name + ": its task is missing");
-      for (const auto exemplar : group->getDraw().getExemplars()) {
-        if (!has(family::variants, key_of(variant_id(exemplar.getVariantId())))) complain(name + ": the exemplar " + to_string(variant_id(exemplar.getVariantId())) + " is missing");
-      }
-      std::uint32_t index = 0;
-      for (const auto rollout : group->getRollouts()) {
-        const variant_id variant(rollout.getVariantId());
-        if (!has(family::variants, key_of(variant))) complain(name + ": the variant " + to_string(variant) + " is missing");
-        const auto place = pool_->db().get<schema::RolloutPlace>(family::rollouts, rollout_key(variant, rollout_id(rollout.getId())));
-        if (!place || group_id((*place)->getGroupId()) != id || (*place)->getIndex() != index) complain(name + ": rollout " + std::to_string(index) + " is not in the index of rollouts");
-        ++index;
-      }
-      rollouts_ += index;
-      if (!has(family::progress, std::string(key))) complain(name + ": has no progress");
-    });
+    each<schema::RolloutGroup>(
+        family::groups, "groups",
+        [&](std::string_view key, const record<schema::RolloutGroup>& group) {
+          const group_id id = id_from_key<group_id>(key);
+          const std::string name = "group " + to_string(id);
+          if (group_id(group->getId()) != id) complain(name + ": stored under another id");
+          if (!has(family::tasks, key_of(task_id(group->getDraw().getTaskId()))))
+            complain(name + ": its task is missing");
+          for (const auto exemplar : group->getDraw().getExemplars()) {
+            if (!has(family::variants, key_of(variant_id(exemplar.getVariantId()))))
+              complain(name + ": the exemplar " + to_string(variant_id(exemplar.getVariantId())) +
+                       " is missing");
+          }
+          std::uint32_t index = 0;
+          for (const auto rollout : group->getRollouts()) {
+            const variant_id variant(rollout.getVariantId());
+            if (!has(family::variants, key_of(variant)))
+              complain(name + ": the variant " + to_string(variant) + " is missing");
+            const auto place = pool_->db().get<schema::RolloutPlace>(
+                family::rollouts, rollout_key(variant, rollout_id(rollout.getId())));
+            if (!place || group_id((*place)->getGroupId()) != id || (*place)->getIndex() != index)
+              complain(name + ": rollout " + std::to_string(index) +
+                       " is not in the index of rollouts");
+            ++index;
+          }
+          rollouts_ += index;
+          if (!has(family::progress, std::string(key))) complain(name + ": has no progress");
+        });
   }
 
   void check_variants_and_rollouts() {
-    each<schema::Variant>(family::variants, "variants", [&](std::string_view key, const record<schema::Variant>& variant) {
-      const variant_id id = id_from_key<variant_id>(key);
-      if (variant_id(variant->getId()) != id) complain("variant " + to_string(id) + ": stored under another id");
-      bool written = false;
-      pool_->db().scan_keys(family::rollouts, key, [&](std::string_view) {
-        written = true;
-        return false;
-      });
-      if (!written) complain("variant " + to_string(id) + ": no rollout wrote it");
-    });
+    each<schema::Variant>(family::variants, "variants",
+                          [&](std::string_view key, const record<schema::Variant>& variant) {
+                            const variant_id id = id_from_key<variant_id>(key);
+                            if (variant_id(variant->getId()) != id)
+                              complain("variant " + to_string(id) + ": stored under another id");
+                            bool written = false;
+                            pool_->db().scan_keys(family::rollouts, key, [&](std::string_view) {
+                              written = true;
+                              return false;
+                            });
+                            if (!written)
+                              complain("variant " + to_string(id) + ": no rollout wrote it");
+                          });
     std::uint64_t indexed = 0;
-    each<schema::RolloutPlace>(family::rollouts, "rollouts", [&](std::string_view, const record<schema::RolloutPlace>& place) {
-      ++indexed;
-      if (!has(family::groups, key_of(group_id(place->getGroupId())))) complain("a rollout's group " + to_string(group_id(place->getGroupId())) + " is missing");
-    });
-    if (indexed != rollouts_) complain("the index of rollouts has " + std::to_string(indexed) + " entries, groups have " + std::to_string(rollouts_) + " rollouts");
+    each<schema::RolloutPlace>(family::rollouts, "rollouts",
+                               [&](std::string_view, const record<schema::RolloutPlace>& place) {
+                                 ++indexed;
+                                 if (!has(family::groups, key_of(group_id(place->getGroupId()))))
+                                   complain("a rollout's group " +
+                                            to_string(group_id(place->getGroupId())) +
+                                            " is missing");
+                               });
+    if (indexed != rollouts_)
+      complain("the index of rollouts has " + std::to_string(indexed) + " entries, groups have " +
+               std::to_string(rollouts_) + " rollouts");
   }
 
   void check_evaluations() {
-    each<schema::Evaluation>(family::evaluations, "evaluations", [&](std::string_view key, const record<schema::Evaluation>& evaluation) {
-      const auto parsed = evaluation_from_key(key);
-      if (!parsed) return complain("an evaluation's key is damaged");
-      const std::string name = "evaluation of " + to_string(parsed->variant);
-      if (variant_id(evaluation->getVariantId()) != parsed->variant || view(evaluation->getDeviceType()) != parsed->device_type) complain(name + ": stored under another key");
-      if (!has(family::variants, key_of(parsed->variant))) complain(name + ": the variant is missing");
-      std::set<measurement_id> measurements;
-      for (const auto m : evaluation->getMeasurements()) {
-        if (!measurements.insert(measurement_id(m.getId())).second) complain(name + ": a measurement is counted twice");
-      }
-      const population_key where{task_id(evaluation->getTaskId()), parsed->device_type, 0};
-      const auto slot = pool_->db().get<schema::IndexSlot>(family::exemplars, index_slot_key(where, parsed->variant));
-      const bool belongs = parsed->scope == 0 && evaluation->getOutcome() == Outcome::OK;
-      if (parsed->scope != 0) return;
-      if (belongs != slot.has_value()) complain(name + (belongs ? ": is ok and not in the exemplar index" : ": is not ok and in the exemplar index"));
-      if (belongs && slot && (*slot)->getScore() != evaluation->getScore()) complain(name + ": the exemplar index has another score");
-    });
+    each<schema::Evaluation>(
+        family::evaluations, "evaluations",
+        [&](std::string_view key, const record<schema::Evaluation>& evaluation) {
+          const auto parsed = evaluation_from_key(key);
+          if (!parsed) return complain("an evaluation's key is damaged");
+          const std::string name = "evaluation of " + to_string(parsed->variant);
+          if (variant_id(evaluation->getVariantId()) != parsed->variant ||
+              view(evaluation->getDeviceType()) != parsed->device_type)
+            complain(name + ": stored under another key");
+          if (!has(family::variants, key_of(parsed->variant)))
+            complain(name + ": the variant is missing");
+          std::set<measurement_id> measurements;
+          for (const auto m : evaluation->getMeasurements()) {
+            if (!measurements.insert(measurement_id(m.getId())).second)
+              complain(name + ": a measurement is counted twice");
+          }
+          const population_key where{task_id(evaluation->getTaskId()), parsed->device_type, 0};
+          const auto slot = pool_->db().get<schema::IndexSlot>(
+              family::exemplars, index_slot_key(where, parsed->variant));
+          const bool belongs = parsed->scope == 0 && evaluation->getOutcome() == Outcome::OK;
+          if (parsed->scope != 0) return;
+          if (belongs != slot.has_value())
+            complain(name + (belongs ? ": is ok and not in the exemplar index"
+                                     : ": is not ok and in the exemplar index"));
+          if (belongs && slot && (*slot)->getScore() != evaluation->getScore())
+            complain(name + ": the exemplar index has another score");
+        });
   }
 
-  // Entries and slots point at each other, ordinals are dense, statistics are what the entries add up to.
+  // Entries and slots point at each other, ordinals are dense, statistics are what the entries add
+  // up to.
   void check_index() {
     struct sum {
       std::uint32_t count = 0;
@@ -108,82 +138,123 @@ class checker {
     };
     std::map<std::string, sum> sums;
     std::uint64_t& entries = report_.checked["exemplar index entries"];
-    pool_->db().scan<schema::IndexEntry>(family::exemplars, "e", [&](std::string_view key, const record<schema::IndexEntry>& entry) {
-      ++entries;
-      const std::string_view population = key.substr(1, key.size() - 9);
-      const std::uint32_t which = read_number(key, key.size() - 8);
-      const std::uint32_t ordinal = read_number(key, key.size() - 4);
-      sum& s = sums[std::string(key.substr(1, key.size() - 5))];
-      ++s.count;
-      s.score += entry->getScore();
-      s.highest = std::max(s.highest, ordinal);
-      const auto slot = pool_->db().get<schema::IndexSlot>(family::exemplars, "s" + std::string(population) + key_of(variant_id(entry->getVariantId())));
-      if (!slot || (*slot)->getBucket() != which || (*slot)->getOrdinal() != ordinal || (*slot)->getScore() != entry->getScore()) {
-        complain("exemplar index: the entry of " + to_string(variant_id(entry->getVariantId())) + " is not where its slot says");
-      }
-      if (exemplar_index::bucket_of(entry->getScore()) != which) complain("exemplar index: " + to_string(variant_id(entry->getVariantId())) + " stands in the wrong bucket");
-      return true;
-    });
+    pool_->db().scan<schema::IndexEntry>(
+        family::exemplars, "e", [&](std::string_view key, const record<schema::IndexEntry>& entry) {
+          ++entries;
+          const std::string_view population = key.substr(1, key.size() - 9);
+          const std::uint32_t which = read_number(key, key.size() - 8);
+          const std::uint32_t ordinal = read_number(key, key.size() - 4);
+          sum& s = sums[std::string(key.substr(1, key.size() - 5))];
+          ++s.count;
+          s.score += entry->getScore();
+          s.highest = std::max(s.highest, ordinal);
+          const auto slot = pool_->db().get<schema::IndexSlot>(
+              family::exemplars,
+              "s" + std::string(population) + key_of(variant_id(entry->getVariantId())));
+          if (!slot || (*slot)->getBucket() != which || (*slot)->getOrdinal() != ordinal ||
+              (*slot)->getScore() != entry->getScore()) {
+            complain("exemplar index: the entry of " +
+                     to_string(variant_id(entry->getVariantId())) + " is not where its slot says");
+          }
+          if (exemplar_index::bucket_of(entry->getScore()) != which)
+            complain("exemplar index: " + to_string(variant_id(entry->getVariantId())) +
+                     " stands in the wrong bucket");
+          return true;
+        });
     std::uint64_t slots = 0;
     pool_->db().scan_keys(family::exemplars, "s", [&](std::string_view) {
       ++slots;
       return true;
     });
-    if (slots != entries) complain("exemplar index: " + std::to_string(entries) + " entries and " + std::to_string(slots) + " slots");
+    if (slots != entries)
+      complain("exemplar index: " + std::to_string(entries) + " entries and " +
+               std::to_string(slots) + " slots");
     for (const auto& [key, s] : sums) {
       if (s.highest + 1 != s.count) complain("exemplar index: a bucket's ordinals are not dense");
-      const auto statistics = pool_->db().get<schema::BucketStatistics>(family::exemplars, "b" + key);
-      if (!statistics || (*statistics)->getCount() != s.count || std::abs((*statistics)->getScoreSum() - s.score) > 1e-6 * std::max(1.0, s.score)) complain("exemplar index: a bucket's statistics are wrong");
+      const auto statistics =
+          pool_->db().get<schema::BucketStatistics>(family::exemplars, "b" + key);
+      if (!statistics || (*statistics)->getCount() != s.count ||
+          std::abs((*statistics)->getScoreSum() - s.score) > 1e-6 * std::max(1.0, s.score))
+        complain("exemplar index: a bucket's statistics are wrong");
     }
-    pool_->db().scan<schema::BucketStatistics>(family::exemplars, "b", [&](std::string_view key, const record<schema::BucketStatistics>& statistics) {
-      if (statistics->getCount() > 0 && !sums.contains(std::string(key.substr(1)))) complain("exemplar index: statistics of a bucket without entries");
-      return true;
-    });
+    pool_->db().scan<schema::BucketStatistics>(
+        family::exemplars, "b",
+        [&](std::string_view key, const record<schema::BucketStatistics>& statistics) {
+          if (statistics->getCount() > 0 && !sums.contains(std::string(key.substr(1))))
+            complain("exemplar index: statistics of a bucket without entries");
+          return true;
+        });
   }
 
   void check_pending() {
-    each<schema::PendingWork>(family::pending, "pending work", [&](std::string_view key, const record<schema::PendingWork>& work) {
-      const auto parsed = evaluation_from_key(key);
-      if (!parsed || !has(family::variants, key_of(parsed->variant))) return complain("pending work for a variant that is missing");
-      for (const auto group : work->getGroups()) ++waits_[group_id(group)];
-    });
+    each<schema::PendingWork>(family::pending, "pending work",
+                              [&](std::string_view key, const record<schema::PendingWork>& work) {
+                                const auto parsed = evaluation_from_key(key);
+                                if (!parsed || !has(family::variants, key_of(parsed->variant)))
+                                  return complain("pending work for a variant that is missing");
+                                for (const auto group : work->getGroups())
+                                  ++waits_[group_id(group)];
+                              });
   }
 
   void check_ready() {
     std::set<group_id> queued;
-    each<schema::ReadyGroup>(family::ready, "ready groups", [&](std::string_view key, const record<schema::ReadyGroup>& entry) {
-      const group_id id(entry->getGroupId());
-      const auto progress = pool_->progress(id);
-      if (!queued.insert(id).second) complain("group " + to_string(id) + ": is in the ready queue twice");
-      if (!progress || (*progress)->getState() != schema::GroupProgress::State::READY || (*progress)->getReadySequence() != number_from_key(key)) complain("group " + to_string(id) + ": is in the ready queue, its progress says otherwise");
-    });
-    each<schema::GroupProgress>(family::progress, "groups' progress", [&](std::string_view key, const record<schema::GroupProgress>& progress) {
-      const group_id id = id_from_key<group_id>(key);
-      const std::string name = "group " + to_string(id);
-      if (!has(family::groups, std::string(key))) complain(name + ": has progress and no contents");
-      const bool is_ready = progress->getState() == schema::GroupProgress::State::READY;
-      if (is_ready != queued.contains(id)) complain(name + ": is ready and not in the queue, or the other way round");
-      const bool is_pending = progress->getState() == schema::GroupProgress::State::PENDING;
-      if (is_pending != waits_.contains(id)) complain(name + (is_pending ? ": waits for work that nobody does" : ": work is pending for it, though it is complete"));
-      if (progress->getState() == schema::GroupProgress::State::TRAINED && chain_.find(progress->getTrainedBy()) == nullptr) complain(name + ": was trained on by a version that is missing");
-    });
+    each<schema::ReadyGroup>(
+        family::ready, "ready groups",
+        [&](std::string_view key, const record<schema::ReadyGroup>& entry) {
+          const group_id id(entry->getGroupId());
+          const auto progress = pool_->progress(id);
+          if (!queued.insert(id).second)
+            complain("group " + to_string(id) + ": is in the ready queue twice");
+          if (!progress || (*progress)->getState() != schema::GroupProgress::State::READY ||
+              (*progress)->getReadySequence() != number_from_key(key))
+            complain("group " + to_string(id) +
+                     ": is in the ready queue, its progress says otherwise");
+        });
+    each<schema::GroupProgress>(
+        family::progress, "groups' progress",
+        [&](std::string_view key, const record<schema::GroupProgress>& progress) {
+          const group_id id = id_from_key<group_id>(key);
+          const std::string name = "group " + to_string(id);
+          if (!has(family::groups, std::string(key)))
+            complain(name + ": has progress and no contents");
+          const bool is_ready = progress->getState() == schema::GroupProgress::State::READY;
+          if (is_ready != queued.contains(id))
+            complain(name + ": is ready and not in the queue, or the other way round");
+          const bool is_pending = progress->getState() == schema::GroupProgress::State::PENDING;
+          if (is_pending != waits_.contains(id))
+            complain(name + (is_pending ? ": waits for work that nobody does"
+                                        : ": work is pending for it, though it is complete"));
+          if (progress->getState() == schema::GroupProgress::State::TRAINED &&
+              chain_.find(progress->getTrainedBy()) == nullptr)
+            complain(name + ": was trained on by a version that is missing");
+        });
   }
 
   void check_versions() {
-    each<schema::PolicyVersion>(family::versions, "policy versions", [&](std::string_view, const record<schema::PolicyVersion>& version) {
-      const std::string name = "version " + std::to_string(version->getVersion());
-      const auto* parent = chain_.find(version->getParent());
-      const bool is_root = version->getParent() == version->getVersion();
-      if (parent == nullptr) complain(name + ": its parent is missing");
-      if (parent != nullptr && !is_root && (*parent)->getDepth() + 1 != version->getDepth()) complain(name + ": its depth is not its parent's plus one");
-      if (!is_root && !pool_->step(version->getVersion())) complain(name + ": no step made it");
-    });
-    each<schema::TrainingStep>(family::steps, "training steps", [&](std::string_view, const record<schema::TrainingStep>& step) {
-      if (chain_.find(step->getVersion()) == nullptr) complain("a step made version " + std::to_string(step->getVersion()) + ", which is missing");
-      for (const auto group : step->getGroups()) {
-        if (!has(family::groups, key_of(group_id(group)))) complain("the step to version " + std::to_string(step->getVersion()) + ": the group " + to_string(group_id(group)) + " is missing");
-      }
-    });
+    each<schema::PolicyVersion>(
+        family::versions, "policy versions",
+        [&](std::string_view, const record<schema::PolicyVersion>& version) {
+          const std::string name = "version " + std::to_string(version->getVersion());
+          const auto* parent = chain_.find(version->getParent());
+          const bool is_root = version->getParent() == version->getVersion();
+          if (parent == nullptr) complain(name + ": its parent is missing");
+          if (parent != nullptr && !is_root && (*parent)->getDepth() + 1 != version->getDepth())
+            complain(name + ": its depth is not its parent's plus one");
+          if (!is_root && !pool_->step(version->getVersion())) complain(name + ": no step made it");
+        });
+    each<schema::TrainingStep>(
+        family::steps, "training steps",
+        [&](std::string_view, const record<schema::TrainingStep>& step) {
+          if (chain_.find(step->getVersion()) == nullptr)
+            complain("a step made version " + std::to_string(step->getVersion()) +
+                     ", which is missing");
+          for (const auto group : step->getGroups()) {
+            if (!has(family::groups, key_of(group_id(group))))
+              complain("the step to version " + std::to_string(step->getVersion()) +
+                       ": the group " + to_string(group_id(group)) + " is missing");
+          }
+        });
     if (!chain_.head()) return;
     std::map<group_id, std::uint64_t> trained;
     for (const std::uint64_t version : chain_.path_to(*chain_.head())) {
@@ -191,7 +262,10 @@ class checker {
       if (!step) continue;
       for (const auto group : (*step)->getGroups()) {
         const auto [earlier, fresh] = trained.emplace(group_id(group), version);
-        if (!fresh) complain("group " + to_string(group_id(group)) + ": trained on twice along the chain, by versions " + std::to_string(earlier->second) + " and " + std::to_string(version));
+        if (!fresh)
+          complain("group " + to_string(group_id(group)) +
+                   ": trained on twice along the chain, by versions " +
+                   std::to_string(earlier->second) + " and " + std::to_string(version));
       }
     }
     report_.checked["groups trained on along the chain"] = trained.size();
@@ -207,7 +281,8 @@ class checker {
 }  // namespace
 
 verification_report verify_pool(const pool_inspector& pool) {
-  // Beside a busy writer the snapshot may change on the way, and references between two of them mean nothing.
+  // Beside a busy writer the snapshot may change on the way, and references between two of them
+  // mean nothing.
   constexpr int attempts = 10;
   verification_report report;
   for (int attempt = 0; attempt < attempts; ++attempt) {
@@ -218,7 +293,8 @@ verification_report verify_pool(const pool_inspector& pool) {
   return report;
 }
 
-void check_acknowledgements(const pool_inspector& pool, const std::filesystem::path& file, verification_report& report) {
+void check_acknowledgements(const pool_inspector& pool, const std::filesystem::path& file,
+                            verification_report& report) {
   std::ifstream in(file);
   if (!in) throw pool_error(file.string() + ": cannot be opened");
   const auto holds_measurement = [&](const measurement_id& id, const variant_id& variant) {
@@ -231,7 +307,8 @@ void check_acknowledgements(const pool_inspector& pool, const std::filesystem::p
     return false;
   };
   const version_chain versions = pool.versions();
-  for (std::string line; std::getline(in, line) && !in.eof();) {  // a last line without its end was never acknowledged
+  for (std::string line; std::getline(in, line) &&
+                         !in.eof();) {  // a last line without its end was never acknowledged
     std::istringstream words(line);
     std::string what, first, second;
     words >> what >> first >> second;
@@ -242,7 +319,8 @@ void check_acknowledgements(const pool_inspector& pool, const std::filesystem::p
       found = pool.group(group_id{(*id)[0], (*id)[1]}).has_value();
     } else if (what == "measurement" && id && variant) {
       found = holds_measurement({(*id)[0], (*id)[1]}, {(*variant)[0], (*variant)[1]});
-    } else if (what == "version" && !first.empty() && first.find_first_not_of("0123456789") == std::string::npos) {
+    } else if (what == "version" && !first.empty() &&
+               first.find_first_not_of("0123456789") == std::string::npos) {
       found = versions.find(std::stoull(first)) != nullptr;
     }
     ++report.checked["acknowledgements"];

@@ -14,7 +14,8 @@ void append_number(std::string& key, std::uint32_t number) {
 
 std::uint32_t read_number(std::string_view key, std::size_t at) {
   std::uint32_t number = 0;
-  for (std::size_t i = 0; i < 4; ++i) number = number << 8U | static_cast<unsigned char>(key[at + i]);
+  for (std::size_t i = 0; i < 4; ++i)
+    number = number << 8U | static_cast<unsigned char>(key[at + i]);
   return number;
 }
 
@@ -27,7 +28,9 @@ std::string key_of(const evaluation_key& key) {
   return bytes;
 }
 
-std::string rollout_key(const variant_id& variant, const rollout_id& rollout) { return key_of(variant) + key_of(rollout); }
+std::string rollout_key(const variant_id& variant, const rollout_id& rollout) {
+  return key_of(variant) + key_of(rollout);
+}
 
 std::uint64_t number_from_key(std::string_view key) {
   std::uint64_t number = 0;

@@ -10,16 +10,17 @@
 
 namespace hone {
 
-// The pool's column families and the byte layout of their keys. Numbers are big endian, ids their 16 bytes, so that keys sort
-// as what they stand for; every value is a record of the schema named here.
+// The pool's column families and the byte layout of their keys. Numbers are big endian, ids their
+// 16 bytes, so that keys sort as what they stand for; every value is a record of the schema named
+// here.
 enum class family : std::size_t {
-  meta,         // "format" -> PoolFormat
-  tasks,        // task -> Task
-  variants,     // variant -> Variant
-  rollouts,     // variant, rollout -> RolloutPlace
-  groups,       // group -> RolloutGroup (its variants left out: they have a family of their own)
-  progress,     // group -> GroupProgress
-  ready,        // sequence (8) -> ReadyGroup: complete, not yet trained on, in the order of completion
+  meta,      // "format" -> PoolFormat
+  tasks,     // task -> Task
+  variants,  // variant -> Variant
+  rollouts,  // variant, rollout -> RolloutPlace
+  groups,    // group -> RolloutGroup (its variants left out: they have a family of their own)
+  progress,  // group -> GroupProgress
+  ready,     // sequence (8) -> ReadyGroup: complete, not yet trained on, in the order of completion
   evaluations,  // variant, device type, 0, judge version (4), scope (4) -> Evaluation
   pending,      // like evaluations -> PendingWork
   versions,     // version (8) -> PolicyVersion
@@ -27,8 +28,9 @@ enum class family : std::size_t {
   exemplars,    // see exemplar_index.hpp -> IndexEntry, IndexSlot, BucketStatistics, Islands
 };
 inline constexpr std::size_t family_count = 12;
-inline constexpr std::array<const char*, family_count> family_names = {"default", "tasks", "variants", "rollouts", "groups", "progress",
-                                                                       "ready",   "evaluations", "pending", "versions", "steps", "exemplars"};
+inline constexpr std::array<const char*, family_count> family_names = {
+    "default", "tasks",       "variants", "rollouts", "groups", "progress",
+    "ready",   "evaluations", "pending",  "versions", "steps",  "exemplars"};
 
 // What an evaluation, and the work that leads to it, is known by.
 struct evaluation_key {

@@ -30,16 +30,22 @@ record<schema::RolloutGroup> without_variants(const schema::RolloutGroup::Reader
   return stored.finish();
 }
 
-// A comparison judges afresh: its evaluations are another scope's, which the policies compared share.
-std::uint32_t scope_of(const schema::RolloutGroup::Reader& group) { return group.getOrigin() == schema::RolloutGroup::Origin::COMPARISON ? 1 : 0; }
+// A comparison judges afresh: its evaluations are another scope's, which the policies compared
+// share.
+std::uint32_t scope_of(const schema::RolloutGroup::Reader& group) {
+  return group.getOrigin() == schema::RolloutGroup::Origin::COMPARISON ? 1 : 0;
+}
 
 }  // namespace
 
 void check_format(const database& db) {
   const auto format = db.get<schema::PoolFormat>(family::meta, format_key);
-  if (!format) throw pool_error(db.folder().string() + ": there is no pool here (it has no format record)");
+  if (!format)
+    throw pool_error(db.folder().string() + ": there is no pool here (it has no format record)");
   if ((*format)->getVersion() != pool_format) {
-    throw pool_error(db.folder().string() + ": a pool of format " + std::to_string((*format)->getVersion()) + "; this program reads format " + std::to_string(pool_format));
+    throw pool_error(db.folder().string() + ": a pool of format " +
+                     std::to_string((*format)->getVersion()) + "; this program reads format " +
+                     std::to_string(pool_format));
   }
 }
 
@@ -84,7 +90,9 @@ double pool::best_score(const task_id& task, const std::string& device_type) {
   return best ? best->score : 0;
 }
 
-std::optional<scored_variant> pool::best(const task_id& task, const std::string& device_type) { return index_.best({task, device_type, 0}); }
+std::optional<scored_variant> pool::best(const task_id& task, const std::string& device_type) {
+  return index_.best({task, device_type, 0});
+}
 
 std::uint64_t pool::accepted_variants(const task_id& task, const std::string& device_type) {
   std::uint64_t count = 0;
@@ -92,7 +100,8 @@ std::uint64_t pool::accepted_variants(const task_id& task, const std::string& de
   return count;
 }
 
-std::size_t pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+std::size_t pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms,
+                               std::vector<record<schema::CompileJob>>& jobs) {
   const group_id id(group->getId());
   if (db_.has(family::groups, key_of(id))) return 0;
   const auto draw = group->getDraw();
@@ -120,13 +129,16 @@ std::size_t pool::record_group(const record<schema::RolloutGroup>& group, std::u
     if (is_new) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
     if (is_new && variant.getProblem().size() > 0) ++unparsable;
     const evaluation_key what{variant_key, device_type, options_.judge_version, scope_of(*group)};
-    if (ledger_.meet(variant, is_new, what, id, std::max(1U, times[variant_key]), draw.getPopulation(), best, now_ms, jobs)) ++waits_for;
+    if (ledger_.meet(variant, is_new, what, id, std::max(1U, times[variant_key]),
+                     draw.getPopulation(), best, now_ms, jobs))
+      ++waits_for;
   }
   book_.begin(*group, waits_for);
   return unparsable;
 }
 
-pool::taken pool::record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+pool::taken pool::record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
+                                    std::vector<record<schema::CompileJob>>& jobs) {
   const task_id task(result->getTaskId());
   const std::string device_type = result->getDeviceType();
   const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
@@ -135,12 +147,16 @@ pool::taken pool::record_evaluation(const record<schema::Evaluation>& result, st
   for (const group_id& group : closed->released) book_.release(group);
   if (closed->key.scope != 0) return how;
   if (closed->known->getOutcome() == Outcome::OK) {
-    selector_.accept(task, device_type, closed->population, closed->key.variant, closed->known->getScore(), random_);
-    // A lucky time must not lead for long: whatever is best is measured until it has all its measurements.
+    selector_.accept(task, device_type, closed->population, closed->key.variant,
+                     closed->known->getScore(), random_);
+    // A lucky time must not lead for long: whatever is best is measured until it has all its
+    // measurements.
     const auto best = index_.best({task, device_type, 0});
-    if (best && best->variant == closed->key.variant && closed->known->getMeasurements().size() < max_measurements) {
+    if (best && best->variant == closed->key.variant &&
+        closed->known->getMeasurements().size() < max_measurements) {
       const auto variant = db_.get<schema::Variant>(family::variants, key_of(closed->key.variant));
-      if (variant) ledger_.measure_again(**variant, closed->key, max_measurements, best->score, now_ms, jobs);
+      if (variant)
+        ledger_.measure_again(**variant, closed->key, max_measurements, best->score, now_ms, jobs);
     }
   } else if (closed->was_ok) {
     selector_.withdraw(task, device_type, closed->key.variant);
@@ -150,7 +166,12 @@ pool::taken pool::record_evaluation(const record<schema::Evaluation>& result, st
 
 void pool::collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
   std::vector<record<schema::Evaluation>> lost;
-  ledger_.overdue(now_ms, [this](const task_id& task, const std::string& device_type) { return best_score(task, device_type); }, jobs, lost);
+  ledger_.overdue(
+      now_ms,
+      [this](const task_id& task, const std::string& device_type) {
+        return best_score(task, device_type);
+      },
+      jobs, lost);
   for (const auto& evaluation : lost) record_evaluation(evaluation, now_ms, jobs);
 }
 
@@ -169,7 +190,9 @@ record<schema::Draw> pool::draw(const draw_request& request) {
   for (unsigned i = 0; i < exemplars.size(); ++i) {
     const scored_variant& chosen = choice.exemplars[i];
     const auto variant = db_.get<schema::Variant>(family::variants, key_of(chosen.variant));
-    if (!variant) throw pool_error(db_.folder().string() + ": the exemplar " + to_string(chosen.variant) + " is missing");
+    if (!variant)
+      throw pool_error(db_.folder().string() + ": the exemplar " + to_string(chosen.variant) +
+                       " is missing");
     chosen.variant.store(exemplars[i].initVariantId());
     exemplars[i].setScore(chosen.score);
     exemplars[i].setSettings((*variant)->getSettings());
@@ -181,24 +204,28 @@ record<schema::Draw> pool::draw(const draw_request& request) {
 
 std::size_t pool::waiting_groups() const {
   std::size_t groups = 0;
-  for (const auto& [device_type, waiting] : book_.waiting_by_type()) groups += ledger_.has_device_type(device_type) ? waiting : 0;
+  for (const auto& [device_type, waiting] : book_.waiting_by_type())
+    groups += ledger_.has_device_type(device_type) ? waiting : 0;
   return groups;
 }
 
 std::size_t pool::ready_groups(Stage stage) const {
-  return static_cast<std::size_t>(std::count_if(book_.ready().begin(), book_.ready().end(), [&](const auto& r) { return r.stage == stage; }));
+  return static_cast<std::size_t>(std::count_if(book_.ready().begin(), book_.ready().end(),
+                                                [&](const auto& r) { return r.stage == stage; }));
 }
 
 record<schema::ScoredGroup> pool::score_group(const group_id& group) const {
   const auto stored = db_.get<schema::RolloutGroup>(family::groups, key_of(group));
-  if (!stored) throw pool_error(db_.folder().string() + ": the group " + to_string(group) + " is missing");
+  if (!stored)
+    throw pool_error(db_.folder().string() + ": the group " + to_string(group) + " is missing");
   record_builder<schema::ScoredGroup> scored;
   scored->setGroup(**stored);
   const std::string device_type = (*stored)->getDraw().getDeviceType();
   const auto rollouts = (*stored)->getRollouts();
   auto results = scored->initResults(rollouts.size());
   for (unsigned i = 0; i < rollouts.size(); ++i) {
-    const auto known = ledger_.find({variant_id(rollouts[i].getVariantId()), device_type, options_.judge_version, scope_of(**stored)});
+    const auto known = ledger_.find({variant_id(rollouts[i].getVariantId()), device_type,
+                                     options_.judge_version, scope_of(**stored)});
     results[i].setOutcome(known ? (*known)->getOutcome() : Outcome::INFRASTRUCTURE);
     results[i].setScore(known ? (*known)->getScore() : 0);
   }
@@ -227,13 +254,15 @@ std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& req
     if (!is_even || turn < request.most_of_a_task) candidates.emplace_back(turn, ready.group);
   }
   if (candidates.size() < request.at_least) return std::nullopt;
-  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   candidates.resize(std::min(candidates.size(), request.at_most));
   record_builder<schema::TrainingBatch> batch;
   random_id<batch_id>().store(batch->initId());
   batch->setStage(request.stage);
   auto groups = batch->initGroups(static_cast<unsigned>(candidates.size()));
-  for (unsigned i = 0; i < groups.size(); ++i) groups.setWithCaveats(i, *score_group(candidates[i].second));
+  for (unsigned i = 0; i < groups.size(); ++i)
+    groups.setWithCaveats(i, *score_group(candidates[i].second));
   return batch.finish();
 }
 
@@ -248,15 +277,20 @@ std::vector<record<schema::ScoredGroup>> pool::trained_groups(Stage stage) const
   return groups;
 }
 
-void pool::commit_step(const record<schema::PolicyVersion>& version, const record<schema::TrainingStep>& step) {
+void pool::commit_step(const record<schema::PolicyVersion>& version,
+                       const record<schema::TrainingStep>& step) {
   const std::uint64_t number = version->getVersion();
-  if (number < next_version_) throw pool_error("version " + std::to_string(number) + " has been used; the next is " + std::to_string(next_version_));
+  if (number < next_version_)
+    throw pool_error("version " + std::to_string(number) + " has been used; the next is " +
+                     std::to_string(next_version_));
   for (const auto id : step->getGroups()) {
     const group_id group(id);
     const auto progress = db_.get<schema::GroupProgress>(family::progress, key_of(group));
     if (!progress) throw pool_error("the group " + to_string(group) + " of a step is unknown");
-    if ((*progress)->getState() == schema::GroupProgress::State::TRAINED && chain_.is_ancestor((*progress)->getTrainedBy(), version->getParent())) {
-      throw pool_error("the group " + to_string(group) + " was trained on by version " + std::to_string((*progress)->getTrainedBy()) + " already");
+    if ((*progress)->getState() == schema::GroupProgress::State::TRAINED &&
+        chain_.is_ancestor((*progress)->getTrainedBy(), version->getParent())) {
+      throw pool_error("the group " + to_string(group) + " was trained on by version " +
+                       std::to_string((*progress)->getTrainedBy()) + " already");
     }
     book_.mark_trained(group, number);
   }
@@ -270,19 +304,23 @@ void pool::commit_step(const record<schema::PolicyVersion>& version, const recor
 }
 
 void pool::choose_branch(std::uint64_t version) {
-  if (chain_.find(version) == nullptr) throw pool_error(db_.folder().string() + ": there is no version " + std::to_string(version));
-  // Steps that are no ancestors of the chosen version gave their groups up, unless a step along the chain has them too.
+  if (chain_.find(version) == nullptr)
+    throw pool_error(db_.folder().string() + ": there is no version " + std::to_string(version));
+  // Steps that are no ancestors of the chosen version gave their groups up, unless a step along the
+  // chain has them too.
   std::set<group_id> kept;
   std::set<group_id> abandoned;
   for (const auto& [number, known] : chain_.all()) {
     const auto step = db_.get<schema::TrainingStep>(family::steps, key_of(number));
     if (!step) continue;
-    for (const auto group : (*step)->getGroups()) (chain_.is_ancestor(number, version) ? kept : abandoned).insert(group_id(group));
+    for (const auto group : (*step)->getGroups())
+      (chain_.is_ancestor(number, version) ? kept : abandoned).insert(group_id(group));
   }
   for (const group_id& group : abandoned) {
     if (kept.contains(group)) continue;
     const auto progress = db_.get<schema::GroupProgress>(family::progress, key_of(group));
-    if (progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED) book_.give_back(group);
+    if (progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED)
+      book_.give_back(group);
   }
   chain_.set_head(version);
   store_format();

@@ -7,14 +7,20 @@
 namespace hone {
 
 version_chain::version_chain(const database& db) {
-  db.scan<schema::PolicyVersion>(family::versions, "", [&](std::string_view /*key*/, const record<schema::PolicyVersion>& version) {
-    add(version);
-    return true;
-  });
-  if (const auto format = db.get<schema::PoolFormat>(family::meta, "format"); format && (*format)->getHasHead()) head_ = (*format)->getHeadVersion();
+  db.scan<schema::PolicyVersion>(
+      family::versions, "",
+      [&](std::string_view /*key*/, const record<schema::PolicyVersion>& version) {
+        add(version);
+        return true;
+      });
+  if (const auto format = db.get<schema::PoolFormat>(family::meta, "format");
+      format && (*format)->getHasHead())
+    head_ = (*format)->getHeadVersion();
 }
 
-void version_chain::add(const record<schema::PolicyVersion>& version) { versions_[version->getVersion()] = version; }
+void version_chain::add(const record<schema::PolicyVersion>& version) {
+  versions_[version->getVersion()] = version;
+}
 
 const record<schema::PolicyVersion>* version_chain::find(std::uint64_t version) const {
   const auto found = versions_.find(version);
@@ -35,7 +41,8 @@ bool version_chain::is_ancestor(std::uint64_t ancestor, std::uint64_t version) c
   const auto* wanted = find(ancestor);
   const auto* at = find(version);
   // Depths fall by one with every parent, so the walk ends at the ancestor's depth.
-  while (wanted != nullptr && at != nullptr && (*at)->getDepth() > (*wanted)->getDepth()) at = find((*at)->getParent());
+  while (wanted != nullptr && at != nullptr && (*at)->getDepth() > (*wanted)->getDepth())
+    at = find((*at)->getParent());
   return wanted != nullptr && at != nullptr && (*at)->getVersion() == ancestor;
 }
 

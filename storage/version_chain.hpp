@@ -5,13 +5,14 @@
 #include <optional>
 #include <vector>
 
-#include "storage/database.hpp"
 #include "messages/schema/training.capnp.h"
+#include "storage/database.hpp"
 
 namespace hone {
 
-// The tree of policy versions: every version names its parent, numbers are never reused, and one version is the head, from
-// which training goes on. Kept in memory; the caller writes records in the batch that they belong to.
+// The tree of policy versions: every version names its parent, numbers are never reused, and one
+// version is the head, from which training goes on. Kept in memory; the caller writes records in
+// the batch that they belong to.
 class version_chain {
  public:
   explicit version_chain(const database& db);
@@ -26,8 +27,8 @@ class version_chain {
   // From the root to `version`, both included; empty where it is unknown.
   std::vector<std::uint64_t> path_to(std::uint64_t version) const;
   bool is_ancestor(std::uint64_t ancestor, std::uint64_t version) const;  // or the same
-  // Steps along the chain that the head is ahead of `version`; for a version on an abandoned branch, of the point where the
-  // branch left the chain. Nothing where the version is unknown.
+  // Steps along the chain that the head is ahead of `version`; for a version on an abandoned
+  // branch, of the point where the branch left the chain. Nothing where the version is unknown.
   std::optional<std::uint32_t> lag_of(std::uint64_t version) const;
 
  private:

@@ -13,21 +13,26 @@ struct sweep_axis {
 };
 
 constexpr std::size_t max_documents = 1000;
-constexpr std::size_t longest_sweep = 1000;  // characters
+constexpr std::size_t longest_sweep = 1000;          // characters
 constexpr std::size_t most_characters = 64U << 20U;  // of all documents together
 
 std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& file) {
   static const std::regex axis_pattern(R"(\s*([A-Z][A-Z0-9_]{0,63})\s*=\s*([^,]+?)\s*)");
-  if (line.size() > longest_sweep) throw format_error(file, 1, "sweep", "has more than " + std::to_string(longest_sweep) + " characters");
+  if (line.size() > longest_sweep)
+    throw format_error(file, 1, "sweep",
+                       "has more than " + std::to_string(longest_sweep) + " characters");
   std::vector<sweep_axis> axes;
   std::istringstream parts(line.substr(line.find(':') + 1));
   for (std::string part; std::getline(parts, part, ',');) {
     std::smatch match;
-    if (!std::regex_match(part, match, axis_pattern)) throw format_error(file, 1, "sweep", "'" + part + "' is not of the form NAME = value value ...");
+    if (!std::regex_match(part, match, axis_pattern))
+      throw format_error(file, 1, "sweep",
+                         "'" + part + "' is not of the form NAME = value value ...");
     sweep_axis axis{match[1], {}};
     std::istringstream values(match[2]);
     for (std::string value; values >> value;) axis.values.push_back(value);
-    if (axis.values.empty()) throw format_error(file, 1, "sweep", "names no values of " + axis.name);
+    if (axis.values.empty())
+      throw format_error(file, 1, "sweep", "names no values of " + axis.name);
     axes.push_back(axis);
   }
   if (axes.empty()) throw format_error(file, 1, "sweep", "names no values");
@@ -35,12 +40,15 @@ std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& 
 }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  for (std::size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
 }
 
 }  // namespace
 
-std::vector<corpus_document> expand_corpus_text(const std::string& given, const std::string& file, const std::string& task, const std::string& name) {
+std::vector<corpus_document> expand_corpus_text(const std::string& given, const std::string& file,
+                                                const std::string& task, const std::string& name) {
   std::string text = given;
   std::vector<sweep_axis> axes;
   if (text.starts_with("sweep:")) {
@@ -52,13 +60,19 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
   std::size_t count = 1;
   for (const sweep_axis& axis : axes) {
     count *= axis.values.size();
-    if (count > max_documents) throw format_error(file, 1, "sweep", "stands for more than " + std::to_string(max_documents) + " documents");
+    if (count > max_documents)
+      throw format_error(file, 1, "sweep",
+                         "stands for more than " + std::to_string(max_documents) + " documents");
   }
-  if (count > 1 && text.size() > most_characters / count) throw format_error(file, 1, "sweep", "stands for more text than " + std::to_string(most_characters >> 20U) + " MiB");
+  if (count > 1 && text.size() > most_characters / count)
+    throw format_error(
+        file, 1, "sweep",
+        "stands for more text than " + std::to_string(most_characters >> 20U) + " MiB");
   std::vector<corpus_document> documents = {{task, name, text}};
   for (const sweep_axis& axis : axes) {
     const std::string place = "${" + axis.name + "}";
-    if (text.find(place) == std::string::npos) throw format_error(file, 1, "sweep", "the text has no " + place);
+    if (text.find(place) == std::string::npos)
+      throw format_error(file, 1, "sweep", "the text has no " + place);
     std::vector<corpus_document> next;
     for (const corpus_document& document : documents) {
       for (const std::string& value : axis.values) {
@@ -71,16 +85,19 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
   }
   static const std::regex left(R"(\$\{[A-Z][A-Z0-9_]{0,63}\})");
   std::smatch match;
-  if (std::regex_search(documents.front().text, match, left)) throw format_error(file, 1, "sweep", "gives no value to " + match[0].str());
+  if (std::regex_search(documents.front().text, match, left))
+    throw format_error(file, 1, "sweep", "gives no value to " + match[0].str());
   return documents;
 }
 
 std::vector<corpus_document> expand_corpus_file(const std::filesystem::path& file) {
-  return expand_corpus_text(read_source_file(file), file.string(), std::filesystem::absolute(file).parent_path().filename(), file.stem());
+  return expand_corpus_text(read_source_file(file), file.string(),
+                            std::filesystem::absolute(file).parent_path().filename(), file.stem());
 }
 
 std::vector<corpus_document> load_corpus(const std::filesystem::path& folder) {
-  if (!std::filesystem::is_directory(folder)) throw format_error(folder.string(), 0, "", "is no folder");
+  if (!std::filesystem::is_directory(folder))
+    throw format_error(folder.string(), 0, "", "is no folder");
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file() && entry.path().extension() == ".md") files.push_back(entry.path());

@@ -7,7 +7,8 @@ namespace hone {
 
 std::string read_source_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path)) throw format_error(path.string(), 0, "", "cannot be opened");
+  if (!in || std::filesystem::is_directory(path))
+    throw format_error(path.string(), 0, "", "cannot be opened");
   std::error_code is_no_file;
   const std::uintmax_t size = std::filesystem::file_size(path, is_no_file);
   // One byte more than a file has, so that its end shows; what says no size comes in pieces.

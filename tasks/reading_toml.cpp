@@ -4,13 +4,20 @@ namespace hone {
 
 std::string describe(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::string: return "a string";
-    case toml::node_type::integer: return "an integer";
-    case toml::node_type::floating_point: return "a floating-point number";
-    case toml::node_type::boolean: return "a boolean";
-    case toml::node_type::array: return "an array";
-    case toml::node_type::table: return "a table";
-    default: return "a date or time";
+    case toml::node_type::string:
+      return "a string";
+    case toml::node_type::integer:
+      return "an integer";
+    case toml::node_type::floating_point:
+      return "a floating-point number";
+    case toml::node_type::boolean:
+      return "a boolean";
+    case toml::node_type::array:
+      return "an array";
+    case toml::node_type::table:
+      return "a table";
+    default:
+      return "a date or time";
   }
 }
 
@@ -18,7 +25,8 @@ toml::table parse_toml(std::string_view text, const std::string& file) {
   try {
     return toml::parse(text, file);
   } catch (const toml::parse_error& e) {
-    throw format_error(file, e.source().begin.line, "", "not valid TOML: " + std::string(e.description()));
+    throw format_error(file, e.source().begin.line, "",
+                       "not valid TOML: " + std::string(e.description()));
   }
 }
 
@@ -31,7 +39,9 @@ const toml::node* toml_view::find(std::string_view key) { return take(key); }
 
 const toml::node& toml_view::need(std::string_view key) {
   const toml::node* node = take(key);
-  if (node == nullptr) throw format_error(file_, table_->source().begin.line, prefix_ + std::string(key), "is missing");
+  if (node == nullptr)
+    throw format_error(file_, table_->source().begin.line, prefix_ + std::string(key),
+                       "is missing");
   return *node;
 }
 
@@ -53,8 +63,12 @@ std::optional<std::string> toml_view::find_string(std::string_view key) {
 std::optional<std::int64_t> toml_view::find_integer(std::string_view key) {
   return find_value<std::int64_t>(key, "an integer");
 }
-std::optional<double> toml_view::find_number(std::string_view key) { return find_value<double>(key, "a number"); }
-std::optional<bool> toml_view::find_bool(std::string_view key) { return find_value<bool>(key, "true or false"); }
+std::optional<double> toml_view::find_number(std::string_view key) {
+  return find_value<double>(key, "a number");
+}
+std::optional<bool> toml_view::find_bool(std::string_view key) {
+  return find_value<bool>(key, "true or false");
+}
 
 std::optional<std::vector<std::string>> toml_view::find_strings(std::string_view key) {
   const toml::node* node = take(key);
@@ -63,7 +77,8 @@ std::optional<std::vector<std::string>> toml_view::find_strings(std::string_view
   if (array == nullptr) refuse(key, "is " + describe(*node) + ", expected an array of strings");
   std::vector<std::string> values;
   for (const toml::node& element : *array) {
-    if (!element.is_string()) refuse(element, key, "holds " + describe(element) + ", expected strings only");
+    if (!element.is_string())
+      refuse(element, key, "holds " + describe(element) + ", expected strings only");
     values.push_back(element.as_string()->get());
   }
   return values;
@@ -81,12 +96,16 @@ std::vector<toml_view> toml_view::tables(std::string_view key) {
   const toml::node* node = take(key);
   if (node == nullptr) return {};
   const toml::array* array = node->as_array();
-  if (array == nullptr) refuse(key, "is " + describe(*node) + ", expected [[" + std::string(key) + "]] tables");
+  if (array == nullptr)
+    refuse(key, "is " + describe(*node) + ", expected [[" + std::string(key) + "]] tables");
   std::vector<toml_view> views;
   for (const toml::node& element : *array) {
     const toml::table* inner = element.as_table();
-    if (inner == nullptr) refuse(element, key, "holds " + describe(element) + ", expected [[" + std::string(key) + "]] tables");
-    views.emplace_back(*inner, file_, prefix_ + std::string(key) + "[" + std::to_string(views.size()) + "].");
+    if (inner == nullptr)
+      refuse(element, key,
+             "holds " + describe(element) + ", expected [[" + std::string(key) + "]] tables");
+    views.emplace_back(*inner, file_,
+                       prefix_ + std::string(key) + "[" + std::to_string(views.size()) + "].");
   }
   return views;
 }
@@ -115,7 +134,8 @@ void toml_view::refuse(std::string_view key, const std::string& problem) const {
   throw format_error(file_, line_of(key), prefix_ + std::string(key), problem);
 }
 
-void toml_view::refuse(const toml::node& at, std::string_view key, const std::string& problem) const {
+void toml_view::refuse(const toml::node& at, std::string_view key,
+                       const std::string& problem) const {
   throw format_error(file_, at.source().begin.line, prefix_ + std::string(key), problem);
 }
 

@@ -13,9 +13,9 @@
 
 namespace hone {
 
-// Typed, strict access to one TOML table: every getter names the file, the line and the key when the type is wrong, and
-// finish() refuses keys that nobody asked for. Include this header in sources only: it brings the TOML library in.
-// The table must outlive the view.
+// Typed, strict access to one TOML table: every getter names the file, the line and the key when
+// the type is wrong, and finish() refuses keys that nobody asked for. Include this header in
+// sources only: it brings the TOML library in. The table must outlive the view.
 class toml_view {
  public:
   // `prefix` is what precedes the table's own keys in messages: "" or "section.".
@@ -30,8 +30,9 @@ class toml_view {
   std::optional<bool> find_bool(std::string_view key);
   std::optional<std::vector<std::string>> find_strings(std::string_view key);
   std::optional<toml_view> find_table(std::string_view key);
-  std::vector<toml_view> tables(std::string_view key);  // an array of tables; empty where there is none
-  const toml::node* find(std::string_view key);         // anything
+  std::vector<toml_view> tables(
+      std::string_view key);                     // an array of tables; empty where there is none
+  const toml::node* find(std::string_view key);  // anything
 
   std::string string(std::string_view key);  // required, as the following
   double number(std::string_view key);
@@ -41,7 +42,8 @@ class toml_view {
 
   // For checks of values: a message that points at the key.
   [[noreturn]] void refuse(std::string_view key, const std::string& problem) const;
-  [[noreturn]] void refuse(const toml::node& at, std::string_view key, const std::string& problem) const;
+  [[noreturn]] void refuse(const toml::node& at, std::string_view key,
+                           const std::string& problem) const;
   std::size_t line_of(std::string_view key) const;
   const toml::table& table() const { return *table_; }
   const std::string& file() const { return file_; }

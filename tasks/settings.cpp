@@ -14,7 +14,8 @@ settings parse_settings(std::string_view toml_text) {
   parsed.cudnn_benchmark = view.find_bool("cudnn_benchmark").value_or(false);
   parsed.cuda_graph = view.find_bool("cuda_graph").value_or(false);
   if (auto registers = view.find_integer("max_registers")) {
-    if (*registers < 16 || *registers > 255) view.refuse("max_registers", "is " + std::to_string(*registers) + ", expected 16 to 255");
+    if (*registers < 16 || *registers > 255)
+      view.refuse("max_registers", "is " + std::to_string(*registers) + ", expected 16 to 255");
     parsed.max_registers = static_cast<int>(*registers);
   }
   view.finish();

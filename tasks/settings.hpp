@@ -20,7 +20,8 @@ struct settings {
 // Parses a toml block. Throws std::runtime_error for invalid TOML, an unknown key or a wrong type.
 settings parse_settings(std::string_view toml_text);
 
-// One "key = value" a line, sorted by key, defaults left out: equal settings print alike, and parse back.
+// One "key = value" a line, sorted by key, defaults left out: equal settings print alike, and parse
+// back.
 std::string print_settings(const settings& s);
 
 }  // namespace hone

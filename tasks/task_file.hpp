@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "messages/ids.hpp"
@@ -28,7 +28,8 @@ bool is_floating(dtype type);
 // A number, or the name of a size that every case defines.
 using dimension = std::variant<std::int64_t, std::string>;
 
-// How values are drawn: in float32 (integers and permutations in int64), passed through `expr`, cast to the dtype last.
+// How values are drawn: in float32 (integers and permutations in int64), passed through `expr`,
+// cast to the dtype last.
 struct initializer {
   enum class kind {
     normal,       // mean a, standard deviation b
@@ -74,10 +75,13 @@ std::string_view name_of(distribution d);
 // Copies of a task share what its files hold.
 class data_file {
  public:
-  data_file(std::string name, std::string bytes) : name_(std::move(name)), bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
+  data_file(std::string name, std::string bytes)
+      : name_(std::move(name)), bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
   const std::string& name() const { return name_; }
   const std::string& bytes() const { return *bytes_; }
-  bool operator==(const data_file& other) const { return name_ == other.name_ && *bytes_ == *other.bytes_; }
+  bool operator==(const data_file& other) const {
+    return name_ == other.name_ && *bytes_ == *other.bytes_;
+  }
 
  private:
   std::string name_;
@@ -92,12 +96,13 @@ struct task {
   std::string summary;
   bool relaxed = false;  // precision = "relaxed": TF32 is admitted
   std::vector<distribution> distributions;
-  std::string reference;  // TorchScript source of forward
+  std::string reference;                  // TorchScript source of forward
   std::map<dtype, tolerance> tolerances;  // what the file sets; tolerance_for() has the defaults
   std::vector<tensor_spec> inputs;
   std::vector<tensor_spec> parameters;
   std::vector<task_case> cases;
-  std::string source_language;  // [source]: what people and prompts are shown instead of the reference
+  std::string
+      source_language;  // [source]: what people and prompts are shown instead of the reference
   std::string source_text;
   std::vector<data_file> data_files;
 };
@@ -113,16 +118,20 @@ std::string print_sizes(const task_case& at);
 // Whether the case runs on this kind of device ("cpu", "cuda", "simulated").
 bool runs_on(const task_case& at, std::string_view device_kind);
 
-// Parses the text of a task file; `file` is for messages. Data files are given as (name, bytes). Throws format_error.
-task parse_task(const std::string& text, const std::string& file, std::vector<data_file> data_files = {});
+// Parses the text of a task file; `file` is for messages. Data files are given as (name, bytes).
+// Throws format_error.
+task parse_task(const std::string& text, const std::string& file,
+                std::vector<data_file> data_files = {});
 
-// Reads a task file and the data files that it names, which are looked up beside it. Throws format_error.
+// Reads a task file and the data files that it names, which are looked up beside it. Throws
+// format_error.
 task load_task(const std::filesystem::path& path);
 
 // Names of the data files that a task's text refers to, before it is parsed in full.
 std::vector<std::string> data_files_of(const std::string& text, const std::string& file);
 
-// The file's text for a task made by a program; parse_task gives the same task back (but for `text` and `id`).
+// The file's text for a task made by a program; parse_task gives the same task back (but for `text`
+// and `id`).
 std::string print_task(const task& t);
 
 record<schema::Task> to_record(const task& t);

@@ -1,5 +1,5 @@
-#include <charconv>
 #include <array>
+#include <charconv>
 
 #include "tasks/task_file.hpp"
 
@@ -30,7 +30,9 @@ std::string toml_string(std::string_view text) {
 // Source text as a literal multi-line string where TOML can hold it so, else escaped.
 std::string source_string(const std::string& text) {
   bool is_plain = text.find("'''") == std::string::npos && !text.ends_with('\'');
-  for (const char c : text) is_plain = is_plain && (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') && c != 0x7f;
+  for (const char c : text)
+    is_plain =
+        is_plain && (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') && c != 0x7f;
   return is_plain ? "'''\n" + text + "'''" : toml_string(text);
 }
 
@@ -53,12 +55,18 @@ std::string argument(const std::variant<double, std::string>& value) {
 std::string distribution_name(const initializer& init) {
   const std::string both = "(" + argument(init.a) + "," + argument(init.b) + ")";
   switch (init.of) {
-    case initializer::kind::normal: return "normal" + both;
-    case initializer::kind::uniform: return "uniform" + both;
-    case initializer::kind::integers: return "integers" + both;
-    case initializer::kind::constant: return "constant(" + argument(init.a) + ")";
-    case initializer::kind::permutation: return "permutation";
-    case initializer::kind::coin: return "";
+    case initializer::kind::normal:
+      return "normal" + both;
+    case initializer::kind::uniform:
+      return "uniform" + both;
+    case initializer::kind::integers:
+      return "integers" + both;
+    case initializer::kind::constant:
+      return "constant(" + argument(init.a) + ")";
+    case initializer::kind::permutation:
+      return "permutation";
+    case initializer::kind::coin:
+      return "";
   }
   return "";
 }
@@ -67,13 +75,16 @@ std::string print_tensor(const tensor_spec& tensor) {
   std::string text = "name = " + toml_string(tensor.name) + "\nshape = [";
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     const auto* size = std::get_if<std::int64_t>(&tensor.shape[i]);
-    text += (i > 0 ? ", " : "") + (size != nullptr ? std::to_string(*size) : toml_string(std::get<std::string>(tensor.shape[i])));
+    text += (i > 0 ? ", " : "") + (size != nullptr
+                                       ? std::to_string(*size)
+                                       : toml_string(std::get<std::string>(tensor.shape[i])));
   }
   text += "]\n";
   if (tensor.type != dtype::float32) text += "dtype = " + toml_string(name_of(tensor.type)) + "\n";
   if (!tensor.data_file.empty()) return text + "data = " + toml_string(tensor.data_file) + "\n";
   const std::string init = toml_string(distribution_name(tensor.init));
-  if (!tensor.init.expr.empty()) return text + "init = { of = " + init + ", expr = " + toml_string(tensor.init.expr) + " }\n";
+  if (!tensor.init.expr.empty())
+    return text + "init = { of = " + init + ", expr = " + toml_string(tensor.init.expr) + " }\n";
   const bool is_default = tensor.init == initializer{} || tensor.init.of == initializer::kind::coin;
   return is_default ? text : text + "init = " + init + "\n";
 }
@@ -82,7 +93,8 @@ std::string print_case(const task_case& at) {
   std::string text;
   if (!at.sizes.empty()) {
     std::string sizes;
-    for (const auto& [name, value] : at.sizes) sizes += (sizes.empty() ? "" : ", ") + name + " = " + std::to_string(value);
+    for (const auto& [name, value] : at.sizes)
+      sizes += (sizes.empty() ? "" : ", ") + name + " = " + std::to_string(value);
     text += "sizes = { " + sizes + " }\n";
   }
   if (at.timed) text += "timed = true\n";
@@ -102,21 +114,25 @@ std::string print_task(const task& t) {
   if (t.relaxed) text += "precision = \"relaxed\"\n";
   if (t.distributions.size() != 4) {
     std::string names;
-    for (const distribution d : t.distributions) names += (names.empty() ? "" : ", ") + toml_string(name_of(d));
+    for (const distribution d : t.distributions)
+      names += (names.empty() ? "" : ", ") + toml_string(name_of(d));
     text += "distributions = [" + names + "]\n";
   }
   text += "reference = " + source_string(t.reference) + "\n";
   if (!t.tolerances.empty()) {
     text += "[tolerance]\n";
     for (const auto& [type, limits] : t.tolerances) {
-      text += std::string(name_of(type)) + " = { rtol = " + float_literal(limits.rtol) + ", atol = " + float_literal(limits.atol) + " }\n";
+      text += std::string(name_of(type)) + " = { rtol = " + float_literal(limits.rtol) +
+              ", atol = " + float_literal(limits.atol) + " }\n";
     }
   }
   for (const tensor_spec& input : t.inputs) text += "[[input]]\n" + print_tensor(input);
-  for (const tensor_spec& parameter : t.parameters) text += "[[parameter]]\n" + print_tensor(parameter);
+  for (const tensor_spec& parameter : t.parameters)
+    text += "[[parameter]]\n" + print_tensor(parameter);
   for (const task_case& at : t.cases) text += "[[case]]\n" + print_case(at);
   if (!t.source_text.empty()) {
-    text += "[source]\nlanguage = " + toml_string(t.source_language) + "\ntext = " + source_string(t.source_text) + "\n";
+    text += "[source]\nlanguage = " + toml_string(t.source_language) +
+            "\ntext = " + source_string(t.source_text) + "\n";
   }
   return text;
 }

@@ -14,10 +14,13 @@ struct problem_exception {
   parse_problem problem;
 };
 
-[[noreturn]] void refuse(int line, std::string message) { throw problem_exception{{line, std::move(message)}}; }
+[[noreturn]] void refuse(int line, std::string message) {
+  throw problem_exception{{line, std::move(message)}};
+}
 
 int line_at(std::string_view text, std::size_t offset) {
-  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
+  return 1 + static_cast<int>(std::count(text.begin(),
+                                         text.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
 }
 
 // Offset of the first byte that is not valid UTF-8 (RFC 3629), or npos.
@@ -46,13 +49,14 @@ std::size_t invalid_utf8_at(std::string_view text) {
 
 std::string normalise(std::string_view text) {
   if (text.size() > max_document_bytes) {
-    refuse(0, "the document has " + std::to_string(text.size()) + " bytes, at most " + std::to_string(max_document_bytes) +
-                  " are allowed");
+    refuse(0, "the document has " + std::to_string(text.size()) + " bytes, at most " +
+                  std::to_string(max_document_bytes) + " are allowed");
   }
   if (const std::size_t at = invalid_utf8_at(text); at != std::string_view::npos) {
     refuse(line_at(text, at), "not valid UTF-8");
   }
-  if (const std::size_t at = text.find('\0'); at != std::string_view::npos) refuse(line_at(text, at), "a NUL byte");
+  if (const std::size_t at = text.find('\0'); at != std::string_view::npos)
+    refuse(line_at(text, at), "a NUL byte");
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::string lines;
   lines.reserve(text.size());
@@ -88,27 +92,32 @@ struct free_iterator {
 template <class Visit>
 void walk(cmark_node* root, Visit visit) {
   const std::unique_ptr<cmark_iter, free_iterator> it(cmark_iter_new(root));
-  for (cmark_event_type event = cmark_iter_next(it.get()); event != CMARK_EVENT_DONE; event = cmark_iter_next(it.get())) {
+  for (cmark_event_type event = cmark_iter_next(it.get()); event != CMARK_EVENT_DONE;
+       event = cmark_iter_next(it.get())) {
     if (event == CMARK_EVENT_ENTER) visit(cmark_iter_get_node(it.get()));
   }
 }
 
 enum class fence_state { not_fenced, open, closed };
 
-// cmark's tree does not tell fenced from indented code, and closes an open fence at the end of what contains it; the format
-// wants the author to have closed it. Both show in the lines: an indented block has all its lines but trailing blank ones as
-// content, a closed fence all but the first and the last.
+// cmark's tree does not tell fenced from indented code, and closes an open fence at the end of what
+// contains it; the format wants the author to have closed it. Both show in the lines: an indented
+// block has all its lines but trailing blank ones as content, a closed fence all but the first and
+// the last.
 fence_state state_of(cmark_node* block, const std::vector<std::string_view>& lines) {
   const int first = cmark_node_get_start_line(block);
   int last = std::min(cmark_node_get_end_line(block), static_cast<int>(lines.size()));
-  while (last > first && lines[static_cast<std::size_t>(last) - 1].find_first_not_of(" \t>") == std::string_view::npos) --last;
+  while (last > first && lines[static_cast<std::size_t>(last) - 1].find_first_not_of(" \t>") ==
+                             std::string_view::npos)
+    --last;
   const std::string_view literal = cmark_node_get_literal(block);
   const auto content = static_cast<int>(std::count(literal.begin(), literal.end(), '\n'));
   const std::string_view opening = lines.at(static_cast<std::size_t>(first) - 1);
   const auto column = static_cast<std::size_t>(std::max(0, cmark_node_get_start_column(block) - 1));
   const char mark = column < opening.size() ? opening[column] : ' ';
   if ((mark != '`' && mark != '~') || content == last - first + 1) return fence_state::not_fenced;
-  const std::size_t length = std::min(opening.find_first_not_of(mark, column), opening.size()) - column;
+  const std::size_t length =
+      std::min(opening.find_first_not_of(mark, column), opening.size()) - column;
   if (content != last - first - 1) return fence_state::open;
   std::string_view closing = lines[static_cast<std::size_t>(last) - 1];
   closing = closing.substr(0, closing.find_last_not_of(" \t") + 1);
@@ -123,7 +132,8 @@ std::string first_word(const char* info) {
   if (begin == std::string_view::npos) return "";
   words.remove_prefix(begin);
   std::string word(words.substr(0, words.find_first_of(" \t")));
-  std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return word;
 }
 
@@ -133,9 +143,11 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(begin, text.find_last_not_of(" \t\n") + 1 - begin));
 }
 
-std::string text_between(const std::vector<std::string_view>& lines, int after_line, int before_line) {
+std::string text_between(const std::vector<std::string_view>& lines, int after_line,
+                         int before_line) {
   std::string text;
-  for (int line = after_line + 1; line < before_line && static_cast<std::size_t>(line) <= lines.size(); ++line) {
+  for (int line = after_line + 1;
+       line < before_line && static_cast<std::size_t>(line) <= lines.size(); ++line) {
     text += std::string(lines[static_cast<std::size_t>(line) - 1]) + "\n";
   }
   return trimmed(text);
@@ -165,22 +177,30 @@ struct section {
   std::vector<cmark_node*> fences;
 };
 
-// The document cut at its top-level headings of level two; fences inside lists and quotations belong to their section.
+// The document cut at its top-level headings of level two; fences inside lists and quotations
+// belong to their section.
 std::vector<section> split_sections(cmark_node* document) {
   std::vector<section> sections(1);
-  for (cmark_node* block = cmark_node_first_child(document); block != nullptr; block = cmark_node_next(block)) {
-    if (cmark_node_get_type(block) == CMARK_NODE_HEADING && cmark_node_get_heading_level(block) == 2) {
-      sections.push_back({heading_text(block), cmark_node_get_start_line(block), cmark_node_get_end_line(block), {}});
+  for (cmark_node* block = cmark_node_first_child(document); block != nullptr;
+       block = cmark_node_next(block)) {
+    if (cmark_node_get_type(block) == CMARK_NODE_HEADING &&
+        cmark_node_get_heading_level(block) == 2) {
+      sections.push_back({heading_text(block),
+                          cmark_node_get_start_line(block),
+                          cmark_node_get_end_line(block),
+                          {}});
       continue;
     }
     walk(block, [&](cmark_node* node) {
-      if (cmark_node_get_type(node) == CMARK_NODE_CODE_BLOCK) sections.back().fences.push_back(node);
+      if (cmark_node_get_type(node) == CMARK_NODE_CODE_BLOCK)
+        sections.back().fences.push_back(node);
     });
   }
   return sections;
 }
 
-void read_code_section(const section& code, const std::vector<std::string_view>& lines, variant_document& document) {
+void read_code_section(const section& code, const std::vector<std::string_view>& lines,
+                       variant_document& document) {
   bool has_toml = false;
   for (cmark_node* block : code.fences) {
     const int line = cmark_node_get_start_line(block);
@@ -209,8 +229,10 @@ void read_code_section(const section& code, const std::vector<std::string_view>&
         refuse(line, e.what());
       }
     } else {
-      refuse(line, language.empty() ? "a fenced block without a language; expected toml, cuda or python"
-                                    : "a fenced block of language '" + language + "'; expected toml, cuda or python");
+      refuse(line,
+             language.empty()
+                 ? "a fenced block without a language; expected toml, cuda or python"
+                 : "a fenced block of language '" + language + "'; expected toml, cuda or python");
     }
   }
   if (document.python_line == 0) refuse(code.first_line, "the code section has no python block");
@@ -219,15 +241,19 @@ void read_code_section(const section& code, const std::vector<std::string_view>&
 variant_document parse_or_refuse(std::string_view raw) {
   const std::string text = normalise(raw);
   const std::vector<std::string_view> lines = split_lines(text);
-  const std::unique_ptr<cmark_node, free_node> root(cmark_parse_document(text.data(), text.size(), CMARK_OPT_DEFAULT));
+  const std::unique_ptr<cmark_node, free_node> root(
+      cmark_parse_document(text.data(), text.size(), CMARK_OPT_DEFAULT));
   const std::vector<section> sections = split_sections(root.get());
   variant_document document;
   const section* code = nullptr;
   for (std::size_t i = 0; i < sections.size(); ++i) {
     const section& part = sections[i];
-    const int end = i + 1 < sections.size() ? sections[i + 1].first_line : static_cast<int>(lines.size()) + 1;
-    if (part.title == "Performance Analysis") document.analysis = text_between(lines, part.last_line, end);
-    if (part.title == "Algorithm Design") document.design = text_between(lines, part.last_line, end);
+    const int end =
+        i + 1 < sections.size() ? sections[i + 1].first_line : static_cast<int>(lines.size()) + 1;
+    if (part.title == "Performance Analysis")
+      document.analysis = text_between(lines, part.last_line, end);
+    if (part.title == "Algorithm Design")
+      document.design = text_between(lines, part.last_line, end);
     if (part.title != "Code Implementation") continue;
     if (code != nullptr) refuse(part.first_line, "a second '## Code Implementation' section");
     code = &part;
@@ -261,12 +287,15 @@ std::variant<variant_document, parse_problem> parse_variant_document(std::string
 }
 
 std::string to_string(const parse_problem& problem) {
-  return problem.line > 0 ? "line " + std::to_string(problem.line) + ": " + problem.message : problem.message;
+  return problem.line > 0 ? "line " + std::to_string(problem.line) + ": " + problem.message
+                          : problem.message;
 }
 
-std::string print_code_blocks(const settings& options, std::string_view cuda, std::string_view python) {
+std::string print_code_blocks(const settings& options, std::string_view cuda,
+                              std::string_view python) {
   std::string text;
-  if (const std::string canonical = print_settings(options); !canonical.empty()) text += fenced("toml", canonical);
+  if (const std::string canonical = print_settings(options); !canonical.empty())
+    text += fenced("toml", canonical);
   if (!cuda.empty()) text += fenced("cuda", cuda);
   return text + fenced("python", python);
 }
@@ -275,11 +304,13 @@ std::string print_variant_document(const variant_document& document) {
   std::string text;
   if (!document.analysis.empty()) text += "## Performance Analysis\n" + document.analysis + "\n";
   if (!document.design.empty()) text += "## Algorithm Design\n" + document.design + "\n";
-  return text + "## Code Implementation\n" + print_code_blocks(document.options, document.cuda, document.python);
+  return text + "## Code Implementation\n" +
+         print_code_blocks(document.options, document.cuda, document.python);
 }
 
 variant_id identify_variant(task_id task, const variant_document& document) {
-  return content_id<variant_id>({to_string(task), print_settings(document.options), document.cuda, document.python});
+  return content_id<variant_id>(
+      {to_string(task), print_settings(document.options), document.cuda, document.python});
 }
 
 variant_id identify_unparsable(std::string_view text) { return content_id<variant_id>({text}); }

@@ -13,8 +13,8 @@ namespace hone {
 
 inline constexpr std::size_t max_document_bytes = 256U << 10U;
 
-// What a variant document says, its line ends normalised to LF. The blocks' first lines in the document (from 1; 0: absent)
-// let diagnostics point at what the author wrote.
+// What a variant document says, its line ends normalised to LF. The blocks' first lines in the
+// document (from 1; 0: absent) let diagnostics point at what the author wrote.
 struct variant_document {
   std::string analysis;  // text under "## Performance Analysis", trimmed
   std::string design;    // text under "## Algorithm Design", trimmed
@@ -31,17 +31,20 @@ struct parse_problem {
   std::string message;
 };
 
-// Parses as CommonMark does (cmark): headings and fences inside fences are text. Never throws for bad text.
+// Parses as CommonMark does (cmark): headings and fences inside fences are text. Never throws for
+// bad text.
 std::variant<variant_document, parse_problem> parse_variant_document(std::string_view text);
 
 // "line 12: message", or just the message.
 std::string to_string(const parse_problem& problem);
 
-// The document in its canonical form; parsing gives the same parts back. Fences are longer than any run of backticks inside.
+// The document in its canonical form; parsing gives the same parts back. Fences are longer than any
+// run of backticks inside.
 std::string print_variant_document(const variant_document& document);
 
 // The code section's blocks alone: what prompts show of an exemplar.
-std::string print_code_blocks(const settings& options, std::string_view cuda, std::string_view python);
+std::string print_code_blocks(const settings& options, std::string_view cuda,
+                              std::string_view python);
 
 // The identity of a program for a task: its code and settings, not the prose around them.
 variant_id identify_variant(task_id task, const variant_document& document);

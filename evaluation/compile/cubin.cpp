@@ -28,13 +28,17 @@ std::string_view name_at(std::string_view strings, std::uint64_t offset) {
 }
 
 std::string_view contents(std::string_view file, const Elf64_Shdr& section) {
-  if (section.sh_type == SHT_NOBITS || section.sh_offset > file.size() || section.sh_size > file.size() - section.sh_offset) return {};
+  if (section.sh_type == SHT_NOBITS || section.sh_offset > file.size() ||
+      section.sh_size > file.size() - section.sh_offset)
+    return {};
   return file.substr(section.sh_offset, section.sh_size);
 }
 
 std::vector<Elf64_Shdr> sections_of(std::string_view file) {
   const auto header = read_at<Elf64_Ehdr>(file, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shentsize != sizeof(Elf64_Shdr)) return {};
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shentsize != sizeof(Elf64_Shdr))
+    return {};
   std::vector<Elf64_Shdr> sections;
   for (unsigned i = 0; i < header->e_shnum; ++i) {
     const auto section = read_at<Elf64_Shdr>(file, header->e_shoff + i * sizeof(Elf64_Shdr));
@@ -53,11 +57,14 @@ std::string_view object_bytes(std::string_view file, const std::string& object) 
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.size(); at += sizeof(Elf64_Sym)) {
       const Elf64_Sym symbol = *read_at<Elf64_Sym>(symbols, at);
       if (name_at(names, symbol.st_name) != object || symbol.st_shndx >= sections.size()) continue;
-      // A table of nothing but zeros, that of a kernel without parameters, takes no room in the file.
+      // A table of nothing but zeros, that of a kernel without parameters, takes no room in the
+      // file.
       static constexpr std::array<char, 64> zeros{};
-      if (sections[symbol.st_shndx].sh_type == SHT_NOBITS && symbol.st_size <= zeros.size()) return {zeros.data(), symbol.st_size};
+      if (sections[symbol.st_shndx].sh_type == SHT_NOBITS && symbol.st_size <= zeros.size())
+        return {zeros.data(), symbol.st_size};
       const std::string_view data = contents(file, sections[symbol.st_shndx]);
-      if (symbol.st_value <= data.size() && symbol.st_size <= data.size() - symbol.st_value) return data.substr(symbol.st_value, symbol.st_size);
+      if (symbol.st_value <= data.size() && symbol.st_size <= data.size() - symbol.st_value)
+        return data.substr(symbol.st_value, symbol.st_size);
     }
   }
   return {};
@@ -75,7 +82,8 @@ unsigned number_before(std::string_view line, std::string_view unit) {
 
 }  // namespace
 
-std::optional<std::vector<kernel_parameter>> read_parameter_table(std::string_view cubin, const std::string& object) {
+std::optional<std::vector<kernel_parameter>> read_parameter_table(std::string_view cubin,
+                                                                  const std::string& object) {
   const std::string_view bytes = object_bytes(cubin, object);
   const auto count = read_at<std::uint32_t>(bytes, 0);
   if (!count || *count > max_parameters) return std::nullopt;
@@ -83,7 +91,9 @@ std::optional<std::vector<kernel_parameter>> read_parameter_table(std::string_vi
   for (std::uint64_t i = 0; i < *count; ++i) {
     const auto kind = read_at<std::uint32_t>(bytes, 4 + 8 * i);
     const auto size = read_at<std::uint32_t>(bytes, 8 + 8 * i);
-    if (!kind || !size || *kind > static_cast<std::uint32_t>(schema::Kernel::Parameter::Kind::OTHER)) return std::nullopt;
+    if (!kind || !size ||
+        *kind > static_cast<std::uint32_t>(schema::Kernel::Parameter::Kind::OTHER))
+      return std::nullopt;
     parameters.push_back({static_cast<schema::Kernel::Parameter::Kind>(*kind), *size});
   }
   return parameters;
@@ -108,7 +118,8 @@ std::vector<kernel_facts> read_resource_usage(std::string_view log) {
   return all;
 }
 
-// Whoever wrote the block may have written into the PTX as well: what is not as it should be is passed over.
+// Whoever wrote the block may have written into the PTX as well: what is not as it should be is
+// passed over.
 std::optional<int> find_source_line(std::string_view ptx, long line, std::string_view file) {
   const auto take_word = [](std::string_view& text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
@@ -119,7 +130,9 @@ std::optional<int> find_source_line(std::string_view ptx, long line, std::string
   const auto take_number = [&](std::string_view& text) {
     const std::string_view word = take_word(text);
     int number = 0;
-    return std::from_chars(word.data(), word.data() + word.size(), number).ec == std::errc() ? number : 0;
+    return std::from_chars(word.data(), word.data() + word.size(), number).ec == std::errc()
+               ? number
+               : 0;
   };
   int file_there = 0;
   int line_there = 0;
@@ -127,7 +140,8 @@ std::optional<int> find_source_line(std::string_view ptx, long line, std::string
   while (!ptx.empty()) {
     std::string_view text = ptx.substr(0, ptx.find('\n'));
     ptx.remove_prefix(std::min(text.size() + 1, ptx.size()));
-    const std::string_view word = ++at < line || line_there > 0 ? take_word(text) : std::string_view();
+    const std::string_view word =
+        ++at < line || line_there > 0 ? take_word(text) : std::string_view();
     if (at < line && word == ".loc") {
       file_there = take_number(text);
       line_there = take_number(text);
@@ -143,17 +157,22 @@ std::optional<int> find_source_line(std::string_view ptx, long line, std::string
 }
 
 std::optional<std::string> find_persisting_cache_use(std::string_view ptx) {
-  for (const std::string_view word : {"L2::evict_last", "createpolicy", "applypriority", "L2::cache_hint"}) {
-    if (ptx.find(word) != std::string_view::npos) return "the instruction modifier '" + std::string(word) + "' could keep memory in the L2 cache from call to call";
+  for (const std::string_view word :
+       {"L2::evict_last", "createpolicy", "applypriority", "L2::cache_hint"}) {
+    if (ptx.find(word) != std::string_view::npos)
+      return "the instruction modifier '" + std::string(word) +
+             "' could keep memory in the L2 cache from call to call";
   }
   return std::nullopt;
 }
 
 bool synchronises_grid(std::string_view ptx, const std::string& symbol) {
-  for (std::size_t at = ptx.find("%envreg"); at != std::string_view::npos; at = ptx.find("%envreg", at + 1)) {
+  for (std::size_t at = ptx.find("%envreg"); at != std::string_view::npos;
+       at = ptx.find("%envreg", at + 1)) {
     const std::size_t entry = ptx.rfind(".entry ", at);
     const std::size_t function = ptx.rfind(".func ", at);
-    if (entry == std::string_view::npos || (function != std::string_view::npos && function > entry)) return true;
+    if (entry == std::string_view::npos || (function != std::string_view::npos && function > entry))
+      return true;
     const std::string_view name = ptx.substr(entry + 7);
     if (name.substr(0, name.find_first_of("( \n")) == symbol) return true;
   }

@@ -1,11 +1,14 @@
-// CUDA C++ for g++: what a cuda block may use on the CPU device, in front of the block itself. Nothing is included, so the
-// preprocessor needs no file at all; the text must compile with -nostdinc.
+// CUDA C++ for g++: what a cuda block may use on the CPU device, in front of the block itself.
+// Nothing is included, so the preprocessor needs no file at all; the text must compile with
+// -nostdinc.
 //
-// A launch runs block after block, thread after thread, on one operating-system thread. Threads of a block that meet at a
-// barrier or in a warp operation become fibers of the sandbox's block runtime (hone::runtime below, evaluation/sandbox/
-// block_runtime.hpp is its other side); kernels that never meet stay a plain loop that the compiler may inline and vectorise.
+// A launch runs block after block, thread after thread, on one operating-system thread. Threads of
+// a block that meet at a barrier or in a warp operation become fibers of the sandbox's block
+// runtime (hone::runtime below, evaluation/sandbox/ block_runtime.hpp is its other side); kernels
+// that never meet stay a plain loop that the compiler may inline and vectorise.
 
-// __global__ and __shared__ survive the preprocessor: the compiler reads kernels off the first and rewrites the second.
+// __global__ and __shared__ survive the preprocessor: the compiler reads kernels off the first and
+// rewrites the second.
 #define __device__
 #define __host__
 #define __constant__
@@ -102,16 +105,24 @@ typedef unsigned long ulong;
 #define CUDART_LN2 6.9314718055994529e-1
 #define CUDART_SQRT_TWO 1.4142135623730951e+0
 
-// ---- vector types --------------------------------------------------------------------------------------------------------
+// ---- vector types
 
-#define HONE_VECTORS(type, name, a2, a4)                                                                   \
-  struct name##1 { type x; };                                                                              \
-  struct alignas(a2) name##2 { type x, y; };                                                               \
-  struct name##3 { type x, y, z; };                                                                        \
-  struct alignas(a4) name##4 { type x, y, z, w; };                                                         \
-  static inline name##1 make_##name##1(type x) { return {x}; }                                             \
-  static inline name##2 make_##name##2(type x, type y) { return {x, y}; }                                  \
-  static inline name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; }                       \
+#define HONE_VECTORS(type, name, a2, a4)                                             \
+  struct name##1 {                                                                   \
+    type x;                                                                          \
+  };                                                                                 \
+  struct alignas(a2) name##2 {                                                       \
+    type x, y;                                                                       \
+  };                                                                                 \
+  struct name##3 {                                                                   \
+    type x, y, z;                                                                    \
+  };                                                                                 \
+  struct alignas(a4) name##4 {                                                       \
+    type x, y, z, w;                                                                 \
+  };                                                                                 \
+  static inline name##1 make_##name##1(type x) { return {x}; }                       \
+  static inline name##2 make_##name##2(type x, type y) { return {x, y}; }            \
+  static inline name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; } \
   static inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
 HONE_VECTORS(signed char, char, 2, 4)
 HONE_VECTORS(unsigned char, uchar, 2, 4)
@@ -129,16 +140,17 @@ HONE_VECTORS(double, double, 16, 16)
 
 struct dim3 {
   unsigned int x, y, z;
-  constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1) : x(vx), y(vy), z(vz) {}
+  constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1)
+      : x(vx), y(vy), z(vz) {}
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
 };
 
-// ---- where a thread is ---------------------------------------------------------------------------------------------------
+// ---- where a thread is
 
 namespace hone {
 
-// Signed, unlike CUDA's: indices computed from them cannot wrap, which lets g++ vectorise across the threads of a block
-// (doc/decisions/001-kernels-on-the-cpu.md).
+// Signed, unlike CUDA's: indices computed from them cannot wrap, which lets g++ vectorise across
+// the threads of a block (doc/decisions/001-kernels-on-the-cpu.md).
 struct index3 {
   int x, y, z;
   constexpr operator uint3() const { return {(unsigned)x, (unsigned)y, (unsigned)z}; }
@@ -154,16 +166,21 @@ namespace hone {
 
 struct runtime {
   void (*block_barrier)(unsigned self);
-  unsigned (*block_count)(unsigned self, unsigned predicate);  // barrier; how many threads came with a true one
-  const uint64_t* (*warp_gather)(unsigned self, unsigned mask, uint64_t value);  // the 32 lanes' values
-  void (*finish_block)(unsigned self);  // the launching thread is done with its own: runs all others to their ends
-  void (*fail)(const char* message);    // does not return
+  unsigned (*block_count)(unsigned self,
+                          unsigned predicate);  // barrier; how many threads came with a true one
+  const uint64_t* (*warp_gather)(unsigned self, unsigned mask,
+                                 uint64_t value);  // the 32 lanes' values
+  void (*finish_block)(
+      unsigned self);  // the launching thread is done with its own: runs all others to their ends
+  void (*fail)(const char* message);  // does not return
 };
 
 static const runtime* host;
 static bool diverted;  // threads of the current block live in fibers
 
-static inline unsigned self() { return (unsigned)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)); }
+static inline unsigned self() {
+  return (unsigned)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
+}
 
 template <class T>
 static inline uint64_t to_bits(T value) {
@@ -191,7 +208,7 @@ static inline unsigned lane() { return self() % 32; }
 
 }  // namespace hone
 
-// ---- synchronisation -----------------------------------------------------------------------------------------------------
+// ---- synchronisation
 
 static inline void __syncthreads() {
   const hone::index3 here = threadIdx;
@@ -207,7 +224,9 @@ static inline int __syncthreads_count(int predicate) {
   return (int)count;
 }
 static inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) != 0; }
-static inline int __syncthreads_and(int predicate) { return __syncthreads_count(predicate == 0) == 0; }
+static inline int __syncthreads_and(int predicate) {
+  return __syncthreads_count(predicate == 0) == 0;
+}
 static inline void __syncwarp(unsigned mask = 0xffffffffu) { hone::gather(mask, 0); }
 static inline void __threadfence() {}
 static inline void __threadfence_block() {}
@@ -218,7 +237,8 @@ template <class T>
 static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
   const unsigned lane = hone::lane();
   const uint64_t* lanes = hone::gather(mask, hone::to_bits(value));
-  return hone::from_bits<T>(lanes[(lane & ~(unsigned)(width - 1)) + ((unsigned)source & (unsigned)(width - 1))]);
+  return hone::from_bits<T>(
+      lanes[(lane & ~(unsigned)(width - 1)) + ((unsigned)source & (unsigned)(width - 1))]);
 }
 template <class T>
 static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32) {
@@ -236,7 +256,9 @@ template <class T>
 static inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32) {
   const unsigned lane = hone::lane(), other = lane ^ (unsigned)lane_mask;
   const uint64_t* lanes = hone::gather(mask, hone::to_bits(value));
-  return other < (lane & ~(unsigned)(width - 1)) + (unsigned)width ? hone::from_bits<T>(lanes[other & 31u]) : value;
+  return other < (lane & ~(unsigned)(width - 1)) + (unsigned)width
+             ? hone::from_bits<T>(lanes[other & 31u])
+             : value;
 }
 static inline unsigned __ballot_sync(unsigned mask, int predicate) {
   const uint64_t* lanes = hone::gather(mask, predicate != 0);
@@ -244,8 +266,12 @@ static inline unsigned __ballot_sync(unsigned mask, int predicate) {
   for (unsigned i = 0; i < 32; ++i) bits |= (mask >> i & 1u) && lanes[i] ? 1u << i : 0u;
   return bits;
 }
-static inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
-static inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate == 0) == 0; }
+static inline int __any_sync(unsigned mask, int predicate) {
+  return __ballot_sync(mask, predicate) != 0;
+}
+static inline int __all_sync(unsigned mask, int predicate) {
+  return __ballot_sync(mask, predicate == 0) == 0;
+}
 template <class T>
 static inline unsigned __match_any_sync(unsigned mask, T value) {
   const uint64_t bits = hone::to_bits(value);
@@ -268,12 +294,14 @@ static inline T reduce(unsigned mask, T value, Combine combine) {
   return total;
 }
 }  // namespace hone
-#define HONE_REDUCE(name, type, expression) \
-  static inline type __reduce_##name##_sync(unsigned mask, type value) { return hone::reduce(mask, value, [](type a, type b) -> type { return expression; }); }
+#define HONE_REDUCE(name, type, expression)                                              \
+  static inline type __reduce_##name##_sync(unsigned mask, type value) {                 \
+    return hone::reduce(mask, value, [](type a, type b) -> type { return expression; }); \
+  }
 HONE_REDUCE(add, unsigned, a + b)
 HONE_REDUCE(min, unsigned, a < b ? a : b)
 HONE_REDUCE(max, unsigned, a > b ? a : b)
-HONE_REDUCE(and, unsigned, a & b)
+HONE_REDUCE(and, unsigned, a& b)
 HONE_REDUCE(or, unsigned, a | b)
 HONE_REDUCE(xor, unsigned, a ^ b)
 HONE_REDUCE(add, int, a + b)
@@ -281,7 +309,7 @@ HONE_REDUCE(min, int, a < b ? a : b)
 HONE_REDUCE(max, int, a > b ? a : b)
 #undef HONE_REDUCE
 
-// ---- atomics: one operating-system thread, so nothing can come between ----------------------------------------------------
+// ---- atomics: one operating-system thread, so nothing can come between
 
 #define HONE_ATOMIC(name, expression)                            \
   template <class T, class U>                                    \
@@ -291,15 +319,19 @@ HONE_REDUCE(max, int, a > b ? a : b)
     return old;                                                  \
   }                                                              \
   template <class T, class U>                                    \
-  static inline T atomic##name##_block(T* address, U operand) { return atomic##name(address, operand); } \
+  static inline T atomic##name##_block(T* address, U operand) {  \
+    return atomic##name(address, operand);                       \
+  }                                                              \
   template <class T, class U>                                    \
-  static inline T atomic##name##_system(T* address, U operand) { return atomic##name(address, operand); }
+  static inline T atomic##name##_system(T* address, U operand) { \
+    return atomic##name(address, operand);                       \
+  }
 HONE_ATOMIC(Add, old + value)
 HONE_ATOMIC(Sub, old - value)
 HONE_ATOMIC(Exch, value)
 HONE_ATOMIC(Min, value < old ? value : old)
 HONE_ATOMIC(Max, value > old ? value : old)
-HONE_ATOMIC(And, old & value)
+HONE_ATOMIC(And, old& value)
 HONE_ATOMIC(Or, old | value)
 HONE_ATOMIC(Xor, old ^ value)
 HONE_ATOMIC(Inc, old >= value ? 0 : old + 1)
@@ -312,7 +344,7 @@ static inline T atomicCAS(T* address, U compare, V value) {
   return old;
 }
 
-// ---- mathematics ---------------------------------------------------------------------------------------------------------
+// ---- mathematics
 
 // With fast_math g++ may call glibc's vector versions (libmvec) in loops.
 #ifdef __FAST_MATH__
@@ -327,36 +359,44 @@ extern "C" HONE_VECTOR_MATH float cosf(float) noexcept;
 extern "C" HONE_VECTOR_MATH float tanhf(float) noexcept;
 extern "C" HONE_VECTOR_MATH float erff(float) noexcept;
 extern "C" HONE_VECTOR_MATH float powf(float, float) noexcept;
-#define HONE_MATH1(name)                 \
+#define HONE_MATH1(name)                    \
   extern "C" float name##f(float) noexcept; \
   extern "C" double name(double) noexcept;  \
   static inline float name(float x) { return name##f(x); }
-#define HONE_MATH2(name)                          \
-  extern "C" float name##f(float, float) noexcept;   \
-  extern "C" double name(double, double) noexcept;   \
+#define HONE_MATH2(name)                           \
+  extern "C" float name##f(float, float) noexcept; \
+  extern "C" double name(double, double) noexcept; \
   static inline float name(float x, float y) { return name##f(x, y); }
-HONE_MATH1(exp) HONE_MATH1(exp2) HONE_MATH1(exp10) HONE_MATH1(expm1)
-HONE_MATH1(log) HONE_MATH1(log2) HONE_MATH1(log10) HONE_MATH1(log1p)
-HONE_MATH1(sin) HONE_MATH1(cos) HONE_MATH1(tan) HONE_MATH1(asin) HONE_MATH1(acos) HONE_MATH1(atan)
-HONE_MATH1(sinh) HONE_MATH1(cosh) HONE_MATH1(tanh) HONE_MATH1(asinh) HONE_MATH1(acosh) HONE_MATH1(atanh)
-HONE_MATH1(erf) HONE_MATH1(erfc) HONE_MATH1(tgamma) HONE_MATH1(lgamma) HONE_MATH1(cbrt) HONE_MATH1(logb)
-HONE_MATH2(pow) HONE_MATH2(atan2) HONE_MATH2(fmod) HONE_MATH2(hypot) HONE_MATH2(remainder) HONE_MATH2(nextafter)
+HONE_MATH1(exp)
+HONE_MATH1(exp2)
+HONE_MATH1(exp10) HONE_MATH1(expm1) HONE_MATH1(log) HONE_MATH1(log2) HONE_MATH1(log10)
+    HONE_MATH1(log1p) HONE_MATH1(sin) HONE_MATH1(cos) HONE_MATH1(tan) HONE_MATH1(asin)
+        HONE_MATH1(acos) HONE_MATH1(atan) HONE_MATH1(sinh) HONE_MATH1(cosh) HONE_MATH1(tanh)
+            HONE_MATH1(asinh) HONE_MATH1(acosh) HONE_MATH1(atanh) HONE_MATH1(erf) HONE_MATH1(erfc)
+                HONE_MATH1(tgamma) HONE_MATH1(lgamma) HONE_MATH1(cbrt) HONE_MATH1(logb)
+                    HONE_MATH2(pow) HONE_MATH2(atan2) HONE_MATH2(fmod) HONE_MATH2(hypot)
+                        HONE_MATH2(remainder) HONE_MATH2(nextafter)
 #undef HONE_MATH1
 #undef HONE_MATH2
-#define HONE_BUILTIN1(name)                                                       \
-  static inline float name##f(float x) { return __builtin_##name##f(x); }         \
-  static inline double name(double x) { return __builtin_##name(x); }             \
+#define HONE_BUILTIN1(name)                                               \
+  static inline float name##f(float x) { return __builtin_##name##f(x); } \
+  static inline double name(double x) { return __builtin_##name(x); }     \
   static inline float name(float x) { return __builtin_##name##f(x); }
-#define HONE_BUILTIN2(name)                                                                 \
-  static inline float name##f(float x, float y) { return __builtin_##name##f(x, y); }       \
-  static inline double name(double x, double y) { return __builtin_##name(x, y); }          \
+#define HONE_BUILTIN2(name)                                                           \
+  static inline float name##f(float x, float y) { return __builtin_##name##f(x, y); } \
+  static inline double name(double x, double y) { return __builtin_##name(x, y); }    \
   static inline float name(float x, float y) { return __builtin_##name##f(x, y); }
-HONE_BUILTIN1(sqrt) HONE_BUILTIN1(fabs) HONE_BUILTIN1(floor) HONE_BUILTIN1(ceil) HONE_BUILTIN1(trunc) HONE_BUILTIN1(rint)
-HONE_BUILTIN1(nearbyint) HONE_BUILTIN1(round)
-HONE_BUILTIN2(fmin) HONE_BUILTIN2(fmax) HONE_BUILTIN2(copysign) HONE_BUILTIN2(fdim)
+                            HONE_BUILTIN1(sqrt) HONE_BUILTIN1(fabs) HONE_BUILTIN1(floor)
+                                HONE_BUILTIN1(ceil) HONE_BUILTIN1(trunc) HONE_BUILTIN1(rint)
+                                    HONE_BUILTIN1(nearbyint) HONE_BUILTIN1(round)
+                                        HONE_BUILTIN2(fmin) HONE_BUILTIN2(fmax)
+                                            HONE_BUILTIN2(copysign) HONE_BUILTIN2(fdim)
 #undef HONE_BUILTIN1
 #undef HONE_BUILTIN2
-static inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+                                                static inline float fmaf(float x, float y,
+                                                                         float z) {
+  return __builtin_fmaf(x, y, z);
+}
 static inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 static inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 extern "C" float ldexpf(float, int) noexcept;
@@ -370,20 +410,34 @@ static inline float powf(float x, int n) { return powf(x, (float)n); }
 static inline float pow(float x, int n) { return powf(x, (float)n); }
 static inline double pow(double x, int n) { return pow(x, (double)n); }
 static inline double pow(int x, int n) { return pow((double)x, (double)n); }
-#define HONE_OF_INT(name) static inline double name(int x) { return name((double)x); }
-HONE_OF_INT(exp) HONE_OF_INT(log) HONE_OF_INT(sqrt) HONE_OF_INT(sin) HONE_OF_INT(cos) HONE_OF_INT(floor) HONE_OF_INT(ceil) HONE_OF_INT(tanh)
+#define HONE_OF_INT(name) \
+  static inline double name(int x) { return name((double)x); }
+HONE_OF_INT(exp)
+HONE_OF_INT(log)
+HONE_OF_INT(sqrt) HONE_OF_INT(sin) HONE_OF_INT(cos) HONE_OF_INT(floor) HONE_OF_INT(ceil)
+    HONE_OF_INT(tanh)
 #undef HONE_OF_INT
-static inline float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
+        static inline float rsqrtf(float x) {
+  return 1.0f / __builtin_sqrtf(x);
+}
 static inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 static inline float rsqrt(float x) { return rsqrtf(x); }
 static inline float rcbrtf(float x) { return 1.0f / cbrtf(x); }
 static inline float sinpif(float x) { return sinf(x * 3.14159265358979f); }
 static inline float cospif(float x) { return cosf(x * 3.14159265358979f); }
-static inline void sincosf(float x, float* s, float* c) { *s = sinf(x); *c = cosf(x); }
-static inline void sincos(double x, double* s, double* c) { *s = sin(x); *c = cos(x); }
+static inline void sincosf(float x, float* s, float* c) {
+  *s = sinf(x);
+  *c = cosf(x);
+}
+static inline void sincos(double x, double* s, double* c) {
+  *s = sin(x);
+  *c = cos(x);
+}
 static inline float normcdff(float x) { return 0.5f * erfcf(-x * 0.707106781f); }
 static inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
-static inline float norm3df(float x, float y, float z) { return __builtin_sqrtf(x * x + y * y + z * z); }
+static inline float norm3df(float x, float y, float z) {
+  return __builtin_sqrtf(x * x + y * y + z * z);
+}
 static inline int abs(int x) { return x < 0 ? -x : x; }
 static inline long abs(long x) { return x < 0 ? -x : x; }
 static inline long long abs(long long x) { return x < 0 ? -x : x; }
@@ -402,13 +456,17 @@ static inline long lrintf(float x) { return (long)__builtin_rintf(x); }
 static inline long lroundf(float x) { return (long)__builtin_roundf(x); }
 static inline long long llrintf(float x) { return (long long)__builtin_rintf(x); }
 
-#define HONE_MINMAX(type)                                                      \
-  static inline constexpr type min(type a, type b) { return b < a ? b : a; }   \
+#define HONE_MINMAX(type)                                                    \
+  static inline constexpr type min(type a, type b) { return b < a ? b : a; } \
   static inline constexpr type max(type a, type b) { return a < b ? b : a; }
-HONE_MINMAX(int) HONE_MINMAX(unsigned) HONE_MINMAX(long) HONE_MINMAX(unsigned long) HONE_MINMAX(long long) HONE_MINMAX(unsigned long long)
+HONE_MINMAX(int)
+HONE_MINMAX(unsigned)
+HONE_MINMAX(long) HONE_MINMAX(unsigned long) HONE_MINMAX(long long) HONE_MINMAX(unsigned long long)
 #undef HONE_MINMAX
-// As CUDA's: mixed signedness compares unsigned, a NaN loses.
-static inline constexpr unsigned min(int a, unsigned b) { return min((unsigned)a, b); }
+    // As CUDA's: mixed signedness compares unsigned, a NaN loses.
+    static inline constexpr unsigned min(int a, unsigned b) {
+  return min((unsigned)a, b);
+}
 static inline constexpr unsigned min(unsigned a, int b) { return min(a, (unsigned)b); }
 static inline constexpr unsigned max(int a, unsigned b) { return max((unsigned)a, b); }
 static inline constexpr unsigned max(unsigned a, int b) { return max(a, (unsigned)b); }
@@ -431,7 +489,7 @@ static inline double max(double a, float b) { return __builtin_fmax(a, b); }
 static inline int umin(int a, int b) { return (int)min((unsigned)a, (unsigned)b); }
 static inline int umax(int a, int b) { return (int)max((unsigned)a, (unsigned)b); }
 
-// ---- intrinsics ----------------------------------------------------------------------------------------------------------
+// ---- intrinsics
 
 static inline float __expf(float x) { return expf(x); }
 static inline float __exp10f(float x) { return exp10f(x); }
@@ -446,36 +504,80 @@ static inline float __powf(float x, float y) { return powf(x, y); }
 static inline float __fdividef(float x, float y) { return x / y; }
 static inline float fdividef(float x, float y) { return x / y; }
 static inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
-#define HONE_ROUNDED(suffix)                                                          \
-  static inline float __fadd_##suffix(float x, float y) { return x + y; }             \
-  static inline float __fsub_##suffix(float x, float y) { return x - y; }             \
-  static inline float __fmul_##suffix(float x, float y) { return x * y; }             \
-  static inline float __fdiv_##suffix(float x, float y) { return x / y; }             \
-  static inline float __frcp_##suffix(float x) { return 1.0f / x; }                   \
-  static inline float __fsqrt_##suffix(float x) { return __builtin_sqrtf(x); }        \
-  static inline float __fmaf_##suffix(float x, float y, float z) { return __builtin_fmaf(x, y, z); } \
-  static inline double __dadd_##suffix(double x, double y) { return x + y; }          \
-  static inline double __dmul_##suffix(double x, double y) { return x * y; }          \
-  static inline double __fma_##suffix(double x, double y, double z) { return __builtin_fma(x, y, z); }
-HONE_ROUNDED(rn) HONE_ROUNDED(rz) HONE_ROUNDED(ru) HONE_ROUNDED(rd)
+#define HONE_ROUNDED(suffix)                                                   \
+  static inline float __fadd_##suffix(float x, float y) { return x + y; }      \
+  static inline float __fsub_##suffix(float x, float y) { return x - y; }      \
+  static inline float __fmul_##suffix(float x, float y) { return x * y; }      \
+  static inline float __fdiv_##suffix(float x, float y) { return x / y; }      \
+  static inline float __frcp_##suffix(float x) { return 1.0f / x; }            \
+  static inline float __fsqrt_##suffix(float x) { return __builtin_sqrtf(x); } \
+  static inline float __fmaf_##suffix(float x, float y, float z) {             \
+    return __builtin_fmaf(x, y, z);                                            \
+  }                                                                            \
+  static inline double __dadd_##suffix(double x, double y) { return x + y; }   \
+  static inline double __dmul_##suffix(double x, double y) { return x * y; }   \
+  static inline double __fma_##suffix(double x, double y, double z) {          \
+    return __builtin_fma(x, y, z);                                             \
+  }
+HONE_ROUNDED(rn)
+HONE_ROUNDED(rz)
+HONE_ROUNDED(ru) HONE_ROUNDED(rd)
 #undef HONE_ROUNDED
-static inline float __frsqrt_rn(float x) { return rsqrtf(x); }
-template <class T> static inline T __ldg(const T* p) { return *p; }
-template <class T> static inline T __ldca(const T* p) { return *p; }
-template <class T> static inline T __ldcg(const T* p) { return *p; }
-template <class T> static inline T __ldcs(const T* p) { return *p; }
-template <class T> static inline T __ldlu(const T* p) { return *p; }
-template <class T> static inline T __ldcv(const T* p) { return *p; }
-template <class T> static inline void __stcg(T* p, T v) { *p = v; }
-template <class T> static inline void __stcs(T* p, T v) { *p = v; }
-template <class T> static inline void __stwb(T* p, T v) { *p = v; }
-template <class T> static inline void __stwt(T* p, T v) { *p = v; }
+    static inline float __frsqrt_rn(float x) {
+  return rsqrtf(x);
+}
+template <class T>
+static inline T __ldg(const T* p) {
+  return *p;
+}
+template <class T>
+static inline T __ldca(const T* p) {
+  return *p;
+}
+template <class T>
+static inline T __ldcg(const T* p) {
+  return *p;
+}
+template <class T>
+static inline T __ldcs(const T* p) {
+  return *p;
+}
+template <class T>
+static inline T __ldlu(const T* p) {
+  return *p;
+}
+template <class T>
+static inline T __ldcv(const T* p) {
+  return *p;
+}
+template <class T>
+static inline void __stcg(T* p, T v) {
+  *p = v;
+}
+template <class T>
+static inline void __stcs(T* p, T v) {
+  *p = v;
+}
+template <class T>
+static inline void __stwb(T* p, T v) {
+  *p = v;
+}
+template <class T>
+static inline void __stwt(T* p, T v) {
+  *p = v;
+}
 static inline int __float_as_int(float x) { return hone::from_bits<int>(hone::to_bits(x)); }
-static inline unsigned __float_as_uint(float x) { return hone::from_bits<unsigned>(hone::to_bits(x)); }
+static inline unsigned __float_as_uint(float x) {
+  return hone::from_bits<unsigned>(hone::to_bits(x));
+}
 static inline float __int_as_float(int x) { return hone::from_bits<float>(hone::to_bits(x)); }
 static inline float __uint_as_float(unsigned x) { return hone::from_bits<float>(hone::to_bits(x)); }
-static inline long long __double_as_longlong(double x) { return hone::from_bits<long long>(hone::to_bits(x)); }
-static inline double __longlong_as_double(long long x) { return hone::from_bits<double>(hone::to_bits(x)); }
+static inline long long __double_as_longlong(double x) {
+  return hone::from_bits<long long>(hone::to_bits(x));
+}
+static inline double __longlong_as_double(long long x) {
+  return hone::from_bits<double>(hone::to_bits(x));
+}
 static inline int __float2int_rn(float x) { return (int)__builtin_rintf(x); }
 static inline int __float2int_rz(float x) { return (int)x; }
 static inline int __float2int_rd(float x) { return (int)__builtin_floorf(x); }
@@ -488,7 +590,9 @@ static inline float __double2float_rn(double x) { return (float)x; }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz((unsigned)x); }
-static inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll((unsigned long long)x); }
+static inline int __clzll(long long x) {
+  return x == 0 ? 64 : __builtin_clzll((unsigned long long)x);
+}
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 static inline unsigned __brev(unsigned x) {
@@ -497,27 +601,40 @@ static inline unsigned __brev(unsigned x) {
   return r;
 }
 static inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
-static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
-static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)((unsigned __int128)a * b >> 64); }
+static inline unsigned __umulhi(unsigned a, unsigned b) {
+  return (unsigned)((unsigned long long)a * b >> 32);
+}
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
 static inline int __mul24(int a, int b) { return a * b; }
 static inline unsigned __umul24(unsigned a, unsigned b) { return a * b; }
-static inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shift) { return (unsigned)((((unsigned long long)hi << 32 | lo) << (shift & 31u)) >> 32); }
-static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift) { return (unsigned)(((unsigned long long)hi << 32 | lo) >> (shift & 31u)); }
+static inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shift) {
+  return (unsigned)((((unsigned long long)hi << 32 | lo) << (shift & 31u)) >> 32);
+}
+static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift) {
+  return (unsigned)(((unsigned long long)hi << 32 | lo) >> (shift & 31u));
+}
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const unsigned long long both = (unsigned long long)y << 32 | x;
   unsigned result = 0;
-  for (int i = 0; i < 4; ++i) result |= (unsigned)(both >> (8 * (selector >> (4 * i) & 7u)) & 0xffu) << (8 * i);
+  for (int i = 0; i < 4; ++i)
+    result |= (unsigned)(both >> (8 * (selector >> (4 * i) & 7u)) & 0xffu) << (8 * i);
   return result;
 }
 static inline int __dp4a(int a, int b, int c) {
-  for (int i = 0; i < 4; ++i) c += (int)(signed char)(a >> (8 * i)) * (int)(signed char)(b >> (8 * i));
+  for (int i = 0; i < 4; ++i)
+    c += (int)(signed char)(a >> (8 * i)) * (int)(signed char)(b >> (8 * i));
   return c;
 }
 static inline void __trap() { __builtin_trap(); }
 static inline void __nanosleep(unsigned) {}
 static inline long long clock64() { return (long long)__builtin_ia32_rdtsc(); }
 static inline int clock() { return (int)__builtin_ia32_rdtsc(); }
-template <class... T> static inline int printf(const char*, T...) { return 0; }
+template <class... T>
+static inline int printf(const char*, T...) {
+  return 0;
+}
 #define assert(condition) ((condition) ? (void)0 : __trap())
 extern "C" void* memcpy(void*, const void*, size_t) noexcept;
 extern "C" void* memmove(void*, const void*, size_t) noexcept;
@@ -526,39 +643,106 @@ extern "C" int memcmp(const void*, const void*, size_t) noexcept;
 
 // <cmath> and a little of <type_traits>, as kernels use them.
 namespace std {
-using ::exp; using ::exp2; using ::expm1; using ::log; using ::log2; using ::log10; using ::log1p; using ::sin; using ::cos; using ::tan;
-using ::asin; using ::acos; using ::atan; using ::atan2; using ::sinh; using ::cosh; using ::tanh; using ::erf; using ::erfc; using ::pow;
-using ::sqrt; using ::cbrt; using ::fabs; using ::abs; using ::floor; using ::ceil; using ::trunc; using ::round; using ::fmin; using ::fmax;
-using ::fma; using ::fmod; using ::hypot; using ::isnan; using ::isinf; using ::isfinite; using ::signbit; using ::copysign; using ::ldexp;
-using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::size_t;
-template <class T> static inline constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
-template <class T> static inline constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
+using ::abs;
+using ::acos;
+using ::asin;
+using ::atan;
+using ::atan2;
+using ::cbrt;
+using ::ceil;
+using ::copysign;
+using ::cos;
+using ::cosh;
+using ::erf;
+using ::erfc;
+using ::exp;
+using ::exp2;
+using ::expm1;
+using ::fabs;
+using ::floor;
+using ::fma;
+using ::fmax;
+using ::fmin;
+using ::fmod;
+using ::hypot;
+using ::int16_t;
+using ::int32_t;
+using ::int64_t;
+using ::int8_t;
+using ::isfinite;
+using ::isinf;
+using ::isnan;
+using ::ldexp;
+using ::log;
+using ::log10;
+using ::log1p;
+using ::log2;
+using ::pow;
+using ::round;
+using ::signbit;
+using ::sin;
+using ::sinh;
+using ::size_t;
+using ::sqrt;
+using ::tan;
+using ::tanh;
+using ::trunc;
+using ::uint16_t;
+using ::uint32_t;
+using ::uint64_t;
+using ::uint8_t;
+template <class T>
+static inline constexpr const T& min(const T& a, const T& b) {
+  return b < a ? b : a;
+}
+template <class T>
+static inline constexpr const T& max(const T& a, const T& b) {
+  return a < b ? b : a;
+}
 }  // namespace std
 
-// ---- what the sandbox calls ------------------------------------------------------------------------------------------------
+// ---- what the sandbox calls
 
 namespace hone {
 
 enum class parameter_kind : unsigned { pointer, integer, floating, boolean, other };
 
-template <class T> struct traits { static constexpr parameter_kind kind = parameter_kind::other; };
-template <class T> struct traits<T*> { static constexpr parameter_kind kind = parameter_kind::pointer; };
-#define HONE_KIND(type, name) template <> struct traits<type> { static constexpr parameter_kind kind = parameter_kind::name; };
-HONE_KIND(bool, boolean) HONE_KIND(float, floating) HONE_KIND(double, floating)
-HONE_KIND(char, integer) HONE_KIND(signed char, integer) HONE_KIND(unsigned char, integer) HONE_KIND(short, integer)
-HONE_KIND(unsigned short, integer) HONE_KIND(int, integer) HONE_KIND(unsigned, integer) HONE_KIND(long, integer)
-HONE_KIND(unsigned long, integer) HONE_KIND(long long, integer) HONE_KIND(unsigned long long, integer)
+template <class T>
+struct traits {
+  static constexpr parameter_kind kind = parameter_kind::other;
+};
+template <class T>
+struct traits<T*> {
+  static constexpr parameter_kind kind = parameter_kind::pointer;
+};
+#define HONE_KIND(type, name)                                    \
+  template <>                                                    \
+  struct traits<type> {                                          \
+    static constexpr parameter_kind kind = parameter_kind::name; \
+  };
+HONE_KIND(bool, boolean)
+HONE_KIND(float, floating)
+HONE_KIND(double, floating) HONE_KIND(char, integer) HONE_KIND(signed char, integer)
+    HONE_KIND(unsigned char, integer) HONE_KIND(short, integer) HONE_KIND(unsigned short, integer)
+        HONE_KIND(int, integer) HONE_KIND(unsigned, integer) HONE_KIND(long, integer)
+            HONE_KIND(unsigned long, integer) HONE_KIND(long long, integer)
+                HONE_KIND(unsigned long long, integer)
 #undef HONE_KIND
 
-struct parameter { unsigned kind, bytes; };
+                    struct parameter {
+  unsigned kind, bytes;
+};
 struct kernel {
   const char* name;
   unsigned parameter_count;
   const parameter* parameters;
-  void (*run)(void* const* arguments);                       // the whole grid
-  void (*run_thread)(void* const* arguments, unsigned self);  // one thread of the current block, on a fiber
+  void (*run)(void* const* arguments);  // the whole grid
+  void (*run_thread)(void* const* arguments,
+                     unsigned self);  // one thread of the current block, on a fiber
 };
-struct size { unsigned x, y, z; };
+struct size {
+  unsigned x, y, z;
+};
 struct module {
   unsigned version;
   unsigned kernel_count;
@@ -570,18 +754,32 @@ struct module {
   void* (*static_shared)();  // touches this thread's copy of the module's __shared__ variables
 };
 
-template <unsigned... I> struct indices {};
-template <unsigned N, unsigned... I> struct make_indices : make_indices<N - 1, N - 1, I...> {};
-template <unsigned... I> struct make_indices<0, I...> { using type = indices<I...>; };
-template <class T> struct plain { using type = T; };
-template <class T> struct plain<const T> { using type = T; };
+template <unsigned... I>
+struct indices {};
+template <unsigned N, unsigned... I>
+struct make_indices : make_indices<N - 1, N - 1, I...> {};
+template <unsigned... I>
+struct make_indices<0, I...> {
+  using type = indices<I...>;
+};
+template <class T>
+struct plain {
+  using type = T;
+};
+template <class T>
+struct plain<const T> {
+  using type = T;
+};
 
-template <auto Kernel> struct entry;
+template <auto Kernel>
+struct entry;
 template <class... P, void (*Kernel)(P...)>
 struct entry<Kernel> {
-  static constexpr parameter parameters[sizeof...(P) + 1] = {{(unsigned)traits<typename plain<P>::type>::kind, (unsigned)sizeof(P)}..., {0, 0}};
+  static constexpr parameter parameters[sizeof...(P) + 1] = {
+      {(unsigned)traits<typename plain<P>::type>::kind, (unsigned)sizeof(P)}..., {0, 0}};
 
-  // By value: nothing that the kernel writes can change its arguments, so the loops below may keep them in registers.
+  // By value: nothing that the kernel writes can change its arguments, so the loops below may keep
+  // them in registers.
   static void run_grid(P... arguments) {
     const index3 grid = gridDim, block = blockDim;
     for (int z = 0; z < grid.z; ++z)
@@ -605,17 +803,25 @@ struct entry<Kernel> {
         }
   }
   template <unsigned... I>
-  static void unpack(void* const* arguments, indices<I...>) { run_grid(*(typename plain<P>::type*)arguments[I]...); }
+  static void unpack(void* const* arguments, indices<I...>) {
+    run_grid(*(typename plain<P>::type*)arguments[I]...);
+  }
   template <unsigned... I>
-  static void unpack_thread(void* const* arguments, indices<I...>) { Kernel(*(typename plain<P>::type*)arguments[I]...); }
+  static void unpack_thread(void* const* arguments, indices<I...>) {
+    Kernel(*(typename plain<P>::type*)arguments[I]...);
+  }
 
-  static void run(void* const* arguments) { unpack(arguments, typename make_indices<sizeof...(P)>::type{}); }
+  static void run(void* const* arguments) {
+    unpack(arguments, typename make_indices<sizeof...(P)>::type{});
+  }
   static void run_thread(void* const* arguments, unsigned self) {
     const int at = (int)self;
     threadIdx = {at % blockDim.x, at / blockDim.x % blockDim.y, at / blockDim.x / blockDim.y};
     unpack_thread(arguments, typename make_indices<sizeof...(P)>::type{});
   }
-  static constexpr kernel describe(const char* name) { return {name, sizeof...(P), parameters, &run, &run_thread}; }
+  static constexpr kernel describe(const char* name) {
+    return {name, sizeof...(P), parameters, &run, &run_thread};
+  }
 };
 
 static void bind(const runtime* r) { host = r; }

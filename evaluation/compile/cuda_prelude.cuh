@@ -1,6 +1,6 @@
-// What a cuda block may use without including anything, beyond what NVRTC itself declares: the contents of the headers that are
-// accepted on every device (cuda_runtime.h, math_constants.h, float.h, math.h, cmath, stdint.h, cstdint). cuda_on_cpu.cuh is the
-// same for the CPU device.
+// What a cuda block may use without including anything, beyond what NVRTC itself declares: the
+// contents of the headers that are accepted on every device (cuda_runtime.h, math_constants.h,
+// float.h, math.h, cmath, stdint.h, cstdint). cuda_on_cpu.cuh is the same for the CPU device.
 #pragma once
 
 typedef signed char int8_t;
@@ -91,18 +91,34 @@ typedef unsigned long ulong;
 // What a kernel takes, as a table in the module: the compiler behind this reads it (cubin.hpp).
 namespace hone {
 
-template <class T> struct kind_of { static constexpr unsigned value = 4; };
-template <class T> struct kind_of<T*> { static constexpr unsigned value = 0; };
-#define HONE_KIND(type, number) template <> struct kind_of<type> { static constexpr unsigned value = number; };
-HONE_KIND(bool, 3) HONE_KIND(float, 2) HONE_KIND(double, 2)
-HONE_KIND(char, 1) HONE_KIND(signed char, 1) HONE_KIND(unsigned char, 1) HONE_KIND(short, 1) HONE_KIND(unsigned short, 1)
-HONE_KIND(int, 1) HONE_KIND(unsigned, 1) HONE_KIND(long, 1) HONE_KIND(unsigned long, 1) HONE_KIND(long long, 1) HONE_KIND(unsigned long long, 1)
+template <class T>
+struct kind_of {
+  static constexpr unsigned value = 4;
+};
+template <class T>
+struct kind_of<T*> {
+  static constexpr unsigned value = 0;
+};
+#define HONE_KIND(type, number)               \
+  template <>                                 \
+  struct kind_of<type> {                      \
+    static constexpr unsigned value = number; \
+  };
+HONE_KIND(bool, 3)
+HONE_KIND(float, 2)
+HONE_KIND(double, 2) HONE_KIND(char, 1) HONE_KIND(signed char, 1) HONE_KIND(unsigned char, 1)
+    HONE_KIND(short, 1) HONE_KIND(unsigned short, 1) HONE_KIND(int, 1) HONE_KIND(unsigned, 1)
+        HONE_KIND(long, 1) HONE_KIND(unsigned long, 1) HONE_KIND(long long, 1)
+            HONE_KIND(unsigned long long, 1)
 #undef HONE_KIND
 
-template <class Function> struct parameters;
-template <class... P> struct parameters<void (*)(P...)> {
+                template <class Function>
+                struct parameters;
+template <class... P>
+struct parameters<void (*)(P...)> {
   unsigned count = sizeof...(P);
-  unsigned kind_and_bytes[2 * sizeof...(P) + 2];  // one pair more than there are: an array has elements
+  unsigned
+      kind_and_bytes[2 * sizeof...(P) + 2];  // one pair more than there are: an array has elements
   constexpr parameters() : kind_and_bytes{} {
     unsigned i = 0;
     ((kind_and_bytes[i] = kind_of<P>::value, kind_and_bytes[i + 1] = sizeof(P), i += 2), ...);

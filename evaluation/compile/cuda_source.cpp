@@ -9,11 +9,17 @@
 namespace hone {
 namespace {
 
-bool is_word_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || (c & 0x80) != 0; }
-bool is_word(char c) { return is_word_start(c) || std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_word_start(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' ||
+         (c & 0x80) != 0;
+}
+bool is_word(char c) {
+  return is_word_start(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
 
-// Length of the string or character literal that starts with the quote at `at` (escapes respected, ends at a line's end).
+// Length of the string or character literal that starts with the quote at `at` (escapes respected,
+// ends at a line's end).
 std::size_t quoted_length(std::string_view text, std::size_t at) {
   const char quote = text[at];
   std::size_t i = at + 1;
@@ -30,7 +36,9 @@ std::size_t raw_length(std::string_view text, std::size_t at) {
   return end == std::string_view::npos ? text.size() - at : end + close.size() - at;
 }
 
-bool is_raw_prefix(std::string_view word) { return word == "R" || word == "u8R" || word == "uR" || word == "UR" || word == "LR"; }
+bool is_raw_prefix(std::string_view word) {
+  return word == "R" || word == "u8R" || word == "uR" || word == "UR" || word == "LR";
+}
 
 int parse_line_marker(std::string_view line, int otherwise) {
   std::size_t i = 1;
@@ -87,16 +95,20 @@ std::vector<cuda_token> tokenize(std::string_view text) {
         take(cuda_token::kind::identifier, end - i);
       }
     } else if (std::isdigit(static_cast<unsigned char>(c)) != 0 ||
-               (c == '.' && i + 1 < text.size() && std::isdigit(static_cast<unsigned char>(text[i + 1])) != 0)) {
+               (c == '.' && i + 1 < text.size() &&
+                std::isdigit(static_cast<unsigned char>(text[i + 1])) != 0)) {
       std::size_t end = i + 1;
-      while (end < text.size() && (is_word(text[end]) || text[end] == '.' ||
-                                   (text[end] == '\'' && end + 1 < text.size() && is_word(text[end + 1])) ||
-                                   ((text[end] == '+' || text[end] == '-') && std::string_view("eEpP").find(text[end - 1]) != std::string_view::npos))) {
+      while (end < text.size() &&
+             (is_word(text[end]) || text[end] == '.' ||
+              (text[end] == '\'' && end + 1 < text.size() && is_word(text[end + 1])) ||
+              ((text[end] == '+' || text[end] == '-') &&
+               std::string_view("eEpP").find(text[end - 1]) != std::string_view::npos))) {
         ++end;
       }
       take(cuda_token::kind::number, end - i);
     } else if (c == '"' || c == '\'') {
-      take(c == '"' ? cuda_token::kind::string : cuda_token::kind::character, quoted_length(text, i));
+      take(c == '"' ? cuda_token::kind::string : cuda_token::kind::character,
+           quoted_length(text, i));
     } else {
       const bool is_double_colon = text.substr(i).starts_with("::");
       take(cuda_token::kind::punctuator, is_double_colon ? 2 : 1);
@@ -106,14 +118,16 @@ std::vector<cuda_token> tokenize(std::string_view text) {
 }
 
 bool is_accepted_include(std::string_view name) {
-  constexpr std::array<std::string_view, 7> accepted = {"cuda_runtime.h", "math_constants.h", "float.h", "math.h", "cmath", "stdint.h", "cstdint"};
+  constexpr std::array<std::string_view, 7> accepted = {
+      "cuda_runtime.h", "math_constants.h", "float.h", "math.h", "cmath", "stdint.h", "cstdint"};
   return std::find(accepted.begin(), accepted.end(), name) != accepted.end();
 }
 
 include_scan take_out_includes(std::string_view block) {
   include_scan scan;
   scan.text = std::string(block);
-  static const std::regex pattern(R"(^\s*(#|%:)\s*(include|include_next|import)\s*([<"])([^>"]*)[>"]\s*(//.*|/\*.*\*/\s*)?$)");
+  static const std::regex pattern(
+      R"(^\s*(#|%:)\s*(include|include_next|import)\s*([<"])([^>"]*)[>"]\s*(//.*|/\*.*\*/\s*)?$)");
   int line = 1;
   bool at_line_start = true;
   for (std::size_t i = 0; i < block.size();) {
@@ -123,7 +137,8 @@ include_scan take_out_includes(std::string_view block) {
       std::smatch match;
       if (content.size() < 400 && std::regex_match(content, match, pattern)) {
         if (is_accepted_include(match[4].str()) && match[2] == "include") {
-          std::fill(scan.text.begin() + static_cast<std::ptrdiff_t>(i), scan.text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+          std::fill(scan.text.begin() + static_cast<std::ptrdiff_t>(i),
+                    scan.text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
         } else {
           scan.refused.push_back({line, match[4]});
         }
@@ -140,7 +155,9 @@ include_scan take_out_includes(std::string_view block) {
     } else if (block.substr(i).starts_with("/*")) {
       const std::size_t end = block.find("*/", i + 2);
       length = (end == std::string_view::npos ? block.size() : end + 2) - i;
-    } else if (c == '"' && i > 0 && block[i - 1] == 'R' && (i < 2 || !is_word(block[i - 2]) || block[i - 2] == '8' || block[i - 2] == 'u' || block[i - 2] == 'U' || block[i - 2] == 'L')) {
+    } else if (c == '"' && i > 0 && block[i - 1] == 'R' &&
+               (i < 2 || !is_word(block[i - 2]) || block[i - 2] == '8' || block[i - 2] == 'u' ||
+                block[i - 2] == 'U' || block[i - 2] == 'L')) {
       length = raw_length(block, i);
     } else if (c == '"' || (c == '\'' && (i == 0 || !is_word(block[i - 1])))) {
       length = quoted_length(block, i);
@@ -161,7 +178,10 @@ std::string blank_comments(std::string_view text) {
     if (is_line || text.substr(i).starts_with("/*")) {
       const std::size_t end = text.find(is_line ? "\n" : "*/", i + 2);
       length = (end == std::string_view::npos ? text.size() : end + (is_line ? 0 : 2)) - i;
-      std::replace_if(kept.begin() + static_cast<std::ptrdiff_t>(i), kept.begin() + static_cast<std::ptrdiff_t>(i + length), [](char c) { return c != '\n'; }, ' ');
+      std::replace_if(
+          kept.begin() + static_cast<std::ptrdiff_t>(i),
+          kept.begin() + static_cast<std::ptrdiff_t>(i + length), [](char c) { return c != '\n'; },
+          ' ');
     } else if (text[i] == '"' && i > 0 && text[i - 1] == 'R') {
       length = raw_length(text, i);
     } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !is_word(text[i - 1])))) {
@@ -173,19 +193,31 @@ std::string blank_comments(std::string_view text) {
 }
 
 std::vector<std::string> take_out_leading_headers(include_scan& scan) {
-  static const std::set<std::string, std::less<>> worth_it = {"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cooperative_groups.h", "cooperative_groups/reduce.h", "cooperative_groups/scan.h",
-                                                              "cooperative_groups/memcpy_async.h", "mma.h", "cuda_pipeline.h", "cuda/pipeline", "cuda/barrier", "cub/cub.cuh"};
+  static const std::set<std::string, std::less<>> worth_it = {"cuda_fp16.h",
+                                                              "cuda_bf16.h",
+                                                              "cuda_fp8.h",
+                                                              "cooperative_groups.h",
+                                                              "cooperative_groups/reduce.h",
+                                                              "cooperative_groups/scan.h",
+                                                              "cooperative_groups/memcpy_async.h",
+                                                              "mma.h",
+                                                              "cuda_pipeline.h",
+                                                              "cuda/pipeline",
+                                                              "cuda/barrier",
+                                                              "cub/cub.cuh"};
   std::vector<std::string> headers;
   const std::string readable = blank_comments(scan.text);
   int line = 1;
   for (std::size_t i = 0; i < readable.size(); ++line) {
     const std::size_t end = std::min(readable.find('\n', i), readable.size());
     const std::string_view content = std::string_view(readable).substr(i, end - i);
-    const auto include = std::find_if(scan.refused.begin(), scan.refused.end(), [&](const auto& one) { return one.line == line; });
+    const auto include = std::find_if(scan.refused.begin(), scan.refused.end(),
+                                      [&](const auto& one) { return one.line == line; });
     if (include != scan.refused.end()) {
       if (!worth_it.contains(include->name)) break;
       headers.push_back(include->name);
-      std::fill(scan.text.begin() + static_cast<std::ptrdiff_t>(i), scan.text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
+      std::fill(scan.text.begin() + static_cast<std::ptrdiff_t>(i),
+                scan.text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
     } else if (content.find_first_not_of(" \t\r") != std::string_view::npos) {
       break;
     }
@@ -198,15 +230,17 @@ std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token
   std::set<std::string, std::less<>> names;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].text != "__global__") continue;
-    // The declarator's name is the last identifier before the parameter list; __launch_bounds__(...) and attributes have lists
-    // of their own.
+    // The declarator's name is the last identifier before the parameter list;
+    // __launch_bounds__(...) and attributes have lists of their own.
     std::string_view name;
-    for (std::size_t k = i + 1; k < tokens.size() && tokens[k].text != ";" && tokens[k].text != "{"; ++k) {
+    for (std::size_t k = i + 1; k < tokens.size() && tokens[k].text != ";" && tokens[k].text != "{";
+         ++k) {
       if (tokens[k].is == cuda_token::kind::identifier) name = tokens[k].text;
       if (tokens[k].text != "(") continue;
       if (!name.starts_with("__")) break;
       int depth = 1;
-      while (depth > 0 && ++k < tokens.size()) depth += tokens[k].text == "(" ? 1 : tokens[k].text == ")" ? -1 : 0;
+      while (depth > 0 && ++k < tokens.size())
+        depth += tokens[k].text == "(" ? 1 : tokens[k].text == ")" ? -1 : 0;
     }
     if (!name.empty() && !name.starts_with("__")) names.emplace(name);
   }
@@ -216,7 +250,9 @@ std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token
 bool names_a_kernel(std::string_view launched, const std::set<std::string, std::less<>>& kernels) {
   static const std::regex pattern(R"((?:[A-Za-z_]\w*::)*([A-Za-z_]\w*)(?:<[\w:,\s]*>)?)");
   std::cmatch match;
-  if (launched.size() > 200 || !std::regex_match(launched.data(), launched.data() + launched.size(), match, pattern)) return false;
+  if (launched.size() > 200 ||
+      !std::regex_match(launched.data(), launched.data() + launched.size(), match, pattern))
+    return false;
   return kernels.contains(match[1].str());
 }
 
@@ -232,9 +268,11 @@ std::optional<source_problem> find_hidden_include(const include_scan& scan) {
     const bool goes_on = content.ends_with('\\');
     joined += goes_on ? content.substr(0, content.size() - 1) : content;
     if (!goes_on) {
-      static const std::regex hidden(R"(^\s*(#|%:|\?\?=)\s*(include|include_next|import|embed)\b.*)");
+      static const std::regex hidden(
+          R"(^\s*(#|%:|\?\?=)\s*(include|include_next|import|embed)\b.*)");
       static const std::regex plain(R"(^\s*#\s*include\s*[<"][^>"]*[>"]\s*$)");
-      if (std::regex_match(joined, hidden) && (first != line || joined.size() >= 400 || !std::regex_match(joined, plain))) {
+      if (std::regex_match(joined, hidden) &&
+          (first != line || joined.size() >= 400 || !std::regex_match(joined, plain))) {
         return source_problem{first, "an include must name its file, in one line"};
       }
       joined.clear();
@@ -247,35 +285,52 @@ std::optional<source_problem> find_hidden_include(const include_scan& scan) {
 }
 
 std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& tokens) {
-  constexpr std::array<std::string_view, 8> assembler = {"asm", "__asm", "__asm__", "asm_volatile", "_asm", "__builtin_apply", "__builtin_return", "__builtin_longjmp"};
-  constexpr std::array<std::string_view, 19> harmless = {"aligned",   "__aligned__", "packed", "__packed__", "unused",        "__unused__",
-                                                         "noinline",  "__noinline__", "always_inline", "__always_inline__", "const", "pure",
-                                                         "may_alias", "maybe_unused", "nodiscard", "fallthrough", "deprecated", "likely",        "unlikely"};
+  constexpr std::array<std::string_view, 8> assembler = {
+      "asm",  "__asm",           "__asm__",          "asm_volatile",
+      "_asm", "__builtin_apply", "__builtin_return", "__builtin_longjmp"};
+  constexpr std::array<std::string_view, 19> harmless = {
+      "aligned",     "__aligned__", "packed",       "__packed__",    "unused",
+      "__unused__",  "noinline",    "__noinline__", "always_inline", "__always_inline__",
+      "const",       "pure",        "may_alias",    "maybe_unused",  "nodiscard",
+      "fallthrough", "deprecated",  "likely",       "unlikely"};
   const auto is_harmless = [&](const cuda_token& word) {
-    return word.is == cuda_token::kind::identifier && std::find(harmless.begin(), harmless.end(), word.text) != harmless.end();
+    return word.is == cuda_token::kind::identifier &&
+           std::find(harmless.begin(), harmless.end(), word.text) != harmless.end();
   };
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const cuda_token& token = tokens[i];
-    const auto refuse = [&](const std::string& message) { return source_problem{token.line, message}; };
+    const auto refuse = [&](const std::string& message) {
+      return source_problem{token.line, message};
+    };
     const cuda_token* const next = i + 1 < tokens.size() ? &tokens[i + 1] : nullptr;
-    // Lines are taken out of the text behind this check; within a string that would change where it ends.
-    if (token.is == cuda_token::kind::string && token.text.find('\n') != std::string_view::npos) return refuse("a raw string may not span lines on this device");
-    const bool is_digraph = (token.text == "<" || token.text == "%") && next != nullptr && next->text == ":" && token.text.data() + 1 == next->text.data();
+    // Lines are taken out of the text behind this check; within a string that would change where it
+    // ends.
+    if (token.is == cuda_token::kind::string && token.text.find('\n') != std::string_view::npos)
+      return refuse("a raw string may not span lines on this device");
+    const bool is_digraph = (token.text == "<" || token.text == "%") && next != nullptr &&
+                            next->text == ":" && token.text.data() + 1 == next->text.data();
     if (is_digraph) return refuse("digraphs are not allowed");
     if (token.text == "[" && next != nullptr && next->text == "[") {
       for (std::size_t k = i + 2; k < tokens.size() && tokens[k].text != "]"; ++k) {
-        if (tokens[k].text != "," && !is_harmless(tokens[k])) return refuse("attribute '" + std::string(tokens[k].text) + "' is not allowed");
+        if (tokens[k].text != "," && !is_harmless(tokens[k]))
+          return refuse("attribute '" + std::string(tokens[k].text) + "' is not allowed");
       }
     }
     if (token.is != cuda_token::kind::identifier) continue;
-    if (std::find(assembler.begin(), assembler.end(), token.text) != assembler.end()) return refuse("inline assembler ('" + std::string(token.text) + "') cannot be expressed on this device");
-    if (token.text == "hone" || token.text.starts_with("hone_") || token.text.starts_with("__hone")) return refuse("names that begin with 'hone' are reserved");
-    if (token.text == "__attribute__" || token.text == "__attribute" || token.text == "__declspec") {
+    if (std::find(assembler.begin(), assembler.end(), token.text) != assembler.end())
+      return refuse("inline assembler ('" + std::string(token.text) +
+                    "') cannot be expressed on this device");
+    if (token.text == "hone" || token.text.starts_with("hone_") || token.text.starts_with("__hone"))
+      return refuse("names that begin with 'hone' are reserved");
+    if (token.text == "__attribute__" || token.text == "__attribute" ||
+        token.text == "__declspec") {
       int depth = 0;
       for (std::size_t k = i + 1; k < tokens.size(); ++k) {
         depth += tokens[k].text == "(" ? 1 : tokens[k].text == ")" ? -1 : 0;
         if (depth == 0) break;
-        if (tokens[k].is == cuda_token::kind::string || (tokens[k].is == cuda_token::kind::identifier && depth == 2 && !is_harmless(tokens[k]))) {
+        if (tokens[k].is == cuda_token::kind::string ||
+            (tokens[k].is == cuda_token::kind::identifier && depth == 2 &&
+             !is_harmless(tokens[k]))) {
           return refuse("attribute '" + std::string(tokens[k].text) + "' is not allowed");
         }
       }

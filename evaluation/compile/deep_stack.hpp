@@ -9,8 +9,10 @@
 
 namespace hone {
 
-// What `work` returns or throws, on a thread of its own with room for recursion that is as deep as a document is long: std::regex calls itself for every character that a
-// repetition takes, and who wrote the text decides how many those are. Memory is taken as far as it is used. Throws std::runtime_error where there is no thread to be had.
+// What `work` returns or throws, on a thread of its own with room for recursion that is as deep as
+// a document is long: std::regex calls itself for every character that a repetition takes, and who
+// wrote the text decides how many those are. Memory is taken as far as it is used. Throws
+// std::runtime_error where there is no thread to be had.
 template <class Work>
 auto on_deep_stack(Work work) -> decltype(work()) {
   using result_type = decltype(work());

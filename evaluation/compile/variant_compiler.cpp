@@ -11,10 +11,12 @@ constexpr std::uint64_t checker_memory = 2ULL << 30U;
 
 }  // namespace
 
-variant_compiler::variant_compiler(const limits& l) : limits_(l), artifacts_(l.kept_artifacts), blocks_(l.kept_blocks) {}
+variant_compiler::variant_compiler(const limits& l)
+    : limits_(l), artifacts_(l.kept_artifacts), blocks_(l.kept_blocks) {}
 variant_compiler::variant_compiler() : variant_compiler(limits{}) {}
 
-std::variant<std::set<std::string>, program_failure> variant_compiler::check_host_program(const std::string& python, const task& t) {
+std::variant<std::set<std::string>, program_failure> variant_compiler::check_host_program(
+    const std::string& python, const task& t) {
   if (checker_ == nullptr) checker_ = sandbox_zygote::start();
   std::unique_ptr<sandbox_session> session;
   try {
@@ -23,10 +25,15 @@ std::variant<std::set<std::string>, program_failure> variant_compiler::check_hos
     checker_ = sandbox_zygote::start();  // it died: once more with a new one
     session = checker_->fork_session(nullptr, checker_memory);
   }
-  const auto opened = session->open({{python, t.inputs.size(), t.parameters.size()}}, "", true, clock_type::now() + limits_.host_limit);
+  const auto opened = session->open({{python, t.inputs.size(), t.parameters.size()}}, "", true,
+                                    clock_type::now() + limits_.host_limit);
   if (const auto* failed = std::get_if<session_failure>(&opened)) {
     if (failed->outcome == Outcome::INFRASTRUCTURE) throw std::runtime_error(failed->message);
-    if (failed->gone) return program_failure{Outcome::COMPILE_ERROR, "", "the host program cannot be compiled (nested too deeply, or too large): " + failed->message};
+    if (failed->gone)
+      return program_failure{
+          Outcome::COMPILE_ERROR, "",
+          "the host program cannot be compiled (nested too deeply, or too large): " +
+              failed->message};
     return program_failure{failed->outcome, "", failed->message};
   }
   const auto& launches = std::get<opened_programs>(opened).launches;
@@ -34,26 +41,39 @@ std::variant<std::set<std::string>, program_failure> variant_compiler::check_hos
 }
 
 std::string variant_compiler::toolchain_of(const schema::DeviceType::Reader& device_type) {
-  if (device_type.getKind() != schema::DeviceType::Kind::CUDA) return std::string(view(device_type.getName()));  // which names its compiler
+  if (device_type.getKind() != schema::DeviceType::Kind::CUDA)
+    return std::string(view(device_type.getName()));  // which names its compiler
   if (cuda_compiler_ == nullptr) cuda_compiler_ = std::make_unique<cuda_compiler>();
   return cuda_compiler_->name();
 }
 
-compile_result variant_compiler::compile_anew(std::string_view cuda, const std::set<std::string>& launches, const settings& asked, const schema::DeviceType::Reader& device_type) {
+compile_result variant_compiler::compile_anew(std::string_view cuda,
+                                              const std::set<std::string>& launches,
+                                              const settings& asked,
+                                              const schema::DeviceType::Reader& device_type) {
   const std::string target = device_type.getTarget();
   switch (device_type.getKind()) {
-    case schema::DeviceType::Kind::CPU: return cpu_compilers_.try_emplace(target, target).first->second.compile(cuda, launches, asked.fast_math, limits_.block_limit);
-    case schema::DeviceType::Kind::CUDA: return cuda_compiler_->compile(cuda, launches, asked, target, limits_.block_limit);
-    case schema::DeviceType::Kind::SIMULATED: return compiled_block{};
+    case schema::DeviceType::Kind::CPU:
+      return cpu_compilers_.try_emplace(target, target)
+          .first->second.compile(cuda, launches, asked.fast_math, limits_.block_limit);
+    case schema::DeviceType::Kind::CUDA:
+      return cuda_compiler_->compile(cuda, launches, asked, target, limits_.block_limit);
+    case schema::DeviceType::Kind::SIMULATED:
+      return compiled_block{};
   }
   return compiled_block{};
 }
 
-compile_result variant_compiler::compile_block(std::string_view cuda, const std::set<std::string>& launches, const settings& asked, const schema::DeviceType::Reader& device_type) {
-  const std::string options = std::string(asked.fast_math ? "fast_math" : "") + " " + std::to_string(asked.max_registers.value_or(0));
+compile_result variant_compiler::compile_block(std::string_view cuda,
+                                               const std::set<std::string>& launches,
+                                               const settings& asked,
+                                               const schema::DeviceType::Reader& device_type) {
+  const std::string options = std::string(asked.fast_math ? "fast_math" : "") + " " +
+                              std::to_string(asked.max_registers.value_or(0));
   std::string names;
   for (const std::string& name : launches) names += std::to_string(name.size()) + ":" + name;
-  const std::string key = to_string(content_id<artifact_id>({toolchain_of(device_type), view(device_type.getTarget()), options, names, cuda}));
+  const std::string key = to_string(content_id<artifact_id>(
+      {toolchain_of(device_type), view(device_type.getTarget()), options, names, cuda}));
   if (auto known = blocks_.find(key)) return *known;
   ++blocks_compiled_;
   compile_result result = compile_anew(cuda, launches, asked, device_type);
@@ -62,7 +82,8 @@ compile_result variant_compiler::compile_block(std::string_view cuda, const std:
   return result;
 }
 
-artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job, const task& t, const schema::DeviceType::Reader& device_type) {
+artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job, const task& t,
+                                          const schema::DeviceType::Reader& device_type) {
   const variant_id variant(job.getHeader().getVariantId());
   const std::string key = to_string(variant) + " " + device_type.getName().cStr();
   if (auto known = artifacts_.find(key)) return *known;
@@ -76,7 +97,8 @@ artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job,
       return *failed;
     }
     if (job.getCuda().size() > 0) {
-      auto compiled = compile_block(view(job.getCuda()), std::get<std::set<std::string>>(launches), asked, device_type);
+      auto compiled = compile_block(view(job.getCuda()), std::get<std::set<std::string>>(launches),
+                                    asked, device_type);
       if (const auto* failed = std::get_if<compile_failure>(&compiled)) {
         const program_failure failure{failed->outcome, "", failed->message};
         artifacts_.keep(key, failure);
@@ -86,7 +108,9 @@ artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job,
     }
   }
   record_builder<schema::Artifact> artifact;
-  content_id<artifact_id>({device_type.getName().cStr(), job.getSettings().cStr(), job.getPython().cStr(), block.code}).store(artifact->initId());
+  content_id<artifact_id>(
+      {device_type.getName().cStr(), job.getSettings().cStr(), job.getPython().cStr(), block.code})
+      .store(artifact->initId());
   variant.store(artifact->initVariantId());
   artifact->setDeviceType(device_type.getName());
   artifact->setSettings(job.getSettings());
@@ -102,14 +126,16 @@ artifact_result variant_compiler::compile(const schema::CompileJob::Reader& job,
     kernels[i].setMaxThreadsPerBlock(block.kernels[i].max_threads_per_block);
     kernels[i].setSymbol(block.kernels[i].symbol);
     kernels[i].setCooperative(block.kernels[i].cooperative);
-    auto parameters = kernels[i].initParameters(static_cast<unsigned>(block.kernels[i].parameters.size()));
+    auto parameters =
+        kernels[i].initParameters(static_cast<unsigned>(block.kernels[i].parameters.size()));
     for (unsigned p = 0; p < parameters.size(); ++p) {
       parameters[p].setKind(block.kernels[i].parameters[p].kind);
       parameters[p].setBytes(block.kernels[i].parameters[p].bytes);
     }
   }
   artifact->setLog(block.log);
-  artifact->setCompileMs(std::chrono::duration<double, std::milli>(clock_type::now() - begin).count());
+  artifact->setCompileMs(
+      std::chrono::duration<double, std::milli>(clock_type::now() - begin).count());
   const artifact_result result = artifact.finish();
   artifacts_.keep(key, result);
   return result;

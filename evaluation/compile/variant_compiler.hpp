@@ -23,10 +23,11 @@ namespace hone {
 // Either an artifact for a device type, or what is wrong with the variant.
 using artifact_result = std::variant<record<schema::Artifact>, program_failure>;
 
-// Turns variants into artifacts for any type of device, without having one: host programs are checked in a sandbox process,
-// cuda blocks compiled by the device type's compiler. Artifacts are kept by variant and device type, blocks by everything that they are
-// made from: text, what is launched of it, options, target and toolchain. Not for more than one thread; blocks for as long as
-// compilers take.
+// Turns variants into artifacts for any type of device, without having one: host programs are
+// checked in a sandbox process, cuda blocks compiled by the device type's compiler. Artifacts are
+// kept by variant and device type, blocks by everything that they are made from: text, what is
+// launched of it, options, target and toolchain. Not for more than one thread; blocks for as long
+// as compilers take.
 class variant_compiler {
  public:
   struct limits {
@@ -39,14 +40,20 @@ class variant_compiler {
   variant_compiler();
 
   // Throws std::runtime_error when this machine cannot compile at all (no g++, no sandbox).
-  artifact_result compile(const schema::CompileJob::Reader& job, const task& t, const schema::DeviceType::Reader& device_type);
+  artifact_result compile(const schema::CompileJob::Reader& job, const task& t,
+                          const schema::DeviceType::Reader& device_type);
   std::uint64_t blocks_compiled() const { return blocks_compiled_; }  // rather than found
 
  private:
-  std::variant<std::set<std::string>, program_failure> check_host_program(const std::string& python, const task& t);
+  std::variant<std::set<std::string>, program_failure> check_host_program(const std::string& python,
+                                                                          const task& t);
   std::string toolchain_of(const schema::DeviceType::Reader& device_type);
-  compile_result compile_anew(std::string_view cuda, const std::set<std::string>& launches, const settings& asked, const schema::DeviceType::Reader& device_type);  // behind toolchain_of()
-  compile_result compile_block(std::string_view cuda, const std::set<std::string>& launches, const settings& asked, const schema::DeviceType::Reader& device_type);
+  compile_result compile_anew(
+      std::string_view cuda, const std::set<std::string>& launches, const settings& asked,
+      const schema::DeviceType::Reader& device_type);  // behind toolchain_of()
+  compile_result compile_block(std::string_view cuda, const std::set<std::string>& launches,
+                               const settings& asked,
+                               const schema::DeviceType::Reader& device_type);
 
   limits limits_;
   std::map<std::string, cpu_compiler> cpu_compilers_;  // by target

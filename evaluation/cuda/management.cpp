@@ -9,11 +9,16 @@
 namespace hone {
 namespace {
 
-// The few of NVML's calls that are used; its header is not among CUDA's wheels. Numbers are nvml.h's.
+// The few of NVML's calls that are used; its header is not among CUDA's wheels. Numbers are
+// nvml.h's.
 constexpr int success = 0;
 constexpr unsigned clock_sm = 1;
 constexpr unsigned sensor_gpu = 0;
-constexpr std::array<std::pair<unsigned long long, const char*>, 4> throttling = {{{0x8, "hardware slowdown"}, {0x20, "software thermal"}, {0x40, "hardware thermal"}, {0x80, "power brake"}}};
+constexpr std::array<std::pair<unsigned long long, const char*>, 4> throttling = {
+    {{0x8, "hardware slowdown"},
+     {0x20, "software thermal"},
+     {0x40, "hardware thermal"},
+     {0x80, "power brake"}}};
 
 struct nvml_calls {
   int (*init)() = nullptr;
@@ -30,8 +35,10 @@ struct nvml_calls {
       to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, name));
       return to != nullptr;
     };
-    works = bind(init, "nvmlInit_v2") && bind(handle, "nvmlDeviceGetHandleByPciBusId_v2") && bind(clock, "nvmlDeviceGetClockInfo") && bind(temperature, "nvmlDeviceGetTemperature") &&
-            bind(throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons") && init() == success;
+    works =
+        bind(init, "nvmlInit_v2") && bind(handle, "nvmlDeviceGetHandleByPciBusId_v2") &&
+        bind(clock, "nvmlDeviceGetClockInfo") && bind(temperature, "nvmlDeviceGetTemperature") &&
+        bind(throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons") && init() == success;
   }
 };
 
@@ -61,7 +68,9 @@ double gpu_management::clock_mhz() const {
 
 double gpu_management::temperature_c() const {
   unsigned celsius = 0;
-  return device_ != nullptr && nvml().temperature(device_, sensor_gpu, &celsius) == success ? celsius : 0;
+  return device_ != nullptr && nvml().temperature(device_, sensor_gpu, &celsius) == success
+             ? celsius
+             : 0;
 }
 
 std::string gpu_management::throttled_by() const {

@@ -11,7 +11,9 @@ constexpr std::uint64_t max_elements = std::uint64_t{1} << 40U;
 constexpr std::uint64_t page = 4096;
 constexpr std::uint32_t max_outputs_per_call = 64;
 
-constexpr std::uint64_t aligned(std::uint64_t n) { return (n + arena_alignment - 1) / arena_alignment * arena_alignment; }
+constexpr std::uint64_t aligned(std::uint64_t n) {
+  return (n + arena_alignment - 1) / arena_alignment * arena_alignment;
+}
 
 // Bytes from the first to behind the last element, or nothing where the numbers make no sense.
 std::optional<std::uint64_t> extent_bytes(const arena_output& out, std::size_t element_bytes) {
@@ -20,23 +22,30 @@ std::optional<std::uint64_t> extent_bytes(const arena_output& out, std::size_t e
     if (out.sizes[d] < 0 || out.strides[d] < 0) return std::nullopt;
     if (out.sizes[d] == 0) return 0;
     std::uint64_t step = 0;
-    if (__builtin_mul_overflow(static_cast<std::uint64_t>(out.sizes[d] - 1), static_cast<std::uint64_t>(out.strides[d]), &step) || step > max_elements) return std::nullopt;
+    if (__builtin_mul_overflow(static_cast<std::uint64_t>(out.sizes[d] - 1),
+                               static_cast<std::uint64_t>(out.strides[d]), &step) ||
+        step > max_elements)
+      return std::nullopt;
     last += step;
   }
   return (last + 1) * element_bytes;
 }
 
 // Whether all elements, laid out densely, take at most so many bytes: sizes are the process's word.
-bool fits_densely(const std::vector<std::int64_t>& shape, std::size_t element_bytes, std::uint64_t most) {
+bool fits_densely(const std::vector<std::int64_t>& shape, std::size_t element_bytes,
+                  std::uint64_t most) {
   std::uint64_t bytes = element_bytes;
   for (const std::int64_t extent : shape) {
     if (extent == 0) return true;
-    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) || bytes > most) return false;
+    if (extent < 0 || __builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) ||
+        bytes > most)
+      return false;
   }
   return true;
 }
 
-// Whether two elements may lie in the same place: a stride that does not step over all that smaller strides reach.
+// Whether two elements may lie in the same place: a stride that does not step over all that smaller
+// strides reach.
 bool overlaps_itself(const output_place& place) {
   std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride, size
   for (std::size_t d = 0; d < place.strides.size(); ++d) {
@@ -51,7 +60,8 @@ bool overlaps_itself(const output_place& place) {
   return false;
 }
 
-void describe(capnp::List<schema::Layout>::Builder list, const std::vector<tensor_layout>& layouts) {
+void describe(capnp::List<schema::Layout>::Builder list,
+              const std::vector<tensor_layout>& layouts) {
   for (unsigned i = 0; i < list.size(); ++i) {
     list[i].setDtype(static_cast<std::uint8_t>(layouts[i].type));
     auto shape = list[i].initShape(static_cast<unsigned>(layouts[i].shape.size()));
@@ -59,7 +69,8 @@ void describe(capnp::List<schema::Layout>::Builder list, const std::vector<tenso
   }
 }
 
-void add_guards(std::vector<arena_plan::guard>& all, const arena_region& around, std::uint64_t last, const char* damage) {
+void add_guards(std::vector<arena_plan::guard>& all, const arena_region& around, std::uint64_t last,
+                const char* damage) {
   all.push_back({{around.begin - guard_bytes, guard_bytes}, damage});
   const std::uint64_t end = std::min(last, aligned(around.end()) + guard_bytes);
   if (end > around.end()) all.push_back({{around.end(), end - around.end()}, damage});
@@ -70,11 +81,15 @@ void add_guards(std::vector<arena_plan::guard>& all, const arena_region& around,
 arena_region arena_plan::place(std::uint64_t& at, std::uint64_t bytes) const {
   const arena_region placed{at, bytes};
   at += aligned(bytes) + guard_bytes;
-  if (at > size_) throw std::length_error("the inputs do not fit into the arena of " + std::to_string(size_) + " bytes");
+  if (at > size_)
+    throw std::length_error("the inputs do not fit into the arena of " + std::to_string(size_) +
+                            " bytes");
   return placed;
 }
 
-void arena_plan::arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets, std::uint64_t begin, std::uint64_t size) {
+void arena_plan::arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
+                         const std::vector<tensor_layout>& parameters, std::size_t sets,
+                         std::uint64_t begin, std::uint64_t size) {
   program_ = program;
   input_layouts_ = inputs;
   parameter_layouts_ = parameters;
@@ -90,12 +105,15 @@ void arena_plan::arrange(std::size_t program, const std::vector<tensor_layout>& 
   end_ = (at + page - 1) / page * page;
 }
 
-record<schema::Command> arena_plan::stage(std::span<const std::size_t> sets, bool parameters_changed, arena_region scratch, std::uint64_t poisoned_end) const {
+record<schema::Command> arena_plan::stage(std::span<const std::size_t> sets,
+                                          bool parameters_changed, arena_region scratch,
+                                          std::uint64_t poisoned_end) const {
   record_builder<schema::Command> command;
   auto stage = command->initStage();
   stage.setProgram(static_cast<std::uint32_t>(program_));
   describe(stage.initInputs(static_cast<unsigned>(input_layouts_.size())), input_layouts_);
-  describe(stage.initParameters(static_cast<unsigned>(parameter_layouts_.size())), parameter_layouts_);
+  describe(stage.initParameters(static_cast<unsigned>(parameter_layouts_.size())),
+           parameter_layouts_);
   auto offsets = stage.initParameterOffsets(static_cast<unsigned>(parameters_.size()));
   for (unsigned i = 0; i < offsets.size(); ++i) offsets.set(i, parameters_[i].begin);
   stage.setParametersChanged(parameters_changed);
@@ -113,17 +131,22 @@ record<schema::Command> arena_plan::stage(std::span<const std::size_t> sets, boo
 
 std::variant<std::uint32_t, program_failure> arena_plan::outputs_per_call(const arena_head& head) {
   const std::uint32_t count = head.outputs_per_call;
-  if (count == 0 || count > max_outputs_per_call) return program_failure{Outcome::CRASH, "", "the process did not describe its outputs"};
+  if (count == 0 || count > max_outputs_per_call)
+    return program_failure{Outcome::CRASH, "", "the process did not describe its outputs"};
   return count;
 }
 
-std::variant<output_place, program_failure> arena_plan::locate(const arena_head& head, std::size_t call, std::size_t output) const {
+std::variant<output_place, program_failure> arena_plan::locate(const arena_head& head,
+                                                               std::size_t call,
+                                                               std::size_t output) const {
   const std::size_t index = call * head.outputs_per_call + output;
-  if (index >= std::min(head.output_count, max_arena_outputs)) return program_failure{Outcome::CRASH, "", "the process did not describe its outputs"};
+  if (index >= std::min(head.output_count, max_arena_outputs))
+    return program_failure{Outcome::CRASH, "", "the process did not describe its outputs"};
   const arena_output out = head.outputs[index];
   const std::string name = "output " + std::to_string(output);
   if (out.dtype > static_cast<std::uint32_t>(dtype::boolean) || out.dimensions > out.sizes.size()) {
-    return program_failure{Outcome::WRONG_RESULT, "", name + " is of a type or layout that no task has"};
+    return program_failure{Outcome::WRONG_RESULT, "",
+                           name + " is of a type or layout that no task has"};
   }
   output_place placed;
   placed.layout.type = static_cast<dtype>(out.dtype);
@@ -134,19 +157,24 @@ std::variant<output_place, program_failure> arena_plan::locate(const arena_head&
     return program_failure{Outcome::WRONG_RESULT, "", name + " has an impossible shape"};
   }
   placed.extent = {out.offset, *bytes};
-  if (*bytes > 0 && out.offset != not_in_arena && out.offset % bytes_of(placed.layout.type) != 0) return program_failure{Outcome::WRONG_RESULT, "", name + " lies between its elements"};
-  if (*bytes > 0 && (out.offset < begin_ || out.offset > size_ || *bytes > size_ - out.offset)) placed.extent.begin = not_in_arena;
+  if (*bytes > 0 && out.offset != not_in_arena && out.offset % bytes_of(placed.layout.type) != 0)
+    return program_failure{Outcome::WRONG_RESULT, "", name + " lies between its elements"};
+  if (*bytes > 0 && (out.offset < begin_ || out.offset > size_ || *bytes > size_ - out.offset))
+    placed.extent.begin = not_in_arena;
   return placed;
 }
 
-std::set<shared_memory_of_output> arena_plan::aliases(const arena_head& head, std::size_t call, std::span<const std::size_t> sets, std::uint64_t calls_begin) const {
+std::set<shared_memory_of_output> arena_plan::aliases(const arena_head& head, std::size_t call,
+                                                      std::span<const std::size_t> sets,
+                                                      std::uint64_t calls_begin) const {
   using with = shared_memory_of_output::with;
   std::set<shared_memory_of_output> shared;
   if (call >= sets.size()) throw std::out_of_range("the last run made no such call");
   const std::size_t count = std::min(head.outputs_per_call, max_outputs_per_call);
   const auto place_of = [&](std::size_t of_call, std::size_t output) {
     const auto located = locate(head, of_call, output);
-    return std::holds_alternative<output_place>(located) ? std::get<output_place>(located) : output_place{};
+    return std::holds_alternative<output_place>(located) ? std::get<output_place>(located)
+                                                         : output_place{};
   };
   std::vector<arena_region> own;
   for (std::size_t o = 0; o < count; ++o) {
@@ -158,22 +186,26 @@ std::set<shared_memory_of_output> arena_plan::aliases(const arena_head& head, st
       shared.insert({o, with::foreign, 0});
       continue;
     }
-    if (own[o].begin >= end_ && own[o].begin < calls_begin) shared.insert({o, with::foreign, 0});  // what prepare() made
+    if (own[o].begin >= end_ && own[o].begin < calls_begin)
+      shared.insert({o, with::foreign, 0});  // what prepare() made
     for (std::size_t p = 0; p < parameters_.size(); ++p) {
       if (own[o].overlaps(parameters_[p])) shared.insert({o, with::parameter, p});
     }
     for (std::size_t s = 0; s < inputs_.size(); ++s) {
       for (std::size_t i = 0; i < inputs_[s].size(); ++i) {
-        if (own[o].overlaps(inputs_[s][i])) shared.insert({o, s == sets[call] ? with::input : with::foreign, i});
+        if (own[o].overlaps(inputs_[s][i]))
+          shared.insert({o, s == sets[call] ? with::input : with::foreign, i});
       }
     }
     for (std::size_t other = 0; other < o; ++other) {
-      if (own[other].bytes > 0 && own[o].overlaps(own[other])) shared.insert({o, with::output, other});
+      if (own[other].bytes > 0 && own[o].overlaps(own[other]))
+        shared.insert({o, with::output, other});
     }
     for (std::size_t earlier = 0; earlier < call; ++earlier) {
       for (std::size_t other = 0; other < count; ++other) {
         const arena_region theirs = place_of(earlier, other).extent;
-        if (theirs.bytes > 0 && own[o].overlaps(theirs)) shared.insert({o, with::earlier_call, other});
+        if (theirs.bytes > 0 && own[o].overlaps(theirs))
+          shared.insert({o, with::earlier_call, other});
       }
     }
   }
@@ -184,27 +216,33 @@ std::size_t arena_plan::output_bytes(const arena_head& head, std::size_t call) c
   std::size_t bytes = 0;
   for (std::uint32_t i = 0; i < std::min(head.outputs_per_call, max_outputs_per_call); ++i) {
     const auto located = locate(head, call, i);
-    if (const auto* place = std::get_if<output_place>(&located)) bytes += std::min<std::size_t>(place->extent.bytes, place->layout.bytes());
+    if (const auto* place = std::get_if<output_place>(&located))
+      bytes += std::min<std::size_t>(place->extent.bytes, place->layout.bytes());
   }
   return bytes;
 }
 
 std::vector<arena_plan::guard> arena_plan::guards() const {
   std::vector<guard> all;
-  for (const arena_region& r : parameters_) add_guards(all, r, size_, "wrote outside of a parameter's buffer");
+  for (const arena_region& r : parameters_)
+    add_guards(all, r, size_, "wrote outside of a parameter's buffer");
   for (const auto& set : inputs_) {
-    for (const arena_region& r : set) add_guards(all, r, size_, "wrote outside of an input's buffer");
+    for (const arena_region& r : set)
+      add_guards(all, r, size_, "wrote outside of an input's buffer");
   }
   return all;
 }
 
-std::optional<std::vector<arena_plan::guard>> arena_plan::scratch_guards(const arena_head& head, std::uint64_t scratch_begin, std::uint64_t poisoned_end) const {
+std::optional<std::vector<arena_plan::guard>> arena_plan::scratch_guards(
+    const arena_head& head, std::uint64_t scratch_begin, std::uint64_t poisoned_end) const {
   std::vector<guard> all;
   const std::uint32_t count = std::min(head.allocation_count, max_arena_allocations);
   for (std::uint32_t i = 0; i < count; ++i) {
     const arena_region r{head.allocations[i].offset, head.allocations[i].bytes};
-    if (r.begin < scratch_begin + guard_bytes || r.begin > size_ || r.bytes > size_ - r.begin) return std::nullopt;
-    // Behind the last allocation nothing has been poisoned yet, if the run has used memory for the first time.
+    if (r.begin < scratch_begin + guard_bytes || r.begin > size_ || r.bytes > size_ - r.begin)
+      return std::nullopt;
+    // Behind the last allocation nothing has been poisoned yet, if the run has used memory for the
+    // first time.
     add_guards(all, r, poisoned_end, "wrote outside of a buffer that it allocated");
   }
   return all;

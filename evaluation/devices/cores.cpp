@@ -16,11 +16,12 @@ namespace {
 // Fewer cores are needed more by compilers and the policy.
 constexpr std::size_t least_cores_beside_a_launching_one = 4;
 
-// The core itself and the hyper-threads that share it: the kernel says "3,11" or "2-3". A virtual machine often hides them, and has them side
-// by side.
+// The core itself and the hyper-threads that share it: the kernel says "3,11" or "2-3". A virtual
+// machine often hides them, and has them side by side.
 std::vector<int> siblings_of(int core) {
   std::vector<int> all;
-  std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(core) + "/topology/thread_siblings_list");
+  std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(core) +
+                   "/topology/thread_siblings_list");
   int first = 0;
   while (in >> first) {
     int last = first;
@@ -44,7 +45,8 @@ std::vector<int> free_cores() {
 std::vector<int> allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot read this process's processor cores");
+  if (sched_getaffinity(0, sizeof set, &set) != 0)
+    throw std::runtime_error("cannot read this process's processor cores");
   std::vector<int> cores;
   for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (CPU_ISSET(i, &set)) cores.push_back(i);
@@ -56,11 +58,13 @@ void bind_thread(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(core, &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) throw std::runtime_error("cannot bind to the processor's cores");
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    throw std::runtime_error("cannot bind to the processor's cores");
 }
 
 unique_fd lock_core(int core) {
-  const auto path = std::filesystem::temp_directory_path() / ("hone-core-" + std::to_string(core) + ".lock");
+  const auto path =
+      std::filesystem::temp_directory_path() / ("hone-core-" + std::to_string(core) + ".lock");
   unique_fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
   return file;
@@ -71,8 +75,13 @@ std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
   std::vector<int> cores = free_cores();
   const std::size_t allowed = allowed_cores().size();
   if (devices >= cores.size()) {
-    throw std::runtime_error(std::to_string(devices) + " CPU devices need " + std::to_string(devices + 1) + " processor cores; this process may use " + std::to_string(allowed) + ", of which other processes of Hone have reserved " +
-                             std::to_string(allowed - cores.size()) + " (--share-cores or node.share_cores = true gives up exclusive cores, and with them trustworthy times)");
+    throw std::runtime_error(std::to_string(devices) + " CPU devices need " +
+                             std::to_string(devices + 1) +
+                             " processor cores; this process may use " + std::to_string(allowed) +
+                             ", of which other processes of Hone have reserved " +
+                             std::to_string(allowed - cores.size()) +
+                             " (--share-cores or node.share_cores = true gives up exclusive cores, "
+                             "and with them trustworthy times)");
   }
   std::vector<int> reserved(cores.rbegin(), cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
   cores.resize(cores.size() - devices);
@@ -87,7 +96,9 @@ int reserve_launching_core() {
   const int core = free.back();
   const std::vector<int> siblings = siblings_of(core);
   std::vector<int> others = cores;
-  std::erase_if(others, [&](int other) { return std::find(siblings.begin(), siblings.end(), other) != siblings.end(); });
+  std::erase_if(others, [&](int other) {
+    return std::find(siblings.begin(), siblings.end(), other) != siblings.end();
+  });
   if (others.size() < least_cores_beside_a_launching_one) {
     others = cores;
     std::erase(others, core);

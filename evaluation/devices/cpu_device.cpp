@@ -19,7 +19,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr std::uint64_t arena_bytes = 1ULL << 30U;          // virtual; pages exist once touched
+constexpr std::uint64_t arena_bytes = 1ULL << 30U;  // virtual; pages exist once touched
 constexpr std::uint64_t candidate_private_bytes = 4ULL << 30U;
 constexpr std::size_t timing_memory = 8U << 20U;
 constexpr auto open_limit = std::chrono::seconds(20);
@@ -48,8 +48,8 @@ std::string slug(const std::string& text) {
   return out;
 }
 
-// Bytes a nanosecond that this core can write to its first-level cache: the best of many short tries, since nothing may be
-// called impossible because of a slow moment.
+// Bytes a nanosecond that this core can write to its first-level cache: the best of many short
+// tries, since nothing may be called impossible because of a slow moment.
 double measure_write_bandwidth() {
   std::vector<char> buffer(16U << 10U);
   double best = 0;
@@ -68,20 +68,29 @@ double measure_write_bandwidth() {
 
 class cpu_host final : public program_host {
  public:
-  cpu_host(int core, unique_fd lock, std::chrono::milliseconds call_limit) : core_(core), call_limit_(call_limit), lock_(std::move(lock)), write_bandwidth_(measure_write_bandwidth()) {}
+  cpu_host(int core, unique_fd lock, std::chrono::milliseconds call_limit)
+      : core_(core),
+        call_limit_(call_limit),
+        lock_(std::move(lock)),
+        write_bandwidth_(measure_write_bandwidth()) {}
 
-  std::variant<std::unique_ptr<program_session>, program_failure> open_candidate(const schema::Artifact::Reader& artifact, const task& t) override {
+  std::variant<std::unique_ptr<program_session>, program_failure> open_candidate(
+      const schema::Artifact::Reader& artifact, const task& t) override {
     if (candidate_arena_ == nullptr) candidate_arena_ = std::make_unique<arena>(arena_bytes);
     candidate_arena_->forget();
     auto process = fork(*candidate_arena_);
-    const auto opened = process->open({{artifact.getPython(), t.inputs.size(), t.parameters.size()}}, std::string(view(artifact.getCode())), true, steady::now() + open_limit);
-    if (const auto* failed = std::get_if<session_failure>(&opened)) return program_failure{failed->outcome, "", failed->message};
+    const auto opened =
+        process->open({{artifact.getPython(), t.inputs.size(), t.parameters.size()}},
+                      std::string(view(artifact.getCode())), true, steady::now() + open_limit);
+    if (const auto* failed = std::get_if<session_failure>(&opened))
+      return program_failure{failed->outcome, "", failed->message};
     return std::make_unique<cpu_session>(std::move(process), *candidate_arena_);
   }
 
   std::unique_ptr<program_session> open_reference(const task& t) override {
     if (reference_arena_ == nullptr) reference_arena_ = std::make_unique<arena>(arena_bytes);
-    auto process = open_trusted({{t.reference, t.inputs.size(), t.parameters.size()}}, *reference_arena_);
+    auto process =
+        open_trusted({{t.reference, t.inputs.size(), t.parameters.size()}}, *reference_arena_);
     return std::make_unique<cpu_session>(std::move(process), *reference_arena_);
   }
 
@@ -102,7 +111,8 @@ class cpu_host final : public program_host {
     int at = -1;
     for (std::string line; std::getline(in, line);) {
       if (line.starts_with("processor")) at = std::stoi(line.substr(line.find(':') + 1));
-      if (at == core_ && line.starts_with("cpu MHz")) return std::stod(line.substr(line.find(':') + 1));
+      if (at == core_ && line.starts_with("cpu MHz"))
+        return std::stod(line.substr(line.find(':') + 1));
     }
     return 0;
   }
@@ -110,7 +120,8 @@ class cpu_host final : public program_host {
   std::string driver() const override { return "linux"; }
 
  private:
-  // Every session comes from the same process: it has the same addresses as what it is compared with.
+  // Every session comes from the same process: it has the same addresses as what it is compared
+  // with.
   std::unique_ptr<sandbox_session> fork(arena& memory) {
     for (int attempt = 0;; ++attempt) {
       try {
@@ -123,10 +134,12 @@ class cpu_host final : public program_host {
     }
   }
 
-  std::unique_ptr<sandbox_session> open_trusted(const std::vector<host_source>& programs, arena& memory) {
+  std::unique_ptr<sandbox_session> open_trusted(const std::vector<host_source>& programs,
+                                                arena& memory) {
     auto process = fork(memory);
     const auto opened = process->open(programs, "", false, steady::now() + open_limit);
-    if (const auto* failed = std::get_if<session_failure>(&opened)) throw reference_error(failed->outcome, failed->message);
+    if (const auto* failed = std::get_if<session_failure>(&opened))
+      throw reference_error(failed->outcome, failed->message);
     return process;
   }
 
@@ -158,11 +171,18 @@ std::unique_ptr<judging_device> make_cpu_device(const cpu_device_options& option
       core = wanted.back();
       lock = lock_core(core);
     }
-    if (!lock) throw std::runtime_error("other processes of Hone have reserved the processor's cores (down to core " + std::to_string(core) + ")");
+    if (!lock)
+      throw std::runtime_error(
+          "other processes of Hone have reserved the processor's cores (down to core " +
+          std::to_string(core) + ")");
     bind_thread({core});
   }
-  const std::string name = !options.name.empty() ? options.name : core >= 0 ? "cpu:" + std::to_string(core) : "cpu";
-  return std::make_unique<judging_device>(name, options.node, cpu_device_type(), std::make_unique<host_judge>(std::make_unique<cpu_host>(core, std::move(lock), options.call_limit)));
+  const std::string name = !options.name.empty() ? options.name
+                           : core >= 0           ? "cpu:" + std::to_string(core)
+                                                 : "cpu";
+  return std::make_unique<judging_device>(name, options.node, cpu_device_type(),
+                                          std::make_unique<host_judge>(std::make_unique<cpu_host>(
+                                              core, std::move(lock), options.call_limit)));
 }
 
 }  // namespace hone

@@ -10,7 +10,8 @@ namespace {
 
 // Copies a strided tensor row-major.
 template <class T>
-void gather(const std::byte* from, const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides, std::byte* to) {
+void gather(const std::byte* from, const std::vector<std::int64_t>& shape,
+            const std::vector<std::int64_t>& strides, std::byte* to) {
   const std::size_t n = static_cast<std::size_t>(element_count(shape));
   if (n == 0) return;
   std::vector<std::int64_t> index(shape.size(), 0);
@@ -24,7 +25,10 @@ void gather(const std::byte* from, const std::vector<std::int64_t>& shape, const
       std::memcpy(to, row, inner * sizeof(T));
       to += inner * sizeof(T);
     } else {
-      for (std::size_t i = 0; i < inner; ++i, to += sizeof(T)) std::memcpy(to, row + static_cast<std::int64_t>(i) * step * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+      for (std::size_t i = 0; i < inner; ++i, to += sizeof(T))
+        std::memcpy(
+            to, row + static_cast<std::int64_t>(i) * step * static_cast<std::int64_t>(sizeof(T)),
+            sizeof(T));
     }
     for (std::size_t d = shape.size() - (shape.empty() ? 0 : 1); d-- > 0;) {
       if (++index[d] < shape[d]) break;
@@ -35,12 +39,14 @@ void gather(const std::byte* from, const std::vector<std::int64_t>& shape, const
 
 }  // namespace
 
-cpu_session::cpu_session(std::unique_ptr<sandbox_session> process, arena& memory) : process_(std::move(process)), memory_(&memory) {}
+cpu_session::cpu_session(std::unique_ptr<sandbox_session> process, arena& memory)
+    : process_(std::move(process)), memory_(&memory) {}
 cpu_session::cpu_session(std::unique_ptr<sandbox_session> process, std::unique_ptr<arena> memory)
     : owned_(std::move(memory)), process_(std::move(process)), memory_(owned_.get()) {}
 cpu_session::~cpu_session() = default;
 
-void cpu_session::arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) {
+void cpu_session::arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
+                          const std::vector<tensor_layout>& parameters, std::size_t sets) {
   plan_.arrange(program, inputs, parameters, sets, arena_head_bytes, memory_->size());
   parameters_changed_ = true;
   memory_->poison(arena_head_bytes, plan_.end());  // guards; the rest is overwritten
@@ -50,20 +56,24 @@ void cpu_session::arrange(std::size_t program, const std::vector<tensor_layout>&
 
 std::vector<std::span<std::byte>> cpu_session::input_places(std::size_t set) {
   std::vector<std::span<std::byte>> places;
-  for (const arena_region& r : plan_.inputs(set)) places.emplace_back(memory_->at(r.begin), r.bytes);
+  for (const arena_region& r : plan_.inputs(set))
+    places.emplace_back(memory_->at(r.begin), r.bytes);
   return places;
 }
 
 void cpu_session::write_parameters(const value_set& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i].bytes.size() != plan_.parameters().at(i).bytes) throw std::out_of_range("a parameter does not fit its buffer");
-    std::copy(values[i].bytes.begin(), values[i].bytes.end(), memory_->at(plan_.parameters()[i].begin));
+    if (values[i].bytes.size() != plan_.parameters().at(i).bytes)
+      throw std::out_of_range("a parameter does not fit its buffer");
+    std::copy(values[i].bytes.begin(), values[i].bytes.end(),
+              memory_->at(plan_.parameters()[i].begin));
   }
   parameters_changed_ = true;
 }
 
 record<schema::Command> cpu_session::stage_command(std::span<const std::size_t> sets) const {
-  return plan_.stage(sets, parameters_changed_, {plan_.end(), memory_->size() - plan_.end()}, poisoned_end_);
+  return plan_.stage(sets, parameters_changed_, {plan_.end(), memory_->size() - plan_.end()},
+                     poisoned_end_);
 }
 
 std::optional<program_failure> cpu_session::prepare(deadline until) {
@@ -75,20 +85,23 @@ std::optional<program_failure> cpu_session::prepare(deadline until) {
   return std::nullopt;
 }
 
-std::variant<batch_clock, program_failure> cpu_session::run(std::span<const std::size_t> sets, deadline until) {
+std::variant<batch_clock, program_failure> cpu_session::run(std::span<const std::size_t> sets,
+                                                            deadline until) {
   go_on();
   memory_->poison(plan_.end(), dirty_end_);
   last_sets_.assign(sets.begin(), sets.end());
   if (auto failed = process_->stage(stage_command(sets), until)) return failure_of(*failed);
   const auto clock = process_->go(until);
   look();  // at once: whatever it left running would use time that nobody counts
-  // What the child says of its own use is only a hint: what it hides keeps its own leavings, which are no use to it.
+  // What the child says of its own use is only a hint: what it hides keeps its own leavings, which
+  // are no use to it.
   dirty_end_ = std::clamp(memory_->head().scratch_used + guard_bytes, plan_.end(), memory_->size());
   poisoned_end_ = std::max(poisoned_end_, dirty_end_);
   if (const auto* failed = std::get_if<session_failure>(&clock)) return failure_of(*failed);
   const auto& [cpu_ns, wall_ns, outside_ns] = std::get<run_clock>(clock);
   const bool prepared = std::exchange(parameters_changed_, false);
-  return batch_clock{static_cast<double>(cpu_ns), static_cast<double>(wall_ns), prepared ? 0 : static_cast<double>(outside_ns)};
+  return batch_clock{static_cast<double>(cpu_ns), static_cast<double>(wall_ns),
+                     prepared ? 0 : static_cast<double>(outside_ns)};
 }
 
 void cpu_session::look() {
@@ -111,16 +124,26 @@ std::variant<value_set, program_failure> cpu_session::outputs(std::size_t call) 
     if (auto* failed = std::get_if<program_failure>(&located)) return *failed;
     const auto& place = std::get<output_place>(located);
     if (place.extent.bytes > 0 && place.extent.begin == not_in_arena) {
-      return program_failure{Outcome::CHEATING, "output_alias", "output " + std::to_string(i) + " is not memory that the call allocated"};
+      return program_failure{
+          Outcome::CHEATING, "output_alias",
+          "output " + std::to_string(i) + " is not memory that the call allocated"};
     }
     tensor_value value{place.layout, std::vector<std::byte>(place.layout.bytes())};
     if (place.extent.bytes > 0) {
       const std::byte* from = memory_->at(place.extent.begin);
       switch (bytes_of(place.layout.type)) {
-        case 1: gather<std::uint8_t>(from, place.layout.shape, place.strides, value.bytes.data()); break;
-        case 2: gather<std::uint16_t>(from, place.layout.shape, place.strides, value.bytes.data()); break;
-        case 4: gather<std::uint32_t>(from, place.layout.shape, place.strides, value.bytes.data()); break;
-        default: gather<std::uint64_t>(from, place.layout.shape, place.strides, value.bytes.data()); break;
+        case 1:
+          gather<std::uint8_t>(from, place.layout.shape, place.strides, value.bytes.data());
+          break;
+        case 2:
+          gather<std::uint16_t>(from, place.layout.shape, place.strides, value.bytes.data());
+          break;
+        case 4:
+          gather<std::uint32_t>(from, place.layout.shape, place.strides, value.bytes.data());
+          break;
+        default:
+          gather<std::uint64_t>(from, place.layout.shape, place.strides, value.bytes.data());
+          break;
       }
     }
     values.push_back(std::move(value));
@@ -141,7 +164,9 @@ std::size_t cpu_session::output_bytes(std::size_t call) {
 bool cpu_session::inputs_hold(std::size_t set, const value_set& values) {
   look();
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::equal(values[i].bytes.begin(), values[i].bytes.end(), memory_->at(plan_.inputs(set).at(i).begin))) return false;
+    if (!std::equal(values[i].bytes.begin(), values[i].bytes.end(),
+                    memory_->at(plan_.inputs(set).at(i).begin)))
+      return false;
   }
   return true;
 }
@@ -149,7 +174,9 @@ bool cpu_session::inputs_hold(std::size_t set, const value_set& values) {
 bool cpu_session::parameters_hold(const value_set& values) {
   look();
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::equal(values[i].bytes.begin(), values[i].bytes.end(), memory_->at(plan_.parameters().at(i).begin))) return false;
+    if (!std::equal(values[i].bytes.begin(), values[i].bytes.end(),
+                    memory_->at(plan_.parameters().at(i).begin)))
+      return false;
   }
   return true;
 }

@@ -7,7 +7,8 @@
 
 namespace hone {
 
-// A sandbox session whose buffers lie in an arena: inputs and parameters first, guard bytes around each, then scratch memory.
+// A sandbox session whose buffers lie in an arena: inputs and parameters first, guard bytes around
+// each, then scratch memory.
 class cpu_session final : public program_session {
  public:
   // `memory` is this session's alone while it lives, and outlives it.
@@ -15,11 +16,13 @@ class cpu_session final : public program_session {
   cpu_session(std::unique_ptr<sandbox_session> process, std::unique_ptr<arena> memory);
   ~cpu_session() override;
 
-  void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) override;
+  void arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
+               const std::vector<tensor_layout>& parameters, std::size_t sets) override;
   std::vector<std::span<std::byte>> input_places(std::size_t set) override;
   void write_parameters(const value_set& values) override;
   std::optional<program_failure> prepare(deadline until) override;
-  std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets, deadline until) override;
+  std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets,
+                                                 deadline until) override;
   std::variant<value_set, program_failure> outputs(std::size_t call) override;
   std::set<shared_memory_of_output> aliases(std::size_t call) override;
   std::size_t output_bytes(std::size_t call) override;

@@ -15,7 +15,9 @@ struct cuda_device_options {
   cuda_judge_options judge{};
 };
 
-// Makes a device of one GPU. It must be made on the thread that will use it. Throws std::runtime_error.
-std::unique_ptr<judging_device> make_cuda_device(const gpu_facts& facts, const cuda_device_options& options);
+// Makes a device of one GPU. It must be made on the thread that will use it. Throws
+// std::runtime_error.
+std::unique_ptr<judging_device> make_cuda_device(const gpu_facts& facts,
+                                                 const cuda_device_options& options);
 
 }  // namespace hone

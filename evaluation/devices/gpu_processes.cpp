@@ -21,8 +21,11 @@ std::string visible_device(int ordinal) {
 
 }  // namespace
 
-gpu_processes::gpu_processes(const gpu_facts& facts, const compiled_block& tools, int core, const gpu_arena& candidates, const gpu_arena& references)
-    : visible_(visible_device(facts.ordinal)), candidate_arena_(&candidates), reference_arena_(&references) {
+gpu_processes::gpu_processes(const gpu_facts& facts, const compiled_block& tools, int core,
+                             const gpu_arena& candidates, const gpu_arena& references)
+    : visible_(visible_device(facts.ordinal)),
+      candidate_arena_(&candidates),
+      reference_arena_(&references) {
   attachment_.tools = tools.code;
   attachment_.core = core;
   for (const kernel_facts& k : tools.kernels) {
@@ -75,6 +78,8 @@ void gpu_processes::replace(role of) {
   } while (!place->alive());
 }
 
-std::pair<std::uint64_t, std::uint64_t> gpu_processes::pair_of(role of) { return {candidate(of).serial(), reference().serial()}; }
+std::pair<std::uint64_t, std::uint64_t> gpu_processes::pair_of(role of) {
+  return {candidate(of).serial(), reference().serial()};
+}
 
 }  // namespace hone

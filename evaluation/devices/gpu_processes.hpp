@@ -14,18 +14,20 @@
 
 namespace hone {
 
-// The processes that work on one GPU for its judge: three for candidates, one for references, and spares that were made ready beforehand,
-// one of which takes the place of a candidate's that died, hung or lost its context (doc/decisions/013). Throws std::runtime_error where
-// none can be started. One thread, which must be the one that made it; the arenas must outlive it.
+// The processes that work on one GPU for its judge: three for candidates, one for references, and
+// spares that were made ready beforehand, one of which takes the place of a candidate's that died,
+// hung or lost its context (doc/decisions/013). Throws std::runtime_error where none can be
+// started. One thread, which must be the one that made it; the arenas must outlive it.
 class gpu_processes {
  public:
-  // Where a candidate runs. Most of the bad ones end where they are verified; what tells processes apart for life is known of the other two,
-  // of which one confirms what the other has measured.
+  // Where a candidate runs. Most of the bad ones end where they are verified; what tells processes
+  // apart for life is known of the other two, of which one confirms what the other has measured.
   enum class role : std::size_t { verifying, timing, confirming };
 
-  // `tools`: the judge's own kernels; `core`: that all launch from, which take turns, so that what is compared does not differ by it; -1: any.
-  // All are ready when it returns.
-  gpu_processes(const gpu_facts& facts, const compiled_block& tools, int core, const gpu_arena& candidates, const gpu_arena& references);
+  // `tools`: the judge's own kernels; `core`: that all launch from, which take turns, so that what
+  // is compared does not differ by it; -1: any. All are ready when it returns.
+  gpu_processes(const gpu_facts& facts, const compiled_block& tools, int core,
+                const gpu_arena& candidates, const gpu_arena& references);
 
   // Processes that live, as far as one can tell.
   gpu_process& candidate(role of);

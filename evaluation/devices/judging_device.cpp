@@ -14,13 +14,17 @@ using steady = std::chrono::steady_clock;
 
 constexpr int settling_attempts = 3;
 
-double ms_since(steady::time_point begin) { return std::chrono::duration<double, std::milli>(steady::now() - begin).count(); }
-
-program_failure of_reference(const reference_error& e) {
-  return {Outcome::INFRASTRUCTURE, "", "the task's reference failed (" + std::string(name_of(e.outcome)) + "): " + e.what()};
+double ms_since(steady::time_point begin) {
+  return std::chrono::duration<double, std::milli>(steady::now() - begin).count();
 }
 
-void describe(schema::CaseTiming::Builder out, const task_case& at, const case_timing& timing, const schema::Artifact::Reader& artifact) {
+program_failure of_reference(const reference_error& e) {
+  return {Outcome::INFRASTRUCTURE, "",
+          "the task's reference failed (" + std::string(name_of(e.outcome)) + "): " + e.what()};
+}
+
+void describe(schema::CaseTiming::Builder out, const task_case& at, const case_timing& timing,
+              const schema::Artifact::Reader& artifact) {
   out.setSizes(print_sizes(at));
   out.setReferenceUs(timing.reference_us);
   out.setCandidateUs(timing.candidate_us);
@@ -67,9 +71,11 @@ void describe(schema::CaseTiming::Builder out, const task_case& at, const case_t
 
 }  // namespace
 
-std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs, std::optional<double> inexactness) {
+std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs,
+                          std::optional<double> inexactness) {
   std::string shapes;
-  for (const tensor_layout& output : outputs) shapes += (shapes.empty() ? "" : ", ") + print_layout(output);
+  for (const tensor_layout& output : outputs)
+    shapes += (shapes.empty() ? "" : ", ") + print_layout(output);
   const std::string sizes = print_sizes(at);
   std::string exactness;
   if (!inexactness) exactness = " (compared in its own type)";
@@ -77,15 +83,22 @@ std::string describe_case(const task_case& at, const std::vector<tensor_layout>&
     std::ostringstream times;
     times.precision(3);
     times << *inexactness;
-    exactness = " (the reference is off by " + times.str() + " times the tolerance: programs that are right may be refused)";
+    exactness = " (the reference is off by " + times.str() +
+                " times the tolerance: programs that are right may be refused)";
   }
-  return (sizes.empty() ? "the only sizes" : sizes) + (at.timed ? " (timed)" : "") + ": " + shapes + exactness;
+  return (sizes.empty() ? "the only sizes" : sizes) + (at.timed ? " (timed)" : "") + ": " + shapes +
+         exactness;
 }
 
-judging_device::judging_device(std::string name, std::string node, record<schema::DeviceType> type, std::unique_ptr<program_judge> judge)
-    : name_(std::move(name)), node_(std::move(node)), type_(std::move(type)), judge_(std::move(judge)) {}
+judging_device::judging_device(std::string name, std::string node, record<schema::DeviceType> type,
+                               std::unique_ptr<program_judge> judge)
+    : name_(std::move(name)),
+      node_(std::move(node)),
+      type_(std::move(type)),
+      judge_(std::move(judge)) {}
 
-record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& job, const task& t, std::uint64_t seed) {
+record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& job, const task& t,
+                                               std::uint64_t seed) {
   const auto begin = steady::now();
   verification_result result;
   try {
@@ -108,20 +121,29 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
   return verdict.finish();
 }
 
-// What does not settle is measured again in other processes: the noise may have been somebody else's.
-timed_program judging_device::time_until_settled(const schema::Artifact::Reader& artifact, const task& t, random_stream& random, int& earlier) {
+// What does not settle is measured again in other processes: the noise may have been somebody
+// else's.
+timed_program judging_device::time_until_settled(const schema::Artifact::Reader& artifact,
+                                                 const task& t, random_stream& random,
+                                                 int& earlier) {
   timed_program timed = judge_->time(artifact, t, random, earlier++);
-  for (int attempt = 1; attempt < settling_attempts && timed.failure.outcome == Outcome::UNSTABLE; ++attempt) timed = judge_->time(artifact, t, random, earlier++);
+  for (int attempt = 1; attempt < settling_attempts && timed.failure.outcome == Outcome::UNSTABLE;
+       ++attempt)
+    timed = judge_->time(artifact, t, random, earlier++);
   return timed;
 }
 
-// A score that had to be confirmed must agree with the first. Others' work on the machine comes in bursts that last for a whole
-// measurement and slow down one side alone (doc/decisions/003), so where two disagree a third decides.
-timed_program judging_device::time_and_confirm(const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random) {
+// A score that had to be confirmed must agree with the first. Others' work on the machine comes in
+// bursts that last for a whole measurement and slow down one side alone (doc/decisions/003), so
+// where two disagree a third decides.
+timed_program judging_device::time_and_confirm(const schema::BenchmarkJob::Reader& job,
+                                               const task& t, random_stream& random) {
   int earlier = job.hasFirst() ? 1 : 0;
   timed_program timed = time_until_settled(job.getArtifact(), t, random, earlier);
   if (!job.hasFirst()) return timed;
-  const auto agree = [&](double a, double b) { return std::max(a / b, b / a) - 1 <= timed.reverify_agreement; };
+  const auto agree = [&](double a, double b) {
+    return std::max(a / b, b / a) - 1 <= timed.reverify_agreement;
+  };
   const double first = job.getFirst().getScoreRaw();
   if (timed.failure.outcome != Outcome::OK || agree(first, timed.score().raw)) return timed;
   const double second = timed.score().raw;
@@ -129,12 +151,15 @@ timed_program judging_device::time_and_confirm(const schema::BenchmarkJob::Reade
   if (timed.failure.outcome != Outcome::OK) return timed;
   const double third = timed.score().raw;
   if (!agree(first, third) && !agree(second, third)) {
-    timed.failure = {Outcome::UNSTABLE, "", "measurements in different processes disagree: " + std::to_string(first) + ", " + std::to_string(second) + " and " + std::to_string(third)};
+    timed.failure = {Outcome::UNSTABLE, "",
+                     "measurements in different processes disagree: " + std::to_string(first) +
+                         ", " + std::to_string(second) + " and " + std::to_string(third)};
   }
   return timed;
 }
 
-record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::Reader& job, const task& t, std::uint64_t seed) {
+record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::Reader& job,
+                                                    const task& t, std::uint64_t seed) {
   const auto begin = steady::now();
   record_builder<schema::Measurement> measurement;
   measurement->setId(job.getHeader().getMeasurementId());
@@ -166,7 +191,8 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
     measurement->setIntervalLow(scored.range.low);
     measurement->setIntervalHigh(scored.range.high);
     auto cases = measurement->initCases(static_cast<unsigned>(timed.timings.size()));
-    for (unsigned i = 0; i < cases.size(); ++i) describe(cases[i], timed.timings[i].first, timed.timings[i].second, job.getArtifact());
+    for (unsigned i = 0; i < cases.size(); ++i)
+      describe(cases[i], timed.timings[i].first, timed.timings[i].second, job.getArtifact());
   }
   measurement->setOutcome(failure.outcome);
   measurement->setKind(failure.kind);

@@ -19,7 +19,8 @@ namespace hone {
 struct batch_clock {
   double device_ns = 0;
   double wall_ns = 0;
-  double outside_ns = 0;  // device time since the last run that the clock did not see; 0 where prepare() ran
+  double outside_ns =
+      0;  // device time since the last run that the clock did not see; 0 where prepare() ran
 };
 
 // Memory that two tensors of a call share, by what the second one is.
@@ -31,31 +32,38 @@ struct shared_memory_of_output {
   auto operator<=>(const shared_memory_of_output&) const = default;
 };
 
-// Programs loaded into a process of their own on the host, and the buffers that they work on: the same interface for
-// references and candidates. Protocols (evaluation/judge) are written against it; gpu_session is its like on a GPU.
+// Programs loaded into a process of their own on the host, and the buffers that they work on: the
+// same interface for references and candidates. Protocols (evaluation/judge) are written against
+// it; gpu_session is its like on a GPU.
 //
-// A session is used like this: arrange() makes room, write_*() fills it, run() makes calls, then outputs, aliases and damage
-// are read until the next run. Not for more than one thread. Offsets, addresses and contents that come from the process are
-// not believed.
+// A session is used like this: arrange() makes room, write_*() fills it, run() makes calls, then
+// outputs, aliases and damage are read until the next run. Not for more than one thread. Offsets,
+// addresses and contents that come from the process are not believed.
 class program_session {
  public:
   using deadline = std::chrono::steady_clock::time_point;
   virtual ~program_session() = default;
 
-  // Makes room for `sets` sets of inputs, each at addresses of its own, and chooses which program runs. Contents of inputs and
-  // parameters are undefined afterwards. Throws std::length_error where they do not fit.
-  virtual void arrange(std::size_t program, const std::vector<tensor_layout>& inputs, const std::vector<tensor_layout>& parameters, std::size_t sets) = 0;
+  // Makes room for `sets` sets of inputs, each at addresses of its own, and chooses which program
+  // runs. Contents of inputs and parameters are undefined afterwards. Throws std::length_error
+  // where they do not fit.
+  virtual void arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
+                       const std::vector<tensor_layout>& parameters, std::size_t sets) = 0;
   void write_inputs(std::size_t set, const value_set& values);
-  // Where a set's inputs are written in place instead, row-major; what is written counts with the next run.
+  // Where a set's inputs are written in place instead, row-major; what is written counts with the
+  // next run.
   virtual std::vector<std::span<std::byte>> input_places(std::size_t set) = 0;
   // New parameters: prepare() runs again, untimed, before the next calls.
   virtual void write_parameters(const value_set& values) = 0;
-  // Runs prepare() now. It may read whatever memory holds, so inputs that it must not know are written behind this.
+  // Runs prepare() now. It may read whatever memory holds, so inputs that it must not know are
+  // written behind this.
   virtual std::optional<program_failure> prepare(deadline until) = 0;
 
-  // One call for each entry of `sets`, in order, on freshly poisoned scratch memory; all outputs are kept until the next run.
-  // The process stands still from the end of one run to the start of the next.
-  virtual std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets, deadline until) = 0;
+  // One call for each entry of `sets`, in order, on freshly poisoned scratch memory; all outputs
+  // are kept until the next run. The process stands still from the end of one run to the start of
+  // the next.
+  virtual std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets,
+                                                         deadline until) = 0;
 
   // Of the last run; the process stands still while these look. A malformed output is a failure.
   virtual std::variant<value_set, program_failure> outputs(std::size_t call) = 0;
@@ -71,7 +79,8 @@ class program_session {
 inline void program_session::write_inputs(std::size_t set, const value_set& values) {
   const auto places = input_places(set);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i].bytes.size() != places.at(i).size()) throw std::out_of_range("an input does not fit its buffer");
+    if (values[i].bytes.size() != places.at(i).size())
+      throw std::out_of_range("an input does not fit its buffer");
     std::copy(values[i].bytes.begin(), values[i].bytes.end(), places[i].begin());
   }
 }

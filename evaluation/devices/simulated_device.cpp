@@ -16,12 +16,15 @@ constexpr double pretended_reference_us = 1000;
 class simulated_device final : public device {
  public:
   explicit simulated_device(simulated_device_options options)
-      : options_(std::move(options)), name_(options_.device_name.empty() ? "simulated:" + options_.name : options_.device_name), type_(simulated_device_type(options_.name)) {}
+      : options_(std::move(options)),
+        name_(options_.device_name.empty() ? "simulated:" + options_.name : options_.device_name),
+        type_(simulated_device_type(options_.name)) {}
 
   const record<schema::DeviceType>& type() const override { return type_; }
   const std::string& name() const override { return name_; }
 
-  record<schema::Verdict> verify(const schema::VerifyJob::Reader& job, const task& /*t*/, std::uint64_t /*seed*/) override {
+  record<schema::Verdict> verify(const schema::VerifyJob::Reader& job, const task& /*t*/,
+                                 std::uint64_t /*seed*/) override {
     pretend(options_.verify_us);
     random_stream fate = fate_of(job.getHeader().getVariantId());
     const bool ok = static_cast<double>(fate.uniform()) < options_.ok_share;
@@ -32,7 +35,8 @@ class simulated_device final : public device {
     return verdict.finish();
   }
 
-  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& job, const task& /*t*/, std::uint64_t seed) override {
+  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& job, const task& /*t*/,
+                                      std::uint64_t seed) override {
     pretend(options_.measure_us);
     random_stream fate = fate_of(job.getHeader().getVariantId());
     (void)fate.uniform();  // verify's draw
@@ -41,7 +45,9 @@ class simulated_device final : public device {
     if (seed == 0) seed = random_bits();
     float jitter = 0;
     random_stream(seed).fill_normal({&jitter, 1});
-    const double raw = options_.median_speedup * std::exp(options_.spread * static_cast<double>(z) + options_.noise * static_cast<double>(jitter));
+    const double raw =
+        options_.median_speedup * std::exp(options_.spread * static_cast<double>(z) +
+                                           options_.noise * static_cast<double>(jitter));
     record_builder<schema::Measurement> m;
     m->setId(job.getHeader().getMeasurementId());
     m->setOutcome(Outcome::OK);
@@ -88,6 +94,8 @@ record<schema::DeviceType> simulated_device_type(const std::string& name) {
   return type.finish();
 }
 
-std::unique_ptr<device> make_simulated_device(const simulated_device_options& options) { return std::make_unique<simulated_device>(options); }
+std::unique_ptr<device> make_simulated_device(const simulated_device_options& options) {
+  return std::make_unique<simulated_device>(options);
+}
 
 }  // namespace hone

@@ -9,16 +9,19 @@
 
 namespace hone {
 
-// What a judge keeps for the tasks that it met last. `Prepared` says with of() which task it belongs to. One thread.
+// What a judge keeps for the tasks that it met last. `Prepared` says with of() which task it
+// belongs to. One thread.
 template <typename Prepared>
 class task_cache {
  public:
   explicit task_cache(std::size_t kept) : kept_(kept) {}
 
-  // What is kept for the task, or what `make` gives, as a unique_ptr; where that throws, nothing is kept. Stays until as many others came.
+  // What is kept for the task, or what `make` gives, as a unique_ptr; where that throws, nothing is
+  // kept. Stays until as many others came.
   template <typename Make>
   Prepared& of(task_id id, const Make& make) {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto& one) { return one->of().id == id; });
+    const auto found =
+        std::find_if(all_.begin(), all_.end(), [&](const auto& one) { return one->of().id == id; });
     if (found != all_.end()) {
       all_.splice(all_.begin(), all_, found);
     } else {

@@ -62,7 +62,8 @@ std::vector<tensor_layout> layouts_of(const value_set& set) {
 
 std::string print_layout(const tensor_layout& layout) {
   std::string text = std::string(name_of(layout.type)) + "[";
-  for (std::size_t i = 0; i < layout.shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(layout.shape[i]);
+  for (std::size_t i = 0; i < layout.shape.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(layout.shape[i]);
   return text + "]";
 }
 
@@ -81,16 +82,20 @@ std::uint16_t float_to_half(float value) {
   const auto sign = static_cast<std::uint16_t>(bits >> 16U & 0x8000U);
   const std::uint32_t magnitude = bits & 0x7fffffffU;
   if (magnitude > 0x7f800000U) return static_cast<std::uint16_t>(sign | 0x7e00U);
-  if (magnitude >= 0x477ff000U) return static_cast<std::uint16_t>(sign | 0x7c00U);  // rounds to 65520 or more
-  if (magnitude < 0x38800000U) {  // subnormal: the addition rounds
+  if (magnitude >= 0x477ff000U)
+    return static_cast<std::uint16_t>(sign | 0x7c00U);  // rounds to 65520 or more
+  if (magnitude < 0x38800000U) {                        // subnormal: the addition rounds
     const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
-    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5F)));
+    return static_cast<std::uint16_t>(
+        sign | (std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5F)));
   }
   const std::uint32_t rounded = magnitude + 0xfffU + (magnitude >> 13U & 1U);
   return static_cast<std::uint16_t>(sign | (rounded - 0x38000000U) >> 13U);
 }
 
-float bfloat16_to_float(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
+float bfloat16_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
+}
 
 std::uint16_t float_to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -100,13 +105,25 @@ std::uint16_t float_to_bfloat16(float value) {
 
 std::vector<double> to_doubles(const tensor_value& value) {
   switch (value.layout.type) {
-    case dtype::float32: return read_as_doubles<float>(value, [](float x) { return static_cast<double>(x); });
-    case dtype::float16: return read_as_doubles<std::uint16_t>(value, [](std::uint16_t x) { return static_cast<double>(half_to_float(x)); });
-    case dtype::bfloat16: return read_as_doubles<std::uint16_t>(value, [](std::uint16_t x) { return static_cast<double>(bfloat16_to_float(x)); });
-    case dtype::float64: return read_as_doubles<double>(value, [](double x) { return x; });
-    case dtype::int32: return read_as_doubles<std::int32_t>(value, [](std::int32_t x) { return static_cast<double>(x); });
-    case dtype::int64: return read_as_doubles<std::int64_t>(value, [](std::int64_t x) { return static_cast<double>(x); });
-    case dtype::boolean: return read_as_doubles<std::uint8_t>(value, [](std::uint8_t x) { return x != 0 ? 1.0 : 0.0; });
+    case dtype::float32:
+      return read_as_doubles<float>(value, [](float x) { return static_cast<double>(x); });
+    case dtype::float16:
+      return read_as_doubles<std::uint16_t>(
+          value, [](std::uint16_t x) { return static_cast<double>(half_to_float(x)); });
+    case dtype::bfloat16:
+      return read_as_doubles<std::uint16_t>(
+          value, [](std::uint16_t x) { return static_cast<double>(bfloat16_to_float(x)); });
+    case dtype::float64:
+      return read_as_doubles<double>(value, [](double x) { return x; });
+    case dtype::int32:
+      return read_as_doubles<std::int32_t>(value,
+                                           [](std::int32_t x) { return static_cast<double>(x); });
+    case dtype::int64:
+      return read_as_doubles<std::int64_t>(value,
+                                           [](std::int64_t x) { return static_cast<double>(x); });
+    case dtype::boolean:
+      return read_as_doubles<std::uint8_t>(value,
+                                           [](std::uint8_t x) { return x != 0 ? 1.0 : 0.0; });
   }
   return {};
 }
@@ -115,13 +132,30 @@ tensor_value from_doubles(const std::vector<double>& numbers, tensor_layout layo
   tensor_value value{std::move(layout), {}};
   value.bytes.resize(value.layout.bytes());
   switch (value.layout.type) {
-    case dtype::float32: write_doubles<float>(value, numbers, [](double x) { return static_cast<float>(x); }); break;
-    case dtype::float16: write_doubles<std::uint16_t>(value, numbers, [](double x) { return float_to_half(static_cast<float>(x)); }); break;
-    case dtype::bfloat16: write_doubles<std::uint16_t>(value, numbers, [](double x) { return float_to_bfloat16(static_cast<float>(x)); }); break;
-    case dtype::float64: write_doubles<double>(value, numbers, [](double x) { return x; }); break;
-    case dtype::int32: write_doubles<std::int32_t>(value, numbers, [](double x) { return cut<std::int32_t>(x); }); break;
-    case dtype::int64: write_doubles<std::int64_t>(value, numbers, [](double x) { return cut<std::int64_t>(x); }); break;
-    case dtype::boolean: write_doubles<std::uint8_t>(value, numbers, [](double x) { return static_cast<std::uint8_t>(x != 0 ? 1 : 0); }); break;
+    case dtype::float32:
+      write_doubles<float>(value, numbers, [](double x) { return static_cast<float>(x); });
+      break;
+    case dtype::float16:
+      write_doubles<std::uint16_t>(value, numbers,
+                                   [](double x) { return float_to_half(static_cast<float>(x)); });
+      break;
+    case dtype::bfloat16:
+      write_doubles<std::uint16_t>(
+          value, numbers, [](double x) { return float_to_bfloat16(static_cast<float>(x)); });
+      break;
+    case dtype::float64:
+      write_doubles<double>(value, numbers, [](double x) { return x; });
+      break;
+    case dtype::int32:
+      write_doubles<std::int32_t>(value, numbers, [](double x) { return cut<std::int32_t>(x); });
+      break;
+    case dtype::int64:
+      write_doubles<std::int64_t>(value, numbers, [](double x) { return cut<std::int64_t>(x); });
+      break;
+    case dtype::boolean:
+      write_doubles<std::uint8_t>(
+          value, numbers, [](double x) { return static_cast<std::uint8_t>(x != 0 ? 1 : 0); });
+      break;
   }
   return value;
 }
@@ -137,7 +171,8 @@ tensor_value convert_floating(const tensor_value& value, dtype type) {
     tensor_value wide{{type, value.layout.shape}, {}};
     wide.bytes.resize(wide.layout.bytes());
     const std::size_t n = value.layout.elements();
-    for (std::size_t i = 0; i < n; ++i) set_element(wide, i, static_cast<double>(element<float>(value, i)));
+    for (std::size_t i = 0; i < n; ++i)
+      set_element(wide, i, static_cast<double>(element<float>(value, i)));
     return wide;
   }
   return from_doubles(to_doubles(value), {type, value.layout.shape});

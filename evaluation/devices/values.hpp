@@ -10,7 +10,8 @@
 
 namespace hone {
 
-// What a tensor looks like, and a tensor's contents on the host: row-major, in the machine's byte order, bool as one byte.
+// What a tensor looks like, and a tensor's contents on the host: row-major, in the machine's byte
+// order, bool as one byte.
 struct tensor_layout {
   dtype type = dtype::float32;
   std::vector<std::int64_t> shape;

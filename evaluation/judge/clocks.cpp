@@ -6,35 +6,46 @@
 namespace hone {
 namespace {
 
-// How far two clocks of one train may differ: two per cent, and what starting and ending a train takes.
+// How far two clocks of one train may differ: two per cent, and what starting and ending a train
+// takes.
 constexpr double clock_agreement = 0.02;
 constexpr double start_and_end_ns = 60e3;
-// A call by itself takes longer than its kernels do in a train, where caches are warm; CUPTI makes short ones look longer.
+// A call by itself takes longer than its kernels do in a train, where caches are warm; CUPTI makes
+// short ones look longer.
 constexpr double least_share_of_work = 0.85;
 constexpr double event_resolution_ns = 0.5e3;
-// What the L2 cache can take, beside DRAM: generous, since only the impossible may lie below the floor.
+// What the L2 cache can take, beside DRAM: generous, since only the impossible may lie below the
+// floor.
 constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_a_second = 20000;
-// What the host's clock may see of a call beyond its events, and beyond what it sees of the reference's: equal programs differ by less than a microsecond.
+// What the host's clock may see of a call beyond its events, and beyond what it sees of the
+// reference's: equal programs differ by less than a microsecond.
 constexpr double most_unseen_us = 5;
 constexpr double most_unseen_share = 0.01;
 // And what of that is not charged: what equal programs, and honest ones of under 100 us, differ by.
 constexpr double uncharged_us = 0.5;
 constexpr double uncharged_share = 0.005;
-// How much slower a reference may be beside a candidate than beside itself: the candidate has its own share in the chip's heat and power.
+// How much slower a reference may be beside a candidate than beside itself: the candidate has its
+// own share in the chip's heat and power.
 constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
 
 std::string microseconds(double ns) { return print_number(ns / 1e3, 2) + " us"; }
 
 // What another clock may say of work that took the device so long.
-double most_beside(double device_ns) { return device_ns * (1 + clock_agreement) + start_and_end_ns; }
+double most_beside(double device_ns) {
+  return device_ns * (1 + clock_agreement) + start_and_end_ns;
+}
 
 }  // namespace
 
-bool is_slowed(double reference_us, double alone_us) { return alone_us > 0 && reference_us > slowed_by * alone_us + slowed_by_us; }
+bool is_slowed(double reference_us, double alone_us) {
+  return alone_us > 0 && reference_us > slowed_by * alone_us + slowed_by_us;
+}
 
-bool is_late_on_host(const train_clock& train) { return train.wall_ns > most_beside(train.device_ns); }
+bool is_late_on_host(const train_clock& train) {
+  return train.wall_ns > most_beside(train.device_ns);
+}
 
 train_clock train_left_alone(const std::function<train_clock()>& run) {
   constexpr int attempts = 5;
@@ -43,23 +54,30 @@ train_clock train_left_alone(const std::function<train_clock()>& run) {
   return train;
 }
 
-double unseen_beside(const std::vector<double>& candidate_ns, const std::vector<double>& reference_ns) {
+double unseen_beside(const std::vector<double>& candidate_ns,
+                     const std::vector<double>& reference_ns) {
   std::vector<double> differences(std::min(candidate_ns.size(), reference_ns.size()));
-  for (std::size_t round = 0; round < differences.size(); ++round) differences[round] = candidate_ns[round] - reference_ns[round];
+  for (std::size_t round = 0; round < differences.size(); ++round)
+    differences[round] = candidate_ns[round] - reference_ns[round];
   return differences.empty() ? 0 : median(bucket_medians(differences));
 }
 
 std::optional<program_failure> find_unseen_time(double unseen_us, double call_us) {
   if (unseen_us <= most_unseen_us + most_unseen_share * call_us) return std::nullopt;
-  return program_failure{Outcome::CHEATING, "late_work", "the host waits " + microseconds(unseen_us * 1e3) + " longer for a call than the call's clock says"};
+  return program_failure{Outcome::CHEATING, "late_work",
+                         "the host waits " + microseconds(unseen_us * 1e3) +
+                             " longer for a call than the call's clock says"};
 }
 
 bool failed_for_unseen_time(const case_timing& timing) {
   const auto unseen = find_unseen_time(timing.unseen_us, timing.candidate_us);
-  return timing.failure.outcome == Outcome::CHEATING && unseen && unseen->message == timing.failure.message;
+  return timing.failure.outcome == Outcome::CHEATING && unseen &&
+         unseen->message == timing.failure.message;
 }
 
-double unseen_charge(double unseen_us, double call_us) { return std::max(0.0, unseen_us - uncharged_us - uncharged_share * call_us); }
+double unseen_charge(double unseen_us, double call_us) {
+  return std::max(0.0, unseen_us - uncharged_us - uncharged_share * call_us);
+}
 
 void charge(double us, case_timing& timing) {
   const interval before = timing.ratio.range;
@@ -74,27 +92,40 @@ double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dr
   return (cached / (l2_over_dram * dram) + (static_cast<double>(bytes) - cached) / dram) / 1e3;
 }
 
-std::optional<program_failure> find_disagreement(const train_clock& train, const train_clock& traced, double scored_call_ns, bool can_trace) {
-  if (can_trace && traced.busy_ns == 0) return program_failure{Outcome::UNSTABLE, "", "the trace shows nothing of its work on the GPU, and all of the reference's"};
+std::optional<program_failure> find_disagreement(const train_clock& train,
+                                                 const train_clock& traced, double scored_call_ns,
+                                                 bool can_trace) {
+  if (can_trace && traced.busy_ns == 0)
+    return program_failure{
+        Outcome::UNSTABLE, "",
+        "the trace shows nothing of its work on the GPU, and all of the reference's"};
   if (traced.span_ns > most_beside(traced.device_ns)) {
-    return program_failure{Outcome::CHEATING, "late_work", "worked on the GPU for " + microseconds(traced.span_ns) + ", of which the timed region saw " + microseconds(traced.device_ns)};
+    return program_failure{Outcome::CHEATING, "late_work",
+                           "worked on the GPU for " + microseconds(traced.span_ns) +
+                               ", of which the timed region saw " + microseconds(traced.device_ns)};
   }
   if (is_late_on_host(train)) {
-    return program_failure{Outcome::UNSTABLE, "", "the host waited " + microseconds(train.wall_ns) + " for work that took the GPU " + microseconds(train.device_ns)};
+    return program_failure{Outcome::UNSTABLE, "",
+                           "the host waited " + microseconds(train.wall_ns) +
+                               " for work that took the GPU " + microseconds(train.device_ns)};
   }
   const double busy_call_ns = traced.busy_ns / static_cast<double>(traced.calls);
   if (scored_call_ns < least_share_of_work * busy_call_ns - event_resolution_ns) {
-    return program_failure{Outcome::CHEATING, "late_work", "a call is timed at " + microseconds(scored_call_ns) + " and keeps the GPU busy for " + microseconds(busy_call_ns)};
+    return program_failure{Outcome::CHEATING, "late_work",
+                           "a call is timed at " + microseconds(scored_call_ns) +
+                               " and keeps the GPU busy for " + microseconds(busy_call_ns)};
   }
   return std::nullopt;
 }
 
-void judge_clocks(const train_clock& train, const train_clock& traced, bool can_trace, case_timing& timing) {
+void judge_clocks(const train_clock& train, const train_clock& traced, bool can_trace,
+                  case_timing& timing) {
   if (const auto impossible = find_impossible_time(timing.candidate_us, timing.floor_us)) {
     timing.failure = *impossible;
   } else if (const auto unseen = find_unseen_time(timing.unseen_us, timing.candidate_us)) {
     timing.failure = *unseen;
-  } else if (const auto wrong = find_disagreement(train, traced, timing.candidate_us * 1e3, can_trace)) {
+  } else if (const auto wrong =
+                 find_disagreement(train, traced, timing.candidate_us * 1e3, can_trace)) {
     timing.failure = *wrong;
   } else {
     charge(unseen_charge(timing.unseen_us, timing.candidate_us), timing);

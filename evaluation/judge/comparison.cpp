@@ -8,8 +8,9 @@
 namespace hone {
 namespace {
 
-// An output that hardly varies is within a loose tolerance of any constant near it. So where it varies by more than rounding, errors must be
-// smaller than half of that, or than twice the reference's own.
+// An output that hardly varies is within a loose tolerance of any constant near it. So where it
+// varies by more than rounding, errors must be smaller than half of that, or than twice the
+// reference's own.
 constexpr double unexplained_share = 0.5;
 constexpr double rounding_steps = 16;
 
@@ -17,10 +18,14 @@ double square(double x) { return x * x; }
 
 double epsilon_of(dtype type) {
   switch (type) {
-    case dtype::float16: return 0x1p-10;
-    case dtype::bfloat16: return 0x1p-7;
-    case dtype::float64: return 0x1p-52;
-    default: return 0x1p-23;
+    case dtype::float16:
+      return 0x1p-10;
+    case dtype::bfloat16:
+      return 0x1p-7;
+    case dtype::float64:
+      return 0x1p-52;
+    default:
+      return 0x1p-23;
   }
 }
 
@@ -37,25 +42,34 @@ std::string index_text(std::size_t flat, const std::vector<std::int64_t>& shape)
     flat /= static_cast<std::size_t>(shape[d]);
   }
   std::string text = "[";
-  for (std::size_t d = 0; d < index.size(); ++d) text += (d > 0 ? ", " : "") + std::to_string(index[d]);
+  for (std::size_t d = 0; d < index.size(); ++d)
+    text += (d > 0 ? ", " : "") + std::to_string(index[d]);
   return text + "]";
 }
 
 bool is_constant(const std::vector<double>& values) {
-  return std::all_of(values.begin(), values.end(), [&](double x) { return x == values.front() || (std::isnan(x) && std::isnan(values.front())); });
+  return std::all_of(values.begin(), values.end(), [&](double x) {
+    return x == values.front() || (std::isnan(x) && std::isnan(values.front()));
+  });
 }
 
 // NaN equals NaN, infinities by sign.
 bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
 
-agreement compare_exact(const tensor_value& actual, const tensor_value& own, const tensor_value* wide) {
+agreement compare_exact(const tensor_value& actual, const tensor_value& own,
+                        const tensor_value* wide) {
   const std::size_t element = bytes_of(actual.layout.type);
-  const auto differs = [&](const tensor_value& expected, std::size_t i) { return std::memcmp(actual.bytes.data() + i * element, expected.bytes.data() + i * element, element) != 0; };
+  const auto differs = [&](const tensor_value& expected, std::size_t i) {
+    return std::memcmp(actual.bytes.data() + i * element, expected.bytes.data() + i * element,
+                       element) != 0;
+  };
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < actual.layout.elements() && !first; ++i) {
     if (differs(own, i) && (wide == nullptr || differs(*wide, i))) first = i;
   }
-  return conclude_exact(first, actual.layout, [&](std::size_t i) { return element_text{to_doubles(actual)[i], to_doubles(own)[i], false}; });
+  return conclude_exact(first, actual.layout, [&](std::size_t i) {
+    return element_text{to_doubles(actual)[i], to_doubles(own)[i], false};
+  });
 }
 
 struct error_measures {
@@ -65,7 +79,8 @@ struct error_measures {
   double error = 0;  // sum of squares
 };
 
-error_measures measure(const std::vector<double>& a, const std::vector<double>& b, double rms, tolerance allowed) {
+error_measures measure(const std::vector<double>& a, const std::vector<double>& b, double rms,
+                       tolerance allowed) {
   error_measures m;
   double error = 0;
   double norm = 0;
@@ -99,21 +114,29 @@ double rms_of(const std::vector<double>& values) {
 
 bool is_poison(const tensor_value& value, std::size_t i) {
   const std::size_t element = bytes_of(value.layout.type);
-  return std::all_of(value.bytes.begin() + static_cast<std::ptrdiff_t>(i * element), value.bytes.begin() + static_cast<std::ptrdiff_t>((i + 1) * element),
+  return std::all_of(value.bytes.begin() + static_cast<std::ptrdiff_t>(i * element),
+                     value.bytes.begin() + static_cast<std::ptrdiff_t>((i + 1) * element),
                      [](std::byte b) { return b == std::byte{0xff}; });
 }
 
-agreement compare_floating(const tensor_value& actual, const tensor_value& own, const tensor_value* wide, tolerance allowed) {
+agreement compare_floating(const tensor_value& actual, const tensor_value& own,
+                           const tensor_value* wide, tolerance allowed) {
   const std::vector<double> a = to_doubles(actual);
   const std::vector<double> reference = to_doubles(own);
-  const std::vector<double> b = wide != nullptr ? to_doubles(convert_floating(*wide, actual.layout.type)) : reference;
+  const std::vector<double> b =
+      wide != nullptr ? to_doubles(convert_floating(*wide, actual.layout.type)) : reference;
   const double rms = rms_of(b);
   output_errors errors;
   for (std::size_t i = 0; i < a.size() && !errors.first_bad; ++i) {
     if (std::isfinite(a[i]) && std::isfinite(b[i])) continue;
-    if (same_special(a[i], b[i]) || (same_special(a[i], reference[i]) && !std::isfinite(reference[i]))) continue;
-    // Finite where only one of the reference's runs is finite: compared with that one, if it is its run in its own type.
-    const bool agrees = std::isfinite(a[i]) && std::isfinite(reference[i]) && std::abs(a[i] - reference[i]) <= allowed.atol * std::max(rms, tiny) + allowed.rtol * std::abs(reference[i]);
+    if (same_special(a[i], b[i]) ||
+        (same_special(a[i], reference[i]) && !std::isfinite(reference[i])))
+      continue;
+    // Finite where only one of the reference's runs is finite: compared with that one, if it is its
+    // run in its own type.
+    const bool agrees = std::isfinite(a[i]) && std::isfinite(reference[i]) &&
+                        std::abs(a[i] - reference[i]) <= allowed.atol * std::max(rms, tiny) +
+                                                             allowed.rtol * std::abs(reference[i]);
     if (!agrees) errors.first_bad = i;
   }
   const error_measures given = measure(a, b, rms, allowed);
@@ -131,70 +154,97 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own, 
     errors.expected_norm += x * x;
     ++finite;
   }
-  errors.expected_deviation = finite > 0 ? std::max(0.0, errors.expected_norm - sum * sum / finite) : 0;
+  errors.expected_deviation =
+      finite > 0 ? std::max(0.0, errors.expected_norm - sum * sum / finite) : 0;
   errors.is_constant = is_constant(a);
   errors.is_expected_constant = is_constant(b);
-  return conclude(errors, actual.layout, allowed, [&](std::size_t i) { return element_text{a[i], b[i], is_poison(actual, i)}; });
+  return conclude(errors, actual.layout, allowed, [&](std::size_t i) {
+    return element_text{a[i], b[i], is_poison(actual, i)};
+  });
 }
 
 }  // namespace
 
-double inexactness_of_reference(const output_errors& errors, tolerance allowed) { return std::max(errors.own.worst_ratio, errors.own.relative_l2 / std::max(allowed.rtol, tiny)); }
+double inexactness_of_reference(const output_errors& errors, tolerance allowed) {
+  return std::max(errors.own.worst_ratio, errors.own.relative_l2 / std::max(allowed.rtol, tiny));
+}
 
-agreement conclude(const output_errors& errors, const tensor_layout& layout, tolerance allowed, const std::function<element_text(std::size_t)>& look) {
+agreement conclude(const output_errors& errors, const tensor_layout& layout, tolerance allowed,
+                   const std::function<element_text(std::size_t)>& look) {
   agreement result;
   result.reference_inexactness = inexactness_of_reference(errors, allowed);
-  const auto described = [&](std::size_t i, const element_text& e) { return "element " + index_text(i, layout.shape) + " is " + number(e.actual) + ", expected " + number(e.expected); };
+  const auto described = [&](std::size_t i, const element_text& e) {
+    return "element " + index_text(i, layout.shape) + " is " + number(e.actual) + ", expected " +
+           number(e.expected);
+  };
   if (errors.first_bad) {
     const element_text e = look(*errors.first_bad);
     result.worst_element = 1e300;
-    result.problem = e.is_poison ? "element " + index_text(*errors.first_bad, layout.shape) + " was never written" : described(*errors.first_bad, e);
+    result.problem = e.is_poison ? "element " + index_text(*errors.first_bad, layout.shape) +
+                                       " was never written"
+                                 : described(*errors.first_bad, e);
     return result;
   }
-  // Twice the reference's own error counts, where that is more: nobody is refused for being as inexact as it is.
+  // Twice the reference's own error counts, where that is more: nobody is refused for being as
+  // inexact as it is.
   const double element_limit = std::max(1.0, 2 * errors.own.worst_ratio);
   const double l2_limit = std::max(allowed.rtol, 2 * errors.own.relative_l2);
   result.worst_element = errors.given.worst_ratio / element_limit;
   result.relative_l2 = errors.given.relative_l2;
   if (errors.given.worst_ratio > element_limit) {
-    result.problem = described(errors.worst_at, look(errors.worst_at)) + " (" + number(result.worst_element) + " times what is allowed)";
+    result.problem = described(errors.worst_at, look(errors.worst_at)) + " (" +
+                     number(result.worst_element) + " times what is allowed)";
   } else if (errors.given.relative_l2 > l2_limit) {
-    result.problem = "relative L2 error " + number(errors.given.relative_l2) + ", allowed " + number(l2_limit);
+    result.problem =
+        "relative L2 error " + number(errors.given.relative_l2) + ", allowed " + number(l2_limit);
   } else if (layout.elements() > 1 && errors.is_constant && !errors.is_expected_constant) {
     result.problem = "is constant where the expected output is not";
     result.only_by_tolerance = true;
-  } else if (errors.expected_deviation > square(rounding_steps * epsilon_of(layout.type)) * errors.expected_norm && errors.given_error > square(unexplained_share) * errors.expected_deviation &&
+  } else if (errors.expected_deviation >
+                 square(rounding_steps * epsilon_of(layout.type)) * errors.expected_norm &&
+             errors.given_error > square(unexplained_share) * errors.expected_deviation &&
              errors.given_error > 4 * errors.own_error) {
-    result.problem = "does not follow the expected output: its errors are " + number(100 * std::sqrt(errors.given_error / errors.expected_deviation)) + " % of what that varies by";
+    result.problem = "does not follow the expected output: its errors are " +
+                     number(100 * std::sqrt(errors.given_error / errors.expected_deviation)) +
+                     " % of what that varies by";
     result.only_by_tolerance = true;
   }
   return result;
 }
 
-agreement conclude_exact(std::optional<std::size_t> first_wrong, const tensor_layout& layout, const std::function<element_text(std::size_t)>& look) {
+agreement conclude_exact(std::optional<std::size_t> first_wrong, const tensor_layout& layout,
+                         const std::function<element_text(std::size_t)>& look) {
   agreement result;
   if (!first_wrong) return result;
   const element_text e = look(*first_wrong);
   result.worst_element = 1e300;
-  result.problem = "element " + index_text(*first_wrong, layout.shape) + " is " + number(e.actual) + ", expected " + number(e.expected);
+  result.problem = "element " + index_text(*first_wrong, layout.shape) + " is " + number(e.actual) +
+                   ", expected " + number(e.expected);
   return result;
 }
 
-agreement compare_output(const tensor_value& actual, const tensor_value& own, const tensor_value* wide, tolerance allowed) {
-  if (!is_floating(actual.layout.type)) return compare_exact(actual, own, wide != nullptr && wide->layout.type == own.layout.type ? wide : nullptr);
+agreement compare_output(const tensor_value& actual, const tensor_value& own,
+                         const tensor_value* wide, tolerance allowed) {
+  if (!is_floating(actual.layout.type))
+    return compare_exact(actual, own,
+                         wide != nullptr && wide->layout.type == own.layout.type ? wide : nullptr);
   return compare_floating(actual, own, wide, allowed);
 }
 
-agreement compare_all(const std::vector<tensor_layout>& given, const std::vector<tensor_layout>& expected, const std::function<agreement(std::size_t)>& compare) {
+agreement compare_all(const std::vector<tensor_layout>& given,
+                      const std::vector<tensor_layout>& expected,
+                      const std::function<agreement(std::size_t)>& compare) {
   agreement worst;
   if (given.size() != expected.size()) {
-    worst.problem = std::to_string(given.size()) + " outputs, expected " + std::to_string(expected.size());
+    worst.problem =
+        std::to_string(given.size()) + " outputs, expected " + std::to_string(expected.size());
     return worst;
   }
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::string name = given.size() > 1 ? "output " + std::to_string(i) + ": " : "";
     if (given[i] != expected[i]) {
-      worst.problem = name + "is " + print_layout(given[i]) + ", expected " + print_layout(expected[i]);
+      worst.problem =
+          name + "is " + print_layout(given[i]) + ", expected " + print_layout(expected[i]);
       return worst;
     }
     const agreement one = compare(i);
@@ -210,9 +260,12 @@ agreement compare_all(const std::vector<tensor_layout>& given, const std::vector
   return worst;
 }
 
-agreement compare_outputs(const value_set& actual, const expected_outputs& expected, const task& t) {
+agreement compare_outputs(const value_set& actual, const expected_outputs& expected,
+                          const task& t) {
   return compare_all(layouts_of(actual), layouts_of(expected.own), [&](std::size_t i) {
-    return compare_output(actual[i], expected.own[i], expected.wide ? &(*expected.wide)[i] : nullptr, tolerance_for(t, actual[i].layout.type));
+    return compare_output(actual[i], expected.own[i],
+                          expected.wide ? &(*expected.wide)[i] : nullptr,
+                          tolerance_for(t, actual[i].layout.type));
   });
 }
 

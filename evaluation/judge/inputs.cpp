@@ -11,16 +11,22 @@ namespace hone {
 
 using kind = initializer::kind;
 
-dtype raw_type(const tensor_spec& spec) { return spec.init.of == kind::integers || spec.init.of == kind::permutation ? dtype::int64 : dtype::float32; }
+dtype raw_type(const tensor_spec& spec) {
+  return spec.init.of == kind::integers || spec.init.of == kind::permutation ? dtype::int64
+                                                                             : dtype::float32;
+}
 
 double argument_of(const std::variant<double, std::string>& value, const task_case& at) {
   const auto* name = std::get_if<std::string>(&value);
   return name != nullptr ? static_cast<double>(at.sizes.at(*name)) : std::get<double>(value);
 }
 
-bool takes_distributions(const tensor_spec& spec) { return (spec.init.of == kind::normal || spec.init.of == kind::uniform) && spec.init.expr.empty(); }
+bool takes_distributions(const tensor_spec& spec) {
+  return (spec.init.of == kind::normal || spec.init.of == kind::uniform) && spec.init.expr.empty();
+}
 
-std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors, const task_case& at) {
+std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors,
+                                      const task_case& at) {
   std::vector<tensor_layout> all;
   for (const tensor_spec& spec : tensors) all.push_back({spec.type, resolve_shape(spec, at)});
   return all;
@@ -45,7 +51,8 @@ namespace {
 // evaluation.md section 2, point 2: applies to normal and uniform inputs without an expression.
 void disturb(std::span<float> numbers, distribution how, random_stream& random) {
   switch (how) {
-    case distribution::declared: return;
+    case distribution::declared:
+      return;
     case distribution::shifted:
       for (float& x : numbers) x = 10 * x + 25;
       return;
@@ -53,8 +60,10 @@ void disturb(std::span<float> numbers, distribution how, random_stream& random) 
       for (float& x : numbers) x /= 1000;
       return;
     case distribution::outliers: {
-      const std::size_t count = numbers.empty() ? 0 : std::max<std::size_t>(1, numbers.size() / 5000);
-      for (std::size_t i = 0; i < count; ++i) numbers[random.below(numbers.size())] += random.below(2) == 0 ? 500.0F : -500.0F;
+      const std::size_t count =
+          numbers.empty() ? 0 : std::max<std::size_t>(1, numbers.size() / 5000);
+      for (std::size_t i = 0; i < count; ++i)
+        numbers[random.below(numbers.size())] += random.below(2) == 0 ? 500.0F : -500.0F;
       return;
     }
   }
@@ -65,7 +74,9 @@ void permute(std::span<std::int64_t> row, random_stream& random) {
   for (std::size_t i = row.size(); i > 1; --i) std::swap(row[i - 1], row[random.below(i)]);
 }
 
-tensor_value draw_raw(const tensor_spec& spec, const task_case& at, const std::vector<std::int64_t>& shape, distribution how, random_stream& random) {
+tensor_value draw_raw(const tensor_spec& spec, const task_case& at,
+                      const std::vector<std::int64_t>& shape, distribution how,
+                      random_stream& random) {
   tensor_value raw{{raw_type(spec), shape}, {}};
   raw.bytes.resize(raw.layout.bytes());
   const double a = argument_of(spec.init.a, at);
@@ -74,10 +85,13 @@ tensor_value draw_raw(const tensor_spec& spec, const task_case& at, const std::v
   if (raw.layout.type == dtype::int64) {
     const std::span<std::int64_t> numbers(reinterpret_cast<std::int64_t*>(raw.bytes.data()), n);
     if (spec.init.of == kind::integers) {
-      if (!(b > a)) throw reference_error(Outcome::WRONG_RESULT, spec.name + ": integers(" + std::to_string(a) + "," + std::to_string(b) + ") is empty");
+      if (!(b > a))
+        throw reference_error(Outcome::WRONG_RESULT, spec.name + ": integers(" + std::to_string(a) +
+                                                         "," + std::to_string(b) + ") is empty");
       random.fill_integers(numbers, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
     } else {
-      const std::size_t row = raw.layout.shape.empty() ? 1 : static_cast<std::size_t>(raw.layout.shape.back());
+      const std::size_t row =
+          raw.layout.shape.empty() ? 1 : static_cast<std::size_t>(raw.layout.shape.back());
       for (std::size_t i = 0; row > 0 && i < n; i += row) permute(numbers.subspan(i, row), random);
     }
     return raw;
@@ -99,23 +113,33 @@ tensor_value draw_raw(const tensor_spec& spec, const task_case& at, const std::v
     case kind::coin:
       for (float& x : numbers) x = static_cast<float>(random.below(2));
       break;
-    default: std::fill(numbers.begin(), numbers.end(), static_cast<float>(a)); break;
+    default:
+      std::fill(numbers.begin(), numbers.end(), static_cast<float>(a));
+      break;
   }
   if (takes_distributions(spec)) disturb(numbers, how, random);
   return raw;
 }
 
-tensor_value draw_raw(const tensor_spec& spec, const task_case& at, distribution how, random_stream& random) { return draw_raw(spec, at, resolve_shape(spec, at), how, random); }
+tensor_value draw_raw(const tensor_spec& spec, const task_case& at, distribution how,
+                      random_stream& random) {
+  return draw_raw(spec, at, resolve_shape(spec, at), how, random);
+}
 
 // What stays the same however often a tensor is drawn.
-bool is_fixed(const tensor_spec& spec) { return !spec.data_file.empty() || spec.init.of == kind::constant; }
+bool is_fixed(const tensor_spec& spec) {
+  return !spec.data_file.empty() || spec.init.of == kind::constant;
+}
 
 // A few elements drawn anew; of a permutation, two change places.
-void twist_elements(std::span<std::byte> bytes, dtype type, const tensor_spec& spec, const task_case& at, distribution how, random_stream& random) {
+void twist_elements(std::span<std::byte> bytes, dtype type, const tensor_spec& spec,
+                    const task_case& at, distribution how, random_stream& random) {
   const std::size_t size = bytes_of(type);
   const std::size_t n = bytes.size() / size;
   if (n == 0 || is_fixed(spec)) return;
-  const auto place = [&](std::size_t element) { return bytes.begin() + static_cast<std::ptrdiff_t>(element * size); };
+  const auto place = [&](std::size_t element) {
+    return bytes.begin() + static_cast<std::ptrdiff_t>(element * size);
+  };
   if (spec.init.of == kind::permutation) {
     const std::vector<std::int64_t> shape = resolve_shape(spec, at);
     const std::size_t row = static_cast<std::size_t>(shape.empty() ? 1 : shape.back());
@@ -126,10 +150,13 @@ void twist_elements(std::span<std::byte> bytes, dtype type, const tensor_spec& s
     return;
   }
   const tensor_value fresh = with_type(draw_raw(spec, at, {twisted_elements}, how, random), type);
-  for (std::size_t k = 0; k < twisted_elements; ++k) std::copy_n(fresh.bytes.begin() + static_cast<std::ptrdiff_t>(k * size), size, place(random.below(n)));
+  for (std::size_t k = 0; k < twisted_elements; ++k)
+    std::copy_n(fresh.bytes.begin() + static_cast<std::ptrdiff_t>(k * size), size,
+                place(random.below(n)));
 }
 
-// Stretches are long enough to be copied fast, and too short for what was computed on one to be worth keeping.
+// Stretches are long enough to be copied fast, and too short for what was computed on one to be
+// worth keeping.
 constexpr std::size_t stretch = 32;
 constexpr std::size_t few_elements = 4 * stretch;
 constexpr std::size_t reservoir_elements = 1U << 17U;
@@ -137,7 +164,9 @@ constexpr std::size_t reservoir_elements = 1U << 17U;
 // What a tensor's contents are put together from.
 tensor_value numbers_of(const tensor_spec& spec, const task_case& at, random_stream& random) {
   const dtype type = spec.init.expr.empty() ? spec.type : raw_type(spec);
-  return with_type(draw_raw(spec, at, {static_cast<std::int64_t>(reservoir_elements)}, distribution::declared, random), type);
+  return with_type(draw_raw(spec, at, {static_cast<std::int64_t>(reservoir_elements)},
+                            distribution::declared, random),
+                   type);
 }
 
 // Contents from stretches of `source`, wherever they begin.
@@ -146,16 +175,24 @@ void put_together(const tensor_value& source, std::span<std::byte> into, random_
   const std::size_t places = source.layout.elements() - stretch + 1;
   const std::size_t length = stretch * element;
   std::size_t at = 0;
-  for (; at + length <= into.size(); at += length) std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element, length);
-  if (at < into.size()) std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element, into.size() - at);
+  for (; at + length <= into.size(); at += length)
+    std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element, length);
+  if (at < into.size())
+    std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element,
+                into.size() - at);
 }
 
 }  // namespace
 
-std::vector<tensor_layout> input_recipe::input_layouts() const { return layouts_of(oracle_->of().inputs, *case_); }
-std::vector<tensor_layout> input_recipe::parameter_layouts() const { return layouts_of(oracle_->of().parameters, *case_); }
+std::vector<tensor_layout> input_recipe::input_layouts() const {
+  return layouts_of(oracle_->of().inputs, *case_);
+}
+std::vector<tensor_layout> input_recipe::parameter_layouts() const {
+  return layouts_of(oracle_->of().parameters, *case_);
+}
 
-value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_t first, distribution how, std::uint64_t seed, std::uint64_t twist) {
+value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_t first,
+                             distribution how, std::uint64_t seed, std::uint64_t twist) {
   random_stream random(seed);
   random_stream twists(twist);
   value_set values;
@@ -171,7 +208,9 @@ value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_
   return values;
 }
 
-value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist) { return draw(oracle_->of().inputs, 0, how, seed, twist); }
+value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist) {
+  return draw(oracle_->of().inputs, 0, how, seed, twist);
+}
 value_set input_recipe::draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored) {
   value_set inputs = draw_inputs(distribution::declared, seed);
   random_stream random(seed + 1);
@@ -180,20 +219,31 @@ value_set input_recipe::draw_inputs_with_an_outlier(std::uint64_t seed, bool mir
     const std::size_t n = inputs[i].layout.elements();
     if (!takes_distributions(spec) || n == 0) continue;
     const std::size_t size = bytes_of(spec.type);
-    const auto place = inputs[i].bytes.begin() + static_cast<std::ptrdiff_t>(random.below(n) * size);
+    const auto place =
+        inputs[i].bytes.begin() + static_cast<std::ptrdiff_t>(random.below(n) * size);
     tensor_value one{{spec.type, {1}}, {place, place + static_cast<std::ptrdiff_t>(size)}};
-    one = from_doubles({to_doubles(one).front() + ((random.below(2) == 0) != mirrored ? 500.0 : -500.0)}, one.layout);
+    one = from_doubles(
+        {to_doubles(one).front() + ((random.below(2) == 0) != mirrored ? 500.0 : -500.0)},
+        one.layout);
     std::copy(one.bytes.begin(), one.bytes.end(), place);
   }
   return inputs;
 }
 
-value_set input_recipe::draw_parameters(std::uint64_t seed) { return draw(oracle_->of().parameters, oracle_->of().inputs.size(), distribution::declared, seed, 0); }
+value_set input_recipe::draw_parameters(std::uint64_t seed) {
+  return draw(oracle_->of().parameters, oracle_->of().inputs.size(), distribution::declared, seed,
+              0);
+}
 
-const std::vector<tensor_spec>& reservoir::specs() const { return which_ == of::inputs ? recipe_.oracle_->of().inputs : recipe_.oracle_->of().parameters; }
+const std::vector<tensor_spec>& reservoir::specs() const {
+  return which_ == of::inputs ? recipe_.oracle_->of().inputs : recipe_.oracle_->of().parameters;
+}
 
-reservoir::reservoir(const input_recipe& recipe, of which, random_stream& random) : recipe_(recipe), which_(which) {
-  const value_set once = which == of::inputs ? recipe_.draw_inputs(distribution::declared, random.bits()) : recipe_.draw_parameters(random.bits());
+reservoir::reservoir(const input_recipe& recipe, of which, random_stream& random)
+    : recipe_(recipe), which_(which) {
+  const value_set once = which == of::inputs
+                             ? recipe_.draw_inputs(distribution::declared, random.bits())
+                             : recipe_.draw_parameters(random.bits());
   for (std::size_t i = 0; i < once.size(); ++i) {
     const tensor_spec& spec = specs()[i];
     if (is_fixed(spec)) {
@@ -208,7 +258,8 @@ reservoir::reservoir(const input_recipe& recipe, of which, random_stream& random
 
 void reservoir::renew(random_stream& random) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if (!is_fixed(specs()[i]) && !sources_[i].bytes.empty()) sources_[i] = numbers_of(specs()[i], *recipe_.case_, random);
+    if (!is_fixed(specs()[i]) && !sources_[i].bytes.empty())
+      sources_[i] = numbers_of(specs()[i], *recipe_.case_, random);
   }
 }
 
@@ -219,13 +270,15 @@ value_set reservoir::draw(distribution how, std::uint64_t seed) const {
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (how == distribution::declared || !takes_distributions(specs()[i])) continue;
     tensor_value numbers = with_type(values[i], dtype::float32);
-    disturb({reinterpret_cast<float*>(numbers.bytes.data()), numbers.layout.elements()}, how, random);
+    disturb({reinterpret_cast<float*>(numbers.bytes.data()), numbers.layout.elements()}, how,
+            random);
     values[i] = with_type(numbers, specs()[i].type);
   }
   return values;
 }
 
-void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t seed, std::uint64_t twist) const {
+void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t seed,
+                     std::uint64_t twist) const {
   random_stream random(seed);
   random_stream twists(twist);
   const std::size_t first = which_ == of::inputs ? 0 : recipe_.oracle_->of().inputs.size();
@@ -233,7 +286,8 @@ void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t s
     const tensor_spec& spec = specs()[i];
     const tensor_value& source = sources_[i];
     const auto twist_it = [&](std::span<std::byte> bytes, dtype type) {
-      if (twist != 0) twist_elements(bytes, type, spec, *recipe_.case_, distribution::declared, twists);
+      if (twist != 0)
+        twist_elements(bytes, type, spec, *recipe_.case_, distribution::declared, twists);
     };
     if (is_fixed(spec)) {
       std::copy(source.bytes.begin(), source.bytes.end(), into[i].begin());

@@ -13,26 +13,38 @@ value_set widened(const value_set& values) {
 
 }  // namespace
 
-const tensor_spec& tensor_of(const task& t, std::size_t tensor) { return tensor < t.inputs.size() ? t.inputs[tensor] : t.parameters[tensor - t.inputs.size()]; }
+const tensor_spec& tensor_of(const task& t, std::size_t tensor) {
+  return tensor < t.inputs.size() ? t.inputs[tensor] : t.parameters[tensor - t.inputs.size()];
+}
 
 bool has_narrow(const std::vector<tensor_layout>& layouts) {
-  return std::any_of(layouts.begin(), layouts.end(), [](const tensor_layout& l) { return is_floating(l.type) && l.type != dtype::float64; });
+  return std::any_of(layouts.begin(), layouts.end(), [](const tensor_layout& l) {
+    return is_floating(l.type) && l.type != dtype::float64;
+  });
 }
 
 bool stands_for(const std::vector<tensor_layout>& wide, const std::vector<tensor_layout>& own) {
-  return std::equal(wide.begin(), wide.end(), own.begin(), own.end(), [](const tensor_layout& a, const tensor_layout& b) { return a.shape == b.shape && is_floating(a.type) == is_floating(b.type); });
+  return std::equal(wide.begin(), wide.end(), own.begin(), own.end(),
+                    [](const tensor_layout& a, const tensor_layout& b) {
+                      return a.shape == b.shape && is_floating(a.type) == is_floating(b.type);
+                    });
 }
 
-void check_expression(const tensor_spec& spec, const std::vector<tensor_layout>& outputs, const tensor_layout& raw) {
+void check_expression(const tensor_spec& spec, const std::vector<tensor_layout>& outputs,
+                      const tensor_layout& raw) {
   if (outputs.size() == 1 && outputs[0].shape == raw.shape) return;
-  throw reference_error(Outcome::WRONG_RESULT, spec.name + ": expr gives " + (outputs.empty() ? "nothing" : print_layout(outputs[0])) + ", expected the shape of " + print_layout(raw));
+  throw reference_error(Outcome::WRONG_RESULT,
+                        spec.name + ": expr gives " +
+                            (outputs.empty() ? "nothing" : print_layout(outputs[0])) +
+                            ", expected the shape of " + print_layout(raw));
 }
 
 std::vector<host_source> reference_oracle::programs(const task& t) {
   std::vector<host_source> sources = {{t.reference, t.inputs.size(), t.parameters.size()}};
   for (std::size_t i = 0; i < t.inputs.size() + t.parameters.size(); ++i) {
     const std::string& expr = tensor_of(t, i).init.expr;
-    if (!expr.empty()) sources.push_back({"def forward(x: Tensor) -> Tensor:\n    return " + expr + "\n", 1, 0});
+    if (!expr.empty())
+      sources.push_back({"def forward(x: Tensor) -> Tensor:\n    return " + expr + "\n", 1, 0});
   }
   return sources;
 }
@@ -40,13 +52,16 @@ std::vector<host_source> reference_oracle::programs(const task& t) {
 std::vector<std::size_t> reference_oracle::program_numbers(const task& t) {
   std::vector<std::size_t> numbers;
   std::size_t next = 1;
-  for (std::size_t i = 0; i < t.inputs.size() + t.parameters.size(); ++i) numbers.push_back(tensor_of(t, i).init.expr.empty() ? 0 : next++);
+  for (std::size_t i = 0; i < t.inputs.size() + t.parameters.size(); ++i)
+    numbers.push_back(tensor_of(t, i).init.expr.empty() ? 0 : next++);
   return numbers;
 }
 
-reference_oracle::reference_oracle(const task& t, std::unique_ptr<program_session> session) : task_(&t), session_(std::move(session)), program_of_(program_numbers(t)) {}
+reference_oracle::reference_oracle(const task& t, std::unique_ptr<program_session> session)
+    : task_(&t), session_(std::move(session)), program_of_(program_numbers(t)) {}
 
-value_set reference_oracle::call(std::size_t program, const value_set& inputs, const value_set& parameters) {
+value_set reference_oracle::call(std::size_t program, const value_set& inputs,
+                                 const value_set& parameters) {
   try {
     session_->arrange(program, layouts_of(inputs), layouts_of(parameters), 1);
   } catch (const std::length_error& e) {
@@ -55,10 +70,13 @@ value_set reference_oracle::call(std::size_t program, const value_set& inputs, c
   session_->write_inputs(0, inputs);
   session_->write_parameters(parameters);
   const std::size_t set = 0;
-  const auto ran = session_->run({&set, 1}, std::chrono::steady_clock::now() + reference_call_limit);
-  if (const auto* failed = std::get_if<program_failure>(&ran)) throw reference_error(failed->outcome, failed->message);
+  const auto ran =
+      session_->run({&set, 1}, std::chrono::steady_clock::now() + reference_call_limit);
+  if (const auto* failed = std::get_if<program_failure>(&ran))
+    throw reference_error(failed->outcome, failed->message);
   auto outputs = session_->outputs(0);
-  if (const auto* failed = std::get_if<program_failure>(&outputs)) throw reference_error(failed->outcome, failed->message);
+  if (const auto* failed = std::get_if<program_failure>(&outputs))
+    throw reference_error(failed->outcome, failed->message);
   return std::get<value_set>(std::move(outputs));
 }
 
@@ -73,11 +91,14 @@ tensor_value reference_oracle::realise(std::size_t tensor, const tensor_value& r
   return with_type(std::move(value), spec.type);
 }
 
-expected_outputs reference_oracle::expect(const value_set& inputs, const value_set& parameters, exactness how) {
+expected_outputs reference_oracle::expect(const value_set& inputs, const value_set& parameters,
+                                          exactness how) {
   expected_outputs expected;
   expected.own = call(0, inputs, parameters);
   aliases_ = session_->aliases(0);
-  if (how == exactness::own_types || !has_wide_ || (!has_narrow(layouts_of(inputs)) && !has_narrow(layouts_of(parameters)))) return expected;
+  if (how == exactness::own_types || !has_wide_ ||
+      (!has_narrow(layouts_of(inputs)) && !has_narrow(layouts_of(parameters))))
+    return expected;
   try {
     value_set wide = call(0, widened(inputs), widened(parameters));
     has_wide_ = stands_for(layouts_of(wide), layouts_of(expected.own));

@@ -9,13 +9,15 @@
 
 namespace hone {
 
-// Ends the timing of one case that drags on. Budgets bound what is clocked; this bounds what is not: prepare() above all, which runs again and
-// again, and whoever waits without working. A candidate has `least_ns`, and five times what its reference has taken so far: one that needs more is
-// not worth timing at all. What the judge does for itself is nobody's. One thread.
+// Ends the timing of one case that drags on. Budgets bound what is clocked; this bounds what is
+// not: prepare() above all, which runs again and again, and whoever waits without working. A
+// candidate has `least_ns`, and five times what its reference has taken so far: one that needs more
+// is not worth timing at all. What the judge does for itself is nobody's. One thread.
 class patience {
  public:
   using clock_ns = std::function<double()>;
-  explicit patience(double least_ns, clock_ns now = steady_ns) : least_ns_(least_ns), now_(std::move(now)), begin_ns_(now_()) {}
+  explicit patience(double least_ns, clock_ns now = steady_ns)
+      : least_ns_(least_ns), now_(std::move(now)), begin_ns_(now_()) {}
 
   template <class Work>
   decltype(auto) for_reference(Work&& work) {
@@ -29,17 +31,27 @@ class patience {
   }
 
   // What the candidate may still take; below 0: nothing.
-  double left_ns() const { return least_ns_ + most_times_reference * reference_ns_ - candidate_ns(); }
+  double left_ns() const {
+    return least_ns_ + most_times_reference * reference_ns_ - candidate_ns();
+  }
   // Throws timing_failure once nothing is left.
   void check() const {
     if (left_ns() >= 0) return;
-    const auto seconds = [](double ns) { return std::to_string(static_cast<int>(ns / 1e9)) + " s"; };
-    throw timing_failure{{Outcome::TIMEOUT, "", "timing it has taken " + seconds(candidate_ns()) + ", beside " + seconds(reference_ns_) + " for its reference"}};
+    const auto seconds = [](double ns) {
+      return std::to_string(static_cast<int>(ns / 1e9)) + " s";
+    };
+    throw timing_failure{{Outcome::TIMEOUT, "",
+                          "timing it has taken " + seconds(candidate_ns()) + ", beside " +
+                              seconds(reference_ns_) + " for its reference"}};
   }
 
  private:
   static constexpr double most_times_reference = 5;
-  static double steady_ns() { return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+  static double steady_ns() {
+    return std::chrono::duration<double, std::nano>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
   double candidate_ns() const { return now_() - begin_ns_ - reference_ns_ - judge_ns_; }
 
   // Enters what passes in its life.

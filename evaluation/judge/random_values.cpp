@@ -26,7 +26,8 @@ inline float fast_log(float x) {
   exponent += upper ? 1 : 0;
   const float t = (m - 1.0F) / (m + 1.0F);
   const float t2 = t * t;
-  const float series = 2.0F * t * (1.0F + t2 * (1.0F / 3 + t2 * (1.0F / 5 + t2 * (1.0F / 7 + t2 * (1.0F / 9)))));
+  const float series =
+      2.0F * t * (1.0F + t2 * (1.0F / 3 + t2 * (1.0F / 5 + t2 * (1.0F / 7 + t2 * (1.0F / 9)))));
   return static_cast<float>(exponent) * 0.693147181F + series;
 }
 
@@ -36,7 +37,9 @@ inline void turn(float u, float& sine, float& cosine) {
   const auto k = static_cast<std::int32_t>(quarters + 0.5F);
   const float x = (quarters - static_cast<float>(k)) * 1.57079633F;
   const float x2 = x * x;
-  const float s = x * (1.0F + x2 * (-1.0F / 6 + x2 * (1.0F / 120 + x2 * (-1.0F / 5040 + x2 * (1.0F / 362880)))));
+  const float s =
+      x *
+      (1.0F + x2 * (-1.0F / 6 + x2 * (1.0F / 120 + x2 * (-1.0F / 5040 + x2 * (1.0F / 362880)))));
   const float c = 1.0F + x2 * (-0.5F + x2 * (1.0F / 24 + x2 * (-1.0F / 720 + x2 * (1.0F / 40320))));
   const bool odd = (k & 1) != 0;
   const float a = odd ? c : s;
@@ -45,10 +48,11 @@ inline void turn(float u, float& sine, float& cosine) {
   cosine = ((k + 1) & 2) != 0 ? -b : b;
 }
 
-[[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
-void box_muller(const std::uint64_t* bits, float* out, std::size_t pairs) {
+[[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]] void box_muller(
+    const std::uint64_t* bits, float* out, std::size_t pairs) {
   for (std::size_t i = 0; i < pairs; ++i) {
-    const float u = (static_cast<float>(static_cast<std::uint32_t>(bits[i] >> 40U)) + 1.0F) * 0x1p-24F;
+    const float u =
+        (static_cast<float>(static_cast<std::uint32_t>(bits[i] >> 40U)) + 1.0F) * 0x1p-24F;
     const float v = static_cast<float>(static_cast<std::uint32_t>(bits[i] & 0xffffffU)) * 0x1p-24F;
     const float radius = std::sqrt(-2.0F * fast_log(u));
     float sine = 0;
@@ -67,8 +71,8 @@ random_stream::random_stream(std::uint64_t seed) {
   }
 }
 
-[[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
-void advance(std::array<std::array<std::uint64_t, 8>, 4>& s, std::uint64_t* out, std::size_t steps) {
+[[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]] void advance(
+    std::array<std::array<std::uint64_t, 8>, 4>& s, std::uint64_t* out, std::size_t steps) {
   for (std::size_t step = 0; step < steps; ++step) {
     for (std::size_t l = 0; l < 8; ++l) {
       const std::uint64_t sum = s[0][l] + s[3][l];
@@ -95,7 +99,8 @@ std::uint64_t random_stream::bits() {
 }
 
 std::uint64_t random_stream::below(std::uint64_t bound) {
-  return static_cast<std::uint64_t>(static_cast<wide_uint>(bits()) * bound >> 64U);  // bias below 2^-40 for what is drawn here
+  return static_cast<std::uint64_t>(static_cast<wide_uint>(bits()) * bound >>
+                                    64U);  // bias below 2^-40 for what is drawn here
 }
 
 float random_stream::uniform() { return static_cast<float>(bits() >> 40U) * 0x1p-24F; }
@@ -122,7 +127,8 @@ void random_stream::fill_uniform(std::span<float> out) {
   for (float& x : out) x = uniform();
 }
 
-void random_stream::fill_integers(std::span<std::int64_t> out, std::int64_t low, std::int64_t high) {
+void random_stream::fill_integers(std::span<std::int64_t> out, std::int64_t low,
+                                  std::int64_t high) {
   const auto range = static_cast<std::uint64_t>(high - low);
   for (std::int64_t& x : out) x = low + static_cast<std::int64_t>(below(range));
 }

@@ -6,9 +6,10 @@
 
 namespace hone {
 
-// Random numbers by the million: eight interleaved xoshiro256++ generators (Blackman and Vigna, 2018), normals by Box and
-// Muller's transform with polynomial logarithm and sine (relative error below 1e-6). Equal seeds give equal values in equal
-// order of calls. Not cryptographic: seeds come from the operating system, and nobody hostile sees a generator's state.
+// Random numbers by the million: eight interleaved xoshiro256++ generators (Blackman and Vigna,
+// 2018), normals by Box and Muller's transform with polynomial logarithm and sine (relative error
+// below 1e-6). Equal seeds give equal values in equal order of calls. Not cryptographic: seeds come
+// from the operating system, and nobody hostile sees a generator's state.
 class random_stream {
  public:
   explicit random_stream(std::uint64_t seed);
@@ -20,7 +21,8 @@ class random_stream {
 
   void fill_normal(std::span<float> out);   // mean 0, standard deviation 1
   void fill_uniform(std::span<float> out);  // [0, 1)
-  void fill_integers(std::span<std::int64_t> out, std::int64_t low, std::int64_t high);  // low .. high - 1
+  void fill_integers(std::span<std::int64_t> out, std::int64_t low,
+                     std::int64_t high);  // low .. high - 1
 
  private:
   static constexpr std::size_t lanes = 8;

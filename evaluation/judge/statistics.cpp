@@ -20,7 +20,8 @@ interval median_interval(std::span<const double> values) {
   std::sort(sorted.begin(), sorted.end());
   const std::size_t n = sorted.size();
   if (n == 0) throw std::invalid_argument("the interval of nothing");
-  // The largest k with P(fewer than k of n fair coins) <= 2.5 %: [x(k), x(n + 1 - k)] covers the median with 95 %.
+  // The largest k with P(fewer than k of n fair coins) <= 2.5 %: [x(k), x(n + 1 - k)] covers the
+  // median with 95 %.
   double tail = 0;
   double probability = std::pow(0.5, static_cast<double>(n));
   std::size_t k = 0;
@@ -49,11 +50,14 @@ std::vector<double> bucket_medians(std::span<const double> values) {
   return medians;
 }
 
-double relative_half_width(const interval& range) { return (range.high - range.low) / (range.high + range.low); }
+double relative_half_width(const interval& range) {
+  return (range.high - range.low) / (range.high + range.low);
+}
 
 ratio_summary summarise(std::span<const double> log_ratios) {
   ratio_summary summary;
-  for (const double log_ratio : bucket_medians(log_ratios)) summary.buckets.push_back(std::exp(log_ratio));
+  for (const double log_ratio : bucket_medians(log_ratios))
+    summary.buckets.push_back(std::exp(log_ratio));
   summary.speedup = median(summary.buckets);
   const interval logs = median_interval(log_ratios);
   summary.range = {std::exp(logs.low), std::exp(logs.high)};
@@ -73,21 +77,29 @@ scored_ratio combine(std::span<const ratio_summary> cases) {
   scored_ratio scored;
   scored.raw = std::exp(raw / n);
   scored.range = {std::exp(low / n), std::exp(high / n)};
-  scored.score = scored.range.low <= 1 && scored.range.high >= 1 ? 1.0 : round_toward_one(scored.raw);
+  scored.score =
+      scored.range.low <= 1 && scored.range.high >= 1 ? 1.0 : round_toward_one(scored.raw);
   return scored;
 }
 
-timing_decision decide(const timing_rules& rules, std::span<const double> log_ratios, double clocked_ns) {
-  if (log_ratios.size() == rules.hopeless_rounds && median(log_ratios) < std::log(rules.hopeless_ratio)) return timing_decision::hopeless;
+timing_decision decide(const timing_rules& rules, std::span<const double> log_ratios,
+                       double clocked_ns) {
+  if (log_ratios.size() == rules.hopeless_rounds &&
+      median(log_ratios) < std::log(rules.hopeless_ratio))
+    return timing_decision::hopeless;
   if (log_ratios.size() < rules.min_rounds) return timing_decision::go_on;
   const interval logs = median_interval(log_ratios);
   const double width = relative_half_width({std::exp(logs.low), std::exp(logs.high)});
-  const bool seems_unequal = logs.low > rules.equal_log_ratio + rules.equal_half_width || logs.high < rules.equal_log_ratio - rules.equal_half_width;
-  const bool is_near_equal = std::abs(median(log_ratios) - rules.equal_log_ratio) < rules.near_equal;
-  const bool is_unproven = seems_unequal && is_near_equal && log_ratios.size() < rules.near_equal_rounds;
+  const bool seems_unequal = logs.low > rules.equal_log_ratio + rules.equal_half_width ||
+                             logs.high < rules.equal_log_ratio - rules.equal_half_width;
+  const bool is_near_equal =
+      std::abs(median(log_ratios) - rules.equal_log_ratio) < rules.near_equal;
+  const bool is_unproven =
+      seems_unequal && is_near_equal && log_ratios.size() < rules.near_equal_rounds;
   if (width <= rules.target_width && !is_unproven) return timing_decision::settled;
   if (clocked_ns < rules.budget_ns) return timing_decision::go_on;
-  if (width > rules.doubling_width && clocked_ns < 2 * rules.budget_ns) return timing_decision::go_on;
+  if (width > rules.doubling_width && clocked_ns < 2 * rules.budget_ns)
+    return timing_decision::go_on;
   return width <= rules.unstable_width ? timing_decision::settled : timing_decision::unstable;
 }
 

@@ -11,7 +11,9 @@ constexpr std::uint64_t others_one_in = 2;  // checks
 
 }  // namespace
 
-program_failure judge_by_degrees(verification_result& totals, const std::function<program_failure(exactness with, verification_result& totals)>& judge) {
+program_failure judge_by_degrees(
+    verification_result& totals,
+    const std::function<program_failure(exactness with, verification_result& totals)>& judge) {
   verification_result first;
   const program_failure disagrees = judge(exactness::own_types, first);
   if (disagrees.outcome != Outcome::OK) return judge(exactness::float64, totals);
@@ -19,9 +21,13 @@ program_failure judge_by_degrees(verification_result& totals, const std::functio
   return disagrees;
 }
 
-timed_checks::timed_checks(std::vector<distribution> listed, random_stream& random, look_at look) : random_(&random), look_(std::move(look)), others_(std::move(listed)) { std::erase(others_, distribution::declared); }
+timed_checks::timed_checks(std::vector<distribution> listed, random_stream& random, look_at look)
+    : random_(&random), look_(std::move(look)), others_(std::move(listed)) {
+  std::erase(others_, distribution::declared);
+}
 
-// A program that knows timed calls by their addresses or their rhythm may be right for declared contents alone.
+// A program that knows timed calls by their addresses or their rhythm may be right for declared
+// contents alone.
 void timed_checks::check() {
   check_one(std::nullopt);
   if (others_.empty() || random_->below(others_one_in) != 0) return;
@@ -40,8 +46,10 @@ void timed_checks::check_one(std::optional<distribution> how) {
     verification_result totals;
     const program_failure wrong = look_(how, totals);
     if (wrong.outcome == Outcome::OK) return;
-    if (!chance_.take(wrong, totals)) throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
-    how = how.value_or(distribution::declared);  // new contents: the last run's call may be the only one, and would be wrong again
+    if (!chance_.take(wrong, totals))
+      throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
+    how = how.value_or(distribution::declared);  // new contents: the last run's call may be the
+                                                 // only one, and would be wrong again
   }
 }
 

@@ -13,11 +13,14 @@
 
 namespace hone {
 
-// What one case of one task is timed on: so many sets of inputs at addresses of their own, with fresh contents before every use.
-// Kept from one measurement to the next.
+// What one case of one task is timed on: so many sets of inputs at addresses of their own, with
+// fresh contents before every use. Kept from one measurement to the next.
 struct timed_inputs {
   timed_inputs(const input_recipe& from, std::size_t sets_, random_stream& random)
-      : recipe(from), inputs(from, reservoir::of::inputs, random), parameters(from, reservoir::of::parameters, random), sets(sets_) {}
+      : recipe(from),
+        inputs(from, reservoir::of::inputs, random),
+        parameters(from, reservoir::of::parameters, random),
+        sets(sets_) {}
 
   input_recipe recipe;
   reservoir inputs;
@@ -25,7 +28,8 @@ struct timed_inputs {
   std::size_t sets;
 };
 
-// How many sets a case's timing may hold: enough calls for a batch, within a budget of memory for inputs and outputs.
+// How many sets a case's timing may hold: enough calls for a batch, within a budget of memory for
+// inputs and outputs.
 std::size_t affordable_sets(std::size_t bytes_a_call, std::size_t memory_budget);
 
 // The two programs that are compared, each in a fresh process, and what is right.
@@ -69,13 +73,15 @@ struct case_timing {
   };
   std::vector<kernel_use> kernels;  // a GPU's
   std::uint64_t bytes = 0;          // that a call reads and writes at least; 0: not counted
-  std::uint64_t flops = 0;  // that the reference's products and convolutions take; 0: it has none, or they are not counted
+  std::uint64_t flops = 0;   // that the reference's products and convolutions take; 0: it has none,
+                             // or they are not counted
   double train_us = 0;       // a call of many without a pause, by events
   double traced_us = 0;      // by events again, while CUPTI looks on, which takes time
   double train_span_us = 0;  // by CUPTI; 0: it may not look
   double train_busy_us = 0;  // of which any kernel ran
   std::string throttled;     // GPU: what slowed it down before or after; empty: nothing
-  double unseen_us = 0;      // GPU: what the host waits for a call beyond its clock, and beyond that of the reference's calls
+  double unseen_us = 0;  // GPU: what the host waits for a call beyond its clock, and beyond that of
+                         // the reference's calls
 };
 
 // Multiplies every speed-up of a measurement by exp(log_factor), and its interval.
@@ -87,8 +93,10 @@ std::string print_number(double value, std::size_t decimals);
 // Whether a call took less time than writing its outputs does. Nothing: it did not.
 std::optional<program_failure> find_impossible_time(double call_us, double floor_us);
 
-// Times one case as paired rounds: evaluation.md section 3. Reference and candidate alternate in an order drawn each round; a
-// batch is enough calls on different inputs; outputs of batches that nobody can foresee are checked.
-case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules, const timing_limits& limits, random_stream& random);
+// Times one case as paired rounds: evaluation.md section 3. Reference and candidate alternate in an
+// order drawn each round; a batch is enough calls on different inputs; outputs of batches that
+// nobody can foresee are checked.
+case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules,
+                      const timing_limits& limits, random_stream& random);
 
 }  // namespace hone

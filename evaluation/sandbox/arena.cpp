@@ -19,7 +19,9 @@ constexpr std::uint64_t kept_bytes = 64U << 20U;  // more than that is given bac
 constexpr int MADV_COLLAPSE = 25;  // Linux 6.1
 #endif
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 std::uint64_t rounded_up(std::uint64_t n) { return (n + huge_page - 1) / huge_page * huge_page; }
 
@@ -27,20 +29,26 @@ std::uint64_t rounded_up(std::uint64_t n) { return (n + huge_page - 1) / huge_pa
 
 std::byte* map_arena(int descriptor, std::uint64_t bytes) {
   // Room for a multiple of the pages' size somewhere in it; what lies before and behind goes back.
-  void* reserved = mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* reserved = mmap(nullptr, bytes + huge_page, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) fail("cannot reserve addresses for an arena");
   const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
   const std::uintptr_t aligned = rounded_up(begin);
   if (aligned > begin) munmap(reserved, aligned - begin);
-  if (begin + huge_page > aligned) munmap(reinterpret_cast<void*>(aligned + bytes), begin + huge_page - aligned);
-  void* mapped = mmap(reinterpret_cast<void*>(aligned), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0);
+  if (begin + huge_page > aligned)
+    munmap(reinterpret_cast<void*>(aligned + bytes), begin + huge_page - aligned);
+  void* mapped = mmap(reinterpret_cast<void*>(aligned), bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_FIXED, descriptor, 0);
   if (mapped == MAP_FAILED) fail("cannot map an arena");
   return static_cast<std::byte*>(mapped);
 }
 
-arena::arena(std::uint64_t bytes) : file_(memfd_create("hone-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes) {
-  if (!file_ || ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) fail("cannot make an arena");
-  if (fcntl(file_.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) fail("cannot seal an arena");
+arena::arena(std::uint64_t bytes)
+    : file_(memfd_create("hone-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes) {
+  if (!file_ || ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0)
+    fail("cannot make an arena");
+  if (fcntl(file_.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
+    fail("cannot seal an arena");
   base_ = map_arena(file_.get(), bytes);
 }
 
@@ -49,7 +57,8 @@ arena::~arena() { munmap(base_, bytes_); }
 void arena::make_resident(std::uint64_t end) {
   end = std::min(rounded_up(end), bytes_ / huge_page * huge_page);
   for (; resident_end_ < end; resident_end_ += huge_page) {
-    // Only pages that exist can be collapsed into a huge one. Where there is none to be had, the small ones do.
+    // Only pages that exist can be collapsed into a huge one. Where there is none to be had, the
+    // small ones do.
     for (std::uint64_t page = 0; page < huge_page; page += 4096) {
       volatile std::byte& first = base_[resident_end_ + page];
       first = first;
@@ -67,7 +76,8 @@ void arena::poison(std::uint64_t begin, std::uint64_t end) {
 
 void arena::forget() {
   const std::uint64_t kept = std::min(resident_end_, kept_bytes);
-  if (kept < bytes_ && madvise(base_ + kept, bytes_ - kept, MADV_REMOVE) != 0) fail("cannot clear an arena");
+  if (kept < bytes_ && madvise(base_ + kept, bytes_ - kept, MADV_REMOVE) != 0)
+    fail("cannot clear an arena");
   if (kept > 0) std::memset(base_, poison_byte, kept);
   std::memset(base_, 0, sizeof(arena_head));
   resident_end_ = kept;

@@ -8,12 +8,14 @@
 
 namespace hone {
 
-// Maps an arena where both processes can use its huge pages: at an address that is a multiple of their size. Throws std::system_error.
+// Maps an arena where both processes can use its huge pages: at an address that is a multiple of
+// their size. Throws std::system_error.
 std::byte* map_arena(int descriptor, std::uint64_t bytes);
 
-// Memory that a device and one of its sandbox sessions share: a head, then inputs, then scratch memory for everything that a
-// run allocates. Pages exist once they are poisoned or touched; poisoned ones are huge pages where the system has them, since the
-// luck of which small pages a program gets moves its time by several per cent. Owned by the parent; the child can neither grow
+// Memory that a device and one of its sandbox sessions share: a head, then inputs, then scratch
+// memory for everything that a run allocates. Pages exist once they are poisoned or touched;
+// poisoned ones are huge pages where the system has them, since the luck of which small pages a
+// program gets moves its time by several per cent. Owned by the parent; the child can neither grow
 // nor shrink it. One thread.
 class arena {
  public:
@@ -29,7 +31,8 @@ class arena {
   const std::byte* at(std::uint64_t offset) const { return base_ + offset; }
 
   void poison(std::uint64_t begin, std::uint64_t end);
-  // The next session finds nothing that an earlier one left: what stays resident is poisoned, the rest given back.
+  // The next session finds nothing that an earlier one left: what stays resident is poisoned, the
+  // rest given back.
   void forget();
   // Whether every byte between two offsets still holds poison.
   bool is_poison(std::uint64_t begin, std::uint64_t end) const;

@@ -40,19 +40,22 @@ class unique_fd {
   int fd_ = -1;
 };
 
-// How a child is started. Everything here is applied between fork and exec, so the child never runs without it.
+// How a child is started. Everything here is applied between fork and exec, so the child never runs
+// without it.
 struct child_options {
-  std::vector<std::string> arguments;             // [0]: the program's path
-  std::vector<std::string> environment;           // "KEY=value"; nothing is inherited
-  std::vector<std::pair<int, int>> descriptors;   // (ours, the child's number); all others are closed
-  std::optional<std::string> folder;              // to start in
-  std::uint64_t address_space_bytes = 0;          // 0: unlimited, as the following
+  std::vector<std::string> arguments;    // [0]: the program's path
+  std::vector<std::string> environment;  // "KEY=value"; nothing is inherited
+  std::vector<std::pair<int, int>>
+      descriptors;                        // (ours, the child's number); all others are closed
+  std::optional<std::string> folder;      // to start in
+  std::uint64_t address_space_bytes = 0;  // 0: unlimited, as the following
   std::uint64_t file_bytes = 0;
   std::uint64_t cpu_seconds = 0;
   const std::vector<sock_filter>* filter = nullptr;  // seccomp program, installed with no_new_privs
 };
 
-// A child that dies with the thread that started it, however that ends. Destruction kills and reaps it.
+// A child that dies with the thread that started it, however that ends. Destruction kills and reaps
+// it.
 class child_process {
  public:
   child_process() = default;
@@ -81,11 +84,12 @@ struct process_result {
 };
 
 // Runs a program to its end with `input` as its standard input. Descriptors 0 to 2 are set here.
-process_result run_process(child_options options, std::string_view input, std::chrono::milliseconds time_limit,
+process_result run_process(child_options options, std::string_view input,
+                           std::chrono::milliseconds time_limit,
                            std::size_t max_output_bytes = 64U << 20U);
 
-// The path of a program of Hone's that runs beside this one: what the environment's `variable` names, else in this program's folder
-// or the one above. Throws std::runtime_error.
+// The path of a program of Hone's that runs beside this one: what the environment's `variable`
+// names, else in this program's folder or the one above. Throws std::runtime_error.
 std::string companion_program(const std::string& name, const char* variable);
 
 // Adds those of the variables that are set here.
@@ -94,12 +98,14 @@ void inherit(std::vector<std::string>& environment, std::initializer_list<const 
 // "exit code 1", "signal 11 (Segmentation fault)".
 std::string describe_status(int status);
 
-// Seccomp program for tools that work on hostile text from standard input: no sockets, no tracing, and no source file can be
-// opened (GCC opens every file that a source names with O_NOCTTY, and nothing else so).
+// Seccomp program for tools that work on hostile text from standard input: no sockets, no tracing,
+// and no source file can be opened (GCC opens every file that a source names with O_NOCTTY, and
+// nothing else so).
 const std::vector<sock_filter>& toolchain_filter();
 
-// Seccomp program for a process that runs a stranger's Python: it opens nothing for writing, changes no file, starts and signals
-// no process, and reaches no network. Reading, memory, and threads of its own are left to it.
+// Seccomp program for a process that runs a stranger's Python: it opens nothing for writing,
+// changes no file, starts and signals no process, and reaches no network. Reading, memory, and
+// threads of its own are left to it.
 const std::vector<sock_filter>& reader_filter();
 
 // Installs a filter in this process, for good. Throws std::system_error.

@@ -20,7 +20,8 @@ constexpr std::size_t max_descriptors = 4;
 bool wait_readable(int socket, std::optional<clock::time_point> deadline) {
   if (!deadline) return true;
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(*deadline - clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::microseconds>(*deadline - clock::now()).count();
     if (left <= 0) return false;
     pollfd waiting{socket, POLLIN, 0};
     const timespec limit{left / 1000000, left % 1000000 * 1000};
@@ -30,9 +31,10 @@ bool wait_readable(int socket, std::optional<clock::time_point> deadline) {
   }
 }
 
-// Reads exactly `size` bytes; descriptors that come along are collected, or dropped where nobody wants them. False: the deadline
-// passed.
-bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>* descriptors, std::optional<clock::time_point> deadline) {
+// Reads exactly `size` bytes; descriptors that come along are collected, or dropped where nobody
+// wants them. False: the deadline passed.
+bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>* descriptors,
+              std::optional<clock::time_point> deadline) {
   std::size_t got = 0;
   while (got < size) {
     if (!wait_readable(socket, deadline)) return false;
@@ -48,7 +50,8 @@ bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>* 
     const ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) throw connection_lost("the sandbox is gone");
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+         header = CMSG_NXTHDR(&message, header)) {
       if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
       for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
         int fd = -1;
@@ -62,12 +65,15 @@ bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>* 
 }
 
 // One message, descriptors included where they are wanted.
-std::optional<received_message> receive(int socket, bool takes_descriptors, std::optional<clock::time_point> deadline) {
+std::optional<received_message> receive(int socket, bool takes_descriptors,
+                                        std::optional<clock::time_point> deadline) {
   received_message message;
   auto* const descriptors = takes_descriptors ? &message.descriptors : nullptr;
   std::uint32_t length = 0;
-  if (!read_all(socket, reinterpret_cast<char*>(&length), sizeof length, descriptors, deadline)) return std::nullopt;
-  if (length > max_frame_bytes) throw connection_lost("the sandbox sent a message of " + std::to_string(length) + " bytes");
+  if (!read_all(socket, reinterpret_cast<char*>(&length), sizeof length, descriptors, deadline))
+    return std::nullopt;
+  if (length > max_frame_bytes)
+    throw connection_lost("the sandbox sent a message of " + std::to_string(length) + " bytes");
   message.bytes.resize(length);
   if (!read_all(socket, message.bytes.data(), length, descriptors, deadline)) return std::nullopt;
   return message;
@@ -77,7 +83,8 @@ std::optional<received_message> receive(int socket, bool takes_descriptors, std:
 
 void send_message(int socket, const std::vector<char>& bytes, std::span<const int> descriptors) {
   const auto length = static_cast<std::uint32_t>(bytes.size());
-  std::array<iovec, 2> parts = {{{const_cast<std::uint32_t*>(&length), sizeof length}, {const_cast<char*>(bytes.data()), bytes.size()}}};
+  std::array<iovec, 2> parts = {{{const_cast<std::uint32_t*>(&length), sizeof length},
+                                 {const_cast<char*>(bytes.data()), bytes.size()}}};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = parts.data();
@@ -113,13 +120,19 @@ void send_message(int socket, const std::vector<char>& bytes, std::span<const in
   }
 }
 
-std::optional<received_message> receive_message(int socket, std::optional<clock::time_point> deadline) { return receive(socket, false, deadline); }
+std::optional<received_message> receive_message(int socket,
+                                                std::optional<clock::time_point> deadline) {
+  return receive(socket, false, deadline);
+}
 
-received_message receive_with_descriptors(int socket) { return *receive(socket, true, std::nullopt); }
+received_message receive_with_descriptors(int socket) {
+  return *receive(socket, true, std::nullopt);
+}
 
 std::pair<unique_fd, unique_fd> socket_pair() {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::system_error(errno, std::generic_category(), "cannot make a socket pair");
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot make a socket pair");
   return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 

@@ -24,11 +24,14 @@ opened_programs read_opened(schema::Opened::Reader opened) {
   return programs;
 }
 
-std::string failure_text(schema::Failed::Reader failed) { return std::string(view(failed.getMessage()).substr(0, max_failure_text)); }
+std::string failure_text(schema::Failed::Reader failed) {
+  return std::string(view(failed.getMessage()).substr(0, max_failure_text));
+}
 
 unique_fd memory_file(std::string_view bytes) {
   unique_fd file(memfd_create("hone-artifact", MFD_CLOEXEC));
-  if (!file || write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+  if (!file ||
+      write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
     throw std::system_error(errno, std::generic_category(), "cannot hold an artifact in memory");
   }
   lseek(file.get(), 0, SEEK_SET);

@@ -7,13 +7,15 @@
 
 namespace hone {
 
-// A folder of its own under the system's temporary one, called hone-NAME-..., removed with everything in it. Throws
-// std::runtime_error where it cannot be made.
+// A folder of its own under the system's temporary one, called hone-NAME-..., removed with
+// everything in it. Throws std::runtime_error where it cannot be made.
 class temporary_folder {
  public:
   explicit temporary_folder(const std::string& name) {
-    std::string pattern = (std::filesystem::temp_directory_path() / ("hone-" + name + "-XXXXXX")).string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder in " + pattern);
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / ("hone-" + name + "-XXXXXX")).string();
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw std::runtime_error("cannot make a temporary folder in " + pattern);
     path_ = pattern;
   }
   ~temporary_folder() {

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <seccomp.h>
 #include <cstdlib>
 #include <fstream>
-#include <seccomp.h>
 #include <system_error>
 #include <utility>
 
@@ -18,12 +18,13 @@ namespace hone {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr auto start_limit = std::chrono::seconds(120);   // LibTorch from a cold disk
+constexpr auto start_limit = std::chrono::seconds(120);  // LibTorch from a cold disk
 constexpr auto fork_limit = std::chrono::seconds(20);
 constexpr const char* nonsense = "the process wrote nonsense to its command socket";
 
 std::vector<std::string> zygote_environment() {
-  std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C", "TORCH_CPP_LOG_LEVEL=ERROR"};
+  std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C",
+                                          "TORCH_CPP_LOG_LEVEL=ERROR"};
   inherit(environment, {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"});
   return environment;
 }
@@ -43,7 +44,9 @@ std::string call_name(std::uint32_t number) {
 
 }  // namespace
 
-std::shared_ptr<sandbox_zygote> sandbox_zygote::start() { return std::shared_ptr<sandbox_zygote>(new sandbox_zygote); }
+std::shared_ptr<sandbox_zygote> sandbox_zygote::start() {
+  return std::shared_ptr<sandbox_zygote>(new sandbox_zygote);
+}
 
 sandbox_zygote::sandbox_zygote() {
   auto [ours, theirs] = socket_pair();
@@ -59,7 +62,8 @@ sandbox_zygote::sandbox_zygote() {
   record_builder<schema::Command> hello;
   hello->setReap(0);
   send_message(socket_.get(), hello.finish().bytes());
-  if (!receive_message(socket_.get(), clock::now() + start_limit)) throw std::runtime_error("hone-sandbox did not start within two minutes");
+  if (!receive_message(socket_.get(), clock::now() + start_limit))
+    throw std::runtime_error("hone-sandbox did not start within two minutes");
 }
 
 int sandbox_zygote::ask(const record<schema::Command>& command, std::span<const int> descriptors) {
@@ -70,9 +74,11 @@ int sandbox_zygote::ask(const record<schema::Command>& command, std::span<const 
   return reply->isForked() ? reply->getForked() : reply->getEnded();
 }
 
-std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory, std::uint64_t private_bytes) {
+std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
+                                                              std::uint64_t private_bytes) {
   auto [ours, theirs] = socket_pair();
-  // A session that stops reading must not hold us up: sending fails after a while, and the session is over.
+  // A session that stops reading must not hold us up: sending fails after a while, and the session
+  // is over.
   const timeval send_limit{10, 0};
   setsockopt(ours.get(), SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
   record_builder<schema::Command> command;
@@ -84,10 +90,12 @@ std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory, std
   }
   const int pid = ask(command.finish(), descriptors);
   if (pid <= 0) throw std::runtime_error("hone-sandbox cannot fork");
-  return std::unique_ptr<sandbox_session>(new sandbox_session(shared_from_this(), pid, std::move(ours), memory));
+  return std::unique_ptr<sandbox_session>(
+      new sandbox_session(shared_from_this(), pid, std::move(ours), memory));
 }
 
-sandbox_session::sandbox_session(std::shared_ptr<sandbox_zygote> zygote, pid_t pid, unique_fd socket, const arena* memory)
+sandbox_session::sandbox_session(std::shared_ptr<sandbox_zygote> zygote, pid_t pid,
+                                 unique_fd socket, const arena* memory)
     : zygote_(std::move(zygote)), pid_(pid), socket_(std::move(socket)), memory_(memory) {
   if (clock_getcpuclockid(pid, &clock_) != 0) clock_ = CLOCK_MONOTONIC;
 }
@@ -101,7 +109,8 @@ sandbox_session::~sandbox_session() {
 }
 
 session_failure sandbox_session::end(bool timed_out) {
-  const std::uint32_t refused = memory_ != nullptr ? const_cast<arena*>(memory_)->head().refused_call : 0;
+  const std::uint32_t refused =
+      memory_ != nullptr ? const_cast<arena*>(memory_)->head().refused_call : 0;
   record_builder<schema::Command> command;
   command->setReap(pid_);
   pid_ = -1;
@@ -109,13 +118,15 @@ session_failure sandbox_session::end(bool timed_out) {
   const int status = zygote_->ask(command.finish(), {});
   if (timed_out) return {Outcome::TIMEOUT, "did not finish within its deadline", true};
   if (WIFEXITED(status) && WEXITSTATUS(status) == 159) {
-    const std::string name = refused > 0 ? "'" + call_name(refused - 1) + "'" : "that touches the outside";
+    const std::string name =
+        refused > 0 ? "'" + call_name(refused - 1) + "'" : "that touches the outside";
     return {Outcome::CRASH, "the system call " + name + " is not allowed", true};
   }
   return {Outcome::CRASH, "the process ended: " + describe_status(status), true};
 }
 
-std::variant<record<schema::Reply>, session_failure> sandbox_session::request(const std::vector<char>& bytes, std::span<const int> descriptors, time_point deadline) {
+std::variant<record<schema::Reply>, session_failure> sandbox_session::request(
+    const std::vector<char>& bytes, std::span<const int> descriptors, time_point deadline) {
   if (pid_ <= 0) return session_failure{Outcome::INFRASTRUCTURE, "the session has ended", true};
   try {
     send_message(socket_.get(), bytes, descriptors);
@@ -123,9 +134,11 @@ std::variant<record<schema::Reply>, session_failure> sandbox_session::request(co
     if (!message) return end(true);
     auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
     if (reply->isFailed()) {
-      // A candidate can write to the socket: it may say that it failed, but not that it is right or that the machine is to blame.
+      // A candidate can write to the socket: it may say that it failed, but not that it is right or
+      // that the machine is to blame.
       const Outcome outcome = reply->getFailed().getOutcome();
-      if (runs_candidate_ && outcome != Outcome::CRASH && outcome != Outcome::LAUNCH_ERROR) return session_failure{Outcome::CRASH, nonsense, false};
+      if (runs_candidate_ && outcome != Outcome::CRASH && outcome != Outcome::LAUNCH_ERROR)
+        return session_failure{Outcome::CRASH, nonsense, false};
       return session_failure{outcome, failure_text(reply->getFailed()), false};
     }
     return reply;
@@ -137,7 +150,9 @@ std::variant<record<schema::Reply>, session_failure> sandbox_session::request(co
   }
 }
 
-std::variant<opened_programs, session_failure> sandbox_session::open(const std::vector<host_source>& programs, const std::string& object, bool judges_candidate, time_point deadline) {
+std::variant<opened_programs, session_failure> sandbox_session::open(
+    const std::vector<host_source>& programs, const std::string& object, bool judges_candidate,
+    time_point deadline) {
   record_builder<schema::Command> command;
   auto open = command->initOpen();
   describe_programs(open, programs);
@@ -152,19 +167,23 @@ std::variant<opened_programs, session_failure> sandbox_session::open(const std::
   auto result = request(command.finish().bytes(), descriptors, deadline);
   if (auto* failure = std::get_if<session_failure>(&result)) return *failure;
   const auto& reply = std::get<record<schema::Reply>>(result);
-  if (!reply->isOpened()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
+  if (!reply->isOpened())
+    return session_failure{Outcome::CRASH, "the process answered out of turn", false};
   runs_candidate_ = judges_candidate;
   return read_opened(reply->getOpened());
 }
 
-std::optional<session_failure> sandbox_session::stage(const record<schema::Command>& command, time_point deadline) {
+std::optional<session_failure> sandbox_session::stage(const record<schema::Command>& command,
+                                                      time_point deadline) {
   auto result = request(command.bytes(), {}, deadline);
   if (auto* failure = std::get_if<session_failure>(&result)) return *failure;
-  if (!std::get<record<schema::Reply>>(result)->isStaged()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
+  if (!std::get<record<schema::Reply>>(result)->isStaged())
+    return session_failure{Outcome::CRASH, "the process answered out of turn", false};
   return std::nullopt;
 }
 
-std::optional<session_failure> sandbox_session::prepare(const record<schema::Command>& command, time_point deadline) {
+std::optional<session_failure> sandbox_session::prepare(const record<schema::Command>& command,
+                                                        time_point deadline) {
   auto failed = stage(command, deadline);
   if (!failed) last_run_end_ns_ = now_ns(clock_);
   return failed;
@@ -176,14 +195,16 @@ std::variant<run_clock, session_failure> sandbox_session::go(time_point deadline
     command->setGo();
     return command.finish().bytes();
   }();
-  // The child sleeps in recvmsg at both readings of its processor clock, so all that it used in between is the run's.
+  // The child sleeps in recvmsg at both readings of its processor clock, so all that it used in
+  // between is the run's.
   const std::int64_t cpu_before = now_ns(clock_);
   const std::int64_t wall_before = now_ns(CLOCK_MONOTONIC);
   auto result = request(bytes, {}, deadline);
   const std::int64_t wall_after = now_ns(CLOCK_MONOTONIC);
   const std::int64_t cpu_after = now_ns(clock_);
   if (auto* failure = std::get_if<session_failure>(&result)) return *failure;
-  if (!std::get<record<schema::Reply>>(result)->isDone()) return session_failure{Outcome::CRASH, "the process answered out of turn", false};
+  if (!std::get<record<schema::Reply>>(result)->isDone())
+    return session_failure{Outcome::CRASH, "the process answered out of turn", false};
   const std::int64_t outside = last_run_end_ns_ >= 0 ? cpu_before - last_run_end_ns_ : 0;
   last_run_end_ns_ = cpu_after;
   return run_clock{cpu_after - cpu_before, wall_after - wall_before, outside};
@@ -198,7 +219,9 @@ void sandbox_session::freeze() {
     std::string line;
     std::getline(in, line);
     const std::size_t close = line.rfind(')');
-    if (close == std::string::npos || close + 2 >= line.size() || line[close + 2] == 'T' || line[close + 2] == 'Z' || line[close + 2] == 'X') return;
+    if (close == std::string::npos || close + 2 >= line.size() || line[close + 2] == 'T' ||
+        line[close + 2] == 'Z' || line[close + 2] == 'X')
+      return;
     sched_yield();  // on a core that we share it has to run once to stop
   }
 }

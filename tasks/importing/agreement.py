@@ -8,14 +8,29 @@ import torch
 
 import drawing
 import reference
-from cost import CPU_ARENA_BYTES, CPU_CALL_BYTES, CPU_OPERATIONS, MODEL_BYTES, PATIENCE, RUN_BYTES, cost, is_affordable
+from cost import (
+    CPU_ARENA_BYTES,
+    CPU_CALL_BYTES,
+    CPU_OPERATIONS,
+    MODEL_BYTES,
+    PATIENCE,
+    RUN_BYTES,
+    cost,
+    is_affordable,
+)
 from source_file import Failure, bytes_of, require_type, tensors_of
 
-TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 2e-2, torch.float64: 1e-9}  # else 1e-4; as the judge's
+TOLERANCE = {
+    torch.float16: 1e-2,
+    torch.bfloat16: 2e-2,
+    torch.float64: 1e-9,
+}  # else 1e-4; as the judge's
 CHANGES = {
     "shifted": lambda x, _: 10 * x + 25,
     "small": lambda x, _: x / 1000,
-    "outliers": lambda x, g: x + (torch.rand(x.shape, generator=g) < 2e-4) * torch.where(torch.rand(x.shape, generator=g) < 0.5, -500.0, 500.0),
+    "outliers": lambda x, g: x
+    + (torch.rand(x.shape, generator=g) < 2e-4)
+    * torch.where(torch.rand(x.shape, generator=g) < 0.5, -500.0, 500.0),
 }
 KEEPS_STATE = "the module changes itself when it is called; the reference computes its first call"
 
@@ -59,7 +74,9 @@ class Check:
     def run(self):
         im = self.importer
         operations, held = cost(im.program, self.by_symbol(im.timed))
-        self.is_too_large_for_cpu = operations > CPU_OPERATIONS or held > 2 * RUN_BYTES or not self.fits_cpu(im.timed)
+        self.is_too_large_for_cpu = (
+            operations > CPU_OPERATIONS or held > 2 * RUN_BYTES or not self.fits_cpu(im.timed)
+        )
         self.compile()
 
         def affordable(sizes, times=1.0):
@@ -87,9 +104,15 @@ class Check:
     def fits_cpu(self, sizes):
         """Whether a call in float64, with all that it is given, has room in a CPU device's process."""
         im = self.importer
-        inputs = sum(math.prod(sizes.get(d, d) if isinstance(d, str) else d for d in spec["shape"]) for spec in im.input_specs)
+        inputs = sum(
+            math.prod(sizes.get(d, d) if isinstance(d, str) else d for d in spec["shape"])
+            for spec in im.input_specs
+        )
         parameters = sum(math.prod(spec["shape"]) for spec in im.parameter_specs)
-        return 8 * (inputs + parameters) <= CPU_ARENA_BYTES and 2 * cost(im.program, self.by_symbol(sizes))[1] <= CPU_CALL_BYTES
+        return (
+            8 * (inputs + parameters) <= CPU_ARENA_BYTES
+            and 2 * cost(im.program, self.by_symbol(sizes))[1] <= CPU_CALL_BYTES
+        )
 
     # A graph with dynamic sizes is compared at the file's sizes, or at smaller ones where those take too much, and at odd ones.
     def try_dynamic(self, affordable):
@@ -118,12 +141,19 @@ class Check:
                 return False
         else:
             return False
-        self.checked = "the file's sizes" if is_full else "reduced sizes: " + " ".join(f"{n}={v}" for n, v in sizes.items())
+        self.checked = (
+            "the file's sizes"
+            if is_full
+            else "reduced sizes: " + " ".join(f"{n}={v}" for n, v in sizes.items())
+        )
         if not is_full:
             im.notes.append(f"too large to run here: checked at {self.checked}")
             if self.is_too_large_for_cpu:
                 self.cases.append((sizes, True))
-        self.add_odd_cases(lambda odd: affordable(odd, 1 if affordable(sizes) else PATIENCE), None if is_full else sizes)
+        self.add_odd_cases(
+            lambda odd: affordable(odd, 1 if affordable(sizes) else PATIENCE),
+            None if is_full else sizes,
+        )
         self.settle_distributions(next((s for s, is_timed in self.cases if not is_timed), sizes))
         return not self.disagrees
 
@@ -132,7 +162,11 @@ class Check:
         for odd in itertools.chain(odd_sizes(im.timed), odd_sizes(reduced) if reduced else ()):
             if len([c for c in self.cases if not c[1]]) == 2:
                 break
-            if not affordable(odd) or any(odd == sizes for sizes, _ in self.cases) or odd == im.timed:
+            if (
+                not affordable(odd)
+                or any(odd == sizes for sizes, _ in self.cases)
+                or odd == im.timed
+            ):
                 continue
             try:
                 self.disagrees = self.compare_at(odd) is not None
@@ -146,7 +180,10 @@ class Check:
 
     def constants_of(self, model):
         im = self.importer
-        named = {**dict(model.named_parameters(remove_duplicate=False)), **dict(model.named_buffers(remove_duplicate=False))}
+        named = {
+            **dict(model.named_parameters(remove_duplicate=False)),
+            **dict(model.named_buffers(remove_duplicate=False)),
+        }
         targets = {s.arg.name: s.target for s in im.program.graph_signature.input_specs}
         return {node: named.get(targets[node], value) for node, value in im.constants.items()}
 
@@ -164,7 +201,9 @@ class Check:
                 elif self.agrees_with(small):
                     return
             factors = too_much
-        raise Failure("it is too large to run here, and with smaller numbers the file gives no comparable graph, so it cannot be checked")
+        raise Failure(
+            "it is too large to run here, and with smaller numbers the file gives no comparable graph, so it cannot be checked"
+        )
 
     def with_smaller_numbers(self, factor):
         """The file's static graph with its numbers divided, or None where that gives none."""
@@ -214,7 +253,10 @@ class Check:
             message = re.sub(r"\s+", " ", str(error)).strip()
             raise Failure(f"its graph is no TorchScript: {message[:300]}") from None
         self.importer.text = self.text
-        self.writes = any(k.startswith("aten::") and k.endswith("_") and not k.endswith("__") for k in self.operators)
+        self.writes = any(
+            k.startswith("aten::") and k.endswith("_") and not k.endswith("__")
+            for k in self.operators
+        )
 
     def require(self, problem):
         if problem is not None:
@@ -228,7 +270,9 @@ class Check:
             try:
                 tensors.append(spec["init"].draw(shape, spec["dtype"], sizes, im.generator, change))
             except Exception as error:
-                raise Failure(f"{spec['name']} cannot be drawn as {spec['init'].text()}: {str(error)[:200]}") from None
+                raise Failure(
+                    f"{spec['name']} cannot be drawn as {spec['init'].text()}: {str(error)[:200]}"
+                ) from None
         return tensors
 
     def call(self, tensors):
@@ -254,10 +298,21 @@ class Check:
         self.fresh = tensors = im.input_tensors if as_file else self.drawn(sizes)
         leaves, layout = torch.utils._pytree.tree_flatten(im.inputs)
         queue = iter([t.clone() for t in tensors])
-        arguments = torch.utils._pytree.tree_unflatten([next(queue) if isinstance(v, torch.Tensor) else v for v in leaves], layout)
+        arguments = torch.utils._pytree.tree_unflatten(
+            [next(queue) if isinstance(v, torch.Tensor) else v for v in leaves], layout
+        )
         state = [(t, t.detach().clone()) for t in im.constants.values()] if self.writes else []
-        names = [(holder, dict(holder)) for m in im.model.modules() for holder in (m.__dict__, m._buffers)]
-        with im.source.doing("running the Model"), torch.no_grad(), torch.device("cpu"), drawing.AnyDevice():
+        names = [
+            (holder, dict(holder))
+            for m in im.model.modules()
+            for holder in (m.__dict__, m._buffers)
+        ]
+        with (
+            im.source.doing("running the Model"),
+            torch.no_grad(),
+            torch.device("cpu"),
+            drawing.AnyDevice(),
+        ):
             expected = [t.clone() for t in tensors_of(im.model(*arguments))]
         for i, t in enumerate(expected, 1):
             require_type(f"output {i}", t)
@@ -294,17 +349,26 @@ class Check:
             return keep_declared_alone()
         for i, t in enumerate(declared, 1):
             if t.dtype.is_floating_point and t.numel() and not torch.isfinite(t).any():
-                raise Failure(f"with inputs as the task declares them, output {i} holds no finite number")
+                raise Failure(
+                    f"with inputs as the task declares them, output {i} holds no finite number"
+                )
         if all(torch.equal(a, b) for a, b in zip(declared, again)):
             im.notes.append("its outputs do not depend on what its inputs hold")
         if not are_finite(declared):
             return
         try:
-            self.distributions = ["declared", *(name for name, change in CHANGES.items() if are_finite(outputs(change)))]
+            self.distributions = [
+                "declared",
+                *(name for name, change in CHANGES.items() if are_finite(outputs(change))),
+            ]
         except (RuntimeError, Failure):
             return keep_declared_alone()
         if len(self.distributions) < 4:
-            im.notes.append("only with inputs as " + ", ".join(self.distributions) + ": others give values that are not finite")
+            im.notes.append(
+                "only with inputs as "
+                + ", ".join(self.distributions)
+                + ": others give values that are not finite"
+            )
 
 
 def are_finite(outputs):
@@ -332,7 +396,10 @@ def odd_sizes(timed):
     small, more = [63, 37, 29, 17, 13, 11, 7, 5, 3], [5, 67, 41, 31, 19, 23, 9, 7, 5]
 
     def near(numbers):
-        return {n: v if v > 2 * timed[n] and timed[n] > 2 else v for n, v in zip(names, numbers + numbers)}
+        return {
+            n: v if v > 2 * timed[n] and timed[n] > 2 else v
+            for n, v in zip(names, numbers + numbers)
+        }
 
     yield near(small)
     yield near(more)

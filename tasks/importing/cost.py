@@ -8,10 +8,29 @@ RUN_BYTES = 1 << 28  # inputs and what is computed from them, that are held for 
 MODEL_BYTES = 1 << 30  # parameters and buffers that are made here
 RUN_OPERATIONS = 4 * 10**9  # floating-point operations of one call in a check
 CPU_OPERATIONS = 10**11  # above that a call takes longer than a CPU device waits
-CPU_CALL_BYTES = 3 << 30  # held by a call that a CPU device shall run, in float64; its process has 4 GiB
+CPU_CALL_BYTES = (
+    3 << 30
+)  # held by a call that a CPU device shall run, in float64; its process has 4 GiB
 CPU_ARENA_BYTES = 7 << 27  # inputs and parameters there, in float64; its arena has 1 GiB
 PATIENCE = 1 / 64  # how much more than usual a check may take where the module leaves no choice
-VIEWS = {"view", "reshape", "transpose", "permute", "expand", "unsqueeze", "squeeze", "t", "select", "slice", "split", "chunk", "unbind", "detach", "flatten", "unfold"}
+VIEWS = {
+    "view",
+    "reshape",
+    "transpose",
+    "permute",
+    "expand",
+    "unsqueeze",
+    "squeeze",
+    "t",
+    "select",
+    "slice",
+    "split",
+    "chunk",
+    "unbind",
+    "detach",
+    "flatten",
+    "unfold",
+}
 
 
 def cost(program, values):
@@ -25,7 +44,9 @@ def cost(program, values):
         expression = e.node.expr
         if expression not in known:
             number = expression.subs(values)
-            known[expression] = int(number) if number.is_number else 1  # how many: only the contents tell
+            known[expression] = (
+                int(number) if number.is_number else 1
+            )  # how many: only the contents tell
         return known[expression]
 
     def shape_of(node):
@@ -38,13 +59,25 @@ def cost(program, values):
         if node.op == "placeholder" and node.name not in given:
             continue
         value = node.meta.get("val")
-        results = [v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, torch.Tensor)]
+        results = [
+            v
+            for v in (value if isinstance(value, (list, tuple)) else [value])
+            if isinstance(v, torch.Tensor)
+        ]
         count = sum(math.prod(extent(e) for e in v.shape) for v in results)
-        name = node.target._schema.name.split("::")[1] if isinstance(node.target, torch._ops.OpOverload) else ""
+        name = (
+            node.target._schema.name.split("::")[1]
+            if isinstance(node.target, torch._ops.OpOverload)
+            else ""
+        )
         if name not in VIEWS:
             held += sum(math.prod(extent(e) for e in v.shape) * v.element_size() for v in results)
-        shapes = [s for s in map(shape_of, torch.utils._pytree.tree_leaves(node.args)) if s is not None]
-        operations += count * factor(name, shapes, count) if shapes and node.op == "call_function" else count
+        shapes = [
+            s for s in map(shape_of, torch.utils._pytree.tree_leaves(node.args)) if s is not None
+        ]
+        operations += (
+            count * factor(name, shapes, count) if shapes and node.op == "call_function" else count
+        )
     return operations, held
 
 
@@ -63,7 +96,18 @@ def factor(name, shapes, count):
         return 2 * steps * sum(math.prod(s) for s in shapes[2:] if len(s) == 2) / max(count, 1)
     if name in ("scaled_dot_product_attention", "einsum", "cdist", "bilinear"):
         return 4 * max(max(s) for s in shapes if s) if any(shapes) else 1
-    if name.startswith(("max_pool", "avg_pool", "cumsum", "softmax", "layer_norm", "batch_norm", "group_norm", "sort")):
+    if name.startswith(
+        (
+            "max_pool",
+            "avg_pool",
+            "cumsum",
+            "softmax",
+            "layer_norm",
+            "batch_norm",
+            "group_norm",
+            "sort",
+        )
+    ):
         return 10
     return max(1, max(math.prod(s) for s in shapes) / max(count, 1))
 

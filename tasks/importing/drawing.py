@@ -32,7 +32,12 @@ class AnyDevice(TorchFunctionMode):
 
 
 def is_device(value):
-    return isinstance(value, torch.device) and value.type != "meta" or isinstance(value, str) and value.split(":")[0] in ("cuda", "cpu")
+    return (
+        isinstance(value, torch.device)
+        and value.type != "meta"
+        or isinstance(value, str)
+        and value.split(":")[0] in ("cuda", "cpu")
+    )
 
 
 class Call:
@@ -56,14 +61,20 @@ class Record(TorchDispatchMode):
         kwargs = kwargs or {}
         known = torch.utils._pytree.tree_map_only(torch.Tensor, self.look_up, (list(args), kwargs))
         result = func(*args, **kwargs)
-        for position, output in enumerate(result if isinstance(result, (tuple, list)) else [result]):
+        for position, output in enumerate(
+            result if isinstance(result, (tuple, list)) else [result]
+        ):
             if isinstance(output, torch.Tensor) and output.layout == torch.strided:
                 self.remember(func, known, output, position, isinstance(result, (tuple, list)))
         return result
 
     @staticmethod
     def place_of(tensor):
-        return tensor.untyped_storage()._cdata, (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+        return tensor.untyped_storage()._cdata, (
+            tensor.storage_offset(),
+            tuple(tensor.shape),
+            tensor.stride(),
+        )
 
     def look_up(self, tensor):
         if tensor.layout != torch.strided:
@@ -119,7 +130,9 @@ class Init:
         """A tensor as the judge would make it; `change` is applied to plain normal and uniform values."""
         x = self.raw(shape, sizes, generator)
         if self.expr:
-            unit = torch.jit.CompilationUnit(reference.runnable(f"def f(x: Tensor) -> Tensor:\n    return {self.expr}\n"))
+            unit = torch.jit.CompilationUnit(
+                reference.runnable(f"def f(x: Tensor) -> Tensor:\n    return {self.expr}\n")
+            )
             x = unit.f(x)
             if tuple(x.shape) != tuple(shape):
                 raise ValueError("the expression changes the shape")
@@ -131,7 +144,11 @@ class Init:
 def plain(value):
     if isinstance(value, str):
         return value
-    return repr(int(value)) if float(value).is_integer() and abs(value) < 2**53 else f"{float(value):.9g}"
+    return (
+        repr(int(value))
+        if float(value).is_integer() and abs(value) < 2**53
+        else f"{float(value):.9g}"
+    )
 
 
 def quoted(text):
@@ -149,15 +166,30 @@ def leaves_of(call, found, seen=None):
     if is_draw(call):
         found.append(call)
         return found
-    for argument in torch.utils._pytree.tree_leaves((call.args if not replaces(call) else call.args[1:], call.kwargs), is_leaf=lambda v: isinstance(v, Call)):
+    for argument in torch.utils._pytree.tree_leaves(
+        (call.args if not replaces(call) else call.args[1:], call.kwargs),
+        is_leaf=lambda v: isinstance(v, Call),
+    ):
         if isinstance(argument, Call):
             leaves_of(argument, found, seen)
-    if any(a is None and t.startswith("Tensor") for a, t in zip(call.args, [str(s.type) for s in call.target._schema.arguments])):
+    if any(
+        a is None and t.startswith("Tensor")
+        for a, t in zip(call.args, [str(s.type) for s in call.target._schema.arguments])
+    ):
         found.append(None)
     return found
 
 
-REARRANGEMENTS = {"transpose", "t", "permute", "view", "_unsafe_view", "reshape", "unsqueeze", "squeeze"}
+REARRANGEMENTS = {
+    "transpose",
+    "t",
+    "permute",
+    "view",
+    "_unsafe_view",
+    "reshape",
+    "unsqueeze",
+    "squeeze",
+}
 DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "uniform_", "normal_", "random_", "bernoulli_",
          "bernoulli", "normal", "exponential_", "multinomial", "poisson", "cauchy_", "log_normal_", "geometric_"}  # fmt: skip
 
@@ -168,14 +200,29 @@ def is_draw(call):
 
 def replaces(call):
     """Whether nothing of the first argument's values stays."""
-    return call.name in ("fill_", "zero_", "copy_", "ones_like", "zeros_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full")
+    return call.name in (
+        "fill_",
+        "zero_",
+        "copy_",
+        "ones_like",
+        "zeros_like",
+        "full_like",
+        "empty_like",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+    )
 
 
 def init_of_draw(call):
     """The distribution of a draw, or None: (Init, expression)."""
     args, kwargs = call.args, call.kwargs
     names = [a.name for a in call.target._schema.arguments]
-    given = {a.name: a.default_value for a in call.target._schema.arguments if a.has_default_value()} | dict(zip(names, args)) | kwargs
+    given = (
+        {a.name: a.default_value for a in call.target._schema.arguments if a.has_default_value()}
+        | dict(zip(names, args))
+        | kwargs
+    )
     if call.name in ("rand", "rand_like"):
         return Init("uniform")
     if call.name in ("randn", "randn_like"):
@@ -186,7 +233,12 @@ def init_of_draw(call):
         return Init("permutation")
     if call.name == "uniform_":
         return Init("uniform", given["from"], given["to"])
-    if call.name == "normal_" or (call.name == "normal" and not isinstance(given.get("mean"), Call) and not isinstance(given.get("std"), Call) and isinstance(given.get("mean"), float)):
+    if call.name == "normal_" or (
+        call.name == "normal"
+        and not isinstance(given.get("mean"), Call)
+        and not isinstance(given.get("std"), Call)
+        and isinstance(given.get("mean"), float)
+    ):
         return Init("normal", given["mean"], given.get("std", 1.0))
     if call.name == "random_" and "to" in given and given["to"] is not None:
         return Init("integers", given.get("from", 0), given["to"])
@@ -194,9 +246,13 @@ def init_of_draw(call):
         return Init("uniform", expr=f"x < {reference.number(given['p'])}")
     if call.name == "bernoulli" and isinstance(args[0], Call):
         level = constant_of(args[0])
-        return None if level is None else Init("uniform", expr=f"x < {reference.number(float(level))}")
+        return (
+            None if level is None else Init("uniform", expr=f"x < {reference.number(float(level))}")
+        )
     if call.name == "exponential_":
-        return Init("uniform", expr=f"-torch.log(1.0 - x) / {reference.number(float(given['lambd']))}")
+        return Init(
+            "uniform", expr=f"-torch.log(1.0 - x) / {reference.number(float(given['lambd']))}"
+        )
     return None
 
 
@@ -206,28 +262,61 @@ def constant_of(call):
         return None
     if call.shape == () and is_draw(call):  # one number that all the others share
         init = init_of_draw(call)
-        return (init.a + init.b) / 2 if init is not None and init.of == "uniform" and not init.expr else None
+        return (
+            (init.a + init.b) / 2
+            if init is not None and init.of == "uniform" and not init.expr
+            else None
+        )
     if call.name in ("zeros", "zero_", "zeros_like", "new_zeros"):
         return 0.0
     if call.name in ("ones", "ones_like", "new_ones"):
         return 1.0
     position = {"full": 1, "fill_": 1, "full_like": 1, "new_full": 2}.get(call.name)
-    if position is not None and len(call.args) > position and isinstance(call.args[position], (int, float, bool)):
+    if (
+        position is not None
+        and len(call.args) > position
+        and isinstance(call.args[position], (int, float, bool))
+    ):
         return float(call.args[position])
-    if is_passed_on(call) or call.name in ("expand", "view", "unsqueeze", "_unsafe_view", "reshape"):
+    if is_passed_on(call) or call.name in (
+        "expand",
+        "view",
+        "unsqueeze",
+        "_unsafe_view",
+        "reshape",
+    ):
         return constant_of(call.args[0])
-    if call.name in ("mul", "add", "div", "sub") and len(call.args) == 2 and isinstance(call.args[0], Call) and isinstance(call.args[1], (int, float)):
+    if (
+        call.name in ("mul", "add", "div", "sub")
+        and len(call.args) == 2
+        and isinstance(call.args[0], Call)
+        and isinstance(call.args[1], (int, float))
+    ):
         first = constant_of(call.args[0])
         return None if first is None else affine(call.name, first, 0.0, call.args[1])[0]
     return None
 
 
 def is_passed_on(call):
-    return call.name in ("detach", "alias", "clone", "lift_fresh", "_to_copy", "contiguous", "requires_grad_", "copy_")
+    return call.name in (
+        "detach",
+        "alias",
+        "clone",
+        "lift_fresh",
+        "_to_copy",
+        "contiguous",
+        "requires_grad_",
+        "copy_",
+    )
 
 
 def affine(name, a, b, value):
-    return {"add": (a + value, b + value), "sub": (a - value, b - value), "mul": (a * value, b * value), "div": (a / value if value else a, b / value if value else b)}[name]
+    return {
+        "add": (a + value, b + value),
+        "sub": (a - value, b - value),
+        "mul": (a * value, b * value),
+        "div": (a / value if value else a, b / value if value else b),
+    }[name]
 
 
 def init_from(call, dtype):
@@ -240,7 +329,9 @@ def init_from(call, dtype):
     if is_draw(call):
         return coin_or(init_of_draw(call), dtype)
     # A change of type counts inside an expression; at its end the cast to the tensor's own type comes anyway.
-    if call.name in ("detach", "alias", "clone", "lift_fresh", "contiguous") or (call.name == "_to_copy" and loses_nothing(call, dtype)):
+    if call.name in ("detach", "alias", "clone", "lift_fresh", "contiguous") or (
+        call.name == "_to_copy" and loses_nothing(call, dtype)
+    ):
         return init_from(call.args[0], dtype)
     if call.name in REARRANGEMENTS and isinstance(call.args[0], Call):
         known = init_from(call.args[0], dtype)  # the same for every element, wherever it goes
@@ -250,28 +341,55 @@ def init_from(call, dtype):
         return init_from(call.args[1], dtype)
     inner = call.args[0] if call.args and isinstance(call.args[0], Call) else None
     name = call.name.removesuffix("_")
-    if name in ("add", "sub", "mul", "div") and inner is not None and len(call.args) == 2 and isinstance(call.args[1], (int, float)) and not call.kwargs and dtype.is_floating_point:
+    if (
+        name in ("add", "sub", "mul", "div")
+        and inner is not None
+        and len(call.args) == 2
+        and isinstance(call.args[1], (int, float))
+        and not call.kwargs
+        and dtype.is_floating_point
+    ):
         known = init_from(inner, dtype)
         if known is not None and not known.expr and known.of == "uniform":
             a, b = affine(name, known.a, known.b, call.args[1])
             return Init("uniform", min(a, b), max(a, b))
         if known is not None and not known.expr and known.of == "normal":
             mean = affine(name, known.a, 0.0, call.args[1])[0]
-            spread = known.b if name in ("add", "sub") else abs(affine(name, known.b, 0.0, call.args[1])[0])
+            spread = (
+                known.b
+                if name in ("add", "sub")
+                else abs(affine(name, known.b, 0.0, call.args[1])[0])
+            )
             return Init("normal", mean, spread)
     return coin_or(init_from_expression(call), dtype)
 
 
 def coin_or(init, dtype):
     """A fair coin is what a bool without `init` is."""
-    fair = init is not None and dtype == torch.bool and init.of == "uniform" and (init.a, init.b) == (0.0, 1.0) and init.expr in ("x < 0.5", "x > 0.5", "x >= 0.5", "x <= 0.5")
-    if init is not None and dtype == torch.bool and init.of == "integers" and (init.a, init.b) == (0, 2) and not init.expr:
+    fair = (
+        init is not None
+        and dtype == torch.bool
+        and init.of == "uniform"
+        and (init.a, init.b) == (0.0, 1.0)
+        and init.expr in ("x < 0.5", "x > 0.5", "x >= 0.5", "x <= 0.5")
+    )
+    if (
+        init is not None
+        and dtype == torch.bool
+        and init.of == "integers"
+        and (init.a, init.b) == (0, 2)
+        and not init.expr
+    ):
         fair = True
     return Init("coin") if fair else init
 
 
 def loses_nothing(call, dtype):
-    return isinstance(call.args[0], Call) and (call.dtype == dtype or call.args[0].dtype == dtype) and (dtype.is_floating_point or not call.args[0].dtype.is_floating_point)
+    return (
+        isinstance(call.args[0], Call)
+        and (call.dtype == dtype or call.args[0].dtype == dtype)
+        and (dtype.is_floating_point or not call.args[0].dtype.is_floating_point)
+    )
 
 
 def init_from_expression(call):
@@ -287,7 +405,9 @@ def init_from_expression(call):
     source = f"({base.expr})" if base.expr else "x"
     if base.of in ("uniform", "normal") and drawn.dtype not in (torch.float32, torch.bool):
         source = f"{source}.to({drawn.dtype})"
-    extents = {extent: f"x.size({i})" for i, extent in reversed(list(enumerate(call.shape))) if extent > 2}
+    extents = {
+        extent: f"x.size({i})" for i, extent in reversed(list(enumerate(call.shape))) if extent > 2
+    }
 
     def show(value):
         if isinstance(value, Call):
@@ -303,17 +423,40 @@ def init_from_expression(call):
             return f"torch.full([{shape}], {reference.number(level)}, dtype={inner.dtype})"
         args = inner.args
         if inner.name in ("arange", "expand", "view", "linspace", "eye"):
-            args = torch.utils._pytree.tree_map_only(int, lambda n: Size(extents[n]) if n in extents and not isinstance(n, bool) else n, args)
-        if inner.name.endswith("_") and inner.name.removesuffix("_") in reference.INFIX | {"clamp": 0, "erfinv": 0, "abs": 0, "tril": 0, "triu": 0, "exp": 0}:
+            args = torch.utils._pytree.tree_map_only(
+                int,
+                lambda n: Size(extents[n]) if n in extents and not isinstance(n, bool) else n,
+                args,
+            )
+        if inner.name.endswith("_") and inner.name.removesuffix("_") in reference.INFIX | {
+            "clamp": 0,
+            "erfinv": 0,
+            "abs": 0,
+            "tril": 0,
+            "triu": 0,
+            "exp": 0,
+        }:
             packet = getattr(torch.ops.aten, inner.name.removesuffix("_"))
             overload = getattr(packet, inner.target._overloadname)
-            return reference.print_call(overload, args, inner.kwargs, lambda v: str(v) if isinstance(v, Size) else show(v), lambda v: len(v.shape))
+            return reference.print_call(
+                overload,
+                args,
+                inner.kwargs,
+                lambda v: str(v) if isinstance(v, Size) else show(v),
+                lambda v: len(v.shape),
+            )
         if inner.target._schema.is_mutable:
             raise reference.Unprintable(inner.name)
         kwargs = {k: v for k, v in inner.kwargs.items()}
         if inner.name in ("arange",) and kwargs.get("dtype") is None:
             kwargs["dtype"] = inner.dtype
-        return reference.print_call(inner.target, args, kwargs, lambda v: str(v) if isinstance(v, Size) else show(v), lambda v: len(v.shape))
+        return reference.print_call(
+            inner.target,
+            args,
+            kwargs,
+            lambda v: str(v) if isinstance(v, Size) else show(v),
+            lambda v: len(v.shape),
+        )
 
     try:
         text = text_of(call)
@@ -334,7 +477,10 @@ def measured(tensor):
     values = tensor.detach()
     if values.numel() == 0:
         return Init("constant", 0.0)
-    low, high = values.min().item() if values.dtype != torch.bool else 0, values.max().item() if values.dtype != torch.bool else 1
+    low, high = (
+        values.min().item() if values.dtype != torch.bool else 0,
+        values.max().item() if values.dtype != torch.bool else 1,
+    )
     if values.dtype == torch.bool:
         share = values.float().mean().item()
         return Init("coin") if abs(share - 0.5) < 0.02 else Init("uniform", expr=f"x < {share:.3g}")
@@ -344,7 +490,9 @@ def measured(tensor):
         return Init("integers", int(low), int(high) + 1)
     values = values.double()
     if not torch.isfinite(values).all():
-        raise reference.Unprintable("it draws values that are not finite in a way that cannot be followed")
+        raise reference.Unprintable(
+            "it draws values that are not finite in a way that cannot be followed"
+        )
     mean, spread = values.mean().item(), values.std(correction=0).item()
     # A uniform distribution has the kurtosis 1.8, a normal one 3.
     kurtosis = ((values - mean) ** 4).mean().item() / max(spread**4, 1e-300)

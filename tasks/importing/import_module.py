@@ -27,7 +27,11 @@ class Importer:
     """
 
     def __init__(self, text, path, name, varies_constants=False, factor=1):
-        self.source, self.name, self.varies_constants = SourceFile(text, path, factor), name, varies_constants
+        self.source, self.name, self.varies_constants = (
+            SourceFile(text, path, factor),
+            name,
+            varies_constants,
+        )
         self.notes = []
         self.generator = torch.Generator().manual_seed(2)
 
@@ -56,13 +60,17 @@ class Importer:
                 raise Failure("an input is sparse, which tasks do not have")
             require_type("an input", tensor)
         weights = named_tensors(self.model).values()
-        self.is_real = bytes_of(weights) <= MODEL_BYTES and bytes_of(self.input_tensors) <= RUN_BYTES
+        self.is_real = (
+            bytes_of(weights) <= MODEL_BYTES and bytes_of(self.input_tensors) <= RUN_BYTES
+        )
         if self.is_real:
             with source.doing("making the Model"):
                 self.model = source.model("cpu")
             with source.doing("making the inputs"):
                 self.inputs = source.inputs("cpu")
-        self.inputs = torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.contiguous, self.inputs)
+        self.inputs = torch.utils._pytree.tree_map_only(
+            torch.Tensor, torch.Tensor.contiguous, self.inputs
+        )
         self.input_tensors = tensors_of(self.inputs)
 
     # The graph, with dynamic sizes where the export has them.
@@ -78,7 +86,13 @@ class Importer:
             return
         try:
             automatic = torch.utils._pytree.tree_map(
-                lambda v: {i: torch.export.Dim.AUTO for i, extent in enumerate(v.shape) if extent > 1} if isinstance(v, torch.Tensor) else None, tuple(self.inputs))
+                lambda v: {
+                    i: torch.export.Dim.AUTO for i, extent in enumerate(v.shape) if extent > 1
+                }
+                if isinstance(v, torch.Tensor)
+                else None,
+                tuple(self.inputs),
+            )
             program = self.exported(self.model, self.inputs, automatic)
             sizes = self.named_sizes(program)
             if sizes:
@@ -87,15 +101,26 @@ class Importer:
             return
 
     def exported(self, model, inputs, dynamic_shapes):
-        with warnings.catch_warnings(), drawing.AnyDevice() if "cuda" in self.source.text else contextlib.nullcontext():
+        with (
+            warnings.catch_warnings(),
+            drawing.AnyDevice() if "cuda" in self.source.text else contextlib.nullcontext(),
+        ):
             warnings.simplefilter("ignore")
             try:
-                return torch.export.export(model, tuple(inputs), dynamic_shapes=dynamic_shapes, strict=False)
+                return torch.export.export(
+                    model, tuple(inputs), dynamic_shapes=dynamic_shapes, strict=False
+                )
             except Exception as error:
                 kind = type(error).__name__
-                if "DataDependent" in kind or any(sign in str(error) for sign in ("data-dependent", "Could not guard", "FakeTensor")):
+                if "DataDependent" in kind or any(
+                    sign in str(error)
+                    for sign in ("data-dependent", "Could not guard", "FakeTensor")
+                ):
                     line = re.match(r"line \d+", reason(error, self.source.path))
-                    raise Failure("what it computes depends on what a tensor holds, which a graph cannot say" + (f" ({line[0]})" if line else "")) from None
+                    raise Failure(
+                        "what it computes depends on what a tensor holds, which a graph cannot say"
+                        + (f" ({line[0]})" if line else "")
+                    ) from None
                 raise
 
     def printed(self, program):
@@ -106,8 +131,12 @@ class Importer:
                 constants[spec.arg.name] = named[spec.target]
             elif spec.kind == InputKind.CONSTANT_TENSOR:
                 value = constants[spec.arg.name] = program.constants[spec.target]
-                if value.device.type == "meta" and spec.target not in loose_tensors(self.drawn_model):
-                    raise Failure("it holds tensors that are neither parameters nor buffers, and is too large to be made here with real ones")
+                if value.device.type == "meta" and spec.target not in loose_tensors(
+                    self.drawn_model
+                ):
+                    raise Failure(
+                        "it holds tensors that are neither parameters nor buffers, and is too large to be made here with real ones"
+                    )
                 if value.numel() == 1 and value.dim() == 0 and value.dtype in drawing.DTYPES:
                     inline.add(spec.arg.name)
             elif spec.kind != InputKind.USER_INPUT:
@@ -142,36 +171,68 @@ class Importer:
         self.timed = {}
         self.input_specs = []
         drawn_for = {}  # the first input that is made of a draw, by the draw
-        for (node, name), tensor, original in zip(self.reference.inputs.items(), self.input_tensors, self.recorded_inputs):
+        for (node, name), tensor, original in zip(
+            self.reference.inputs.items(), self.input_tensors, self.recorded_inputs
+        ):
             shape = placeholders[node].meta["val"].shape
             named = [fixed(e) if fixed(e) is not None else self.sizes[e.node.expr] for e in shape]
-            self.timed |= {n: extent for n, extent in zip(named, tensor.shape) if isinstance(n, str)}
+            self.timed |= {
+                n: extent for n, extent in zip(named, tensor.shape) if isinstance(n, str)
+            }
             if not original.is_contiguous():
                 self.notes.append(f"{name} is not contiguous in the file, here it is")
-            draws = {id(leaf) for leaf in drawing.leaves_of(self.input_record.look_up(original), []) if leaf is not None}
+            draws = {
+                id(leaf)
+                for leaf in drawing.leaves_of(self.input_record.look_up(original), [])
+                if leaf is not None
+            }
             shared = sorted({drawn_for[draw] for draw in draws if draw in drawn_for})
             if shared:
-                self.notes.append(f"{name} is made of the same random numbers as {shared[0]} in the file, here of its own")
+                self.notes.append(
+                    f"{name} is made of the same random numbers as {shared[0]} in the file, here of its own"
+                )
             drawn_for = dict.fromkeys(draws, name) | drawn_for
-            self.input_specs.append({"name": name, "shape": named, "dtype": tensor.dtype, "init": self.init_of(name, original, tensor)})
+            self.input_specs.append(
+                {
+                    "name": name,
+                    "shape": named,
+                    "dtype": tensor.dtype,
+                    "init": self.init_of(name, original, tensor),
+                }
+            )
         for spec in self.input_specs:
             init, same = spec["init"], [n for n, v in self.timed.items() if v == spec["init"].b]
-            if init.of == "integers" and len(same) == 1 and same[0] not in spec["shape"][:1] and init.a == 0:
+            if (
+                init.of == "integers"
+                and len(same) == 1
+                and same[0] not in spec["shape"][:1]
+                and init.a == 0
+            ):
                 init.b = same[0]
         self.data = {}
         self.targets = {s.arg.name: s.target for s in self.program.graph_signature.input_specs}
         self.drawn = loose_tensors(self.drawn_model) | named_tensors(self.drawn_model)
-        self.parameter_specs = [self.parameter_spec(node, name) for node, name in self.reference.parameters.items()]
+        self.parameter_specs = [
+            self.parameter_spec(node, name) for node, name in self.reference.parameters.items()
+        ]
         if bytes_of(self.data.values()) > DATA_BYTES:
-            raise Failure(f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the {DATA_BYTES >> 20} MiB that a task may carry")
+            raise Failure(
+                f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the {DATA_BYTES >> 20} MiB that a task may carry"
+            )
 
     def init_of(self, name, recorded, tensor):
         init = drawing.init_from(self.input_record.look_up(recorded), tensor.dtype)
         if init is not None and not self.is_drawable(init, tensor):
             init = None
         if init is None and tensor.device.type == "meta":
-            self.notes.append(f"{name}: how it is drawn cannot be followed, and it is too large to be measured: declared as the default")
-            return drawing.Init("coin" if tensor.dtype == torch.bool else "normal") if not is_integer(tensor.dtype) else drawing.Init("integers", 0, 2)
+            self.notes.append(
+                f"{name}: how it is drawn cannot be followed, and it is too large to be measured: declared as the default"
+            )
+            return (
+                drawing.Init("coin" if tensor.dtype == torch.bool else "normal")
+                if not is_integer(tensor.dtype)
+                else drawing.Init("integers", 0, 2)
+            )
         if init is None:
             init = self.measured(name, tensor)
         return init
@@ -180,7 +241,9 @@ class Importer:
         if not init.expr:
             return True
         try:
-            names_sizes = re.search(r"(?<![\w.])\d\d+(?![\w.])", init.expr) and "size" not in init.expr  # 64, not 0.001 or float32
+            names_sizes = (
+                re.search(r"(?<![\w.])\d\d+(?![\w.])", init.expr) and "size" not in init.expr
+            )  # 64, not 0.001 or float32
             small = [extent if names_sizes else min(extent, 64) for extent in tensor.shape]
             init.draw(small, tensor.dtype, {}, self.generator)
             return True
@@ -193,7 +256,9 @@ class Importer:
         except reference.Unprintable as error:
             raise Failure(f"{name}: {error}") from None
         if init.of != "constant":
-            self.notes.append(f"{name}: how it is drawn cannot be followed; measured as {init.text().strip(chr(34)) or 'a fair coin'}")
+            self.notes.append(
+                f"{name}: how it is drawn cannot be followed; measured as {init.text().strip(chr(34)) or 'a fair coin'}"
+            )
         return init
 
     def parameter_spec(self, node, name):
@@ -201,12 +266,26 @@ class Importer:
         require_type(name, tensor)
         spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
         recorded = self.drawn.get(self.targets[node])
-        init = None if recorded is None else drawing.init_from(self.model_record.look_up(recorded), tensor.dtype)
+        init = (
+            None
+            if recorded is None
+            else drawing.init_from(self.model_record.look_up(recorded), tensor.dtype)
+        )
         is_deterministic = init is not None and init.of == "constant"
         if is_deterministic and not init.expr:
-            is_learned = isinstance(tensor, torch.nn.Parameter) or self.targets[node].endswith(("running_mean", "running_var"))
-            return spec | {"init": self.near(name, init) if is_learned and tensor.dtype.is_floating_point else init}
-        is_exact = is_deterministic or is_integer(tensor.dtype) or (init is None and not isinstance(tensor, torch.nn.Parameter))
+            is_learned = isinstance(tensor, torch.nn.Parameter) or self.targets[node].endswith(
+                ("running_mean", "running_var")
+            )
+            return spec | {
+                "init": self.near(name, init)
+                if is_learned and tensor.dtype.is_floating_point
+                else init
+            }
+        is_exact = (
+            is_deterministic
+            or is_integer(tensor.dtype)
+            or (init is None and not isinstance(tensor, torch.nn.Parameter))
+        )
         if is_exact and tensor.device.type != "meta":
             first = tensor.reshape(-1)[:1]
             if tensor.numel() and bool((tensor == first).all()):
@@ -216,17 +295,30 @@ class Importer:
         if init is not None and self.is_drawable(init, tensor):
             return spec | {"init": init}
         if tensor.device.type == "meta":
-            raise Failure(f"{name}: how it is initialised cannot be followed, and it is too large to be made here")
+            raise Failure(
+                f"{name}: how it is initialised cannot be followed, and it is too large to be made here"
+            )
         return spec | {"init": self.measured(name, tensor)}
 
     def near(self, name, constant):
         """How a parameter is drawn that training would move away from its one value, and a program could leave out until then."""
         said = "the file sets to one value"
         if not any(said in note for note in self.notes):
-            self.notes.append(f"what {said} ({name}, ...) " + ("is drawn near it" if self.varies_constants else "stays so: a program may leave it out (--vary-constants draws it near that)"))
+            self.notes.append(
+                f"what {said} ({name}, ...) "
+                + (
+                    "is drawn near it"
+                    if self.varies_constants
+                    else "stays so: a program may leave it out (--vary-constants draws it near that)"
+                )
+            )
         if not self.varies_constants:
             return constant
-        return drawing.Init("uniform", constant.a / 2, constant.a * 1.5) if constant.a > 0 else drawing.Init("normal", constant.a, 0.1)
+        return (
+            drawing.Init("uniform", constant.a / 2, constant.a * 1.5)
+            if constant.a > 0
+            else drawing.Init("normal", constant.a, 0.1)
+        )
 
     # The task, after the check.
 
@@ -234,20 +326,45 @@ class Importer:
         check = agreement.Check(self)
         check.run()
         self.notes += self.reference.left_out
-        cases = [{"sizes": self.timed, "timed": True, "on": ["cuda"] if check.is_too_large_for_cpu else []}]
+        cases = [
+            {
+                "sizes": self.timed,
+                "timed": True,
+                "on": ["cuda"] if check.is_too_large_for_cpu else [],
+            }
+        ]
         for sizes, is_timed in check.cases:
             if check.fits_cpu(sizes):
                 cases.append({"sizes": sizes, "timed": is_timed, "on": ["cpu"] if is_timed else []})
             elif not is_timed:
                 cases.append({"sizes": sizes, "timed": False, "on": ["cuda"]})
-        text = task_text.task_text(self.name, self.summary(), self.text, self.input_specs, self.parameter_specs, cases, check.distributions, self.source.text)
-        return {"text": text, "data": task_text.safetensors(self.data) if self.data else b"", "operators": check.operators, "notes": self.notes, "checked": check.checked}
+        text = task_text.task_text(
+            self.name,
+            self.summary(),
+            self.text,
+            self.input_specs,
+            self.parameter_specs,
+            cases,
+            check.distributions,
+            self.source.text,
+        )
+        return {
+            "text": text,
+            "data": task_text.safetensors(self.data) if self.data else b"",
+            "operators": check.operators,
+            "notes": self.notes,
+            "checked": check.checked,
+        }
 
     def summary(self):
         document = (self.source.names["Model"].__doc__ or "").strip()
         first = re.split(r"(?<=[.!?])\s|\n\s*\n", document, maxsplit=1)[0]
         first = re.sub(r"\s+", " ", first).strip().rstrip(".")
-        return first[:160] if first and first != (torch.nn.Module.__doc__ or "")[:20] else self.name.replace("_", " ")
+        return (
+            first[:160]
+            if first and first != (torch.nn.Module.__doc__ or "")[:20]
+            else self.name.replace("_", " ")
+        )
 
 
 def fixed(extent):
@@ -258,12 +375,19 @@ def fixed(extent):
 
 
 def named_tensors(model):
-    return dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
+    return dict(model.named_parameters(remove_duplicate=False)) | dict(
+        model.named_buffers(remove_duplicate=False)
+    )
 
 
 def loose_tensors(model):
     """Tensors that are plain attributes of modules, by their names in a graph."""
-    return {".".join(filter(None, (path, name))): v for path, m in model.named_modules() for name, v in vars(m).items() if isinstance(v, torch.Tensor)}
+    return {
+        ".".join(filter(None, (path, name))): v
+        for path, m in model.named_modules()
+        for name, v in vars(m).items()
+        if isinstance(v, torch.Tensor)
+    }
 
 
 def is_integer(dtype):

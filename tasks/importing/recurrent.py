@@ -9,17 +9,28 @@ def output_of(x, hidden, bidirectional):
 
 
 def lstm(x, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    return output_of(x, hidden[0], bidirectional), hidden[0].new_empty(hidden[0].shape), hidden[1].new_empty(hidden[1].shape)
+    return (
+        output_of(x, hidden[0], bidirectional),
+        hidden[0].new_empty(hidden[0].shape),
+        hidden[1].new_empty(hidden[1].shape),
+    )
 
 
-def recurrent(x, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+def recurrent(
+    x, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+):
     return output_of(x, hidden, bidirectional), hidden.new_empty(hidden.shape)
 
 
 def replace_rules():
     """For this process. What runs on real tensors is as before."""
     aten = torch.ops.aten
-    for operator, rule in ((aten.lstm.input, lstm), (aten.gru.input, recurrent), (aten.rnn_tanh.input, recurrent), (aten.rnn_relu.input, recurrent)):
+    for operator, rule in (
+        (aten.lstm.input, lstm),
+        (aten.gru.input, recurrent),
+        (aten.rnn_tanh.input, recurrent),
+        (aten.rnn_relu.input, recurrent),
+    ):
         for key in (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd):
             operator.py_kernels.pop(key, None)
             operator.py_impl(key)(rule)

@@ -24,7 +24,13 @@ PYTHON_OPERATORS = {
 # What gives back its first argument where nothing is trained.
 IDENTITIES = {"detach", "detach_", "alias", "lift", "lift_fresh", "dropout", "dropout_", "feature_dropout", "feature_dropout_",
               "alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout"}  # fmt: skip
-SHORTER = {"_softmax": "softmax", "_log_softmax": "log_softmax", "_unsafe_view": "view", "_reshape_alias": "view", "lift_fresh_copy": "clone"}
+SHORTER = {
+    "_softmax": "softmax",
+    "_log_softmax": "log_softmax",
+    "_unsafe_view": "view",
+    "_reshape_alias": "view",
+    "lift_fresh_copy": "clone",
+}
 # Random numbers come only with an argument that the judge's rules look at.
 MAY_DRAW = {"scaled_dot_product_attention", "rrelu", "gru", "lstm", "rnn_tanh", "rnn_relu"}
 NO_SIZE = 2**63 - 1
@@ -90,7 +96,11 @@ def is_identity(name, args, kwargs, schema):
 
 def grouped(text):
     """An operand of an infix operator: in parentheses unless it is one word, a call or an index."""
-    return text if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^\[\]]*\])*", text) and not text[0] == "-" else f"({text})"
+    return (
+        text
+        if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^\[\]]*\])*", text) and not text[0] == "-"
+        else f"({text})"
+    )
 
 
 def print_subscript(self_text, dim, inside):
@@ -116,7 +126,11 @@ def print_call(target, args, kwargs, show, rank_of):
     given = dict(zip(names, args)) | kwargs
     if name in ("to", "_to_copy"):
         if given.get("dtype") is None:
-            return f"{grouped(texts[0])}.clone()" if name == "_to_copy" or given.get("copy") else texts[0]
+            return (
+                f"{grouped(texts[0])}.clone()"
+                if name == "_to_copy" or given.get("copy")
+                else texts[0]
+            )
         return f"{grouped(texts[0])}.to({given['dtype']})"
     if name == "sym_size":
         return f"{grouped(texts[0])}.size({texts[1]})"
@@ -137,7 +151,13 @@ def print_call(target, args, kwargs, show, rank_of):
             if name == "select":
                 return print_subscript(grouped(texts[0]), dim, texts[2])
             start = "" if len(args) < 3 or args[2] in (None, 0) else texts[2]
-            end = "" if len(args) < 4 or (isinstance(args[3], int) and args[3] == NO_SIZE) or args[3] is None else texts[3]
+            end = (
+                ""
+                if len(args) < 4
+                or (isinstance(args[3], int) and args[3] == NO_SIZE)
+                or args[3] is None
+                else texts[3]
+            )
             step = f":{texts[4]}" if len(args) > 4 and args[4] != 1 else ""
             if not start and not end and not step:
                 return texts[0]
@@ -145,7 +165,10 @@ def print_call(target, args, kwargs, show, rank_of):
     # The rest as written in the schema: what equals a trailing default is left out, what names a device as well.
     shown = []
     for position, argument in enumerate(schema.arguments):
-        if argument.name in ("device", "pin_memory", "layout", "generator") or argument.name not in given:
+        if (
+            argument.name in ("device", "pin_memory", "layout", "generator")
+            or argument.name not in given
+        ):
             continue
         value = given[argument.name]
         if argument.name in ("cudnn_enabled", "cudnn_enable"):
@@ -171,12 +194,20 @@ def print_call(target, args, kwargs, show, rank_of):
 
 
 def same_default(value, default):
-    return type(value) in (int, float, bool, str, type(None)) and value == default and isinstance(value, bool) == isinstance(default, bool)
+    return (
+        type(value) in (int, float, bool, str, type(None))
+        and value == default
+        and isinstance(value, bool) == isinstance(default, bool)
+    )
 
 
 def writes_back(node):
     """Whether a write only puts into a buffer what the graph has written there already: how exports end for modules with a state."""
-    return node.target._schema.name == "aten::copy_" and node.args[0].op == "placeholder" and not node.users
+    return (
+        node.target._schema.name == "aten::copy_"
+        and node.args[0].op == "placeholder"
+        and not node.users
+    )
 
 
 class Reference:
@@ -201,7 +232,11 @@ class Reference:
         results = self.tensor_results()
         used = self.live_nodes(program.graph, results)
         for node in placeholders:
-            if kinds[node.name].kind == torch.export.graph_signature.InputKind.USER_INPUT and isinstance(node.meta.get("val"), torch.Tensor):
+            if kinds[
+                node.name
+            ].kind == torch.export.graph_signature.InputKind.USER_INPUT and isinstance(
+                node.meta.get("val"), torch.Tensor
+            ):
                 self.inputs[node.name] = self.shown[node] = identifier(node.name, self.taken)
         first_of = {}
         for node in placeholders:
@@ -218,7 +253,9 @@ class Reference:
                 self.shown[node] = self.shown[same]
                 continue
             target = kinds[node.name].target or node.name
-            self.parameters[node.name] = self.shown[node] = identifier(target.replace(".", "_"), self.taken)
+            self.parameters[node.name] = self.shown[node] = identifier(
+                target.replace(".", "_"), self.taken
+            )
         for node in placeholders:
             value = node.meta.get("val")
             self.ranks[node] = value.dim() if isinstance(value, torch.Tensor) else None
@@ -229,10 +266,14 @@ class Reference:
         """What the module returns: tensors; the rest is left out, and said to be."""
         results = []
         output = next(n for n in self.program.graph.nodes if n.op == "output")
-        for position, (result, spec) in enumerate(zip(output.args[0], self.program.graph_signature.output_specs), 1):
+        for position, (result, spec) in enumerate(
+            zip(output.args[0], self.program.graph_signature.output_specs), 1
+        ):
             if spec.kind != torch.export.graph_signature.OutputKind.USER_OUTPUT:
                 continue
-            if isinstance(result, torch.fx.Node) and isinstance(result.meta.get("val"), torch.Tensor):
+            if isinstance(result, torch.fx.Node) and isinstance(
+                result.meta.get("val"), torch.Tensor
+            ):
                 results.append(result)
             else:
                 self.left_out.append(f"output {position} is no tensor and is left out")
@@ -245,7 +286,11 @@ class Reference:
         """Nodes that a result or a write depends on."""
         live = set(results)
         for node in reversed(graph.nodes):
-            is_write = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable and not writes_back(node)
+            is_write = (
+                isinstance(node.target, torch._ops.OpOverload)
+                and node.target._schema.is_mutable
+                and not writes_back(node)
+            )
             if is_write or node in live or isinstance(node.target, torch._ops.HigherOrderOperator):
                 live.add(node)
                 live.update(node.all_input_nodes)
@@ -273,7 +318,9 @@ class Reference:
             if expression in self.shown.values() or node.target is operator.getitem:
                 self.shown[node] = expression
                 continue
-            mutates = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+            mutates = (
+                isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+            )
             if mutates and self.writes_first_argument(node):
                 self.lines.append(expression)
                 self.shown[node] = self.show(node.args[0])
@@ -285,12 +332,18 @@ class Reference:
     @staticmethod
     def writes_first_argument(node):
         first = node.target._schema.arguments[0]
-        return first.alias_info is not None and first.alias_info.is_write and node.target._schema.name.endswith("_")
+        return (
+            first.alias_info is not None
+            and first.alias_info.is_write
+            and node.target._schema.name.endswith("_")
+        )
 
     def print_node(self, module, node):
         target = node.target
         if target is operator.getitem:
-            if isinstance(node.args[0], torch.fx.Node) and node.args[0].target in (torch.ops.higher_order.wrap_with_set_grad_enabled,):
+            if isinstance(node.args[0], torch.fx.Node) and node.args[0].target in (
+                torch.ops.higher_order.wrap_with_set_grad_enabled,
+            ):
                 return self.shown[(node.args[0], node.args[1])]
             if "native_dropout" in str(node.args[0].target):
                 return self.shown[node.args[0]]
@@ -307,7 +360,15 @@ class Reference:
             return f"{grouped(operands[0])} {PYTHON_OPERATORS[target]} {grouped(operands[1])}"
         if target is operator.neg:
             return f"-{grouped(operands[0])}"
-        calls = {"sym_float": "float", "sym_int": "int", "sym_max": "max", "sym_min": "min", "ceil": "math.ceil", "floor": "math.floor", "sym_sqrt": "math.sqrt"}
+        calls = {
+            "sym_float": "float",
+            "sym_int": "int",
+            "sym_max": "max",
+            "sym_min": "min",
+            "ceil": "math.ceil",
+            "floor": "math.floor",
+            "sym_sqrt": "math.sqrt",
+        }
         name = getattr(target, "__name__", str(target))
         if name.removeprefix("_") in calls:
             return f"{calls[name.removeprefix('_')]}({', '.join(operands)})"
@@ -316,9 +377,13 @@ class Reference:
     def inline(self, module, node):
         """Blocks that only switch gradients off are what they contain."""
         if node.target is not torch.ops.higher_order.wrap_with_set_grad_enabled:
-            raise Unprintable(f"it has control flow that is kept in the graph ({node.target.name()})")
+            raise Unprintable(
+                f"it has control flow that is kept in the graph ({node.target.name()})"
+            )
         body = getattr(module, node.args[1].target)
-        for inner, outer in zip([n for n in body.graph.nodes if n.op == "placeholder"], node.args[2:]):
+        for inner, outer in zip(
+            [n for n in body.graph.nodes if n.op == "placeholder"], node.args[2:]
+        ):
             self.shown[inner] = self.show(outer)
             self.ranks[inner] = self.ranks.get(outer)
         results = next(n for n in body.graph.nodes if n.op == "output").args[0]
@@ -330,7 +395,11 @@ class Reference:
     def text(self, cloned=()):
         """The source; arguments named in `cloned` are copied first, because the graph writes into them."""
         arguments = list(self.inputs.values()) + list(self.parameters.values())
-        kind = "Tensor" if len(self.outputs) == 1 else f"Tuple[{', '.join(['Tensor'] * len(self.outputs))}]"
+        kind = (
+            "Tensor"
+            if len(self.outputs) == 1
+            else f"Tuple[{', '.join(['Tensor'] * len(self.outputs))}]"
+        )
         result = ", ".join(self.outputs)
         lines = [f"def forward({', '.join(f'{a}: Tensor' for a in arguments)}) -> {kind}:"]
         lines += [f"    {name} = {name}.clone()" for name in cloned]

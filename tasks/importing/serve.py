@@ -34,7 +34,9 @@ def confine(request, rules):
     if rules:
         code = ctypes.create_string_buffer(rules, len(rules))
         program = Program(len(rules) // 8, ctypes.addressof(code))
-        if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0):
+        if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(
+            PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0
+        ):
             raise OSError(ctypes.get_errno(), "cannot confine the module's process")
 
 
@@ -42,11 +44,15 @@ def import_one(request):
     from import_module import Importer
     from source_file import TOO_MUCH_MEMORY, Failure
 
-    sys.path.append(os.path.dirname(request["path"]))  # what lies beside the file, behind all that is installed
+    sys.path.append(
+        os.path.dirname(request["path"])
+    )  # what lies beside the file, behind all that is installed
     try:
         with open(request["path"], encoding="utf-8") as f:
             source = f.read()
-        return Importer(source, request["path"], request["name"], request["varies_constants"]).import_file()
+        return Importer(
+            source, request["path"], request["name"], request["varies_constants"]
+        ).import_file()
     except Failure as failure:
         return {"error": str(failure)}
     except UnicodeDecodeError:
@@ -120,7 +126,9 @@ def serve_one(request, rules):
             return answer
     except (ValueError, KeyError, TypeError):
         pass
-    reason = f"it takes longer than {wall_seconds:g} s" if late else ended(status, request["seconds"])
+    reason = (
+        f"it takes longer than {wall_seconds:g} s" if late else ended(status, request["seconds"])
+    )
     return json.dumps({"error": reason, "data_bytes": 0}).encode() + b"\n"
 
 

@@ -29,7 +29,9 @@ def reason(error, path):
             line = trace.tb_lineno
         trace = trace.tb_next
     where = f"line {line}: " if line else ""
-    return f"{where}{type(error).__name__}: {text[:300]}" if text else f"{where}{type(error).__name__}"
+    return (
+        f"{where}{type(error).__name__}: {text[:300]}" if text else f"{where}{type(error).__name__}"
+    )
 
 
 class SmallerNumbers(ast.NodeTransformer):
@@ -39,11 +41,21 @@ class SmallerNumbers(ast.NodeTransformer):
         self.factor, self.inside = factor, False
 
     def smaller(self, value):
-        return value if value < 32 else max(16, value // self.factor) if value % self.factor == 0 or value >= 1024 else max(16, value // self.factor | 1)
+        return (
+            value
+            if value < 32
+            else max(16, value // self.factor)
+            if value % self.factor == 0 or value >= 1024
+            else max(16, value // self.factor | 1)
+        )
 
     def visit_Module(self, node):
         for statement in node.body:
-            if isinstance(statement, (ast.Assign, ast.AnnAssign)) or isinstance(statement, ast.FunctionDef) and statement.name in ("get_inputs", "get_init_inputs"):
+            if (
+                isinstance(statement, (ast.Assign, ast.AnnAssign))
+                or isinstance(statement, ast.FunctionDef)
+                and statement.name in ("get_inputs", "get_init_inputs")
+            ):
                 self.generic_visit(statement)
         return node
 
@@ -73,13 +85,21 @@ class SourceFile:
             with drawing.AnyDevice():
                 exec(compile(tree, path, "exec"), module.__dict__)
         except ModuleNotFoundError as error:
-            raise Failure(f"it imports {error.name}, which is not installed (HONE_PYTHON names another Python)") from None
+            raise Failure(
+                f"it imports {error.name}, which is not installed (HONE_PYTHON names another Python)"
+            ) from None
         except Exception as error:
             raise Failure(f"running the file fails: {reason(error, path)}") from None
         self.names = module.__dict__
         for value in list(self.names.values()):  # the exporter takes those apart that it knows
-            if dataclasses.is_dataclass(value) and isinstance(value, type) and value.__module__ == module.__name__:
-                torch.export.register_dataclass(value, serialized_type_name=f"{value.__qualname__}@{id(value)}")
+            if (
+                dataclasses.is_dataclass(value)
+                and isinstance(value, type)
+                and value.__module__ == module.__name__
+            ):
+                torch.export.register_dataclass(
+                    value, serialized_type_name=f"{value.__qualname__}@{id(value)}"
+                )
         missing = [n for n in ("Model", "get_inputs", "get_init_inputs") if n not in self.names]
         if missing:
             raise Failure(f"it defines no {' and no '.join(missing)}")
@@ -102,8 +122,18 @@ class SourceFile:
         with torch.device(device), drawing.AnyDevice():
             torch.manual_seed(1)
             given = self.names["get_init_inputs"]()
-            given = [] if given is None else given if isinstance(given, (dict, list, tuple)) else [given]
-            made = self.names["Model"](**given) if isinstance(given, dict) else self.names["Model"](*given)
+            given = (
+                []
+                if given is None
+                else given
+                if isinstance(given, (dict, list, tuple))
+                else [given]
+            )
+            made = (
+                self.names["Model"](**given)
+                if isinstance(given, dict)
+                else self.names["Model"](*given)
+            )
         if not isinstance(made, torch.nn.Module):
             raise Failure("Model is no torch.nn.Module")
         return made.eval()
@@ -136,7 +166,9 @@ def tensors_of(values):
 
 def require_type(what, tensor):
     if tensor.dtype not in drawing.DTYPES:
-        raise Failure(f"{what} is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have")
+        raise Failure(
+            f"{what} is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have"
+        )
 
 
 def bytes_of(tensors):

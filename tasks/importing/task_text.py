@@ -8,7 +8,15 @@ import torch
 
 from drawing import DTYPES, quoted
 
-SAFETENSORS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.float64: "F64", torch.int32: "I32", torch.int64: "I64", torch.bool: "BOOL"}
+SAFETENSORS = {
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float64: "F64",
+    torch.int32: "I32",
+    torch.int64: "I64",
+    torch.bool: "BOOL",
+}
 
 
 def basic_string(text):
@@ -27,7 +35,11 @@ def basic_string(text):
 
 def source_string(text):
     """As a literal where TOML can hold it so, else escaped."""
-    is_plain = "'''" not in text and not text.endswith("'") and all(c in "\n\t" or (ord(c) >= 32 and ord(c) != 127) for c in text)
+    is_plain = (
+        "'''" not in text
+        and not text.endswith("'")
+        and all(c in "\n\t" or (ord(c) >= 32 and ord(c) != 127) for c in text)
+    )
     return f"'''\n{text}'''" if is_plain else basic_string(text)
 
 
@@ -50,7 +62,11 @@ def case_text(case):
     """case: sizes (may be empty), timed, on (kinds of device; may be empty)."""
     lines = ["[[case]]"]
     if case["sizes"]:
-        lines.append("sizes = { " + ", ".join(f"{name} = {value}" for name, value in case["sizes"].items()) + " }")
+        lines.append(
+            "sizes = { "
+            + ", ".join(f"{name} = {value}" for name, value in case["sizes"].items())
+            + " }"
+        )
     if case.get("timed"):
         lines.append("timed = true")
     if case.get("on"):
@@ -64,7 +80,11 @@ def task_text(name, summary, reference, inputs, parameters, cases, distributions
         head.append("distributions = [" + ", ".join(quoted(d) for d in distributions) + "]")
     head.append(f"reference = {source_string(reference)}")
     parts = ["\n".join(head)]
-    parts += [tensor_text("input", t) for t in inputs] + [tensor_text("parameter", t) for t in parameters] + [case_text(c) for c in cases]
+    parts += (
+        [tensor_text("input", t) for t in inputs]
+        + [tensor_text("parameter", t) for t in parameters]
+        + [case_text(c) for c in cases]
+    )
     parts.append(f'[source]\nlanguage = "python"\ntext = {source_string(source)}')
     return "\n\n".join(parts) + "\n"
 
@@ -74,8 +94,16 @@ def safetensors(tensors):
     header, blobs, at = {}, [], 0
     for name, tensor in tensors.items():
         values = tensor.detach().contiguous()
-        blob = ctypes.string_at(values.data_ptr(), values.numel() * values.element_size()) if values.numel() else b""
-        header[name] = {"dtype": SAFETENSORS[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + tensor.numel() * tensor.element_size()]}
+        blob = (
+            ctypes.string_at(values.data_ptr(), values.numel() * values.element_size())
+            if values.numel()
+            else b""
+        )
+        header[name] = {
+            "dtype": SAFETENSORS[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [at, at + tensor.numel() * tensor.element_size()],
+        }
         blobs.append(blob)
         at += len(blob)
     text = json.dumps(header, separators=(",", ":")).encode()

@@ -27,12 +27,16 @@ class counting_device final : public device {
   explicit counting_device(std::shared_ptr<what_happened> seen) : seen_(std::move(seen)) {}
   const record<schema::DeviceType>& type() const override { return type_; }
   const std::string& name() const override { return name_; }
-  record<schema::Verdict> verify(const schema::VerifyJob::Reader& /*job*/, const task& /*t*/, std::uint64_t /*seed*/) override {
+  record<schema::Verdict> verify(const schema::VerifyJob::Reader& /*job*/, const task& /*t*/,
+                                 std::uint64_t /*seed*/) override {
     if (seen_->breaks) throw std::runtime_error("the device fell over");
     ++seen_->verified;
     return record_builder<schema::Verdict>().finish();
   }
-  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& /*job*/, const task& /*t*/, std::uint64_t /*seed*/) override { return record_builder<schema::Measurement>().finish(); }
+  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& /*job*/,
+                                      const task& /*t*/, std::uint64_t /*seed*/) override {
+    return record_builder<schema::Measurement>().finish();
+  }
 
  private:
   std::string name_ = "counting";
@@ -43,9 +47,15 @@ class counting_device final : public device {
 // The test is the verifier, and may be the lessee.
 class DeviceActor : public testing::Test {
  protected:
-  DeviceActor() : system_(actor_settings()), me_(system_), seen_(std::make_shared<counting_device::what_happened>()) {
+  DeviceActor()
+      : system_(actor_settings()),
+        me_(system_),
+        seen_(std::make_shared<counting_device::what_happened>()) {
     tasks_ = std::make_shared<const task_table>(table_of_softmax());
-    device_ = system_.spawn<caf::detached>(device_shell, std::string("device"), tasks_, [seen = seen_] { return std::unique_ptr<device>(std::make_unique<counting_device>(seen)); });
+    device_ =
+        system_.spawn<caf::detached>(device_shell, std::string("device"), tasks_, [seen = seen_] {
+          return std::unique_ptr<device>(std::make_unique<counting_device>(seen));
+        });
   }
   ~DeviceActor() override { caf::anon_send_exit(device_, caf::exit_reason::kill); }
   verify_job job(bool of_known_task = true) const {
@@ -57,7 +67,9 @@ class DeviceActor : public testing::Test {
   // What a request for a verdict ends with; empty: a verdict.
   std::string verify(const verify_job& j) {
     std::string problem;
-    me_->request(device_, limit, verify_atom_v, j).receive([](const verdict_record&) {}, [&](const caf::error& e) { problem = system_.render(e); });
+    me_->request(device_, limit, verify_atom_v, j)
+        .receive([](const verdict_record&) {},
+                 [&](const caf::error& e) { problem = system_.render(e); });
     return problem;
   }
 
@@ -71,7 +83,9 @@ class DeviceActor : public testing::Test {
 TEST_F(DeviceActor, AnswersWithItsDevicesVerdict) {
   EXPECT_EQ(verify(job()), "");
   EXPECT_EQ(seen_->verified, 1);
-  me_->request(device_, limit, status_atom_v).receive([](const actor_status_record& status) { EXPECT_EQ(status->getProcessed(), 1U); }, [](const caf::error&) { ADD_FAILURE(); });
+  me_->request(device_, limit, status_atom_v)
+      .receive([](const actor_status_record& status) { EXPECT_EQ(status->getProcessed(), 1U); },
+               [](const caf::error&) { ADD_FAILURE(); });
 }
 
 TEST_F(DeviceActor, AnUnknownTaskIsNoReasonToDie) {
@@ -84,7 +98,11 @@ TEST_F(DeviceActor, ABrokenDeviceEndsItsActorWithTheReason) {
   me_->monitor(device_);
   EXPECT_THAT(verify(job()), HasSubstr("fell over"));
   bool is_down = false;
-  me_->receive([&](const caf::down_msg& down) { is_down = system_.render(down.reason).find("fell over") != std::string::npos; }, caf::after(limit) >> [] {});
+  me_->receive(
+      [&](const caf::down_msg& down) {
+        is_down = system_.render(down.reason).find("fell over") != std::string::npos;
+      },
+      caf::after(limit) >> [] {});
   EXPECT_TRUE(is_down);
 }
 
@@ -95,7 +113,8 @@ TEST_F(DeviceActor, DoesNothingElseWhileItIsLent) {
       [&](use_atom, std::uint64_t turn) {
         EXPECT_EQ(turn, 7U);
         // What waits behind the lease is still there when the time is over.
-        EXPECT_FALSE(eventually([&] { return seen_->verified > 0; }, std::chrono::milliseconds(100)));
+        EXPECT_FALSE(
+            eventually([&] { return seen_->verified > 0; }, std::chrono::milliseconds(100)));
         return done_atom_v;
       },
       caf::after(limit) >> [] { FAIL() << "it is not lent"; });
@@ -105,7 +124,8 @@ TEST_F(DeviceActor, DoesNothingElseWhileItIsLent) {
 TEST_F(DeviceActor, GoesOnWhenALesseeDies) {
   std::atomic<bool> was_lent = false;
   system_.spawn([&was_lent, device = device_](caf::event_based_actor* self) -> caf::behavior {
-    self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{600000}).then([](done_atom) {}, [](const caf::error&) {});
+    self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{600000})
+        .then([](done_atom) {}, [](const caf::error&) {});
     return {[self, &was_lent](use_atom, std::uint64_t) -> caf::result<done_atom> {
       was_lent = true;
       throw std::runtime_error("out of memory");
@@ -117,7 +137,8 @@ TEST_F(DeviceActor, GoesOnWhenALesseeDies) {
 
 TEST_F(DeviceActor, ALesseeThatIsDeadAlreadyCostsNothing) {
   const auto dead = system_.spawn([device = device_](caf::event_based_actor* self) {
-    self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{600000}).then([](done_atom) {}, [](const caf::error&) {});
+    self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{600000})
+        .then([](done_atom) {}, [](const caf::error&) {});
     self->quit();
   });
   EXPECT_EQ(verify(job()), "");
@@ -125,12 +146,17 @@ TEST_F(DeviceActor, ALesseeThatIsDeadAlreadyCostsNothing) {
 
 TEST_F(DeviceActor, BreaksWhereALesseeKeepsItTooLong) {
   me_->monitor(device_);
-  const auto endless = system_.spawn([device = device_](caf::event_based_actor* self) -> caf::behavior {
-    self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{50}).then([](done_atom) {}, [](const caf::error&) {});
-    return {[self](use_atom, std::uint64_t) -> caf::result<done_atom> { return self->make_response_promise<done_atom>(); }};
-  });
+  const auto endless =
+      system_.spawn([device = device_](caf::event_based_actor* self) -> caf::behavior {
+        self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{50})
+            .then([](done_atom) {}, [](const caf::error&) {});
+        return {[self](use_atom, std::uint64_t) -> caf::result<done_atom> {
+          return self->make_response_promise<done_atom>();
+        }};
+      });
   std::string reason;
-  me_->receive([&](const caf::down_msg& down) { reason = system_.render(down.reason); }, caf::after(limit) >> [] { FAIL() << "it times while the policy computes"; });
+  me_->receive([&](const caf::down_msg& down) { reason = system_.render(down.reason); },
+               caf::after(limit) >> [] { FAIL() << "it times while the policy computes"; });
   EXPECT_THAT(reason, HasSubstr("has not come back"));
   caf::anon_send_exit(endless, caf::exit_reason::kill);
 }

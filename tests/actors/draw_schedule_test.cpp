@@ -16,7 +16,8 @@ class DrawSchedule : public testing::Test {
     s.change_devices("b", 1);
     return s;
   }
-  std::optional<draw_schedule::assignment> draw(draw_schedule& s, std::size_t waiting = 0, std::size_t ready = 0) {
+  std::optional<draw_schedule::assignment> draw(draw_schedule& s, std::size_t waiting = 0,
+                                                std::size_t ready = 0) {
     auto next = s.next(Stage::CONTRASTIVE, 7, waiting, ready, {});
     if (next) s.given_out({++number_, 0}, *next, 100);
     return next;
@@ -44,7 +45,9 @@ TEST_F(DrawSchedule, BoundsWhatIsOutWaitingAndReadyTogether) {
   EXPECT_TRUE(draw(s, 1, 0));
 }
 
-TEST_F(DrawSchedule, DrawsNothingWhileTheCorpusIsLearnt) { EXPECT_FALSE(make(10).next(Stage::SFT, 0, 0, 0, {})); }
+TEST_F(DrawSchedule, DrawsNothingWhileTheCorpusIsLearnt) {
+  EXPECT_FALSE(make(10).next(Stage::SFT, 0, 0, 0, {}));
+}
 
 TEST_F(DrawSchedule, DrawsNothingWithoutADevice) {
   draw_schedule s = make(10);
@@ -83,7 +86,8 @@ TEST_F(DrawSchedule, BothVersionsOfAComparisonShareTheirDraws) {
   draw_schedule s = make(0);
   s.compare({3, 9}, 5);
   std::map<std::uint64_t, std::vector<std::pair<std::size_t, std::string>>> draws;
-  while (const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0, {})) draws[next->version].emplace_back(next->comparison, next->where.device_type);
+  while (const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0, {}))
+    draws[next->version].emplace_back(next->comparison, next->where.device_type);
   EXPECT_EQ(draws[3], draws[9]);
   EXPECT_EQ(draws[3].size(), 20U);
 }
@@ -110,7 +114,9 @@ TEST_F(DrawSchedule, ASlowTypeOfDeviceLeavesRoomForAStepOfTheOthers) {
   s.change_devices("fast", 1);
   std::map<std::string, std::size_t> waiting;
   for (int i = 0; i < 100; ++i) {
-    if (const auto next = s.next(Stage::CONTRASTIVE, 7, waiting["slow"], 0, waiting)) waiting["slow"] += next->where.device_type == "slow" ? 1 : 0;  // what is fast is trained on at once
+    if (const auto next = s.next(Stage::CONTRASTIVE, 7, waiting["slow"], 0, waiting))
+      waiting["slow"] +=
+          next->where.device_type == "slow" ? 1 : 0;  // what is fast is trained on at once
   }
   EXPECT_EQ(waiting["slow"], 12U);
 }

@@ -23,10 +23,13 @@ constexpr auto limit = std::chrono::seconds(20);
 class echo final : public writer {
  public:
   void load(const std::filesystem::path& checkpoint, std::uint64_t version) override {
-    if (checkpoint.filename() != std::to_string(version)) throw std::runtime_error("the weights of another version");
+    if (checkpoint.filename() != std::to_string(version))
+      throw std::runtime_error("the weights of another version");
     version_ = version;
   }
-  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override { waiting_.push_back({ticket, prompt, samples}); }
+  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override {
+    waiting_.push_back({ticket, prompt, samples});
+  }
   std::vector<finished> step() override {
     if (waiting_.empty()) return {};
     const auto one = waiting_.front();
@@ -37,7 +40,9 @@ class echo final : public writer {
       how.tokens = {1};
       how.log_probabilities = {-1};
       how.versions = {{version_, 1}};
-      f.completions.push_back({"version " + std::to_string(version_) + ", sample " + std::to_string(i) + " for " + one.prompt, how});
+      f.completions.push_back({"version " + std::to_string(version_) + ", sample " +
+                                   std::to_string(i) + " for " + one.prompt,
+                               how});
     }
     return {f};
   }
@@ -62,11 +67,16 @@ class GeneratorActor : public testing::Test {
   GeneratorActor() : system_(actor_settings()), me_(system_) {
     options_.run_folder = "run";
     options_.make_writer = [] { return std::make_unique<echo>(); };
-    options_.prompts = std::make_shared<const prompt_template>(prompt_template::parse("{{task}} on {{device}}\n", "test"));
+    options_.prompts = std::make_shared<const prompt_template>(
+        prompt_template::parse("{{task}} on {{device}}\n", "test"));
     start();
   }
   ~GeneratorActor() override { stop(); }
-  void start() { generator_ = system_.spawn(generator, std::string("generator 0"), options_, std::make_shared<const task_table>(table_of_softmax(the_task())), caf::actor_cast<pool_actor>(caf::actor_cast<caf::actor>(me_))); }
+  void start() {
+    generator_ = system_.spawn(generator, std::string("generator 0"), options_,
+                               std::make_shared<const task_table>(table_of_softmax(the_task())),
+                               caf::actor_cast<pool_actor>(caf::actor_cast<caf::actor>(me_)));
+  }
   void stop() { caf::anon_send_exit(generator_, caf::exit_reason::kill); }
   void publish(std::uint64_t version) {
     record_builder<schema::PolicyVersion> v;
@@ -83,7 +93,8 @@ class GeneratorActor : public testing::Test {
     draw->setPolicyVersion(version);
     draw->setSamples(samples);
     const draw_record made = draw.finish();
-    me_->receive([&](draw_atom) { return made; }, caf::after(limit) >> [] { ADD_FAILURE() << "no draw is asked for"; });
+    me_->receive([&](draw_atom) { return made; },
+                 caf::after(limit) >> [] { ADD_FAILURE() << "no draw is asked for"; });
   }
   group_record take_group(bool says_durable = true) {
     group_record group;
@@ -112,7 +123,8 @@ TEST_F(GeneratorActor, WritesAGroupForADraw) {
   publish(3);
   give_draw(3, 2);
   const group_record group = take_group();
-  EXPECT_THAT(texts(group), ElementsAre("version 3, sample 0 for softmax on cpu-test\n", "version 3, sample 1 for softmax on cpu-test\n"));
+  EXPECT_THAT(texts(group), ElementsAre("version 3, sample 0 for softmax on cpu-test\n",
+                                        "version 3, sample 1 for softmax on cpu-test\n"));
   EXPECT_EQ(view(group->getPrompt()), "softmax on cpu-test\n");
   EXPECT_EQ(group->getRollouts()[0].getVersions()[0].getVersion(), 3U);
   EXPECT_EQ(group->getVariants().size(), 2U) << "what does not parse is a variant as well";
@@ -121,7 +133,9 @@ TEST_F(GeneratorActor, WritesAGroupForADraw) {
 
 TEST_F(GeneratorActor, WritesNothingBeforeItHasWeights) {
   caf::error none;
-  me_->request(generator_, limit, status_atom_v).receive([](const actor_status_record& status) { EXPECT_EQ(status->getProcessed(), 0U); }, [&](const caf::error& e) { none = e; });
+  me_->request(generator_, limit, status_atom_v)
+      .receive([](const actor_status_record& status) { EXPECT_EQ(status->getProcessed(), 0U); },
+               [&](const caf::error& e) { none = e; });
   EXPECT_FALSE(none);
   EXPECT_TRUE(me_->mailbox().empty()) << "it has asked for a draw";
 }
@@ -152,7 +166,9 @@ class careful_echo final : public writer {
     look();
     echo_.load(checkpoint, version);
   }
-  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override { echo_.submit(ticket, prompt, samples); }
+  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override {
+    echo_.submit(ticket, prompt, samples);
+  }
   std::vector<finished> step() override {
     look();
     return echo_.step();

@@ -34,7 +34,8 @@ struct policy_state {
 };
 
 // Has a piece of work for every tick, and says whether the GPU was its own.
-caf::behavior policy(caf::stateful_actor<policy_state>* self, const shared_gpu& gpu, const std::shared_ptr<lending>& lent, const std::shared_ptr<diary>& wrote) {
+caf::behavior policy(caf::stateful_actor<policy_state>* self, const shared_gpu& gpu,
+                     const std::shared_ptr<lending>& lent, const std::shared_ptr<diary>& wrote) {
   self->state.turns = gpu_turns(gpu);
   return {
       [self](use_atom, std::uint64_t turn) {
@@ -43,14 +44,19 @@ caf::behavior policy(caf::stateful_actor<policy_state>* self, const shared_gpu& 
       },
       [self](lease_atom) { self->state.turns.ask_again(self); },
       [self, lent, wrote](tick_atom, int number) {
-        self->state.turns.take(self, [lent, wrote, number] { wrote->write(std::to_string(number) + (lent->is_lent ? " in its turn" : " at once")); });
+        self->state.turns.take(self, [lent, wrote, number] {
+          wrote->write(std::to_string(number) + (lent->is_lent ? " in its turn" : " at once"));
+        });
       },
   };
 }
 
 class GpuTurns : public testing::Test {
  protected:
-  GpuTurns() : system_(actor_settings()), lent_(std::make_shared<lending>()), wrote_(std::make_shared<diary>()) {}
+  GpuTurns()
+      : system_(actor_settings()),
+        lent_(std::make_shared<lending>()),
+        wrote_(std::make_shared<diary>()) {}
   ~GpuTurns() override {
     for (const caf::actor& a : {policy_, lender_}) {
       if (a) caf::anon_send_exit(a, caf::exit_reason::kill);
@@ -58,7 +64,12 @@ class GpuTurns : public testing::Test {
   }
   void start(bool shared) {
     if (shared) lender_ = system_.spawn<caf::detached>(gpu_lender, lent_);
-    const shared_gpu gpu = shared ? gpu_lent_by(lender_, [this] { wrote_->write(lent_->is_lent ? "idle in its turn" : "idle too late"); }) : shared_gpu{};
+    const shared_gpu gpu =
+        shared ? gpu_lent_by(lender_,
+                             [this] {
+                               wrote_->write(lent_->is_lent ? "idle in its turn" : "idle too late");
+                             })
+               : shared_gpu{};
     policy_ = system_.spawn(policy, gpu, lent_, wrote_);
   }
   void work(int number) { caf::anon_send(policy_, tick_atom_v, number); }
@@ -83,7 +94,9 @@ TEST_F(GpuTurns, AloneOnTheGpuWorkIsDoneAtOnce) {
 TEST_F(GpuTurns, OnASharedOneEveryPieceHasATurnAndTheyKeepTheirOrder) {
   start(true);
   for (int i = 1; i <= 3; ++i) work(i);
-  EXPECT_EQ(lines(6), (std::vector<std::string>{"1 in its turn", "idle in its turn", "2 in its turn", "idle in its turn", "3 in its turn", "idle in its turn"}));
+  EXPECT_EQ(lines(6),
+            (std::vector<std::string>{"1 in its turn", "idle in its turn", "2 in its turn",
+                                      "idle in its turn", "3 in its turn", "idle in its turn"}));
   EXPECT_TRUE(eventually([&] { return !lent_->is_lent; }));
   EXPECT_EQ(lent_->turns, 3);
 }
@@ -93,7 +106,8 @@ TEST_F(GpuTurns, ADeviceThatIsBeingStartedAgainIsAskedAgain) {
   start(true);
   work(1);
   work(2);
-  EXPECT_EQ(lines(4), (std::vector<std::string>{"1 in its turn", "idle in its turn", "2 in its turn", "idle in its turn"}));
+  EXPECT_EQ(lines(4), (std::vector<std::string>{"1 in its turn", "idle in its turn",
+                                                "2 in its turn", "idle in its turn"}));
   EXPECT_EQ(lent_->turns, 2);
 }
 
@@ -102,7 +116,11 @@ TEST_F(GpuTurns, ATurnThatNobodyAskedForIsNotUsed) {
   lent_->refusals = 1000000;
   work(1);
   caf::scoped_actor device(system_);
-  for (const std::uint64_t turn : {0, 17}) device->request(caf::actor_cast<lessee_actor>(policy_), std::chrono::seconds(20), use_atom_v, turn).receive([](done_atom) {}, [](const caf::error&) { ADD_FAILURE(); });
+  for (const std::uint64_t turn : {0, 17})
+    device
+        ->request(caf::actor_cast<lessee_actor>(policy_), std::chrono::seconds(20), use_atom_v,
+                  turn)
+        .receive([](done_atom) {}, [](const caf::error&) { ADD_FAILURE(); });
   EXPECT_TRUE(wrote_->all().empty());
   lent_->refusals = 0;
   EXPECT_EQ(lines(2), (std::vector<std::string>{"1 in its turn", "idle in its turn"}));

@@ -27,7 +27,8 @@ batch_record batch_of(const std::vector<group_record>& groups, Stage stage = Sta
   return batch.finish();
 }
 
-// The test is the pool, the only generator and the supervisor of a learner whose policy is scripted: it steps and learns nothing.
+// The test is the pool, the only generator and the supervisor of a learner whose policy is
+// scripted: it steps and learns nothing.
 class LearnerActor : public testing::Test {
  protected:
   LearnerActor() : system_(actor_settings()), me_(system_) {
@@ -38,7 +39,10 @@ class LearnerActor : public testing::Test {
     options_.plan.comparison_samples = 0;
     options_.run_folder = folder_.path();
     options_.make_curriculum = [this] {
-      return std::make_unique<curriculum>(options_.plan, nullptr, std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "test")), tasks_, 1);
+      return std::make_unique<curriculum>(
+          options_.plan, nullptr,
+          std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "test")),
+          tasks_, 1);
     };
   }
   ~LearnerActor() override {
@@ -59,7 +63,9 @@ class LearnerActor : public testing::Test {
   }
   void start() {
     const auto me = caf::actor_cast<caf::actor>(me_);
-    learner_ = system_.spawn(learner, options_, caf::actor_cast<pool_actor>(me), std::vector<generator_actor>{caf::actor_cast<generator_actor>(me)}, me);
+    learner_ =
+        system_.spawn(learner, options_, caf::actor_cast<pool_actor>(me),
+                      std::vector<generator_actor>{caf::actor_cast<generator_actor>(me)}, me);
   }
 
   // What the learner asks of the pool next, and the answer.
@@ -87,7 +93,9 @@ class LearnerActor : public testing::Test {
     committed c;
     me_->receive(
         [&](commit_atom, const version_record& version, const step_record& step) {
-          c = {version, step, std::filesystem::exists(options_.run_folder / std::string(view(version->getCheckpoint())))};
+          c = {version, step,
+               std::filesystem::exists(options_.run_folder /
+                                       std::string(view(version->getCheckpoint())))};
           return done_atom_v;
         },
         caf::after(limit) >> [] { ADD_FAILURE() << "no step is committed"; });
@@ -95,7 +103,8 @@ class LearnerActor : public testing::Test {
   }
   std::uint64_t next_weights() {
     std::uint64_t version = ~std::uint64_t{0};
-    me_->receive([&](weights_atom, const version_record& v) { version = v->getVersion(); }, caf::after(limit) >> [] { ADD_FAILURE() << "no weights are published"; });
+    me_->receive([&](weights_atom, const version_record& v) { version = v->getVersion(); },
+                 caf::after(limit) >> [] { ADD_FAILURE() << "no weights are published"; });
     return version;
   }
   void expect_two_steps_and_the_end() {
@@ -160,11 +169,13 @@ TEST_F(LearnerActor, AStepNamesWhatItConsumedAndWhatItCameFrom) {
 TEST_F(LearnerActor, MetricsStandUnderTheStepThatTheyAreOf) {
   std::vector<std::string> lines;
   options_.metrics = [&](const version_record& version, const learned_step& learned) {
-    lines.push_back(std::to_string(version->getVersion()) + " " + std::string(name_of(learned.stage)) + " " + std::to_string(learned.step));
+    lines.push_back(std::to_string(version->getVersion()) + " " +
+                    std::string(name_of(learned.stage)) + " " + std::to_string(learned.step));
   };
   start();
   expect_two_steps_and_the_end();
-  EXPECT_THAT(lines, testing::ElementsAre("0 contrastive 0", "1 contrastive 1", "2 contrastive 2", "3 comparison 1"));
+  EXPECT_THAT(lines, testing::ElementsAre("0 contrastive 0", "1 contrastive 1", "2 contrastive 2",
+                                          "3 comparison 1"));
 }
 
 TEST_F(LearnerActor, IsCompleteAfterItsLastStep) {
@@ -192,11 +203,14 @@ TEST_F(LearnerActor, OnASharedGpuWritesItsCheckpointsBetweenTurns) {
   std::vector<std::ptrdiff_t> on_disk;  // at the end of each turn
   options_.gpu.finish = [&] {
     const auto checkpoints = options_.run_folder / "checkpoints";
-    on_disk.push_back(std::filesystem::exists(checkpoints) ? std::distance(std::filesystem::directory_iterator(checkpoints), {}) : 0);
+    on_disk.push_back(std::filesystem::exists(checkpoints)
+                          ? std::distance(std::filesystem::directory_iterator(checkpoints), {})
+                          : 0);
   };
   start();
   expect_two_steps_and_the_end();
-  EXPECT_EQ(on_disk, (std::vector<std::ptrdiff_t>{0, 1, 2, 3})) << "each turn's own comes behind it";
+  EXPECT_EQ(on_disk, (std::vector<std::ptrdiff_t>{0, 1, 2, 3}))
+      << "each turn's own comes behind it";
 }
 
 TEST_F(LearnerActor, OnASharedGpuTrainsInItsTurns) {
@@ -256,9 +270,11 @@ TEST_F(LearnerActor, AStageThatIsOverByNewSettingsEndsWhenTheRunGoesOn) {
   options_.next_version = 2;
   options_.plan.self_supervised.steps = 1;
   start();
-  me_->receive([&](replay_atom, std::uint8_t) { return std::vector<scored_group_record>(); }, caf::after(limit) >> [] { FAIL() << "it does not ask what it was trained on"; });
+  me_->receive([&](replay_atom, std::uint8_t) { return std::vector<scored_group_record>(); },
+               caf::after(limit) >> [] { FAIL() << "it does not ask what it was trained on"; });
   const committed next = take_commit();
-  EXPECT_EQ(next.version->getStage(), Stage::CONTRASTIVE) << "the pool draws for the stage of the newest version";
+  EXPECT_EQ(next.version->getStage(), Stage::CONTRASTIVE)
+      << "the pool draws for the stage of the newest version";
   EXPECT_EQ(next.version->getParent(), 1U);
 }
 
@@ -274,17 +290,23 @@ TEST_F(LearnerActor, AskedTooLongItAsksAgain) {
   start();
   take_commit();
   next_weights();
-  me_->receive([](take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool) -> caf::result<batch_record> { return caf::make_error(caf::sec::request_timeout); },
-               caf::after(limit) >> [] { FAIL() << "the learner asks for nothing"; });
+  me_->receive(
+      [](take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool) -> caf::result<batch_record> {
+        return caf::make_error(caf::sec::request_timeout);
+      },
+      caf::after(limit) >> [] { FAIL() << "the learner asks for nothing"; });
   EXPECT_EQ(give(batch_of({make_group({"a", "b"})})).stage, Stage::CONTRASTIVE);
   EXPECT_EQ(take_commit().version->getVersion(), 1U);
 }
 
 TEST_F(LearnerActor, WhatMakesNoPlanIsReported) {
-  options_.make_curriculum = []() -> std::unique_ptr<curriculum> { throw std::runtime_error("no such policy"); };
+  options_.make_curriculum = []() -> std::unique_ptr<curriculum> {
+    throw std::runtime_error("no such policy");
+  };
   start();
   std::string reason;
-  me_->receive([&](fatal_atom, const std::string& why) { reason = why; }, caf::after(limit) >> [] { FAIL() << "nobody hears of it"; });
+  me_->receive([&](fatal_atom, const std::string& why) { reason = why; },
+               caf::after(limit) >> [] { FAIL() << "nobody hears of it"; });
   EXPECT_THAT(reason, testing::HasSubstr("no such policy"));
 }
 

@@ -24,7 +24,9 @@ join_record request(std::uint32_t schema, std::uint32_t judge) {
   return r.finish();
 }
 
-TEST(JoiningANode, OfTheSameVersionsIsAllowed) { EXPECT_EQ(find_join_problem(request(schema_version, judge_version)), ""); }
+TEST(JoiningANode, OfTheSameVersionsIsAllowed) {
+  EXPECT_EQ(find_join_problem(request(schema_version, judge_version)), "");
+}
 
 TEST(JoiningANode, OfAnotherSchemaIsRefusedNamingBoth) {
   const std::string problem = find_join_problem(request(schema_version + 1, judge_version));
@@ -41,16 +43,21 @@ TEST(JoiningANode, OfAnotherJudgeIsRefusedNamingBoth) {
 // A device that breaks at its first `failures` jobs, whichever of its incarnations does them.
 class brittle_device final : public device {
  public:
-  brittle_device(device_type_record type, std::shared_ptr<std::atomic<int>> failures) : type_(std::move(type)), failures_(std::move(failures)) {}
+  brittle_device(device_type_record type, std::shared_ptr<std::atomic<int>> failures)
+      : type_(std::move(type)), failures_(std::move(failures)) {}
   const record<schema::DeviceType>& type() const override { return type_; }
   const std::string& name() const override { return name_; }
-  record<schema::Verdict> verify(const schema::VerifyJob::Reader& /*job*/, const task& /*t*/, std::uint64_t /*seed*/) override {
+  record<schema::Verdict> verify(const schema::VerifyJob::Reader& /*job*/, const task& /*t*/,
+                                 std::uint64_t /*seed*/) override {
     if (failures_->fetch_sub(1) > 0) throw std::runtime_error("the device fell over");
     record_builder<schema::Verdict> verdict;
     verdict->setOutcome(Outcome::WRONG_RESULT);
     return verdict.finish();
   }
-  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& /*job*/, const task& /*t*/, std::uint64_t /*seed*/) override { throw std::logic_error("nothing gets so far"); }
+  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& /*job*/,
+                                      const task& /*t*/, std::uint64_t /*seed*/) override {
+    throw std::logic_error("nothing gets so far");
+  }
 
  private:
   std::string name_ = "brittle";
@@ -60,7 +67,10 @@ class brittle_device final : public device {
 
 class Node : public testing::Test {
  protected:
-  Node() : system_(testing_support::actor_settings()), pool_(system_), failures_(std::make_shared<std::atomic<int>>(0)) {
+  Node()
+      : system_(testing_support::actor_settings()),
+        pool_(system_),
+        failures_(std::make_shared<std::atomic<int>>(0)) {
     tasks_ = std::make_shared<const task_table>(testing_support::table_of_softmax());
     record_builder<schema::DeviceType> type;
     type->setName("brittle");
@@ -72,7 +82,11 @@ class Node : public testing::Test {
     wiring_.benchmarks = system_.spawn(work_queue<benchmark_job>, std::string("benchmark"), pool);
   }
   ~Node() override {
-    for (const auto& a : {caf::actor_cast<caf::actor>(node_), caf::actor_cast<caf::actor>(watching_), caf::actor_cast<caf::actor>(wiring_.compiles), caf::actor_cast<caf::actor>(wiring_.verifies), caf::actor_cast<caf::actor>(wiring_.benchmarks)}) {
+    for (const auto& a :
+         {caf::actor_cast<caf::actor>(node_), caf::actor_cast<caf::actor>(watching_),
+          caf::actor_cast<caf::actor>(wiring_.compiles),
+          caf::actor_cast<caf::actor>(wiring_.verifies),
+          caf::actor_cast<caf::actor>(wiring_.benchmarks)}) {
       if (a) caf::anon_send_exit(a, caf::exit_reason::kill);
     }
   }
@@ -84,7 +98,11 @@ class Node : public testing::Test {
       const std::lock_guard hold(lock_);
       log_ += line + "\n";
     };
-    options.devices = {{"brittle", type_, [type = type_, failures = failures_]() -> std::unique_ptr<device> { return std::make_unique<brittle_device>(type, failures); }, 1}};
+    options.devices = {{"brittle", type_,
+                        [type = type_, failures = failures_]() -> std::unique_ptr<device> {
+                          return std::make_unique<brittle_device>(type, failures);
+                        },
+                        1}};
     telemetry_options watches;
     watches.interval = std::chrono::milliseconds(20);
     watching_ = system_.spawn(telemetry, watches, pool_actor(), node_actor());
@@ -102,24 +120,29 @@ class Node : public testing::Test {
     j->initArtifact();
     caf::anon_send(wiring_.verifies, put_atom_v, j.finish());
   }
-  std::optional<evaluation_record> next_result(std::chrono::seconds limit = std::chrono::seconds(20)) {
+  std::optional<evaluation_record> next_result(
+      std::chrono::seconds limit = std::chrono::seconds(20)) {
     std::optional<evaluation_record> result;
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!result && std::chrono::steady_clock::now() < end) {
-      pool_->receive([&](close_atom, const evaluation_record& e) { result = e; }, [&](device_atom, const device_type_record&, std::int32_t by) { devices_ += by; }, caf::after(std::chrono::milliseconds(100)) >> [] {});
+      pool_->receive(
+          [&](close_atom, const evaluation_record& e) { result = e; },
+          [&](device_atom, const device_type_record&, std::int32_t by) { devices_ += by; },
+          caf::after(std::chrono::milliseconds(100)) >> [] {});
     }
     return result;
   }
   // How often the actor has been started again; -1: telemetry does not know it yet.
   int restarts_of(const std::string& name) {
     int restarts = -1;
-    pool_->request(watching_, std::chrono::seconds(10), status_atom_v).receive(
-        [&](const std::vector<node_status_record>& nodes) {
-          for (const auto actor : nodes.front()->getActors()) {
-            if (view(actor.getName()) == name) restarts = static_cast<int>(actor.getRestarts());
-          }
-        },
-        [](const caf::error&) {});
+    pool_->request(watching_, std::chrono::seconds(10), status_atom_v)
+        .receive(
+            [&](const std::vector<node_status_record>& nodes) {
+              for (const auto actor : nodes.front()->getActors()) {
+                if (view(actor.getName()) == name) restarts = static_cast<int>(actor.getRestarts());
+              }
+            },
+            [](const caf::error&) {});
     return restarts;
   }
   std::string log() {
@@ -168,7 +191,8 @@ TEST_F(Node, ADeviceThatFailsIsStartedAgainAndItsJobIsReported) {
 
 TEST_F(Node, PassesALeaseOnToTheDevice) {
   start();
-  (void)pool_->request(node_, std::chrono::seconds(20), lease_atom_v, std::string("brittle"), std::uint64_t{3}, std::uint32_t{20000});
+  (void)pool_->request(node_, std::chrono::seconds(20), lease_atom_v, std::string("brittle"),
+                       std::uint64_t{3}, std::uint32_t{20000});
   std::uint64_t turn = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (turn == 0 && std::chrono::steady_clock::now() < end) {
@@ -177,7 +201,8 @@ TEST_F(Node, PassesALeaseOnToTheDevice) {
           turn = t;
           return done_atom_v;
         },
-        [](device_atom, const device_type_record&, std::int32_t) {}, caf::after(std::chrono::milliseconds(100)) >> [] {});
+        [](device_atom, const device_type_record&, std::int32_t) {},
+        caf::after(std::chrono::milliseconds(100)) >> [] {});
   }
   EXPECT_EQ(turn, 3U);
 }
@@ -185,7 +210,10 @@ TEST_F(Node, PassesALeaseOnToTheDevice) {
 TEST_F(Node, LendsNoDeviceThatItDoesNotHave) {
   start();
   std::string problem;
-  pool_->request(node_, std::chrono::seconds(20), lease_atom_v, std::string("cuda:7"), std::uint64_t{1}, std::uint32_t{20000}).receive([](done_atom) {}, [&](const caf::error& e) { problem = system_.render(e); });
+  pool_
+      ->request(node_, std::chrono::seconds(20), lease_atom_v, std::string("cuda:7"),
+                std::uint64_t{1}, std::uint32_t{20000})
+      .receive([](done_atom) {}, [&](const caf::error& e) { problem = system_.render(e); });
   EXPECT_THAT(problem, HasSubstr("no device cuda:7"));
 }
 

@@ -40,27 +40,42 @@ class PoolActor : public testing::Test {
   template <class Result, class... Words>
   Result ask(const Words&... words) {
     Result result{};
-    me_->request(pool_, limit, words...).receive([&](const Result& r) { result = r; }, [&](const caf::error& e) { ADD_FAILURE() << system_.render(e); });
+    me_->request(pool_, limit, words...)
+        .receive([&](const Result& r) { result = r; },
+                 [&](const caf::error& e) { ADD_FAILURE() << system_.render(e); });
     return result;
   }
-  void commit(const version_record& version, const step_record& step) { ask<done_atom>(commit_atom_v, version, step); }
+  void commit(const version_record& version, const step_record& step) {
+    ask<done_atom>(commit_atom_v, version, step);
+  }
   void submit(const group_record& group) { ask<done_atom>(submit_atom_v, group); }
   compile_job next_job() {
     compile_job job;
-    me_->receive([&](put_atom, const compile_job& j) { job = j; }, caf::after(limit) >> [] { ADD_FAILURE() << "no job came"; });
+    me_->receive([&](put_atom, const compile_job& j) { job = j; },
+                 caf::after(limit) >> [] { ADD_FAILURE() << "no job came"; });
     return job;
   }
-  void finish(const compile_job& job, double score) { me_->send(pool_, close_atom_v, make_result(*job, score)); }
+  void finish(const compile_job& job, double score) {
+    me_->send(pool_, close_atom_v, make_result(*job, score));
+  }
   // Somebody who waits for a draw; whoever it is passes it on to the test.
   void ask_for_a_draw() {
-    system_.spawn([pool = pool_, to = me()](caf::event_based_actor* self) { self->request(pool, limit, draw_atom_v).then([self, to](const draw_record& draw) { self->send(to, draw); }); });
+    system_.spawn([pool = pool_, to = me()](caf::event_based_actor* self) {
+      self->request(pool, limit, draw_atom_v).then([self, to](const draw_record& draw) {
+        self->send(to, draw);
+      });
+    });
   }
   draw_record next_draw() {
     draw_record draw;
-    me_->receive([&](const draw_record& d) { draw = d; }, caf::after(limit) >> [] { ADD_FAILURE() << "no draw came"; });
+    me_->receive([&](const draw_record& d) { draw = d; },
+                 caf::after(limit) >> [] { ADD_FAILURE() << "no draw came"; });
     return draw;
   }
-  batch_record take(std::uint32_t groups, bool is_even, Stage stage = Stage::CONTRASTIVE) { return ask<batch_record>(take_atom_v, static_cast<std::uint8_t>(stage), groups, groups, is_even); }
+  batch_record take(std::uint32_t groups, bool is_even, Stage stage = Stage::CONTRASTIVE) {
+    return ask<batch_record>(take_atom_v, static_cast<std::uint8_t>(stage), groups, groups,
+                             is_even);
+  }
   std::size_t waiting_askers() { return ask<actor_status_record>(status_atom_v)->getQueued(); }
 
   temporary_folder folder_;
@@ -84,10 +99,14 @@ TEST_F(PoolActor, AnswersOnceAGroupSurvivesAKill) {
   start();
   const auto group = make_group({"a", "b"});
   submit(group);
-  EXPECT_TRUE(eventually([&] { return read_file(folder_ / "acknowledged").find("group " + to_string(group_id(group->getId()))) != std::string::npos; }));
+  EXPECT_TRUE(eventually([&] {
+    return read_file(folder_ / "acknowledged")
+               .find("group " + to_string(group_id(group->getId()))) != std::string::npos;
+  }));
   me_->monitor(pool_);
   caf::anon_send_exit(pool_, caf::exit_reason::kill);
-  me_->receive([](const caf::down_msg&) {}, caf::after(limit) >> [] { FAIL() << "it does not end"; });
+  me_->receive([](const caf::down_msg&) {},
+               caf::after(limit) >> [] { FAIL() << "it does not end"; });
   pool_ = pool_actor();
   const pool again(options_.storage);
   EXPECT_EQ(again.in_flight(), 2U);
@@ -131,7 +150,8 @@ TEST_F(PoolActor, AStepTakesMoreThanItsShareOfATaskWhereNothingElseCanCome) {
   tasks_ = std::make_shared<const task_table>(std::move(two));
   options_.draws.max_groups = 2;
   start();
-  for (const char* code : {"a", "b"}) submit(make_group({code}));  // of one task, whatever was drawn
+  for (const char* code : {"a", "b"})
+    submit(make_group({code}));  // of one task, whatever was drawn
   for (const compile_job& job : {next_job(), next_job()}) finish(job, 2.0);
   EXPECT_EQ(take(2, true)->getGroups().size(), 2U);
 }
@@ -149,7 +169,8 @@ TEST_F(PoolActor, AComparisonEndsWithoutWhatHasGoneWithItsDevices) {
   start();
   me_->send(pool_, device_atom_v, make_device_type("another"), std::int32_t{1});
   commit(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
-  EXPECT_EQ(ask<std::uint32_t>(compare_atom_v, std::vector<std::uint64_t>{1}, std::uint32_t{1}), 2U);
+  EXPECT_EQ(ask<std::uint32_t>(compare_atom_v, std::vector<std::uint64_t>{1}, std::uint32_t{1}),
+            2U);
   for (int i = 0; i < 2; ++i) {
     ask_for_a_draw();
     const draw_record draw = next_draw();
@@ -168,7 +189,8 @@ TEST_F(PoolActor, AComparisonEndsWithoutWhatHasGoneWithItsDevices) {
 TEST_F(PoolActor, ComparedVersionsWriteForTheSameDraws) {
   start();
   commit(make_version(1, 0, 1), make_step(1, 0, {}));
-  EXPECT_EQ(ask<std::uint32_t>(compare_atom_v, std::vector<std::uint64_t>{0, 1}, std::uint32_t{3}), 6U);
+  EXPECT_EQ(ask<std::uint32_t>(compare_atom_v, std::vector<std::uint64_t>{0, 1}, std::uint32_t{3}),
+            6U);
   std::map<std::uint64_t, std::vector<std::uint64_t>> seeds;
   std::set<std::string> ids;
   for (int i = 0; i < 6; ++i) {
@@ -187,7 +209,8 @@ TEST_F(PoolActor, SaysWhyWhenItCannotBeOpened) {
   write_file(options_.storage.folder, "a file where the folder should be");
   pool_ = system_.spawn(pool_shell, options_, tasks_, me());
   std::string reason;
-  me_->receive([&](fatal_atom, const std::string& why) { reason = why; }, caf::after(limit) >> [] { FAIL() << "nobody hears of it"; });
+  me_->receive([&](fatal_atom, const std::string& why) { reason = why; },
+               caf::after(limit) >> [] { FAIL() << "nobody hears of it"; });
   EXPECT_THAT(reason, HasSubstr(options_.storage.folder.string()));
 }
 

@@ -1,8 +1,8 @@
 #include "actors/work_queue.hpp"
 
-#include <caf/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <caf/all.hpp>
 
 #include "messages/names.hpp"
 
@@ -19,7 +19,8 @@ class manual_configuration : public caf::actor_system_config {
   }
 };
 
-compile_job job(std::uint64_t number, const std::string& device_type, double known_score = 0, std::uint64_t deadline_ms = ~std::uint64_t{0}) {
+compile_job job(std::uint64_t number, const std::string& device_type, double known_score = 0,
+                std::uint64_t deadline_ms = ~std::uint64_t{0}) {
   record_builder<schema::CompileJob> j;
   auto header = j->initHeader();
   measurement_id{number, 1}.store(header.initMeasurementId());
@@ -36,9 +37,12 @@ compile_job job(std::uint64_t number, const std::string& device_type, double kno
   return j.finish();
 }
 
-std::uint64_t number_of(const compile_job& j) { return measurement_id(j->getHeader().getMeasurementId()).high; }
+std::uint64_t number_of(const compile_job& j) {
+  return measurement_id(j->getHeader().getMeasurementId()).high;
+}
 
-compile_worker::behavior_type worker(compile_worker::pointer /*self*/, std::vector<compile_job>* received) {
+compile_worker::behavior_type worker(compile_worker::pointer /*self*/,
+                                     std::vector<compile_job>* received) {
   return {
       [received](const compile_job& j) { received->push_back(j); },
       [](status_atom) { return activity("probe", "probe").report(); },
@@ -51,7 +55,8 @@ class WorkQueue : public testing::Test {
       : system_(settings_),
         scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
         self_(system_),
-        queue_(system_.spawn(work_queue<compile_job>, std::string("compile"), caf::actor_cast<pool_actor>(caf::actor(self_.ptr())))) {
+        queue_(system_.spawn(work_queue<compile_job>, std::string("compile"),
+                             caf::actor_cast<pool_actor>(caf::actor(self_.ptr())))) {
     scheduler_.run();
   }
   ~WorkQueue() override {
@@ -59,7 +64,8 @@ class WorkQueue : public testing::Test {
     scheduler_.run();
   }
   // A worker that takes `credits` jobs of these types at a time.
-  compile_worker join(std::vector<compile_job>& received, std::vector<std::string> types, std::uint32_t credits) {
+  compile_worker join(std::vector<compile_job>& received, std::vector<std::string> types,
+                      std::uint32_t credits) {
     const auto w = system_.spawn(worker, &received);
     scheduler_.run();
     as(w, caf::make_message(pull_atom_v, std::move(types), credits));
@@ -71,7 +77,8 @@ class WorkQueue : public testing::Test {
   }
   // A message to the queue whose sender is this worker.
   void as(const compile_worker& w, const caf::message& message) {
-    caf::actor_cast<caf::abstract_actor*>(queue_)->enqueue(caf::actor_cast<caf::strong_actor_ptr>(w), caf::make_message_id(), message, nullptr);
+    caf::actor_cast<caf::abstract_actor*>(queue_)->enqueue(
+        caf::actor_cast<caf::strong_actor_ptr>(w), caf::make_message_id(), message, nullptr);
     scheduler_.run();
   }
   void put(const compile_job& j) {
@@ -108,7 +115,8 @@ TEST_F(WorkQueue, KeepsJobsForTheDeviceTypeTheyAreFor) {
   const auto wa = join(a, {"a"}, 4);
   EXPECT_TRUE(a.empty());
   const auto wb = join(any, {"*"}, 4);
-  EXPECT_THAT(numbers(any), testing::ElementsAre(1)) << "one that serves all types takes what nobody else does";
+  EXPECT_THAT(numbers(any), testing::ElementsAre(1))
+      << "one that serves all types takes what nobody else does";
 }
 
 TEST_F(WorkQueue, GivesALostWorkersJobsToAnotherOneAttemptLater) {
@@ -122,7 +130,8 @@ TEST_F(WorkQueue, GivesALostWorkersJobsToAnotherOneAttemptLater) {
   scheduler_.run();
   const auto w2 = join(second, {"a"}, 8);
   EXPECT_THAT(numbers(second), testing::UnorderedElementsAre(1, 2, 3));
-  for (const compile_job& j : second) EXPECT_EQ(j->getHeader().getAttempt(), number_of(j) == 3 ? 1U : 2U);
+  for (const compile_job& j : second)
+    EXPECT_EQ(j->getHeader().getAttempt(), number_of(j) == 3 ? 1U : 2U);
 }
 
 TEST_F(WorkQueue, TellsThePoolAfterTheThirdDeath) {
@@ -150,7 +159,8 @@ TEST_F(WorkQueue, LetsFirstMeasurementsPassRepeatsButNotForEver) {
   for (std::uint64_t i = 1; i <= 20; ++i) put(job(i, "a"));
   std::vector<compile_job> got;
   const auto w = join(got, {"a"}, 23);
-  EXPECT_EQ(numbers(got), (numbers_list{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 101, 16, 17, 18, 19, 20, 102, 103}));
+  EXPECT_EQ(numbers(got), (numbers_list{1,  2,  3,  4,   5,  6,  7,  8,  9,  10,  11, 12,
+                                        13, 14, 15, 101, 16, 17, 18, 19, 20, 102, 103}));
 }
 
 TEST_F(WorkQueue, DropsWhatIsPastItsDeadline) {

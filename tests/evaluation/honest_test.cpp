@@ -1,4 +1,5 @@
-// The other promise: an honest variant is never refused. What is judged here are the starter corpus' own documents.
+// The other promise: an honest variant is never refused. What is judged here are the starter
+// corpus' own documents.
 
 #include <gtest/gtest.h>
 
@@ -12,24 +13,39 @@ namespace {
 
 using testing_support::judging_bench;
 
-std::string document(const std::string& python) { return "## Code Implementation\n```python\n" + python + "```\n"; }
+std::string document(const std::string& python) {
+  return "## Code Implementation\n```python\n" + python + "```\n";
+}
 
-record<schema::Evaluation> judge(const std::string& text, const task& t) { return judging_bench::instance().judge().evaluate(text, t); }
+record<schema::Evaluation> judge(const std::string& text, const task& t) {
+  return judging_bench::instance().judge().evaluate(text, t);
+}
 
-std::string describe(const schema::Evaluation::Reader& evaluation) { return std::string(name_of(evaluation.getOutcome())) + " " + std::string(view(evaluation.getKind())) + ": " + std::string(view(evaluation.getMessage())); }
+std::string describe(const schema::Evaluation::Reader& evaluation) {
+  return std::string(name_of(evaluation.getOutcome())) + " " +
+         std::string(view(evaluation.getKind())) + ": " +
+         std::string(view(evaluation.getMessage()));
+}
 
 TEST(HonestSet, IsNeverRefused) {
-  // One document of every fourth file: some forty, which take half a minute; benchmarks/honest.cpp judges all of them, many times.
-  const auto set = testing_support::load_honest_set(std::filesystem::path(HONE_SOURCE_DIR) / "configs", 1, 4);
+  // One document of every fourth file: some forty, which take half a minute; benchmarks/honest.cpp
+  // judges all of them, many times.
+  const auto set =
+      testing_support::load_honest_set(std::filesystem::path(HONE_SOURCE_DIR) / "configs", 1, 4);
   EXPECT_GE(set.documents.size(), 40U);
   std::set<std::string> tasks;
   for (const corpus_document& each : set.documents) {
     tasks.insert(each.task);
     auto evaluation = judge(each.text, set.tasks.at(each.task));
     // As the pool does: a time that did not settle is taken again when its program comes again.
-    for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again) evaluation = judge(each.text, set.tasks.at(each.task));
-    const bool excused = judging_bench::instance().shares_cores() ? evaluation->getOutcome() == Outcome::UNSTABLE : judging_bench::times_mean_nothing && view(evaluation->getKind()) == "late_work";
-    EXPECT_TRUE(evaluation->getOutcome() == Outcome::OK || excused) << each.task << "/" << each.name << " ended as " << describe(*evaluation);
+    for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again)
+      evaluation = judge(each.text, set.tasks.at(each.task));
+    const bool excused =
+        judging_bench::instance().shares_cores()
+            ? evaluation->getOutcome() == Outcome::UNSTABLE
+            : judging_bench::times_mean_nothing && view(evaluation->getKind()) == "late_work";
+    EXPECT_TRUE(evaluation->getOutcome() == Outcome::OK || excused)
+        << each.task << "/" << each.name << " ended as " << describe(*evaluation);
   }
   EXPECT_EQ(tasks.size(), set.tasks.size());
 }
@@ -54,15 +70,21 @@ timed = true
 
 TEST(HonestProgram, MayUseMemoryThatHeldSomethingSmallerBefore) {
   // A bool's block of 64 bytes comes back as a float's: nothing has been written outside of it.
-  const auto evaluation = judge(document("def forward(x: Tensor) -> Tensor:\n    if bool(x[0, 0] == 12345.0):\n        return x\n    one = torch.ones([7])\n    return x * 2.0 + one[:1]\n"), parse_task(scale_task, "scale.toml"));
+  const auto evaluation =
+      judge(document("def forward(x: Tensor) -> Tensor:\n    if bool(x[0, 0] == 12345.0):\n        "
+                     "return x\n    one = torch.ones([7])\n    return x * 2.0 + one[:1]\n"),
+            parse_task(scale_task, "scale.toml"));
   EXPECT_NE(evaluation->getOutcome(), Outcome::CHEATING) << describe(*evaluation);
 }
 
 TEST(HonestProgram, MayMultiplyInLowerPrecisionWhereTheToleranceAllowsIt) {
   // oneDNN takes its scratch memory by raw_allocate.
   for (const char* type : {"bfloat16", "float16"}) {
-    const auto evaluation = judge(document("def forward(x: Tensor) -> Tensor:\n    i = torch.eye(x.size(0), dtype=torch." + std::string(type) + ")\n    return torch.matmul(x.to(torch." + type + "), i).to(torch.float32) * 2.0 + 1.0\n"),
-                                  parse_task(scale_task, "scale.toml"));
+    const auto evaluation = judge(
+        document("def forward(x: Tensor) -> Tensor:\n    i = torch.eye(x.size(0), dtype=torch." +
+                 std::string(type) + ")\n    return torch.matmul(x.to(torch." + type +
+                 "), i).to(torch.float32) * 2.0 + 1.0\n"),
+        parse_task(scale_task, "scale.toml"));
     EXPECT_NE(evaluation->getOutcome(), Outcome::CRASH) << type << ": " << describe(*evaluation);
   }
 }

@@ -36,15 +36,19 @@ struct work {
   std::size_t count;      // of them
 };
 
-// A process that owns a CPU device, judging one document over and over; it is killed with its children on the way out.
+// A process that owns a CPU device, judging one document over and over; it is killed with its
+// children on the way out.
 class device_owner {
  public:
   explicit device_owner(const std::string& document) : pid_(fork()) {
     if (pid_ != 0) return;
     try {
-      const task t = load_task(std::filesystem::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/tasks/scale.toml");
-      const auto device = make_cpu_device({.core = -1, .share_cores = true, .node = "doomed", .call_limit = milliseconds(600000)});
-      evaluator judge(*device, {.host_limit = milliseconds(600000), .block_limit = milliseconds(600000)});
+      const task t = load_task(std::filesystem::path(HONE_SOURCE_DIR) /
+                               "tests/evaluation/exploits/tasks/scale.toml");
+      const auto device = make_cpu_device(
+          {.core = -1, .share_cores = true, .node = "doomed", .call_limit = milliseconds(600000)});
+      evaluator judge(*device,
+                      {.host_limit = milliseconds(600000), .block_limit = milliseconds(600000)});
       while (true) judge.evaluate(document, t);
     } catch (...) {
       _exit(1);
@@ -77,29 +81,42 @@ class KillingADevicesOwner : public testing::TestWithParam<work> {};
 
 TEST_P(KillingADevicesOwner, LeavesNoneOfItsChildren) {
   device_owner owner(GetParam().document);
-  ASSERT_TRUE(eventually([&] { return running(owner.pid(), GetParam().waits_for) >= GetParam().count; }, start_limit)) << "its work never began";
+  ASSERT_TRUE(eventually(
+      [&] { return running(owner.pid(), GetParam().waits_for) >= GetParam().count; }, start_limit))
+      << "its work never began";
   const auto children = descendants_of(owner.pid());
   ASSERT_GE(children.size(), GetParam().count);
   owner.kill_it();
-  EXPECT_TRUE(eventually([&] {
-    const auto all = all_processes();
-    for (const pid_t child : children) {
-      const auto found = all.find(child);
-      if (found != all.end() && found->second.state != 'Z' && found->second.state != 'X') return false;
-    }
-    return true;
-  }, death_limit));
+  EXPECT_TRUE(eventually(
+      [&] {
+        const auto all = all_processes();
+        for (const pid_t child : children) {
+          const auto found = all.find(child);
+          if (found != all.end() && found->second.state != 'Z' && found->second.state != 'X')
+            return false;
+        }
+        return true;
+      },
+      death_limit));
 }
 
 // A compiler's block that takes long, and a call that takes for ever.
-const char* const endless_call = "## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    i = 1\n    while i > 0:\n        i = 3 - i\n    return x\n```\n";
+const char* const endless_call =
+    "## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    i = 1\n    while i "
+    "> 0:\n        i = 3 - i\n    return x\n```\n";
 const char* const long_compilation =
-    "## Code Implementation\n```cuda\n#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(x))))\nextern \"C\" __global__ void k(float* a) { B(a[0] = sinf(a[1] * a[0]) + a[2]; a[1] += a[0];) }\n```\n"
-    "```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1], y)\n    return y\n```\n";
+    "## Code Implementation\n```cuda\n#define A(x) x x x x x x x x\n#define B(x) "
+    "A(A(A(A(x))))\nextern \"C\" __global__ void k(float* a) { B(a[0] = sinf(a[1] * a[0]) + a[2]; "
+    "a[1] += a[0];) }\n```\n"
+    "```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", "
+    "[1], [1], y)\n    return y\n```\n";
 
-INSTANTIATE_TEST_SUITE_P(Busy, KillingADevicesOwner,
-                         // The checker's zygote and the device's, the oracle's session and the candidate's.
-                         testing::Values(work{"Running", endless_call, "hone-sandbox", 4}, work{"Compiling", long_compilation, "cc1plus", 1}), [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Busy, KillingADevicesOwner,
+    // The checker's zygote and the device's, the oracle's session and the candidate's.
+    testing::Values(work{"Running", endless_call, "hone-sandbox", 4},
+                    work{"Compiling", long_compilation, "cc1plus", 1}),
+    [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace hone

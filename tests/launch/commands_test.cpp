@@ -1,4 +1,5 @@
-// Commands as users meet them where there is no run: what is asked for in vain, and what is there without one.
+// Commands as users meet them where there is no run: what is asked for in vain, and what is there
+// without one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +21,8 @@ TEST(Commands, StatusOfWhatIsNotThereIsAnError) {
 }
 
 TEST(Commands, AWordThatIsNoCommandIsNamed) {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"frob"}, {"pool", "frob"}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"frob"}, {"pool", "frob"}}) {
     const auto unknown = run_hone(words);
     EXPECT_EQ(unknown.code, 2);
     EXPECT_THAT(unknown.err, HasSubstr("'frob' is no command"));

@@ -8,22 +8,27 @@
 namespace hone {
 namespace {
 
-std::vector<compared_sample> all_of(std::size_t count, double score) { return std::vector<compared_sample>(count, {true, score}); }
+std::vector<compared_sample> all_of(std::size_t count, double score) {
+  return std::vector<compared_sample>(count, {true, score});
+}
 
 TEST(ComparisonOfPolicies, TakesTheMeanOfLogSpeedUpsOverTasks) {
-  const auto r = compare_policies({{"a", all_of(4, 1), all_of(4, std::exp(1))}, {"b", all_of(4, 2), all_of(4, 2)}}, 1000, 1);
+  const auto r = compare_policies(
+      {{"a", all_of(4, 1), all_of(4, std::exp(1))}, {"b", all_of(4, 2), all_of(4, 2)}}, 1000, 1);
   EXPECT_NEAR(r.before, std::log(2.0) / 2, 1e-12);
   EXPECT_NEAR(r.difference, 0.5, 1e-12);  // (1 + 0) / 2
 }
 
 TEST(ComparisonOfPolicies, ASampleThatFailsCountsAsTheLowestScoreThatWorks) {
-  const auto r = compare_policies({{"a", {{true, 0.5}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
+  const auto r =
+      compare_policies({{"a", {{true, 0.5}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
   EXPECT_NEAR(r.before, std::log(0.5), 1e-12);
   EXPECT_EQ(r.tasks.front().before_ok, 0.5);
 }
 
 TEST(ComparisonOfPolicies, ButNeverAsMoreThanTheReference) {
-  const auto r = compare_policies({{"a", {{true, 3}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
+  const auto r =
+      compare_policies({{"a", {{true, 3}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
   EXPECT_NEAR(r.before, std::log(3.0) / 2, 1e-12);  // log 3 and log 1
 }
 

@@ -46,7 +46,9 @@ TEST_F(ConfigurationFile, AnUnknownKeyIsRefusedWithFileLineAndKey) {
   EXPECT_THAT(message, HasSubstr("max_lagg"));
 }
 
-TEST_F(ConfigurationFile, AnUnknownSectionIsRefused) { EXPECT_THAT(refusal(least_ + "[benchmarker]\nn = 1\n"), HasSubstr("benchmarker")); }
+TEST_F(ConfigurationFile, AnUnknownSectionIsRefused) {
+  EXPECT_THAT(refusal(least_ + "[benchmarker]\nn = 1\n"), HasSubstr("benchmarker"));
+}
 
 TEST_F(ConfigurationFile, AWrongTypeIsRefusedWithWhatWasExpected) {
   const std::string message = refusal(least_ + "[contrastive]\nsteps = \"ten\"\n");
@@ -62,19 +64,30 @@ TEST_F(ConfigurationFile, ANumberOutOfRangeIsRefusedWithTheRange) {
 }
 
 TEST_F(ConfigurationFile, AStepThatCouldNeverBeFullIsRefused) {
-  const std::string message = refusal(least_ + "[pool]\nmax_groups = 8\n[self_supervised]\ngroups = 8\n[contrastive]\ngroups = 9\n");
+  const std::string message =
+      refusal(least_ +
+              "[pool]\nmax_groups = 8\n[self_supervised]\ngroups = 8\n[contrastive]\ngroups = 9\n");
   EXPECT_THAT(message, HasSubstr("contrastive.groups"));
   EXPECT_THAT(message, HasSubstr("pool.max_groups"));
-  EXPECT_THAT(refusal(least_ + "[pool]\nmax_groups = 8\n[self_supervised]\ngroups = 9\n[contrastive]\ngroups = 8\n"), HasSubstr("self_supervised.groups"));
+  EXPECT_THAT(
+      refusal(least_ +
+              "[pool]\nmax_groups = 8\n[self_supervised]\ngroups = 9\n[contrastive]\ngroups = 8\n"),
+      HasSubstr("self_supervised.groups"));
 }
 
-TEST_F(ConfigurationFile, AnUnknownChoiceIsRefusedWithTheChoices) { EXPECT_THAT(refusal(least_ + "[pool]\nexemplars = \"best\"\n"), HasSubstr("buckets, islands, random or none")); }
+TEST_F(ConfigurationFile, AnUnknownChoiceIsRefusedWithTheChoices) {
+  EXPECT_THAT(refusal(least_ + "[pool]\nexemplars = \"best\"\n"),
+              HasSubstr("buckets, islands, random or none"));
+}
 
-TEST_F(ConfigurationFile, AnUnknownDeviceIsRefused) { EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"tpu\"]\n"), HasSubstr("tpu")); }
+TEST_F(ConfigurationFile, AnUnknownDeviceIsRefused) {
+  EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"tpu\"]\n"), HasSubstr("tpu"));
+}
 
 TEST_F(ConfigurationFile, GpusAreNamedAllAtOnceOrByNumber) {
   EXPECT_EQ(load(least_ + "[node]\ndevices = [\"cuda\", \"cuda:1\"]\n").node.devices.size(), 2U);
-  EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"cuda1\"]\n"), HasSubstr("expected cpu, cuda, cuda:NUMBER or simulated:NAME"));
+  EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"cuda1\"]\n"),
+              HasSubstr("expected cpu, cuda, cuda:NUMBER or simulated:NAME"));
 }
 
 TEST(PlannedDevices, AMachineWithoutAGpuSaysSo) {
@@ -100,10 +113,14 @@ TEST_F(ConfigurationFile, AMissingFileIsNamed) {
   }
 }
 
-TEST_F(ConfigurationFile, TextThatIsNoTomlIsRefusedWithItsLine) { EXPECT_THAT(refusal("seed = 1\n[policy\n"), HasSubstr("run.toml:2")); }
+TEST_F(ConfigurationFile, TextThatIsNoTomlIsRefusedWithItsLine) {
+  EXPECT_THAT(refusal("seed = 1\n[policy\n"), HasSubstr("run.toml:2"));
+}
 
 TEST_F(ConfigurationFile, SettingsFromTheCommandLineComeOverTheFile) {
-  const configuration c = load(least_ + "[pool]\nmax_lag = 2\n", {"pool.max_lag=5", "pool.exemplars=none", "tasks.names=[\"softmax\"]", "directory=here", "sft.rate=1e-3"});
+  const configuration c = load(least_ + "[pool]\nmax_lag = 2\n",
+                               {"pool.max_lag=5", "pool.exemplars=none",
+                                "tasks.names=[\"softmax\"]", "directory=here", "sft.rate=1e-3"});
   EXPECT_EQ(c.pool.max_lag, 5);
   EXPECT_EQ(c.pool.exemplars.method, exemplar_method::none);
   EXPECT_EQ(c.tasks.names, std::vector<std::string>{"softmax"});
@@ -117,7 +134,9 @@ TEST_F(ConfigurationFile, AnUnknownSettingFromTheCommandLineIsRefused) {
 }
 
 TEST_F(ConfigurationFile, WhatIsPrintedReadsBackToTheSame) {
-  const configuration c = load(least_ + "[simulated.slow]\nmeasure_us = 70\n[pool]\nexemplars = \"islands\"\n[sft]\nrate = 0.0061\n");
+  const configuration c = load(
+      least_ +
+      "[simulated.slow]\nmeasure_us = 70\n[pool]\nexemplars = \"islands\"\n[sft]\nrate = 0.0061\n");
   const std::string printed = print_configuration(c);
   write_file(folder_ / "printed.toml", printed);
   EXPECT_EQ(print_configuration(load_configuration(folder_ / "printed.toml", {})), printed);
@@ -132,7 +151,8 @@ TEST_F(ConfigurationFile, PathsAreKeptWholeSoThatTheCopyInTheRunFolderWorks) {
 }
 
 TEST(ShippedConfigurations, AreGood) {
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(HONE_SOURCE_DIR) + "/configs")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(HONE_SOURCE_DIR) + "/configs")) {
     if (entry.path().extension() != ".toml") continue;
     EXPECT_NO_THROW(load_configuration(entry.path(), {})) << entry.path();
   }

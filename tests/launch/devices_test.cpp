@@ -22,7 +22,9 @@ TEST(SharedDevice, IsTheGpuThatThePolicyRunsOn) {
   EXPECT_EQ(shared({"cpu:3", "cuda:0"}, "cuda:0"), "cuda:0");
 }
 
-TEST(SharedDevice, WithoutANumberIsTheFirstGpu) { EXPECT_EQ(shared({"cuda:1", "cuda:0"}, "cuda"), "cuda:0"); }
+TEST(SharedDevice, WithoutANumberIsTheFirstGpu) {
+  EXPECT_EQ(shared({"cuda:1", "cuda:0"}, "cuda"), "cuda:0");
+}
 
 TEST(SharedDevice, IsNoneWhereThePolicyHasAGpuOfItsOwnOrNone) {
   EXPECT_EQ(shared({"cuda:0"}, "cuda:1"), "");

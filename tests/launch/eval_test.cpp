@@ -1,4 +1,5 @@
-// `hone eval` as its users meet it: documents and sweeps of them become one line each, and the exit code says whether all are ok.
+// `hone eval` as its users meet it: documents and sweeps of them become one line each, and the exit
+// code says whether all are ok.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,8 +24,11 @@ shape = ["N"]
 sizes = { N = 20000 }
 timed = true
 )";
-constexpr const char* right = "## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    return x + x\n```\n";
-constexpr const char* sweep = "sweep: FACTOR = 2.0 3.0\n## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    return x * ${FACTOR}\n```\n";
+constexpr const char* right =
+    "## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    return x + x\n```\n";
+constexpr const char* sweep =
+    "sweep: FACTOR = 2.0 3.0\n## Code Implementation\n```python\ndef forward(x: Tensor) -> "
+    "Tensor:\n    return x * ${FACTOR}\n```\n";
 
 class Eval : public testing::Test {
  protected:
@@ -46,8 +50,12 @@ TEST_F(Eval, JudgesEveryDocumentOfASweep) {
   const auto judged = eval({path("right.md"), path("sweep.md"), "--json"});
   EXPECT_EQ(judged.code, 1) << judged.err;
   std::vector<std::pair<std::string, std::string>> outcomes;
-  for (const auto& one : json_lines(judged.out)) outcomes.emplace_back(one["document"], one["outcome"]);
-  EXPECT_THAT(outcomes, testing::ElementsAre(std::pair(path("right.md"), "ok"), std::pair(path("sweep.md") + " FACTOR=2.0", "ok"), std::pair(path("sweep.md") + " FACTOR=3.0", "wrong_result")));
+  for (const auto& one : json_lines(judged.out))
+    outcomes.emplace_back(one["document"], one["outcome"]);
+  EXPECT_THAT(outcomes,
+              testing::ElementsAre(std::pair(path("right.md"), "ok"),
+                                   std::pair(path("sweep.md") + " FACTOR=2.0", "ok"),
+                                   std::pair(path("sweep.md") + " FACTOR=3.0", "wrong_result")));
 }
 
 TEST_F(Eval, EndsWithZeroWhereAllAreOk) {

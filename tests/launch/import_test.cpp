@@ -1,4 +1,5 @@
-// `hone task import` as its users meet it: modules of tests/importing become tasks, or are refused with a reason.
+// `hone task import` as its users meet it: modules of tests/importing become tasks, or are refused
+// with a reason.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,14 +23,16 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::filesystem::path source_folder = std::filesystem::path(HONE_SOURCE_DIR) / "tests" / "importing";
+const std::filesystem::path source_folder =
+    std::filesystem::path(HONE_SOURCE_DIR) / "tests" / "importing";
 
 struct import_run {
   int code = -1;
   std::map<std::string, json> files;  // by stem
 };
 
-import_run import_into(const std::filesystem::path& out, std::vector<std::string> paths, std::vector<std::string> more = {}) {
+import_run import_into(const std::filesystem::path& out, std::vector<std::string> paths,
+                       std::vector<std::string> more = {}) {
   std::vector<std::string> arguments = {"task", "import", "--json", "--out", out.string()};
   arguments.insert(arguments.end(), more.begin(), more.end());
   arguments.insert(arguments.end(), paths.begin(), paths.end());
@@ -54,7 +57,9 @@ class ImportedModules : public testing::Test {
     delete folder_;
   }
   static const json& line(const std::string& name) { return run_->files.at(name); }
-  static std::filesystem::path file(const std::string& name) { return folder_->path() / (name + ".toml"); }
+  static std::filesystem::path file(const std::string& name) {
+    return folder_->path() / (name + ".toml");
+  }
   static task imported(const std::string& name) { return load_task(file(name)); }
   static const tensor_spec& tensor(const std::vector<tensor_spec>& all, const std::string& name) {
     for (const tensor_spec& one : all) {
@@ -62,14 +67,19 @@ class ImportedModules : public testing::Test {
     }
     throw std::runtime_error("no tensor " + name);
   }
-  static initializer input(const std::string& of, const std::string& name) { return tensor(imported(of).inputs, name).init; }
-  static tensor_spec parameter(const std::string& of, const std::string& name) { return tensor(imported(of).parameters, name); }
+  static initializer input(const std::string& of, const std::string& name) {
+    return tensor(imported(of).inputs, name).init;
+  }
+  static tensor_spec parameter(const std::string& of, const std::string& name) {
+    return tensor(imported(of).parameters, name);
+  }
 
   static inline temporary_folder* folder_ = nullptr;
   static inline import_run* run_ = nullptr;
 };
 
-initializer drawn(initializer::kind of, std::variant<double, std::string> a = 0.0, std::variant<double, std::string> b = 1.0, std::string expr = "") {
+initializer drawn(initializer::kind of, std::variant<double, std::string> a = 0.0,
+                  std::variant<double, std::string> b = 1.0, std::string expr = "") {
   return {of, std::move(a), std::move(b), std::move(expr)};
 }
 
@@ -95,16 +105,19 @@ TEST_F(ImportedModules, InputsAreDrawnAsTheFileDrawsThem) {
   EXPECT_EQ(input("embedded_words", "lengths"), drawn(kind::integers, 1.0, 33.0));
   EXPECT_EQ(input("masked_mean", "keep").of, kind::coin);
   EXPECT_EQ(input("masked_mean", "weights"), drawn(kind::normal, 0.0, 1.0, "torch.softmax(x, -1)"));
-  EXPECT_EQ(input("label_loss", "labels"), drawn(kind::integers, 0.0, std::string("M")));  // as many classes as there are scores
+  EXPECT_EQ(input("label_loss", "labels"),
+            drawn(kind::integers, 0.0, std::string("M")));  // as many classes as there are scores
   EXPECT_EQ(input("triangular", "a"), drawn(kind::uniform, 0.0, 1.0, "torch.tril(x)"));
   EXPECT_EQ(input("triangular", "order").of, kind::permutation);
   EXPECT_EQ(input("not_contiguous", "x"), drawn(kind::normal));
-  EXPECT_THAT(input("random_scale", "given").expr, HasSubstr("0.5"));  // a scale that the file draws counts as its mean
+  EXPECT_THAT(input("random_scale", "given").expr,
+              HasSubstr("0.5"));  // a scale that the file draws counts as its mean
   EXPECT_EQ(input("named_outputs", "x"), drawn(kind::uniform, 0.0, 1.0, "torch.clamp(x, 0.001)"));
 }
 
 TEST_F(ImportedModules, ParametersAreDrawnAsTheModuleInitialisesThem) {
-  EXPECT_EQ(parameter("causal_attention", "project_weight").init, drawn(kind::uniform, -0.125, 0.125));  // 1 / sqrt(64)
+  EXPECT_EQ(parameter("causal_attention", "project_weight").init,
+            drawn(kind::uniform, -0.125, 0.125));  // 1 / sqrt(64)
   EXPECT_EQ(parameter("conv_block", "norm_running_var").init, drawn(kind::constant, 1.0));
   EXPECT_EQ(parameter("upsample_tail", "bias").init, drawn(kind::normal, 0.0, 0.02));
   EXPECT_EQ(parameter("list_in", "weights_2").init, drawn(kind::constant, 3.0));
@@ -117,7 +130,10 @@ TEST_F(ImportedModules, ConstantsMayBeVaried) {
   EXPECT_THAT(line("conv_block")["notes"].dump(), HasSubstr("--vary-constants"));
   EXPECT_THAT(line("gru_encoder")["notes"].dump(), Not(HasSubstr("--vary-constants")));
   const temporary_folder varied;
-  ASSERT_EQ(import_into(varied.path(), {source_folder / "modules" / "conv_block.py"}, {"--vary-constants"}).code, 0);
+  ASSERT_EQ(import_into(varied.path(), {source_folder / "modules" / "conv_block.py"},
+                        {"--vary-constants"})
+                .code,
+            0);
   const task block = load_task(varied / "conv_block.toml");
   EXPECT_EQ(tensor(block.parameters, "norm_running_var").init, drawn(kind::uniform, 0.5, 1.5));
   EXPECT_EQ(tensor(block.parameters, "norm_bias").init, drawn(kind::normal, 0.0, 0.1));
@@ -150,7 +166,8 @@ TEST_F(ImportedModules, SizesThatDoNotFitAreCheckedSmallerAndSaidToBe) {
   const task rows = imported("long_rows");
   EXPECT_EQ(rows.cases.at(0), (task_case{{{"N", 8192}, {"M", 131072}}, true, {"cuda"}}));
   EXPECT_EQ(rows.cases.at(1).on, std::vector<std::string>{"cpu"});
-  EXPECT_THAT(line("wide_layer")["notes"].dump(), HasSubstr("checked at reduced sizes"));  // its parameters do not fit either
+  EXPECT_THAT(line("wide_layer")["notes"].dump(),
+              HasSubstr("checked at reduced sizes"));  // its parameters do not fit either
   EXPECT_THAT(line("kept_state")["notes"].dump(), HasSubstr("checked at reduced sizes"));
   EXPECT_EQ(imported("kept_state").cases.at(0).on, std::vector<std::string>{"cuda"});
   EXPECT_EQ(parameter("wide_layer", "up_weight").shape, (std::vector<dimension>{32768, 32768}));
@@ -160,13 +177,16 @@ TEST_F(ImportedModules, WhatIsLeftOutIsSaid) {
   EXPECT_THAT(line("tuple_out")["notes"].dump(), HasSubstr("output 4 is no tensor"));
   EXPECT_THAT(line("embedded_words")["notes"].dump(), HasSubstr("measured as normal("));
   EXPECT_THAT(line("not_contiguous")["notes"].dump(), HasSubstr("not contiguous"));
-  EXPECT_THAT(line("same_rows")["notes"].dump(), AllOf(HasSubstr("y is made of the same random numbers as x"), HasSubstr("do not depend on what its inputs hold")));
+  EXPECT_THAT(line("same_rows")["notes"].dump(),
+              AllOf(HasSubstr("y is made of the same random numbers as x"),
+                    HasSubstr("do not depend on what its inputs hold")));
   EXPECT_THAT(line("tuple_out")["notes"].dump(), Not(HasSubstr("do not depend")));
 }
 
 TEST_F(ImportedModules, SizesThatTheModuleDoesNotHaveAreNoCases) {
   for (const task_case& at : imported("chunked_rows").cases) {
-    const auto rows = std::find_if(at.sizes.begin(), at.sizes.end(), [](const auto& size) { return size.first == "M"; });
+    const auto rows = std::find_if(at.sizes.begin(), at.sizes.end(),
+                                   [](const auto& size) { return size.first == "M"; });
     ASSERT_NE(rows, at.sizes.end());
     EXPECT_EQ(rows->second % 32, 0) << "no multiple of a chunk";
   }
@@ -176,17 +196,21 @@ TEST_F(ImportedModules, PeopleAndPromptsSeeTheModulesOwnText) {
   const task t = imported("gru_encoder");
   EXPECT_EQ(t.source_language, "python");
   EXPECT_EQ(t.source_text, read_file(source_folder / "modules" / "gru_encoder.py"));
-  EXPECT_EQ(imported("causal_attention").summary, "Self-attention of several heads in which no position sees a later one");
+  EXPECT_EQ(imported("causal_attention").summary,
+            "Self-attention of several heads in which no position sees a later one");
 }
 
 TEST_F(ImportedModules, ReferencesLeaveArgumentsAsTheyAre) {
-  EXPECT_THAT(imported("in_place").reference, AllOf(HasSubstr("x = x.clone()"), HasSubstr("calls = calls.clone()")));
+  EXPECT_THAT(imported("in_place").reference,
+              AllOf(HasSubstr("x = x.clone()"), HasSubstr("calls = calls.clone()")));
   EXPECT_THAT(imported("conv_block").reference, Not(HasSubstr("dropout")));
 }
 
 TEST_F(ImportedModules, JudgesRunThem) {
   std::vector<std::string> arguments = {"task", "check"};
-  for (const char* name : {"causal_attention", "gru_encoder", "in_place", "label_loss", "loose_tensors", "masked_mean", "named_outputs", "random_scale", "spectral_layers", "triangular", "tuple_out"}) {
+  for (const char* name :
+       {"causal_attention", "gru_encoder", "in_place", "label_loss", "loose_tensors", "masked_mean",
+        "named_outputs", "random_scale", "spectral_layers", "triangular", "tuple_out"}) {
     arguments.push_back(file(name));
   }
   const auto checked = run_hone(arguments);
@@ -195,7 +219,8 @@ TEST_F(ImportedModules, JudgesRunThem) {
 
 TEST(ImportingModules, SaysWhatIsWrongWithEachFile) {
   const temporary_folder out;
-  const import_run run = import_into(out.path(), {source_folder / "refused"}, {"--seconds", "5", "--megabytes", "1024"});
+  const import_run run = import_into(out.path(), {source_folder / "refused"},
+                                     {"--seconds", "5", "--megabytes", "1024"});
   EXPECT_EQ(run.code, 1);
   const std::map<std::string, std::string> reasons = {
       {"complex_input", "of type complex64"},
@@ -238,7 +263,8 @@ TEST(ImportingModules, NamesTasksAfterLevelAndFileAndKeepsThemApart) {
 
 TEST(ImportingModules, RefusesPathsThatAreNot) {
   const temporary_folder folder;
-  const auto nothing = run_hone({"task", "import", "--out", (folder / "out").string(), (folder / "absent.py").string()});
+  const auto nothing = run_hone(
+      {"task", "import", "--out", (folder / "out").string(), (folder / "absent.py").string()});
   EXPECT_EQ(nothing.code, 2);
   EXPECT_THAT(nothing.err, HasSubstr("no such file"));
 }

@@ -50,8 +50,10 @@ record<schema::Evaluation> evaluation(const char* throttled = "") {
 TEST(EvaluationReport, ShowsWhatPeopleLookFor) {
   EXPECT_EQ(describe(*evaluation()),
             "ok  1.25x  [1.250, 1.260]  1600.0 us against 2000.0 us\n"
-            "    N=64: 1.12x against graph (1800.0 us), 2 GB/s of inputs and outputs, 2.0 TFLOP/s of products\n"
-            "      rows: 8192 blocks of 256, 40 registers, 1536 bytes shared, 64 local, 8 spilled, occupancy 75.0 %");
+            "    N=64: 1.12x against graph (1800.0 us), 2 GB/s of inputs and outputs, 2.0 TFLOP/s "
+            "of products\n"
+            "      rows: 8192 blocks of 256, 40 registers, 1536 bytes shared, 64 local, 8 spilled, "
+            "occupancy 75.0 %");
 }
 
 TEST(EvaluationReport, ShowsTheMeasurementThatTheScoreIsOf) {
@@ -59,7 +61,8 @@ TEST(EvaluationReport, ShowsTheMeasurementThatTheScoreIsOf) {
   made->setOutcome(schema::Outcome::OK);
   made->setScore(1.25);
   auto all = made->initMeasurements(4);
-  for (const auto& [i, score] : std::vector<std::pair<unsigned, double>>{{0, 1.1}, {1, 1.25}, {2, 1.4}}) {
+  for (const auto& [i, score] :
+       std::vector<std::pair<unsigned, double>>{{0, 1.1}, {1, 1.25}, {2, 1.4}}) {
     all[i].setOutcome(schema::Outcome::OK);
     all[i].setScore(score);
     auto c = all[i].initCases(1)[0];
@@ -85,7 +88,8 @@ TEST(EvaluationReport, SaysNoScoreWhereThereIsNone) {
 }
 
 TEST(EvaluationReport, SaysWhatSlowedTheGpuDown) {
-  EXPECT_THAT(describe(*evaluation("hardware thermal")), HasSubstr("slowed down by hardware thermal"));
+  EXPECT_THAT(describe(*evaluation("hardware thermal")),
+              HasSubstr("slowed down by hardware thermal"));
   EXPECT_THAT(describe(*evaluation()), Not(HasSubstr("slowed down")));
 }
 

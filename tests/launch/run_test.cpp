@@ -1,4 +1,5 @@
-// The program as its users meet it: whole runs of the ring with simulated devices, stopped, killed, resumed, joined and damaged.
+// The program as its users meet it: whole runs of the ring with simulated devices, stopped, killed,
+// resumed, joined and damaged.
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -17,8 +18,8 @@ namespace hone {
 namespace {
 
 using namespace testing_support;
-using testing::HasSubstr;
 using nlohmann::json;
+using testing::HasSubstr;
 
 // Ends after a few steps at zero cost; with steps = 1000000 it does not.
 constexpr const char* small_run = R"(
@@ -62,15 +63,18 @@ class Run : public testing::Test {
     write_file(folder_ / "small.toml", text);
   }
   std::vector<std::string> command(std::vector<std::string> more = {}) const {
-    std::vector<std::string> all = {hone_program(), "run", (folder_ / "small.toml").string(), "--dir", run_folder().string()};
+    std::vector<std::string> all = {hone_program(), "run", (folder_ / "small.toml").string(),
+                                    "--dir", run_folder().string()};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
   std::vector<std::string> endless(std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {"--set", "contrastive.steps=1000000", "--set", "pool.acknowledgements=acknowledged"});
+    more.insert(more.begin(), {"--set", "contrastive.steps=1000000", "--set",
+                               "pool.acknowledgements=acknowledged"});
     return command(more);
   }
-  outcome_of_program run(std::vector<std::string> more = {}, const program::surroundings& where = {}) const {
+  outcome_of_program run(std::vector<std::string> more = {},
+                         const program::surroundings& where = {}) const {
     auto all = command(std::move(more));
     all.erase(all.begin());
     return run_hone(all, where);
@@ -93,7 +97,8 @@ class Run : public testing::Test {
     return text;
   }
   void expect_nothing_lost() const {
-    const auto verified = run_hone({"pool", "verify", "--pool", pool(), "--acknowledged", (run_folder() / "acknowledged").string()});
+    const auto verified = run_hone({"pool", "verify", "--pool", pool(), "--acknowledged",
+                                    (run_folder() / "acknowledged").string()});
     EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
   }
 
@@ -107,8 +112,11 @@ TEST_F(Run, OfFewerTasksThanAStepHasGroupsEndsAsWell) {
 
 TEST_F(Run, WithoutAWorkingDocumentSaysThatThereIsNothingToLearnFrom) {
   const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
-  const auto ended = run({"--set", "policy.kind=model", "--set", "policy.folder=" + configs + "policies/tiny", "--set", "prompt.template=" + configs + "prompts/compact.txt", "--set", "corpus.folder=" + configs + "corpus", "--set",
-                          "corpus.per_task=2", "--set", "sft.updates=10", "--set", "simulated.a.ok_share=0", "--set", "simulated.b.ok_share=0"});
+  const auto ended =
+      run({"--set", "policy.kind=model", "--set", "policy.folder=" + configs + "policies/tiny",
+           "--set", "prompt.template=" + configs + "prompts/compact.txt", "--set",
+           "corpus.folder=" + configs + "corpus", "--set", "corpus.per_task=2", "--set",
+           "sft.updates=10", "--set", "simulated.a.ok_share=0", "--set", "simulated.b.ok_share=0"});
   EXPECT_NE(ended.code, 0);
   EXPECT_THAT(ended.out + ended.err, HasSubstr("none of the 8 documents of the corpus is ok here"));
 }
@@ -121,22 +129,28 @@ TEST_F(Run, EndsInAReport) {
   EXPECT_EQ(report["tasks"].size(), 4U);  // two tasks on two types of device
   EXPECT_TRUE(report.contains("comparison"));
   ASSERT_TRUE(report.contains("busy"));
-  for (const char* room : {"generator", "compiler", "verifier", "benchmarker", "learner"}) EXPECT_TRUE(report["busy"].contains(room)) << room;
+  for (const char* room : {"generator", "compiler", "verifier", "benchmarker", "learner"})
+    EXPECT_TRUE(report["busy"].contains(room)) << room;
   const json counted = json::parse(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out);
   EXPECT_LE(report["judged"], counted["evaluations"]);
   EXPECT_GT(report["judged"], 0);
-  EXPECT_GT(report["measurements"], counted["measurements"]);  // the comparison's beside the pool's own
-  for (const char* kept : {"config.toml", "metrics.jsonl", "trace.json", "report.txt", "pool", "checkpoints"}) EXPECT_TRUE(std::filesystem::exists(run_folder() / kept)) << kept;
+  EXPECT_GT(report["measurements"],
+            counted["measurements"]);  // the comparison's beside the pool's own
+  for (const char* kept :
+       {"config.toml", "metrics.jsonl", "trace.json", "report.txt", "pool", "checkpoints"})
+    EXPECT_TRUE(std::filesystem::exists(run_folder() / kept)) << kept;
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
 }
 
 TEST_F(Run, ItsOwnCopyOfTheConfigurationStartsTheSameRun) {
   ASSERT_EQ(run().code, 0);
-  const auto again = run_hone({"run", (run_folder() / "config.toml").string(), "--dir", (folder_ / "second").string()});
+  const auto again = run_hone(
+      {"run", (run_folder() / "config.toml").string(), "--dir", (folder_ / "second").string()});
   EXPECT_EQ(again.code, 0) << again.out << again.err;
   const auto here = run_hone({"run", (run_folder() / "config.toml").string()});
   EXPECT_EQ(here.code, 2);
-  EXPECT_THAT(here.err, HasSubstr(run_folder().string() + ": there is a run already")) << "the copy does not name the run's own directory";
+  EXPECT_THAT(here.err, HasSubstr(run_folder().string() + ": there is a run already"))
+      << "the copy does not name the run's own directory";
 }
 
 TEST_F(Run, ADryRunStartsNothing) {
@@ -169,7 +183,8 @@ TEST_F(Run, HasNothingToResumeWhereThereWasNone) {
 
 TEST_F(Run, ASignalEndsItWithinTenSecondsAndNamesTheResumeCommand) {
   for (const int signal_number : {SIGINT, SIGTERM}) {
-    program p(endless(signal_number == SIGTERM ? std::vector<std::string>{"--resume"} : std::vector<std::string>{}));
+    program p(endless(signal_number == SIGTERM ? std::vector<std::string>{"--resume"}
+                                               : std::vector<std::string>{}));
     ASSERT_TRUE(wait_for_versions(versions() + 2));
     p.send(signal_number);
     EXPECT_EQ(p.wait(std::chrono::seconds(10)), 3);
@@ -181,10 +196,12 @@ TEST_F(Run, ASignalEndsItWithinTenSecondsAndNamesTheResumeCommand) {
 
 TEST_F(Run, ASecondSignalEndsItAtOnce) {
   // A device that takes five seconds keeps the first signal from being quick.
-  program p(endless({"--set", "simulated.a.measure_us=5000000", "--set", "simulated.b.measure_us=5000000"}));
+  program p(endless(
+      {"--set", "simulated.a.measure_us=5000000", "--set", "simulated.b.measure_us=5000000"}));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
   p.send(SIGINT);
-  ASSERT_TRUE(eventually([&] { return p.has_ended() || p.out().find("second signal") != std::string::npos; }));
+  ASSERT_TRUE(eventually(
+      [&] { return p.has_ended() || p.out().find("second signal") != std::string::npos; }));
   p.send(SIGINT);
   EXPECT_TRUE(p.wait(std::chrono::seconds(2)).has_value());
 }
@@ -217,7 +234,9 @@ TEST_F(Run, CanBeLookedIntoWhileItRuns) {
   EXPECT_EQ(json_lines(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out).size(), 1U);
   EXPECT_GE(json_lines(run_hone({"pool", "top", "--pool", pool(), "--json"}).out).size(), 1U);
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
-  EXPECT_GE(json_lines(run_hone({"pool", "export", "--pool", pool(), "--task", "softmax"}).out).size(), 1U);
+  EXPECT_GE(
+      json_lines(run_hone({"pool", "export", "--pool", pool(), "--task", "softmax"}).out).size(),
+      1U);
   const auto unknown = run_hone({"pool", "show", "zzzz", "--pool", pool()});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("zzzz"));
@@ -245,7 +264,9 @@ TEST_F(Run, TellsItsStatusByAddressAndByDirectory) {
     return rooms.size() == 8;
   });
   EXPECT_TRUE(all_known);
-  EXPECT_THAT(rooms, testing::UnorderedElementsAre("pool", "queue", "compiler", "verifier", "benchmarker", "device", "generator", "learner"));
+  EXPECT_THAT(rooms,
+              testing::UnorderedElementsAre("pool", "queue", "compiler", "verifier", "benchmarker",
+                                            "device", "generator", "learner"));
   const auto by_directory = run_hone({"status", "--dir", run_folder().string()});
   EXPECT_EQ(by_directory.code, 0);
   EXPECT_THAT(by_directory.out, HasSubstr("queue benchmark"));
@@ -260,28 +281,36 @@ TEST_F(Run, StatusOfARunThatHasEndedSaysSo) {
 }
 
 TEST_F(Run, AJoinedNodeTakesWorkAndItsDeathLosesNone) {
-  const program p(endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
+  const program p(
+      endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
   // Nothing can be compiled until somebody joins.
-  program helper({hone_program(), "node", "--join", address(), "--devices", "simulated:a,simulated:c", "--name", "helper"});
+  program helper({hone_program(), "node", "--join", address(), "--devices",
+                  "simulated:a,simulated:c", "--name", "helper"});
   ASSERT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
-  ASSERT_TRUE(eventually([&] { return run_hone({"status", "--connect", address()}).out.find("helper") != std::string::npos; }));
+  ASSERT_TRUE(eventually([&] {
+    return run_hone({"status", "--connect", address()}).out.find("helper") != std::string::npos;
+  }));
   helper.send(SIGKILL);
   helper.wait();
   // Its jobs wait for another one, and are done by it.
-  program second({hone_program(), "node", "--join", address(), "--devices", "simulated:a", "--name", "second"});
+  program second({hone_program(), "node", "--join", address(), "--devices", "simulated:a", "--name",
+                  "second"});
   const std::uint64_t then = versions();
   EXPECT_TRUE(wait_for_versions(then + 3)) << p.out() << second.out() << second.err();
   p.send(SIGKILL);
-  EXPECT_EQ(second.wait(std::chrono::seconds(20)), 0) << second.out();  // it leaves when the run is gone
+  EXPECT_EQ(second.wait(std::chrono::seconds(20)), 0)
+      << second.out();  // it leaves when the run is gone
   EXPECT_THAT(second.out(), HasSubstr("is gone"));
   expect_nothing_lost();
 }
 
 TEST_F(Run, ANodeWithoutDevicesCompilesForTheOthers) {
-  const program p(endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
+  const program p(
+      endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
-  program helper({hone_program(), "node", "--join", address(), "--compilers", "2", "--name", "helper"});
+  program helper(
+      {hone_program(), "node", "--join", address(), "--compilers", "2", "--name", "helper"});
   EXPECT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
   p.send(SIGKILL);
   EXPECT_EQ(helper.wait(std::chrono::seconds(20)), 0) << helper.out();
@@ -309,13 +338,17 @@ TEST_F(Run, RandomBytesOnItsPortDoNotHarmIt) {
   const std::uint64_t then = versions();
   EXPECT_TRUE(wait_for_versions(then + 3));
   EXPECT_FALSE(p.has_ended()) << p.out() << p.err();
-  // CAF makes room for whatever a header announces, so a connection may have to wait for seconds, and be tried again.
+  // CAF makes room for whatever a header announces, so a connection may have to wait for seconds,
+  // and be tried again.
   std::string problem;
-  EXPECT_TRUE(testing_support::eventually([&] {
-    const auto status = run_hone({"status", "--connect", where});
-    problem = status.err;
-    return status.code == 0;
-  }, std::chrono::seconds(90))) << problem;
+  EXPECT_TRUE(testing_support::eventually(
+      [&] {
+        const auto status = run_hone({"status", "--connect", where});
+        problem = status.err;
+        return status.code == 0;
+      },
+      std::chrono::seconds(90)))
+      << problem;
 }
 
 TEST_F(Run, ADiskThatIsFullEndsItWithAMessageAndLosesNothing) {
@@ -339,8 +372,11 @@ TEST_F(Run, DamagedCheckpointsArePassedOverAndSaidSo) {
     p.wait();
   }
   std::uint64_t newest = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(run_folder() / "checkpoints")) newest = std::max<std::uint64_t>(newest, std::stoull(entry.path().filename()));
-  for (const auto& entry : std::filesystem::directory_iterator(run_folder() / "checkpoints" / std::to_string(newest))) std::filesystem::resize_file(entry.path(), std::filesystem::file_size(entry.path()) / 2);
+  for (const auto& entry : std::filesystem::directory_iterator(run_folder() / "checkpoints"))
+    newest = std::max<std::uint64_t>(newest, std::stoull(entry.path().filename()));
+  for (const auto& entry :
+       std::filesystem::directory_iterator(run_folder() / "checkpoints" / std::to_string(newest)))
+    std::filesystem::resize_file(entry.path(), std::filesystem::file_size(entry.path()) / 2);
   program p(endless({"--resume"}));
   EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << p.err();
   EXPECT_THAT(p.out(), HasSubstr("looking for an earlier one"));
@@ -352,7 +388,8 @@ TEST_F(Run, DamagedCheckpointsArePassedOverAndSaidSo) {
 TEST_F(Run, ADamagedPoolIsRefusedWithAMessage) {
   ASSERT_EQ(run().code, 0);
   for (const auto& entry : std::filesystem::directory_iterator(pool())) {
-    if (entry.path().filename().string().starts_with("MANIFEST")) std::filesystem::resize_file(entry.path(), 20);
+    if (entry.path().filename().string().starts_with("MANIFEST"))
+      std::filesystem::resize_file(entry.path(), 20);
   }
   const auto resumed = run({"--resume"});
   EXPECT_EQ(resumed.code, 2);
@@ -360,7 +397,10 @@ TEST_F(Run, ADamagedPoolIsRefusedWithAMessage) {
 }
 
 TEST_F(Run, ATaskThatIsRefusedIsNamed) {
-  write_file(folder_ / "tasks" / "broken.toml", "name = \"broken\"\nsummary = \"x\"\nreference = \"def forward(x: Tensor) -> Tensor: return x\"\nreferense = 1\n[[input]]\nname = \"x\"\nshape = [1]\n[[case]]\ntimed = true\n");
+  write_file(
+      folder_ / "tasks" / "broken.toml",
+      "name = \"broken\"\nsummary = \"x\"\nreference = \"def forward(x: Tensor) -> Tensor: return "
+      "x\"\nreferense = 1\n[[input]]\nname = \"x\"\nshape = [1]\n[[case]]\ntimed = true\n");
   const auto refused = run({"--set", "tasks.folder=tasks", "--set", "tasks.names=[\"broken\"]"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("broken.toml:4"));

@@ -47,13 +47,18 @@ TEST(ContentHash, MovingTextBetweenPartsChangesTheIdentity) {
 }
 
 TEST(ContentHash, IsTheSameInEveryBuild) {
-  // Stored pools depend on it: XXH3-128 (xxHash 0.8) of the parts, each behind its 8-byte little-endian length. Computed with the library's own
-  // function for a whole text; 240 bytes is where its method changes.
-  EXPECT_EQ(to_string(content_id<variant_id>({"diag", "matmul"})), "73ec2f6f0a5512d324c82f21198f2fee");
+  // Stored pools depend on it: XXH3-128 (xxHash 0.8) of the parts, each behind its 8-byte
+  // little-endian length. Computed with the library's own function for a whole text; 240 bytes is
+  // where its method changes.
+  EXPECT_EQ(to_string(content_id<variant_id>({"diag", "matmul"})),
+            "73ec2f6f0a5512d324c82f21198f2fee");
   EXPECT_EQ(to_string(content_id<variant_id>({"", ""})), "e5189a9599e3f86205ea23ef06e28b2d");
-  EXPECT_EQ(to_string(content_id<variant_id>({std::string(224, 'a')})), "20779af69d6bc2b046f925f457c29fc2");
-  EXPECT_EQ(to_string(content_id<variant_id>({std::string(232, 'a')})), "284c38ae5072332fef86c183c9159505");
-  EXPECT_EQ(to_string(content_id<variant_id>({std::string(240, 'a')})), "448da56a2bd1637c37148faed9f91c41");
+  EXPECT_EQ(to_string(content_id<variant_id>({std::string(224, 'a')})),
+            "20779af69d6bc2b046f925f457c29fc2");
+  EXPECT_EQ(to_string(content_id<variant_id>({std::string(232, 'a')})),
+            "284c38ae5072332fef86c183c9159505");
+  EXPECT_EQ(to_string(content_id<variant_id>({std::string(240, 'a')})),
+            "448da56a2bd1637c37148faed9f91c41");
   std::string large(100000, '\0');
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 31);
   EXPECT_EQ(to_string(content_id<task_id>({large, "x"})), "8ff36294873970f2c2d899d47efc0952");

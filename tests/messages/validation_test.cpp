@@ -58,14 +58,18 @@ TEST(Validation, NamesTheMissingField) {
     record<schema::RolloutGroup>::from_bytes(group.finish().bytes());
     FAIL() << "accepted";
   } catch (const invalid_record& e) {
-    EXPECT_NE(std::string(e.what()).find("RolloutGroup: draw: field id is missing"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("RolloutGroup: draw: field id is missing"),
+              std::string::npos)
+        << e.what();
   }
 }
 
 TEST(Validation, RefusesTruncatedAndPaddedBytes) {
   const auto bytes = sample_group().bytes();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THROW(record<schema::RolloutGroup>::from_bytes({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}), invalid_record);
+    EXPECT_THROW(record<schema::RolloutGroup>::from_bytes(
+                     {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}),
+                 invalid_record);
   }
   auto longer = bytes;
   longer.resize(bytes.size() + 8);
@@ -81,7 +85,8 @@ TEST(Validation, RefusesAnEnumerantThatItDoesNotKnow) {
   EXPECT_THROW(record<schema::Draw>::from_bytes(draw.finish().bytes()), invalid_record);
 }
 
-// Whatever is accepted must be readable in full without leaving the bytes (the sanitizer build watches).
+// Whatever is accepted must be readable in full without leaving the bytes (the sanitizer build
+// watches).
 TEST(Validation, SurvivesFlippedBitsAndRandomBytes) {
   std::mt19937_64 random(1);
   const auto bytes = sample_group().bytes();
@@ -89,7 +94,8 @@ TEST(Validation, SurvivesFlippedBitsAndRandomBytes) {
   for (int round = 0; round < 20000; ++round) {
     std::vector<char> damaged = bytes;
     const int flips = 1 + static_cast<int>(random() % 4);
-    for (int i = 0; i < flips; ++i) damaged[random() % damaged.size()] ^= static_cast<char>(1U << (random() % 8));
+    for (int i = 0; i < flips; ++i)
+      damaged[random() % damaged.size()] ^= static_cast<char>(1U << (random() % 8));
     if (round % 4 == 0) {
       damaged.resize(8 * (1 + random() % 64));
       for (char& c : damaged) c = static_cast<char>(random() % 3 == 0 ? random() : 0);
@@ -98,7 +104,8 @@ TEST(Validation, SurvivesFlippedBitsAndRandomBytes) {
       const auto group = record<schema::RolloutGroup>::from_bytes(std::move(damaged));
       ++accepted;
       std::size_t total = 0;
-      for (auto rollout : group->getRollouts()) total += rollout.getText().size() + rollout.getTokens().size();
+      for (auto rollout : group->getRollouts())
+        total += rollout.getText().size() + rollout.getTokens().size();
       for (auto exemplar : group->getDraw().getExemplars()) total += exemplar.getPython().size();
       EXPECT_LT(total, std::size_t{1} << 20U);
     } catch (const invalid_record&) {
@@ -108,10 +115,11 @@ TEST(Validation, SurvivesFlippedBitsAndRandomBytes) {
 }
 
 TEST(Validation, BoundsTheWorkOfAMessageThatPointsToOnePlaceManyTimes) {
-  // Lists of zero-sized structs and shared targets amplify: a few words may claim to be billions of elements.
+  // Lists of zero-sized structs and shared targets amplify: a few words may claim to be billions of
+  // elements.
   std::vector<char> bytes(24, 0);
-  bytes[4] = 2;                       // one segment of two words
-  bytes[8] = 1;                       // a list pointer at the root ...
+  bytes[4] = 2;                         // one segment of two words
+  bytes[8] = 1;                         // a list pointer at the root ...
   bytes[12] = static_cast<char>(0xF8);  // ... of 2^29 - 1 void elements
   bytes[13] = bytes[14] = bytes[15] = static_cast<char>(0xFF);
   EXPECT_THROW(record<schema::NodeStatus>::from_bytes(bytes), invalid_record);

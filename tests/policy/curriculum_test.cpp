@@ -20,7 +20,11 @@ class Curriculum : public testing::Test {
     options_.self_supervised.steps = 1;
     options_.contrastive.steps = 2;
   }
-  curriculum make() const { return {options_, nullptr, std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "test")), tasks_, 1}; }
+  curriculum make() const {
+    return {options_, nullptr,
+            std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "test")),
+            tasks_, 1};
+  }
 
   curriculum_options options_;
   task_table tasks_;
@@ -51,7 +55,9 @@ TEST_F(Curriculum, PassesThroughTheStagesInOrder) {
     seen.push_back(c.stage());
     c.advance();
   }
-  EXPECT_EQ(seen, (std::vector<Stage>{Stage::SFT, Stage::SFT, Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE, Stage::CONTRASTIVE})) << "250 updates are three steps";
+  EXPECT_EQ(seen, (std::vector<Stage>{Stage::SFT, Stage::SFT, Stage::SFT, Stage::SELF_SUPERVISED,
+                                      Stage::CONTRASTIVE, Stage::CONTRASTIVE}))
+      << "250 updates are three steps";
 }
 
 TEST_F(Curriculum, SkipsStagesWithoutSteps) {
@@ -89,9 +95,10 @@ TEST_F(Curriculum, GoesOnWhereItWasSaved) {
 }
 
 TEST(NumbersOfABatch, CountAFailureAsNoRewardAndLeaveItOutOfTheLogs) {
-  const auto numbers = describe_batch(*batch({{Outcome::OK, 4}, {Outcome::OK, 1}, {Outcome::CRASH, 0}, {Outcome::OK, 1}}));
-  EXPECT_DOUBLE_EQ(numbers.at("reward"), 1.5);                       // (4 + 1 + 0 + 1) / 4
-  EXPECT_DOUBLE_EQ(numbers.at("log_speedup"), std::log(4.0) / 3);    // of the three that work
+  const auto numbers = describe_batch(
+      *batch({{Outcome::OK, 4}, {Outcome::OK, 1}, {Outcome::CRASH, 0}, {Outcome::OK, 1}}));
+  EXPECT_DOUBLE_EQ(numbers.at("reward"), 1.5);                     // (4 + 1 + 0 + 1) / 4
+  EXPECT_DOUBLE_EQ(numbers.at("log_speedup"), std::log(4.0) / 3);  // of the three that work
   EXPECT_DOUBLE_EQ(numbers.at("share_ok"), 0.75);
   EXPECT_DOUBLE_EQ(numbers.at("share_crash"), 0.25);
 }

@@ -12,7 +12,9 @@ const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "t
 
 class GenerationTest : public testing::Test {
  protected:
-  GenerationTest() : config_(decoder_config::load(golden / "llama/config.json")), weights_(decoder_weights::load(golden / "llama", config_)) {}
+  GenerationTest()
+      : config_(decoder_config::load(golden / "llama/config.json")),
+        weights_(decoder_weights::load(golden / "llama", config_)) {}
 
   std::map<std::uint64_t, std::vector<completion>> run(generation_engine& engine) {
     std::map<std::uint64_t, std::vector<completion>> finished;
@@ -32,7 +34,9 @@ TEST_F(GenerationTest, ManyRequestsThroughFewSlotsAllFinish) {
   options.end_token = 7;
   generation_engine engine(config_, options);
   engine.set_weights(weights_, 1);
-  for (std::uint64_t t = 0; t < 12; ++t) engine.submit({t, std::vector<token_id>(1 + t % 4, static_cast<token_id>(t)), 1 + static_cast<std::uint32_t>(t % 6)});
+  for (std::uint64_t t = 0; t < 12; ++t)
+    engine.submit({t, std::vector<token_id>(1 + t % 4, static_cast<token_id>(t)),
+                   1 + static_cast<std::uint32_t>(t % 6)});
   const auto finished = run(engine);
   ASSERT_EQ(finished.size(), 12U);
   std::uint64_t tokens = 0;
@@ -42,7 +46,8 @@ TEST_F(GenerationTest, ManyRequestsThroughFewSlotsAllFinish) {
       EXPECT_EQ(c.tokens.size(), c.log_probabilities.size());
       EXPECT_LE(c.tokens.size(), 15U);
       EXPECT_EQ(c.truncated, c.tokens.back() != 7U);
-      for (std::size_t i = 0; i + 1 < c.tokens.size(); ++i) EXPECT_NE(c.tokens[i], 7U) << "nothing follows the end token";
+      for (std::size_t i = 0; i + 1 < c.tokens.size(); ++i)
+        EXPECT_NE(c.tokens[i], 7U) << "nothing follows the end token";
       tokens += c.tokens.size();
     }
   }
@@ -101,7 +106,8 @@ TEST_F(GenerationTest, TopPKeepsTheLikeliestAlone) {
   const auto finished = run(engine);
   const token_id first = finished.at(1)[0].tokens[0];
   for (const completion& c : finished.at(1)) EXPECT_EQ(c.tokens[0], first);
-  EXPECT_LT(finished.at(1)[0].log_probabilities[0], -1e-3) << "the probability is that of the whole distribution";
+  EXPECT_LT(finished.at(1)[0].log_probabilities[0], -1e-3)
+      << "the probability is that of the whole distribution";
 }
 
 TEST_F(GenerationTest, AFullContextEndsACompletion) {

@@ -38,7 +38,8 @@ TEST(SftLoss, ItsGradientIsSoftmaxMinusOneHot) {
 
 TEST(TokenLogProbabilities, AreTakenAtTheTemperature) {
   const std::vector<double> logits = {1.0, 2.0, 0.5};
-  EXPECT_NEAR(token_log_probabilities(f(logits).unsqueeze(0), l({1}), 0.5)[0].item<double>(), log_p(logits, 1, 0.5), 1e-6);
+  EXPECT_NEAR(token_log_probabilities(f(logits).unsqueeze(0), l({1}), 0.5)[0].item<double>(),
+              log_p(logits, 1, 0.5), 1e-6);
 }
 
 TEST(GroupAdvantages, AreStandardisedWithThePopulationDeviation) {
@@ -46,7 +47,8 @@ TEST(GroupAdvantages, AreStandardisedWithThePopulationDeviation) {
   const at::Tensor a = group_advantages(f({0, 1, 2, 5}), 10);
   const double deviation = std::sqrt(3.5) + 1e-6;
   const std::vector<double> expected = {-2 / deviation, -1 / deviation, 0, 3 / deviation};
-  for (std::int64_t i = 0; i < 4; ++i) EXPECT_NEAR(a[i].item<double>(), expected[static_cast<std::size_t>(i)], 1e-6);
+  for (std::int64_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(a[i].item<double>(), expected[static_cast<std::size_t>(i)], 1e-6);
 }
 
 TEST(GroupAdvantages, AreClippedAndEqualRewardsTeachNothing) {
@@ -57,7 +59,8 @@ TEST(GroupAdvantages, AreClippedAndEqualRewardsTeachNothing) {
 }
 
 TEST(GrpoLoss, MatchesTheFormulaByHand) {
-  // Two sequences: the first of two tokens with advantage 1, the second of one token with advantage -0.5.
+  // Two sequences: the first of two tokens with advantage 1, the second of one token with advantage
+  // -0.5.
   const std::vector<double> then = {-1.0, -2.0, -0.5};
   const std::vector<double> now = {-0.9, -1.5, -0.8};
   grpo_options options;
@@ -68,7 +71,8 @@ TEST(GrpoLoss, MatchesTheFormulaByHand) {
   const double r2 = std::exp(-0.3);
   const double first = (std::min(r0, clipped(r0)) + std::min(r1, clipped(r1))) / 2;
   const double second = std::min(-0.5 * r2, -0.5 * clipped(r2));
-  const at::Tensor loss = grpo_loss(f(now), f(then), f(now), f({0, 0, 0}), l({0, 0, 1}), f({1.0, -0.5}), f({0.5, 0.5}), options);
+  const at::Tensor loss = grpo_loss(f(now), f(then), f(now), f({0, 0, 0}), l({0, 0, 1}),
+                                    f({1.0, -0.5}), f({0.5, 0.5}), options);
   EXPECT_NEAR(loss.item<double>(), -(first + second) / 2, 1e-6);
 }
 
@@ -76,7 +80,8 @@ TEST(GrpoLoss, AddsTheKlEstimateTowardsTheReference) {
   grpo_options options;
   options.kl_coefficient = 0.1;
   const double d = -1.3 - -1.0;  // ln p_ref - ln p
-  const at::Tensor loss = grpo_loss(f({-1.0}), f({-1.0}), f({-1.3}), f({0}), l({0}), f({0.0}), f({1.0}), options);
+  const at::Tensor loss =
+      grpo_loss(f({-1.0}), f({-1.0}), f({-1.3}), f({0}), l({0}), f({0.0}), f({1.0}), options);
   EXPECT_NEAR(loss.item<double>(), 0.1 * (std::exp(d) - d - 1), 1e-6);
 }
 
@@ -84,21 +89,27 @@ TEST(GrpoLoss, AClippedRatioGivesNoGradient) {
   at::Tensor now = f({-0.5, -1.0});
   now.set_requires_grad(true);
   // Ratios e^0.5 (beyond 1.2, advantage positive) and 1.
-  grpo_loss(now, f({-1.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}), f({1.0, 1.0}), f({0.5, 0.5}), {}).backward();
+  grpo_loss(now, f({-1.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}), f({1.0, 1.0}), f({0.5, 0.5}),
+            {})
+      .backward();
   EXPECT_EQ(now.grad()[0].item<double>(), 0);
   EXPECT_NEAR(now.grad()[1].item<double>(), -0.5, 1e-6);
 }
 
 TEST(GrpoLoss, ADrawThatCameTwiceCountsTwice) {
-  const at::Tensor twice = grpo_loss(f({-0.9, -1.5, -0.9}), f({-1.0, -2.0, -1.0}), f({0, 0, 0}), f({0, 0, 0}), l({0, 1, 2}), f({1.0, -0.5, 1.0}), f({1 / 3.0, 1 / 3.0, 1 / 3.0}), {});
-  const at::Tensor once = grpo_loss(f({-0.9, -1.5}), f({-1.0, -2.0}), f({0, 0}), f({0, 0}), l({0, 1}), f({1.0, -0.5}), f({2 / 3.0, 1 / 3.0}), {});
+  const at::Tensor twice =
+      grpo_loss(f({-0.9, -1.5, -0.9}), f({-1.0, -2.0, -1.0}), f({0, 0, 0}), f({0, 0, 0}),
+                l({0, 1, 2}), f({1.0, -0.5, 1.0}), f({1 / 3.0, 1 / 3.0, 1 / 3.0}), {});
+  const at::Tensor once = grpo_loss(f({-0.9, -1.5}), f({-1.0, -2.0}), f({0, 0}), f({0, 0}),
+                                    l({0, 1}), f({1.0, -0.5}), f({2 / 3.0, 1 / 3.0}), {});
   EXPECT_NEAR(twice.item<double>(), once.item<double>(), 1e-6);
 }
 
 TEST(GrpoLoss, EntropyIsABonus) {
   grpo_options options;
   options.entropy_coefficient = 0.01;
-  const at::Tensor loss = grpo_loss(f({-1.0}), f({-1.0}), f({-1.0}), f({2.0}), l({0}), f({0.0}), f({1.0}), options);
+  const at::Tensor loss =
+      grpo_loss(f({-1.0}), f({-1.0}), f({-1.0}), f({2.0}), l({0}), f({0.0}), f({1.0}), options);
   EXPECT_NEAR(loss.item<double>(), -0.02, 1e-7);
 }
 

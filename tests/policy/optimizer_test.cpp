@@ -25,7 +25,8 @@ decoder_weights two_weights() {
 }
 
 void give_gradients(decoder_weights& w, double a, double b, double c) {
-  w.all()["matrix"].mutable_grad() = at::tensor(std::vector<float>{static_cast<float>(a), static_cast<float>(b)}).view({1, 2});
+  w.all()["matrix"].mutable_grad() =
+      at::tensor(std::vector<float>{static_cast<float>(a), static_cast<float>(b)}).view({1, 2});
   w.all()["norm"].mutable_grad() = at::tensor(std::vector<float>{static_cast<float>(c)});
 }
 
@@ -44,7 +45,8 @@ TEST(Optimizer, TakesAdamWsStepsByHand) {
     adam.step(0.01);
     m = 0.9 * m + 0.1 * g;
     v = 0.95 * v + 0.05 * g * g;
-    w = w * (1 - 0.01 * 0.1) - 0.01 * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.95, t))) + 1e-8);
+    w = w * (1 - 0.01 * 0.1) -
+        0.01 * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.95, t))) + 1e-8);
     EXPECT_NEAR(weights.all()["matrix"][0][0].item<double>(), w, 1e-6);
   }
 }
@@ -117,7 +119,8 @@ TEST(Checkpoint, TrainingGoesOnAsIfItHadNeverStopped) {
   second_adam.load(folder / "checkpoint" / "optimizer.safetensors");
   EXPECT_EQ(load_trainer_numbers(folder / "checkpoint").values.at("seen"), 2);
   train(second, second_adam, 2);
-  for (const auto& [name, tensor] : straight.all()) EXPECT_TRUE(at::equal(tensor, second.all().at(name))) << name;
+  for (const auto& [name, tensor] : straight.all())
+    EXPECT_TRUE(at::equal(tensor, second.all().at(name))) << name;
 }
 
 TEST(Checkpoint, EveryDamageIsFoundAndNamed) {
@@ -130,12 +133,14 @@ TEST(Checkpoint, EveryDamageIsFoundAndNamed) {
   optimizer adam(weights, {});
   const optimizer_moments moments = adam.moments();
   save_checkpoint(folder / "good", folder / "policy", weights, &moments, {});
-  for (const char* name : {"model.safetensors", "optimizer.safetensors", "config.json", "tokenizer.json", "checkpoint.json"}) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "config.json",
+                           "tokenizer.json", "checkpoint.json"}) {
     const std::string bytes = testing_support::read_file(folder / "good" / name);
     std::filesystem::remove_all(folder / "bad");
     std::filesystem::copy(folder / "good", folder / "bad");
     testing_support::write_file(folder / "bad" / name, bytes.substr(0, bytes.size() / 2));
-    EXPECT_THAT(find_checkpoint_damage(folder / "bad").value_or("intact"), testing::HasSubstr(name)) << "truncated";
+    EXPECT_THAT(find_checkpoint_damage(folder / "bad").value_or("intact"), testing::HasSubstr(name))
+        << "truncated";
     std::string flipped = bytes;
     flipped[bytes.size() / 3] ^= 4;
     testing_support::write_file(folder / "bad" / name, flipped);
@@ -148,7 +153,8 @@ TEST(Checkpoint, EveryDamageIsFoundAndNamed) {
 TEST(Checkpoint, AFailedOneLeavesNothingBehind) {
   const temporary_folder folder;
   auto weights = two_weights();
-  EXPECT_ANY_THROW(save_checkpoint(folder / "checkpoint", folder / "no-policy", weights, nullptr, {}));
+  EXPECT_ANY_THROW(
+      save_checkpoint(folder / "checkpoint", folder / "no-policy", weights, nullptr, {}));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

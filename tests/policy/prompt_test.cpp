@@ -21,16 +21,20 @@ prompt_facts two_exemplars() {
 }
 
 TEST(PromptTemplate, PutsFactsInTheirPlaces) {
-  EXPECT_EQ(prompt_template::parse("{{task}} on {{device}}: {{summary}}\n", "t").render(two_exemplars()), "diag on cpu-x: C = diag(A) B\n");
+  EXPECT_EQ(
+      prompt_template::parse("{{task}} on {{device}}: {{summary}}\n", "t").render(two_exemplars()),
+      "diag on cpu-x: C = diag(A) B\n");
 }
 
 TEST(PromptTemplate, RepeatsASectionForEachExemplar) {
-  const auto t = prompt_template::parse("start\n{{#exemplars}}\n#{{number}} {{score}}\n{{code}}\n{{/exemplars}}\nend\n", "t");
+  const auto t = prompt_template::parse(
+      "start\n{{#exemplars}}\n#{{number}} {{score}}\n{{code}}\n{{/exemplars}}\nend\n", "t");
   EXPECT_EQ(t.render(two_exemplars()), "start\n#1 1.00\nslow code\n#2 12.50\nfast code\nend\n");
 }
 
 TEST(PromptTemplate, SaysSomethingElseWithoutExemplars) {
-  const auto t = prompt_template::parse("{{#exemplars}}{{code}};{{/exemplars}}{{^exemplars}}nothing yet{{/exemplars}}.", "t");
+  const auto t = prompt_template::parse(
+      "{{#exemplars}}{{code}};{{/exemplars}}{{^exemplars}}nothing yet{{/exemplars}}.", "t");
   EXPECT_EQ(t.render(two_exemplars()), "slow code;fast code;.");
   auto facts = two_exemplars();
   facts.exemplars.clear();
@@ -63,7 +67,8 @@ TEST(PromptFacts, ShowTheSourceWhereATaskHasOne) {
   exemplar.setPython("def forward(a: Tensor) -> Tensor:\n    return a\n");
   prompt_facts facts = facts_for(t, *draw.finish());
   EXPECT_EQ(facts.source, "def forward(a): return a");
-  EXPECT_EQ(facts.exemplars[0].code, "```python\ndef forward(a: Tensor) -> Tensor:\n    return a\n```");
+  EXPECT_EQ(facts.exemplars[0].code,
+            "```python\ndef forward(a: Tensor) -> Tensor:\n    return a\n```");
   t.source_text = "class Model: ...";
   t.source_language = "python";
   record_builder<schema::Draw> bare;

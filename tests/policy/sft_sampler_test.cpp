@@ -20,13 +20,18 @@ class SftSampler : public testing::Test {
   }
   sft_sampler make(double exemplar_share) {
     sft_sampler s(words_, 1, prompts_, facts_, {exemplar_share, 2});
-    for (int i = 0; i < 6; ++i) s.add({i < 4 ? "softmax" : "layer_norm", "cpu", numbered("document ", i), {static_cast<double>(10 - i), numbered("code ", i)}});
+    for (int i = 0; i < 6; ++i)
+      s.add({i < 4 ? "softmax" : "layer_norm",
+             "cpu",
+             numbered("document ", i),
+             {static_cast<double>(10 - i), numbered("code ", i)}});
     return s;
   }
   std::string text(const std::vector<token_id>& tokens) const { return words_.decode(tokens); }
 
   tokenizer words_ = tokenizer::load(HONE_SOURCE_DIR "/configs/policies/tiny/tokenizer.json");
-  prompt_template prompts_ = prompt_template::parse("{{task}} {{device}}\n{{#exemplars}}\n{{score}} {{code}}\n{{/exemplars}}\n", "test");
+  prompt_template prompts_ = prompt_template::parse(
+      "{{task}} {{device}}\n{{#exemplars}}\n{{score}} {{code}}\n{{/exemplars}}\n", "test");
   std::map<std::string, prompt_facts> facts_;
   std::mt19937_64 random_{1};
 };
@@ -45,11 +50,14 @@ TEST_F(SftSampler, LetsADocumentThatCameLateCatchUp) {
   for (int i = 0; i < 60; ++i) s.next(random_);
   s.add({"softmax", "cpu", "late", {1, "late"}});
   int late = 0;
-  for (int i = 0; i < 140; ++i) late += text(s.next(random_).completion).starts_with("late") ? 1 : 0;
+  for (int i = 0; i < 140; ++i)
+    late += text(s.next(random_).completion).starts_with("late") ? 1 : 0;
   EXPECT_GT(late, 25) << "140 / 7 = 20 would be its share";
 }
 
-TEST_F(SftSampler, EndsEveryDocumentWithTheEndToken) { EXPECT_EQ(make(0).next(random_).completion.back(), 1); }
+TEST_F(SftSampler, EndsEveryDocumentWithTheEndToken) {
+  EXPECT_EQ(make(0).next(random_).completion.back(), 1);
+}
 
 TEST_F(SftSampler, ShowsTwoOtherDocumentsOfTheSameTaskWithTheBetterOneLast) {
   sft_sampler s = make(1);
@@ -57,7 +65,8 @@ TEST_F(SftSampler, ShowsTwoOtherDocumentsOfTheSameTaskWithTheBetterOneLast) {
     const sft_example e = s.next(random_);
     const std::string prompt = text(e.prompt);
     const char own = text(e.completion)[9];
-    EXPECT_EQ(prompt.find(std::string{'c', 'o', 'd', 'e', ' ', own}), std::string::npos) << "the answer is not shown";
+    EXPECT_EQ(prompt.find(std::string{'c', 'o', 'd', 'e', ' ', own}), std::string::npos)
+        << "the answer is not shown";
     const std::size_t first = prompt.find("code ");
     ASSERT_NE(first, std::string::npos);
     const std::size_t second = prompt.find("code ", first + 1);
@@ -72,10 +81,13 @@ TEST_F(SftSampler, ShowsTwoOtherDocumentsOfTheSameTaskWithTheBetterOneLast) {
 
 TEST_F(SftSampler, ShowsNoneWhereTheShareIsZero) {
   sft_sampler s = make(0);
-  for (int i = 0; i < 12; ++i) EXPECT_THAT(text(s.next(random_).prompt), testing::Not(testing::HasSubstr("code")));
+  for (int i = 0; i < 12; ++i)
+    EXPECT_THAT(text(s.next(random_).prompt), testing::Not(testing::HasSubstr("code")));
 }
 
-TEST_F(SftSampler, NamesTheDeviceTypeThatADocumentWasJudgedOn) { EXPECT_THAT(text(make(0).next(random_).prompt), testing::HasSubstr("cpu")); }
+TEST_F(SftSampler, NamesTheDeviceTypeThatADocumentWasJudgedOn) {
+  EXPECT_THAT(text(make(0).next(random_).prompt), testing::HasSubstr("cpu"));
+}
 
 }  // namespace
 }  // namespace hone

@@ -22,11 +22,14 @@ TEST_P(GoldenTokenizer, GivesTheIdsOfTheTokenizersPackageAndTheTextBack) {
   for (const auto& entry : nlohmann::json::parse(in)) {
     const auto text = entry["text"].get<std::string>();
     EXPECT_EQ(t.encode(text), entry["ids"].get<std::vector<token_id>>()) << text;
-    EXPECT_EQ(t.decode(entry["ids"].get<std::vector<token_id>>()), entry["decoded"].get<std::string>()) << text;
+    EXPECT_EQ(t.decode(entry["ids"].get<std::vector<token_id>>()),
+              entry["decoded"].get<std::string>())
+        << text;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GoldenTokenizer, testing::Values("llama3", "gpt2_nfc", "lines"), [](const auto& kind) { return std::string(kind.param); });
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenTokenizer, testing::Values("llama3", "gpt2_nfc", "lines"),
+                         [](const auto& kind) { return std::string(kind.param); });
 
 TEST(Tokenizer, AnyBytesComeBackUnlessTheyAreNoText) {
   const auto t = tokenizer::load(golden / "tokenizer_lines.json");
@@ -36,7 +39,10 @@ TEST(Tokenizer, AnyBytesComeBackUnlessTheyAreNoText) {
     for (std::size_t i = random() % 60; i > 0; --i) text += static_cast<char>(32 + random() % 95);
     EXPECT_EQ(t.decode(t.encode(text)), text);
   }
-  EXPECT_EQ(t.decode(t.encode("a\xff" "b")), "a\xEF\xBF\xBD" "b");
+  EXPECT_EQ(t.decode(t.encode("a\xff"
+                              "b")),
+            "a\xEF\xBF\xBD"
+            "b");
 }
 
 TEST(Tokenizer, KnowsItsSpecialTokens) {
@@ -66,7 +72,8 @@ TEST(Tokenizer, DamagedFilesAreNamed) {
     return std::string("loaded");
   };
   EXPECT_EQ(error_of(bytes), "loaded");
-  for (std::size_t size = 0; size < bytes.size(); size += 997) EXPECT_THAT(error_of(bytes.substr(0, size)), testing::HasSubstr("tokenizer.json")) << size;
+  for (std::size_t size = 0; size < bytes.size(); size += 997)
+    EXPECT_THAT(error_of(bytes.substr(0, size)), testing::HasSubstr("tokenizer.json")) << size;
   std::mt19937_64 random(1);
   for (int round = 0; round < 300; ++round) {
     std::string damaged = bytes;

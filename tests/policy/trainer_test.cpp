@@ -22,7 +22,9 @@ trainer make_trainer(std::uint64_t seed = 3) {
   return trainer(tiny, true, o);
 }
 
-std::vector<token_id> words(const trainer& t, const std::string& text) { return t.tokens().encode(text); }
+std::vector<token_id> words(const trainer& t, const std::string& text) {
+  return t.tokens().encode(text);
+}
 
 std::vector<sft_example> batch_of(const trainer& t) {
   std::vector<sft_example> batch;
@@ -36,7 +38,8 @@ std::vector<sft_example> batch_of(const trainer& t) {
 
 TEST(SupervisedUpdates, StartAtTheLossOfKnowingNothing) {
   trainer t = make_trainer();
-  EXPECT_NEAR(t.sft_update(batch_of(t), 0, 0), std::log(2048.0), 0.5);  // log of the vocabulary; weights are small at first
+  EXPECT_NEAR(t.sft_update(batch_of(t), 0, 0), std::log(2048.0),
+              0.5);  // log of the vocabulary; weights are small at first
 }
 
 TEST(SupervisedUpdates, LearnWhatTheyAreShown) {
@@ -50,7 +53,8 @@ TEST(SupervisedUpdates, LearnWhatTheyAreShown) {
 TEST(SupervisedUpdates, AreTheSameFromTheSameSeed) {
   trainer a = make_trainer();
   trainer b = make_trainer();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(a.sft_update(batch_of(a), 1e-3, 1), b.sft_update(batch_of(b), 1e-3, 1));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(a.sft_update(batch_of(a), 1e-3, 1), b.sft_update(batch_of(b), 1e-3, 1));
 }
 
 TEST(SupervisedUpdates, PromptTokensCountOnlyWithAWeight) {
@@ -78,19 +82,23 @@ class PolicyGradient : public testing::Test {
     }
     return g;
   }
-  std::vector<float> log_probabilities(const std::vector<token_id>& prompt, const std::vector<token_id>& completion) {
+  std::vector<float> log_probabilities(const std::vector<token_id>& prompt,
+                                       const std::vector<token_id>& completion) {
     std::vector<float> all;
     for (std::size_t i = 0; i < completion.size(); ++i) {
       auto shown = prompt;
-      shown.insert(shown.end(), completion.begin(), completion.begin() + static_cast<std::ptrdiff_t>(i));
-      all.push_back(static_cast<float>(-trainer_.sft_update(std::vector<sft_example>{{shown, {completion[i]}}}, 0, 0)));
+      shown.insert(shown.end(), completion.begin(),
+                   completion.begin() + static_cast<std::ptrdiff_t>(i));
+      all.push_back(static_cast<float>(
+          -trainer_.sft_update(std::vector<sft_example>{{shown, {completion[i]}}}, 0, 0)));
     }
     return all;
   }
   double likelihood(const std::string& text) {
     auto completion = words(trainer_, text);
     completion.push_back(trainer_.end_token());
-    return -trainer_.sft_update(std::vector<sft_example>{{words(trainer_, "# softmax on cpu\n"), completion}}, 0, 0);
+    return -trainer_.sft_update(
+        std::vector<sft_example>{{words(trainer_, "# softmax on cpu\n"), completion}}, 0, 0);
   }
   trainer trainer_ = make_trainer();
   const std::string good_ = "x = torch.relu(x)\n";
@@ -132,7 +140,9 @@ TEST(Checkpoints, GoOnAsIfNothingHadHappened) {
   a.take_checkpoint({{{"step", 5}}})(folder / "5");
   trainer b = make_trainer(99);
   EXPECT_EQ(b.load(folder / "5").values.at("step"), 5);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(a.sft_update(batch, 1e-3, 0), b.sft_update(batch, 1e-3, 0)) << "weights and moments are all there";
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(a.sft_update(batch, 1e-3, 0), b.sft_update(batch, 1e-3, 0))
+        << "weights and moments are all there";
 }
 
 TEST(Checkpoints, AreWritersWeights) {
@@ -151,7 +161,8 @@ TEST(Checkpoints, AreWritersWeights) {
   for (int i = 0; i < 100 && done.empty(); ++i) done = pen->step();
   ASSERT_EQ(done.size(), 1U);
   EXPECT_EQ(done[0].ticket, 7U);
-  EXPECT_THAT(done[0].completions[0].text, testing::AnyOf("x = torch.relu(x)\n", "return x * 2.0\n"));
+  EXPECT_THAT(done[0].completions[0].text,
+              testing::AnyOf("x = torch.relu(x)\n", "return x * 2.0\n"));
 }
 
 TEST(Checkpoints, DamagedOnesAreRefusedWithTheFile) {

@@ -22,7 +22,9 @@ const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "t
 class GoldenDecoder : public testing::TestWithParam<const char*> {
  protected:
   GoldenDecoder()
-      : folder_(golden / GetParam()), config_(decoder_config::load(folder_ / "config.json")), weights_(decoder_weights::load(folder_, config_)) {
+      : folder_(golden / GetParam()),
+        config_(decoder_config::load(folder_ / "config.json")),
+        weights_(decoder_weights::load(folder_, config_)) {
     std::ifstream in(folder_ / "golden.json");
     expected_ = nlohmann::json::parse(in);
   }
@@ -31,7 +33,8 @@ class GoldenDecoder : public testing::TestWithParam<const char*> {
     for (const auto& row : expected_["tokens"]) {
       for (const auto& token : row) flat.push_back(token.get<std::int64_t>());
     }
-    return at::tensor(flat, at::kLong).view({static_cast<std::int64_t>(expected_["tokens"].size()), -1});
+    return at::tensor(flat, at::kLong)
+        .view({static_cast<std::int64_t>(expected_["tokens"].size()), -1});
   }
   std::filesystem::path folder_;
   decoder_config config_;
@@ -47,15 +50,22 @@ TEST_P(GoldenDecoder, ComputesTheLogitsOfTransformers) {
     for (const auto& value : row) flat.push_back(value.get<double>());
   }
   const at::Tensor reference = at::tensor(flat, at::kDouble).view({-1, config_.vocabulary});
-  EXPECT_LT((logits.to(at::kDouble) - reference).abs().max().item<double>(), 2e-4);  // float32, logits up to about 10
+  EXPECT_LT((logits.to(at::kDouble) - reference).abs().max().item<double>(),
+            2e-4);  // float32, logits up to about 10
 }
 
 TEST_P(GoldenDecoder, SomeRowsOfLogitsAreRowsOfAllLogits) {
   const decoder network(config_);
   const at::Tensor rows = at::tensor(std::vector<std::int64_t>{3, 17, 41}, at::kLong);
-  const at::Tensor all = network.logits(weights_, tokens()).reshape({-1, config_.vocabulary}).index_select(0, rows);
-  const std::vector<std::int64_t> lengths(static_cast<std::size_t>(tokens().size(0)), tokens().size(1));
-  EXPECT_LT((network.logits_at(weights_, tokens().reshape({-1}), lengths, rows) - all).abs().max().item<double>(), 1e-5);
+  const at::Tensor all =
+      network.logits(weights_, tokens()).reshape({-1, config_.vocabulary}).index_select(0, rows);
+  const std::vector<std::int64_t> lengths(static_cast<std::size_t>(tokens().size(0)),
+                                          tokens().size(1));
+  EXPECT_LT((network.logits_at(weights_, tokens().reshape({-1}), lengths, rows) - all)
+                .abs()
+                .max()
+                .item<double>(),
+            1e-5);
 }
 
 TEST_P(GoldenDecoder, SequencesOfDifferentLengthsDoNotSeeEachOther) {
@@ -65,8 +75,11 @@ TEST_P(GoldenDecoder, SequencesOfDifferentLengthsDoNotSeeEachOther) {
   const at::Tensor together = at::cat({first, second});
   const std::vector<std::int64_t> lengths = {first.size(0), 5};
   const at::Tensor rows = at::arange(first.size(0) + 5, at::kLong);
-  const at::Tensor apart = at::cat({network.logits(weights_, first.unsqueeze(0)).select(0, 0), network.logits(weights_, second.unsqueeze(0)).select(0, 0)});
-  EXPECT_LT((network.logits_at(weights_, together, lengths, rows) - apart).abs().max().item<double>(), 1e-5);
+  const at::Tensor apart = at::cat({network.logits(weights_, first.unsqueeze(0)).select(0, 0),
+                                    network.logits(weights_, second.unsqueeze(0)).select(0, 0)});
+  EXPECT_LT(
+      (network.logits_at(weights_, together, lengths, rows) - apart).abs().max().item<double>(),
+      1e-5);
 }
 
 TEST_P(GoldenDecoder, ContinuesGreedilyAsTransformersDoes) {
@@ -114,17 +127,22 @@ TEST_P(GoldenDecoder, RecordsTheLogProbabilitiesThatTheWholeSequenceGives) {
   for (const completion& c : completions) {
     std::vector<std::int64_t> all(prompt.begin(), prompt.end());
     all.insert(all.end(), c.tokens.begin(), c.tokens.end());
-    const at::Tensor logits = network.logits(weights_, at::tensor(all, at::kLong).unsqueeze(0)).squeeze(0);
+    const at::Tensor logits =
+        network.logits(weights_, at::tensor(all, at::kLong).unsqueeze(0)).squeeze(0);
     const at::Tensor log_probabilities = at::log_softmax(logits / 0.8, -1);
     for (std::size_t i = 0; i < c.tokens.size(); ++i) {
-      const double expected = log_probabilities[static_cast<std::int64_t>(prompt.size() + i - 1)][c.tokens[i]].item<double>();
+      const double expected =
+          log_probabilities[static_cast<std::int64_t>(prompt.size() + i - 1)][c.tokens[i]]
+              .item<double>();
       EXPECT_NEAR(c.log_probabilities[i], expected, 2e-4);
     }
     EXPECT_EQ(c.versions, (std::vector<std::pair<std::uint64_t, std::uint32_t>>{{9, 12}}));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GoldenDecoder, testing::Values("llama", "llama_tied_scaled", "qwen2", "qwen3"), [](const auto& kind) { return std::string(kind.param); });
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenDecoder,
+                         testing::Values("llama", "llama_tied_scaled", "qwen2", "qwen3"),
+                         [](const auto& kind) { return std::string(kind.param); });
 
 TEST(DecoderWeights, SavedOnesLoadAgain) {
   const temporary_folder folder;
@@ -133,7 +151,8 @@ TEST(DecoderWeights, SavedOnesLoadAgain) {
   weights.save(folder / "model.safetensors");
   const auto again = decoder_weights::load(folder.path(), config);
   ASSERT_EQ(again.all().size(), weights.all().size());
-  for (const auto& [name, tensor] : weights.all()) EXPECT_TRUE(at::equal(tensor, again.all().at(name))) << name;
+  for (const auto& [name, tensor] : weights.all())
+    EXPECT_TRUE(at::equal(tensor, again.all().at(name))) << name;
   EXPECT_EQ(again.parameters(), weights.parameters());
 }
 
@@ -160,7 +179,8 @@ TEST(DecoderWeights, DamagedFilesAreNamed) {
   const auto config = decoder_config::load(golden / "llama/config.json");
   EXPECT_THAT(load_error(folder / "nothing", config), testing::HasSubstr("no *.safetensors"));
   const std::string bytes = testing_support::read_file(golden / "llama/model.safetensors");
-  for (const std::size_t size : {std::size_t{0}, std::size_t{5}, std::size_t{100}, bytes.size() / 2, bytes.size() - 1}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{5}, std::size_t{100}, bytes.size() / 2, bytes.size() - 1}) {
     write_file(folder / "model.safetensors", bytes.substr(0, size));
     EXPECT_THAT(load_error(folder.path(), config), testing::HasSubstr("model.safetensors")) << size;
   }
@@ -186,13 +206,18 @@ TEST(DecoderConfig, NamesTheKeyThatIsWrong) {
   EXPECT_THAT(error_of("{"), testing::HasSubstr("is no JSON"));
   EXPECT_THAT(error_of("[]"), testing::HasSubstr("no JSON object"));
   EXPECT_THAT(error_of("{}"), testing::HasSubstr("vocab_size: is missing"));
-  const std::string good = R"("vocab_size":8,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":8)";
+  const std::string good =
+      R"("vocab_size":8,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":8)";
   EXPECT_EQ(error_of("{" + good + "}"), "loaded");
-  EXPECT_THAT(error_of("{" + good + R"(,"model_type":"gpt2"})"), testing::HasSubstr("'gpt2' is not supported"));
+  EXPECT_THAT(error_of("{" + good + R"(,"model_type":"gpt2"})"),
+              testing::HasSubstr("'gpt2' is not supported"));
   EXPECT_THAT(error_of("{" + good + R"(,"hidden_act":"gelu"})"), testing::HasSubstr("hidden_act"));
-  EXPECT_THAT(error_of("{" + good + R"(,"num_key_value_heads":3})"), testing::HasSubstr("must divide"));
-  EXPECT_THAT(error_of("{" + good + R"(,"rope_scaling":{"rope_type":"yarn"}})"), testing::HasSubstr("'yarn' is not supported"));
-  EXPECT_THAT(error_of("{" + good + R"(,"rms_norm_eps":"small"})"), testing::HasSubstr("must be a number"));
+  EXPECT_THAT(error_of("{" + good + R"(,"num_key_value_heads":3})"),
+              testing::HasSubstr("must divide"));
+  EXPECT_THAT(error_of("{" + good + R"(,"rope_scaling":{"rope_type":"yarn"}})"),
+              testing::HasSubstr("'yarn' is not supported"));
+  EXPECT_THAT(error_of("{" + good + R"(,"rms_norm_eps":"small"})"),
+              testing::HasSubstr("must be a number"));
 }
 
 }  // namespace

@@ -13,7 +13,9 @@ namespace {
 
 using namespace testing_support;
 
-std::string program(int number) { return "program " + std::to_string(number) + std::string(600, 'x'); }
+std::string program(int number) {
+  return "program " + std::to_string(number) + std::string(600, 'x');
+}
 
 // Fifty programs, from this one on.
 void fill(const std::filesystem::path& folder, int first = 0) {
@@ -32,14 +34,16 @@ void fill(const std::filesystem::path& folder, int first = 0) {
   }
 }
 
-// Opens, reads everything and verifies. What is damaged must be noticed with a message; nothing may crash or go unnoticed.
+// Opens, reads everything and verifies. What is damaged must be noticed with a message; nothing may
+// crash or go unnoticed.
 bool is_noticed(const std::filesystem::path& folder) {
   try {
     const pool_inspector inspector(folder);
     const auto report = verify_pool(inspector);
     return report.problem_count > 0 || report.checked.at("variants") < 50;
   } catch (const pool_error& e) {
-    EXPECT_NE(std::string(e.what()).find(folder.string()), std::string::npos) << "the message names the pool: " << e.what();
+    EXPECT_NE(std::string(e.what()).find(folder.string()), std::string::npos)
+        << "the message names the pool: " << e.what();
     return true;
   }
 }
@@ -50,9 +54,12 @@ TEST(DamagedPool, TruncatedFilesAreNoticed) {
   int tried = 0;
   for (const auto& file : std::filesystem::directory_iterator(folder / "pool")) {
     const std::string name = file.path().filename();
-    if (name == "LOCK" || name.starts_with("LOG") || name == "IDENTITY" || name.starts_with("OPTIONS") || file.file_size() == 0) continue;
+    if (name == "LOCK" || name.starts_with("LOG") || name == "IDENTITY" ||
+        name.starts_with("OPTIONS") || file.file_size() == 0)
+      continue;
     std::filesystem::remove_all(folder / "copy");
-    std::filesystem::copy(folder / "pool", folder / "copy", std::filesystem::copy_options::recursive);
+    std::filesystem::copy(folder / "pool", folder / "copy",
+                          std::filesystem::copy_options::recursive);
     std::filesystem::resize_file(folder / "copy" / name, file.file_size() / 2);
     EXPECT_TRUE(is_noticed(folder / "copy")) << name;
     ++tried;
@@ -67,13 +74,16 @@ TEST(DamagedPool, FlippedBitsNeverPassForDataUnnoticed) {
   std::vector<std::filesystem::path> files;
   for (const auto& file : std::filesystem::directory_iterator(folder / "pool")) {
     const std::string name = file.path().filename();
-    if (name.ends_with(".log") || name.ends_with(".sst") || name.ends_with(".blob") || name.starts_with("MANIFEST")) files.push_back(name);
+    if (name.ends_with(".log") || name.ends_with(".sst") || name.ends_with(".blob") ||
+        name.starts_with("MANIFEST"))
+      files.push_back(name);
   }
   int noticed = 0;
   constexpr int rounds = 40;
   for (int round = 0; round < rounds; ++round) {
     std::filesystem::remove_all(folder / "copy");
-    std::filesystem::copy(folder / "pool", folder / "copy", std::filesystem::copy_options::recursive);
+    std::filesystem::copy(folder / "pool", folder / "copy",
+                          std::filesystem::copy_options::recursive);
     const auto victim = folder / "copy" / files[random() % files.size()].string();
     std::string bytes = read_file(victim);
     if (bytes.empty()) continue;
@@ -89,20 +99,23 @@ TEST(DamagedPool, AFolderWithoutAPoolIsSaidToBeOne) {
   EXPECT_THROW(pool_inspector(folder / "nothing"), pool_error);
 }
 
-// A live writer's compaction deletes files that a reader's snapshot names and that it has not opened yet.
+// A live writer's compaction deletes files that a reader's snapshot names and that it has not
+// opened yet.
 TEST(ReadingBesideAWriter, GoesOnWhenFilesHaveBeenReplaced) {
   const temporary_folder folder;
-  for (const int first : {0, 50, 100}) fill(folder / "pool", first);  // each opening writes the log before it into files of its own
+  for (const int first : {0, 50, 100})
+    fill(folder / "pool", first);  // each opening writes the log before it into files of its own
   database writer(folder / "pool", database::mode::create_or_open);
   const pool_inspector inspector(folder / "pool");
   std::set<std::string> seen;
   std::size_t visits = 0;
-  inspector.db().scan<schema::Variant>(family::variants, "", [&](std::string_view key, const record<schema::Variant>& variant) {
-    EXPECT_EQ(key_of(variant_id(variant->getId())), key);
-    seen.emplace(key);
-    if (++visits == 1) writer.compact();
-    return true;
-  });
+  inspector.db().scan<schema::Variant>(
+      family::variants, "", [&](std::string_view key, const record<schema::Variant>& variant) {
+        EXPECT_EQ(key_of(variant_id(variant->getId())), key);
+        seen.emplace(key);
+        if (++visits == 1) writer.compact();
+        return true;
+      });
   EXPECT_EQ(visits, 150U);
   EXPECT_EQ(seen.size(), 150U);
   EXPECT_GT(inspector.db().snapshots(), 1U) << "nothing was replaced: this shows nothing";

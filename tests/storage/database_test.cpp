@@ -16,7 +16,9 @@ using testing::ElementsAre;
 class Database : public testing::Test {
  protected:
   void put(const std::string& key) { db_->put(family::meta, key, make_device_type(key)); }
-  void put_first(const std::string& key) { db_->put_first(family::meta, key, make_device_type(key)); }
+  void put_first(const std::string& key) {
+    db_->put_first(family::meta, key, make_device_type(key));
+  }
   void remove(const std::string& key) { db_->remove(family::meta, key); }
   bool has(const std::string& key) { return db_->has(family::meta, key); }
   // What another process would find.

@@ -33,9 +33,11 @@ TEST_F(PoolTest, SaysWhichResultIsAProgramsFirst) {
   const auto job = submit(make_group({"a", "a"}))[0];
   jobs.clear();
   EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::as_first);
-  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::not_at_all) << "once more";
+  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::not_at_all)
+      << "once more";
   ASSERT_FALSE(jobs.empty());
-  EXPECT_EQ(pool_->record_evaluation(make_result(*jobs[0], 2.0), now_, jobs), pool::taken::beside_others);
+  EXPECT_EQ(pool_->record_evaluation(make_result(*jobs[0], 2.0), now_, jobs),
+            pool::taken::beside_others);
 }
 
 TEST_F(PoolTest, GroupsOfADeviceTypeThatIsNotThereTakeNoRoomOnceAPoolIsOpenedAgain) {

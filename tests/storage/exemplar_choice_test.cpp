@@ -90,17 +90,21 @@ TEST_F(ExemplarTest, TheBestIsKnownThroughEveryChange) {
 }
 
 TEST_F(ExemplarTest, BucketsAreDrawnBySoftmaxOfTheirMeans) {
-  // Three buckets of means 1, 2 and 3: the first of two draws follows exp(mean), whatever the buckets' sizes.
+  // Three buckets of means 1, 2 and 3: the first of two draws follows exp(mean), whatever the
+  // buckets' sizes.
   auto choose = selector(exemplar_method::buckets);
-  for (std::uint64_t i = 0; i < 50; ++i) choose.accept(the_task, the_device, 0, numbered(i), 1.0, random_);
+  for (std::uint64_t i = 0; i < 50; ++i)
+    choose.accept(the_task, the_device, 0, numbered(i), 1.0, random_);
   choose.accept(the_task, the_device, 0, numbered(100), 2.0, random_);
-  for (std::uint64_t i = 200; i < 210; ++i) choose.accept(the_task, the_device, 0, numbered(i), 3.0, random_);
+  for (std::uint64_t i = 200; i < 210; ++i)
+    choose.accept(the_task, the_device, 0, numbered(i), 3.0, random_);
   exemplar_options one;
   one.count = 1;
   exemplar_selector single(index_, one);
   std::map<double, int> counts;
   constexpr int draws = 6000;
-  for (int i = 0; i < draws; ++i) ++counts[single.choose(the_task, the_device, random_).exemplars.at(0).score];
+  for (int i = 0; i < draws; ++i)
+    ++counts[single.choose(the_task, the_device, random_).exemplars.at(0).score];
   const double total = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
   EXPECT_NEAR(counts[1.0] / static_cast<double>(draws), std::exp(1.0) / total, 0.02);
   EXPECT_NEAR(counts[2.0] / static_cast<double>(draws), std::exp(2.0) / total, 0.02);
@@ -109,7 +113,8 @@ TEST_F(ExemplarTest, BucketsAreDrawnBySoftmaxOfTheirMeans) {
 
 TEST_F(ExemplarTest, TheTwoShownComeFromDistinctBuckets) {
   auto choose = selector(exemplar_method::buckets);
-  for (std::uint64_t i = 0; i < 20; ++i) choose.accept(the_task, the_device, 0, numbered(i), i < 10 ? 1.0 : 4.0, random_);
+  for (std::uint64_t i = 0; i < 20; ++i)
+    choose.accept(the_task, the_device, 0, numbered(i), i < 10 ? 1.0 : 4.0, random_);
   for (int i = 0; i < 100; ++i) {
     const auto shown = choose.choose(the_task, the_device, random_).exemplars;
     ASSERT_EQ(shown.size(), 2U);
@@ -120,16 +125,21 @@ TEST_F(ExemplarTest, TheTwoShownComeFromDistinctBuckets) {
 
 TEST_F(ExemplarTest, InsideABucketAllAreEquallyLikely) {
   auto choose = selector(exemplar_method::buckets);
-  for (std::uint64_t i = 0; i < 10; ++i) choose.accept(the_task, the_device, 0, numbered(i), 1.0 + 0.01 * static_cast<double>(i), random_);
+  for (std::uint64_t i = 0; i < 10; ++i)
+    choose.accept(the_task, the_device, 0, numbered(i), 1.0 + 0.01 * static_cast<double>(i),
+                  random_);
   std::map<variant_id, int> counts;
-  for (int i = 0; i < 5000; ++i) ++counts[choose.choose(the_task, the_device, random_).exemplars.at(0).variant];
+  for (int i = 0; i < 5000; ++i)
+    ++counts[choose.choose(the_task, the_device, random_).exemplars.at(0).variant];
   EXPECT_EQ(counts.size(), 10U);
   for (const auto& [v, count] : counts) EXPECT_NEAR(count, 500, 110);  // five standard deviations
 }
 
 TEST_F(ExemplarTest, RandomShowsAnythingTwiceNothing) {
   auto choose = selector(exemplar_method::random);
-  for (std::uint64_t i = 0; i < 30; ++i) choose.accept(the_task, the_device, 0, numbered(i), std::exp(static_cast<double>(i) / 5), random_);
+  for (std::uint64_t i = 0; i < 30; ++i)
+    choose.accept(the_task, the_device, 0, numbered(i), std::exp(static_cast<double>(i) / 5),
+                  random_);
   std::map<variant_id, int> counts;
   for (int i = 0; i < 6000; ++i) {
     const auto shown = choose.choose(the_task, the_device, random_).exemplars;
@@ -150,23 +160,27 @@ TEST_F(ExemplarTest, ALoneVariantIsShownAlone) {
   auto choose = selector(exemplar_method::buckets);
   choose.accept(the_task, the_device, 0, numbered(1), 1.0, random_);
   EXPECT_EQ(choose.choose(the_task, the_device, random_).exemplars.size(), 1U);
-  EXPECT_EQ(selector(exemplar_method::random).choose(the_task, the_device, random_).exemplars.size(), 1U);
+  EXPECT_EQ(
+      selector(exemplar_method::random).choose(the_task, the_device, random_).exemplars.size(), 1U);
 }
 
 TEST_F(ExemplarTest, IslandsEvolveApartAndTheWeakerHalfStartsAgain) {
   auto choose = selector(exemplar_method::islands);
   const auto first = index_.islands(the_task, the_device, 4);
-  // Each island accepts its own, island 3 the best; then the fortieth acceptance resets two of the four.
+  // Each island accepts its own, island 3 the best; then the fortieth acceptance resets two of the
+  // four.
   std::uint64_t next = 0;
   for (int round = 0; round < 10; ++round) {
     for (std::uint32_t island = 0; island < 4; ++island) {
-      choose.accept(the_task, the_device, first->getPopulations()[island], numbered(next), 1.0 + island + 0.001 * static_cast<double>(next), random_);
+      choose.accept(the_task, the_device, first->getPopulations()[island], numbered(next),
+                    1.0 + island + 0.001 * static_cast<double>(next), random_);
       ++next;
     }
   }
   const auto after = index_.islands(the_task, the_device, 4);
   int replaced = 0;
-  for (std::uint32_t island = 0; island < 4; ++island) replaced += after->getPopulations()[island] != first->getPopulations()[island] ? 1 : 0;
+  for (std::uint32_t island = 0; island < 4; ++island)
+    replaced += after->getPopulations()[island] != first->getPopulations()[island] ? 1 : 0;
   EXPECT_EQ(replaced, 2);
   EXPECT_EQ(after->getPopulations()[2], first->getPopulations()[2]);
   EXPECT_EQ(after->getPopulations()[3], first->getPopulations()[3]);
@@ -174,21 +188,26 @@ TEST_F(ExemplarTest, IslandsEvolveApartAndTheWeakerHalfStartsAgain) {
   ASSERT_TRUE(founder);
   EXPECT_GT(founder->score, 3.0) << "it starts from a stronger island's best";
   std::uint32_t members = 0;
-  for (const auto& [which, bucket] : index_.buckets({the_task, the_device, after->getPopulations()[0]})) members += bucket.count;
+  for (const auto& [which, bucket] :
+       index_.buckets({the_task, the_device, after->getPopulations()[0]}))
+    members += bucket.count;
   EXPECT_EQ(members, 1U);
 }
 
 TEST_F(ExemplarTest, ADrawOnAnIslandNamesItsPopulation) {
   auto choose = selector(exemplar_method::islands);
-  for (std::uint64_t i = 0; i < 20; ++i) choose.accept(the_task, the_device, 0, numbered(i), i % 2 == 0 ? 1.0 : 3.0, random_);
+  for (std::uint64_t i = 0; i < 20; ++i)
+    choose.accept(the_task, the_device, 0, numbered(i), i % 2 == 0 ? 1.0 : 3.0, random_);
   std::set<std::uint32_t> populations;
-  for (int i = 0; i < 200; ++i) populations.insert(choose.choose(the_task, the_device, random_).population);
+  for (int i = 0; i < 200; ++i)
+    populations.insert(choose.choose(the_task, the_device, random_).population);
   EXPECT_EQ(populations.size(), 4U);
   EXPECT_FALSE(populations.contains(0));
 }
 
 TEST_F(ExemplarTest, TheNamesOfTheMethodsAreThoseOfTheConfiguration) {
-  for (const char* name : {"buckets", "islands", "random", "none"}) EXPECT_EQ(name_of(*exemplar_method_named(name)), name);
+  for (const char* name : {"buckets", "islands", "random", "none"})
+    EXPECT_EQ(name_of(*exemplar_method_named(name)), name);
   EXPECT_FALSE(exemplar_method_named("best"));
 }
 

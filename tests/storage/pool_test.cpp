@@ -20,7 +20,8 @@ TEST_F(PoolTest, EverythingAcknowledgedSurvivesReopening) {
   jobs_list again;
   pool_->collect_overdue(now_, again);
   ASSERT_FALSE(again.empty());
-  for (const auto& job : again) EXPECT_EQ(job->getHeader().getAttempt(), 1U) << "a restart is not the variant's fault";
+  for (const auto& job : again)
+    EXPECT_EQ(job->getHeader().getAttempt(), 1U) << "a restart is not the variant's fault";
   finish_all(again, 2.0);
   EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
   const auto report = verify();
@@ -43,7 +44,8 @@ TEST_F(PoolTest, AStepConsumesItsGroupsOnce) {
   pool_->commit_step(make_version(1, 0, 1), make_step(1, 0, {id}));
   EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
   EXPECT_THROW(pool_->commit_step(make_version(2, 1, 2), make_step(2, 1, {id})), pool_error);
-  EXPECT_THROW(pool_->commit_step(make_version(1, 0, 1), make_step(1, 0, {})), pool_error) << "numbers are never reused";
+  EXPECT_THROW(pool_->commit_step(make_version(1, 0, 1), make_step(1, 0, {})), pool_error)
+      << "numbers are never reused";
 }
 
 TEST_F(PoolTest, LeavingABranchGivesItsGroupsBack) {
@@ -72,7 +74,9 @@ TEST_F(PoolTest, OldGroupsAreDroppedByLagAlongTheChain) {
   group_options options;
   options.version = 0;
   finish_all(submit(make_group({"a"}, options)), 2.0);
-  for (std::uint64_t v = 1; v <= 3; ++v) pool_->commit_step(make_version(v, v - 1, static_cast<std::uint32_t>(v)), make_step(v, v - 1, {}));
+  for (std::uint64_t v = 1; v <= 3; ++v)
+    pool_->commit_step(make_version(v, v - 1, static_cast<std::uint32_t>(v)),
+                       make_step(v, v - 1, {}));
   EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
   EXPECT_EQ(pool_->dropped_groups(), 1U);
 }
@@ -90,13 +94,16 @@ TEST_F(PoolTest, TasksTakeTurnsInAnEvenBatch) {
   first_version();
   group_options other;
   other.task = {8, 8};
-  const std::vector<record<schema::RolloutGroup>> groups = {make_group({"a"}), make_group({"b"}), make_group({"c"}), make_group({"d"}, other)};
+  const std::vector<record<schema::RolloutGroup>> groups = {
+      make_group({"a"}), make_group({"b"}), make_group({"c"}), make_group({"d"}, other)};
   for (const auto& group : groups) finish_all(submit(group), 2.0);
   const auto batch = pool_->take({Stage::CONTRASTIVE, 3, 3, 2});
   ASSERT_TRUE(batch);
   std::vector<group_id> taken;
   for (const auto scored : (*batch)->getGroups()) taken.emplace_back(scored.getGroup().getId());
-  EXPECT_THAT(taken, testing::ElementsAre(group_id(groups[0]->getId()), group_id(groups[3]->getId()), group_id(groups[1]->getId())));
+  EXPECT_THAT(taken,
+              testing::ElementsAre(group_id(groups[0]->getId()), group_id(groups[3]->getId()),
+                                   group_id(groups[1]->getId())));
 }
 
 TEST_F(PoolTest, AComparisonIsJudgedAfreshAndLeavesTheExemplarsAlone) {
@@ -120,7 +127,9 @@ TEST_F(PoolTest, ADrawShowsExemplarsWithTextsAndScoresTheBetterOneLast) {
   EXPECT_EQ(view(draw->getExemplars()[0].getPython()), "slow");
   EXPECT_EQ(view(draw->getExemplars()[1].getPython()), "fast");
   EXPECT_EQ(draw->getExemplars()[1].getScore(), 8.0);
-  EXPECT_EQ(pool_->draw({the_task(), "another-device", Stage::CONTRASTIVE, 0, 4})->getExemplars().size(), 0U);
+  EXPECT_EQ(
+      pool_->draw({the_task(), "another-device", Stage::CONTRASTIVE, 0, 4})->getExemplars().size(),
+      0U);
 }
 
 TEST_F(PoolTest, AnotherFormatIsRefusedNamingBoth) {

@@ -17,8 +17,11 @@ using testing::ElementsAre;
 class ChainTest : public testing::Test {
  protected:
   ChainTest() : db_(folder_ / "db", database::mode::create_or_open), chain_(db_) {
-    for (const auto& [number, parent, depth] : std::vector<std::tuple<int, int, int>>{{0, 0, 0}, {1, 0, 1}, {2, 1, 2}, {3, 2, 3}, {4, 1, 2}, {5, 4, 3}}) {
-      chain_.add(make_version(static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(parent), static_cast<std::uint32_t>(depth)));
+    for (const auto& [number, parent, depth] : std::vector<std::tuple<int, int, int>>{
+             {0, 0, 0}, {1, 0, 1}, {2, 1, 2}, {3, 2, 3}, {4, 1, 2}, {5, 4, 3}}) {
+      chain_.add(make_version(static_cast<std::uint64_t>(number),
+                              static_cast<std::uint64_t>(parent),
+                              static_cast<std::uint32_t>(depth)));
     }
     chain_.set_head(5);
   }

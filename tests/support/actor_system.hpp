@@ -11,8 +11,8 @@
 
 namespace hone::testing_support {
 
-// What actor systems of tests are made from: two threads, and everything that Hone sends is known. Lives as long as the process, as
-// what CAF keeps of it may.
+// What actor systems of tests are made from: two threads, and everything that Hone sends is known.
+// Lives as long as the process, as what CAF keeps of it may.
 inline caf::actor_system_config& actor_settings() {
   static auto* const config = [] {
     auto* c = new caf::actor_system_config;

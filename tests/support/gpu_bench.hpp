@@ -12,7 +12,8 @@
 
 namespace hone::testing_support {
 
-// The machine's first GPU as a device, and an evaluator on it; made once a program. Without a GPU there is only the reason.
+// The machine's first GPU as a device, and an evaluator on it; made once a program. Without a GPU
+// there is only the reason.
 class gpu_bench {
  public:
   static gpu_bench& instance() {
@@ -25,7 +26,9 @@ class gpu_bench {
   bool is_broken() const { return !reason_.empty() && is_there_; }
   const gpu_facts& facts() const { return facts_; }
   judging_device& device() {
-    if (device_ == nullptr) device_ = make_cuda_device(facts_, {.node = "test", .judge = {.core = reserve_launching_core()}});
+    if (device_ == nullptr)
+      device_ =
+          make_cuda_device(facts_, {.node = "test", .judge = {.core = reserve_launching_core()}});
     return *device_;
   }
   evaluator& judge() {
@@ -44,7 +47,9 @@ class gpu_bench {
       }
     } catch (const std::runtime_error& e) {
       reason_ = e.what();
-      for (const auto& entry : std::filesystem::directory_iterator("/dev")) is_there_ = is_there_ || std::regex_match(entry.path().filename().string(), std::regex("nvidia[0-9]+"));
+      for (const auto& entry : std::filesystem::directory_iterator("/dev"))
+        is_there_ = is_there_ ||
+                    std::regex_match(entry.path().filename().string(), std::regex("nvidia[0-9]+"));
     }
   }
 
@@ -58,6 +63,8 @@ class gpu_bench {
 }  // namespace hone::testing_support
 
 // At the top of a test that needs a GPU.
-#define HONE_NEEDS_A_GPU()                                                                                                           \
-  if (const auto& gpu = hone::testing_support::gpu_bench::instance(); gpu.is_broken()) FAIL() << "a GPU is there, but " << gpu.reason(); \
-  else if (!gpu.reason().empty()) GTEST_SKIP() << "no GPU to test on: " << gpu.reason()
+#define HONE_NEEDS_A_GPU()                                                             \
+  if (const auto& gpu = hone::testing_support::gpu_bench::instance(); gpu.is_broken()) \
+    FAIL() << "a GPU is there, but " << gpu.reason();                                  \
+  else if (!gpu.reason().empty())                                                      \
+  GTEST_SKIP() << "no GPU to test on: " << gpu.reason()

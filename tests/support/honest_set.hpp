@@ -10,23 +10,27 @@
 
 namespace hone::testing_support {
 
-// Programs that nobody may refuse: documents of the starter corpus, and the tasks that they are for.
+// Programs that nobody may refuse: documents of the starter corpus, and the tasks that they are
+// for.
 struct honest_set {
   std::map<std::string, task> tasks;
   std::vector<corpus_document> documents;
 };
 
-// The first `of_each_file` documents of every file under configs/corpus; every `stride`-th file of a task.
-inline honest_set load_honest_set(const std::filesystem::path& configs, std::size_t of_each_file, std::size_t stride) {
+// The first `of_each_file` documents of every file under configs/corpus; every `stride`-th file of
+// a task.
+inline honest_set load_honest_set(const std::filesystem::path& configs, std::size_t of_each_file,
+                                  std::size_t stride) {
   honest_set set;
-  std::map<std::string, std::size_t> files;           // of the task so far
-  std::map<std::string, std::size_t> taken;           // of the file so far
-  std::map<std::string, bool> chosen;                 // the file
+  std::map<std::string, std::size_t> files;  // of the task so far
+  std::map<std::string, std::size_t> taken;  // of the file so far
+  std::map<std::string, bool> chosen;        // the file
   for (corpus_document& document : load_corpus(configs / "corpus")) {
     const std::string file = document.task + "/" + document.name.substr(0, document.name.find(' '));
     if (!chosen.contains(file)) chosen[file] = files[document.task]++ % stride == 0;
     if (!chosen[file] || taken[file]++ >= of_each_file) continue;
-    if (!set.tasks.contains(document.task)) set.tasks[document.task] = load_task(configs / "tasks" / (document.task + ".toml"));
+    if (!set.tasks.contains(document.task))
+      set.tasks[document.task] = load_task(configs / "tasks" / (document.task + ".toml"));
     set.documents.push_back(std::move(document));
   }
   return set;

@@ -11,12 +11,14 @@ namespace hone::testing_support {
 
 using jobs_list = std::vector<record<schema::CompileJob>>;
 
-// A pool in a temporary folder, with one task and one type of device; the test stands for everything that would judge.
+// A pool in a temporary folder, with one task and one type of device; the test stands for
+// everything that would judge.
 class PoolTest : public testing::Test {
  protected:
   PoolTest() { open(); }
 
-  void open(exemplar_method method = exemplar_method::buckets, std::uint32_t judge = 1, bool with_device = true) {
+  void open(exemplar_method method = exemplar_method::buckets, std::uint32_t judge = 1,
+            bool with_device = true) {
     pool_.reset();
     pool_options options;
     options.folder = folder_ / "pool";
@@ -35,7 +37,8 @@ class PoolTest : public testing::Test {
     pool_->commit();
     return jobs;
   }
-  jobs_list finish(const schema::CompileJob::Reader& job, double score, Outcome outcome = Outcome::OK) {
+  jobs_list finish(const schema::CompileJob::Reader& job, double score,
+                   Outcome outcome = Outcome::OK) {
     jobs_list jobs;
     pool_->record_evaluation(make_result(job, score, outcome), now_, jobs);
     pool_->commit();

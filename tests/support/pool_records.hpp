@@ -12,7 +12,8 @@
 
 namespace hone::testing_support {
 
-// Records for tests of the pool, without parsing documents: a variant is whatever its python block says.
+// Records for tests of the pool, without parsing documents: a variant is whatever its python block
+// says.
 inline task_id the_task() { return {7, 7}; }
 inline const char* the_device() { return "cpu-test"; }
 
@@ -44,7 +45,8 @@ struct group_options {
 };
 
 // A group whose rollouts write these programs, in order; repeated ones share a variant.
-inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& codes, const group_options& options = {}) {
+inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& codes,
+                                               const group_options& options = {}) {
   record_builder<schema::RolloutGroup> group;
   random_id<group_id>().store(group->initId());
   group->setOrigin(options.origin);
@@ -55,7 +57,8 @@ inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& c
   draw.setStage(options.stage);
   draw.setPopulation(options.population);
   auto exemplars = draw.initExemplars(static_cast<unsigned>(options.exemplars.size()));
-  for (unsigned i = 0; i < exemplars.size(); ++i) options.exemplars[i].store(exemplars[i].initVariantId());
+  for (unsigned i = 0; i < exemplars.size(); ++i)
+    options.exemplars[i].store(exemplars[i].initVariantId());
   auto rollouts = group->initRollouts(static_cast<unsigned>(codes.size()));
   std::vector<std::string> distinct;
   for (unsigned i = 0; i < rollouts.size(); ++i) {
@@ -67,7 +70,8 @@ inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& c
       runs[0].setVersion(options.version);
       runs[0].setTokens(1);
     }
-    if (std::find(distinct.begin(), distinct.end(), codes[i]) == distinct.end()) distinct.push_back(codes[i]);
+    if (std::find(distinct.begin(), distinct.end(), codes[i]) == distinct.end())
+      distinct.push_back(codes[i]);
   }
   auto variants = group->initVariants(static_cast<unsigned>(distinct.size()));
   for (unsigned i = 0; i < variants.size(); ++i) {
@@ -80,7 +84,9 @@ inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& c
 }
 
 // The result of a job, as the last stage sends it.
-inline record<schema::Evaluation> make_result(const schema::CompileJob::Reader& job, double score, schema::Outcome outcome = schema::Outcome::OK, std::uint32_t judge = 1) {
+inline record<schema::Evaluation> make_result(const schema::CompileJob::Reader& job, double score,
+                                              schema::Outcome outcome = schema::Outcome::OK,
+                                              std::uint32_t judge = 1) {
   record_builder<schema::Evaluation> result;
   const auto header = job.getHeader();
   result->setVariantId(header.getVariantId());
@@ -101,7 +107,9 @@ inline record<schema::Evaluation> make_result(const schema::CompileJob::Reader& 
   return result.finish();
 }
 
-inline record<schema::PolicyVersion> make_version(std::uint64_t number, std::uint64_t parent, std::uint32_t depth, schema::Stage stage = schema::Stage::CONTRASTIVE) {
+inline record<schema::PolicyVersion> make_version(
+    std::uint64_t number, std::uint64_t parent, std::uint32_t depth,
+    schema::Stage stage = schema::Stage::CONTRASTIVE) {
   record_builder<schema::PolicyVersion> version;
   version->setVersion(number);
   version->setParent(parent);
@@ -111,7 +119,9 @@ inline record<schema::PolicyVersion> make_version(std::uint64_t number, std::uin
   return version.finish();
 }
 
-inline record<schema::TrainingStep> make_step(std::uint64_t number, std::uint64_t parent, const std::vector<group_id>& groups, schema::Stage stage = schema::Stage::CONTRASTIVE) {
+inline record<schema::TrainingStep> make_step(std::uint64_t number, std::uint64_t parent,
+                                              const std::vector<group_id>& groups,
+                                              schema::Stage stage = schema::Stage::CONTRASTIVE) {
   record_builder<schema::TrainingStep> step;
   step->setVersion(number);
   step->setParent(parent);

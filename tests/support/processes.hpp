@@ -29,7 +29,8 @@ inline std::map<pid_t, process_facts> all_processes() {
     const std::size_t open = line.find('(');
     const std::size_t close = line.rfind(')');
     if (close == std::string::npos || close + 4 > line.size()) continue;
-    all[std::stoi(name)] = {std::stoi(line.substr(close + 4)), line[close + 2], line.substr(open + 1, close - open - 1)};
+    all[std::stoi(name)] = {std::stoi(line.substr(close + 4)), line[close + 2],
+                            line.substr(open + 1, close - open - 1)};
   }
   return all;
 }
@@ -39,7 +40,8 @@ inline std::set<pid_t> descendants_of(pid_t root) {
   std::set<pid_t> found = {root};
   for (bool grew = true; grew;) {
     grew = false;
-    for (const auto& [pid, facts] : all) grew = (found.contains(facts.parent) && found.insert(pid).second) || grew;
+    for (const auto& [pid, facts] : all)
+      grew = (found.contains(facts.parent) && found.insert(pid).second) || grew;
   }
   found.erase(root);
   return found;

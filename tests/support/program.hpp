@@ -22,11 +22,13 @@ namespace hone::testing_support {
 class program {
  public:
   struct surroundings {
-    std::filesystem::path folder;              // where it runs
-    std::uint64_t largest_file = RLIM_INFINITY;  // bytes: beyond that writing fails, as on a full disk
+    std::filesystem::path folder;  // where it runs
+    std::uint64_t largest_file =
+        RLIM_INFINITY;  // bytes: beyond that writing fails, as on a full disk
   };
 
-  explicit program(std::vector<std::string> command) : program(std::move(command), surroundings{}) {}
+  explicit program(std::vector<std::string> command)
+      : program(std::move(command), surroundings{}) {}
   program(std::vector<std::string> command, const surroundings& where) {
     child_ = fork();
     if (child_ < 0) throw std::runtime_error("cannot fork");
@@ -85,7 +87,9 @@ struct outcome_of_program {
 inline std::string hone_program() { return std::string(HONE_BINARY_DIR) + "/hone"; }
 
 // `hone` with these arguments, to its end.
-inline outcome_of_program run_hone(std::vector<std::string> arguments, const program::surroundings& where = {}, std::chrono::milliseconds limit = std::chrono::seconds(100)) {
+inline outcome_of_program run_hone(std::vector<std::string> arguments,
+                                   const program::surroundings& where = {},
+                                   std::chrono::milliseconds limit = std::chrono::seconds(100)) {
   arguments.insert(arguments.begin(), hone_program());
   program p(std::move(arguments), where);
   const auto code = p.wait(limit);

@@ -5,7 +5,8 @@
 
 namespace hone::testing_support {
 
-// The project's own folder, or what HONE_SOURCE names: a bundle, which has of it what tests of GPUs read.
+// The project's own folder, or what HONE_SOURCE names: a bundle, which has of it what tests of GPUs
+// read.
 inline std::filesystem::path source_folder() {
   const char* moved = std::getenv("HONE_SOURCE");
   return moved != nullptr ? moved : HONE_SOURCE_DIR;

@@ -14,7 +14,8 @@ class temporary_folder {
  public:
   temporary_folder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "hone-test-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+    if (mkdtemp(pattern.data()) == nullptr)
+      throw std::runtime_error("cannot make a temporary folder");
     path_ = pattern;
   }
   ~temporary_folder() {

@@ -27,7 +27,9 @@ TEST(Corpus, ADocumentWithoutASweepIsItself) {
 }
 
 TEST(Corpus, ASweepStandsForEveryCombination) {
-  const auto documents = expand_corpus_text("sweep: BLOCK = 64 128, ITEMS = 1 2 4\n\nlaunch [${BLOCK}] x${ITEMS} ${BLOCK}\n", "f.md", "t", "n");
+  const auto documents = expand_corpus_text(
+      "sweep: BLOCK = 64 128, ITEMS = 1 2 4\n\nlaunch [${BLOCK}] x${ITEMS} ${BLOCK}\n", "f.md", "t",
+      "n");
   ASSERT_EQ(documents.size(), 6U);
   EXPECT_EQ(documents[0].text, "launch [64] x1 64\n");
   EXPECT_EQ(documents[5].text, "launch [128] x4 128\n");
@@ -35,13 +37,15 @@ TEST(Corpus, ASweepStandsForEveryCombination) {
 }
 
 TEST(Corpus, RefusesSweepsThatDoNotFitTheText) {
-  EXPECT_THAT(error_of("sweep: BLOCK = 64\nno place\n"), HasSubstr("f.md:1: sweep: the text has no ${BLOCK}"));
+  EXPECT_THAT(error_of("sweep: BLOCK = 64\nno place\n"),
+              HasSubstr("f.md:1: sweep: the text has no ${BLOCK}"));
   EXPECT_THAT(error_of("sweep: block = 64\n"), HasSubstr("not of the form"));
   EXPECT_THAT(error_of("sweep: A = 1\n${A} ${B}\n"), HasSubstr("no value to ${B}"));
   EXPECT_THAT(error_of("sweep:\n"), HasSubstr("names no values"));
   EXPECT_THAT(error_of("sweep: A =  \n${A}\n"), HasSubstr("names no values of A"));
   std::string endless = "sweep: A0 = 1 1 1 1";
-  for (int i = 1; i < 32; ++i) endless += ",A" + std::to_string(i) + "=1 1 1 1";  // 2 to the power of 64
+  for (int i = 1; i < 32; ++i)
+    endless += ",A" + std::to_string(i) + "=1 1 1 1";  // 2 to the power of 64
   EXPECT_THAT(error_of(endless + "\n"), HasSubstr("more than 1000 documents"));
   EXPECT_THAT(error_of("uses ${B}\n"), HasSubstr("no value to ${B}"));
 }

@@ -20,9 +20,11 @@ std::string message_of(auto action) {
 TEST(TomlView, NamesFileLineKeyAndWhatWasExpected) {
   const toml::table table = parse_toml("a = 1\n[b]\nc = \"x\"\n", "f.toml");
   toml_view view(table, "f.toml");
-  EXPECT_EQ(message_of([&] { view.find_string("a"); }), "f.toml:1: a: is an integer, expected a string");
+  EXPECT_EQ(message_of([&] { view.find_string("a"); }),
+            "f.toml:1: a: is an integer, expected a string");
   toml_view inner = *view.find_table("b");
-  EXPECT_EQ(message_of([&] { inner.find_bool("c"); }), "f.toml:3: b.c: is a string, expected true or false");
+  EXPECT_EQ(message_of([&] { inner.find_bool("c"); }),
+            "f.toml:3: b.c: is a string, expected true or false");
   EXPECT_THAT(message_of([&] { inner.string("d"); }), HasSubstr("b.d: is missing"));
 }
 
@@ -34,7 +36,8 @@ TEST(TomlView, RefusesKeysThatNobodyAskedFor) {
 }
 
 TEST(ParseToml, PointsAtTheLineOfASyntaxError) {
-  EXPECT_THAT(message_of([] { parse_toml("a = 1\nb = = 2\n", "f.toml"); }), HasSubstr("f.toml:2: not valid TOML"));
+  EXPECT_THAT(message_of([] { parse_toml("a = 1\nb = = 2\n", "f.toml"); }),
+              HasSubstr("f.toml:2: not valid TOML"));
 }
 
 TEST(TomlView, TakesAnIntegerWhereANumberWillDo) {

@@ -13,7 +13,8 @@ namespace {
 std::string sample() {
   static const std::string a(24, '\1');
   static const std::string b(8, '\2');
-  return testing_support::safetensors_text({{"weight", "F32", {2, 3}, a}, {"index", "I64", {1}, b}, {"empty", "F16", {0, 4}, ""}});
+  return testing_support::safetensors_text(
+      {{"weight", "F32", {2, 3}, a}, {"index", "I64", {1}, b}, {"empty", "F16", {0, 4}, ""}});
 }
 
 TEST(Safetensors, WrittenTensorsReadBack) {
@@ -31,7 +32,8 @@ TEST(Safetensors, WrittenTensorsReadBack) {
 TEST(Safetensors, RefusesEveryTruncation) {
   const std::string file = sample();
   for (std::size_t size = 0; size < file.size(); ++size) {
-    EXPECT_THROW(parse_safetensors(std::string_view(file).substr(0, size)), std::runtime_error) << size;
+    EXPECT_THROW(parse_safetensors(std::string_view(file).substr(0, size)), std::runtime_error)
+        << size;
   }
 }
 
@@ -40,18 +42,19 @@ TEST(Safetensors, RefusesOverlapsGapsAndWrongSizes) {
     const std::uint64_t size = header.size();
     return std::string(reinterpret_cast<const char*>(&size), 8) + header + std::string(body, 'x');
   };
-  for (const char* header : {
-           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
-           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
-           R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,12]}})",
-           R"({"a":{"dtype":"F99","shape":[3],"data_offsets":[0,12]}})",
-           R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,12]}})",
-           R"({"a":{"dtype":"F32","shape":[-3],"data_offsets":[0,12]}})",
-           R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[12,0]}})",
-           R"([1,2])",
-           R"({"a":3})",
-           "not json",
-       }) {
+  for (
+      const char* header : {
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+          R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
+          R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,12]}})",
+          R"({"a":{"dtype":"F99","shape":[3],"data_offsets":[0,12]}})",
+          R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,12]}})",
+          R"({"a":{"dtype":"F32","shape":[-3],"data_offsets":[0,12]}})",
+          R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[12,0]}})",
+          R"([1,2])",
+          R"({"a":3})",
+          "not json",
+      }) {
     EXPECT_THROW(parse_safetensors(with_header(header, 12)), std::runtime_error) << header;
   }
 }
@@ -63,7 +66,8 @@ TEST(Safetensors, SurvivesFlippedBits) {
     std::string damaged = file;
     damaged[random() % damaged.size()] ^= static_cast<char>(1U << (random() % 8));
     try {
-      for (const safetensor& t : parse_safetensors(damaged)) EXPECT_LE(t.bytes.size(), damaged.size());
+      for (const safetensor& t : parse_safetensors(damaged))
+        EXPECT_LE(t.bytes.size(), damaged.size());
     } catch (const std::runtime_error&) {
     }
   }

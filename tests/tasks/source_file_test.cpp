@@ -11,7 +11,8 @@ using testing_support::write_file;
 
 TEST(SourceFile, IsReadWhole) {
   const temporary_folder folder;
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{65535}, std::size_t{65536}, std::size_t{65537}, std::size_t{1000000}}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{65535},
+                                 std::size_t{65536}, std::size_t{65537}, std::size_t{1000000}}) {
     std::string bytes(size, '\0');
     for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 31);
     write_file(folder / "file", bytes);
@@ -20,7 +21,9 @@ TEST(SourceFile, IsReadWhole) {
 }
 
 // The kernel's own files say that they are empty.
-TEST(SourceFile, IsReadWhateverSizeItSaysItHas) { EXPECT_EQ(read_source_file("/proc/self/status").substr(0, 5), "Name:"); }
+TEST(SourceFile, IsReadWhateverSizeItSaysItHas) {
+  EXPECT_EQ(read_source_file("/proc/self/status").substr(0, 5), "Name:");
+}
 
 TEST(SourceFile, IsNoFolderAndIsThere) {
   const temporary_folder folder;

@@ -76,8 +76,10 @@ TEST(TaskFile, ReadsEveryPart) {
 }
 
 TEST(TaskFile, RelaxedPrecisionAdmitsTf32) {
-  const task t = parse_task(replaced(replaced(diag, "[tolerance]\nfloat32 = { rtol = 1e-3, atol = 1e-5 }\n", ""),
-                                     "summary", "precision = \"relaxed\"\nsummary"), "t.toml");
+  const task t = parse_task(
+      replaced(replaced(diag, "[tolerance]\nfloat32 = { rtol = 1e-3, atol = 1e-5 }\n", ""),
+               "summary", "precision = \"relaxed\"\nsummary"),
+      "t.toml");
   EXPECT_EQ(tolerance_for(t, dtype::float32), (tolerance{1e-2, 1e-2}));
 }
 
@@ -89,7 +91,8 @@ TEST(TaskFile, TheTextIsKeptAndIdentifiesTheTask) {
 }
 
 TEST(TaskFile, ErrorsNameFileLineAndKey) {
-  EXPECT_EQ(error_of(replaced(diag, "summary", "sumary")).substr(0, 30), "t.toml:2: sumary: unknown key,");
+  EXPECT_EQ(error_of(replaced(diag, "summary", "sumary")).substr(0, 30),
+            "t.toml:2: sumary: unknown key,");
 }
 
 struct bad_edit {
@@ -101,31 +104,46 @@ struct bad_edit {
 class TaskFileRefuses : public testing::TestWithParam<bad_edit> {};
 
 TEST_P(TaskFileRefuses, WithAMessageThatSaysWhy) {
-  EXPECT_THAT(error_of(replaced(diag, GetParam().from, GetParam().to)), HasSubstr(GetParam().message));
+  EXPECT_THAT(error_of(replaced(diag, GetParam().from, GetParam().to)),
+              HasSubstr(GetParam().message));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     EveryKind, TaskFileRefuses,
-    testing::Values(bad_edit{"\"diag_matmul\"", "\"Diag\"", "t.toml:1: name: 'Diag' must match [a-z0-9_]+"},
-                    bad_edit{"summary = \"C = diag(A) B\"", "summary = 3", "t.toml:2: summary: is an integer, expected a string"},
-                    bad_edit{"summary = \"C = diag(A) B\"", "precision = \"low\"", "expected strict or relaxed"},
-                    bad_edit{"summary = \"C = diag(A) B\"", "distributions = [\"declared\", \"big\"]", "'big' is unknown"},
-                    bad_edit{"summary = \"C = diag(A) B\"", "distributions = [\"small\"]", "must contain 'declared'"},
-                    bad_edit{"shape = [\"N\", \"M\"]", "shape = [\"N\", 2.5]", "input[1].shape: holds a floating-point number"},
-                    bad_edit{"shape = [\"N\", \"M\"]", "shape = [\"N\", -1]", "-1 is no size"},
-                    bad_edit{"shape = [\"N\", \"M\"]", "shape = [\"N\", \"K\"]", "the size K has no value in the case"},
-                    bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ndtype = \"float31\"", "'float31' is unknown"},
-                    bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ninit = \"gauss\"", "'gauss' is no distribution"},
-                    bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ninit = \"normal(1)\"", "wrong number of arguments"},
-                    bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ninit = \"normal(0,M)\"", "only integers(lo,hi) takes the names"},
-                    bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ndata = \"w.safetensors\"", "the data file w.safetensors is missing"},
-                    bad_edit{"name = \"bias\"", "name = \"A\"", "two tensors are called 'A'"},
-                    bad_edit{"timed = true\n", "", "at least one [[case]] with timed = true"},
-                    bad_edit{"on = [\"cpu\"]", "on = [\"gpu\"]", "'gpu' is no kind of device"},
-                    bad_edit{"sizes = { N = 63, M = 257 }", "sizes = { N = 63, M = \"x\" }", "case[1].sizes.M: is a string, expected a size"},
-                    bad_edit{"sizes = { N = 63, M = 257 }", "sizes = { N = 63, M = 257, K = 1 }", "no tensor uses the size K"},
-                    bad_edit{"sizes = { N = 63, M = 257 }", "sizes = { N = 1000000000000, M = 1000000000000 }", "too many elements"},
-                    bad_edit{"reference = '''", "reference = ''' '''\nx = '''", "x: unknown key"}));
+    testing::Values(
+        bad_edit{"\"diag_matmul\"", "\"Diag\"", "t.toml:1: name: 'Diag' must match [a-z0-9_]+"},
+        bad_edit{"summary = \"C = diag(A) B\"", "summary = 3",
+                 "t.toml:2: summary: is an integer, expected a string"},
+        bad_edit{"summary = \"C = diag(A) B\"", "precision = \"low\"",
+                 "expected strict or relaxed"},
+        bad_edit{"summary = \"C = diag(A) B\"", "distributions = [\"declared\", \"big\"]",
+                 "'big' is unknown"},
+        bad_edit{"summary = \"C = diag(A) B\"", "distributions = [\"small\"]",
+                 "must contain 'declared'"},
+        bad_edit{"shape = [\"N\", \"M\"]", "shape = [\"N\", 2.5]",
+                 "input[1].shape: holds a floating-point number"},
+        bad_edit{"shape = [\"N\", \"M\"]", "shape = [\"N\", -1]", "-1 is no size"},
+        bad_edit{"shape = [\"N\", \"M\"]", "shape = [\"N\", \"K\"]",
+                 "the size K has no value in the case"},
+        bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ndtype = \"float31\"", "'float31' is unknown"},
+        bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ninit = \"gauss\"",
+                 "'gauss' is no distribution"},
+        bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ninit = \"normal(1)\"",
+                 "wrong number of arguments"},
+        bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ninit = \"normal(0,M)\"",
+                 "only integers(lo,hi) takes the names"},
+        bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ndata = \"w.safetensors\"",
+                 "the data file w.safetensors is missing"},
+        bad_edit{"name = \"bias\"", "name = \"A\"", "two tensors are called 'A'"},
+        bad_edit{"timed = true\n", "", "at least one [[case]] with timed = true"},
+        bad_edit{"on = [\"cpu\"]", "on = [\"gpu\"]", "'gpu' is no kind of device"},
+        bad_edit{"sizes = { N = 63, M = 257 }", "sizes = { N = 63, M = \"x\" }",
+                 "case[1].sizes.M: is a string, expected a size"},
+        bad_edit{"sizes = { N = 63, M = 257 }", "sizes = { N = 63, M = 257, K = 1 }",
+                 "no tensor uses the size K"},
+        bad_edit{"sizes = { N = 63, M = 257 }", "sizes = { N = 1000000000000, M = 1000000000000 }",
+                 "too many elements"},
+        bad_edit{"reference = '''", "reference = ''' '''\nx = '''", "x: unknown key"}));
 
 TEST(TaskFile, DefaultsAreThoseOfTheFormat) {
   const task t = parse_task(R"toml(name = "t"
@@ -142,7 +160,8 @@ init = "integers(0,N)"
 [[case]]
 sizes = { N = 3 }
 timed = true
-)toml", "t.toml");
+)toml",
+                            "t.toml");
   EXPECT_EQ(t.inputs[0].init.of, initializer::kind::coin);
   EXPECT_TRUE(t.inputs[0].shape.empty());
   EXPECT_EQ(std::get<std::string>(t.inputs[1].init.b), "N");
@@ -151,7 +170,8 @@ timed = true
 TEST(TaskFile, ParametersMayComeFromAFileBesideTheTask) {
   const temporary_folder folder;
   const std::string values(12, '\0');
-  write_file(folder / "w.safetensors", testing_support::safetensors_text({{"w", "F32", {3}, values}}));
+  write_file(folder / "w.safetensors",
+             testing_support::safetensors_text({{"w", "F32", {3}, values}}));
   const std::string text = R"toml(name = "t"
 reference = "def forward(x: Tensor, w: Tensor) -> Tensor: return x * w"
 [[input]]
@@ -171,10 +191,16 @@ timed = true
   EXPECT_EQ(again.id, t.id);
   EXPECT_EQ(again.data_files, t.data_files);
   const std::string other(12, '\1');
-  const auto changed = parse_task(text, "t.toml", {{"w.safetensors", testing_support::safetensors_text({{"w", "F32", {3}, other}})}});
+  const auto changed = parse_task(
+      text, "t.toml",
+      {{"w.safetensors", testing_support::safetensors_text({{"w", "F32", {3}, other}})}});
   EXPECT_NE(changed.id, t.id) << "the data are part of the identity";
-  EXPECT_THAT(error_of(text, {{"w.safetensors", testing_support::safetensors_text({{"w", "F32", {3, 1}, values}})}}), HasSubstr("its shape in w.safetensors"));
-  EXPECT_THAT(error_of(text, {{"w.safetensors", testing_support::safetensors_text({{"w", "I32", {3}, values}})}}), HasSubstr("has it as I32"));
+  EXPECT_THAT(error_of(text, {{"w.safetensors",
+                               testing_support::safetensors_text({{"w", "F32", {3, 1}, values}})}}),
+              HasSubstr("its shape in w.safetensors"));
+  EXPECT_THAT(error_of(text, {{"w.safetensors",
+                               testing_support::safetensors_text({{"w", "I32", {3}, values}})}}),
+              HasSubstr("has it as I32"));
   EXPECT_THAT(error_of(text, {{"w.safetensors", "garbage"}}), HasSubstr("safetensors"));
 }
 

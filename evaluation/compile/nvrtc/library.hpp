@@ -16,17 +16,19 @@ class nvrtc_library {
     std::string log;
   };
 
-  // Looks in the folder that HONE_CUDA names, beside LibTorch (the loader's path), then where CMake found it. Throws
-  // std::runtime_error where there is none.
+  // Looks in the folder that HONE_CUDA names, beside LibTorch (the loader's path), then where CMake
+  // found it. Throws std::runtime_error where there is none.
   nvrtc_library();
 
   int major() const { return major_; }
   int minor() const { return minor_; }
-  const std::string& folder() const { return folder_; }                             // of the library
-  const std::vector<std::string>& include_folders() const { return includes_; }     // CUDA's headers
+  const std::string& folder() const { return folder_; }                          // of the library
+  const std::vector<std::string>& include_folders() const { return includes_; }  // CUDA's headers
 
-  // For the real architecture that `options` name. `kernels` are C++ name expressions, which are instantiated.
-  result compile(const std::string& source, const std::vector<std::string>& options, const std::vector<std::string>& kernels) const;
+  // For the real architecture that `options` name. `kernels` are C++ name expressions, which are
+  // instantiated.
+  result compile(const std::string& source, const std::vector<std::string>& options,
+                 const std::vector<std::string>& kernels) const;
 
  private:
   struct functions;

@@ -1,7 +1,8 @@
-// hone-nvrtc: a warm process that has NVRTC loaded and forks one compilation after another, so that a variant's text meets a
-// process that no other variant's text has been in. CUDA's headers, which are nobody's, are precompiled here: a precompiled
-// header is good for the process that made it and for its forks. Started by a compiler with its command socket as descriptor 3
-// and a folder of its own to start in; ends with it.
+// hone-nvrtc: a warm process that has NVRTC loaded and forks one compilation after another, so that
+// a variant's text meets a process that no other variant's text has been in. CUDA's headers, which
+// are nobody's, are precompiled here: a precompiled header is good for the process that made it and
+// for its forks. Started by a compiler with its command socket as descriptor 3 and a folder of its
+// own to start in; ends with it.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -38,15 +39,18 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr int hasty = 8;  // the part of its time that a refused block may have taken, to be compiled again for its lines
+constexpr int hasty = 8;  // the part of its time that a refused block may have taken, to be
+                          // compiled again for its lines
 constexpr std::size_t most_ptx_bytes = 1U << 20U;
 constexpr int command_socket = 3;
-constexpr rlim_t compilation_memory = 4ULL << 30U;  // beyond what the library has reserved: gigabytes, on large machines
+constexpr rlim_t compilation_memory =
+    4ULL << 30U;  // beyond what the library has reserved: gigabytes, on large machines
 constexpr rlim_t file_bytes = 256U << 20U;
 constexpr rlim_t warm_up_seconds = 2;
 constexpr std::size_t max_header_sets = 16;
 const std::vector<std::string> use_precompiled = {"--pch", "--pch-dir=."};
-constexpr int idle_ms = 2;  // without a block that long, there is time to make a process for the next
+constexpr int idle_ms =
+    2;  // without a block that long, there is time to make a process for the next
 constexpr auto prelude_file = "hone_prelude.cuh";
 
 std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
@@ -55,17 +59,20 @@ std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
   return all;
 }
 
-// Cooperative groups drag libcu++ in, of which their own functions need little: without it a precompiled header has 14 MB and not 100, and a
-// block with fp16, bf16 and cooperative groups takes a third of the time (doc/decisions/010). What does need it, says so.
+// Cooperative groups drag libcu++ in, of which their own functions need little: without it a
+// precompiled header has 14 MB and not 100, and a block with fp16, bf16 and cooperative groups
+// takes a third of the time (doc/decisions/010). What does need it, says so.
 bool can_do_without_libcu(const schema::NvrtcJob::Reader& job) {
   const std::string_view block = view(job.getBlock());
-  for (const std::string_view need : {"cuda::", "<cuda/", "<cub/", "<thrust/", "_update", "thread_scope"}) {
+  for (const std::string_view need :
+       {"cuda::", "<cuda/", "<cub/", "<thrust/", "_update", "thread_scope"}) {
     if (block.find(need) != std::string_view::npos) return false;
   }
   bool is_asked_for = false;
   for (const auto text : job.getHeaders()) {
     const std::string_view header = view(text);
-    if (header.starts_with("cuda/") || header.starts_with("cub/") || header.starts_with("thrust/")) return false;
+    if (header.starts_with("cuda/") || header.starts_with("cub/") || header.starts_with("thrust/"))
+      return false;
     is_asked_for = is_asked_for || header.starts_with("cooperative_groups");
   }
   return is_asked_for;
@@ -88,8 +95,9 @@ record<schema::NvrtcResult> stopped(const std::string& why) {
   return result.finish();
 }
 
-// Processes that wait for a block, and what each of them compiles before. Where cores are few that is in the way of the block that
-// compiles meanwhile: one gets ready beside it, and compiles nothing much.
+// Processes that wait for a block, and what each of them compiles before. Where cores are few that
+// is in the way of the block that compiles meanwhile: one gets ready beside it, and compiles
+// nothing much.
 struct readiness {
   std::size_t idle = 2;     // processes, while no block compiles
   std::size_t working = 1;  // while one does
@@ -99,7 +107,8 @@ struct readiness {
     constexpr int enough_cores = 4;
     cpu_set_t cores;
     CPU_ZERO(&cores);
-    if (sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) < enough_cores) return {};
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) < enough_cores)
+      return {};
     return {3, 3, embedded::typical_block};
   }
 };
@@ -115,7 +124,10 @@ class server {
   server() {
     keep_memory();
     std::ofstream(prelude_file) << embedded::cuda_prelude;
-    if (const auto first = nvrtc_.compile("extern \"C\" __global__ void nothing() {}\n", {"-arch=sm_80"}, {}); !first.compiled) throw std::runtime_error("NVRTC does not compile: " + first.log);
+    if (const auto first =
+            nvrtc_.compile("extern \"C\" __global__ void nothing() {}\n", {"-arch=sm_80"}, {});
+        !first.compiled)
+      throw std::runtime_error("NVRTC does not compile: " + first.log);
     reserved_ = address_space();
   }
 
@@ -123,7 +135,8 @@ class server {
     record_builder<schema::NvrtcGreeting> greeting;
     greeting->setMajor(nvrtc_.major());
     greeting->setMinor(nvrtc_.minor());
-    auto folders = greeting->initIncludeFolders(static_cast<unsigned>(nvrtc_.include_folders().size()));
+    auto folders =
+        greeting->initIncludeFolders(static_cast<unsigned>(nvrtc_.include_folders().size()));
     for (unsigned i = 0; i < folders.size(); ++i) folders.set(i, nvrtc_.include_folders()[i]);
     send_message(command_socket, greeting.finish().bytes());
   }
@@ -133,22 +146,24 @@ class server {
     confine_files(readable, ".");
     try_filter();
   }
-  // Making a process takes milliseconds, and so does taking one apart: both wait until there is nothing else to do, or stand beside a block that
-  // compiles, as far as `readiness` allows.
+  // Making a process takes milliseconds, and so does taking one apart: both wait until there is
+  // nothing else to do, or stand beside a block that compiles, as far as `readiness` allows.
   [[noreturn]] void serve() {
     while (true) {
       if (!becomes_readable(command_socket, idle_ms)) {
         working_.reset();
         fork_ready(readiness_.idle);
       }
-      const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(command_socket)->bytes));
+      const auto job =
+          record<schema::NvrtcJob>::from_bytes(std::move(receive_message(command_socket)->bytes));
       send_message(command_socket, serve_one(job).bytes());
       if (working_) working_->stop();  // it may be behind its deadline
     }
   }
 
  private:
-  // A fork that could not install its filter would be taken for a block's own fault. And forks find the filter made.
+  // A fork that could not install its filter would be taken for a block's own fault. And forks find
+  // the filter made.
   static void try_filter() {
     const auto& filter = toolchain_filter();
     const pid_t pid = fork();
@@ -161,7 +176,9 @@ class server {
       }
     }
     int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) throw std::runtime_error("compilations cannot be confined: this kernel takes no system call filter");
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+      throw std::runtime_error(
+          "compilations cannot be confined: this kernel takes no system call filter");
   }
 
   std::vector<std::string> options_of(const schema::NvrtcJob::Reader& job) const {
@@ -173,22 +190,26 @@ class server {
     return options;
   }
 
-  // Everything up to here is the same for all blocks with these headers: it is what gets precompiled.
+  // Everything up to here is the same for all blocks with these headers: it is what gets
+  // precompiled.
   static std::string head_of(const schema::NvrtcJob::Reader& job) {
     std::string head = std::string("#include \"") + prelude_file + "\"\n";
-    for (const auto header : job.getHeaders()) head += "#include <" + std::string(header.cStr()) + ">\n";
+    for (const auto header : job.getHeaders())
+      head += "#include <" + std::string(header.cStr()) + ">\n";
     return head + "#pragma hdrstop\n";
   }
   // A precompiled header does not depend on it; variants try every number.
-  static bool is_for_back_end(const std::string& option) { return option.starts_with("--maxrregcount"); }
+  static bool is_for_back_end(const std::string& option) {
+    return option.starts_with("--maxrregcount");
+  }
   static std::string key_of(const std::string& head, const std::vector<std::string>& options) {
     std::string key = head;
     for (const std::string& option : options) key += is_for_back_end(option) ? "" : option + "\n";
     return key;
   }
 
-  // Makes the precompiled header, where it is worth it: CUDA's headers take a second, the prelude a few milliseconds. Whether
-  // that was news.
+  // Makes the precompiled header, where it is worth it: CUDA's headers take a second, the prelude a
+  // few milliseconds. Whether that was news.
   bool precompile(const schema::NvrtcJob::Reader& job) {
     if (job.getHeaders().size() == 0) return false;
     const std::string head = head_of(job);
@@ -197,7 +218,8 @@ class server {
     if (precompiled_.contains(key) || precompiled_.size() == max_header_sets) return false;
     std::erase_if(options, is_for_back_end);
     options.insert(options.end(), use_precompiled.begin(), use_precompiled.end());
-    return precompiled_[key] = nvrtc_.compile(head + "static void hone_nothing() {}\n", options, {}).compiled;
+    return precompiled_[key] =
+               nvrtc_.compile(head + "static void hone_nothing() {}\n", options, {}).compiled;
   }
 
   // A fork that waits for a block, and its socket; killed with its owner.
@@ -217,8 +239,9 @@ class server {
     }
   };
 
-  // Compiles something once, as the last block was compiled: pages that are shared with the parent are copied, headers loaded and the library's
-  // memory laid out before the next block comes, and not while it waits.
+  // Compiles something once, as the last block was compiled: pages that are shared with the parent
+  // are copied, headers loaded and the library's memory laid out before the next block comes, and
+  // not while it waits.
   void warm_up() const {
     own_memory(heap_);
     if (!last_) return;
@@ -277,24 +300,30 @@ class server {
     throw std::runtime_error("there is no room for another process");
   }
 
-  static record<schema::NvrtcResult> answer_of(waiting_process& one, const schema::NvrtcJob::Reader& job) {
+  static record<schema::NvrtcResult> answer_of(waiting_process& one,
+                                               const schema::NvrtcJob::Reader& job) {
     try {
-      auto message = receive_message(one.socket.get(), clock::now() + std::chrono::milliseconds(job.getTimeMs()));
-      return message ? record<schema::NvrtcResult>::from_bytes(std::move(message->bytes)) : stopped("the compiler was stopped at its deadline");
+      auto message = receive_message(one.socket.get(),
+                                     clock::now() + std::chrono::milliseconds(job.getTimeMs()));
+      return message ? record<schema::NvrtcResult>::from_bytes(std::move(message->bytes))
+                     : stopped("the compiler was stopped at its deadline");
     } catch (const connection_lost&) {
       int status = 0;
       one.stop();  // it may still be writing what was too much
       waitpid(one.pid, &status, 0);
       one.pid = -1;
       const bool is_out_of_time = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
-      return stopped(is_out_of_time ? "the compiler was stopped at its deadline" : "the compiler ended (" + describe_status(status) + "): the block is nested too deeply, or too large");
+      return stopped(is_out_of_time ? "the compiler was stopped at its deadline"
+                                    : "the compiler ended (" + describe_status(status) +
+                                          "): the block is nested too deeply, or too large");
     }
   }
 
   std::vector<std::string> all_options(const schema::NvrtcJob::Reader& job) const {
     std::vector<std::string> options = options_of(job);
     const auto precompiled = precompiled_.find(key_of(head_of(job), options));
-    if (precompiled != precompiled_.end() && precompiled->second) options.insert(options.end(), use_precompiled.begin(), use_precompiled.end());
+    if (precompiled != precompiled_.end() && precompiled->second)
+      options.insert(options.end(), use_precompiled.begin(), use_precompiled.end());
     return options;
   }
 
@@ -304,7 +333,8 @@ class server {
     const std::string source = head + job.getBlock().cStr();
     const std::vector<std::string> kernels = texts(job.getKernels());
     if (job.getHeaders().size() == 0) {
-      // Without textures and the runtime's own functions, which hardly any block uses, a tenth is saved.
+      // Without textures and the runtime's own functions, which hardly any block uses, a tenth is
+      // saved.
       std::vector<std::string> fewer = options;
       fewer.emplace_back("--minimal");
       if (auto made = nvrtc_.compile(source, fewer, kernels); made.compiled) return made;
@@ -312,7 +342,9 @@ class server {
     const auto begin = clock::now();
     auto made = nvrtc_.compile(source, options, kernels);
     const bool is_assemblers = made.log.find("ptxas application ptx input") != std::string::npos;
-    if (made.compiled || !is_assemblers || clock::now() - begin > std::chrono::milliseconds(job.getTimeMs()) / hasty) return made;
+    if (made.compiled || !is_assemblers ||
+        clock::now() - begin > std::chrono::milliseconds(job.getTimeMs()) / hasty)
+      return made;
     try {
       return refused_with_lines(source, options_of(job), kernels).value_or(made);
     } catch (const std::exception&) {
@@ -320,15 +352,21 @@ class server {
     }
   }
 
-  // The assembler speaks of lines of PTX. Once more, with the block's lines in that, and the PTX itself beside what is said of it.
-  std::optional<nvrtc_library::result> refused_with_lines(const std::string& source, std::vector<std::string> options, const std::vector<std::string>& kernels) const {
+  // The assembler speaks of lines of PTX. Once more, with the block's lines in that, and the PTX
+  // itself beside what is said of it.
+  std::optional<nvrtc_library::result> refused_with_lines(
+      const std::string& source, std::vector<std::string> options,
+      const std::vector<std::string>& kernels) const {
     options.emplace_back("-lineinfo");
     auto made = nvrtc_.compile(source, options, kernels);
     if (made.compiled) return std::nullopt;
     constexpr std::string_view real = "-arch=sm_";
-    const auto arch = std::find_if(options.begin(), options.end(), [&](const std::string& option) { return option.starts_with(real); });
+    const auto arch = std::find_if(options.begin(), options.end(), [&](const std::string& option) {
+      return option.starts_with(real);
+    });
     if (arch != options.end()) *arch = "-arch=compute_" + arch->substr(real.size());
-    if (auto ptx = nvrtc_.compile(source, options, kernels).ptx; ptx.size() <= most_ptx_bytes) made.ptx = std::move(ptx);
+    if (auto ptx = nvrtc_.compile(source, options, kernels).ptx; ptx.size() <= most_ptx_bytes)
+      made.ptx = std::move(ptx);
     return made;
   }
 
@@ -340,7 +378,8 @@ class server {
       const rlimit file{file_bytes, file_bytes};
       if (setrlimit(RLIMIT_AS, &memory) != 0 || setrlimit(RLIMIT_FSIZE, &file) != 0) _exit(1);
       install_filter(toolchain_filter());
-      const auto job = record<schema::NvrtcJob>::from_bytes(std::move(receive_message(socket)->bytes));
+      const auto job =
+          record<schema::NvrtcJob>::from_bytes(std::move(receive_message(socket)->bytes));
       const rlim_t seconds = job->getTimeMs() / 1000 + 1 + warm_up_seconds;
       const rlimit time{seconds, seconds + 1};  // SIGXCPU at the first, SIGKILL at the second
       if (setrlimit(RLIMIT_CPU, &time) != 0) _exit(1);

@@ -18,7 +18,9 @@ std::uintptr_t page_bytes() { return static_cast<std::uintptr_t>(sysconf(_SC_PAG
 
 void own_pages(std::uintptr_t begin, std::uintptr_t end) {
   begin = begin / page_bytes() * page_bytes();
-  if (end > begin) (void)madvise(reinterpret_cast<void*>(begin), std::min(end - begin, largest_owned), MADV_POPULATE_WRITE);
+  if (end > begin)
+    (void)madvise(reinterpret_cast<void*>(begin), std::min(end - begin, largest_owned),
+                  MADV_POPULATE_WRITE);
 }
 
 }  // namespace
@@ -37,13 +39,19 @@ void own_memory(const void* heap) {
   dl_iterate_phdr(
       [](dl_phdr_info* library, std::size_t, void*) {
         const auto segments = std::span(library->dlpi_phdr, library->dlpi_phnum);
-        const auto end_of = [&](const auto& segment) { return library->dlpi_addr + segment.p_vaddr + segment.p_memsz; };
-        std::uintptr_t writable = 0;  // from here on: what the loader has relocated and closed lies before
+        const auto end_of = [&](const auto& segment) {
+          return library->dlpi_addr + segment.p_vaddr + segment.p_memsz;
+        };
+        std::uintptr_t writable =
+            0;  // from here on: what the loader has relocated and closed lies before
         for (const auto& segment : segments) {
-          if (segment.p_type == PT_GNU_RELRO) writable = (end_of(segment) + page_bytes() - 1) / page_bytes() * page_bytes();
+          if (segment.p_type == PT_GNU_RELRO)
+            writable = (end_of(segment) + page_bytes() - 1) / page_bytes() * page_bytes();
         }
         for (const auto& segment : segments) {
-          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) != 0) own_pages(std::max<std::uintptr_t>(writable, library->dlpi_addr + segment.p_vaddr), end_of(segment));
+          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) != 0)
+            own_pages(std::max<std::uintptr_t>(writable, library->dlpi_addr + segment.p_vaddr),
+                      end_of(segment));
         }
         return 0;
       },

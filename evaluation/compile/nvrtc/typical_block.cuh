@@ -1,4 +1,5 @@
-// What blocks have in common, for a process that waits for one: loops, shared memory, barriers, shuffles, vector loads, some arithmetic.
+// What blocks have in common, for a process that waits for one: loops, shared memory, barriers,
+// shuffles, vector loads, some arithmetic.
 extern "C" __global__ void hone_typical(const float* x, float4* y, int n, int m) {
   __shared__ float part[32];
   float sum = 0.0f;

@@ -33,17 +33,23 @@ program_failure gpu_trial::call(std::size_t set, time_point until, verification_
   if (parameters_changed_) {
     parameters_changed_ = false;
     if (auto failed = candidate_->prepare(until)) return *failed;
-    for (std::size_t s = 0; s < 2; ++s) candidate_->write_inputs(s, task_->inputs());  // prepare() has not seen them
+    for (std::size_t s = 0; s < 2; ++s)
+      candidate_->write_inputs(s, task_->inputs());  // prepare() has not seen them
   }
   if (auto failed = candidate_->run({&set, 1}, until)) return *failed;
   return check_gpu_call(*task_, *candidate_, 0, set, totals);
 }
 
-program_failure check_gpu_call(gpu_task& of, gpu_session& candidate, std::size_t call, std::size_t set, verification_result& totals) {
-  if (const auto damage = candidate.memory_damage()) return {Outcome::CHEATING, "memory_fault", *damage};
-  if (!candidate.inputs_hold(set, of.inputs())) return {Outcome::CHEATING, "input_mutation", "an input was changed"};
-  if (!candidate.parameters_hold(of.parameters())) return {Outcome::CHEATING, "input_mutation", "a parameter was changed"};
-  if (auto forbidden = find_forbidden_alias(candidate.aliases(call), of.aliases(), of.of())) return *forbidden;
+program_failure check_gpu_call(gpu_task& of, gpu_session& candidate, std::size_t call,
+                               std::size_t set, verification_result& totals) {
+  if (const auto damage = candidate.memory_damage())
+    return {Outcome::CHEATING, "memory_fault", *damage};
+  if (!candidate.inputs_hold(set, of.inputs()))
+    return {Outcome::CHEATING, "input_mutation", "an input was changed"};
+  if (!candidate.parameters_hold(of.parameters()))
+    return {Outcome::CHEATING, "input_mutation", "a parameter was changed"};
+  if (auto forbidden = find_forbidden_alias(candidate.aliases(call), of.aliases(), of.of()))
+    return *forbidden;
   const auto outputs = candidate.outputs(call);
   if (const auto* failed = std::get_if<program_failure>(&outputs)) return *failed;
   return judge_outputs(of.compare(std::get<std::vector<gpu_output>>(outputs)), totals);

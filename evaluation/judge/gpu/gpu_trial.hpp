@@ -25,7 +25,9 @@ class gpu_trial final : public trial {
   bool parameters_changed_ = false;
 };
 
-// One finished call held against what is expected of the current contents: memory, inputs, aliases, then values.
-program_failure check_gpu_call(gpu_task& of, gpu_session& candidate, std::size_t call, std::size_t set, verification_result& totals);
+// One finished call held against what is expected of the current contents: memory, inputs, aliases,
+// then values.
+program_failure check_gpu_call(gpu_task& of, gpu_session& candidate, std::size_t call,
+                               std::size_t set, verification_result& totals);
 
 }  // namespace hone

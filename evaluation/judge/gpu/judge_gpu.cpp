@@ -50,8 +50,10 @@ struct judge_gpu::measures {
   std::int32_t expected_varies = 0;
 };
 
-gpu_memory::gpu_memory(const cuda_driver& driver, std::uint64_t bytes) : driver_(&driver), bytes_(bytes) {
-  driver.check(driver.cuMemAlloc(&at_, std::max<std::uint64_t>(bytes, 1)), "allocating " + std::to_string(bytes >> 20U) + " MiB of a GPU's memory");
+gpu_memory::gpu_memory(const cuda_driver& driver, std::uint64_t bytes)
+    : driver_(&driver), bytes_(bytes) {
+  driver.check(driver.cuMemAlloc(&at_, std::max<std::uint64_t>(bytes, 1)),
+               "allocating " + std::to_string(bytes >> 20U) + " MiB of a GPU's memory");
 }
 
 gpu_memory::~gpu_memory() {
@@ -61,18 +63,25 @@ gpu_memory::~gpu_memory() {
 std::string judge_gpu::kernel_source() { return std::string(embedded::judge_kernels); }
 
 const std::vector<std::string>& judge_gpu::kernel_names() {
-  static const std::vector<std::string> names = {"draw", "add_outliers", "twist", "scramble", "convert", "gather", "find_difference", "find_damage", "measure_expected", "measure_errors", "measure_exact", "spoil_shared"};
+  static const std::vector<std::string> names = {
+      "draw",          "add_outliers",    "twist",       "scramble",         "convert",
+      "gather",        "find_difference", "find_damage", "measure_expected", "measure_errors",
+      "measure_exact", "spoil_shared"};
   return names;
 }
 
-judge_gpu::judge_gpu(const gpu_facts& facts, const compiled_block& kernels) : driver_(&cuda_driver::get()) {
+judge_gpu::judge_gpu(const gpu_facts& facts, const compiled_block& kernels)
+    : driver_(&cuda_driver::get()) {
   driver_->check(driver_->cuDeviceGet(&device_, facts.ordinal), "finding the GPU");
   CUcontext context = nullptr;
   driver_->check(driver_->cuDevicePrimaryCtxRetain(&context, device_), "making a context");
   driver_->check(driver_->cuCtxSetCurrent(context), "taking a context");
   driver_->check(driver_->cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
-  driver_->check(driver_->cuModuleLoadData(&module_, kernels.code.data()), "loading the judge's kernels");
-  for (const kernel_facts& k : kernels.kernels) driver_->check(driver_->cuModuleGetFunction(&kernels_[k.name], module_, k.symbol.c_str()), "finding the judge's kernels");
+  driver_->check(driver_->cuModuleLoadData(&module_, kernels.code.data()),
+                 "loading the judge's kernels");
+  for (const kernel_facts& k : kernels.kernels)
+    driver_->check(driver_->cuModuleGetFunction(&kernels_[k.name], module_, k.symbol.c_str()),
+                   "finding the judge's kernels");
   blocks_ = static_cast<unsigned>(facts.multiprocessors) * blocks_a_multiprocessor;
   flag_ = allocate(sizeof(std::uint32_t));
   partial_ = allocate(blocks_ * sizeof(measures));
@@ -100,11 +109,13 @@ std::string judge_gpu::export_handle(const gpu_memory& memory) const {
 }
 
 void judge_gpu::fill(CUdeviceptr at, unsigned char value, std::uint64_t bytes) const {
-  if (bytes > 0) driver_->check(driver_->cuMemsetD8Async(at, value, bytes, stream_), "filling memory");
+  if (bytes > 0)
+    driver_->check(driver_->cuMemsetD8Async(at, value, bytes, stream_), "filling memory");
 }
 
 void judge_gpu::copy(CUdeviceptr to, CUdeviceptr from, std::uint64_t bytes) const {
-  if (bytes > 0) driver_->check(driver_->cuMemcpyDtoDAsync(to, from, bytes, stream_), "copying memory");
+  if (bytes > 0)
+    driver_->check(driver_->cuMemcpyDtoDAsync(to, from, bytes, stream_), "copying memory");
 }
 
 void judge_gpu::upload(CUdeviceptr to, const void* from, std::uint64_t bytes) const {
@@ -119,11 +130,16 @@ void judge_gpu::download(void* to, CUdeviceptr from, std::uint64_t bytes) const 
   finish();
 }
 
-void judge_gpu::finish() const { driver_->check(driver_->cuStreamSynchronize(stream_), "waiting for the judge's kernels"); }
+void judge_gpu::finish() const {
+  driver_->check(driver_->cuStreamSynchronize(stream_), "waiting for the judge's kernels");
+}
 
 void judge_gpu::launch(const char* name, std::uint64_t threads, void** arguments) const {
-  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((threads + threads_a_block - 1) / threads_a_block, 1, blocks_));
-  driver_->check(driver_->cuLaunchKernel(kernel(name), blocks, 1, 1, threads_a_block, 1, 1, 0, stream_, arguments, nullptr), std::string("starting ") + name);
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::uint64_t>((threads + threads_a_block - 1) / threads_a_block, 1, blocks_));
+  driver_->check(driver_->cuLaunchKernel(kernel(name), blocks, 1, 1, threads_a_block, 1, 1, 0,
+                                         stream_, arguments, nullptr),
+                 std::string("starting ") + name);
 }
 
 void judge_gpu::draw(CUdeviceptr to, const gpu_drawing& drawing) const {
@@ -131,24 +147,31 @@ void judge_gpu::draw(CUdeviceptr to, const gpu_drawing& drawing) const {
   gpu_drawing d = drawing;
   std::array<void*, 2> arguments = {&to, &d};
   launch("draw", (d.n + 3) / 4, arguments.data());
-  const bool is_real = d.of == static_cast<int>(initializer::kind::normal) || d.of == static_cast<int>(initializer::kind::uniform);
+  const bool is_real = d.of == static_cast<int>(initializer::kind::normal) ||
+                       d.of == static_cast<int>(initializer::kind::uniform);
   if (d.how != static_cast<int>(distribution::outliers) || !is_real) return;
   add_outliers(to, d, std::max<std::uint64_t>(1, d.n / 5000), false);
 }
 
-void judge_gpu::add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count, bool mirrored) const {
+void judge_gpu::add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
+                             bool mirrored) const {
   gpu_drawing d = drawing;
   auto flip = static_cast<std::uint32_t>(mirrored);
   std::array<void*, 4> more = {&to, &d, &count, &flip};
   const auto blocks = static_cast<unsigned>((count + threads_a_block - 1) / threads_a_block);
-  driver_->check(driver_->cuLaunchKernel(kernel("add_outliers"), blocks, 1, 1, threads_a_block, 1, 1, 0, stream_, more.data(), nullptr), "starting add_outliers");
+  driver_->check(driver_->cuLaunchKernel(kernel("add_outliers"), blocks, 1, 1, threads_a_block, 1,
+                                         1, 0, stream_, more.data(), nullptr),
+                 "starting add_outliers");
 }
 
-void judge_gpu::twist(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const {
+void judge_gpu::twist(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed,
+                      int count) const {
   if (drawing.n == 0) return;
   gpu_drawing d = drawing;
   std::array<void*, 4> arguments = {&to, &d, &seed, &count};
-  driver_->check(driver_->cuLaunchKernel(kernel("twist"), 1, 1, 1, 1, 1, 1, 0, stream_, arguments.data(), nullptr), "starting twist");
+  driver_->check(driver_->cuLaunchKernel(kernel("twist"), 1, 1, 1, 1, 1, 1, 0, stream_,
+                                         arguments.data(), nullptr),
+                 "starting twist");
 }
 
 void judge_gpu::scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key) const {
@@ -157,7 +180,8 @@ void judge_gpu::scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key)
   launch("scramble", (bytes + 15) / 16, arguments.data());
 }
 
-void judge_gpu::convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type, std::uint64_t n) const {
+void judge_gpu::convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type,
+                        std::uint64_t n) const {
   if (n == 0) return;
   auto to_number = static_cast<std::int32_t>(to_type);
   auto from_number = static_cast<std::int32_t>(from_type);
@@ -165,7 +189,8 @@ void judge_gpu::convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype f
   launch("convert", n, arguments.data());
 }
 
-void judge_gpu::gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout, const std::vector<std::int64_t>& strides) const {
+void judge_gpu::gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout,
+                       const std::vector<std::int64_t>& strides) const {
   gpu_strided s;
   s.n = layout.elements();
   if (s.n == 0) return;
@@ -188,10 +213,13 @@ bool judge_gpu::equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const {
   return differs == 0;
 }
 
-std::optional<std::size_t> judge_gpu::find_damage(CUdeviceptr base, const std::vector<gpu_stretch>& stretches) {
+std::optional<std::size_t> judge_gpu::find_damage(CUdeviceptr base,
+                                                  const std::vector<gpu_stretch>& stretches) {
   if (stretches.empty()) return std::nullopt;
   grow(stretches_, stretches.size() * sizeof(gpu_stretch));
-  driver_->check(driver_->cuMemcpyHtoDAsync(stretches_.at(), stretches.data(), stretches.size() * sizeof(gpu_stretch), stream_), "sending memory to a GPU");
+  driver_->check(driver_->cuMemcpyHtoDAsync(stretches_.at(), stretches.data(),
+                                            stretches.size() * sizeof(gpu_stretch), stream_),
+                 "sending memory to a GPU");
   fill(flag_.at(), 0xff, sizeof(std::uint32_t));
   auto count = static_cast<std::uint32_t>(stretches.size());
   CUdeviceptr list = stretches_.at();
@@ -206,10 +234,13 @@ std::optional<std::size_t> judge_gpu::find_damage(CUdeviceptr base, const std::v
 }
 
 judge_gpu::measures judge_gpu::reduced(const char* kernel_name, comparison& with) {
-  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((with.n + threads_a_block - 1) / threads_a_block, 1, blocks_));
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::uint64_t>((with.n + threads_a_block - 1) / threads_a_block, 1, blocks_));
   CUdeviceptr out = partial_.at();
   std::array<void*, 2> arguments = {&with, &out};
-  driver_->check(driver_->cuLaunchKernel(kernel(kernel_name), blocks, 1, 1, threads_a_block, 1, 1, 0, stream_, arguments.data(), nullptr), std::string("starting ") + kernel_name);
+  driver_->check(driver_->cuLaunchKernel(kernel(kernel_name), blocks, 1, 1, threads_a_block, 1, 1,
+                                         0, stream_, arguments.data(), nullptr),
+                 std::string("starting ") + kernel_name);
   std::vector<measures> partial(blocks);
   download(partial.data(), partial_.at(), blocks * sizeof(measures));
   measures all;
@@ -232,15 +263,19 @@ judge_gpu::measures judge_gpu::reduced(const char* kernel_name, comparison& with
   return all;
 }
 
-std::optional<std::size_t> judge_gpu::find_wrong_element(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n) {
+std::optional<std::size_t> judge_gpu::find_wrong_element(CUdeviceptr actual, CUdeviceptr own,
+                                                         CUdeviceptr wide, dtype type,
+                                                         std::uint64_t n) {
   if (n == 0) return std::nullopt;
   comparison with{actual, own, wide, n, static_cast<std::int32_t>(type), 0, 0, 0};
   const std::uint64_t first = reduced("measure_exact", with).first_bad;
   return first < n ? std::optional<std::size_t>(first) : std::nullopt;
 }
 
-output_errors judge_gpu::measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n, tolerance allowed) {
-  comparison with{actual, own, wide, n, static_cast<std::int32_t>(type), 0, allowed.rtol, allowed.atol};
+output_errors judge_gpu::measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide,
+                                          dtype type, std::uint64_t n, tolerance allowed) {
+  comparison with{actual, own,          wide,        n, static_cast<std::int32_t>(type),
+                  0,      allowed.rtol, allowed.atol};
   const measures expected = n > 0 ? reduced("measure_expected", with) : measures{};
   const auto finite = static_cast<double>(expected.finite);
   with.rms = expected.finite > 0 ? std::sqrt(expected.squares / finite) : 0;
@@ -254,7 +289,9 @@ output_errors judge_gpu::measure_floating(CUdeviceptr actual, CUdeviceptr own, C
   errors.given_error = m.error;
   errors.own_error = m.own_error;
   errors.expected_norm = expected.squares;
-  errors.expected_deviation = expected.finite > 0 ? std::max(0.0, expected.squares - expected.sum * expected.sum / finite) : 0;
+  errors.expected_deviation =
+      expected.finite > 0 ? std::max(0.0, expected.squares - expected.sum * expected.sum / finite)
+                          : 0;
   errors.is_constant = expected.varies == 0;
   errors.is_expected_constant = expected.expected_varies == 0;
   return errors;

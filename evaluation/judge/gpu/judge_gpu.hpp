@@ -21,7 +21,10 @@ class gpu_memory {
  public:
   gpu_memory() = default;
   gpu_memory(const cuda_driver& driver, std::uint64_t bytes);  // throws cuda_error
-  gpu_memory(gpu_memory&& other) noexcept : driver_(other.driver_), at_(std::exchange(other.at_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
+  gpu_memory(gpu_memory&& other) noexcept
+      : driver_(other.driver_),
+        at_(std::exchange(other.at_, 0)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
   gpu_memory& operator=(gpu_memory&& other) noexcept {
     std::swap(driver_, other.driver_);
     std::swap(at_, other.at_);
@@ -57,8 +60,9 @@ struct gpu_stretch {
   std::uint64_t end = 0;
 };
 
-// The judge's own context, stream and kernels on a GPU: what it does with memory that no candidate's process can map, or that it shares
-// with one. Everything is ordered on one stream; what returns a value waits. Throws cuda_error. One thread.
+// The judge's own context, stream and kernels on a GPU: what it does with memory that no
+// candidate's process can map, or that it shares with one. Everything is ordered on one stream;
+// what returns a value waits. Throws cuda_error. One thread.
 class judge_gpu {
  public:
   // `kernels`: judge_kernels.cuh, compiled for this GPU.
@@ -82,21 +86,28 @@ class judge_gpu {
   void finish() const;
 
   void draw(CUdeviceptr to, const gpu_drawing& drawing) const;
-  // 500 with a random sign, or mirrored with the other one, to so many elements that `drawing` has drawn.
-  void add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count, bool mirrored) const;
+  // 500 with a random sign, or mirrored with the other one, to so many elements that `drawing` has
+  // drawn.
+  void add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
+                    bool mirrored) const;
   void twist(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const;
   // Unreadable without the key, or readable again.
   void scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key) const;
-  void convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type, std::uint64_t n) const;
+  void convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type,
+               std::uint64_t n) const;
   // A strided tensor row-major.
-  void gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout, const std::vector<std::int64_t>& strides) const;
+  void gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout,
+              const std::vector<std::int64_t>& strides) const;
   bool equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const;
   // The first stretch that no longer holds poison, in offsets from `base`.
-  std::optional<std::size_t> find_damage(CUdeviceptr base, const std::vector<gpu_stretch>& stretches);
-  // Against the reference's own run and, where `wide` is not 0, its float64 run (of the output's type where that is exact): the first
-  // wrong element, or all that the rule asks for.
-  std::optional<std::size_t> find_wrong_element(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n);
-  output_errors measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type, std::uint64_t n, tolerance allowed);
+  std::optional<std::size_t> find_damage(CUdeviceptr base,
+                                         const std::vector<gpu_stretch>& stretches);
+  // Against the reference's own run and, where `wide` is not 0, its float64 run (of the output's
+  // type where that is exact): the first wrong element, or all that the rule asks for.
+  std::optional<std::size_t> find_wrong_element(CUdeviceptr actual, CUdeviceptr own,
+                                                CUdeviceptr wide, dtype type, std::uint64_t n);
+  output_errors measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type,
+                                 std::uint64_t n, tolerance allowed);
   // One element, as a number.
   double element(CUdeviceptr from, dtype type, std::uint64_t index) const;
 

@@ -1,5 +1,6 @@
-// The judge's own device code: contents of inputs, and comparison of outputs, where they lie. Compiled with NVRTC when a CUDA
-// device starts; started by evaluation/judge/gpu/judge_gpu.cpp, whose enumerations these numbers are.
+// The judge's own device code: contents of inputs, and comparison of outputs, where they lie.
+// Compiled with NVRTC when a CUDA device starts; started by evaluation/judge/gpu/judge_gpu.cpp,
+// whose enumerations these numbers are.
 
 typedef unsigned long long u64;
 
@@ -7,12 +8,13 @@ enum dtypes { float32, float16, bfloat16, float64, int32, int64, boolean };
 enum numbers { normal, uniform, integers, constant, permutation, coin };
 enum distributions { declared, shifted, small, outliers };
 
-// What a tensor is filled with. Contents belong to (seed, tensor): the same every time, wherever they are written.
+// What a tensor is filled with. Contents belong to (seed, tensor): the same every time, wherever
+// they are written.
 struct drawing {
   u64 seed;
   u64 n;
-  double a, b;        // of the distribution: mean and deviation, low and high, value
-  u64 row;            // permutation: elements in each
+  double a, b;  // of the distribution: mean and deviation, low and high, value
+  u64 row;      // permutation: elements in each
   int tensor;
   int type;
   int of;
@@ -34,9 +36,9 @@ __device__ uint4 philox(u64 counter, u64 seed, unsigned stream) {
   return c;
 }
 
-__device__ float unit(unsigned bits) { return (bits >> 8) * 5.9604644775390625e-8f; }             // [0, 1)
+__device__ float unit(unsigned bits) { return (bits >> 8) * 5.9604644775390625e-8f; }  // [0, 1)
 __device__ float2 normals(unsigned x, unsigned y) {
-  const float radius = sqrtf(-2.0f * logf(((x >> 8) + 1) * 5.9604644775390625e-8f));               // (0, 1]
+  const float radius = sqrtf(-2.0f * logf(((x >> 8) + 1) * 5.9604644775390625e-8f));  // (0, 1]
   float s, c;
   sincospif(2.0f * unit(y), &s, &c);
   return make_float2(radius * c, radius * s);
@@ -61,34 +63,65 @@ __device__ float from_bfloat16(unsigned short h) { return __uint_as_float((unsig
 
 __device__ void store(void* to, int type, u64 i, double x) {
   switch (type) {
-    case float32: ((float*)to)[i] = (float)x; break;
-    case float16: ((unsigned short*)to)[i] = to_half((float)x); break;
-    case bfloat16: ((unsigned short*)to)[i] = to_bfloat16((float)x); break;
-    case float64: ((double*)to)[i] = x; break;
-    case int32: ((int*)to)[i] = (int)x; break;
-    case int64: ((long long*)to)[i] = (long long)x; break;
-    default: ((unsigned char*)to)[i] = x != 0; break;
+    case float32:
+      ((float*)to)[i] = (float)x;
+      break;
+    case float16:
+      ((unsigned short*)to)[i] = to_half((float)x);
+      break;
+    case bfloat16:
+      ((unsigned short*)to)[i] = to_bfloat16((float)x);
+      break;
+    case float64:
+      ((double*)to)[i] = x;
+      break;
+    case int32:
+      ((int*)to)[i] = (int)x;
+      break;
+    case int64:
+      ((long long*)to)[i] = (long long)x;
+      break;
+    default:
+      ((unsigned char*)to)[i] = x != 0;
+      break;
   }
 }
 __device__ void store_integer(void* to, int type, u64 i, long long x) {
-  if (type == int64) ((long long*)to)[i] = x;
-  else if (type == int32) ((int*)to)[i] = (int)x;
-  else store(to, type, i, (double)x);
+  if (type == int64)
+    ((long long*)to)[i] = x;
+  else if (type == int32)
+    ((int*)to)[i] = (int)x;
+  else
+    store(to, type, i, (double)x);
 }
 __device__ double load(const void* from, int type, u64 i) {
   switch (type) {
-    case float32: return ((const float*)from)[i];
-    case float16: return from_half(((const unsigned short*)from)[i]);
-    case bfloat16: return from_bfloat16(((const unsigned short*)from)[i]);
-    case float64: return ((const double*)from)[i];
-    case int32: return ((const int*)from)[i];
-    case int64: return (double)((const long long*)from)[i];
-    default: return ((const unsigned char*)from)[i];
+    case float32:
+      return ((const float*)from)[i];
+    case float16:
+      return from_half(((const unsigned short*)from)[i]);
+    case bfloat16:
+      return from_bfloat16(((const unsigned short*)from)[i]);
+    case float64:
+      return ((const double*)from)[i];
+    case int32:
+      return ((const int*)from)[i];
+    case int64:
+      return (double)((const long long*)from)[i];
+    default:
+      return ((const unsigned char*)from)[i];
   }
 }
-__device__ int bytes_of(int type) { return type == float64 || type == int64 ? 8 : type == float32 || type == int32 ? 4 : type == boolean ? 1 : 2; }
+__device__ int bytes_of(int type) {
+  return type == float64 || type == int64   ? 8
+         : type == float32 || type == int32 ? 4
+         : type == boolean                  ? 1
+                                            : 2;
+}
 
-__device__ float changed(float x, int how) { return how == shifted ? 10.0f * x + 25.0f : how == small ? x / 1000.0f : x; }
+__device__ float changed(float x, int how) {
+  return how == shifted ? 10.0f * x + 25.0f : how == small ? x / 1000.0f : x;
+}
 
 // Four neighbours of the tensor as they are drawn, before the cast.
 __device__ void four_floats(const drawing& d, u64 quad, unsigned stream, float* x) {
@@ -99,13 +132,22 @@ __device__ void four_floats(const drawing& d, u64 quad, unsigned stream, float* 
   const uint4 r = philox(quad, d.seed, (unsigned)d.tensor * 16u + stream);
   if (d.of == normal) {
     const float2 p = normals(r.x, r.y), q = normals(r.z, r.w);
-    x[0] = p.x; x[1] = p.y; x[2] = q.x; x[3] = q.y;
+    x[0] = p.x;
+    x[1] = p.y;
+    x[2] = q.x;
+    x[3] = q.y;
     for (int j = 0; j < 4; ++j) x[j] = changed((float)d.a + (float)d.b * x[j], d.how);
   } else if (d.of == uniform) {
-    x[0] = unit(r.x); x[1] = unit(r.y); x[2] = unit(r.z); x[3] = unit(r.w);
+    x[0] = unit(r.x);
+    x[1] = unit(r.y);
+    x[2] = unit(r.z);
+    x[3] = unit(r.w);
     for (int j = 0; j < 4; ++j) x[j] = changed((float)d.a + (float)(d.b - d.a) * x[j], d.how);
   } else {
-    x[0] = r.x & 1; x[1] = r.y & 1; x[2] = r.z & 1; x[3] = r.w & 1;
+    x[0] = r.x & 1;
+    x[1] = r.y & 1;
+    x[2] = r.z & 1;
+    x[3] = r.w & 1;
   }
 }
 
@@ -115,7 +157,8 @@ __device__ long long one_integer(const drawing& d, u64 i, unsigned stream) {
   return (long long)d.a + (long long)(((u64)r.y << 32 | r.x) % span);
 }
 
-// Where `x` of a row goes: a Feistel network over the next power of four, walked until it lands inside.
+// Where `x` of a row goes: a Feistel network over the next power of four, walked until it lands
+// inside.
 __device__ u64 permuted(u64 x, u64 row_number, const drawing& d) {
   int half = 1;
   while (half < 31 && (1ull << (2 * half)) < d.row) ++half;
@@ -123,7 +166,8 @@ __device__ u64 permuted(u64 x, u64 row_number, const drawing& d) {
   do {
     u64 left = x >> half, right = x & mask;
     for (unsigned round = 0; round < 6; ++round) {
-      const uint4 r = philox(right | (u64)round << 40, d.seed + row_number * 0x9E3779B97F4A7C15ull, (unsigned)d.tensor * 16u);
+      const uint4 r = philox(right | (u64)round << 40, d.seed + row_number * 0x9E3779B97F4A7C15ull,
+                             (unsigned)d.tensor * 16u);
       const u64 next = left ^ (r.x & mask);
       left = right;
       right = next;
@@ -139,9 +183,12 @@ extern "C" __global__ void draw(void* to, drawing d) {
     const u64 first = quad * 4;
     const int count = d.n - first < 4 ? (int)(d.n - first) : 4;
     if (d.of == integers) {
-      for (int j = 0; j < count; ++j) store_integer(to, d.type, first + j, one_integer(d, first + j, 0));
+      for (int j = 0; j < count; ++j)
+        store_integer(to, d.type, first + j, one_integer(d, first + j, 0));
     } else if (d.of == permutation) {
-      for (int j = 0; j < count; ++j) store_integer(to, d.type, first + j, (long long)permuted((first + j) % d.row, (first + j) / d.row, d));
+      for (int j = 0; j < count; ++j)
+        store_integer(to, d.type, first + j,
+                      (long long)permuted((first + j) % d.row, (first + j) / d.row, d));
     } else {
       float x[4];
       four_floats(d, quad, 0, x);
@@ -161,7 +208,8 @@ extern "C" __global__ void draw(void* to, drawing d) {
   }
 }
 
-// 500 with a random sign, or its opposite, added to `count` elements. An element that is drawn twice gets the same both times.
+// 500 with a random sign, or its opposite, added to `count` elements. An element that is drawn
+// twice gets the same both times.
 extern "C" __global__ void add_outliers(void* to, drawing d, u64 count, unsigned mirrored) {
   const u64 j = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= count) return;
@@ -173,7 +221,8 @@ extern "C" __global__ void add_outliers(void* to, drawing d, u64 count, unsigned
   store(to, d.type, i, x[i % 4] + (sign ? 500.0f : -500.0f));
 }
 
-// A few elements drawn anew from another seed; of a permutation two change places. One thread, so that the order is fixed.
+// A few elements drawn anew from another seed; of a permutation two change places. One thread, so
+// that the order is fixed.
 extern "C" __global__ void twist(void* to, drawing d, u64 seed, int count) {
   if (d.of == constant) return;
   const u64 kept = d.seed;
@@ -200,26 +249,35 @@ extern "C" __global__ void twist(void* to, drawing d, u64 seed, int count) {
   }
 }
 
-// Makes contents unreadable without their key, or readable again: each 16 bytes with 16 of Philox's. Whoever has the memory but not the key
-// learns nothing.
+// Makes contents unreadable without their key, or readable again: each 16 bytes with 16 of
+// Philox's. Whoever has the memory but not the key learns nothing.
 extern "C" __global__ void scramble(void* memory, u64 bytes, u64 key) {
   const u64 step = (u64)gridDim.x * blockDim.x, at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   for (u64 i = at; i < bytes / 16; i += step) {
     uint4 x = ((uint4*)memory)[i];
     const uint4 r = philox(i, key, 0x5eedu);
-    x.x ^= r.x; x.y ^= r.y; x.z ^= r.z; x.w ^= r.w;
+    x.x ^= r.x;
+    x.y ^= r.y;
+    x.z ^= r.z;
+    x.w ^= r.w;
     ((uint4*)memory)[i] = x;
   }
-  for (u64 i = bytes / 16 * 16 + at; i < bytes; i += step) ((unsigned char*)memory)[i] ^= (unsigned char)philox(i, key, 0x5eeeu).x;
+  for (u64 i = bytes / 16 * 16 + at; i < bytes; i += step)
+    ((unsigned char*)memory)[i] ^= (unsigned char)philox(i, key, 0x5eeeu).x;
 }
 
-// The same numbers in another type: toward zero into integers, by way of float32 into half types, as LibTorch casts.
+// The same numbers in another type: toward zero into integers, by way of float32 into half types,
+// as LibTorch casts.
 extern "C" __global__ void convert(void* to, int to_type, const void* from, int from_type, u64 n) {
   const u64 step = (u64)gridDim.x * blockDim.x;
-  const bool exact = (from_type == int64 || from_type == int32) && (to_type == int64 || to_type == int32);
+  const bool exact =
+      (from_type == int64 || from_type == int32) && (to_type == int64 || to_type == int32);
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-    if (exact) store_integer(to, to_type, i, from_type == int64 ? ((const long long*)from)[i] : ((const int*)from)[i]);
-    else store(to, to_type, i, load(from, from_type, i));
+    if (exact)
+      store_integer(to, to_type, i,
+                    from_type == int64 ? ((const long long*)from)[i] : ((const int*)from)[i]);
+    else
+      store(to, to_type, i, load(from, from_type, i));
   }
 }
 
@@ -241,23 +299,33 @@ extern "C" __global__ void gather(void* to, const void* from, strided s) {
       rest /= s.sizes[d];
     }
     switch (s.bytes) {
-      case 1: ((unsigned char*)to)[i] = ((const unsigned char*)from)[at]; break;
-      case 2: ((unsigned short*)to)[i] = ((const unsigned short*)from)[at]; break;
-      case 4: ((unsigned*)to)[i] = ((const unsigned*)from)[at]; break;
-      default: ((u64*)to)[i] = ((const u64*)from)[at]; break;
+      case 1:
+        ((unsigned char*)to)[i] = ((const unsigned char*)from)[at];
+        break;
+      case 2:
+        ((unsigned short*)to)[i] = ((const unsigned short*)from)[at];
+        break;
+      case 4:
+        ((unsigned*)to)[i] = ((const unsigned*)from)[at];
+        break;
+      default:
+        ((u64*)to)[i] = ((const u64*)from)[at];
+        break;
     }
   }
 }
 
 // Sets *flag where two stretches of memory differ. Both begin at multiples of 16.
-extern "C" __global__ void find_difference(const void* a, const void* b, u64 bytes, unsigned* flag) {
+extern "C" __global__ void find_difference(const void* a, const void* b, u64 bytes,
+                                           unsigned* flag) {
   const u64 step = (u64)gridDim.x * blockDim.x, at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   bool differs = false;
   for (u64 i = at; i < bytes / 16; i += step) {
     const uint4 x = ((const uint4*)a)[i], y = ((const uint4*)b)[i];
     differs |= x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w;
   }
-  for (u64 i = bytes / 16 * 16 + at; i < bytes; i += step) differs |= ((const unsigned char*)a)[i] != ((const unsigned char*)b)[i];
+  for (u64 i = bytes / 16 * 16 + at; i < bytes; i += step)
+    differs |= ((const unsigned char*)a)[i] != ((const unsigned char*)b)[i];
   if (differs) *flag = 1;
 }
 
@@ -265,24 +333,27 @@ struct stretch {
   u64 begin, end;
 };
 
-// Sets *first to the smallest number of a stretch that holds anything but poison, of either kind. A block a stretch.
-extern "C" __global__ void find_damage(const unsigned char* base, const stretch* stretches, unsigned count, unsigned char other, unsigned* first) {
+// Sets *first to the smallest number of a stretch that holds anything but poison, of either kind. A
+// block a stretch.
+extern "C" __global__ void find_damage(const unsigned char* base, const stretch* stretches,
+                                       unsigned count, unsigned char other, unsigned* first) {
   for (unsigned s = blockIdx.x; s < count; s += gridDim.x) {
     bool damaged = false;
-    for (u64 i = stretches[s].begin + threadIdx.x; i < stretches[s].end; i += blockDim.x) damaged |= base[i] != 0xff && base[i] != other;
+    for (u64 i = stretches[s].begin + threadIdx.x; i < stretches[s].end; i += blockDim.x)
+      damaged |= base[i] != 0xff && base[i] != other;
     if (damaged) atomicMin(first, s);
   }
 }
 
 // What one block has seen of an output: evaluation.md section 2, point 5.
 struct measures {
-  double squares, sum;   // of expected, finite elements
-  double error, norm;    // sums of squares, for the relative L2 error
+  double squares, sum;  // of expected, finite elements
+  double error, norm;   // sums of squares, for the relative L2 error
   double own_error;
   double worst, own_worst;  // largest |a - b| over what is allowed there
   u64 worst_at;
   u64 finite;
-  u64 first_bad;         // the first element whose NaN or infinity, or exact value, is wrong; ~0: none
+  u64 first_bad;  // the first element whose NaN or infinity, or exact value, is wrong; ~0: none
   int varies, expected_varies;
 };
 
@@ -329,7 +400,7 @@ struct compared {
   const void* wide;  // float64, or null
   u64 n;
   int type;
-  double rms;        // of the expected elements, for the second pass
+  double rms;  // of the expected elements, for the second pass
   double rtol, atol;
 };
 
@@ -338,10 +409,14 @@ __device__ double expected_at(const compared& c, u64 i) {
   if (c.wide == 0) return load(c.own, c.type, i);
   const double x = ((const double*)c.wide)[i];
   switch (c.type) {
-    case float32: return (double)(float)x;
-    case float16: return from_half(to_half((float)x));
-    case bfloat16: return from_bfloat16(to_bfloat16((float)x));
-    default: return x;
+    case float32:
+      return (double)(float)x;
+    case float16:
+      return from_half(to_half((float)x));
+    case bfloat16:
+      return from_bfloat16(to_bfloat16((float)x));
+    default:
+      return x;
   }
 }
 

@@ -5,7 +5,9 @@
 namespace hone {
 namespace {
 
-constexpr std::uint64_t rounded(std::uint64_t n) { return (n + arena_alignment - 1) / arena_alignment * arena_alignment; }
+constexpr std::uint64_t rounded(std::uint64_t n) {
+  return (n + arena_alignment - 1) / arena_alignment * arena_alignment;
+}
 
 }  // namespace
 
@@ -31,8 +33,10 @@ std::optional<std::uint64_t> arena_ledger::take(std::uint64_t bytes) {
   if (auto reusable = free_.find(size); reusable != free_.end() && !reusable->second.empty()) {
     const auto [offset, number] = reusable->second.back();
     reusable->second.pop_back();
-    // The guard begins behind the largest tensor that has lain here: a bool's memory may be a float's next.
-    if (number < max_arena_allocations) head_->allocations[number].bytes = std::max(head_->allocations[number].bytes, bytes);
+    // The guard begins behind the largest tensor that has lain here: a bool's memory may be a
+    // float's next.
+    if (number < max_arena_allocations)
+      head_->allocations[number].bytes = std::max(head_->allocations[number].bytes, bytes);
     blocks_[offset] = {size, epoch_, number};
     return offset;
   }
@@ -52,6 +56,10 @@ void arena_ledger::give_back(std::uint64_t offset) {
   if (freed.epoch == epoch_ && reuses_) free_[freed.size].emplace_back(offset, freed.number);
 }
 
-std::uint64_t arena_ledger::left() const { return end_ > next_ && end_ - next_ > guard_bytes ? (end_ - next_ - guard_bytes) / arena_alignment * arena_alignment : 0; }
+std::uint64_t arena_ledger::left() const {
+  return end_ > next_ && end_ - next_ > guard_bytes
+             ? (end_ - next_ - guard_bytes) / arena_alignment * arena_alignment
+             : 0;
+}
 
 }  // namespace hone

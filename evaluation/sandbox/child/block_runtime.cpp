@@ -25,13 +25,15 @@ class stack_pool {
 
   context::stack_context allocate(unsigned index) {
     if (base_ == nullptr) {
-      void* mapped = mmap(nullptr, slot_bytes() * max_threads, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* mapped = mmap(nullptr, slot_bytes() * max_threads, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (mapped == MAP_FAILED) throw std::runtime_error("out of memory for the threads' stacks");
       base_ = static_cast<char*>(mapped);
     }
     char* slot = base_ + index * slot_bytes() + guard_bytes();
     if (!open_[index]) {
-      if (mprotect(slot, stack_bytes, PROT_READ | PROT_WRITE) != 0) throw std::runtime_error("out of memory for the threads' stacks");
+      if (mprotect(slot, stack_bytes, PROT_READ | PROT_WRITE) != 0)
+        throw std::runtime_error("out of memory for the threads' stacks");
       open_[index] = true;
     }
     context::stack_context stack;
@@ -53,8 +55,9 @@ struct keep_stack {
 
 enum class place : unsigned char { unstarted, running, at_block_barrier, at_warp, finished };
 
-// A warp's operations. Each completed one leaves its values in a buffer that its lanes hold until they enter their next, so
-// groups of lanes under different masks never disturb each other; a warp in step needs two buffers.
+// A warp's operations. Each completed one leaves its values in a buffer that its lanes hold until
+// they enter their next, so groups of lanes under different masks never disturb each other; a warp
+// in step needs two buffers.
 struct warp {
   struct buffer {
     std::array<std::uint64_t, warp_size> values;
@@ -105,7 +108,8 @@ struct block_state {
 };
 
 block_state& state() {
-  static auto* instance = new block_state;  // lives as long as the process: kernels may be interrupted anywhere
+  static auto* instance =
+      new block_state;  // lives as long as the process: kernels may be interrupted anywhere
   return *instance;
 }
 
@@ -122,7 +126,8 @@ unsigned lanes_of(unsigned warp_index) {
 bool is_released(unsigned thread) {
   block_state& s = state();
   if (s.places[thread] == place::at_block_barrier) return s.barrier > s.waits_for[thread];
-  if (s.places[thread] == place::at_warp) return (s.warps[thread / warp_size].released >> (thread % warp_size) & 1U) != 0;
+  if (s.places[thread] == place::at_warp)
+    return (s.warps[thread / warp_size].released >> (thread % warp_size) & 1U) != 0;
   return true;
 }
 
@@ -145,12 +150,14 @@ void complete_warp(unsigned warp_index) {
     for (unsigned other = 0; other < warp_size && all; ++other) {
       if ((mask >> other & 1U) == 0) continue;
       const place where = s.places[base + other];
-      all = where == place::finished || (where == place::at_warp && s.masks[base + other] == mask && (w.released >> other & 1U) == 0);
+      all = where == place::finished || (where == place::at_warp && s.masks[base + other] == mask &&
+                                         (w.released >> other & 1U) == 0);
     }
     if (!all) continue;
     unsigned group = 0;
     for (unsigned other = 0; other < warp_size; ++other) {
-      if ((mask >> other & 1U) != 0 && s.places[base + other] == place::at_warp) group |= 1U << other;
+      if ((mask >> other & 1U) != 0 && s.places[base + other] == place::at_warp)
+        group |= 1U << other;
     }
     w.complete(group);
   }
@@ -169,13 +176,15 @@ void advance(unsigned thread) {
   if (s.places[thread] == place::unstarted) {
     s.places[thread] = place::running;
     const context::stack_context stack = s.stacks.allocate(thread);
-    s.fibers[thread] = context::fiber(std::allocator_arg, context::preallocated(stack.sp, stack.size, stack), keep_stack{}, [thread](context::fiber&& back) {
-      block_state& b = state();
-      b.scheduler = std::move(back);
-      b.kernel->run_thread(b.arguments, thread);
-      finish(thread);
-      return std::move(b.scheduler);
-    });
+    s.fibers[thread] =
+        context::fiber(std::allocator_arg, context::preallocated(stack.sp, stack.size, stack),
+                       keep_stack{}, [thread](context::fiber&& back) {
+                         block_state& b = state();
+                         b.scheduler = std::move(back);
+                         b.kernel->run_thread(b.arguments, thread);
+                         finish(thread);
+                         return std::move(b.scheduler);
+                       });
   }
   s.places[thread] = place::running;
   s.fibers[thread] = std::move(s.fibers[thread]).resume();
@@ -194,7 +203,10 @@ void schedule_until(Done done) {
       advance(thread);
       progress = true;
     }
-    if (!progress && !done()) fail("threads of a block wait for each other in vain (a barrier or warp operation that not all of them reach)");
+    if (!progress && !done())
+      fail(
+          "threads of a block wait for each other in vain (a barrier or warp operation that not "
+          "all of them reach)");
   }
 }
 
@@ -208,7 +220,8 @@ void wait(unsigned self) {
   s.places[self] = place::running;
 }
 
-// The first meeting of a block turns its loop into fibers: threads before this one have returned, later ones have not begun.
+// The first meeting of a block turns its loop into fibers: threads before this one have returned,
+// later ones have not begun.
 void enter_fibers(unsigned self) {
   block_state& s = state();
   if (s.in_fibers) return;
@@ -216,7 +229,8 @@ void enter_fibers(unsigned self) {
   s.root = self;
   s.arrived = 0;
   s.finished = self;
-  for (unsigned i = 0; i < s.threads; ++i) s.places[i] = i < self ? place::finished : place::unstarted;
+  for (unsigned i = 0; i < s.threads; ++i)
+    s.places[i] = i < self ? place::finished : place::unstarted;
   s.places[self] = place::running;
   for (unsigned i = 0; i * warp_size < s.threads; ++i) s.warps[i].reset();
 }
@@ -267,12 +281,13 @@ void fail_with(const char* message) { fail(message); }
 }  // namespace
 
 const block_abi::runtime& block_runtime::interface() {
-  static const block_abi::runtime functions = {block_barrier, block_count, warp_gather, finish_block, fail_with};
+  static const block_abi::runtime functions = {block_barrier, block_count, warp_gather,
+                                               finish_block, fail_with};
   return functions;
 }
 
-void block_runtime::run(const block_abi::module& module, const block_abi::kernel& kernel, block_abi::size grid, block_abi::size block,
-                        void* const* arguments) {
+void block_runtime::run(const block_abi::module& module, const block_abi::kernel& kernel,
+                        block_abi::size grid, block_abi::size block, void* const* arguments) {
   block_state& s = state();
   s.module = &module;
   s.kernel = &kernel;
@@ -280,13 +295,15 @@ void block_runtime::run(const block_abi::module& module, const block_abi::kernel
   s.threads = block.x * block.y * block.z;
   s.in_fibers = false;
   s.reason.clear();
-  // Kernels are compiled without exceptions: a block that cannot go on is left by a jump over its frames.
+  // Kernels are compiled without exceptions: a block that cannot go on is left by a jump over its
+  // frames.
   if (setjmp(s.failure) == 0) {
     module.set_launch(grid, block);
     kernel.run(arguments);
   } else {
-    // The jump has left threads in the middle of the kernel. They are never resumed, and destroying them would unwind frames
-    // that were compiled without exceptions: they are given up, the next launch uses their stacks anew.
+    // The jump has left threads in the middle of the kernel. They are never resumed, and destroying
+    // them would unwind frames that were compiled without exceptions: they are given up, the next
+    // launch uses their stacks anew.
     (void)new std::array<context::fiber, max_threads>(std::move(s.fibers));
     (void)new context::fiber(std::move(s.scheduler));
     throw std::runtime_error(s.reason);

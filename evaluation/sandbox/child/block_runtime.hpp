@@ -5,8 +5,8 @@
 
 namespace hone {
 
-// The other side of evaluation/compile/cuda_on_cpu.cuh: what a compiled cuda block calls, and how it is called. The layouts
-// must match that file.
+// The other side of evaluation/compile/cuda_on_cpu.cuh: what a compiled cuda block calls, and how
+// it is called. The layouts must match that file.
 namespace block_abi {
 
 struct runtime {
@@ -42,14 +42,15 @@ struct module {
 
 }  // namespace block_abi
 
-// Runs a launch on this thread: the grid's blocks one after another, a block's threads in a loop until one of them reaches a
-// barrier or a warp operation; from then on the block's threads are fibers (Boost.Context) that meet as CUDA's threads do.
-// A thread that has returned counts as arrived. Threads that wait for each other in vain end the launch. Not reentrant.
+// Runs a launch on this thread: the grid's blocks one after another, a block's threads in a loop
+// until one of them reaches a barrier or a warp operation; from then on the block's threads are
+// fibers (Boost.Context) that meet as CUDA's threads do. A thread that has returned counts as
+// arrived. Threads that wait for each other in vain end the launch. Not reentrant.
 class block_runtime {
  public:
   // Throws std::runtime_error with the reason when a block cannot go on.
-  static void run(const block_abi::module& module, const block_abi::kernel& kernel, block_abi::size grid, block_abi::size block,
-                  void* const* arguments);
+  static void run(const block_abi::module& module, const block_abi::kernel& kernel,
+                  block_abi::size grid, block_abi::size block, void* const* arguments);
   static const block_abi::runtime& interface();
 };
 

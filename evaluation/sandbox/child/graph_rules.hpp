@@ -13,12 +13,14 @@ struct Graph;
 
 namespace hone {
 
-// Makes an inlined graph fit for the device that is being judged: "cuda", x.device and x.is_cuda mean that device, .cuda() is
-// nothing. Throws host_program_error (rejected) where another device is named.
+// Makes an inlined graph fit for the device that is being judged: "cuda", x.device and x.is_cuda
+// mean that device, .cuda() is nothing. Throws host_program_error (rejected) where another device
+// is named.
 void settle_devices(torch::jit::Graph& graph, c10::Device judged);
 
-// Throws host_program_error (rejected) for the first operator that is not allowed, for random numbers, and for loops whose
-// bound depends on what a tensor holds. To be called on the graph that runs.
+// Throws host_program_error (rejected) for the first operator that is not allowed, for random
+// numbers, and for loops whose bound depends on what a tensor holds. To be called on the graph that
+// runs.
 void check_rules(const torch::jit::Graph& graph);
 
 // Kernels that launches name, sorted, each once.

@@ -7,7 +7,8 @@
 
 namespace hone {
 
-// The kernels of a loaded shared object, behind `launch`. Checks everything that CUDA would before anything runs.
+// The kernels of a loaded shared object, behind `launch`. Checks everything that CUDA would before
+// anything runs.
 class cpu_kernels final : public kernel_launcher {
  public:
   // Loads from the path; throws std::runtime_error.
@@ -19,7 +20,8 @@ class cpu_kernels final : public kernel_launcher {
   // Whether a launch wrote behind the dynamic shared memory that it asked for.
   bool shared_overrun() const;
 
-  void launch(const std::string& kernel, const std::vector<std::int64_t>& grid, const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
+  void launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
+              const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
               const std::vector<c10::IValue>& arguments) override;
 
  private:

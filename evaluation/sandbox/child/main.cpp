@@ -1,5 +1,6 @@
-// hone-sandbox: a warm, single-threaded process that has LibTorch loaded and forks one confined session after another. It is
-// started by a node with its command socket as descriptor 3, and ends with it.
+// hone-sandbox: a warm, single-threaded process that has LibTorch loaded and forks one confined
+// session after another. It is started by a node with its command socket as descriptor 3, and ends
+// with it.
 
 #include <ATen/Parallel.h>
 #include <fcntl.h>
@@ -40,15 +41,20 @@ void fork_session(const schema::Fork::Reader& request, std::vector<unique_fd>& d
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || descriptors.empty()) _exit(1);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || descriptors.empty())
+      _exit(1);
     const bool has_arena = descriptors.size() > 1;
-    // The passed descriptors lie above 3, so moving the arena first overwrites nothing that is still needed.
+    // The passed descriptors lie above 3, so moving the arena first overwrites nothing that is
+    // still needed.
     const int arena = has_arena ? fcntl(descriptors[1].get(), F_DUPFD, 10) : -1;
-    if (dup2(descriptors[0].get(), session_socket) < 0 || (has_arena && dup2(arena, session_arena) < 0)) _exit(1);
+    if (dup2(descriptors[0].get(), session_socket) < 0 ||
+        (has_arena && dup2(arena, session_arena) < 0))
+      _exit(1);
     for (int fd = 0; fd < 64; ++fd) {
       if (fd != session_socket && fd != session_arena && fd != 2) close(fd);
     }
-    const int null = open("/dev/null", O_RDWR);  // standard output and error lead nowhere; 0 stays closed after this
+    const int null = open(
+        "/dev/null", O_RDWR);  // standard output and error lead nowhere; 0 stays closed after this
     if (null >= 0) {
       dup2(null, 1);
       dup2(null, 2);

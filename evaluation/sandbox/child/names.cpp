@@ -32,15 +32,29 @@ SugaredValuePtr constant(GraphFunction& f, const c10::IValue& value, const Sourc
 }
 
 SugaredValuePtr operator_named(const std::string& name) {
-  return std::make_shared<BuiltinFunction>(c10::Symbol::fromQualString("aten::" + name), std::nullopt);
+  return std::make_shared<BuiltinFunction>(c10::Symbol::fromQualString("aten::" + name),
+                                           std::nullopt);
 }
 
 const std::map<std::string, at::ScalarType>& dtype_names() {
-  static const std::map<std::string, at::ScalarType> names = {
-      {"float32", at::kFloat},     {"float", at::kFloat},   {"float64", at::kDouble},  {"double", at::kDouble}, {"float16", at::kHalf},
-      {"half", at::kHalf},         {"bfloat16", at::kBFloat16}, {"int8", at::kChar},   {"uint8", at::kByte},    {"int16", at::kShort},
-      {"short", at::kShort},       {"int32", at::kInt},     {"int", at::kInt},         {"int64", at::kLong},    {"long", at::kLong},
-      {"bool", at::kBool},         {"complex64", at::kComplexFloat}, {"complex128", at::kComplexDouble}};
+  static const std::map<std::string, at::ScalarType> names = {{"float32", at::kFloat},
+                                                              {"float", at::kFloat},
+                                                              {"float64", at::kDouble},
+                                                              {"double", at::kDouble},
+                                                              {"float16", at::kHalf},
+                                                              {"half", at::kHalf},
+                                                              {"bfloat16", at::kBFloat16},
+                                                              {"int8", at::kChar},
+                                                              {"uint8", at::kByte},
+                                                              {"int16", at::kShort},
+                                                              {"short", at::kShort},
+                                                              {"int32", at::kInt},
+                                                              {"int", at::kInt},
+                                                              {"int64", at::kLong},
+                                                              {"long", at::kLong},
+                                                              {"bool", at::kBool},
+                                                              {"complex64", at::kComplexFloat},
+                                                              {"complex128", at::kComplexDouble}};
   return names;
 }
 
@@ -55,12 +69,15 @@ std::optional<c10::IValue> number_named(const std::string& name) {
 
 // What people raise.
 bool is_exception(const std::string& name) {
-  static const std::set<std::string> names = {"Exception", "RuntimeError", "ValueError", "TypeError", "IndexError", "KeyError", "AssertionError", "NotImplementedError"};
+  static const std::set<std::string> names = {"Exception",      "RuntimeError",       "ValueError",
+                                              "TypeError",      "IndexError",         "KeyError",
+                                              "AssertionError", "NotImplementedError"};
   return names.contains(name);
 }
 
 // One node of an operator of ours, which gives nothing.
-SugaredValuePtr insert_operator(Graph& graph, const char* name, const std::vector<Value*>& inputs, const SourceRange& loc) {
+SugaredValuePtr insert_operator(Graph& graph, const char* name, const std::vector<Value*>& inputs,
+                                const SourceRange& loc) {
   graph.insertNode(graph.create(c10::Symbol::fromQualString(name), inputs, 0))->setSourceRange(loc);
   return std::make_shared<SimpleValue>(graph.insertConstant(c10::IValue(), loc));
 }
@@ -69,26 +86,33 @@ SugaredValuePtr insert_operator(Graph& graph, const char* name, const std::vecto
 struct launch_function : SugaredValue {
   std::string kind() const override { return "launch"; }
 
-  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args, at::ArrayRef<NamedValue> kwargs,
-                       size_t /*n_binders*/) override {
+  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args,
+                       at::ArrayRef<NamedValue> kwargs, size_t /*n_binders*/) override {
     Graph& graph = *f.graph();
-    if (args.size() < 3) throw ErrorReport(loc) << "launch needs a kernel's name, a grid and a block";
+    if (args.size() < 3)
+      throw ErrorReport(loc) << "launch needs a kernel's name, a grid and a block";
     Value* shared = graph.insertConstant(std::int64_t{0}, loc);
     for (const NamedValue& kwarg : kwargs) {
-      if (kwarg.name() != "shared") throw ErrorReport(loc) << "launch has no argument '" << kwarg.name() << "'";
+      if (kwarg.name() != "shared")
+        throw ErrorReport(loc) << "launch has no argument '" << kwarg.name() << "'";
       shared = kwarg.value(graph);
-      if (shared->type()->kind() != c10::TypeKind::IntType) throw ErrorReport(loc) << "launch: shared must be an int";
+      if (shared->type()->kind() != c10::TypeKind::IntType)
+        throw ErrorReport(loc) << "launch: shared must be an int";
     }
     Value* name = args[0].value(graph);
     if (const auto known = torch::jit::toIValue(name); !known || !known->isString()) {
       throw ErrorReport(loc) << "launch: the kernel's name must be a string constant";
     }
-    std::vector<Value*> inputs = {name, dimensions(graph, args[1].value(graph), loc, "grid"), dimensions(graph, args[2].value(graph), loc, "block"), shared};
+    std::vector<Value*> inputs = {name, dimensions(graph, args[1].value(graph), loc, "grid"),
+                                  dimensions(graph, args[2].value(graph), loc, "block"), shared};
     for (std::size_t i = 3; i < args.size(); ++i) {
       Value* value = args[i].value(graph);
       const c10::TypeKind type = value->type()->kind();
-      if (type != c10::TypeKind::TensorType && type != c10::TypeKind::IntType && type != c10::TypeKind::FloatType && type != c10::TypeKind::BoolType) {
-        throw ErrorReport(loc) << "launch: argument " << i - 2 << " of the kernel is a " << value->type()->repr_str() << "; expected a Tensor, an int, a float or a bool";
+      if (type != c10::TypeKind::TensorType && type != c10::TypeKind::IntType &&
+          type != c10::TypeKind::FloatType && type != c10::TypeKind::BoolType) {
+        throw ErrorReport(loc) << "launch: argument " << i - 2 << " of the kernel is a "
+                               << value->type()->repr_str()
+                               << "; expected a Tensor, an int, a float or a bool";
       }
       inputs.push_back(value);
     }
@@ -108,7 +132,8 @@ struct launch_function : SugaredValue {
     for (const Value* part : parts) {
       if (part->type()->kind() != c10::TypeKind::IntType) parts.clear();
     }
-    if (parts.empty()) throw ErrorReport(loc) << "launch: the " << what << " must be one to three ints";
+    if (parts.empty())
+      throw ErrorReport(loc) << "launch: the " << what << " must be one to three ints";
     return graph.insertNode(graph.createList(c10::IntType::get(), parts))->output();
   }
 };
@@ -116,18 +141,21 @@ struct launch_function : SugaredValue {
 // stream(k) and join(): one node each.
 struct stream_function : SugaredValue {
   std::string kind() const override { return "stream"; }
-  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args, at::ArrayRef<NamedValue> kwargs, size_t /*n_binders*/) override {
+  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args,
+                       at::ArrayRef<NamedValue> kwargs, size_t /*n_binders*/) override {
     Graph& graph = *f.graph();
     if (args.size() != 1 || !kwargs.empty()) throw ErrorReport(loc) << "stream takes one int";
     Value* k = args[0].value(graph);
-    if (k->type()->kind() != c10::TypeKind::IntType) throw ErrorReport(loc) << "stream takes one int";
+    if (k->type()->kind() != c10::TypeKind::IntType)
+      throw ErrorReport(loc) << "stream takes one int";
     return insert_operator(graph, "hone::stream", {k}, loc);
   }
 };
 
 struct join_function : SugaredValue {
   std::string kind() const override { return "join"; }
-  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args, at::ArrayRef<NamedValue> kwargs, size_t /*n_binders*/) override {
+  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args,
+                       at::ArrayRef<NamedValue> kwargs, size_t /*n_binders*/) override {
     if (!args.empty() || !kwargs.empty()) throw ErrorReport(loc) << "join takes no arguments";
     return insert_operator(*f.graph(), "hone::join", {}, loc);
   }
@@ -136,7 +164,8 @@ struct join_function : SugaredValue {
 // torch.einsum takes its operands one by one or as a list; the operator only as a list.
 struct einsum_function : SugaredValue {
   std::string kind() const override { return "einsum"; }
-  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args, at::ArrayRef<NamedValue> kwargs, size_t n_binders) override {
+  SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args,
+                       at::ArrayRef<NamedValue> kwargs, size_t n_binders) override {
     Graph& graph = *f.graph();
     std::vector<NamedValue> packed(args.begin(), args.end());
     if (args.size() > 1 && args[1].value(graph)->type()->isSubtypeOf(*c10::TensorType::get())) {
@@ -153,13 +182,17 @@ struct einsum_function : SugaredValue {
 struct prefixed_operators : SugaredValue {
   explicit prefixed_operators(std::string p) : prefix(std::move(p)) {}
   std::string kind() const override { return "module"; }
-  SugaredValuePtr attr(const SourceRange& /*loc*/, GraphFunction& /*f*/, const std::string& field) override { return operator_named(prefix + field); }
+  SugaredValuePtr attr(const SourceRange& /*loc*/, GraphFunction& /*f*/,
+                       const std::string& field) override {
+    return operator_named(prefix + field);
+  }
   std::string prefix;
 };
 
 struct math_module : SugaredValue {
   std::string kind() const override { return "module"; }
-  SugaredValuePtr attr(const SourceRange& loc, GraphFunction& f, const std::string& field) override {
+  SugaredValuePtr attr(const SourceRange& loc, GraphFunction& f,
+                       const std::string& field) override {
     if (const auto number = number_named(field)) return constant(f, *number, loc);
     return operator_named(field);
   }
@@ -169,8 +202,10 @@ torch::jit::CompilationUnit& functional_unit();
 
 struct functional_module : SugaredValue {
   std::string kind() const override { return "module"; }
-  SugaredValuePtr attr(const SourceRange& /*loc*/, GraphFunction& /*f*/, const std::string& field) override {
-    if (auto* function = functional_unit().find_function(c10::QualifiedName(field))) return std::make_shared<torch::jit::FunctionValue>(function);
+  SugaredValuePtr attr(const SourceRange& /*loc*/, GraphFunction& /*f*/,
+                       const std::string& field) override {
+    if (auto* function = functional_unit().find_function(c10::QualifiedName(field)))
+      return std::make_shared<torch::jit::FunctionValue>(function);
     if (field == "interpolate" || field == "upsample") return operator_named("__" + field);
     return operator_named(field);
   }
@@ -178,7 +213,8 @@ struct functional_module : SugaredValue {
 
 struct nn_module : SugaredValue {
   std::string kind() const override { return "module"; }
-  SugaredValuePtr attr(const SourceRange& loc, GraphFunction& f, const std::string& field) override {
+  SugaredValuePtr attr(const SourceRange& loc, GraphFunction& f,
+                       const std::string& field) override {
     if (field == "functional") return std::make_shared<functional_module>();
     return SugaredValue::attr(loc, f, field);
   }
@@ -186,17 +222,24 @@ struct nn_module : SugaredValue {
 
 struct torch_module : SugaredValue {
   std::string kind() const override { return "module"; }
-  SugaredValuePtr attr(const SourceRange& loc, GraphFunction& f, const std::string& field) override {
-    if (const auto type = dtype_names().find(field); type != dtype_names().end()) return constant(f, static_cast<std::int64_t>(type->second), loc);
+  SugaredValuePtr attr(const SourceRange& loc, GraphFunction& f,
+                       const std::string& field) override {
+    if (const auto type = dtype_names().find(field); type != dtype_names().end())
+      return constant(f, static_cast<std::int64_t>(type->second), loc);
     if (const auto number = number_named(field)) return constant(f, *number, loc);
     if (field == "nn") return std::make_shared<nn_module>();
     if (field == "einsum") return std::make_shared<einsum_function>();
-    if (field == "linalg" || field == "fft" || field == "special") return std::make_shared<prefixed_operators>(field + "_");
+    if (field == "linalg" || field == "fft" || field == "special")
+      return std::make_shared<prefixed_operators>(field + "_");
     if (field == "ops" || field == "aten") return std::make_shared<aten_path>();
-    if (field == "contiguous_format") return constant(f, static_cast<std::int64_t>(at::MemoryFormat::Contiguous), loc);
-    if (field == "preserve_format") return constant(f, static_cast<std::int64_t>(at::MemoryFormat::Preserve), loc);
-    if (field == "channels_last") return constant(f, static_cast<std::int64_t>(at::MemoryFormat::ChannelsLast), loc);
-    if (field == "channels_last_3d") return constant(f, static_cast<std::int64_t>(at::MemoryFormat::ChannelsLast3d), loc);
+    if (field == "contiguous_format")
+      return constant(f, static_cast<std::int64_t>(at::MemoryFormat::Contiguous), loc);
+    if (field == "preserve_format")
+      return constant(f, static_cast<std::int64_t>(at::MemoryFormat::Preserve), loc);
+    if (field == "channels_last")
+      return constant(f, static_cast<std::int64_t>(at::MemoryFormat::ChannelsLast), loc);
+    if (field == "channels_last_3d")
+      return constant(f, static_cast<std::int64_t>(at::MemoryFormat::ChannelsLast3d), loc);
     if (field == "strided") return constant(f, static_cast<std::int64_t>(at::kStrided), loc);
     return operator_named(field);
   }
@@ -205,7 +248,8 @@ struct torch_module : SugaredValue {
   // torch.ops.aten.NAME
   struct aten_path : SugaredValue {
     std::string kind() const override { return "module"; }
-    SugaredValuePtr attr(const SourceRange& loc, GraphFunction& f, const std::string& field) override {
+    SugaredValuePtr attr(const SourceRange& loc, GraphFunction& f,
+                         const std::string& field) override {
       if (field == "aten") return std::make_shared<prefixed_operators>("");
       return SugaredValue::attr(loc, f, field);
     }
@@ -213,7 +257,8 @@ struct torch_module : SugaredValue {
 };
 
 struct names : torch::jit::Resolver {
-  SugaredValuePtr resolveValue(const std::string& name, GraphFunction& /*f*/, const SourceRange& /*loc*/) override {
+  SugaredValuePtr resolveValue(const std::string& name, GraphFunction& /*f*/,
+                               const SourceRange& /*loc*/) override {
     if (name == "torch") return std::make_shared<torch_module>();
     if (name == "F") return std::make_shared<functional_module>();
     if (name == "math") return std::make_shared<math_module>();
@@ -223,13 +268,16 @@ struct names : torch::jit::Resolver {
     if (is_exception(name)) return std::make_shared<torch::jit::ExceptionValue>(name);
     return nullptr;
   }
-  c10::TypePtr resolveType(const std::string& /*name*/, const SourceRange& /*loc*/) override { return nullptr; }
+  c10::TypePtr resolveType(const std::string& /*name*/, const SourceRange& /*loc*/) override {
+    return nullptr;
+  }
 };
 
 torch::jit::CompilationUnit& functional_unit() {
   static torch::jit::CompilationUnit unit = [] {
     torch::jit::CompilationUnit compiled;
-    compiled.define(std::nullopt, std::string(embedded::functional), std::make_shared<names>(), nullptr);
+    compiled.define(std::nullopt, std::string(embedded::functional), std::make_shared<names>(),
+                    nullptr);
     return compiled;
   }();
   return unit;

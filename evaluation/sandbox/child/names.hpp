@@ -8,8 +8,9 @@ struct Resolver;
 
 namespace hone {
 
-// How host programs and references resolve names: torch and its namespaces, F, math, and launch; anything else is unknown.
-// The functional names that functional.py defines are compiled on the first call. One thread.
+// How host programs and references resolve names: torch and its namespaces, F, math, and launch;
+// anything else is unknown. The functional names that functional.py defines are compiled on the
+// first call. One thread.
 std::shared_ptr<torch::jit::Resolver> host_program_names();
 
 }  // namespace hone

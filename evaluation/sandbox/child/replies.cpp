@@ -13,7 +13,8 @@
 namespace hone {
 namespace {
 
-constexpr std::array<at::ScalarType, 7> scalar_types = {at::kFloat, at::kHalf, at::kBFloat16, at::kDouble, at::kInt, at::kLong, at::kBool};
+constexpr std::array<at::ScalarType, 7> scalar_types = {
+    at::kFloat, at::kHalf, at::kBFloat16, at::kDouble, at::kInt, at::kLong, at::kBool};
 
 std::uint32_t dtype_of(const at::Tensor& tensor) {
   for (std::uint32_t i = 0; i < scalar_types.size(); ++i) {
@@ -25,8 +26,10 @@ std::uint32_t dtype_of(const at::Tensor& tensor) {
 // "division by zero" rather than the interpreter's traceback.
 std::string tidy(const std::string& what) {
   std::string_view text = what;
-  if (const auto at = text.rfind("RuntimeError: "); at != std::string_view::npos) text.remove_prefix(at + 14);
-  if (const auto at = text.find("\nException raised from"); at != std::string_view::npos) text = text.substr(0, at);
+  if (const auto at = text.rfind("RuntimeError: "); at != std::string_view::npos)
+    text.remove_prefix(at + 14);
+  if (const auto at = text.find("\nException raised from"); at != std::string_view::npos)
+    text = text.substr(0, at);
   while (text.ends_with('\n')) text.remove_suffix(1);
   std::string line(text.substr(0, 500));
   std::replace(line.begin(), line.end(), '\n', ' ');
@@ -34,10 +37,16 @@ std::string tidy(const std::string& what) {
 }
 
 std::pair<Outcome, std::string> describe_failure(const std::exception& e) {
-  if (const auto* known = dynamic_cast<const host_program_error*>(&e)) return {known->outcome, known->what()};
-  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr || dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr) return {Outcome::CRASH, "out of memory"};
+  if (const auto* known = dynamic_cast<const host_program_error*>(&e))
+    return {known->outcome, known->what()};
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr ||
+      dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr)
+    return {Outcome::CRASH, "out of memory"};
   const std::string what = tidy(e.what());
-  return {Outcome::CRASH, what.find("std::bad_alloc") != std::string::npos || what.find("out of memory") != std::string::npos ? "out of memory" : what};
+  return {Outcome::CRASH, what.find("std::bad_alloc") != std::string::npos ||
+                                  what.find("out of memory") != std::string::npos
+                              ? "out of memory"
+                              : what};
 }
 
 }  // namespace
@@ -68,24 +77,29 @@ void send_failure(int socket, const std::exception& why, bool is_last) {
   });
 }
 
-at::Tensor tensor_at(char* address, std::uint64_t room, schema::Layout::Reader layout, bool on_gpu) {
+at::Tensor tensor_at(char* address, std::uint64_t room, schema::Layout::Reader layout,
+                     bool on_gpu) {
   std::vector<std::int64_t> shape;
   for (const std::int64_t extent : layout.getShape()) shape.push_back(extent);
-  const auto options = at::TensorOptions(scalar_types.at(layout.getDtype())).device(on_gpu ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU));
+  const auto options = at::TensorOptions(scalar_types.at(layout.getDtype()))
+                           .device(on_gpu ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU));
   std::uint64_t bytes = options.dtype().itemsize();
   for (const std::int64_t extent : shape) bytes *= static_cast<std::uint64_t>(extent);
-  if (bytes > room) throw host_program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
+  if (bytes > room)
+    throw host_program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
   return at::from_blob(address, shape, options);
 }
 
-void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls, const std::function<std::uint64_t(const at::Tensor&)>& offset_of) {
+void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls,
+                      const std::function<std::uint64_t(const at::Tensor&)>& offset_of) {
   head.outputs_per_call = calls.empty() ? 0 : static_cast<std::uint32_t>(calls.front().size());
   std::uint32_t count = 0;
   for (const auto& call : calls) {
     for (const at::Tensor& tensor : call) {
       if (count == max_arena_outputs) break;
       arena_output& out = head.outputs[count++];
-      const bool fits = tensor.layout() == at::kStrided && tensor.dim() <= static_cast<std::int64_t>(out.sizes.size());
+      const bool fits = tensor.layout() == at::kStrided &&
+                        tensor.dim() <= static_cast<std::int64_t>(out.sizes.size());
       out.dtype = fits ? dtype_of(tensor) : unsupported_dtype;
       out.dimensions = fits ? static_cast<std::uint32_t>(tensor.dim()) : 0;
       out.offset = fits ? offset_of(tensor) : not_in_arena;

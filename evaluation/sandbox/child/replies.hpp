@@ -26,10 +26,13 @@ void send_opened(int socket, const host_program& program);
 // The failure that an exception out of a program means. `is_last`: the process ends with it.
 void send_failure(int socket, const std::exception& why, bool is_last = false);
 
-// A tensor at an address, laid out densely as the command says. Throws host_program_error where it would not fit into `room` bytes.
+// A tensor at an address, laid out densely as the command says. Throws host_program_error where it
+// would not fit into `room` bytes.
 at::Tensor tensor_at(char* address, std::uint64_t room, schema::Layout::Reader layout, bool on_gpu);
 
-// Enters a batch's outputs into the arena's head. `offset_of` gives a tensor's place in the arena, or not_in_arena.
-void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls, const std::function<std::uint64_t(const at::Tensor&)>& offset_of);
+// Enters a batch's outputs into the arena's head. `offset_of` gives a tensor's place in the arena,
+// or not_in_arena.
+void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls,
+                      const std::function<std::uint64_t(const at::Tensor&)>& offset_of);
 
 }  // namespace hone

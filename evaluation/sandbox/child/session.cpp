@@ -34,21 +34,31 @@ class session {
     close(arena);
   }
 
-  std::uint32_t* refused_call() const { return base_ != nullptr ? &allocator_->head().refused_call : nullptr; }
+  std::uint32_t* refused_call() const {
+    return base_ != nullptr ? &allocator_->head().refused_call : nullptr;
+  }
 
   void handle(schema::Command::Reader command) {
     switch (command.which()) {
-      case schema::Command::OPEN: open(command.getOpen()); break;
-      case schema::Command::STAGE: stage(command.getStage()); break;
-      case schema::Command::GO: go(); break;
-      default: throw host_program_error(Outcome::INFRASTRUCTURE, "a session does not know this command");
+      case schema::Command::OPEN:
+        open(command.getOpen());
+        break;
+      case schema::Command::STAGE:
+        stage(command.getStage());
+        break;
+      case schema::Command::GO:
+        go();
+        break;
+      default:
+        throw host_program_error(Outcome::INFRASTRUCTURE, "a session does not know this command");
     }
   }
 
  private:
   void open(schema::Open::Reader request) {
     for (const auto program : request.getPrograms()) {
-      programs_.emplace_back(program.getSource().cStr(), program.getInputs(), program.getParameters());
+      programs_.emplace_back(program.getSource().cStr(), program.getInputs(),
+                             program.getParameters());
       prepared_.emplace_back();
     }
     if (request.getHasObject()) kernels_.emplace(artifact_path());
@@ -62,7 +72,8 @@ class session {
   }
 
   at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const {
-    if (base_ == nullptr || offset > bytes_) throw host_program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
+    if (base_ == nullptr || offset > bytes_)
+      throw host_program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
     return tensor_at(base_ + offset, bytes_ - offset, layout, false);
   }
 
@@ -75,7 +86,8 @@ class session {
     auto& prepared = prepared_.at(program_);
     if (!prepared || request.getParametersChanged()) {
       std::vector<at::Tensor> parameters;
-      for (unsigned i = 0; i < request.getParameters().size(); ++i) parameters.push_back(tensor(request.getParameters()[i], request.getParameterOffsets()[i]));
+      for (unsigned i = 0; i < request.getParameters().size(); ++i)
+        parameters.push_back(tensor(request.getParameters()[i], request.getParameterOffsets()[i]));
       // What prepare makes outlives this stage's scratch memory, so it goes to the heap.
       allocator_->reset(0, 0, 0);
       prepared = programs_[program_].prepare(parameters);
@@ -84,7 +96,8 @@ class session {
     for (const auto call : request.getCalls()) {
       std::vector<c10::IValue> stack;
       stack.reserve(request.getInputs().size() + prepared->size());
-      for (unsigned i = 0; i < request.getInputs().size(); ++i) stack.emplace_back(tensor(request.getInputs()[i], call.getInputOffsets()[i]));
+      for (unsigned i = 0; i < request.getInputs().size(); ++i)
+        stack.emplace_back(tensor(request.getInputs()[i], call.getInputOffsets()[i]));
       stack.insert(stack.end(), prepared->begin(), prepared->end());
       stacks_.push_back(std::move(stack));
     }
@@ -95,8 +108,13 @@ class session {
   void go() {
     host_program& program = programs_.at(program_);
     for (auto& stack : stacks_) outputs_.push_back(program.forward(stack));
-    if (kernels_ && kernels_->shared_overrun()) throw host_program_error(Outcome::CRASH, "a kernel wrote behind the dynamic shared memory that it asked for");
-    describe_outputs(allocator_->head(), outputs_, [this](const at::Tensor& t) { return allocator_->contains(t.data_ptr()) ? allocator_->offset_of(t.data_ptr()) : not_in_arena; });
+    if (kernels_ && kernels_->shared_overrun())
+      throw host_program_error(Outcome::CRASH,
+                               "a kernel wrote behind the dynamic shared memory that it asked for");
+    describe_outputs(allocator_->head(), outputs_, [this](const at::Tensor& t) {
+      return allocator_->contains(t.data_ptr()) ? allocator_->offset_of(t.data_ptr())
+                                                : not_in_arena;
+    });
     send_message(socket_, done_);
   }
 
@@ -107,8 +125,12 @@ class session {
   }
 
   struct no_kernels final : kernel_launcher {
-    void launch(const std::string& kernel, const std::vector<std::int64_t>&, const std::vector<std::int64_t>&, std::int64_t, const std::vector<c10::IValue>&) override {
-      throw host_program_error(Outcome::LAUNCH_ERROR, "there is no cuda block, so no __global__ function '" + kernel + "'");
+    void launch(const std::string& kernel, const std::vector<std::int64_t>&,
+                const std::vector<std::int64_t>&, std::int64_t,
+                const std::vector<c10::IValue>&) override {
+      throw host_program_error(
+          Outcome::LAUNCH_ERROR,
+          "there is no cuda block, so no __global__ function '" + kernel + "'");
     }
   };
 
@@ -132,7 +154,8 @@ void serve_session(int socket, int arena, std::uint64_t private_bytes) {
   try {
     const c10::InferenceMode no_gradients;
     session served(socket, arena);
-    // The object comes with the first command, so it is received before the filter that allows its descriptor alone.
+    // The object comes with the first command, so it is received before the filter that allows its
+    // descriptor alone.
     received_message first = receive_with_descriptors(socket);
     const int object = first.descriptors.empty() ? -1 : first.descriptors.front().release();
     confine(socket, object, private_bytes, served.refused_call());

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 8U << 20U;
 constexpr std::size_t buffer_alignment = 8;
-constexpr std::array<CUpti_ActivityKind, 3> kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
+constexpr std::array<CUpti_ActivityKind, 3> kinds = {
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
 
 struct cupti_calls {
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
@@ -38,7 +39,8 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t*
   *max_records = 0;
 }
 
-void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer, std::size_t /*size*/, std::size_t valid) {
+void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::uint8_t* buffer,
+                          std::size_t /*size*/, std::size_t valid) {
   CUpti_Activity* record = nullptr;
   while (cupti.next_record(buffer, valid, &record) == CUPTI_SUCCESS) {
     switch (record->kind) {
@@ -57,7 +59,8 @@ void CUPTIAPI take_buffer(CUcontext /*context*/, std::uint32_t /*stream*/, std::
         seen.push_back({fill->start, fill->end, true});
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
   std::free(buffer);
@@ -74,14 +77,19 @@ bool bind(void* library, const char* name, Function& to) {
 activity_trace::activity_trace() {
   void* library = dlopen("libcupti.so.13", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return;
-  works_ = bind(library, "cuptiActivityRegisterCallbacks", cupti.register_callbacks) && bind(library, "cuptiActivityEnable", cupti.enable) && bind(library, "cuptiActivityDisable", cupti.disable) &&
-           bind(library, "cuptiActivityFlushAll", cupti.flush) && bind(library, "cuptiActivityGetNextRecord", cupti.next_record) &&
-           bind(library, "cuptiGetTimestamp", cupti.timestamp) && cupti.register_callbacks(give_buffer, take_buffer) == CUPTI_SUCCESS;
+  works_ = bind(library, "cuptiActivityRegisterCallbacks", cupti.register_callbacks) &&
+           bind(library, "cuptiActivityEnable", cupti.enable) &&
+           bind(library, "cuptiActivityDisable", cupti.disable) &&
+           bind(library, "cuptiActivityFlushAll", cupti.flush) &&
+           bind(library, "cuptiActivityGetNextRecord", cupti.next_record) &&
+           bind(library, "cuptiGetTimestamp", cupti.timestamp) &&
+           cupti.register_callbacks(give_buffer, take_buffer) == CUPTI_SUCCESS;
 }
 
 void activity_trace::start() {
   seen.clear();
-  for (const CUpti_ActivityKind kind : kinds) works_ = works_ && cupti.enable(kind) == CUPTI_SUCCESS;
+  for (const CUpti_ActivityKind kind : kinds)
+    works_ = works_ && cupti.enable(kind) == CUPTI_SUCCESS;
 }
 
 void activity_trace::begin() {
@@ -95,8 +103,10 @@ activity_trace::result activity_trace::stop() {
   if (!works_) return {};
   cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   std::erase_if(seen, [this](const activity& a) { return a.begin_ns < begin_ns_; });
-  std::sort(seen.begin(), seen.end(), [](const activity& a, const activity& b) { return a.begin_ns < b.begin_ns; });
-  if (!seen.empty() && seen.front().is_fill) seen.erase(seen.begin());  // what the host got ahead by
+  std::sort(seen.begin(), seen.end(),
+            [](const activity& a, const activity& b) { return a.begin_ns < b.begin_ns; });
+  if (!seen.empty() && seen.front().is_fill)
+    seen.erase(seen.begin());  // what the host got ahead by
   result sum;
   std::uint64_t end = 0;
   for (const auto& [from, to, is_fill] : seen) {

@@ -4,8 +4,9 @@
 
 namespace hone {
 
-// When the GPU worked for this process, on whatever stream, by CUPTI's clock: the third opinion on a train of calls. Loaded at run
-// time; where there is no CUPTI, or it may not look, it sees nothing. One thread, one a process.
+// When the GPU worked for this process, on whatever stream, by CUPTI's clock: the third opinion on
+// a train of calls. Loaded at run time; where there is no CUPTI, or it may not look, it sees
+// nothing. One thread, one a process.
 class activity_trace {
  public:
   struct result {
@@ -16,8 +17,8 @@ class activity_trace {
   activity_trace();
   bool works() const { return works_; }
   void start();
-  // What starts from here on counts, but for memory that is filled before anything else: by that the host gets ahead of the device. Before
-  // this, what is first traced has taken its extra time.
+  // What starts from here on counts, but for memory that is filled before anything else: by that
+  // the host gets ahead of the device. Before this, what is first traced has taken its extra time.
   void begin();
   result stop();  // the device must be idle
 

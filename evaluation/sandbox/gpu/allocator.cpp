@@ -7,12 +7,17 @@ namespace hone {
 namespace {
 
 // As LibTorch's own allocator says it: its convolutions then try an algorithm that needs less.
-[[noreturn]] void out_of_memory() { TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory"); __builtin_unreachable(); }
+[[noreturn]] void out_of_memory() {
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory");
+  __builtin_unreachable();
+}
 
 }  // namespace
 
 gpu_allocator::gpu_allocator()
-    : CUDAPluggableAllocator([this](std::size_t n, int, cudaStream_t) { return take(n); }, [this](void* data, std::size_t, int, cudaStream_t) { give_back(data); }) {}
+    : CUDAPluggableAllocator(
+          [this](std::size_t n, int, cudaStream_t) { return take(n); },
+          [this](void* data, std::size_t, int, cudaStream_t) { give_back(data); }) {}
 
 gpu_allocator& gpu_allocator::instance() {
   static const auto installed = [] {
@@ -59,6 +64,8 @@ void gpu_allocator::give_back(void* data) {
   }
 }
 
-void gpu_allocator::cacheInfo(c10::DeviceIndex /*device*/, std::size_t* largest) { *largest = ledger_.has_region() ? ledger_.left() : 1U << 30U; }
+void gpu_allocator::cacheInfo(c10::DeviceIndex /*device*/, std::size_t* largest) {
+  *largest = ledger_.has_region() ? ledger_.left() : 1U << 30U;
+}
 
 }  // namespace hone

@@ -8,12 +8,14 @@
 
 namespace hone {
 
-// Gives every tensor on the GPU its place in the arena's device memory, which the parent owns and reads. Before there is an arena,
-// and for what outlives all runs (the libraries' workspaces), it asks CUDA. A tensor may outlive the run that it was made in: its memory is then
-// somebody else's already, and its release means nothing. One a process, one thread.
+// Gives every tensor on the GPU its place in the arena's device memory, which the parent owns and
+// reads. Before there is an arena, and for what outlives all runs (the libraries' workspaces), it
+// asks CUDA. A tensor may outlive the run that it was made in: its memory is then somebody else's
+// already, and its release means nothing. One a process, one thread.
 class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
  public:
-  // The process's, which is LibTorch's from the first call on: that must come before LibTorch has allocated anything on a GPU.
+  // The process's, which is LibTorch's from the first call on: that must come before LibTorch has
+  // allocated anything on a GPU.
   static gpu_allocator& instance();
   gpu_allocator();
 
@@ -24,7 +26,9 @@ class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPlug
   char* base() const { return base_; }
   std::uint64_t bytes() const { return bytes_; }
   bool contains(const void* p) const { return p >= base_ && p < base_ + bytes_; }
-  std::uint64_t offset_of(const void* p) const { return static_cast<std::uint64_t>(static_cast<const char*>(p) - base_); }
+  std::uint64_t offset_of(const void* p) const {
+    return static_cast<std::uint64_t>(static_cast<const char*>(p) - base_);
+  }
 
   c10::DataPtr allocate(std::size_t n) override;
   c10::DeleterFnPtr raw_deleter() const override { return &release; }

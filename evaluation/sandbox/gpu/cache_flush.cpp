@@ -27,9 +27,13 @@ void cache_flush::settle(cudaStream_t stream) {
 void cache_flush::run(cudaStream_t stream, std::uint32_t times) {
   times_ = buffer_ != nullptr ? times : 0;
   before_.record(stream);
-  for (std::uint32_t i = 0; i < times_; ++i) C10_CUDA_CHECK(cudaMemsetAsync(buffer_, static_cast<int>(i), times_the_cache * cache_bytes_, stream));
+  for (std::uint32_t i = 0; i < times_; ++i)
+    C10_CUDA_CHECK(
+        cudaMemsetAsync(buffer_, static_cast<int>(i), times_the_cache * cache_bytes_, stream));
 }
 
-double cache_flush::each_ns(const timing_event& end) const { return times_ > 0 ? end.ns_since(before_) / times_ : 0; }
+double cache_flush::each_ns(const timing_event& end) const {
+  return times_ > 0 ? end.ns_since(before_) / times_ : 0;
+}
 
 }  // namespace hone

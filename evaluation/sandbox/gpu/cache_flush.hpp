@@ -8,8 +8,10 @@
 
 namespace hone {
 
-// What the device does before a clocked call: it writes a buffer of four times its L2 cache, which empties that, while the host gets ahead of it. How often, the judge
-// says (evaluation/judge/gpu/flushes_ahead.hpp). For one stream; the thread that has the device's context.
+// What the device does before a clocked call: it writes a buffer of four times its L2 cache, which
+// empties that, while the host gets ahead of it. How often, the judge says
+// (evaluation/judge/gpu/flushes_ahead.hpp). For one stream; the thread that has the device's
+// context.
 class cache_flush {
  public:
   cache_flush() = default;
@@ -19,7 +21,8 @@ class cache_flush {
 
   // For a cache of at least so many bytes.
   void make_room(std::uint64_t cache_bytes);
-  // Fills the cache once with what must be written back, whatever was in it: the flush behind it then takes as long after one program as after another.
+  // Fills the cache once with what must be written back, whatever was in it: the flush behind it
+  // then takes as long after one program as after another.
   void settle(cudaStream_t stream);
   // Puts so many flushes on the stream; none without room.
   void run(cudaStream_t stream, std::uint32_t times);

@@ -9,7 +9,8 @@
 
 namespace hone {
 
-// A call of the host program as a graph, bound to the addresses that it was captured with. Includes LibTorch: for the child's sources only.
+// A call of the host program as a graph, bound to the addresses that it was captured with. Includes
+// LibTorch: for the child's sources only.
 class captured_call {
  public:
   captured_call(cudaGraph_t graph, std::vector<at::Tensor> outputs) : outputs_(std::move(outputs)) {
@@ -17,7 +18,9 @@ class captured_call {
     cudaGraphDestroy(graph);
     C10_CUDA_CHECK(status);
   }
-  captured_call(captured_call&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)), outputs_(std::move(other.outputs_)) {}
+  captured_call(captured_call&& other) noexcept
+      : executable_(std::exchange(other.executable_, nullptr)),
+        outputs_(std::move(other.outputs_)) {}
   captured_call& operator=(captured_call&&) = delete;
   ~captured_call() {
     if (executable_ != nullptr) cudaGraphExecDestroy(executable_);

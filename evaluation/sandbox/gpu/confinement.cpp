@@ -12,16 +12,18 @@
 namespace hone {
 namespace {
 
-// Host memory beyond what the process has when it is ready. The limit is on memory of its own that it may write: CUDA reserves terabytes of
-// address space.
+// Host memory beyond what the process has when it is ready. The limit is on memory of its own that
+// it may write: CUDA reserves terabytes of address space.
 void limit_memory() {
   constexpr rlim_t for_programs = 8ULL << 30U;
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with("VmData:")) continue;
-    const rlim_t most = std::stoull(line.substr(line.find_first_of("0123456789"))) * 1024 + for_programs;
+    const rlim_t most =
+        std::stoull(line.substr(line.find_first_of("0123456789"))) * 1024 + for_programs;
     const rlimit limit{most, most};
-    if (setrlimit(RLIMIT_DATA, &limit) != 0) throw std::runtime_error("cannot limit the process's memory");
+    if (setrlimit(RLIMIT_DATA, &limit) != 0)
+      throw std::runtime_error("cannot limit the process's memory");
     return;
   }
   throw std::runtime_error("cannot tell how much memory the process has");

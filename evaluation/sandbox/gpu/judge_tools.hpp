@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// The judge's own kernels in a candidate's process (evaluation/judge/gpu/judge_kernels.cuh): what has to happen between two calls, and
-// behind the back of neither. One thread.
+// The judge's own kernels in a candidate's process (evaluation/judge/gpu/judge_kernels.cuh): what
+// has to happen between two calls, and behind the back of neither. One thread.
 class judge_tools {
  public:
   // Loads them from the command; throws cuda_error.

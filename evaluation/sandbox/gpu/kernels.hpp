@@ -13,16 +13,21 @@
 
 namespace hone {
 
-// The kernels of a cubin, behind `launch`. What the compiler says of their parameters is held against what the driver says, when
-// they are loaded; what a launch asks for is checked before anything runs.
+// The kernels of a cubin, behind `launch`. What the compiler says of their parameters is held
+// against what the driver says, when they are loaded; what a launch asks for is checked before
+// anything runs.
 class gpu_kernels final : public kernel_launcher {
  public:
-  // An empty cubin: there is no cuda block, so nothing to launch. Throws host_program_error (launch_error) where code and table disagree.
-  gpu_kernels(const cuda_driver& driver, std::string_view cubin, const capnp::List<schema::Kernel>::Reader& kernels, call_streams& streams, gpu_allocator& memory);
+  // An empty cubin: there is no cuda block, so nothing to launch. Throws host_program_error
+  // (launch_error) where code and table disagree.
+  gpu_kernels(const cuda_driver& driver, std::string_view cubin,
+              const capnp::List<schema::Kernel>::Reader& kernels, call_streams& streams,
+              gpu_allocator& memory);
   gpu_kernels(const gpu_kernels&) = delete;
   gpu_kernels& operator=(const gpu_kernels&) = delete;
 
-  void launch(const std::string& kernel, const std::vector<std::int64_t>& grid, const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
+  void launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
+              const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
               const std::vector<c10::IValue>& arguments) override;
   // How each kernel was launched last, into the arena's head.
   void describe_launches(arena_head& head) const;

@@ -1,5 +1,6 @@
-// hone-gpu-sandbox: a long-lived process with LibTorch and a context on one GPU, which runs one program after another for the node
-// that started it. Its command socket is descriptor 3; CUDA_VISIBLE_DEVICES names its GPU.
+// hone-gpu-sandbox: a long-lived process with LibTorch and a context on one GPU, which runs one
+// program after another for the node that started it. Its command socket is descriptor 3;
+// CUDA_VISIBLE_DEVICES names its GPU.
 
 #include <fcntl.h>
 #include <unistd.h>

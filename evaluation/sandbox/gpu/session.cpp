@@ -18,9 +18,9 @@
 #include "evaluation/sandbox/framing.hpp"
 #include "evaluation/sandbox/gpu/activity_trace.hpp"
 #include "evaluation/sandbox/gpu/allocator.hpp"
+#include "evaluation/sandbox/gpu/cache_flush.hpp"
 #include "evaluation/sandbox/gpu/captured_call.hpp"
 #include "evaluation/sandbox/gpu/confinement.hpp"
-#include "evaluation/sandbox/gpu/cache_flush.hpp"
 #include "evaluation/sandbox/gpu/judge_tools.hpp"
 #include "evaluation/sandbox/gpu/kernels.hpp"
 #include "evaluation/sandbox/gpu/program_thread.hpp"
@@ -35,7 +35,9 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::uint64_t least_cache_bytes = 256U << 10U;
 
-double ns_since(steady::time_point begin) { return std::chrono::duration<double, std::nano>(steady::now() - begin).count(); }
+double ns_since(steady::time_point begin) {
+  return std::chrono::duration<double, std::nano>(steady::now() - begin).count();
+}
 
 call_streams& the_streams() {
   static call_streams streams;
@@ -46,28 +48,39 @@ std::string read_file(int descriptor) {
   struct stat facts {};
   fstat(descriptor, &facts);
   std::string bytes(static_cast<std::size_t>(facts.st_size), '\0');
-  if (pread(descriptor, bytes.data(), bytes.size(), 0) != facts.st_size) throw host_program_error(Outcome::INFRASTRUCTURE, "the artifact cannot be read");
+  if (pread(descriptor, bytes.data(), bytes.size(), 0) != facts.st_size)
+    throw host_program_error(Outcome::INFRASTRUCTURE, "the artifact cannot be read");
   return bytes;
 }
 
 class session {
  public:
-  explicit session(int socket) : socket_(socket), driver_(&cuda_driver::get()), memory_(&gpu_allocator::instance()), streams_(&the_streams()) {}
+  explicit session(int socket)
+      : socket_(socket),
+        driver_(&cuda_driver::get()),
+        memory_(&gpu_allocator::instance()),
+        streams_(&the_streams()) {}
 
   void attach(schema::Attach::Reader request, const std::vector<unique_fd>& descriptors) {
-    void* head = mmap(nullptr, arena_head_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptors.at(0).get(), 0);
-    if (head == MAP_FAILED) throw host_program_error(Outcome::INFRASTRUCTURE, "the arena's head cannot be mapped");
+    void* head = mmap(nullptr, arena_head_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      descriptors.at(0).get(), 0);
+    if (head == MAP_FAILED)
+      throw host_program_error(Outcome::INFRASTRUCTURE, "the arena's head cannot be mapped");
     CUipcMemHandle handle{};
-    if (request.getHandle().size() != sizeof handle) throw host_program_error(Outcome::INFRASTRUCTURE, "the arena's handle is damaged");
+    if (request.getHandle().size() != sizeof handle)
+      throw host_program_error(Outcome::INFRASTRUCTURE, "the arena's handle is damaged");
     std::memcpy(&handle, request.getHandle().begin(), sizeof handle);
     CUdeviceptr base = 0;
-    driver_->check(driver_->cuIpcOpenMemHandle(&base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "mapping the arena");
-    memory_->attach(reinterpret_cast<char*>(base), request.getBytes(), *static_cast<arena_head*>(head));
+    driver_->check(driver_->cuIpcOpenMemHandle(&base, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                   "mapping the arena");
+    memory_->attach(reinterpret_cast<char*>(base), request.getBytes(),
+                    *static_cast<arena_head*>(head));
 
     tools_.load(*driver_, request);
     // Nothing may stay in the L2 cache because somebody wants it to.
     driver_->cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
-    // CUPTI stays in a process from its first use on. Here, before anything is timed, all processes get it alike.
+    // CUPTI stays in a process from its first use on. Here, before anything is timed, all processes
+    // get it alike.
     trace_.start();
     trace_.begin();
     trace_.stop();
@@ -75,12 +88,24 @@ class session {
 
   void handle(schema::Command::Reader command, const std::vector<unique_fd>& descriptors) {
     switch (command.which()) {
-      case schema::Command::OPEN: open(command.getOpen(), descriptors); break;
-      case schema::Command::STAGE: stage(command.getStage()); break;
-      case schema::Command::GO: go(); break;
-      case schema::Command::TIME: time(command.getTime()); break;
-      case schema::Command::TRAIN: train(command.getTrain()); break;
-      default: throw host_program_error(Outcome::INFRASTRUCTURE, "a GPU's session does not know this command");
+      case schema::Command::OPEN:
+        open(command.getOpen(), descriptors);
+        break;
+      case schema::Command::STAGE:
+        stage(command.getStage());
+        break;
+      case schema::Command::GO:
+        go();
+        break;
+      case schema::Command::TIME:
+        time(command.getTime());
+        break;
+      case schema::Command::TRAIN:
+        train(command.getTrain());
+        break;
+      default:
+        throw host_program_error(Outcome::INFRASTRUCTURE,
+                                 "a GPU's session does not know this command");
     }
   }
 
@@ -100,18 +125,21 @@ class session {
     at::globalContext().setAllowTF32CuDNN(request.getTf32());
     at::globalContext().setBenchmarkCuDNN(request.getCudnnBenchmark());
     for (const auto program : request.getPrograms()) {
-      programs_.emplace_back(program.getSource().cStr(), program.getInputs(), program.getParameters());
+      programs_.emplace_back(program.getSource().cStr(), program.getInputs(),
+                             program.getParameters());
       prepared_.emplace_back();
     }
     if (request.getJudgesCandidate()) {
-      kernels_.emplace(*driver_, request.getHasObject() ? read_file(descriptors.at(0).get()) : "", request.getKernels(), *streams_, *memory_);
+      kernels_.emplace(*driver_, request.getHasObject() ? read_file(descriptors.at(0).get()) : "",
+                       request.getKernels(), *streams_, *memory_);
       host_program::set_launcher(&*kernels_);
     }
     send_opened(socket_, programs_.front());
   }
 
   at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const {
-    if (offset > memory_->bytes()) throw host_program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
+    if (offset > memory_->bytes())
+      throw host_program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
     return tensor_at(memory_->base() + offset, memory_->bytes() - offset, layout, true);
   }
 
@@ -121,7 +149,8 @@ class session {
     stacks_.clear();
   }
 
-  // Parameters that changed are prepared at once, with memory from the same region: the parent puts the calls' behind it.
+  // Parameters that changed are prepared at once, with memory from the same region: the parent puts
+  // the calls' behind it.
   void stage(schema::StageCalls::Reader request) {
     forget_calls();
     program_ = request.getProgram();
@@ -131,7 +160,8 @@ class session {
     auto& prepared = prepared_.at(program_);
     if (!prepared) {
       std::vector<at::Tensor> parameters;
-      for (unsigned i = 0; i < request.getParameters().size(); ++i) parameters.push_back(tensor(request.getParameters()[i], request.getParameterOffsets()[i]));
+      for (unsigned i = 0; i < request.getParameters().size(); ++i)
+        parameters.push_back(tensor(request.getParameters()[i], request.getParameterOffsets()[i]));
       tools_.spoil_shared_memory(streams_->main());
       streams_->begin();
       prepared = programs_[program_].prepare(parameters);
@@ -144,7 +174,8 @@ class session {
       stack.reserve(request.getInputs().size() + prepared->size());
       for (unsigned i = 0; i < request.getInputs().size(); ++i) {
         const at::Tensor input = tensor(request.getInputs()[i], call.getInputOffsets()[i]);
-        inputs_.back().emplace_back(reinterpret_cast<CUdeviceptr>(input.data_ptr()), input.nbytes());
+        inputs_.back().emplace_back(reinterpret_cast<CUdeviceptr>(input.data_ptr()),
+                                    input.nbytes());
         stack.emplace_back(input);
       }
       stack.insert(stack.end(), prepared->begin(), prepared->end());
@@ -199,11 +230,16 @@ class session {
   }
 
   void make_readable(std::size_t index, const capnp::List<std::uint64_t>::Reader& keys) {
-    for (unsigned i = 0; i < inputs_.at(index).size(); ++i) tools_.make_readable(inputs_[index][i].first, inputs_[index][i].second, keys[i], streams_->main());
+    for (unsigned i = 0; i < inputs_.at(index).size(); ++i)
+      tools_.make_readable(inputs_[index][i].first, inputs_[index][i].second, keys[i],
+                           streams_->main());
   }
 
   void reply_done() {
-    describe_outputs(memory_->head(), outputs_, [this](const at::Tensor& t) { return t.is_cuda() && memory_->contains(t.data_ptr()) ? memory_->offset_of(t.data_ptr()) : not_in_arena; });
+    describe_outputs(memory_->head(), outputs_, [this](const at::Tensor& t) {
+      return t.is_cuda() && memory_->contains(t.data_ptr()) ? memory_->offset_of(t.data_ptr())
+                                                            : not_in_arena;
+    });
     finish();
     send_reply(socket_, [](schema::Reply::Builder reply) { reply.setDone(); });
   }
@@ -235,7 +271,8 @@ class session {
       make_readable(i, request.getKeys()[static_cast<unsigned>(i)]);
       tools_.spoil_shared_memory(streams_->main());
       flush_.settle(streams_->main());
-      // All that is slower after some calls than after others, and at first because another process has had the GPU, is not for the host's clock to see.
+      // All that is slower after some calls than after others, and at first because another process
+      // has had the GPU, is not for the host's clock to see.
       C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
       const auto beginning = steady::now();
       flush_.run(streams_->main(), request.getFlushes());
@@ -246,7 +283,8 @@ class session {
       const double launch_ns = ns_since(launching);
       C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
       const double host_ns = ns_since(beginning);
-      memory_->head().call_clocks[i % max_calls] = {end.ns_since(begin), host_ns, launch_ns, flush_.each_ns(begin)};
+      memory_->head().call_clocks[i % max_calls] = {end.ns_since(begin), host_ns, launch_ns,
+                                                    flush_.each_ns(begin)};
     }
     reply_done();
   }
@@ -259,13 +297,16 @@ class session {
       if (!uses_graph_) memory_->ledger().reset(calls_begin_, calls_end_);
       return call(index);
     };
-    for (int i = 0; i < 2; ++i) call_in_the_same_place(0);  // another process has had the GPU: the first work of this one waits for it
+    for (int i = 0; i < 2; ++i)
+      call_in_the_same_place(
+          0);  // another process has had the GPU: the first work of this one waits for it
     finish();
     timing_event begin;
     timing_event end;
     if (traced) {
       trace_.begin();
-      // While the device writes this the host gets ahead of it: under CUPTI it launches so slowly that the device would wait for the first call.
+      // While the device writes this the host gets ahead of it: under CUPTI it launches so slowly
+      // that the device would wait for the first call.
       flush_.make_room(least_cache_bytes);
       flush_.run(streams_->main(), 1);
     }
@@ -274,7 +315,8 @@ class session {
     for (std::uint32_t r = 0; r < request.getRepeats(); ++r) {
       for (std::size_t i = 0; i < stacks_.size(); ++i) {
         auto made = call_in_the_same_place(i);
-        if (r + 1 == request.getRepeats() && i + 1 == stacks_.size()) outputs_.push_back(std::move(made));
+        if (r + 1 == request.getRepeats() && i + 1 == stacks_.size())
+          outputs_.push_back(std::move(made));
       }
     }
     end.record(streams_->main());
@@ -282,10 +324,12 @@ class session {
     const double wall_ns = ns_since(wall);
     finish();
     const activity_trace::result seen = traced ? trace_.stop() : activity_trace::result{};
-    memory_->head().allocation_count = 0;  // calls lay on top of each other: there are no guards between them
+    memory_->head().allocation_count =
+        0;  // calls lay on top of each other: there are no guards between them
     memory_->head().launch_count = 0;
     if (kernels_) kernels_->describe_launches(memory_->head());
-    memory_->head().train = {end.ns_since(begin), wall_ns, seen.span_ns, seen.busy_ns, std::uint64_t{request.getRepeats()} * stacks_.size()};
+    memory_->head().train = {end.ns_since(begin), wall_ns, seen.span_ns, seen.busy_ns,
+                             std::uint64_t{request.getRepeats()} * stacks_.size()};
     reply_done();
   }
 
@@ -304,7 +348,8 @@ class session {
   std::uint64_t calls_begin_ = 0;
   std::uint64_t calls_end_ = 0;
   std::vector<std::vector<c10::IValue>> stacks_;
-  std::vector<std::vector<std::pair<CUdeviceptr, std::uint64_t>>> inputs_;  // of each staged call: where, how many bytes
+  std::vector<std::vector<std::pair<CUdeviceptr, std::uint64_t>>>
+      inputs_;  // of each staged call: where, how many bytes
   std::vector<captured_call> graphs_;
   std::vector<std::vector<at::Tensor>> outputs_;
 };
@@ -316,7 +361,8 @@ std::optional<std::string> lost_context() {
   return std::string("a kernel failed: ") + cudaGetErrorString(status);
 }
 
-// Everything that the first call of a kind would load or reserve, with memory that is CUDA's own: the arena comes later.
+// Everything that the first call of a kind would load or reserve, with memory that is CUDA's own:
+// the arena comes later.
 void warm_up() {
   gpu_allocator::instance();
   host_program::judge_on_gpu();
@@ -343,7 +389,8 @@ struct command {
 
 command receive_command(int socket) {
   received_message message = receive_with_descriptors(socket);
-  return {record<schema::Command>::from_bytes(std::move(message.bytes)), std::move(message.descriptors)};
+  return {record<schema::Command>::from_bytes(std::move(message.bytes)),
+          std::move(message.descriptors)};
 }
 
 // From one `open` to the next, which is returned.

@@ -11,8 +11,9 @@
 
 namespace hone {
 
-// The streams of a call: the main one, and side streams that a host program goes to with stream(k). A side stream begins behind
-// what the main stream has been given so far; join() puts everything in order again. Works while a graph is captured. One thread.
+// The streams of a call: the main one, and side streams that a host program goes to with stream(k).
+// A side stream begins behind what the main stream has been given so far; join() puts everything in
+// order again. Works while a graph is captured. One thread.
 class call_streams {
  public:
   call_streams();

@@ -17,9 +17,14 @@ TEST(Cubin, MalformedBytesHoldNoTable) {
 
 TEST(ResourceUsage, IsReadFromTheAssemblersLog) {
   const auto usage = read_resource_usage(
-      "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function '_Z1kPf' for 'sm_90a'\nptxas info    : Function properties for _Z1kPf\n"
-      "ptxas         .     64 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\nptxas info    : Used 40 registers, used 1 barriers, 64 bytes cumulative stack size, 1024 bytes smem, 4 bytes cmem[4]\n"
-      "ptxas info    : Compiling entry function 'other' for 'sm_90a'\nptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\nptxas info    : Used 8 registers, used 0 barriers\n");
+      "ptxas info    : 0 bytes gmem\nptxas info    : Compiling entry function '_Z1kPf' for "
+      "'sm_90a'\nptxas info    : Function properties for _Z1kPf\n"
+      "ptxas         .     64 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\nptxas "
+      "info    : Used 40 registers, used 1 barriers, 64 bytes cumulative stack size, 1024 bytes "
+      "smem, 4 bytes cmem[4]\n"
+      "ptxas info    : Compiling entry function 'other' for 'sm_90a'\nptxas         .     0 bytes "
+      "stack frame, 0 bytes spill stores, 0 bytes spill loads\nptxas info    : Used 8 registers, "
+      "used 0 barriers\n");
   ASSERT_EQ(usage.size(), 2U);
   EXPECT_EQ(usage[0].name, "_Z1kPf");
   EXPECT_EQ(usage[0].registers, 40U);
@@ -31,7 +36,9 @@ TEST(ResourceUsage, IsReadFromTheAssemblersLog) {
 }
 
 TEST(SourceLine, IsThatOfTheLocationBefore) {
-  const std::string ptx = ".version 9.0\n.visible .entry k()\n{\n\t.loc\t1 7 3\n\tadd.f32 a, b, c;\n\t.loc\t2 40 1\n\tmul.f32 a, b, c;\n}\n\t.file\t1 \"/tmp/x/cuda\"\n\t.file\t2 \"cuda_fp16.h\"\n";
+  const std::string ptx =
+      ".version 9.0\n.visible .entry k()\n{\n\t.loc\t1 7 3\n\tadd.f32 a, b, c;\n\t.loc\t2 40 "
+      "1\n\tmul.f32 a, b, c;\n}\n\t.file\t1 \"/tmp/x/cuda\"\n\t.file\t2 \"cuda_fp16.h\"\n";
   EXPECT_EQ(find_source_line(ptx, 5, "cuda"), 7);
   EXPECT_EQ(find_source_line(ptx, 7, "cuda"), std::nullopt) << "a header's";
   EXPECT_EQ(find_source_line(ptx, 2, "cuda"), std::nullopt);

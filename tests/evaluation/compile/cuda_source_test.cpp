@@ -15,12 +15,15 @@ std::vector<std::string> texts(std::string_view source) {
 }
 
 TEST(Tokenizer, CutsCppIntoWords) {
-  EXPECT_THAT(texts("a+=0x1F'00ULL; s::t(1.5e-3f);"), ElementsAre("a", "+", "=", "0x1F'00ULL", ";", "s", "::", "t", "(", "1.5e-3f", ")", ";"));
+  EXPECT_THAT(
+      texts("a+=0x1F'00ULL; s::t(1.5e-3f);"),
+      ElementsAre("a", "+", "=", "0x1F'00ULL", ";", "s", "::", "t", "(", "1.5e-3f", ")", ";"));
 }
 
 TEST(Tokenizer, LiteralsAreOneTokenWhateverTheyHold) {
   const std::string source = R"~(x = "asm \" /* "; y = '"'; z = R"d(asm ")" )d";)~";
-  EXPECT_THAT(texts(source), ElementsAre("x", "=", R"("asm \" /* ")", ";", "y", "=", R"('"')", ";", "z", "=", R"~(R"d(asm ")" )d")~", ";"));
+  EXPECT_THAT(texts(source), ElementsAre("x", "=", R"("asm \" /* ")", ";", "y", "=", R"('"')", ";",
+                                         "z", "=", R"~(R"d(asm ")" )d")~", ";"));
 }
 
 TEST(Tokenizer, LineMarkersMoveTheLine) {
@@ -31,14 +34,16 @@ TEST(Tokenizer, LineMarkersMoveTheLine) {
 }
 
 TEST(Includes, AcceptedOnesAreBlankedInPlace) {
-  const auto scan = take_out_includes("#include <cuda_runtime.h>\n  #  include \"math.h\" // for expf\nint x;\n");
+  const auto scan =
+      take_out_includes("#include <cuda_runtime.h>\n  #  include \"math.h\" // for expf\nint x;\n");
   EXPECT_TRUE(scan.refused.empty());
   EXPECT_EQ(scan.text.find("include"), std::string::npos);
   EXPECT_EQ(std::count(scan.text.begin(), scan.text.end(), '\n'), 3);
 }
 
 TEST(Includes, OthersAreReportedWithTheirLine) {
-  const auto scan = take_out_includes("#include <cmath>\n#include <cuda_fp16.h>\n#include \"/etc/hostname\"\n");
+  const auto scan =
+      take_out_includes("#include <cmath>\n#include <cuda_fp16.h>\n#include \"/etc/hostname\"\n");
   ASSERT_EQ(scan.refused.size(), 2U);
   EXPECT_EQ(scan.refused[0].line, 2);
   EXPECT_EQ(scan.refused[0].name, "cuda_fp16.h");
@@ -46,7 +51,9 @@ TEST(Includes, OthersAreReportedWithTheirLine) {
 }
 
 TEST(Includes, TextInCommentsAndStringsIsNoInclude) {
-  const auto scan = take_out_includes("/*\n#include <stdio.h>\n*/\nconst char* s = R\"x(\n#include <stdio.h>\n)x\";\n// \"\n#include <math.h>\n");
+  const auto scan = take_out_includes(
+      "/*\n#include <stdio.h>\n*/\nconst char* s = R\"x(\n#include <stdio.h>\n)x\";\n// "
+      "\"\n#include <math.h>\n");
   EXPECT_TRUE(scan.refused.empty());
   EXPECT_NE(scan.text.find("stdio.h"), std::string::npos);
   EXPECT_EQ(scan.text.find("math.h"), std::string::npos);
@@ -89,20 +96,27 @@ TEST_P(Forbidden, IsFoundWithItsLine) {
   EXPECT_THAT(problem->message, testing::HasSubstr(GetParam().message));
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryKind, Forbidden,
-                         testing::Values(forbidden_text{"asm(\"nop\");", "assembler"}, forbidden_text{"__asm__ volatile(\"nop\");", "assembler"},
-                                         forbidden_text{"int x __asm(\"y\");", "assembler"},
-                                         forbidden_text{"__attribute__((section(\"x\"))) int a;", "attribute 'section'"},
-                                         forbidden_text{"__attribute__((constructor)) void f();", "attribute 'constructor'"},
-                                         forbidden_text{"__attribute__((unused, alias(\"f\"))) void g();", "attribute 'alias'"},
-                                         forbidden_text{"[[gnu::section(\"x\")]] int a;", "attribute 'gnu'"},
-                                         forbidden_text{"[[maybe_unused, gnu::section(\"x\")]] int a;", "attribute 'gnu'"}, forbidden_text{"<:<:gnu::section(\"x\"):>:> int a;", "digraphs"},
-                                         forbidden_text{"auto s = R\"a(\n#pragma )a\"; int x;\n)a\";", "span lines"},
-                                         forbidden_text{"[[using gnu: constructor]] void f();", "attribute 'using'"},
-                                         forbidden_text{"hone::module m;", "reserved"}, forbidden_text{"int hone_module;", "reserved"}));
+INSTANTIATE_TEST_SUITE_P(
+    EveryKind, Forbidden,
+    testing::Values(
+        forbidden_text{"asm(\"nop\");", "assembler"},
+        forbidden_text{"__asm__ volatile(\"nop\");", "assembler"},
+        forbidden_text{"int x __asm(\"y\");", "assembler"},
+        forbidden_text{"__attribute__((section(\"x\"))) int a;", "attribute 'section'"},
+        forbidden_text{"__attribute__((constructor)) void f();", "attribute 'constructor'"},
+        forbidden_text{"__attribute__((unused, alias(\"f\"))) void g();", "attribute 'alias'"},
+        forbidden_text{"[[gnu::section(\"x\")]] int a;", "attribute 'gnu'"},
+        forbidden_text{"[[maybe_unused, gnu::section(\"x\")]] int a;", "attribute 'gnu'"},
+        forbidden_text{"<:<:gnu::section(\"x\"):>:> int a;", "digraphs"},
+        forbidden_text{"auto s = R\"a(\n#pragma )a\"; int x;\n)a\";", "span lines"},
+        forbidden_text{"[[using gnu: constructor]] void f();", "attribute 'using'"},
+        forbidden_text{"hone::module m;", "reserved"},
+        forbidden_text{"int hone_module;", "reserved"}));
 
 TEST(Forbidden, HarmlessAttributesAndWordsPass) {
-  EXPECT_FALSE(find_forbidden(tokenize("struct __attribute__((aligned(16), packed)) v { float x; }; [[maybe_unused]] int plasm; const char* s = \"asm\";")));
+  EXPECT_FALSE(
+      find_forbidden(tokenize("struct __attribute__((aligned(16), packed)) v { float x; }; "
+                              "[[maybe_unused]] int plasm; const char* s = \"asm\";")));
 }
 
 }  // namespace

@@ -11,15 +11,21 @@ namespace {
 
 const task& halve() {
   static const task t = parse_task(
-      "name = \"halve\"\nsummary = \"x / 2\"\nreference = '''\ndef forward(x: Tensor) -> Tensor:\n    return x * 0.5\n'''\n"
+      "name = \"halve\"\nsummary = \"x / 2\"\nreference = '''\ndef forward(x: Tensor) -> Tensor:\n "
+      "   return x * 0.5\n'''\n"
       "[[input]]\nname = \"x\"\nshape = [\"N\"]\n[[case]]\nsizes = { N = 1000 }\ntimed = true\n",
       "halve");
   return t;
 }
 
-std::string document(const std::string& settings, const std::string& factor, const std::string& host_comment = "") {
-  return "## Code Implementation\n" + (settings.empty() ? "" : "```toml\n" + settings + "\n```\n") + "```cuda\nextern \"C\" __global__ void k(const float* x, float* y, int n) {\n    int i = blockIdx.x * 256 + threadIdx.x;\n    if (i < n) y[i] = x[i] * " +
-         factor + ";\n}\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    " + host_comment + "\n    y = torch.empty_like(x)\n    launch(\"k\", [(x.size(0) + 255) // 256], [256], x, y, x.size(0))\n    return y\n```\n";
+std::string document(const std::string& settings, const std::string& factor,
+                     const std::string& host_comment = "") {
+  return "## Code Implementation\n" + (settings.empty() ? "" : "```toml\n" + settings + "\n```\n") +
+         "```cuda\nextern \"C\" __global__ void k(const float* x, float* y, int n) {\n    int i = "
+         "blockIdx.x * 256 + threadIdx.x;\n    if (i < n) y[i] = x[i] * " +
+         factor + ";\n}\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    " + host_comment +
+         "\n    y = torch.empty_like(x)\n    launch(\"k\", [(x.size(0) + 255) // 256], [256], x, "
+         "y, x.size(0))\n    return y\n```\n";
 }
 
 // A device type that need not be here.
@@ -35,7 +41,8 @@ class VariantCompiler : public testing::Test {
  protected:
   std::string compile(const std::string& text, const std::string& architecture = "sm_90a") {
     const auto type = gpu_type(architecture);
-    const auto made = compiler_.compile(*make_compile_job(*make_variant(halve().id, text), view(type->getName())), halve(), *type);
+    const auto made = compiler_.compile(
+        *make_compile_job(*make_variant(halve().id, text), view(type->getName())), halve(), *type);
     if (const auto* failed = std::get_if<program_failure>(&made)) return failed->message;
     const auto code = (*std::get<record<schema::Artifact>>(made)).getCode();
     return {reinterpret_cast<const char*>(code.begin()), code.size()};
@@ -49,8 +56,10 @@ TEST_F(VariantCompiler, ABlockIsCompiledOnceForEverythingThatItIsMadeFrom) {
   EXPECT_EQ(code.substr(1, 3), "ELF") << code;
   EXPECT_EQ(compiler_.blocks_compiled(), 1U);
   EXPECT_EQ(compile(document("", "0.5f")), code);
-  EXPECT_EQ(compile(document("", "0.5f", "n = x.size(0)")), code) << "another variant with the same block";
-  EXPECT_EQ(compile(document("cuda_graph = true", "0.5f")), code) << "a setting that is none of the compiler's";
+  EXPECT_EQ(compile(document("", "0.5f", "n = x.size(0)")), code)
+      << "another variant with the same block";
+  EXPECT_EQ(compile(document("cuda_graph = true", "0.5f")), code)
+      << "a setting that is none of the compiler's";
   EXPECT_EQ(compiler_.blocks_compiled(), 1U);
   EXPECT_NE(compile(document("", "0.25f")), code);
   EXPECT_EQ(compiler_.blocks_compiled(), 2U);
@@ -67,30 +76,40 @@ TEST_F(VariantCompiler, ARefusedBlockIsNotCompiledAgainEither) {
   EXPECT_EQ(compiler_.blocks_compiled(), 1U);
 }
 
-// Exploits for GPUs that end before there is one: with the limits of a run, but for the time that a block has.
+// Exploits for GPUs that end before there is one: with the limits of a run, but for the time that a
+// block has.
 class RefusedExploit : public testing::TestWithParam<testing_support::exploit> {};
 
-const std::filesystem::path exploits = std::filesystem::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/gpu";
+const std::filesystem::path exploits =
+    std::filesystem::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/gpu";
 
 TEST_P(RefusedExploit, IsNotCompiledAndHarmsNoOther) {
   variant_compiler compiler({.block_limit = std::chrono::seconds(5)});
   const auto type = gpu_type("sm_90a");
   const auto [of, text] = testing_support::load_exploit(exploits, GetParam());
-  const auto made = compiler.compile(*make_compile_job(*make_variant(of.id, text), view(type->getName())), of, *type);
+  const auto made = compiler.compile(
+      *make_compile_job(*make_variant(of.id, text), view(type->getName())), of, *type);
   ASSERT_TRUE(std::holds_alternative<program_failure>(made));
-  EXPECT_EQ(std::get<program_failure>(made).outcome, GetParam().kind == "persisting_cache" ? Outcome::REJECTED : Outcome::COMPILE_ERROR) << std::get<program_failure>(made).message;
-  const auto next = compiler.compile(*make_compile_job(*make_variant(halve().id, document("", "0.5f")), view(type->getName())), halve(), *type);
+  EXPECT_EQ(std::get<program_failure>(made).outcome,
+            GetParam().kind == "persisting_cache" ? Outcome::REJECTED : Outcome::COMPILE_ERROR)
+      << std::get<program_failure>(made).message;
+  const auto next = compiler.compile(
+      *make_compile_job(*make_variant(halve().id, document("", "0.5f")), view(type->getName())),
+      halve(), *type);
   EXPECT_TRUE(std::holds_alternative<record<schema::Artifact>>(next));
 }
 
 std::vector<testing_support::exploit> refused_exploits() {
   std::vector<testing_support::exploit> all;
-  for (const std::string& trick : testing_support::tricks_of(exploits, "persisting_cache")) all.push_back({"persisting_cache", trick});
-  for (const char* bomb : {"constexpr_bomb", "macro_bomb", "template_bomb"}) all.push_back({"exhaustion", bomb});
+  for (const std::string& trick : testing_support::tricks_of(exploits, "persisting_cache"))
+    all.push_back({"persisting_cache", trick});
+  for (const char* bomb : {"constexpr_bomb", "macro_bomb", "template_bomb"})
+    all.push_back({"exhaustion", bomb});
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, RefusedExploit, testing::ValuesIn(refused_exploits()), [](const auto& each) { return each.param.kind + "_" + each.param.trick; });
+INSTANTIATE_TEST_SUITE_P(Every, RefusedExploit, testing::ValuesIn(refused_exploits()),
+                         [](const auto& each) { return each.param.kind + "_" + each.param.trick; });
 
 }  // namespace
 }  // namespace hone

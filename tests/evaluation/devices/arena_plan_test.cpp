@@ -15,11 +15,13 @@ constexpr std::uint64_t size = 1U << 20U;
 class ArenaPlan : public testing::Test {
  protected:
   ArenaPlan() {
-    plan_.arrange(0, {{dtype::float32, {10, 10}}, {dtype::boolean, {3}}}, {{dtype::float64, {5}}}, 2, 4096, size);
+    plan_.arrange(0, {{dtype::float32, {10, 10}}, {dtype::boolean, {3}}}, {{dtype::float64, {5}}},
+                  2, 4096, size);
     head_->outputs_per_call = 1;
     head_->output_count = 1;
   }
-  arena_output& output(std::uint64_t offset, std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides) {
+  arena_output& output(std::uint64_t offset, std::vector<std::int64_t> sizes,
+                       std::vector<std::int64_t> strides) {
     arena_output& out = head_->outputs[0];
     out.offset = offset;
     out.dtype = static_cast<std::uint32_t>(dtype::float32);
@@ -40,7 +42,8 @@ class ArenaPlan : public testing::Test {
 
 TEST_F(ArenaPlan, PutsGuardBytesAroundEverything) {
   std::vector<arena_region> all = plan_.parameters();
-  for (std::size_t set = 0; set < 2; ++set) all.insert(all.end(), plan_.inputs(set).begin(), plan_.inputs(set).end());
+  for (std::size_t set = 0; set < 2; ++set)
+    all.insert(all.end(), plan_.inputs(set).begin(), plan_.inputs(set).end());
   EXPECT_EQ(all.size(), 5U);
   for (const arena_region& r : all) {
     EXPECT_EQ(r.begin % arena_alignment, 0U);
@@ -96,13 +99,17 @@ TEST_F(ArenaPlan, BelievesNoNumberOfTheProcess) {
 TEST_F(ArenaPlan, TellsWhatAnOutputShares) {
   const std::vector<std::size_t> sets = {1};
   output(plan_.inputs(1)[0].begin + 4, {4}, {1});
-  EXPECT_EQ(plan_.aliases(*head_, 0, sets), (std::set<shared_memory_of_output>{{0, with::input, 0}}));
+  EXPECT_EQ(plan_.aliases(*head_, 0, sets),
+            (std::set<shared_memory_of_output>{{0, with::input, 0}}));
   output(plan_.inputs(0)[0].begin, {4}, {1});  // another call's input
-  EXPECT_EQ(plan_.aliases(*head_, 0, sets), (std::set<shared_memory_of_output>{{0, with::foreign, 0}}));
+  EXPECT_EQ(plan_.aliases(*head_, 0, sets),
+            (std::set<shared_memory_of_output>{{0, with::foreign, 0}}));
   output(plan_.parameters()[0].begin, {2}, {1});
-  EXPECT_EQ(plan_.aliases(*head_, 0, sets), (std::set<shared_memory_of_output>{{0, with::parameter, 0}}));
+  EXPECT_EQ(plan_.aliases(*head_, 0, sets),
+            (std::set<shared_memory_of_output>{{0, with::parameter, 0}}));
   output(not_in_arena, {4}, {1});
-  EXPECT_EQ(plan_.aliases(*head_, 0, sets), (std::set<shared_memory_of_output>{{0, with::foreign, 0}}));
+  EXPECT_EQ(plan_.aliases(*head_, 0, sets),
+            (std::set<shared_memory_of_output>{{0, with::foreign, 0}}));
   output(plan_.end(), {4}, {1});
   EXPECT_TRUE(plan_.aliases(*head_, 0, sets).empty());
 }

@@ -30,7 +30,9 @@ simulated_device_options fast() {
 TEST(SimulatedDevice, FindsTheDeclaredShareCorrect) {
   const auto device = make_simulated_device(fast());
   int ok = 0;
-  for (int i = 0; i < 2000; ++i) ok += device->verify(*job_for(random_id<variant_id>()), {}, 0)->getOutcome() == Outcome::OK ? 1 : 0;
+  for (int i = 0; i < 2000; ++i)
+    ok += device->verify(*job_for(random_id<variant_id>()), {}, 0)->getOutcome() == Outcome::OK ? 1
+                                                                                                : 0;
   EXPECT_NEAR(ok / 2000.0, 0.8, 0.05);
 }
 

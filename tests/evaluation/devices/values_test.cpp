@@ -17,7 +17,7 @@ TEST(Half, RoundTripsEveryBitPattern) {
 }
 
 TEST(Half, RoundsToNearestEvenAndOverflowsToInfinity) {
-  EXPECT_EQ(float_to_half(1.0F + 0x1p-11F), 0x3c00);              // a tie goes to the even neighbour
+  EXPECT_EQ(float_to_half(1.0F + 0x1p-11F), 0x3c00);  // a tie goes to the even neighbour
   EXPECT_EQ(float_to_half(1.0F + 3 * 0x1p-11F), 0x3c02);
   EXPECT_EQ(float_to_half(65504.0F), 0x7bff);
   EXPECT_EQ(float_to_half(65519.99F), 0x7bff);
@@ -38,8 +38,10 @@ TEST(Bfloat16, RoundTripsAndRounds) {
 }
 
 TEST(Conversion, CutsIntegersTowardZeroAndMakesBools) {
-  EXPECT_EQ(to_doubles(from_doubles({-1.9, 1.9, 1e30}, {dtype::int32, {3}})), (std::vector<double>{-1, 1, std::numeric_limits<std::int32_t>::max()}));
-  EXPECT_EQ(to_doubles(from_doubles({0, -0.5, 3}, {dtype::boolean, {3}})), (std::vector<double>{0, 1, 1}));
+  EXPECT_EQ(to_doubles(from_doubles({-1.9, 1.9, 1e30}, {dtype::int32, {3}})),
+            (std::vector<double>{-1, 1, std::numeric_limits<std::int32_t>::max()}));
+  EXPECT_EQ(to_doubles(from_doubles({0, -0.5, 3}, {dtype::boolean, {3}})),
+            (std::vector<double>{0, 1, 1}));
 }
 
 TEST(Conversion, WideningKeepsEveryFloat) {

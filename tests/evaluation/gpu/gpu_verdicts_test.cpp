@@ -1,4 +1,5 @@
-// What a GPU's judge must find, on a GPU: every honest program of configs/gpu is ok, and no exploit of evaluation.md section 4 is.
+// What a GPU's judge must find, on a GPU: every honest program of configs/gpu is ok, and no exploit
+// of evaluation.md section 4 is.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,8 @@ std::string test_name(std::string text) {
 // --- honest programs
 
 const testing_support::honest_set& honest() {
-  static const testing_support::honest_set set = testing_support::load_honest_set(source_folder() / "configs/gpu", 1, 1);
+  static const testing_support::honest_set set =
+      testing_support::load_honest_set(source_folder() / "configs/gpu", 1, 1);
   return set;
 }
 
@@ -44,12 +46,18 @@ class GpuHonest : public testing::TestWithParam<std::size_t> {};
 TEST_P(GpuHonest, IsNeverRefused) {
   HONE_NEEDS_A_GPU();
   const corpus_document& document = honest().documents.at(GetParam());
-  auto evaluation = gpu_bench::instance().judge().evaluate(document.text, honest().tasks.at(document.task));
-  EXPECT_EQ(evaluation->getOutcome(), Outcome::OK) << document.task << "/" << document.name << " ended as " << describe(*evaluation);
+  auto evaluation =
+      gpu_bench::instance().judge().evaluate(document.text, honest().tasks.at(document.task));
+  EXPECT_EQ(evaluation->getOutcome(), Outcome::OK)
+      << document.task << "/" << document.name << " ended as " << describe(*evaluation);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryDocument, GpuHonest, testing::Range<std::size_t>(0, honest().documents.size()),
-                         [](const auto& each) { return test_name(honest().documents[each.param].task + "_" + honest().documents[each.param].name); });
+INSTANTIATE_TEST_SUITE_P(EveryDocument, GpuHonest,
+                         testing::Range<std::size_t>(0, honest().documents.size()),
+                         [](const auto& each) {
+                           return test_name(honest().documents[each.param].task + "_" +
+                                            honest().documents[each.param].name);
+                         });
 
 TEST(GpuHonestSet, IsLargeEnough) { EXPECT_GE(honest().documents.size(), 60U); }
 
@@ -57,17 +65,22 @@ TEST(GpuHonestSet, IsLargeEnough) { EXPECT_GE(honest().documents.size(), 60U); }
 
 TEST(GpuExploits, EveryRowHasDocuments) {
   for (const auto& [kind, outcomes] : allowed_outcomes()) {
-    if (kind == "host_escape" || kind == "forged_document") continue;  // nothing about them is the device's
+    if (kind == "host_escape" || kind == "forged_document")
+      continue;  // nothing about them is the device's
     EXPECT_FALSE(testing_support::tricks_of(exploits, kind).empty()) << kind;
   }
 }
 
-// Right results by tricks that would make a timed call cheaper than a user's, or a reference's dearer: they may pass, and must not pay.
+// Right results by tricks that would make a timed call cheaper than a user's, or a reference's
+// dearer: they may pass, and must not pay.
 constexpr double nothing_earned = 1.1;
 
-// Nothing of a program's is left when the reference has its turn, and the clocks are held against each other: on a GPU these two end as late work, or are
-// tried in vain, which leaves a program that is right and as fast as it is.
-bool may_be_in_vain(const std::string& kind) { return kind == "slow_reference" || kind == "impossible_time"; }
+// Nothing of a program's is left when the reference has its turn, and the clocks are held against
+// each other: on a GPU these two end as late work, or are tried in vain, which leaves a program
+// that is right and as fast as it is.
+bool may_be_in_vain(const std::string& kind) {
+  return kind == "slow_reference" || kind == "impossible_time";
+}
 
 // A line for scripts/qualify.
 void print_end(const exploit& e, const schema::Evaluation::Reader& evaluation) {
@@ -83,13 +96,20 @@ TEST_P(GpuExploit, IsCaught) {
   const auto [t, text] = load_exploit(exploits, GetParam());
   const std::string& kind = GetParam().kind;
   const auto evaluation = gpu_bench::instance().judge().evaluate(text, t);
-  const bool by_name = evaluation->getOutcome() == Outcome::CHEATING && (view(evaluation->getKind()) == kind || (may_be_in_vain(kind) && view(evaluation->getKind()) == "late_work"));
-  const bool is_in_vain = may_be_in_vain(kind) && evaluation->getOutcome() == Outcome::OK && evaluation->getScore() <= nothing_earned;
-  EXPECT_TRUE(by_name || is_in_vain || allowed_outcomes().at(kind).contains(evaluation->getOutcome())) << describe(*evaluation);
+  const bool by_name = evaluation->getOutcome() == Outcome::CHEATING &&
+                       (view(evaluation->getKind()) == kind ||
+                        (may_be_in_vain(kind) && view(evaluation->getKind()) == "late_work"));
+  const bool is_in_vain = may_be_in_vain(kind) && evaluation->getOutcome() == Outcome::OK &&
+                          evaluation->getScore() <= nothing_earned;
+  EXPECT_TRUE(by_name || is_in_vain ||
+              allowed_outcomes().at(kind).contains(evaluation->getOutcome()))
+      << describe(*evaluation);
   print_end(GetParam(), *evaluation);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryKind, GpuExploit, testing::ValuesIn(testing_support::all_exploits(exploits)), [](const auto& each) { return each.param.kind + "_" + each.param.trick; });
+INSTANTIATE_TEST_SUITE_P(EveryKind, GpuExploit,
+                         testing::ValuesIn(testing_support::all_exploits(exploits)),
+                         [](const auto& each) { return each.param.kind + "_" + each.param.trick; });
 
 class GpuPowerless : public testing::TestWithParam<std::string> {};
 
@@ -102,7 +122,9 @@ TEST_P(GpuPowerless, EarnsNothing) {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuPowerless);
-INSTANTIATE_TEST_SUITE_P(EveryTrick, GpuPowerless, testing::ValuesIn(testing_support::tricks_of(exploits, "powerless")), [](const auto& each) { return each.param; });
+INSTANTIATE_TEST_SUITE_P(EveryTrick, GpuPowerless,
+                         testing::ValuesIn(testing_support::tricks_of(exploits, "powerless")),
+                         [](const auto& each) { return each.param; });
 
 }  // namespace
 }  // namespace hone

@@ -22,7 +22,9 @@ using testing_support::gpu_bench;
 compiled_block kernels() {
   cuda_compiler compiler;
   const auto& names = judge_gpu::kernel_names();
-  return std::get<compiled_block>(compiler.compile(judge_gpu::kernel_source(), {names.begin(), names.end()}, {}, gpu_bench::instance().facts().architecture, std::chrono::seconds(60)));
+  return std::get<compiled_block>(
+      compiler.compile(judge_gpu::kernel_source(), {names.begin(), names.end()}, {},
+                       gpu_bench::instance().facts().architecture, std::chrono::seconds(60)));
 }
 
 judge_gpu& gpu() {
@@ -40,7 +42,8 @@ std::vector<double> drawn(gpu_drawing d, std::uint64_t twist = 0) {
   return to_doubles(value);
 }
 
-gpu_drawing drawing(initializer::kind of, dtype type, std::uint64_t n, double a, double b, distribution how = distribution::declared) {
+gpu_drawing drawing(initializer::kind of, dtype type, std::uint64_t n, double a, double b,
+                    distribution how = distribution::declared) {
   gpu_drawing d;
   d.seed = 12345;
   d.n = n;
@@ -53,7 +56,9 @@ gpu_drawing drawing(initializer::kind of, dtype type, std::uint64_t n, double a,
   return d;
 }
 
-double mean_of(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size()); }
+double mean_of(const std::vector<double>& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+}
 
 TEST(JudgeGpu, DrawsWhatTheTaskDeclares) {
   HONE_NEEDS_A_GPU();
@@ -80,7 +85,8 @@ TEST(JudgeGpu, PermutationsHaveEveryNumberOnceInEveryRow) {
     d.row = row;
     const auto x = drawn(d);
     for (std::uint64_t r = 0; r < 3; ++r) {
-      std::vector<double> sorted(x.begin() + static_cast<std::ptrdiff_t>(r * row), x.begin() + static_cast<std::ptrdiff_t>((r + 1) * row));
+      std::vector<double> sorted(x.begin() + static_cast<std::ptrdiff_t>(r * row),
+                                 x.begin() + static_cast<std::ptrdiff_t>((r + 1) * row));
       std::sort(sorted.begin(), sorted.end());
       for (std::uint64_t i = 0; i < row; ++i) EXPECT_EQ(sorted[i], static_cast<double>(i));
     }
@@ -103,7 +109,8 @@ TEST(JudgeGpu, ContentsBelongToTheirSeed) {
 }
 
 // Both ways of comparing, for the same tensors.
-void expect_same_agreement(const std::vector<double>& actual, const std::vector<double>& own, const std::vector<double>& wide, dtype type) {
+void expect_same_agreement(const std::vector<double>& actual, const std::vector<double>& own,
+                           const std::vector<double>& wide, dtype type) {
   const auto n = static_cast<std::int64_t>(actual.size());
   const tensor_value a = from_doubles(actual, {type, {n}});
   const tensor_value o = from_doubles(own, {type, {n}});
@@ -118,11 +125,15 @@ void expect_same_agreement(const std::vector<double>& actual, const std::vector<
   const gpu_memory ga = on_gpu(a);
   const gpu_memory go = on_gpu(o);
   const gpu_memory gw = on_gpu(w);
-  const output_errors errors = gpu().measure_floating(ga.at(), go.at(), gw.at(), type, a.layout.elements(), allowed);
+  const output_errors errors =
+      gpu().measure_floating(ga.at(), go.at(), gw.at(), type, a.layout.elements(), allowed);
   const auto numbers = to_doubles(a);
   const auto expected = to_doubles(convert_floating(w, type));
-  const agreement device = conclude(errors, a.layout, allowed, [&](std::size_t i) { return element_text{numbers[i], expected[i], false}; });
-  EXPECT_EQ(host.problem.has_value(), device.problem.has_value()) << host.problem.value_or("") << " / " << device.problem.value_or("");
+  const agreement device = conclude(errors, a.layout, allowed, [&](std::size_t i) {
+    return element_text{numbers[i], expected[i], false};
+  });
+  EXPECT_EQ(host.problem.has_value(), device.problem.has_value())
+      << host.problem.value_or("") << " / " << device.problem.value_or("");
   EXPECT_EQ(host.only_by_tolerance, device.only_by_tolerance);
   if (host.worst_element < 1e299) {
     EXPECT_NEAR(host.worst_element, device.worst_element, 1e-6 + 1e-6 * host.worst_element);
@@ -135,7 +146,8 @@ TEST(JudgeGpu, ComparesAsTheHostDoes) {
   for (const dtype type : {dtype::float32, dtype::float16, dtype::bfloat16, dtype::float64}) {
     std::vector<double> right(5003);
     for (std::size_t i = 0; i < right.size(); ++i) right[i] = std::sin(static_cast<double>(i)) * 3;
-    const tensor_value rounded = from_doubles(right, {type, {static_cast<std::int64_t>(right.size())}});
+    const tensor_value rounded =
+        from_doubles(right, {type, {static_cast<std::int64_t>(right.size())}});
     const std::vector<double> own = to_doubles(rounded);
     expect_same_agreement(own, own, right, type);
     auto wrong = own;
@@ -200,7 +212,9 @@ TEST(JudgeGpu, GathersStridedTensorsRowMajor) {
   gpu().download(out.data(), to.at(), layout.bytes());
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 4; ++j) {
-      for (int k = 0; k < 5; ++k) EXPECT_EQ(out[static_cast<std::size_t>(i * 20 + j * 5 + k)], static_cast<float>(i + 15 * j + 3 * k));
+      for (int k = 0; k < 5; ++k)
+        EXPECT_EQ(out[static_cast<std::size_t>(i * 20 + j * 5 + k)],
+                  static_cast<float>(i + 15 * j + 3 * k));
     }
   }
 }

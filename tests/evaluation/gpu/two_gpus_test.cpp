@@ -1,4 +1,5 @@
-// Two GPUs of a machine are two devices: each has its own judge, processes and launching core, and both judge at the same time.
+// Two GPUs of a machine are two devices: each has its own judge, processes and launching core, and
+// both judge at the same time.
 
 #include <gtest/gtest.h>
 
@@ -56,7 +57,8 @@ TEST(TwoGpus, JudgeAtTheSameTimeAndAgree) {
     for (std::size_t round = 0; round < rounds; ++round) {
       const auto evaluation = judge->evaluate(text, softmax);
       if (evaluation->getOutcome() != Outcome::OK) result.not_ok = describe(*evaluation);
-      for (const auto measurement : evaluation->getMeasurements()) result.device = measurement.getDevice().cStr();
+      for (const auto measurement : evaluation->getMeasurements())
+        result.device = measurement.getDevice().cStr();
       result.scores.push_back(evaluation->getScore());
     }
     return result;
@@ -66,9 +68,13 @@ TEST(TwoGpus, JudgeAtTheSameTimeAndAgree) {
   const judged_by other = second.get();
   EXPECT_EQ(first.not_ok, "");
   EXPECT_EQ(other.not_ok, "");
-  EXPECT_EQ((std::set<std::string>{first.device, other.device}), (std::set<std::string>{"cuda:0", "cuda:1"}));
-  if (gpus[0].type->getName() != gpus[1].type->getName()) return;  // different types have different scores
-  for (std::size_t round = 0; round < rounds; ++round) EXPECT_NEAR(first.scores[round] / other.scores[round], 1, 0.1);  // what confirmations on two GPUs of a type may differ by
+  EXPECT_EQ((std::set<std::string>{first.device, other.device}),
+            (std::set<std::string>{"cuda:0", "cuda:1"}));
+  if (gpus[0].type->getName() != gpus[1].type->getName())
+    return;  // different types have different scores
+  for (std::size_t round = 0; round < rounds; ++round)
+    EXPECT_NEAR(first.scores[round] / other.scores[round], 1,
+                0.1);  // what confirmations on two GPUs of a type may differ by
 }
 
 }  // namespace

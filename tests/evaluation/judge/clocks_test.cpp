@@ -17,8 +17,10 @@ TEST(SlowedReference, IsOneThatTakesATenthLongerThanBesideItself) {
 
 TEST(UnseenTime, OfACandidateIsHeldAgainstTheReferencesOfTheSameRound) {
   // More is written before the calls of some rounds, which the host waits for on both sides.
-  EXPECT_DOUBLE_EQ(unseen_beside({101e3, 161e3, 102e3, 162e3, 101e3}, {100e3, 160e3, 100e3, 160e3, 100e3}), 1e3);
-  EXPECT_DOUBLE_EQ(unseen_beside({101e3, 161e3}, {100e3}), 1e3) << "a round that one side has not finished";
+  EXPECT_DOUBLE_EQ(
+      unseen_beside({101e3, 161e3, 102e3, 162e3, 101e3}, {100e3, 160e3, 100e3, 160e3, 100e3}), 1e3);
+  EXPECT_DOUBLE_EQ(unseen_beside({101e3, 161e3}, {100e3}), 1e3)
+      << "a round that one side has not finished";
   EXPECT_DOUBLE_EQ(unseen_beside({}, {}), 0);
 }
 
@@ -29,7 +31,8 @@ TEST(UnseenTime, OfFewRoundsThatWereHeldUpDoesNotCount) {
   EXPECT_DOUBLE_EQ(unseen_beside(candidate, reference), 0);
 }
 
-// What moves a score is the median of seven buckets' medians, which fewer than half of the rounds can carry where they are chosen well.
+// What moves a score is the median of seven buckets' medians, which fewer than half of the rounds
+// can carry where they are chosen well.
 TEST(UnseenTime, IsFoundWhereverItWouldMoveTheScore) {
   std::vector<double> candidate(21, 100e3);
   const std::vector<double> reference(21, 100e3);
@@ -101,7 +104,8 @@ TEST(UnseenTime, ThatIsChargedLengthensEveryCall) {
 
 TEST(Clocks, AreJudgedTogetherAndWhatIsLeftIsCharged) {
   const train_clock train{.device_ns = 3e6, .wall_ns = 3e6, .calls = 100};
-  const train_clock traced{.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 2.9e6, .calls = 100};
+  const train_clock traced{
+      .device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 2.9e6, .calls = 100};
   case_timing good;
   good.failure = {Outcome::OK, "", ""};
   good.candidate_us = 30;
@@ -131,29 +135,40 @@ TEST(Clocks, AreJudgedTogetherAndWhatIsLeftIsCharged) {
 }
 
 TEST(ImpossibleTime, IsOneInWhichTheOutputsCannotHaveBeenWritten) {
-  // An H200: 60 MB of L2 cache, 4,800 GB/s of DRAM. 480 MB: 420 of them to DRAM in 87.5 us, 60 to the cache in 2.5.
+  // An H200: 60 MB of L2 cache, 4,800 GB/s of DRAM. 480 MB: 420 of them to DRAM in 87.5 us, 60 to
+  // the cache in 2.5.
   const double floor_us = gpu_write_floor_us(480'000'000, 60'000'000, 4800);
   EXPECT_NEAR(floor_us, 90, 0.1);
   EXPECT_FALSE(find_impossible_time(91, floor_us));
   const auto found = find_impossible_time(89, floor_us);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, "impossible_time");
-  EXPECT_NEAR(gpu_write_floor_us(1'000'000, 60'000'000, 4800), 0.042, 0.001) << "what fits into the cache";
-  EXPECT_LT(gpu_write_floor_us(480'000'000, 60'000'000, 0), floor_us) << "where the bandwidth is unknown";
+  EXPECT_NEAR(gpu_write_floor_us(1'000'000, 60'000'000, 4800), 0.042, 0.001)
+      << "what fits into the cache";
+  EXPECT_LT(gpu_write_floor_us(480'000'000, 60'000'000, 0), floor_us)
+      << "where the bandwidth is unknown";
 }
 
 TEST(ThreeClocks, AgreeOnHonestWork) {
-  EXPECT_FALSE(find_disagreement({.device_ns = 3e6, .wall_ns = 3.02e6, .calls = 30}, {.device_ns = 3.3e6, .wall_ns = 3.3e6, .span_ns = 3.29e6, .busy_ns = 3e6, .calls = 30}, 101e3, true));
+  EXPECT_FALSE(find_disagreement(
+      {.device_ns = 3e6, .wall_ns = 3.02e6, .calls = 30},
+      {.device_ns = 3.3e6, .wall_ns = 3.3e6, .span_ns = 3.29e6, .busy_ns = 3e6, .calls = 30}, 101e3,
+      true));
 }
 
 TEST(ThreeClocks, WorkBehindTheTimedRegionIsLate) {
-  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 30}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3.5e6, .busy_ns = 3.4e6, .calls = 30}, 100e3, true);
+  const auto found = find_disagreement(
+      {.device_ns = 3e6, .wall_ns = 3e6, .calls = 30},
+      {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3.5e6, .busy_ns = 3.4e6, .calls = 30}, 100e3,
+      true);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, "late_work");
 }
 
 TEST(ThreeClocks, AHostThatWaitsLongerThanTheDeviceWorksIsUnstable) {
-  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 4e6, .calls = 30}, {.device_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 100e3, true);
+  const auto found =
+      find_disagreement({.device_ns = 3e6, .wall_ns = 4e6, .calls = 30},
+                        {.device_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 100e3, true);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->outcome, Outcome::UNSTABLE);
 }
@@ -164,7 +179,8 @@ TEST(ThreeClocks, ATraceThatShowsTheReferenceMustShowTheCandidate) {
   const auto found = find_disagreement(train, blind, 100e3, true);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->outcome, Outcome::UNSTABLE);
-  EXPECT_FALSE(find_disagreement(train, blind, 100e3, false)) << "where CUPTI may not look, the other two clocks are all there is";
+  EXPECT_FALSE(find_disagreement(train, blind, 100e3, false))
+      << "where CUPTI may not look, the other two clocks are all there is";
 }
 
 TEST(ThreeClocks, TwoPerCentAndTheEndsOfATrainAreNoDelay) {
@@ -175,7 +191,9 @@ TEST(ThreeClocks, TwoPerCentAndTheEndsOfATrainAreNoDelay) {
 TEST(ThreeClocks, ATrainThatItsHostHeldUpIsMadeAgain) {
   const auto after = [](int hiccups) {
     int trains = 0;
-    const train_clock last = train_left_alone([&] { return train_clock{.device_ns = 3e6, .wall_ns = trains++ < hiccups ? 4e6 : 3e6, .calls = 30}; });
+    const train_clock last = train_left_alone([&] {
+      return train_clock{.device_ns = 3e6, .wall_ns = trains++ < hiccups ? 4e6 : 3e6, .calls = 30};
+    });
     return std::pair(trains, is_late_on_host(last));
   };
   EXPECT_EQ(after(0), std::pair(1, false));
@@ -184,25 +202,35 @@ TEST(ThreeClocks, ATrainThatItsHostHeldUpIsMadeAgain) {
 }
 
 TEST(ThreeClocks, ACallThatIsTimedAtLessThanItsWorkCheats) {
-  const auto found = find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 30}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 80e3, true);
+  const auto found = find_disagreement(
+      {.device_ns = 3e6, .wall_ns = 3e6, .calls = 30},
+      {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 80e3, true);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, "late_work");
 }
 
 TEST(ThreeClocks, ACallMayTakeAsLongAsInATrainAndALittleLess) {
   const auto scored = [](double call_us, double busy_us) {
-    const train_clock train{.device_ns = 30 * busy_us * 1e3, .wall_ns = 30 * busy_us * 1e3, .span_ns = 30 * busy_us * 1e3, .busy_ns = 30 * busy_us * 1e3, .calls = 30};
+    const train_clock train{.device_ns = 30 * busy_us * 1e3,
+                            .wall_ns = 30 * busy_us * 1e3,
+                            .span_ns = 30 * busy_us * 1e3,
+                            .busy_ns = 30 * busy_us * 1e3,
+                            .calls = 30};
     return find_disagreement(train, train, call_us * 1e3, true).has_value();
   };
   EXPECT_FALSE(scored(86, 100));
   EXPECT_TRUE(scored(84, 100));
   EXPECT_FALSE(scored(3, 4));
-  EXPECT_TRUE(scored(2.5, 4)) << "short calls have no more room than long ones but for what an event tells apart";
+  EXPECT_TRUE(scored(2.5, 4))
+      << "short calls have no more room than long ones but for what an event tells apart";
 }
 
 TEST(ThreeClocks, ProgramsThatTheHostHoldsUpAreNoCheats) {
   // 9 us apart in a train, because the host takes that long; 4 us by itself, and 4 us of work.
-  EXPECT_FALSE(find_disagreement({.device_ns = 3e6, .wall_ns = 3e6, .calls = 333}, {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 1.3e6, .calls = 333}, 4e3, true));
+  EXPECT_FALSE(find_disagreement(
+      {.device_ns = 3e6, .wall_ns = 3e6, .calls = 333},
+      {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 1.3e6, .calls = 333}, 4e3,
+      true));
 }
 
 }  // namespace

@@ -17,11 +17,18 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr tolerance strict{1e-4, 1e-4};
 
-tensor_value f32(const std::vector<double>& x) { return from_doubles(x, {dtype::float32, {static_cast<std::int64_t>(x.size())}}); }
-tensor_value f64(const std::vector<double>& x) { return from_doubles(x, {dtype::float64, {static_cast<std::int64_t>(x.size())}}); }
-tensor_value i64(const std::vector<double>& x) { return from_doubles(x, {dtype::int64, {static_cast<std::int64_t>(x.size())}}); }
+tensor_value f32(const std::vector<double>& x) {
+  return from_doubles(x, {dtype::float32, {static_cast<std::int64_t>(x.size())}});
+}
+tensor_value f64(const std::vector<double>& x) {
+  return from_doubles(x, {dtype::float64, {static_cast<std::int64_t>(x.size())}});
+}
+tensor_value i64(const std::vector<double>& x) {
+  return from_doubles(x, {dtype::int64, {static_cast<std::int64_t>(x.size())}});
+}
 
-std::string problem(const tensor_value& actual, const tensor_value& own, const std::optional<tensor_value>& wide = {}) {
+std::string problem(const tensor_value& actual, const tensor_value& own,
+                    const std::optional<tensor_value>& wide = {}) {
   return compare_output(actual, own, wide ? &*wide : nullptr, strict).problem.value_or("agrees");
 }
 
@@ -33,11 +40,13 @@ std::vector<double> normals(std::size_t n) {
 
 TEST(Comparison, AcceptsWhatLiesWithinTheTolerance) {
   EXPECT_EQ(problem(f32({1, 2, 3}), f32({1, 2.0001, 3})), "agrees");
-  EXPECT_THAT(problem(f32({1, 2, 3}), f32({1, 2.01, 3})), HasSubstr("element [1] is 2, expected 2.01"));
+  EXPECT_THAT(problem(f32({1, 2, 3}), f32({1, 2.01, 3})),
+              HasSubstr("element [1] is 2, expected 2.01"));
 }
 
 TEST(Comparison, MeasuresTheAbsolutePartAgainstTheOutputsScale) {
-  // rms(b) = 1e-3 here, so 1e-6 off is ten times what atol 1e-4 allows, though tiny in absolute terms.
+  // rms(b) = 1e-3 here, so 1e-6 off is ten times what atol 1e-4 allows, though tiny in absolute
+  // terms.
   std::vector<double> small = normals(1000);
   for (double& x : small) x *= 1e-3;
   std::vector<double> off = small;
@@ -60,22 +69,26 @@ TEST(Comparison, AnErrorSpreadOverEverythingShowsInTheL2Norm) {
 TEST(Comparison, LowerPrecisionInsideIsSeen) {
   const std::vector<double> b = normals(4096);
   std::vector<double> a(b.size());
-  for (std::size_t i = 0; i < b.size(); ++i) a[i] = bfloat16_to_float(float_to_bfloat16(static_cast<float>(b[i])));
+  for (std::size_t i = 0; i < b.size(); ++i)
+    a[i] = bfloat16_to_float(float_to_bfloat16(static_cast<float>(b[i])));
   EXPECT_NE(problem(f32(a), f32(b)), "agrees");
-  for (std::size_t i = 0; i < b.size(); ++i) a[i] = half_to_float(float_to_half(static_cast<float>(b[i])));
+  for (std::size_t i = 0; i < b.size(); ++i)
+    a[i] = half_to_float(float_to_half(static_cast<float>(b[i])));
   EXPECT_NE(problem(f32(a), f32(b)), "agrees") << "TF32 keeps as many bits";
 }
 
 TEST(Comparison, SpecialValuesMustStandWhereTheyAreExpected) {
-  EXPECT_EQ(problem(f32({nan, infinity, -infinity, 1}), f32({nan, infinity, -infinity, 1})), "agrees");
+  EXPECT_EQ(problem(f32({nan, infinity, -infinity, 1}), f32({nan, infinity, -infinity, 1})),
+            "agrees");
   EXPECT_THAT(problem(f32({1, 1}), f32({nan, 1})), HasSubstr("element [0]"));
   EXPECT_THAT(problem(f32({infinity, 1}), f32({-infinity, 1})), HasSubstr("element [0]"));
   EXPECT_THAT(problem(f32({infinity, 1}), f32({3e38, 1})), HasSubstr("element [0]"));
 }
 
 TEST(Comparison, EitherIsAcceptedWhereTheReferencesRunsDisagreeOnASpecialValue) {
-  // In float32 the reference overflows, in float64 it does not (but the value does when cast back): both say infinity here;
-  // where only the narrow run is NaN, NaN and the wide run's number are both right.
+  // In float32 the reference overflows, in float64 it does not (but the value does when cast back):
+  // both say infinity here; where only the narrow run is NaN, NaN and the wide run's number are
+  // both right.
   EXPECT_EQ(problem(f32({nan, 1}), f32({nan, 1}), f64({2, 1})), "agrees");
   EXPECT_EQ(problem(f32({2, 1}), f32({nan, 1}), f64({2, 1})), "agrees");
   EXPECT_NE(problem(f32({3, 1}), f32({nan, 1}), f64({2, 1})), "agrees");
@@ -92,16 +105,20 @@ TEST(Comparison, TellsHowInexactTheReferenceIsItself) {
   // atol and rtol of 1e-3 allow 2e-3 where everything is 1.
   const tolerance allowed{1e-3, 1e-3};
   const tensor_value exact = f64({1, 1});
-  const auto inexactness = [&](double own) { return compare_output(f32({1, 1}), f32({own, 1}), &exact, allowed).reference_inexactness; };
+  const auto inexactness = [&](double own) {
+    return compare_output(f32({1, 1}), f32({own, 1}), &exact, allowed).reference_inexactness;
+  };
   EXPECT_NEAR(inexactness(1.001), 0.7, 0.01) << "the relative L2 error is 0.7e-3";
   EXPECT_NEAR(inexactness(1.01), 7.1, 0.1);
-  EXPECT_EQ(compare_output(f32({1}), f32({2}), nullptr, allowed).reference_inexactness, 0) << "nothing to hold it against";
+  EXPECT_EQ(compare_output(f32({1}), f32({2}), nullptr, allowed).reference_inexactness, 0)
+      << "nothing to hold it against";
 }
 
 TEST(Comparison, IntegersAreExactOrAsInTheOtherRun) {
   EXPECT_EQ(problem(i64({1, 2}), i64({1, 2})), "agrees");
   EXPECT_THAT(problem(i64({1, 3}), i64({1, 2})), HasSubstr("element [1] is 3, expected 2"));
-  EXPECT_EQ(problem(i64({1, 3}), i64({1, 2}), i64({1, 3})), "agrees") << "an argmax that the two precisions see differently";
+  EXPECT_EQ(problem(i64({1, 3}), i64({1, 2}), i64({1, 3})), "agrees")
+      << "an argmax that the two precisions see differently";
 }
 
 TEST(Comparison, UnwrittenMemoryIsNamed) {
@@ -115,22 +132,30 @@ TEST(Comparison, AConstantFailsWhateverTheTolerance) {
   const agreement zeros = compare_output(f32({0, 0, 0}), f32({1e-9, -1e-9, 2e-9}), nullptr, loose);
   EXPECT_THAT(zeros.problem.value_or(""), HasSubstr("constant"));
   EXPECT_TRUE(zeros.only_by_tolerance);
-  EXPECT_FALSE(compare_output(f32({0, 0}), f32({0, 0}), nullptr, strict).problem) << "zeros where zeros belong";
+  EXPECT_FALSE(compare_output(f32({0, 0}), f32({0, 0}), nullptr, strict).problem)
+      << "zeros where zeros belong";
   EXPECT_FALSE(compare_output(f32({5}), f32({5}), nullptr, strict).problem);
 }
 
-TEST(Comparison, AnAllZeroExpectationAllowsNothingElse) { EXPECT_NE(problem(f32({0, 1e-12}), f32({0, 0})), "agrees"); }
+TEST(Comparison, AnAllZeroExpectationAllowsNothingElse) {
+  EXPECT_NE(problem(f32({0, 1e-12}), f32({0, 0})), "agrees");
+}
 
 TEST(Comparison, NamesCountShapeAndType) {
   task t;
   expected_outputs expected{{f32({1, 2})}, std::nullopt};
-  EXPECT_THAT(compare_outputs({}, expected, t).problem.value_or(""), HasSubstr("0 outputs, expected 1"));
-  EXPECT_THAT(compare_outputs({f32({1, 2, 3})}, expected, t).problem.value_or(""), HasSubstr("is float32[3], expected float32[2]"));
-  EXPECT_THAT(compare_outputs({f64({1, 2})}, expected, t).problem.value_or(""), HasSubstr("is float64[2], expected float32[2]"));
+  EXPECT_THAT(compare_outputs({}, expected, t).problem.value_or(""),
+              HasSubstr("0 outputs, expected 1"));
+  EXPECT_THAT(compare_outputs({f32({1, 2, 3})}, expected, t).problem.value_or(""),
+              HasSubstr("is float32[3], expected float32[2]"));
+  EXPECT_THAT(compare_outputs({f64({1, 2})}, expected, t).problem.value_or(""),
+              HasSubstr("is float64[2], expected float32[2]"));
   EXPECT_FALSE(compare_outputs({f32({1, 2})}, expected, t).problem);
 }
 
-TEST(Comparison, EmptyOutputsAgree) { EXPECT_FALSE(compare_output(f32({}), f32({}), nullptr, strict).problem); }
+TEST(Comparison, EmptyOutputsAgree) {
+  EXPECT_FALSE(compare_output(f32({}), f32({}), nullptr, strict).problem);
+}
 
 }  // namespace
 }  // namespace hone

@@ -14,7 +14,9 @@ TEST(FlushesAhead, OneIsEnoughForAFewLaunches) {
   EXPECT_EQ(flushes_ahead(90e3, 0), 1) << "how long one takes is not known yet";
 }
 
-TEST(FlushesAhead, ManyLaunchesHaveHalfAsLongAgain) { EXPECT_EQ(flushes_ahead(100e3, flush_ns), 3); }
+TEST(FlushesAhead, ManyLaunchesHaveHalfAsLongAgain) {
+  EXPECT_EQ(flushes_ahead(100e3, flush_ns), 3);
+}
 
 TEST(FlushesAhead, NobodyWaitsForMoreThanFourTenthsOfAMillisecond) {
   EXPECT_EQ(flushes_ahead(3e6, flush_ns), 6);
@@ -61,7 +63,8 @@ TEST(FlushesOfARound, AreWhatTheSlowerHostNeeds) {
   EXPECT_EQ(flushes_of_round(quick, quick, flush_ns), 1);
   EXPECT_EQ(flushes_of_round(slow, quick, flush_ns), 3);
   EXPECT_EQ(flushes_of_round(quick, slow, flush_ns), 3);
-  EXPECT_EQ(flushes_of_round(slow, slow, 0), 1) << "the reference has not shown yet how long one takes";
+  EXPECT_EQ(flushes_of_round(slow, slow, 0), 1)
+      << "the reference has not shown yet how long one takes";
 }
 
 }  // namespace

@@ -13,15 +13,22 @@ namespace {
 
 using testing_support::fake_session;
 
-// A task whose only input is as told, with 10,000 elements in rows of 100, and its recipe over an oracle that doubles in `expr`.
+// A task whose only input is as told, with 10,000 elements in rows of 100, and its recipe over an
+// oracle that doubles in `expr`.
 class drawing {
  public:
-  explicit drawing(const std::string& input) : task_(parse_task("name = \"t\"\nsummary = \"s\"\nreference = '''\ndef forward(x: Tensor) -> Tensor:\n    return x\n'''\n[[input]]\nname = \"x\"\nshape = [\"N\", \"M\"]\n" + input +
-                                                                    "\n[[case]]\nsizes = { N = 100, M = 100 }\ntimed = true\n",
-                                                                "t.toml")),
-                                               oracle_(task_, std::make_unique<fake_session>(programs())), recipe_(oracle_, task_.cases[0]) {}
+  explicit drawing(const std::string& input)
+      : task_(parse_task(
+            "name = \"t\"\nsummary = \"s\"\nreference = '''\ndef forward(x: Tensor) -> Tensor:\n   "
+            " return x\n'''\n[[input]]\nname = \"x\"\nshape = [\"N\", \"M\"]\n" +
+                input + "\n[[case]]\nsizes = { N = 100, M = 100 }\ntimed = true\n",
+            "t.toml")),
+        oracle_(task_, std::make_unique<fake_session>(programs())),
+        recipe_(oracle_, task_.cases[0]) {}
 
-  std::vector<double> draw(distribution how) { return to_doubles(recipe_.draw_inputs(how, random_.bits())[0]); }
+  std::vector<double> draw(distribution how) {
+    return to_doubles(recipe_.draw_inputs(how, random_.bits())[0]);
+  }
   input_recipe& recipe() { return recipe_; }
   random_stream& random() { return random_; }
 
@@ -43,7 +50,9 @@ class drawing {
   random_stream random_{17};
 };
 
-double mean(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size()); }
+double mean(const std::vector<double>& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+}
 double deviation(const std::vector<double>& x) {
   const double middle = mean(x);
   double sum = 0;
@@ -59,7 +68,8 @@ TEST(Inputs, DistributionsAreThoseOfTheProtocol) {
   EXPECT_NEAR(deviation(normal.draw(distribution::shifted)), 10, 0.4);
   EXPECT_NEAR(deviation(normal.draw(distribution::small)), 1e-3, 4e-5);
   const std::vector<double> outliers = normal.draw(distribution::outliers);
-  const auto large = std::count_if(outliers.begin(), outliers.end(), [](double x) { return std::abs(x) > 400; });
+  const auto large =
+      std::count_if(outliers.begin(), outliers.end(), [](double x) { return std::abs(x) > 400; });
   EXPECT_GE(large, 1);
   EXPECT_LE(large, 2);  // one in five thousand
 }
@@ -67,8 +77,10 @@ TEST(Inputs, DistributionsAreThoseOfTheProtocol) {
 TEST(Inputs, AHiddenOutlierIsASingleOne) {
   const auto large = [](drawing& from) {
     const std::uint64_t seed = from.random().bits();
-    const std::vector<double> x = to_doubles(from.recipe().draw_inputs_with_an_outlier(seed, false)[0]);
-    const std::vector<double> other = to_doubles(from.recipe().draw_inputs_with_an_outlier(seed, true)[0]);
+    const std::vector<double> x =
+        to_doubles(from.recipe().draw_inputs_with_an_outlier(seed, false)[0]);
+    const std::vector<double> other =
+        to_doubles(from.recipe().draw_inputs_with_an_outlier(seed, true)[0]);
     const auto is_large = [](double v) { return std::abs(v) > 400; };
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_EQ(is_large(x[i]), is_large(other[i]));
@@ -115,7 +127,8 @@ TEST(Inputs, PermutationsArePermutationsOfEveryRow) {
   drawing permutation("dtype = \"int64\"\ninit = \"permutation\"");
   const std::vector<double> x = permutation.draw(distribution::declared);
   for (std::size_t row = 0; row < 100; ++row) {
-    std::vector<double> sorted(x.begin() + static_cast<std::ptrdiff_t>(row * 100), x.begin() + static_cast<std::ptrdiff_t>(row * 100 + 100));
+    std::vector<double> sorted(x.begin() + static_cast<std::ptrdiff_t>(row * 100),
+                               x.begin() + static_cast<std::ptrdiff_t>(row * 100 + 100));
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t i = 0; i < 100; ++i) ASSERT_EQ(sorted[i], static_cast<double>(i));
   }
@@ -128,7 +141,8 @@ TEST(Inputs, BoolsAreAFairCoin) {
 
 TEST(Inputs, EveryTypeIsDrawnInFloatAndCastLast) {
   drawing half("dtype = \"float16\"\ninit = \"uniform(1,2)\"");
-  for (const double x : half.draw(distribution::declared)) ASSERT_EQ(x, static_cast<double>(half_to_float(float_to_half(static_cast<float>(x)))));
+  for (const double x : half.draw(distribution::declared))
+    ASSERT_EQ(x, static_cast<double>(half_to_float(float_to_half(static_cast<float>(x)))));
 }
 
 class Reservoir : public testing::TestWithParam<const char*> {};
@@ -160,8 +174,12 @@ TEST_P(Reservoir, GivesWhatTheInitializerDraws) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryInitializer, Reservoir,
-                         testing::Values("init = \"normal\"", "init = \"uniform(0,1)\"", "dtype = \"bfloat16\"", "dtype = \"int32\"\ninit = \"integers(0,50)\"", "dtype = \"int64\"\ninit = \"permutation\"",
-                                         "dtype = \"bool\"", "init = { of = \"normal\", expr = \"x * 2\" }"));
+                         testing::Values("init = \"normal\"", "init = \"uniform(0,1)\"",
+                                         "dtype = \"bfloat16\"",
+                                         "dtype = \"int32\"\ninit = \"integers(0,50)\"",
+                                         "dtype = \"int64\"\ninit = \"permutation\"",
+                                         "dtype = \"bool\"",
+                                         "init = { of = \"normal\", expr = \"x * 2\" }"));
 
 TEST_P(Reservoir, TwistsAFewElements) {
   drawing d(GetParam());
@@ -174,14 +192,18 @@ TEST_P(Reservoir, TwistsAFewElements) {
     r.fill(twisted, 1, twist);
     const std::vector<double> before = to_doubles(plain[0]);
     const std::vector<double> after = to_doubles(twisted[0]);
-    const auto differing = std::inner_product(before.begin(), before.end(), after.begin(), 0, std::plus<>(), std::not_equal_to<>());
+    const auto differing = std::inner_product(before.begin(), before.end(), after.begin(), 0,
+                                              std::plus<>(), std::not_equal_to<>());
     EXPECT_LE(differing, 3);
     changed += differing > 0 ? 1 : 0;
     r.fill(twisted, 1, twist);
     EXPECT_EQ(to_doubles(twisted[0]), after);
-    EXPECT_EQ(to_doubles(d.recipe().draw_inputs(distribution::shifted, 5, twist)[0]).size(), after.size());
+    EXPECT_EQ(to_doubles(d.recipe().draw_inputs(distribution::shifted, 5, twist)[0]).size(),
+              after.size());
   }
-  EXPECT_GE(changed, 12);  // a coin comes up the same way as often as not: three elements do with probability 1/8
+  EXPECT_GE(
+      changed,
+      12);  // a coin comes up the same way as often as not: three elements do with probability 1/8
 }
 
 TEST(Reservoir, LeavesConstantsAlone) {

@@ -51,7 +51,10 @@ TEST(Oracle, DoesWithoutDoublePrecisionWhereTheReferenceRefusesIt) {
   EXPECT_TRUE(oracle.expect(x, w).wide) << "a reference may give float32 whatever it is given";
 
   fake_session::behaviour refuses = right_program();
-  refuses.fails = [run = 0](std::size_t) mutable { return ++run == 2 ? std::optional(program_failure{Outcome::CRASH, "", "expected float"}) : std::nullopt; };
+  refuses.fails = [run = 0](std::size_t) mutable {
+    return ++run == 2 ? std::optional(program_failure{Outcome::CRASH, "", "expected float"})
+                      : std::nullopt;
+  };
   reference_oracle strict(t, std::make_unique<fake_session>(refuses));
   EXPECT_FALSE(strict.expect(x, w).wide);
   EXPECT_FALSE(strict.expect(x, w).wide) << "it is not asked again";
@@ -68,7 +71,11 @@ TEST(Oracle, KnowsWhatTheReferencesOutputsShare) {
 }
 
 task with_expression() {
-  return parse_task("name = \"t\"\nsummary = \"s\"\nreference = '''\ndef forward(x: Tensor) -> Tensor:\n    return x\n'''\n[[input]]\nname = \"x\"\nshape = [3]\ndtype = \"int32\"\ninit = { of = \"normal\", expr = \"x * 10\" }\n[[case]]\ntimed = true\n", "t.toml");
+  return parse_task(
+      "name = \"t\"\nsummary = \"s\"\nreference = '''\ndef forward(x: Tensor) -> Tensor:\n    "
+      "return x\n'''\n[[input]]\nname = \"x\"\nshape = [3]\ndtype = \"int32\"\ninit = { of = "
+      "\"normal\", expr = \"x * 10\" }\n[[case]]\ntimed = true\n",
+      "t.toml");
 }
 
 TEST(Oracle, ExpressionsAreProgramsOfTheirOwnAndTheCastComesLast) {
@@ -83,7 +90,8 @@ TEST(Oracle, ExpressionsAreProgramsOfTheirOwnAndTheCastComesLast) {
                   return value_set{from_doubles(raw, inputs[0].layout)};
                 }};
   reference_oracle oracle(t, std::make_unique<fake_session>(b));
-  const tensor_value realised = oracle.realise(0, from_doubles({0.15, -0.26, 1}, {dtype::float32, {3}}));
+  const tensor_value realised =
+      oracle.realise(0, from_doubles({0.15, -0.26, 1}, {dtype::float32, {3}}));
   EXPECT_EQ(realised.layout.type, dtype::int32);
   EXPECT_EQ(to_doubles(realised), (std::vector<double>{1, -2, 10}));
 }
@@ -91,7 +99,9 @@ TEST(Oracle, ExpressionsAreProgramsOfTheirOwnAndTheCastComesLast) {
 TEST(Oracle, AnExpressionMustKeepTheShape) {
   const task t = with_expression();
   fake_session::behaviour b;
-  b.programs = {nullptr, [](const value_set&, const value_set&) { return value_set{from_doubles({1}, {dtype::float32, {1}})}; }};
+  b.programs = {nullptr, [](const value_set&, const value_set&) {
+                  return value_set{from_doubles({1}, {dtype::float32, {1}})};
+                }};
   reference_oracle oracle(t, std::make_unique<fake_session>(b));
   EXPECT_THROW(oracle.realise(0, from_doubles({1, 2, 3}, {dtype::float32, {3}})), reference_error);
 }

@@ -37,18 +37,22 @@ class PairedRounds : public testing::Test {
       return ns * std::exp(deviation * static_cast<double>(z));
     };
   }
-  case_timing time(std::function<double()> candidate_ns, std::function<double()> reference_ns, timed_checks* checks = nullptr) {
+  case_timing time(std::function<double()> candidate_ns, std::function<double()> reference_ns,
+                   timed_checks* checks = nullptr) {
     made_up_program candidate(std::move(candidate_ns));
     made_up_program reference(std::move(reference_ns));
     timing_rules rules = gpu_timing_rules();
     rules.warm_up_ns = 0;  // made-up time does not pass
-    rules.budget_ns = 0.5e6;  // of real time, which is what rounds cost here: at most some hundred of them
+    rules.budget_ns =
+        0.5e6;  // of real time, which is what rounds cost here: at most some hundred of them
     const case_timing timing = time_pair(candidate, reference, rules, random_, checks);
     EXPECT_EQ(candidate.seeds, reference.seeds);
     return timing;
   }
 
-  timed_checks checks_that(timed_checks::look_at look) { return timed_checks({distribution::declared, distribution::shifted}, random_, std::move(look)); }
+  timed_checks checks_that(timed_checks::look_at look) {
+    return timed_checks({distribution::declared, distribution::shifted}, random_, std::move(look));
+  }
 
   random_stream random_{3};
   random_stream noise_{4};
@@ -137,16 +141,20 @@ TEST_F(PairedRounds, BothBeginARoundBeforeEitherMakesItsSample) {
   recording_program reference('r', record);
   timing_rules rules = gpu_timing_rules();
   rules.warm_up_ns = 0;
-  timed_checks checks = checks_that([](std::optional<distribution>, verification_result&) { return right; });
+  timed_checks checks =
+      checks_that([](std::optional<distribution>, verification_result&) { return right; });
   const case_timing timing = time_pair(candidate, reference, rules, random_, &checks);
   ASSERT_EQ(timing.failure.outcome, Outcome::OK) << timing.failure.message;
   const std::string warm_up = record.substr(0, record.find('|'));
-  EXPECT_EQ(warm_up, "rrccr") << "the reference's calls once more, as they are beside the candidate";
+  EXPECT_EQ(warm_up, "rrccr")
+      << "the reference's calls once more, as they are beside the candidate";
   std::string rounds = record.substr(warm_up.size());
   ASSERT_EQ(rounds.back(), 'c') << "one that does not count, and is checked";
   rounds.pop_back();
   ASSERT_EQ(rounds.size(), std::size_t{4} * timing.rounds);
-  for (std::size_t i = 0; i < rounds.size(); i += 4) EXPECT_TRUE(rounds.substr(i, 4) == "||rc" || rounds.substr(i, 4) == "||cr") << rounds.substr(i, 4);
+  for (std::size_t i = 0; i < rounds.size(); i += 4)
+    EXPECT_TRUE(rounds.substr(i, 4) == "||rc" || rounds.substr(i, 4) == "||cr")
+        << rounds.substr(i, 4);
 }
 
 TEST_F(PairedRounds, ASmallDifferenceIsMeasuredForLonger) {
@@ -163,19 +171,27 @@ TEST_F(PairedRounds, ASmallDifferenceIsMeasuredForLonger) {
   EXPECT_EQ(rounds_at(1.1), 21U);
   rules = rules_between({}, 5, gpu_timing_rules());
   rules.warm_up_ns = 0;
-  EXPECT_EQ(rounds_at(1.01), 21U) << "of a call of 5 us that is the luck of its place, and scores 1.00";
-  EXPECT_EQ(gpu_calibration_rules().near_equal, 0) << "equal programs need not show that they differ";
+  EXPECT_EQ(rounds_at(1.01), 21U)
+      << "of a call of 5 us that is the luck of its place, and scores 1.00";
+  EXPECT_EQ(gpu_calibration_rules().near_equal, 0)
+      << "equal programs need not show that they differ";
 }
 
-TEST_F(PairedRounds, TheFirstCallOfASampleDoesNotCount) { EXPECT_NEAR(speedup_with_lead_in(95e3, 25e3, random_), 1, 0.001); }
+TEST_F(PairedRounds, TheFirstCallOfASampleDoesNotCount) {
+  EXPECT_NEAR(speedup_with_lead_in(95e3, 25e3, random_), 1, 0.001);
+}
 
 TEST_F(PairedRounds, WhatACandidatesFirstCallDoesForOthersOrAgainstThemCounts) {
   EXPECT_LT(speedup_with_lead_in(50e6, 25e3, random_), 0.01) << "50 ms to heat the chip";
-  EXPECT_NEAR(speedup_with_lead_in(100e3 + 9 * 5e3, 25e3, random_), 25.0 / 30, 0.01) << "5 us for each of nine calls, beyond what it may take";
-  EXPECT_NEAR(speedup_with_lead_in(101e3, 25e3, random_), 1, 0.01) << "no step where it begins to count";
+  EXPECT_NEAR(speedup_with_lead_in(100e3 + 9 * 5e3, 25e3, random_), 25.0 / 30, 0.01)
+      << "5 us for each of nine calls, beyond what it may take";
+  EXPECT_NEAR(speedup_with_lead_in(101e3, 25e3, random_), 1, 0.01)
+      << "no step where it begins to count";
 }
 
-TEST_F(PairedRounds, WhatAReferencesFirstCallIsMadeToWaitForEarnsNothing) { EXPECT_NEAR(speedup_with_lead_in(25e3, 0.9e6, random_), 1, 0.001); }
+TEST_F(PairedRounds, WhatAReferencesFirstCallIsMadeToWaitForEarnsNothing) {
+  EXPECT_NEAR(speedup_with_lead_in(25e3, 0.9e6, random_), 1, 0.001);
+}
 
 TEST_F(PairedRounds, HopelessCandidatesEndEarly) {
   const case_timing timing = time([] { return 600e3; }, [] { return 100e3; });
@@ -206,33 +222,42 @@ TEST_F(PairedRounds, EverySuspiciouslyFastSampleIsChecked) {
     return right;
   });
   time([] { return 50e3; }, [] { return 50e3; }, &checks);
-  EXPECT_GE(seen, 3);  // behind the warm-up, and the first round: nothing had been checked before; and at the end
+  EXPECT_GE(seen, 3);  // behind the warm-up, and the first round: nothing had been checked before;
+                       // and at the end
   // Ever faster: every round is by far the fastest yet. It stops where times no longer differ.
   int fast = 0;
   double ns = 1e5;
-  timed_checks of_ever_faster = checks_that([&](std::optional<distribution> how, verification_result&) {
-    fast += !how && ns > 1e3 ? 1 : 0;
-    return right;
-  });
+  timed_checks of_ever_faster =
+      checks_that([&](std::optional<distribution> how, verification_result&) {
+        fast += !how && ns > 1e3 ? 1 : 0;
+        return right;
+      });
   time([&] { return ns > 1e3 ? ns *= 0.97 : ns; }, [] { return 50e3; }, &of_ever_faster);
-  EXPECT_GE(fast, 15);  // 0.97 to the power of 9 is 0.76 a sample; 17 samples lead from 100 us to 1 us
+  EXPECT_GE(fast,
+            15);  // 0.97 to the power of 9 is 0.76 a sample; 17 samples lead from 100 us to 1 us
 }
 
 TEST_F(PairedRounds, AWrongCallEndsTheMeasurement) {
-  timed_checks checks = checks_that([](std::optional<distribution>, verification_result&) { return wrong; });
-  EXPECT_EQ(time([] { return 50e3; }, [] { return 50e3; }, &checks).failure.outcome, Outcome::WRONG_RESULT);
+  timed_checks checks =
+      checks_that([](std::optional<distribution>, verification_result&) { return wrong; });
+  EXPECT_EQ(time([] { return 50e3; }, [] { return 50e3; }, &checks).failure.outcome,
+            Outcome::WRONG_RESULT);
 }
 
 TEST_F(PairedRounds, WhoeverIsWrongFromSomeCallOnNeverPasses) {
-  // Right for every distribution until so many calls have been made, then for declared contents alone.
+  // Right for every distribution until so many calls have been made, then for declared contents
+  // alone.
   for (int careful = 0; careful <= 150; careful += 10) {
     int calls = 0;
-    timed_checks checks = checks_that([&](std::optional<distribution> how, verification_result&) { return how && calls > careful ? wrong : right; });
+    timed_checks checks = checks_that([&](std::optional<distribution> how, verification_result&) {
+      return how && calls > careful ? wrong : right;
+    });
     const auto candidate = [&] {
       ++calls;
       return 50e3;
     };
-    const case_timing timing = time(candidate, [] { return 50e3; }, &checks);
+    const case_timing timing = time(
+        candidate, [] { return 50e3; }, &checks);
     EXPECT_EQ(timing.failure.outcome, Outcome::WRONG_RESULT) << careful << " of " << calls;
   }
 }
@@ -254,7 +279,8 @@ TEST_F(PairedRounds, TheBiasOfTwoProcessesIsTakenOff) {
 TEST(HostBoundRules, AreForReferencesThatLeaveTheGpuIdle) {
   // An element-wise kernel of 4 us behind 70 us of writing: its host takes 12.
   EXPECT_FALSE(waits_for_host(12.0 / 100, 0.6));
-  // A recurrent layer of 150 short kernels, each launched in 9 us, behind the longest head start that there is: the last ends with the host.
+  // A recurrent layer of 150 short kernels, each launched in 9 us, behind the longest head start
+  // that there is: the last ends with the host.
   EXPECT_TRUE(waits_for_host(1350.0 / 1400, 0.3));
   // One that reads a result on its host: all of its work is done by then.
   EXPECT_FALSE(waits_for_host(1350.0 / 1400, 0.98));

@@ -57,7 +57,9 @@ TEST_F(Patience, BillsWorkThatThrows) {
   EXPECT_FALSE(is_spent());
 }
 
-TEST_F(Patience, PassesOnWhatWorkGives) { EXPECT_EQ(left_.for_reference([] { return 5; }), 5); }
+TEST_F(Patience, PassesOnWhatWorkGives) {
+  EXPECT_EQ(left_.for_reference([] { return 5; }), 5);
+}
 
 }  // namespace
 }  // namespace hone

@@ -32,7 +32,7 @@ TEST(RandomStream, NormalsHaveTheMomentsOfTheNormalDistribution) {
   std::vector<float> x(1 << 20);
   random_stream(11).fill_normal(x);
   const moments m = moments_of(x);
-  EXPECT_NEAR(m.mean, 0, 0.005);       // five standard errors of a million draws, as the next two
+  EXPECT_NEAR(m.mean, 0, 0.005);  // five standard errors of a million draws, as the next two
   EXPECT_NEAR(m.variance, 1, 0.007);
   EXPECT_NEAR(m.fourth, 3, 0.05);
   EXPECT_GT(m.largest, 4.2);

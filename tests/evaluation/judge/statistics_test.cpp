@@ -15,7 +15,8 @@ TEST(Median, IsTheMiddleOrTheMeanOfTheMiddleTwo) {
 }
 
 TEST(MedianInterval, TakesTheRanksOfTheBinomialTables) {
-  // Conover, table A3 (p = 0.5): for n = 10 the interval is [x2, x9], for n = 20 [x6, x15], for n = 7 [x1, x7].
+  // Conover, table A3 (p = 0.5): for n = 10 the interval is [x2, x9], for n = 20 [x6, x15], for n =
+  // 7 [x1, x7].
   std::vector<double> values;
   for (int i = 1; i <= 20; ++i) values.push_back(i);
   interval range = median_interval(values);
@@ -112,14 +113,16 @@ TEST(StoppingRule, ASmallDifferenceMustShowInManyRounds) {
   rules.near_equal_rounds = 60;
   const auto nearly = noisy(1.01, 0.001, 60, 1);
   EXPECT_EQ(decide(rules, std::span(nearly).first(20), 1e8), timing_decision::go_on);
-  EXPECT_EQ(decide(rules, std::span(nearly).first(20), rules.budget_ns), timing_decision::settled) << "but not for longer than others";
+  EXPECT_EQ(decide(rules, std::span(nearly).first(20), rules.budget_ns), timing_decision::settled)
+      << "but not for longer than others";
   EXPECT_EQ(decide(rules, nearly, 1e8), timing_decision::settled);
   const auto equal = noisy(1, 0.01, 20, 1);
   EXPECT_EQ(decide(rules, equal, 1e8), timing_decision::settled) << "1 is in the interval";
   const auto twice = noisy(2, 0.001, 20, 1);
   EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::settled);
   rules.equal_log_ratio = std::log(2);
-  EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::settled) << "as equal as programs are in these processes";
+  EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::settled)
+      << "as equal as programs are in these processes";
   rules.equal_log_ratio = std::log(2.02);
   EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::go_on);
 }

@@ -11,7 +11,8 @@ namespace {
 
 const program_failure right{Outcome::OK, "", ""};
 const program_failure wrong{Outcome::WRONG_RESULT, "", "off"};
-const std::vector<distribution> all = {distribution::declared, distribution::shifted, distribution::small, distribution::outliers};
+const std::vector<distribution> all = {distribution::declared, distribution::shifted,
+                                       distribution::small, distribution::outliers};
 
 using tally = std::map<std::optional<distribution>, int>;  // looks, by what they were at
 
@@ -29,7 +30,8 @@ TEST(TimedChecks, MeetEveryDistributionInTurn) {
   for (int i = 0; i < 300; ++i) checks.check();
   EXPECT_EQ(seen[std::nullopt], 300);
   EXPECT_EQ(seen.count(distribution::declared), 0U);  // contents of a call as it was timed are that
-  const auto [least, most] = std::minmax({seen[distribution::shifted], seen[distribution::small], seen[distribution::outliers]});
+  const auto [least, most] = std::minmax(
+      {seen[distribution::shifted], seen[distribution::small], seen[distribution::outliers]});
   EXPECT_LE(most - least, 1);
   EXPECT_GT(least, 30);
 }
@@ -46,11 +48,12 @@ TEST(TimedChecks, TheLastOnesLeaveNoneOut) {
 TEST(TimedChecks, ATaskWithoutOtherDistributionsIsCheckedAsDeclared) {
   random_stream random(7);
   int looks = 0;
-  timed_checks checks({distribution::declared}, random, [&](std::optional<distribution> how, verification_result&) {
-    EXPECT_FALSE(how);
-    ++looks;
-    return right;
-  });
+  timed_checks checks({distribution::declared}, random,
+                      [&](std::optional<distribution> how, verification_result&) {
+                        EXPECT_FALSE(how);
+                        ++looks;
+                        return right;
+                      });
   for (int i = 0; i < 20; ++i) checks.check();
   checks.check_all();
   EXPECT_EQ(looks, 21);
@@ -58,7 +61,8 @@ TEST(TimedChecks, ATaskWithoutOtherDistributionsIsCheckedAsDeclared) {
 
 TEST(TimedChecks, SayThatATimedCallWasWrong) {
   random_stream random(8);
-  timed_checks checks(all, random, [](std::optional<distribution>, verification_result&) { return wrong; });
+  timed_checks checks(all, random,
+                      [](std::optional<distribution>, verification_result&) { return wrong; });
   try {
     checks.check();
     ADD_FAILURE() << "passed";
@@ -71,11 +75,12 @@ TEST(TimedChecks, SayThatATimedCallWasWrong) {
 TEST(TimedChecks, WhoAgreesWithTheReferenceAsItIsNeedsNoFloat64) {
   verification_result totals;
   std::vector<exactness> asked;
-  const program_failure found = judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
-    asked.push_back(with);
-    seen.worst_element = 0.25;
-    return right;
-  });
+  const program_failure found =
+      judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+        asked.push_back(with);
+        seen.worst_element = 0.25;
+        return right;
+      });
   EXPECT_EQ(found.outcome, Outcome::OK);
   EXPECT_EQ(asked, std::vector{exactness::own_types});
   EXPECT_EQ(totals.worst_element, 0.25);
@@ -84,10 +89,11 @@ TEST(TimedChecks, WhoAgreesWithTheReferenceAsItIsNeedsNoFloat64) {
 TEST(TimedChecks, Float64DecidesWhereTheReferenceAsItIsDisagrees) {
   for (const program_failure& decision : {right, wrong}) {
     verification_result totals;
-    const program_failure found = judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
-      seen.worst_element = with == exactness::float64 ? 0.5 : 3;
-      return with == exactness::float64 ? decision : wrong;
-    });
+    const program_failure found =
+        judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+          seen.worst_element = with == exactness::float64 ? 0.5 : 3;
+          return with == exactness::float64 ? decision : wrong;
+        });
     EXPECT_EQ(found.outcome, decision.outcome);
     EXPECT_EQ(totals.worst_element, 0.5) << "the errors are those of the judgement that counts";
   }
@@ -99,7 +105,8 @@ TEST(TimedChecks, BarelyWrongOnceIsLookedAtAgain) {
   const auto barely = [&](std::optional<distribution> how, verification_result& totals) {
     ++looks;
     if (looks > 1) {
-      EXPECT_EQ(how, distribution::declared) << "the same call would be wrong again: it meets new contents";
+      EXPECT_EQ(how, distribution::declared)
+          << "the same call would be wrong again: it meets new contents";
       return right;
     }
     totals.worst_element = 1.5;

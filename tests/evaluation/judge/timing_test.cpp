@@ -20,12 +20,15 @@ using testing_support::scale_task;
 // One timed case of the scale task, on sessions that only pretend to take time.
 class Timing : public testing::Test {
  protected:
-  case_timing time(fake_session& candidate, fake_session& reference, const timing_limits& limits = {}, std::size_t sets = 8, const timing_rules& rules = {}) {
+  case_timing time(fake_session& candidate, fake_session& reference,
+                   const timing_limits& limits = {}, std::size_t sets = 8,
+                   const timing_rules& rules = {}) {
     reference_oracle oracle(task_, std::make_unique<fake_session>(right_program()));
     timed_inputs inputs(input_recipe(oracle, task_.cases[0]), sets, random_);
     return time_case({candidate, reference, oracle}, inputs, rules, limits, random_);
   }
-  case_timing time(const fake_session::behaviour& b, const timing_limits& limits = {}, double reference_deviation = 0) {
+  case_timing time(const fake_session::behaviour& b, const timing_limits& limits = {},
+                   double reference_deviation = 0) {
     fake_session candidate(b);
     fake_session::behaviour r = right_program();
     if (reference_deviation > 0) r.call_ns = noisy(50e3, reference_deviation);
@@ -63,8 +66,10 @@ TEST_F(Timing, WhatIsRightForDeclaredContentsAloneIsCaught) {
     value_set y = testing_support::scaled(inputs, parameters);
     std::vector<double> numbers = to_doubles(y[0]);
     const double scale = std::abs(to_doubles(inputs[0])[0]);
-    // Declared inputs are normal; of the others some are all tiny, some all or here and there large.
-    for (double& number : numbers) number = number > 20 || number < -20 || scale < 0.01 ? 0 : number;
+    // Declared inputs are normal; of the others some are all tiny, some all or here and there
+    // large.
+    for (double& number : numbers)
+      number = number > 20 || number < -20 || scale < 0.01 ? 0 : number;
     return value_set{from_doubles(numbers, y[0].layout)};
   }};
   const case_timing timing = time(b);
@@ -75,7 +80,9 @@ TEST_F(Timing, WhatIsRightForDeclaredContentsAloneIsCaught) {
 TEST_F(Timing, AReferenceThatFailsIsTheTasksFault) {
   fake_session candidate(right_program());
   fake_session::behaviour broken = right_program();
-  broken.fails = [](std::size_t run) { return run == 5 ? std::optional<program_failure>({Outcome::CRASH, "", "gone"}) : std::nullopt; };
+  broken.fails = [](std::size_t run) {
+    return run == 5 ? std::optional<program_failure>({Outcome::CRASH, "", "gone"}) : std::nullopt;
+  };
   fake_session reference(broken);
   EXPECT_THROW(time(candidate, reference), reference_error);
 }
@@ -96,7 +103,8 @@ TEST_F(Timing, RunsThatWereDisturbedDoNotCount) {
   b.call_ns = [this] {
     float z = 0;
     noise_.fill_uniform({&z, 1});
-    return z < 0.005F ? 2e6 : 25e3;  // one call in 200 is held up for two milliseconds: every ninth run
+    return z < 0.005F ? 2e6
+                      : 25e3;  // one call in 200 is held up for two milliseconds: every ninth run
   };
   const case_timing timing = time(b);
   EXPECT_EQ(timing.failure.outcome, Outcome::OK);
@@ -130,7 +138,8 @@ TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
   EXPECT_EQ(time(b).failure.outcome, Outcome::UNSTABLE);
 }
 
-// Nor is anything of them: what was computed for one call would help with the next (evaluation.md asks for less).
+// Nor is anything of them: what was computed for one call would help with the next (evaluation.md
+// asks for less).
 TEST_F(Timing, ContentsAreNeverSeenTwice) {
   fake_session candidate(right_program());
   fake_session reference(right_program());
@@ -138,8 +147,10 @@ TEST_F(Timing, ContentsAreNeverSeenTwice) {
   std::set<std::vector<std::byte>> contents;
   std::map<std::size_t, std::vector<double>> before;
   for (const auto& call : candidate.calls) {
-    EXPECT_TRUE(contents.insert(call.inputs[0].bytes).second) << "run " << call.run << ", set " << call.set;
-    if (call.parameters[0].bytes == candidate.calls.front().parameters[0].bytes) continue;  // warming up: see below
+    EXPECT_TRUE(contents.insert(call.inputs[0].bytes).second)
+        << "run " << call.run << ", set " << call.set;
+    if (call.parameters[0].bytes == candidate.calls.front().parameters[0].bytes)
+      continue;  // warming up: see below
     const std::vector<double> now = to_doubles(call.inputs[0]);
     std::vector<double>& then = before[call.set];
     std::size_t same = 0;
@@ -152,8 +163,10 @@ TEST_F(Timing, ContentsAreNeverSeenTwice) {
 
 TEST_F(Timing, ACacheUnderASampleIsWrongWhileWarmingUp) {
   fake_session::behaviour b = right_program();
-  // Honest for as long as verification may last; then the first result comes again for whatever has the same first elements.
-  b.programs = {[kept = std::pair<std::vector<double>, value_set>()](const value_set& inputs, const value_set& parameters) mutable {
+  // Honest for as long as verification may last; then the first result comes again for whatever has
+  // the same first elements.
+  b.programs = {[kept = std::pair<std::vector<double>, value_set>()](
+                    const value_set& inputs, const value_set& parameters) mutable {
     std::vector<double> sample = to_doubles(inputs[0]);
     sample.resize(4);
     if (kept.first != sample) kept = {sample, testing_support::scaled(inputs, parameters)};
@@ -171,7 +184,8 @@ TEST_F(Timing, PrepareRunsBeforeTheInputsAreThere) {
   for (const auto& prepared : candidate.prepared) {
     for (const auto& call : candidate.calls) {
       const bool is_later = call.run >= prepared.run && call.set == 0;
-      EXPECT_FALSE(is_later && call.inputs[0].bytes == prepared.inputs[0].bytes) << "run " << call.run;
+      EXPECT_FALSE(is_later && call.inputs[0].bytes == prepared.inputs[0].bytes)
+          << "run " << call.run;
     }
   }
 }
@@ -201,7 +215,9 @@ TEST_F(Timing, AProgramThatIsWrongInSomeTimedCallsIsFound) {
   // One in four calls; about half of seven or more rounds look at one call each.
   int found = 0;
   for (int i = 0; i < 40; ++i) {
-    b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable { return testing_support::scaled(inputs, parameters, ++call % 4 == 0 ? 3 : 2); }};
+    b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable {
+      return testing_support::scaled(inputs, parameters, ++call % 4 == 0 ? 3 : 2);
+    }};
     found += time(b).failure.outcome == Outcome::WRONG_RESULT ? 1 : 0;
   }
   EXPECT_GT(found, 18);  // expected 1 - (7/8)^7 = 0.61 of 40, less three standard deviations
@@ -245,7 +261,10 @@ TEST_F(Timing, ATimeBelowTheFloorIsImpossible) {
 
 TEST_F(Timing, ACrashInATimedRunEndsIt) {
   fake_session::behaviour b = right_program();
-  b.fails = [](std::size_t run) { return run == 20 ? std::optional(program_failure{Outcome::TIMEOUT, "", "too long"}) : std::nullopt; };
+  b.fails = [](std::size_t run) {
+    return run == 20 ? std::optional(program_failure{Outcome::TIMEOUT, "", "too long"})
+                     : std::nullopt;
+  };
   EXPECT_EQ(time(b).failure.outcome, Outcome::TIMEOUT);
 }
 

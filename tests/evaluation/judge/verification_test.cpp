@@ -15,7 +15,8 @@ using testing_support::fake_session;
 using testing_support::right_program;
 using testing_support::scale_task;
 
-verification_result verify(fake_session& candidate, const task& t, std::uint64_t seed = 5, const verification_limits& limits = {},
+verification_result verify(fake_session& candidate, const task& t, std::uint64_t seed = 5,
+                           const verification_limits& limits = {},
                            fake_session::behaviour reference = right_program()) {
   reference_oracle oracle(t, std::make_unique<fake_session>(std::move(reference)));
   return verify_program(candidate, oracle, "cpu", seed, limits);
@@ -30,8 +31,11 @@ TEST(Verification, ARightProgramPassesEveryRoundOfEveryCase) {
   fake_session candidate(right_program());
   const auto result = verify(candidate, scale_task());
   EXPECT_EQ(result.failure.outcome, Outcome::OK);
-  EXPECT_EQ(result.rounds, 10U);             // two cases, two rounds as declared and one of each other distribution
-  EXPECT_EQ(candidate.calls.size(), 28U);    // each twice; in two rounds a case once more with a few elements changed, in one with a single outlier of either sign
+  EXPECT_EQ(result.rounds,
+            10U);  // two cases, two rounds as declared and one of each other distribution
+  EXPECT_EQ(candidate.calls.size(),
+            28U);  // each twice; in two rounds a case once more with a few elements changed, in one
+                   // with a single outlier of either sign
 }
 
 TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
@@ -43,7 +47,8 @@ TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
 std::vector<std::vector<fake_session::seen_call>> rounds_of(const fake_session& candidate) {
   std::vector<std::vector<fake_session::seen_call>> rounds;
   for (const auto& call : candidate.calls) {
-    if (rounds.empty() || rounds.back()[0].parameters[0].bytes != call.parameters[0].bytes) rounds.emplace_back();
+    if (rounds.empty() || rounds.back()[0].parameters[0].bytes != call.parameters[0].bytes)
+      rounds.emplace_back();
     rounds.back().push_back(call);
   }
   return rounds;
@@ -70,7 +75,8 @@ TEST(Verification, FollowsThemWithNearlyTheSameContentsAtOneOfTheAddresses) {
     EXPECT_EQ(calls[1].set, calls[2].set);
     const std::vector<double> before = to_doubles(calls[1].inputs[0]);
     const std::vector<double> after = to_doubles(calls[2].inputs[0]);
-    if (std::any_of(before.begin(), before.end(), [](double x) { return std::abs(x) > 400; })) continue;  // the round of outliers has its own third call
+    if (std::any_of(before.begin(), before.end(), [](double x) { return std::abs(x) > 400; }))
+      continue;  // the round of outliers has its own third call
     ++twisted;
     int changed = 0;
     for (std::size_t i = 0; i < before.size(); ++i) changed += before[i] != after[i] ? 1 : 0;
@@ -81,13 +87,15 @@ TEST(Verification, FollowsThemWithNearlyTheSameContentsAtOneOfTheAddresses) {
 }
 
 TEST(Verification, ASingleOutlierIsFoundByNoSample) {
-  // Looks at every other element for something that is not as declared, and skips an element where it finds nothing.
+  // Looks at every other element for something that is not as declared, and skips an element where
+  // it finds nothing.
   fake_session::behaviour b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     value_set looked_at = inputs;
     std::vector<double> x = to_doubles(inputs[0]);
     bool is_odd = false;
-    for (std::size_t i = 0; i < x.size(); i += 2) is_odd = is_odd || std::abs(x[i]) > 20 || std::abs(x[i]) < 1e-4;
+    for (std::size_t i = 0; i < x.size(); i += 2)
+      is_odd = is_odd || std::abs(x[i]) > 20 || std::abs(x[i]) < 1e-4;
     for (std::size_t i = 1; !is_odd && i < x.size(); i += 2) x[i] = std::abs(x[i]) > 400 ? 0 : x[i];
     looked_at[0] = from_doubles(x, inputs[0].layout);
     return testing_support::scaled(looked_at, parameters);
@@ -95,14 +103,17 @@ TEST(Verification, ASingleOutlierIsFoundByNoSample) {
   int caught = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     fake_session candidate(b);
-    caught += verify(candidate, scale_task(), seed).failure.outcome == Outcome::WRONG_RESULT ? 1 : 0;
+    caught +=
+        verify(candidate, scale_task(), seed).failure.outcome == Outcome::WRONG_RESULT ? 1 : 0;
   }
-  EXPECT_GE(caught, 8);  // in either of two cases the outlier is, every other time, where it does not look
+  EXPECT_GE(caught,
+            8);  // in either of two cases the outlier is, every other time, where it does not look
 }
 
 TEST(Verification, ACacheUnderASampleIsOutOfDate) {
   fake_session::behaviour b = right_program();
-  b.programs = {[kept = std::pair<std::vector<double>, value_set>()](const value_set& inputs, const value_set& parameters) mutable {
+  b.programs = {[kept = std::pair<std::vector<double>, value_set>()](
+                    const value_set& inputs, const value_set& parameters) mutable {
     const std::vector<double> x = to_doubles(inputs[0]);
     const std::vector<double> sample = {x.front(), x[x.size() / 2], x.back()};
     if (kept.first != sample) kept = {sample, testing_support::scaled(inputs, parameters)};
@@ -137,18 +148,23 @@ TEST(Verification, AWrongResultNamesElementCaseAndDistribution) {
   EXPECT_THAT(failure.message, HasSubstr("case N=640, shifted inputs"));
 }
 
-// The right program whose first element is off in some calls, by so many times what is allowed there.
+// The right program whose first element is off in some calls, by so many times what is allowed
+// there.
 fake_session::behaviour off_by(double times, const std::function<bool(int)>& in_call) {
   fake_session::behaviour b = right_program();
-  b.programs = {[times, in_call, call = 0](const value_set& inputs, const value_set& parameters) mutable {
-    value_set y = testing_support::scaled(inputs, parameters);
-    std::vector<double> numbers = to_doubles(y[0]);
-    double squares = 0;
-    for (const double number : numbers) squares += number * number;
-    const tolerance allowed = tolerance_for(scale_task(), y[0].layout.type);
-    if (in_call(++call)) numbers[0] += times * (allowed.atol * std::sqrt(squares / static_cast<double>(numbers.size())) + allowed.rtol * std::abs(numbers[0]));
-    return value_set{from_doubles(numbers, y[0].layout)};
-  }};
+  b.programs = {
+      [times, in_call, call = 0](const value_set& inputs, const value_set& parameters) mutable {
+        value_set y = testing_support::scaled(inputs, parameters);
+        std::vector<double> numbers = to_doubles(y[0]);
+        double squares = 0;
+        for (const double number : numbers) squares += number * number;
+        const tolerance allowed = tolerance_for(scale_task(), y[0].layout.type);
+        if (in_call(++call))
+          numbers[0] +=
+              times * (allowed.atol * std::sqrt(squares / static_cast<double>(numbers.size())) +
+                       allowed.rtol * std::abs(numbers[0]));
+        return value_set{from_doubles(numbers, y[0].layout)};
+      }};
   return b;
 }
 
@@ -156,31 +172,43 @@ TEST(Verification, WhatIsBarelyWrongOnceIsDrawnAgain) {
   const auto once = verify(off_by(1.5, [](int call) { return call == 4; }));
   EXPECT_EQ(once.failure.outcome, Outcome::OK) << once.failure.message;
   EXPECT_LE(once.worst_element, 1);
-  EXPECT_EQ(verify(off_by(1.5, [](int call) { return call == 4 || call == 20; })).failure.outcome, Outcome::WRONG_RESULT) << "a second time";
-  EXPECT_EQ(verify(off_by(1.5, [](int) { return true; })).failure.outcome, Outcome::WRONG_RESULT) << "always";
-  EXPECT_EQ(verify(off_by(20, [](int call) { return call == 4; })).failure.outcome, Outcome::WRONG_RESULT) << "by much";
+  EXPECT_EQ(verify(off_by(1.5, [](int call) { return call == 4 || call == 20; })).failure.outcome,
+            Outcome::WRONG_RESULT)
+      << "a second time";
+  EXPECT_EQ(verify(off_by(1.5, [](int) { return true; })).failure.outcome, Outcome::WRONG_RESULT)
+      << "always";
+  EXPECT_EQ(verify(off_by(20, [](int call) { return call == 4; })).failure.outcome,
+            Outcome::WRONG_RESULT)
+      << "by much";
 }
 
 TEST(Verification, OddSizesAreCheckedAsWell) {
   fake_session::behaviour b = right_program();
-  b.programs = {[](const value_set& inputs, const value_set& parameters) { return testing_support::scaled(inputs, parameters, inputs[0].layout.elements() == 7 ? 3 : 2); }};
+  b.programs = {[](const value_set& inputs, const value_set& parameters) {
+    return testing_support::scaled(inputs, parameters, inputs[0].layout.elements() == 7 ? 3 : 2);
+  }};
   EXPECT_THAT(verify(b).failure.message, HasSubstr("case N=7"));
 }
 
 TEST(Verification, ARaceShowsInTheSecondCall) {
   fake_session::behaviour b = right_program();
-  b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable { return testing_support::scaled(inputs, parameters, ++call == 2 ? 2.1 : 2); }};
+  b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable {
+    return testing_support::scaled(inputs, parameters, ++call == 2 ? 2.1 : 2);
+  }};
   EXPECT_EQ(verify(b).failure.outcome, Outcome::WRONG_RESULT);
 }
 
 TEST(Verification, ChangedArgumentsAreInputMutation) {
   for (const bool input : {true, false}) {
     fake_session::behaviour b = right_program();
-    b.tamper = [input](value_set& inputs, value_set& parameters) { (input ? inputs : parameters)[0].bytes.back() ^= std::byte{1}; };
+    b.tamper = [input](value_set& inputs, value_set& parameters) {
+      (input ? inputs : parameters)[0].bytes.back() ^= std::byte{1};
+    };
     const auto failure = verify(b).failure;
     EXPECT_EQ(failure.outcome, Outcome::CHEATING);
     EXPECT_EQ(failure.kind, "input_mutation");
-    EXPECT_THAT(failure.message, HasSubstr(input ? "an input was changed" : "a parameter was changed"));
+    EXPECT_THAT(failure.message,
+                HasSubstr(input ? "an input was changed" : "a parameter was changed"));
   }
 }
 
@@ -204,7 +232,10 @@ TEST(Verification, AnAliasIsAllowedWhereTheReferenceHasItToo) {
 
 TEST(Verification, AFailingRunIsReportedAsItIs) {
   fake_session::behaviour b = right_program();
-  b.fails = [](std::size_t run) { return run == 3 ? std::optional(program_failure{Outcome::CRASH, "", "signal 11"}) : std::nullopt; };
+  b.fails = [](std::size_t run) {
+    return run == 3 ? std::optional(program_failure{Outcome::CRASH, "", "signal 11"})
+                    : std::nullopt;
+  };
   const auto failure = verify(b).failure;
   EXPECT_EQ(failure.outcome, Outcome::CRASH);
   EXPECT_THAT(failure.message, HasSubstr("signal 11 (case N=640"));
@@ -213,7 +244,10 @@ TEST(Verification, AFailingRunIsReportedAsItIs) {
 TEST(Verification, EndsWhenTheWholeTakesTooLong) {
   fake_session candidate(right_program());
   const task t = scale_task();
-  EXPECT_EQ(verify(candidate, t, 5, {.call = std::chrono::milliseconds(1), .whole = std::chrono::milliseconds(-1)}).failure.outcome, Outcome::TIMEOUT);
+  EXPECT_EQ(verify(candidate, t, 5,
+                   {.call = std::chrono::milliseconds(1), .whole = std::chrono::milliseconds(-1)})
+                .failure.outcome,
+            Outcome::TIMEOUT);
 }
 
 TEST(Verification, AnotherShapeOrTypeIsWrongWhateverItHolds) {

@@ -55,7 +55,8 @@ TEST(Arena, ForgetsEverythingAtOnce) {
   memory.poison(arena_head_bytes, bytes / 2);
   std::memset(other, 0x5a, bytes);
   memory.forget();
-  for (std::uint64_t at = 0; at < bytes; ++at) ASSERT_TRUE(*memory.at(at) == std::byte{0} || *memory.at(at) == std::byte{poison_byte}) << at;
+  for (std::uint64_t at = 0; at < bytes; ++at)
+    ASSERT_TRUE(*memory.at(at) == std::byte{0} || *memory.at(at) == std::byte{poison_byte}) << at;
   EXPECT_EQ(memory.head().allocation_count, 0U);
   EXPECT_NE(static_cast<const char*>(other)[bytes - 1], 0x5a);
   munmap(other, bytes);

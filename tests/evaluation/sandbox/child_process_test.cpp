@@ -18,7 +18,8 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-process_result shell(const std::string& script, milliseconds limit = milliseconds(5000), std::size_t max_output = 1U << 20U, std::string_view input = "") {
+process_result shell(const std::string& script, milliseconds limit = milliseconds(5000),
+                     std::size_t max_output = 1U << 20U, std::string_view input = "") {
   child_options options;
   options.arguments = {"/bin/sh", "-c", script};
   options.environment = {"PATH=/usr/bin:/bin"};
@@ -38,7 +39,8 @@ TEST(ChildProcess, InheritsNeitherEnvironmentNorDescriptors) {
   const int leaked = open("/dev/null", O_RDONLY);  // not even closed on exec
   const auto result = shell("echo $HONE_TEST_SECRET; ls /proc/self/fd");
   EXPECT_THAT(result.out, testing::Not(HasSubstr("visible")));
-  EXPECT_THAT(result.out, testing::Not(HasSubstr("\n" + std::to_string(std::max(leaked, 5)) + "\n")));
+  EXPECT_THAT(result.out,
+              testing::Not(HasSubstr("\n" + std::to_string(std::max(leaked, 5)) + "\n")));
   close(leaked);
 }
 
@@ -50,12 +52,16 @@ TEST(ChildProcess, IsKilledAtItsDeadline) {
 }
 
 TEST(ChildProcess, IsKilledWhenItPrintsTooMuch) {
-  EXPECT_TRUE(shell("while true; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done", milliseconds(20000), 100000).too_much);
+  EXPECT_TRUE(shell("while true; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done",
+                    milliseconds(20000), 100000)
+                  .too_much);
 }
 
 TEST(ChildProcess, RespectsLimitsOnMemoryFilesAndTime) {
   child_options options;
-  options.arguments = {"/bin/sh", "-c", "ulimit -v; ulimit -c; ulimit -t; head -c 5000 /dev/zero > /dev/null && echo done"};
+  options.arguments = {
+      "/bin/sh", "-c",
+      "ulimit -v; ulimit -c; ulimit -t; head -c 5000 /dev/zero > /dev/null && echo done"};
   options.environment = {"PATH=/usr/bin:/bin"};
   options.address_space_bytes = 512U << 20U;
   options.cpu_seconds = 7;
@@ -73,7 +79,8 @@ TEST(ChildProcess, AProgramThatIsNotThereIsAnError) {
 }
 
 TEST(ChildProcess, DiesWithItsParent) {
-  // The parent is a fork of this test, which writes its child's number to a pipe and waits to be killed.
+  // The parent is a fork of this test, which writes its child's number to a pipe and waits to be
+  // killed.
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const pid_t parent = fork();
@@ -91,7 +98,8 @@ TEST(ChildProcess, DiesWithItsParent) {
   EXPECT_TRUE(testing_support::is_alive(child));
   kill(parent, SIGKILL);
   waitpid(parent, nullptr, 0);
-  EXPECT_TRUE(testing_support::eventually([&] { return !testing_support::is_alive(child); }, milliseconds(2000)));
+  EXPECT_TRUE(testing_support::eventually([&] { return !testing_support::is_alive(child); },
+                                          milliseconds(2000)));
   close(ends[0]);
   close(ends[1]);
 }
@@ -116,7 +124,8 @@ TEST(ToolchainFilter, RefusesSocketsAndSourceFilesAndNothingElse) {
   options.arguments = {"/usr/bin/env", "python3", "-c",
                        "import os, socket\n"
                        "try:\n  socket.socket()\nexcept OSError as e:\n  print('socket', e.errno)\n"
-                       "try:\n  os.open('/etc/hostname', os.O_RDONLY | os.O_NOCTTY)\nexcept OSError as e:\n  print('source', e.errno)\n"
+                       "try:\n  os.open('/etc/hostname', os.O_RDONLY | os.O_NOCTTY)\nexcept "
+                       "OSError as e:\n  print('source', e.errno)\n"
                        "print('other', os.open('/dev/null', os.O_RDONLY) >= 0)\n"};
   options.environment = {"PATH=/usr/bin:/bin"};
   options.filter = &toolchain_filter();

@@ -84,7 +84,8 @@ TEST(Framing, AClosedSocketIsALostConnection) {
   auto [a, b] = socket_pair();
   a.reset();
   EXPECT_THROW(receive_message(b.get(), soon()), connection_lost);
-  EXPECT_THROW(send_message(b.get(), std::vector<char>(100, 'x')), connection_lost);  // and no SIGPIPE
+  EXPECT_THROW(send_message(b.get(), std::vector<char>(100, 'x')),
+               connection_lost);  // and no SIGPIPE
 }
 
 TEST(Framing, RandomBytesAreNeverAReplyAndNeverCrash) {
@@ -95,7 +96,8 @@ TEST(Framing, RandomBytesAreNeverAReplyAndNeverCrash) {
     // Half of them begin like a real message: one segment of the right size.
     if (i % 2 == 0 && bytes.size() >= 16) {
       bytes.resize(bytes.size() / 8 * 8);
-      const std::array<std::uint32_t, 2> table = {0, static_cast<std::uint32_t>(bytes.size() / 8 - 1)};
+      const std::array<std::uint32_t, 2> table = {0,
+                                                  static_cast<std::uint32_t>(bytes.size() / 8 - 1)};
       std::memcpy(bytes.data(), table.data(), sizeof table);
     }
     try {

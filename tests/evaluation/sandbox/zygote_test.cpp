@@ -23,7 +23,9 @@ sandbox_zygote& zygote() {
   return *warm;
 }
 
-std::variant<opened_programs, session_failure> open(sandbox_session& session, const std::string& python, std::size_t inputs = 1) {
+std::variant<opened_programs, session_failure> open(sandbox_session& session,
+                                                    const std::string& python,
+                                                    std::size_t inputs = 1) {
   return session.open({{python, inputs, 0}}, "", true, in(milliseconds(10000)));
 }
 
@@ -33,15 +35,21 @@ class call_of {
   explicit call_of(const std::string& python) {
     auto process = zygote().fork_session(&memory_, private_bytes);
     opened_ = open(*process, python);
-    if (const auto* failed = std::get_if<session_failure>(&opened_)) throw std::runtime_error(failed->message);
+    if (const auto* failed = std::get_if<session_failure>(&opened_))
+      throw std::runtime_error(failed->message);
     session_.emplace(std::move(process), memory_);
     session_->arrange(0, {layout_}, {}, 2);
-    for (const std::size_t set : {0U, 1U}) session_->write_inputs(set, {from_doubles({0, 1, 2, 3}, layout_)});
+    for (const std::size_t set : {0U, 1U})
+      session_->write_inputs(set, {from_doubles({0, 1, 2, 3}, layout_)});
   }
-  std::variant<batch_clock, program_failure> run(std::vector<std::size_t> sets = {0}, milliseconds limit = milliseconds(5000)) { return session_->run(sets, in(limit)); }
+  std::variant<batch_clock, program_failure> run(std::vector<std::size_t> sets = {0},
+                                                 milliseconds limit = milliseconds(5000)) {
+    return session_->run(sets, in(limit));
+  }
   program_failure failure(milliseconds limit = milliseconds(5000)) {
     const auto ran = run({0}, limit);
-    return std::holds_alternative<program_failure>(ran) ? std::get<program_failure>(ran) : program_failure{Outcome::OK, "", ""};
+    return std::holds_alternative<program_failure>(ran) ? std::get<program_failure>(ran)
+                                                        : program_failure{Outcome::OK, "", ""};
   }
   cpu_session& session() { return *session_; }
   const tensor_layout& layout() const { return layout_; }
@@ -54,7 +62,8 @@ class call_of {
 };
 
 TEST(Session, RunsAProgramAndItsOutputsLieInTheArena) {
-  call_of call("def forward(x: Tensor) -> Tuple[Tensor, Tensor]:\n    return x * 2.0, (x + 1.0)[1:3]\n");
+  call_of call(
+      "def forward(x: Tensor) -> Tuple[Tensor, Tensor]:\n    return x * 2.0, (x + 1.0)[1:3]\n");
   const auto ran = call.run({0, 1, 0});
   ASSERT_TRUE(std::holds_alternative<batch_clock>(ran)) << std::get<program_failure>(ran).message;
   EXPECT_GT(std::get<batch_clock>(ran).device_ns, 0);
@@ -70,22 +79,29 @@ TEST(Session, RunsAProgramAndItsOutputsLieInTheArena) {
 
 TEST(Session, SeesWhatOutputsShare) {
   using with = shared_memory_of_output::with;
-  call_of call("def forward(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n    y = x + 1.0\n    return x[1:], y, y.view(2, 2)\n");
+  call_of call(
+      "def forward(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n    y = x + 1.0\n    return "
+      "x[1:], y, y.view(2, 2)\n");
   ASSERT_TRUE(std::holds_alternative<batch_clock>(call.run()));
-  EXPECT_EQ(call.session().aliases(0), (std::set<shared_memory_of_output>{{0, with::input, 0}, {2, with::output, 1}}));
+  EXPECT_EQ(call.session().aliases(0),
+            (std::set<shared_memory_of_output>{{0, with::input, 0}, {2, with::output, 1}}));
 }
 
 TEST(Session, FreshMemoryHoldsPoison) {
-  call_of call("def forward(x: Tensor) -> Tensor:\n    return torch.empty([1000]).isnan().all().view(1)\n");
+  call_of call(
+      "def forward(x: Tensor) -> Tensor:\n    return torch.empty([1000]).isnan().all().view(1)\n");
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(std::holds_alternative<batch_clock>(call.run()));
-    EXPECT_EQ(to_doubles(std::get<value_set>(call.session().outputs(0))[0]), std::vector<double>{1});
+    EXPECT_EQ(to_doubles(std::get<value_set>(call.session().outputs(0))[0]),
+              std::vector<double>{1});
   }
 }
 
 TEST(Session, FreedMemoryOfAnotherSizeIsNoDamage) {
   // A bool lies in a block of 64 bytes, then seven floats do.
-  call_of call("def forward(x: Tensor) -> Tensor:\n    if bool(x.sum() == 5.0):\n        return x\n    y = torch.ones([7])\n    return x + y[:4]\n");
+  call_of call(
+      "def forward(x: Tensor) -> Tensor:\n    if bool(x.sum() == 5.0):\n        return x\n    y = "
+      "torch.ones([7])\n    return x + y[:4]\n");
   ASSERT_TRUE(std::holds_alternative<batch_clock>(call.run()));
   EXPECT_EQ(call.session().memory_damage(), std::nullopt);
 }
@@ -98,7 +114,9 @@ TEST(Session, ChangedInputsShow) {
 }
 
 TEST(Session, ARaisedErrorIsACrashWithItsMessage) {
-  call_of call("def forward(x: Tensor) -> Tensor:\n    if x.size(0) == 4:\n        raise RuntimeError(\"four is too many\")\n    return x\n");
+  call_of call(
+      "def forward(x: Tensor) -> Tensor:\n    if x.size(0) == 4:\n        raise "
+      "RuntimeError(\"four is too many\")\n    return x\n");
   const auto failure = call.failure();
   EXPECT_EQ(failure.outcome, Outcome::CRASH);
   EXPECT_THAT(failure.message, HasSubstr("four is too many"));
@@ -106,7 +124,9 @@ TEST(Session, ARaisedErrorIsACrashWithItsMessage) {
 }
 
 TEST(Session, ItsDeadlineKillsIt) {
-  call_of call("def forward(x: Tensor) -> Tensor:\n    i = 1\n    while i > 0:\n        i = 3 - i\n    return x\n");
+  call_of call(
+      "def forward(x: Tensor) -> Tensor:\n    i = 1\n    while i > 0:\n        i = 3 - i\n    "
+      "return x\n");
   EXPECT_EQ(call.failure(milliseconds(100)).outcome, Outcome::TIMEOUT);
 }
 
@@ -117,15 +137,20 @@ TEST(Session, TooMuchMemoryIsACrash) {
 
 TEST(Session, AnUnfitProgramIsRefusedWhenItIsOpened) {
   const auto session = zygote().fork_session(nullptr, private_bytes);
-  const auto opened = open(*session, "def forward(x: Tensor) -> Tensor:\n    return torch.rand([3])\n");
+  const auto opened =
+      open(*session, "def forward(x: Tensor) -> Tensor:\n    return torch.rand([3])\n");
   EXPECT_EQ(std::get<session_failure>(opened).outcome, Outcome::REJECTED);
   EXPECT_FALSE(std::get<session_failure>(opened).gone);
 }
 
 TEST(Session, TellsWhatItLaunchesAndWhetherItPrepares) {
   const auto session = zygote().fork_session(nullptr, private_bytes);
-  const auto opened = session->open({{"def prepare(w: Tensor) -> Tensor:\n    return w\n\ndef forward(x: Tensor, w: Tensor) -> Tensor:\n    launch(\"b\", [1], [1], x)\n    launch(\"a\", [1], [1], x)\n    launch(\"a\", [1], [1], x)\n    return x\n", 1, 1}},
-                                    "", true, in(milliseconds(10000)));
+  const auto opened =
+      session->open({{"def prepare(w: Tensor) -> Tensor:\n    return w\n\ndef forward(x: Tensor, "
+                      "w: Tensor) -> Tensor:\n    launch(\"b\", [1], [1], x)\n    launch(\"a\", "
+                      "[1], [1], x)\n    launch(\"a\", [1], [1], x)\n    return x\n",
+                      1, 1}},
+                    "", true, in(milliseconds(10000)));
   const auto& programs = std::get<opened_programs>(opened);
   EXPECT_TRUE(programs.has_prepare);
   EXPECT_EQ(programs.launches, (std::vector<std::string>{"a", "b"}));

@@ -1,4 +1,5 @@
-// Kernels as the CPU device runs them: compiled by the real compiler, loaded as the sandbox loads them, run in this process.
+// Kernels as the CPU device runs them: compiled by the real compiler, loaded as the sandbox loads
+// them, run in this process.
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -20,15 +21,20 @@ class block {
   explicit block(const std::string& source, const std::string& kernel = "k") : kernel_(kernel) {
     static const cpu_compiler compiler(native_target());
     const auto result = compiler.compile(source, {kernel}, false, std::chrono::milliseconds(30000));
-    if (const auto* failure = std::get_if<compile_failure>(&result)) throw std::runtime_error(failure->message);
+    if (const auto* failure = std::get_if<compile_failure>(&result))
+      throw std::runtime_error(failure->message);
     testing_support::write_file(folder_ / "block.so", std::get<compiled_block>(result).code);
     kernels_.emplace((folder_ / "block.so").string());
     kernels_->poison_shared();
   }
 
-  void launch(const list& grid, const list& threads, std::vector<c10::IValue> arguments, std::int64_t shared = 0) { kernels_->launch(kernel_, grid, threads, shared, arguments); }
+  void launch(const list& grid, const list& threads, std::vector<c10::IValue> arguments,
+              std::int64_t shared = 0) {
+    kernels_->launch(kernel_, grid, threads, shared, arguments);
+  }
   // The reason why it cannot be launched.
-  std::string refusal(const list& grid, const list& threads, std::vector<c10::IValue> arguments, std::int64_t shared = 0) {
+  std::string refusal(const list& grid, const list& threads, std::vector<c10::IValue> arguments,
+                      std::int64_t shared = 0) {
     try {
       launch(grid, threads, std::move(arguments), shared);
     } catch (const host_program_error& e) {
@@ -48,7 +54,10 @@ class block {
 at::Tensor ints(std::int64_t n) { return at::zeros({n}, at::kInt); }
 
 TEST(Kernels, EveryThreadOfEveryBlockRunsOnce) {
-  block b("extern \"C\" __global__ void k(int* a) { atomicAdd(&a[threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * (threadIdx.z + blockDim.z * (blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z))))], 1); }");
+  block b(
+      "extern \"C\" __global__ void k(int* a) { atomicAdd(&a[threadIdx.x + blockDim.x * "
+      "(threadIdx.y + blockDim.y * (threadIdx.z + blockDim.z * (blockIdx.x + gridDim.x * "
+      "(blockIdx.y + gridDim.y * blockIdx.z))))], 1); }");
   const at::Tensor a = ints(24 * 30);
   b.launch({2, 3, 5}, {2, 3, 4}, {a});
   EXPECT_TRUE(at::equal(a, at::ones_like(a)));
@@ -63,9 +72,14 @@ TEST(Kernels, AnEmptyGridLaunchesNothing) {
 }
 
 TEST(Kernels, ArgumentsTakeTheFormOfTheParameters) {
-  block b("extern \"C\" __global__ void k(double* a, int i, long long l, unsigned u, float f, double d, bool t, const float* none) { a[0] = i; a[1] = l; a[2] = u; a[3] = f; a[4] = d; a[5] = t; a[6] = none == nullptr; }");
+  block b(
+      "extern \"C\" __global__ void k(double* a, int i, long long l, unsigned u, float f, double "
+      "d, bool t, const float* none) { a[0] = i; a[1] = l; a[2] = u; a[3] = f; a[4] = d; a[5] = t; "
+      "a[6] = none == nullptr; }");
   const at::Tensor a = at::zeros({7}, at::kDouble);
-  b.launch({1}, {1}, {a, std::int64_t{-5}, std::int64_t{1} << 40, std::int64_t{4000000000}, 0.1, 0.1, true, at::Tensor()});
+  b.launch({1}, {1},
+           {a, std::int64_t{-5}, std::int64_t{1} << 40, std::int64_t{4000000000}, 0.1, 0.1, true,
+            at::Tensor()});
   EXPECT_EQ(a[0].item<double>(), -5);
   EXPECT_EQ(a[1].item<double>(), 0x1p40);
   EXPECT_EQ(a[2].item<double>(), 4e9);
@@ -78,10 +92,14 @@ TEST(Kernels, ArgumentsTakeTheFormOfTheParameters) {
 TEST(Launch, ArgumentsThatDoNotFitAreRefused) {
   block b("extern \"C\" __global__ void k(float* a, int i, float f, bool t) {}");
   const at::Tensor a = at::zeros({1});
-  EXPECT_THAT(b.refusal({1}, {1}, {a, 1, 1.0}), HasSubstr("3 arguments, the kernel has 4 parameters"));
-  EXPECT_THAT(b.refusal({1}, {1}, {1, 1, 1.0, true}), HasSubstr("argument 1 is an int, the kernel's parameter is a pointer of 8 bytes"));
-  EXPECT_THAT(b.refusal({1}, {1}, {a, 1.0, 1.0, true}), HasSubstr("argument 2 is a float, the kernel's parameter is an integer of 4 bytes"));
-  EXPECT_THAT(b.refusal({1}, {1}, {a, std::int64_t{1} << 32, 1.0, true}), HasSubstr("does not fit into 4 bytes"));
+  EXPECT_THAT(b.refusal({1}, {1}, {a, 1, 1.0}),
+              HasSubstr("3 arguments, the kernel has 4 parameters"));
+  EXPECT_THAT(b.refusal({1}, {1}, {1, 1, 1.0, true}),
+              HasSubstr("argument 1 is an int, the kernel's parameter is a pointer of 8 bytes"));
+  EXPECT_THAT(b.refusal({1}, {1}, {a, 1.0, 1.0, true}),
+              HasSubstr("argument 2 is a float, the kernel's parameter is an integer of 4 bytes"));
+  EXPECT_THAT(b.refusal({1}, {1}, {a, std::int64_t{1} << 32, 1.0, true}),
+              HasSubstr("does not fit into 4 bytes"));
   EXPECT_THAT(b.refusal({1}, {1}, {a, 1, 1, true}), HasSubstr("argument 3 is an int"));
   EXPECT_THAT(b.refusal({1}, {1}, {a, 1, 1.0, 1}), HasSubstr("argument 4 is an int"));
   EXPECT_EQ(b.refusal({1}, {1}, {a, std::int64_t{4294967295}, 1.0, true}), "launched");
@@ -89,8 +107,10 @@ TEST(Launch, ArgumentsThatDoNotFitAreRefused) {
 
 TEST(Launch, LimitsAreCudas) {
   block b("extern \"C\" __global__ void k() {}");
-  for (const list& grid : {list{}, {1, 1, 1, 1}, {-1}, {2147483648}, {1, 65536}, {1, 1, 65536}}) EXPECT_THAT(b.refusal(grid, {1}, {}), HasSubstr("the grid")) << grid.size();
-  for (const list& threads : {list{}, {1, 1, 1, 1}, {0}, {-1}, {1025}, {1, 1, 65}, {32, 0}}) EXPECT_THAT(b.refusal({1}, threads, {}), HasSubstr("the block"));
+  for (const list& grid : {list{}, {1, 1, 1, 1}, {-1}, {2147483648}, {1, 65536}, {1, 1, 65536}})
+    EXPECT_THAT(b.refusal(grid, {1}, {}), HasSubstr("the grid")) << grid.size();
+  for (const list& threads : {list{}, {1, 1, 1, 1}, {0}, {-1}, {1025}, {1, 1, 65}, {32, 0}})
+    EXPECT_THAT(b.refusal({1}, threads, {}), HasSubstr("the block"));
   EXPECT_THAT(b.refusal({1}, {32, 33}, {}), HasSubstr("more than 1024 threads"));
   EXPECT_THAT(b.refusal({1}, {1}, {}, 227 * 1024 + 1), HasSubstr("dynamic shared memory"));
   EXPECT_THAT(b.refusal({1}, {1}, {}, -1), HasSubstr("dynamic shared memory"));
@@ -143,7 +163,11 @@ TEST(Barriers, InDivergentCodeCountThreadsThatHaveReturned) {
 }
 
 TEST(Barriers, CountAndVote) {
-  block b("extern \"C\" __global__ void k(int* a) { for (int i = 0; i < 3; ++i) { const int n = __syncthreads_count(threadIdx.x % 3 == i); const int any = __syncthreads_or(threadIdx.x == 999), all = __syncthreads_and(threadIdx.x < 100); a[threadIdx.x * 3 + i] = n * 100 + any * 10 + all; } }");
+  block b(
+      "extern \"C\" __global__ void k(int* a) { for (int i = 0; i < 3; ++i) { const int n = "
+      "__syncthreads_count(threadIdx.x % 3 == i); const int any = __syncthreads_or(threadIdx.x == "
+      "999), all = __syncthreads_and(threadIdx.x < 100); a[threadIdx.x * 3 + i] = n * 100 + any * "
+      "10 + all; } }");
   const at::Tensor a = ints(300);
   b.launch({1}, {100}, {a});
   for (int thread = 0; thread < 100; thread += 33) {
@@ -202,7 +226,10 @@ TEST(Warps, VotesAndReductionsSeeTheLanesOfTheMask) {
 }
 
 TEST(Warps, AnIncompleteWarpShufflesAmongThoseThatAreThere) {
-  block b("extern \"C\" __global__ void k(float* a) { float s = 1.0f; for (int d = 16; d > 0; d /= 2) { const float other = __shfl_down_sync(0xffffffff, s, d); if (threadIdx.x + d < 20) s += other; } a[threadIdx.x] = s; }");
+  block b(
+      "extern \"C\" __global__ void k(float* a) { float s = 1.0f; for (int d = 16; d > 0; d /= 2) "
+      "{ const float other = __shfl_down_sync(0xffffffff, s, d); if (threadIdx.x + d < 20) s += "
+      "other; } a[threadIdx.x] = s; }");
   const at::Tensor a = at::zeros({20});
   b.launch({1}, {20}, {a});
   EXPECT_EQ(a[0].item<float>(), 20);
@@ -229,7 +256,9 @@ TEST(Atomics, ReturnTheOldValue) {
 }
 
 TEST(SharedMemory, DynamicPartHasTheSizeThatTheLaunchAsksFor) {
-  block b("extern \"C\" __global__ void k(float* a, int n) { extern __shared__ float s[]; s[threadIdx.x] = threadIdx.x; __syncthreads(); a[threadIdx.x] = s[n - 1 - threadIdx.x]; }");
+  block b(
+      "extern \"C\" __global__ void k(float* a, int n) { extern __shared__ float s[]; "
+      "s[threadIdx.x] = threadIdx.x; __syncthreads(); a[threadIdx.x] = s[n - 1 - threadIdx.x]; }");
   const at::Tensor a = at::zeros({64});
   b.launch({1}, {64}, {a, std::int64_t{64}}, 64 * 4);
   EXPECT_EQ(a[0].item<float>(), 63);
@@ -238,27 +267,36 @@ TEST(SharedMemory, DynamicPartHasTheSizeThatTheLaunchAsksFor) {
 }
 
 TEST(SharedMemory, WritingBehindTheDynamicPartShows) {
-  block b("extern \"C\" __global__ void k() { extern __shared__ float s[]; s[threadIdx.x] = 1.0f; }");
+  block b(
+      "extern \"C\" __global__ void k() { extern __shared__ float s[]; s[threadIdx.x] = 1.0f; }");
   b.launch({1}, {64}, {}, 63 * 4);
   EXPECT_TRUE(b.kernels().shared_overrun());
 }
 
 TEST(SharedMemory, HoldsPoisonBeforeTheFirstBlock) {
-  block b("extern \"C\" __global__ void k(int* a) { __shared__ float s[8]; extern __shared__ float d[]; a[threadIdx.x] = isnan(s[threadIdx.x]) && isnan(d[threadIdx.x]); }");
+  block b(
+      "extern \"C\" __global__ void k(int* a) { __shared__ float s[8]; extern __shared__ float "
+      "d[]; a[threadIdx.x] = isnan(s[threadIdx.x]) && isnan(d[threadIdx.x]); }");
   const at::Tensor a = ints(8);
   b.launch({1}, {8}, {a}, 32);
   EXPECT_EQ(a.sum().item<std::int64_t>(), 8);
 }
 
 TEST(Fibers, ManyBlocksOfTheLargestSizeMeetOftenAndStayApart) {
-  block b("extern \"C\" __global__ void k(int* a) { __shared__ int turn; if (threadIdx.x == 0) turn = 0; __syncthreads(); for (int i = 0; i < 20; ++i) { if (threadIdx.x == i * 51) turn += i; __syncthreads(); } if (threadIdx.x == 1023) a[blockIdx.x] = turn; }");
+  block b(
+      "extern \"C\" __global__ void k(int* a) { __shared__ int turn; if (threadIdx.x == 0) turn = "
+      "0; __syncthreads(); for (int i = 0; i < 20; ++i) { if (threadIdx.x == i * 51) turn += i; "
+      "__syncthreads(); } if (threadIdx.x == 1023) a[blockIdx.x] = turn; }");
   const at::Tensor a = ints(6);
   b.launch({6}, {1024}, {a});
   EXPECT_TRUE(at::equal(a, at::full_like(a, 190)));
 }
 
 TEST(Fibers, WaitingInVainIsAnErrorAndTheNextLaunchIsFine) {
-  block b("extern \"C\" __global__ void k(int* a, bool wrong) { if (wrong && threadIdx.x < 16) __shfl_sync(0xffffffff, 1, 0); else if (wrong) while (a[0] == 0) __syncthreads(); __syncthreads(); a[threadIdx.x] = 7; }");
+  block b(
+      "extern \"C\" __global__ void k(int* a, bool wrong) { if (wrong && threadIdx.x < 16) "
+      "__shfl_sync(0xffffffff, 1, 0); else if (wrong) while (a[0] == 0) __syncthreads(); "
+      "__syncthreads(); a[threadIdx.x] = 7; }");
   const at::Tensor a = ints(32);
   try {
     b.launch({1}, {32}, {a, true});
