@@ -3,7 +3,7 @@
 #include <caf/all.hpp>
 
 #include "actors/job_headers.hpp"
-#include "evaluation/devices/device.hpp"
+#include "evaluation/device.hpp"
 
 namespace hone {
 namespace {

@@ -26,13 +26,12 @@ void compiler_state::compile(const compile_job& job) {
   }
   try {
     const activity::span busy(counts, "compile");
-    const artifact_result result = compiler.compile(*job, *t, job->getDeviceType());
-    if (const auto* failed = std::get_if<program_failure>(&result)) {
-      self->send(pool, close_atom_v,
-                 close_job(header, failed->outcome, failed->kind, failed->message));
+    const auto artifact = compiler.compile(*job, *t, job->getDeviceType());
+    if (artifact) {
+      self->send(verifiers, put_atom_v, make_verify_job(job, *artifact));
     } else {
-      self->send(verifiers, put_atom_v,
-                 make_verify_job(job, std::get<record<schema::Artifact>>(result)));
+      const program_failure& why = artifact.error();
+      self->send(pool, close_atom_v, close_job(header, why.outcome, why.kind, why.message));
     }
     counts.processed();
   } catch (const std::exception& e) {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "actors/activity.hpp"
-#include "evaluation/compile/variant_compiler.hpp"
+#include "evaluation/variant_compiler.hpp"
 #include "messages/interfaces.hpp"
 #include "tasks/task_table.hpp"
 

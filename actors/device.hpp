@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "actors/activity.hpp"
-#include "evaluation/devices/device.hpp"
+#include "evaluation/devices.hpp"
 #include "messages/interfaces.hpp"
 #include "tasks/task_table.hpp"
 
@@ -21,9 +21,6 @@ struct device_state {
   std::unique_ptr<device> owned;
 };
 
-// Makes the device on the actor's own thread. Throwing there ends the actor with the message as its
-// reason.
-using device_maker = std::function<std::unique_ptr<device>()>;
 
 device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_state> self,
                                          std::string name, std::shared_ptr<const task_table> tasks,

@@ -4,6 +4,7 @@
 
 #include "actors/benchmarker.hpp"
 #include "actors/compiler.hpp"
+#include "actors/device.hpp"
 #include "actors/verifier.hpp"
 #include "messages/versions.hpp"
 
@@ -44,7 +45,7 @@ void node_state::announce(const device_type_record& type, std::int32_t by) {
 
 void node_state::start_device(std::size_t index) {
   kept_device& kept = devices[index];
-  const node_device& what = kept.what;
+  const planned_device& what = kept.what;
   const std::string type(view(what.type->getName()));
   const std::string at = options.name + " " + what.name;
   const auto device =
@@ -120,7 +121,7 @@ node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, no
   s.tasks = std::move(tasks);
   s.telemetry = std::move(telemetry);
   self->set_down_handler([self](const caf::down_msg& down) { self->state.lost(down); });
-  for (const node_device& device : s.options.devices) s.devices.push_back({device, {}, 0, false});
+  for (const planned_device& device : s.options.devices) s.devices.push_back({device, {}, 0, false});
   s.compilers.resize(s.options.compilers);
   for (std::size_t i = 0; i < s.compilers.size(); ++i) s.start_compiler(i);
   for (std::size_t i = 0; i < s.devices.size(); ++i) s.start_device(i);

@@ -9,27 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "actors/device.hpp"
+#include "evaluation/devices.hpp"
 #include "messages/interfaces.hpp"
 #include "tasks/task_table.hpp"
 
 namespace hone {
 
-// One device that a node shall have, and how to make it (on the device actor's own thread).
-struct node_device {
-  std::string name;  // "cpu:1", "simulated:a"
-  device_type_record type;
-  device_maker make;
-  std::uint32_t credits = 2;  // jobs that its verifier and benchmarker hold at once
-  // In which a device answers, jobs that wait before this one included. CAF's clock holds an entry
-  // for every request until its time is over, answered or not: at ten thousand jobs a second,
-  // minutes would be hundreds of megabytes.
-  std::chrono::seconds job_limit{300};
-};
-
 struct node_options {
   std::string name;
-  std::vector<node_device> devices;
+  std::vector<planned_device> devices;
   std::size_t compilers = 1;
   std::uint32_t compiler_credits = 2;
   std::function<void(const std::string&)> log;
@@ -52,7 +40,7 @@ struct node_state {
   node_state() = default;
 
   struct kept_device {
-    node_device what;
+    planned_device what;
     caf::actor_addr device;
     std::uint32_t restarts = 0;
     bool announced = false;

@@ -1,9 +1,10 @@
-// How long a cuda block takes from source text to a loaded kernel, for sm_90a: bare, and with
-// CUDA's headers for half types and cooperative groups, each block different from all others:
-// compile_benchmark [BLOCKS [PAUSE_MS]], with a pause between two of them where blocks do not
-// follow right behind each other. Without a GPU, the loading is left out and the numbers say so.
-// And how long NVRTC alone takes for the bare ones, over and over in one process and in turns with
-// the others, so that it is seen what care around it costs.
+// Measures how long a cuda block takes from source text to a loaded kernel, for sm_90a:
+//   compile_benchmark [BLOCKS [PAUSE_MS]]
+// Compiles BLOCKS blocks (default 60) of each of two kinds: bare, and with CUDA's headers for half
+// types and cooperative groups. Every block differs from all others. PAUSE_MS (default 0) is a
+// pause before each block. Without a GPU the blocks are not loaded, and the names of the numbers
+// say so. Also compiles bare blocks by NVRTC alone, one after another in this process and in turns
+// with the others, to show the cost of the isolation around NVRTC.
 
 #include <algorithm>
 #include <cstdio>
@@ -14,9 +15,9 @@
 #include <vector>
 
 #include "benchmarks/report.hpp"
-#include "evaluation/compile/cuda_compiler.hpp"
-#include "evaluation/compile/nvrtc/library.hpp"
-#include "evaluation/cuda/driver.hpp"
+#include "evaluation/compile/cuda/cuda_compiler.hpp"
+#include "evaluation/compile/cuda/nvrtc/library.hpp"
+#include "evaluation/driver/cuda_driver.hpp"
 
 namespace hone::benchmark {
 namespace {
@@ -49,7 +50,9 @@ std::string block_with_headers(int i) {
          "(warp.thread_rank() == 0 && i < n) y[i / 32] = v;\n}\n";
 }
 
-// The first GPU with a context on this thread, or nothing.
+// Makes the primary context of the first GPU current on the constructing thread and loads compiled
+// blocks there. Without a driver is_there() is false and load() must not be called. Throws
+// cuda_error if a driver is there but gives no context.
 class gpu {
  public:
   gpu() {
@@ -63,6 +66,7 @@ class gpu {
     found->check(found->cuCtxSetCurrent(context), "taking a context");
   }
   bool is_there() const { return driver_ != nullptr; }
+  // Loads the block's module, finds its first kernel and unloads the module.
   void load(const compiled_block& block) const {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
@@ -77,31 +81,36 @@ class gpu {
   const cuda_driver* driver_ = nullptr;
 };
 
+// Durations in milliseconds.
 using series_ms = std::vector<double>;
 
+// Blocks of one kind and how long they took.
 struct compiled_blocks {
-  const char* name;
-  std::string (*block)(int);
-  int made = 0;
-  series_ms whole = {};
-  series_ms loading = {};
+  const char* name;           // of the kind, within the names of the numbers
+  std::string (*block)(int);  // returns the source text of the i-th block
+  int made = 0;               // count of blocks compiled so far
+  series_ms whole = {};       // from source text to a loaded kernel
+  series_ms loading = {};     // the part of `whole` that is loading
 };
 
+// Compiles and loads `count` more blocks and appends their times to `all`. Throws
+// std::runtime_error with the compiler's message if a block does not compile.
 void compile(compiled_blocks& all, int count, std::chrono::milliseconds pause,
              cuda_compiler& compiler, const gpu& on) {
   for (int i = 0; i < count; ++i) {
     std::this_thread::sleep_for(pause);
     const stopwatch watch;
     const auto result = compiler.compile(all.block(++all.made), {"k"}, {}, "sm_90a", compile_limit);
-    if (const auto* failed = std::get_if<compile_failure>(&result))
-      throw std::runtime_error(failed->message);
+    if (!result) throw std::runtime_error(result.error().message);
     const double compiled = watch.seconds();
-    if (on.is_there()) on.load(std::get<compiled_block>(result));
+    if (on.is_there()) on.load(result.value());
     all.whole.push_back(watch.seconds() * 1e3);
     all.loading.push_back((watch.seconds() - compiled) * 1e3);
   }
 }
 
+// Compiles `count` bare blocks by NVRTC in this process and appends their times to `all`. Throws
+// std::runtime_error with NVRTC's log if a block does not compile.
 void compile_alone(const nvrtc_library& nvrtc, series_ms& all, int count,
                    std::chrono::milliseconds pause) {
   for (int i = 0; i < count; ++i) {
@@ -123,7 +132,8 @@ void tell(const compiled_blocks& all, const gpu& on) {
   if (on.is_there()) report(begin + "_loading_p50", median(all.loading), "ms");
 }
 
-// In turns, so many at a time: a shared machine is not as fast all the time.
+// Compiles the kinds of blocks in turns, `at_a_time` of each, because the speed of a shared machine
+// changes over time.
 int run(int count, std::chrono::milliseconds pause) {
   constexpr int at_a_time = 25;
   const stopwatch watch;
@@ -135,7 +145,8 @@ int run(int count, std::chrono::milliseconds pause) {
   compiled_blocks headers{"headers", block_with_headers};
   series_ms alone;
   for (compiled_blocks* all : {&bare, &headers}) {
-    compile(*all, 1, pause, compiler, on);  // headers are precompiled with it
+    // The first block of a kind includes the precompilation of its headers.
+    compile(*all, 1, pause, compiler, on);
     report(std::string("compile.") + all->name + "_first", all->whole.back(), "ms");
     all->whole.clear();
     all->loading.clear();

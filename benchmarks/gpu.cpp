@@ -1,11 +1,21 @@
-// What the judge does on a GPU (and, for `compile`, without one): gpu_benchmark MODE ...
-//   aa [PAIRS]            the same program as reference and candidate, over kernels of 4 us to 5
-//   ms: how far scores are from 1.00, and three clocks throughput [COUNT]    verified and timed
-//   variants an hour, mixed ones of configs/gpu, one start included repeat FILE [COUNT]   scores of
-//   the same variants after another start: against FILE where it exists, and written there deaths
-//   [COUNT]        crashes, hangs and sticky errors planted among honest work memory [COUNT] the
-//   GPU's memory in use over many verifications compile TASK DOCUMENT...  whether documents compile
-//   for Hopper
+// Measures the judge on the first GPU. The mode `compile` needs no GPU.
+//   gpu_benchmark aa [PAIRS]
+//       Judges the same program as reference and candidate, for kernels of 4 us to 5 ms. Shows how
+//       far scores are from 1.00, and how far three clocks disagree: events, the host's clock and
+//       CUPTI.
+//   gpu_benchmark throughput [COUNT]
+//       Counts variants of configs/gpu, of all tasks, that are verified and timed per hour. The
+//       time includes one start of the device.
+//   gpu_benchmark repeat FILE [COUNT]
+//       Scores variants, compares the scores with those of an earlier start in FILE if FILE exists,
+//       and writes them to FILE.
+//   gpu_benchmark deaths [COUNT]
+//       Judges COUNT programs that crash, hang or cause sticky errors, among honest programs.
+//   gpu_benchmark memory [COUNT]
+//       Shows the GPU's memory in use over COUNT verifications.
+//   gpu_benchmark compile TASK DOCUMENT...
+//       Shows which documents compile for Hopper.
+// Exit code: 0 if all results are within their bounds, 1 if not or on an error, 2 on wrong usage.
 
 #include <algorithm>
 #include <array>
@@ -20,10 +30,10 @@
 
 #include "benchmarks/gpu_documents.hpp"
 #include "benchmarks/report.hpp"
-#include "evaluation/cuda/driver.hpp"
-#include "evaluation/cuda/gpus.hpp"
-#include "evaluation/devices/cores.hpp"
-#include "evaluation/devices/cuda_device.hpp"
+#include "evaluation/backends/cores.hpp"
+#include "evaluation/backends/cuda/cuda_device.hpp"
+#include "evaluation/driver/cuda_driver.hpp"
+#include "evaluation/driver/gpus.hpp"
 #include "evaluation/evaluator.hpp"
 #include "messages/ids.hpp"
 #include "tasks/task_file.hpp"
@@ -31,19 +41,21 @@
 namespace hone::benchmark {
 namespace {
 
-// Programs of one to a few kernels, of every length: name, forward's body and input sizes.
+// A program of one or a few kernels that is timed against itself.
 struct program {
   std::string name;
-  std::string body;
-  std::string inputs;
-  std::string sizes;
+  std::string body;    // the expression that forward() returns
+  std::string inputs;  // [[input]] tables of the task file: x, or x and y
+  std::string sizes;   // of the only case, as an inline table of the task file
 };
 
+// Returns one [[input]] table of a task file. `shape` is a TOML array.
 std::string input(const std::string& name, const std::string& shape,
                   const std::string& dtype = "float32") {
   return "[[input]]\nname = \"" + name + "\"\nshape = " + shape + "\ndtype = \"" + dtype + "\"\n";
 }
 
+// Returns programs whose calls take 4 us to 5 ms.
 std::vector<program> aa_programs() {
   std::vector<program> all;
   for (const char* n : {"4096", "65536", "1048576", "16777216", "67108864", "268435456"})
@@ -66,6 +78,7 @@ std::vector<program> aa_programs() {
   return all;
 }
 
+// Returns the source of forward(), both of the reference and of the candidate.
 std::string forward(const program& p) {
   const bool two = p.inputs.find("\"y\"") != std::string::npos;
   return std::string("def forward(x: Tensor") + (two ? ", y: Tensor" : "") +
@@ -79,6 +92,7 @@ task task_of(const program& p) {
                     p.name);
 }
 
+// Returns a job with the reference as candidate, without a verification before it.
 record<schema::BenchmarkJob> job_of(const program& p, const device& on) {
   record_builder<schema::BenchmarkJob> job;
   auto header = job->initHeader();
@@ -95,20 +109,25 @@ record<schema::BenchmarkJob> job_of(const program& p, const device& on) {
   return job.finish();
 }
 
-std::unique_ptr<judging_device> open_gpu() {
+// Opens the first GPU and reserves its launch core. Must be called before threads are started.
+// Throws std::runtime_error if there is no GPU.
+std::unique_ptr<device> open_gpu() {
   const auto gpus = find_gpus();
   if (gpus.empty()) throw std::runtime_error("there is no GPU");
   return make_cuda_device(gpus.front(),
-                          {.node = "benchmark", .judge = {.core = reserve_launching_core()}});
+                          {.node = "benchmark", .judge = {.launch_core = reserve_launch_core()}});
 }
 
+// Returns 0 if every score is 1.00 and no clocks differ by more than 2 %. Clocks are compared for
+// calls of at least `shortest_compared_us`.
 int aa(int pairs) {
   const auto device = open_gpu();
   const auto programs = aa_programs();
   std::map<std::string, std::vector<double>> raw;
   constexpr double shortest_compared_us = 10;
-  std::vector<double>
-      clocks_apart;  // per cent: events and the host's clock, or, traced, events and CUPTI
+  // Per cent by which a burst's clocks differ: the larger of events against the host's clock and,
+  // in the traced burst, events against CUPTI.
+  std::vector<double> clocks_apart;
   std::vector<double> unseen;  // us
   int off = 0;
   int unstable = 0;
@@ -126,18 +145,18 @@ int aa(int pairs) {
     if (m->getScore() != 1.0) ++off;
     if (c.getCandidateUs() >= shortest_compared_us) {
       const auto apart = [](double a, double b) { return std::abs(a / b - 1); };
-      clocks_apart.push_back(100 * std::max(apart(c.getTrainUs(), c.getCandidateWallUs()),
-                                            apart(c.getTracedUs(), c.getTrainSpanUs())));
+      clocks_apart.push_back(100 * std::max(apart(c.getBurstUs(), c.getCandidateWallUs()),
+                                            apart(c.getTracedUs(), c.getBurstSpanUs())));
     }
     unseen.push_back(std::abs(c.getUnseenUs()));
     raw[p.name].push_back(m->getScoreRaw());
     if (i < 3 * static_cast<int>(programs.size()) || m->getScore() != 1.0) {
       std::printf(
-          "%-20s %9.2f us  score %.2f raw %.4f [%.4f, %.4f] rounds %4u  train %9.2f wall %9.2f "
+          "%-20s %9.2f us  score %.2f raw %.4f [%.4f, %.4f] rounds %4u  burst %9.2f wall %9.2f "
           "traced %9.2f span %9.2f unseen %5.2f  %6.0f ms\n",
           p.name.c_str(), c.getCandidateUs(), m->getScore(), m->getScoreRaw(), c.getIntervalLow(),
-          c.getIntervalHigh(), c.getRounds(), c.getTrainUs(), c.getCandidateWallUs(),
-          c.getTracedUs(), c.getTrainSpanUs(), c.getUnseenUs(), watch.seconds() * 1e3);
+          c.getIntervalHigh(), c.getRounds(), c.getBurstUs(), c.getCandidateWallUs(),
+          c.getTracedUs(), c.getBurstSpanUs(), c.getUnseenUs(), watch.seconds() * 1e3);
     }
   }
   double worst = 0;
@@ -160,6 +179,7 @@ int aa(int pairs) {
   return off == 0 && unstable == 0 && beyond == 0 ? 0 : 1;
 }
 
+// Returns 0 if every document is ok.
 int throughput(const gpu_corpus& corpus, int count) {
   const stopwatch watch;
   const auto device = open_gpu();
@@ -191,8 +211,9 @@ int throughput(const gpu_corpus& corpus, int count) {
   return outcomes[Outcome::OK] == count ? 0 : 1;
 }
 
-// Scores of documents, one line each: the score, both times in us, the name; against an earlier
-// start's where the file exists.
+// Writes one line per document to `file`: the unrounded score, the reference's and the candidate's
+// time in us, the name. Returns 0 if every document is ok and scores differ from those that `file`
+// had before by at most 1 % at the median and 3 % at worst.
 int repeat(const gpu_corpus& corpus, const std::string& file, int count) {
   std::map<std::string, judged> before;
   if (std::ifstream in(file); in) {
@@ -252,8 +273,10 @@ sizes = { N = 65536 }
 timed = true
 )";
 
-// Crashes, hangs and sticky errors among honest work: whether that is judged as before, and how
-// long it waits.
+// Judges programs that crash, hang or cause sticky errors, and honest programs between them.
+// Reports whether verdicts and scores of the honest programs stay as they were before, and how long
+// the verification after each death takes. Returns 0 if all honest programs are ok, their scores
+// change by at most `most_change_percent`, and every planted program ends as `crash` or `timeout`.
 int deaths(const gpu_corpus& corpus, int count) {
   constexpr std::array<std::pair<const char*, const char*>, 7> kinds = {
       {{"null pointer", "float* p = nullptr; *p = 1;"},
@@ -287,8 +310,8 @@ int deaths(const gpu_corpus& corpus, int count) {
   int misjudged = 0;
   double worst = 0;
   for (int i = 0; i < count; ++i) {
-    // Hangs cost the two seconds that a call may take, and four in which it might still say what
-    // happened: one in twenty.
+    // Only one in twenty programs hangs, because a hang takes six seconds: the limit of two seconds
+    // for a call, and four seconds in which the process may still report what failed.
     const auto& [name, body] =
         kinds[i % 20 == 19 ? kinds.size() - 1 : static_cast<std::size_t>(i) % (kinds.size() - 1)];
     const auto variant = make_variant(
@@ -334,8 +357,9 @@ int deaths(const gpu_corpus& corpus, int count) {
   return lost == 0 && misjudged == 0 && worst <= most_change_percent ? 0 : 1;
 }
 
-// The GPU's memory in use, while documents are verified over and over, and one in eight is timed as
-// well.
+// Reports the GPU's memory in use while documents are verified over and over and one verification
+// in eight is followed by a measurement. Returns 0 if memory grows by at most `most_growth_mib`
+// after the first half and all documents end as `ok` or `unstable`.
 int memory(const gpu_corpus& corpus, int count) {
   constexpr int timed_one_in = 8;
   const auto device = open_gpu();
@@ -345,9 +369,9 @@ int memory(const gpu_corpus& corpus, int count) {
   for (std::size_t i = 0; i < corpus.size(); ++i) {
     all.push_back(corpus.document(i, *device));
     all.back().result = compiler.compile(*all.back().job, *all.back().of, *device->type());
-    if (std::holds_alternative<program_failure>(all.back().result)) all.pop_back();
+    if (!all.back().result) all.pop_back();
   }
-  constexpr double most_growth_mib = 64;  // from the first half to the end
+  constexpr double most_growth_mib = 64;  // from the largest of the first half to the end
   int not_ok = 0;
   int refused = 0;
   std::vector<double> in_use_mib;
@@ -375,7 +399,8 @@ int memory(const gpu_corpus& corpus, int count) {
   return refused == 0 && in_use_mib.back() - before <= most_growth_mib ? 0 : 1;
 }
 
-// Whether documents compile for Hopper, host program and cuda block: needs no GPU.
+// Compiles the host programs and cuda blocks of documents for Hopper, without a GPU. `files` are a
+// task file and `count - 1` documents. Returns 0 if all compile.
 int compile(int count, char** files) {
   const task t = load_task(files[0]);
   variant_compiler compiler;
@@ -393,8 +418,9 @@ int compile(int count, char** files) {
     std::string problem = variant->getProblem().cStr();
     if (problem.empty()) {
       const auto compiled = compiler.compile(*make_compile_job(*variant, "sm_90a"), t, *hopper);
-      if (const auto* failed = std::get_if<program_failure>(&compiled))
-        problem = std::string(name_of(failed->outcome)) + ": " + failed->message;
+      if (!compiled)
+        problem =
+            std::string(name_of(compiled.error().outcome)) + ": " + compiled.error().message;
     }
     refused += problem.empty() ? 0 : 1;
     std::printf("%s: %s\n", files[i], problem.empty() ? "compiles" : problem.c_str());
@@ -407,8 +433,8 @@ int compile(int count, char** files) {
 
 int main(int argc, char** argv) {
   using namespace hone::benchmark;
-  std::setvbuf(stdout, nullptr, _IOLBF,
-               BUFSIZ);  // what has been found is kept if the rest is cut off
+  // Output goes out line by line, so that it is complete up to a forced end.
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   const std::string mode = argc > 1 ? argv[1] : "";
   try {
     const char* configs = std::getenv("HONE_CONFIGS");

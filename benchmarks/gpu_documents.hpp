@@ -9,33 +9,38 @@
 #include <thread>
 #include <vector>
 
-#include "evaluation/compile/variant_compiler.hpp"
-#include "evaluation/devices/device.hpp"
+#include "evaluation/device.hpp"
 #include "evaluation/evaluator.hpp"
 #include "evaluation/judge/random_values.hpp"
+#include "evaluation/variant_compiler.hpp"
 #include "messages/ids.hpp"
 #include "tasks/variant_document.hpp"
 #include "tests/support/honest_set.hpp"
 
 namespace hone::benchmark {
 
-// Documents of configs/gpu on their way through the judge, for the measuring program beside this.
+// Documents of configs/gpu and their way through the judge, for gpu.cpp.
 
+// A document with its compile job and, once it has been compiled, its artifact or failure.
 struct compiled_document {
-  const task* of = nullptr;
-  std::string name;
+  const task* of = nullptr;  // not owned
+  std::string name;          // "TASK/DOCUMENT"
   record<schema::CompileJob> job;
-  artifact_result result{program_failure{}};
+  program_result<record<schema::Artifact>> result = failed(program_failure{});
 };
 
+// Owns the documents of a GPU corpus, one per corpus file, and their tasks. The constructor reads
+// CONFIGS/gpu. Immutable; safe on any thread.
 class gpu_corpus {
  public:
   explicit gpu_corpus(const std::filesystem::path& configs)
       : set_(testing_support::load_honest_set(configs / "gpu", 1, 1)) {}
   std::size_t size() const { return set_.documents.size(); }
 
-  // The i-th document; from the second time around another program that does the same, so that
-  // nothing knows it.
+  // Returns document i modulo size(), not compiled yet, for the type of device `on`. From i =
+  // size() on the blocks carry a comment with `i`: the variant does the same but is a new one, so
+  // that no cache holds it. The result points to a task of this corpus. Throws std::runtime_error
+  // if the document does not parse.
   compiled_document document(std::size_t i, const device& on) const {
     const corpus_document& source = set_.documents[i % size()];
     std::string text = source.text;
@@ -59,31 +64,36 @@ class gpu_corpus {
   testing_support::honest_set set_;
 };
 
+// The end of a document's way through the judge. Times are 0 if they were not taken.
 struct judged {
-  record<schema::Verdict> verdict;  // none for what does not compile
+  record<schema::Verdict> verdict;  // absent if the document did not compile
   Outcome outcome = Outcome::INFRASTRUCTURE;
   std::string message;
   double score = 0;
-  double raw = 0;
-  double reference_us = 0;  // of the first timed case
-  double candidate_us = 0;
-  double busy_us = 0;    // of a call of a train, by CUPTI: that long any kernel ran
-  double unseen_us = 0;  // that the host waited longer for a call than its clock says, and than it
-                         // did so for the reference's
-  double verify_ms = 0;
-  double measure_ms = 0;
+  double raw = 0;           // the score before rounding
+  double reference_us = 0;  // time per call, first timed case
+  double candidate_us = 0;  // time per call, first timed case
+  // Time per call of the burst during which any kernel ran, by CUPTI; first timed case.
+  double busy_us = 0;
+  // Host-side time per call that the device clock does not show, candidate minus reference; first
+  // timed case.
+  double unseen_us = 0;
+  double verify_ms = 0;   // duration of the verification
+  double measure_ms = 0;  // duration of the measurements
 };
 
+// Verifies a compiled document on device `on` with random inputs. Throws std::runtime_error only if
+// the device itself cannot go on.
 inline judged verified(device& on, const compiled_document& one) {
   judged result;
-  if (const auto* failed = std::get_if<program_failure>(&one.result)) {
-    result.outcome = failed->outcome;
-    result.message = failed->message;
+  if (!one.result) {
+    result.outcome = one.result.error().outcome;
+    result.message = one.result.error().message;
     return result;
   }
   record_builder<schema::VerifyJob> job;
   job->setHeader(one.job->getHeader());
-  job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
+  job->setArtifact(*one.result.value());
   result.verdict = on.verify(*job.finish(), *one.of, 0);
   result.outcome = result.verdict->getOutcome();
   result.message = result.verdict->getMessage().cStr();
@@ -91,13 +101,15 @@ inline judged verified(device& on, const compiled_document& one) {
   return result;
 }
 
-// Verified, timed and, where it surprises, confirmed: as a benchmark actor does.
+// Verifies and measures a compiled document, and measures it again if its score needs confirmation,
+// as the verifier and the benchmarker do. Throws std::runtime_error only if the device itself
+// cannot go on.
 inline judged judge(device& on, const compiled_document& one) {
   judged result = verified(on, one);
   if (result.outcome != Outcome::OK) return result;
   record_builder<schema::BenchmarkJob> job;
   job->setHeader(one.job->getHeader());
-  job->setArtifact(*std::get<record<schema::Artifact>>(one.result));
+  job->setArtifact(*one.result.value());
   job->setVerdict(*result.verdict);
   auto measurement = on.measure(*job.finish(), *one.of, 0);
   result.measure_ms = measurement->getMeasureMs();
@@ -111,7 +123,7 @@ inline judged judge(device& on, const compiled_document& one) {
   if (const auto cases = measurement->getCases(); cases.size() > 0) {
     result.reference_us = cases[0].getReferenceUs();
     result.candidate_us = cases[0].getCandidateUs();
-    result.busy_us = cases[0].getTrainBusyUs();
+    result.busy_us = cases[0].getBurstBusyUs();
     result.unseen_us = cases[0].getUnseenUs();
   }
   result.outcome = measurement->getOutcome();
@@ -119,7 +131,9 @@ inline judged judge(device& on, const compiled_document& one) {
   return result;
 }
 
-// Compiles documents ahead of the judge, on a thread of its own; in an order that mixes tasks.
+// Compiles `count` documents of a corpus ahead of the judge, on a thread that it owns. The first
+// pass over the corpus is in a fixed random order, which mixes tasks. At most eight compiled
+// documents wait to be taken. `corpus` and `on` must outlive the object.
 class compiling_ahead {
  public:
   compiling_ahead(const gpu_corpus& corpus, const device& on, std::size_t count)
@@ -132,6 +146,7 @@ class compiling_ahead {
     changed_.notify_all();
     thread_.join();
   }
+  // Waits for the next compiled document and removes it. May be called `count` times.
   compiled_document next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !ready_.empty(); });

@@ -1,9 +1,10 @@
-// How often honest programs are refused, and how far repeated scores spread, beside a busy core:
+// Measures how often the CPU judge refuses honest programs, and how far repeated scores spread,
+// while another core is busy:
 //   honest_benchmark [REPETITIONS] [A/A MEASUREMENTS] [FILTER]
-// Judges every document of the honest set REPETITIONS times (default 20), then the reference of a
-// task against itself (default 200 times). FILTER leaves only the documents whose "task/name"
-// contains it, and shows each of their measurements. Prints "name value unit" lines; whatever was
-// refused goes to standard error with its outcome and message.
+// Judges every document of the honest set REPETITIONS times (default 20), then the reference of the
+// task `softmax` against itself (default 200 times). FILTER keeps only the documents whose
+// "task/name" contains it, and shows each of their measurements. Prints "name value unit" lines;
+// refused evaluations go to standard error with their outcome and message.
 
 #include <algorithm>
 #include <atomic>
@@ -13,16 +14,17 @@
 #include <thread>
 
 #include "benchmarks/report.hpp"
-#include "evaluation/devices/cores.hpp"
-#include "evaluation/devices/cpu_device.hpp"
+#include "evaluation/backends/cores.hpp"
+#include "evaluation/backends/cpu/cpu_device.hpp"
 #include "evaluation/evaluator.hpp"
 #include "tests/support/honest_set.hpp"
 
 namespace hone::benchmark {
 namespace {
 
-// A core that does nothing but spin, as a policy beside the judge would. It stays off the devices'
-// cores because it is started after they are reserved.
+// Keeps one core busy with a spinning thread, as a policy beside the judge would. Must be
+// constructed after the devices' cores are reserved, so that the thread does not run on one of
+// them.
 class busy_core {
  public:
   busy_core()
@@ -40,7 +42,8 @@ class busy_core {
   std::thread spin_;
 };
 
-// Largest over smallest, less one: 0.1 is "the best of them is ten per cent above the worst".
+// Returns the largest score over the smallest, minus one: 0.1 means that the best score is ten per
+// cent above the worst. `scores` must not be empty.
 double spread(const std::vector<double>& scores) {
   const auto [least, most] = std::minmax_element(scores.begin(), scores.end());
   return *most / *least - 1;
@@ -105,7 +108,7 @@ void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, 
          "percent");
 }
 
-// The same program on both sides: whatever is not 1 is the judge's own error.
+// Judges the reference of `t` as its own candidate. A score's distance from 1 is the judge's error.
 void measure_against_itself(evaluator& judge, const task& t, int measurements) {
   const std::string document = "## Code Implementation\n```python\n" + t.reference + "\n```\n";
   std::vector<double> ratios;
@@ -140,7 +143,7 @@ int run(int repetitions, int measurements, const std::string& filter,
   const busy_core beside;
   const auto device = make_cpu_device({.core = core, .node = "benchmark"});
   evaluator judge(*device);
-  // One document of every fourth file: some forty, of all tasks.
+  // Without a filter: the first document of every fourth file, which includes all tasks.
   auto set = testing_support::load_honest_set(configs, 1, filter.empty() ? 4 : 1);
   std::erase_if(set.documents, [&](const corpus_document& d) {
     return (d.task + "/" + d.name).find(filter) == std::string::npos;

@@ -1,4 +1,6 @@
-"""Writes COUNT modules for timing `hone task import`: those of tests/importing/modules in turn, each with another tail.
+"""Writes COUNT modules into FOLDER for timing `hone task import`.
+
+The modules are those of tests/importing/modules in turn, each with another function of its outputs.
 
 usage: python3 benchmarks/import_variants.py FOLDER COUNT
 """
@@ -6,9 +8,23 @@ usage: python3 benchmarks/import_variants.py FOLDER COUNT
 import pathlib
 import sys
 
-TAILS = ["torch.tanh(y)", "y * 0.5 + 1.0", "torch.sigmoid(y) * y", "y - y.mean()", "torch.nn.functional.softplus(y)", "y.abs().sqrt()", "y.clamp(-1, 1)",
-         "y / (1.0 + y * y)", "torch.relu(y) + y.sum()", "torch.exp(-y * y)", "torch.where(y > 0, y, 0.1 * y)", "torch.cos(y)"]  # fmt: skip
+# The functions of an output y.
+TAILS = [
+    "torch.tanh(y)",
+    "y * 0.5 + 1.0",
+    "torch.sigmoid(y) * y",
+    "y - y.mean()",
+    "torch.nn.functional.softplus(y)",
+    "y.abs().sqrt()",
+    "y.clamp(-1, 1)",
+    "y / (1.0 + y * y)",
+    "torch.relu(y) + y.sum()",
+    "torch.exp(-y * y)",
+    "torch.where(y > 0, y, 0.1 * y)",
+    "torch.cos(y)",
+]
 
+# The code that is appended to a module's file.
 APPENDED = """
 
 _Base = Model
@@ -24,6 +40,7 @@ class Model(_Base):
 
 
 def main():
+    """Writes the files."""
     folder, count = pathlib.Path(sys.argv[1]), int(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     modules = sorted(

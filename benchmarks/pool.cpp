@@ -1,6 +1,7 @@
-// How fast the pool takes judged variants, chooses exemplars and opens; and what SQLite does with
-// the same records. Usage: pool_benchmark [VARIANTS] (default 1000000). Needs about 5 KB of disk a
-// variant in the temporary folder.
+// Measures how fast the pool records judged variants, chooses exemplars, draws and opens, and how
+// fast SQLite stores the same records:
+//   pool_benchmark [VARIANTS] (default 1000000)
+// Needs about 5 KB of disk per variant in the temporary folder.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +21,7 @@ namespace hone::benchmark {
 namespace {
 
 constexpr std::size_t group_size = 16;
-constexpr std::size_t burst = 512;
+constexpr std::size_t burst = 512;  // variants per commit
 constexpr int tasks = 10;
 
 const char* device_type() { return "cpu-benchmark-gcc12.2"; }
@@ -32,7 +33,7 @@ record<schema::DeviceType> the_device() {
   return type.finish();
 }
 
-// A variant document of about 2 KB whose code is its own.
+// Returns a variant document of about 2 KB whose code depends on `number`.
 std::string document_text(std::uint64_t number) {
   std::mt19937_64 random(number);
   std::string text =
@@ -47,9 +48,10 @@ std::string document_text(std::uint64_t number) {
 
 struct judged_group {
   record<schema::RolloutGroup> group;
-  std::vector<double> scores;
+  std::vector<double> scores;  // one per variant of the group
 };
 
+// Returns the group of variants `first` to `first + group_size - 1` with log-normal scores.
 judged_group make_group(std::uint64_t first) {
   judged_group made;
   std::mt19937_64 random(first);
@@ -80,6 +82,7 @@ judged_group make_group(std::uint64_t first) {
   return made;
 }
 
+// Returns an evaluation `ok` with `score` for the variant of a job.
 record<schema::Evaluation> judged(const schema::CompileJob::Reader& job, double score) {
   const auto header = job.getHeader();
   record_builder<schema::Evaluation> e;
@@ -112,15 +115,15 @@ pool_options options_for(const std::filesystem::path& folder) {
   return options;
 }
 
-// Inserts `count` variants in bursts; returns seconds spent inside the pool and, for each burst,
-// its rate.
+// Inserts `count` variants in bursts. Returns the seconds spent inside the pool and appends the
+// rate of each burst, in variants per second, to `rates`.
 double insert(pool& into, std::uint64_t first, std::uint64_t count, std::vector<double>& rates) {
   double inside = 0;
   for (std::uint64_t at = first; at < first + count; at += burst) {
     std::vector<judged_group> groups;
     for (std::size_t i = 0; i < burst; i += group_size) groups.push_back(make_group(at + i));
-    // Results are made outside the clock from the jobs that recording gives; both writes of a
-    // variant's life are inside it.
+    // The clock includes both writes of a variant, its rollout and its evaluation. It excludes
+    // making the evaluations from the jobs that record_group() returns.
     const stopwatch recording;
     std::vector<std::vector<record<schema::CompileJob>>> jobs(groups.size());
     for (std::size_t g = 0; g < groups.size(); ++g) into.record_group(groups[g].group, 1, jobs[g]);
@@ -141,12 +144,14 @@ double insert(pool& into, std::uint64_t first, std::uint64_t count, std::vector<
   return inside;
 }
 
+// Throws std::runtime_error with SQLite's message if `status` is an error.
 void check(int status, sqlite3* db) {
   if (status != SQLITE_OK && status != SQLITE_DONE && status != SQLITE_ROW)
     throw std::runtime_error(sqlite3_errmsg(db));
 }
 
-// The same records under the same keys, one table a family, one transaction a burst.
+// Inserts the pool's records into SQLite under the same keys: one table per column family, one
+// transaction per burst.
 void sqlite_inserts(const std::filesystem::path& file, std::uint64_t count) {
   sqlite3* db = nullptr;
   check(sqlite3_open(file.c_str(), &db), db);
@@ -211,7 +216,8 @@ void sqlite_inserts(const std::filesystem::path& file, std::uint64_t count) {
   sqlite3_close(db);
 }
 
-// Opens in a child that is then killed, so that the next opening has a log to replay.
+// Opens the pool in a child process, inserts eight bursts and kills the child, so that the next
+// opening has a log to replay.
 void write_and_die(const std::filesystem::path& folder) {
   const pid_t child = fork();
   if (child == 0) {

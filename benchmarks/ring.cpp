@@ -1,6 +1,8 @@
-// How many variants a second the whole ring carries when nothing in it costs anything: `hone run
-// configs/ring.toml` (a scripted policy, simulated devices of three types, the durable pool), and
-// its memory on the way. Usage: ring_benchmark [STEPS] of 2,048 variants each (default 100).
+// Measures how many variants per second the ring carries when sampling and judging cost nothing,
+// and the resident memory of its process on the way. Runs `hone run configs/ring.toml`, which has a
+// scripted policy, simulated devices of three types and the durable pool:
+//   ring_benchmark [STEPS]
+// STEPS is the number of training steps (default 100), of 2,048 variants each.
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -20,10 +22,12 @@ namespace hone::benchmark {
 namespace {
 
 struct progress {
-  double seconds = 0;  // from the first version to the newest
-  double variants = 0;
+  double seconds = 0;   // from the first version to the newest
+  double variants = 0;  // trained on so far
 };
 
+// Reads a run's metrics.jsonl. Ignores a last line that is not complete yet; returns zeros if there
+// is no file.
 progress read_progress(const std::filesystem::path& metrics) {
   progress p;
   std::ifstream in(metrics);
@@ -46,6 +50,8 @@ double resident_megabytes(pid_t process) {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
+// Starts a program with its standard output discarded. `command` holds its path and arguments.
+// Throws std::runtime_error if it cannot be started.
 pid_t start(const std::vector<std::string>& command) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -67,7 +73,7 @@ int measure(int steps) {
   const pid_t run = start({(here.parent_path() / "hone").string(), "run",
                            std::string(HONE_SOURCE_DIR) + "/configs/ring.toml", "--dir",
                            folder.string(), "--set", "contrastive.steps=" + std::to_string(steps)});
-  std::vector<std::pair<double, double>> memory;  // at so many variants, so much
+  std::vector<std::pair<double, double>> memory;  // variants trained on so far, resident megabytes
   int status = 0;
   while (waitpid(run, &status, WNOHANG) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -78,7 +84,7 @@ int measure(int steps) {
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw std::runtime_error("hone run failed");
   report("ring.variants", all.variants, "count");
   report("ring.rate", all.variants / all.seconds, "variants/s");
-  // The last sample may be of a process that was ending.
+  // The last sample is left out because the process may already have been ending.
   for (const double share : {0.25, 0.5, 0.75, 0.95}) {
     const auto at = std::find_if(memory.begin(), memory.end(),
                                  [&](const auto& m) { return m.first >= share * all.variants; });

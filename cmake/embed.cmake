@@ -1,4 +1,5 @@
-# Writes OUTPUT, a header with the text of INPUT as a string_view called NAME. String literals are limited in length, so the text is cut.
+# Writes the header OUTPUT, which defines the string_view hone::embedded::NAME with the text of the
+# file INPUT. The text is an array of bytes, because string literals are limited in length.
 file(READ "${INPUT}" text HEX)
 string(LENGTH "${text}" digits)
 set(body "")
@@ -10,4 +11,11 @@ while(at LESS digits)
   math(EXPR at "${at} + 64")
 endwhile()
 math(EXPR bytes "${digits} / 2")
-file(WRITE "${OUTPUT}" "#pragma once\n#include <string_view>\nnamespace hone::embedded {\ninline constexpr unsigned char ${NAME}_bytes[] = {\n${body}  0};\ninline const std::string_view ${NAME}{reinterpret_cast<const char*>(${NAME}_bytes), ${bytes}};\n}  // namespace hone::embedded\n")
+file(WRITE "${OUTPUT}"
+  "#pragma once\n"
+  "#include <string_view>\n"
+  "namespace hone::embedded {\n"
+  "inline constexpr unsigned char ${NAME}_bytes[] = {\n${body}  0};\n"
+  "inline const std::string_view ${NAME}{"
+  "reinterpret_cast<const char*>(${NAME}_bytes), ${bytes}};\n"
+  "}  // namespace hone::embedded\n")

@@ -42,10 +42,10 @@ record<schema::Evaluation> evaluator::evaluate(const std::string& document, cons
   evaluation->setMeasurementId(job->getHeader().getMeasurementId());
   if (variant->getProblem().size() > 0)
     return close(Outcome::UNPARSABLE, "", view(variant->getProblem()));
-  const artifact_result compiled = compiler_.compile(*job, t, *type);
-  if (const auto* failed = std::get_if<program_failure>(&compiled))
-    return close(failed->outcome, failed->kind, failed->message);
-  const auto& artifact = std::get<record<schema::Artifact>>(compiled);
+  const auto compiled = compiler_.compile(*job, t, *type);
+  if (!compiled)
+    return close(compiled.error().outcome, compiled.error().kind, compiled.error().message);
+  const auto& artifact = *compiled;
   evaluation->setCompileMs(artifact->getCompileMs());
 
   record_builder<schema::VerifyJob> verify;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "actors/draw_schedule.hpp"
-#include "evaluation/devices/simulated_device.hpp"
+#include "evaluation/backends/simulated/simulated_device.hpp"
 #include "policy/curriculum.hpp"
 #include "policy/generation.hpp"
 #include "policy/optimizer.hpp"

@@ -1,7 +1,6 @@
 #include <iostream>
 
-#include "evaluation/cuda/gpus.hpp"
-#include "evaluation/devices/cpu_device.hpp"
+#include "evaluation/devices.hpp"
 #include "launch/commands.hpp"
 #include "launch/printing.hpp"
 
@@ -10,48 +9,47 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A line or an object a device; what is missing is said beside them, and is no failure.
+ordered_json to_json(const gpu_facts& gpu) {
+  return {{"device", "cuda:" + std::to_string(gpu.ordinal)},
+          {"device_type", view(gpu.type->getName())},
+          {"target", gpu.architecture},
+          {"model", gpu.model},
+          {"driver", gpu.driver},
+          {"memory_bytes", gpu.memory_bytes},
+          {"multiprocessors", gpu.multiprocessors},
+          {"reaches_host_memory", gpu.reaches_host_memory}};
+}
+
+void print_gpu(const gpu_facts& gpu) {
+  std::cout << pad("cuda:" + std::to_string(gpu.ordinal), 10) << view(gpu.type->getName()) << "  ("
+            << gpu.model << ", " << gpu.multiprocessors << " multiprocessors, "
+            << gpu.memory_bytes / (1U << 30U) << " GiB, driver " << gpu.driver << ")\n";
+  if (gpu.reaches_host_memory)
+    std::cout << pad("", 10)
+              << "its code can write to the memory of the process that launched it: trust "
+                 "scores of hostile variants less, or load nvidia-uvm with uvm_disable_hmm=1\n";
+}
+
+// Prints a line, or an object, per device. A missing GPU is mentioned beside them and is no failure.
 int list_devices(bool json) {
-  const auto cpu = cpu_device_type();
+  const present_devices found = find_devices();
   if (json) {
     std::cout << one_line(ordered_json{{"device", "cpu"},
-                                       {"device_type", view(cpu->getName())},
-                                       {"target", view(cpu->getTarget())}})
+                                       {"device_type", view(found.cpu->getName())},
+                                       {"target", view(found.cpu->getTarget())}})
               << "\n";
   } else {
-    std::cout << pad("cpu", 10) << view(cpu->getName()) << "\n";
+    std::cout << pad("cpu", 10) << view(found.cpu->getName()) << "\n";
   }
-  std::vector<gpu_facts> gpus;
-  std::string problem;
-  try {
-    gpus = find_gpus();
-    if (gpus.empty()) problem = "the NVIDIA driver is here, but no GPU that this process may use";
-  } catch (const std::exception& e) {
-    problem = e.what();
-  }
-  for (const gpu_facts& gpu : gpus) {
-    const std::string name = "cuda:" + std::to_string(gpu.ordinal);
+  for (const gpu_facts& gpu : found.gpus) {
     if (json) {
-      std::cout << one_line(ordered_json{{"device", name},
-                                         {"device_type", view(gpu.type->getName())},
-                                         {"target", gpu.architecture},
-                                         {"model", gpu.model},
-                                         {"driver", gpu.driver},
-                                         {"memory_bytes", gpu.memory_bytes},
-                                         {"multiprocessors", gpu.multiprocessors},
-                                         {"reaches_host_memory", gpu.reaches_host_memory}})
-                << "\n";
+      std::cout << one_line(to_json(gpu)) << "\n";
     } else {
-      std::cout << pad(name, 10) << view(gpu.type->getName()) << "  (" << gpu.model << ", "
-                << gpu.multiprocessors << " multiprocessors, " << gpu.memory_bytes / (1U << 30U)
-                << " GiB, driver " << gpu.driver << ")\n";
-      if (gpu.reaches_host_memory)
-        std::cout << pad("", 10)
-                  << "its code can write to the memory of the process that launched it: trust "
-                     "scores of hostile variants less, or load nvidia-uvm with uvm_disable_hmm=1\n";
+      print_gpu(gpu);
     }
   }
-  if (!problem.empty()) (json ? std::cerr : std::cout) << "no CUDA device: " << problem << "\n";
+  if (!found.gpu_problem.empty())
+    (json ? std::cerr : std::cout) << "no CUDA device: " << found.gpu_problem << "\n";
   return 0;
 }
 

@@ -1,8 +1,8 @@
 #include <iostream>
 
+#include "evaluation/devices.hpp"
 #include "evaluation/evaluator.hpp"
 #include "launch/commands.hpp"
-#include "launch/devices.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "tasks/corpus.hpp"

@@ -8,11 +8,11 @@
 #include <regex>
 #include <thread>
 
-#include "evaluation/sandbox/child/operators.hpp"
-#include "evaluation/sandbox/temporary_folder.hpp"
+#include "tasks/operators.hpp"
+#include "process/temporary_folder.hpp"
 #include "launch/commands.hpp"
 #include "launch/files.hpp"
-#include "launch/import_worker.hpp"
+#include "tasks/importing/import_worker.hpp"
 #include "launch/printing.hpp"
 
 namespace hone {

@@ -4,9 +4,9 @@
 
 #include "actors/node.hpp"
 #include "actors/telemetry.hpp"
-#include "evaluation/compile/cuda_compiler.hpp"
+#include "evaluation/variant_compiler.hpp"
 #include "launch/commands.hpp"
-#include "launch/devices.hpp"
+#include "evaluation/devices.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "launch/system.hpp"
@@ -197,7 +197,7 @@ int work_for(const node_arguments& a) {
   const std::string name = a.name.empty() ? "node " + std::to_string(getpid()) : a.name;
   (void)parse_address(a.join);  // refused before any core is reserved
   if (a.devices.empty())
-    (void)cuda_compiler();  // it takes whatever is to be compiled, so it must be able to: throws
+    variant_compiler::require_cuda_toolchain();  // it takes whatever is to be compiled, so it must be able to: throws
                             // where it is not
   const auto devices = plan_devices(a.devices, a.share_cores, {}, name);  // before the first thread
   auto& system = start_actor_system();
@@ -206,7 +206,7 @@ int work_for(const node_arguments& a) {
 
   telemetry_options watch;
   watch.node = name;
-  for (const node_device& device : devices) watch.device_types.push_back(device.type);
+  for (const planned_device& device : devices) watch.device_types.push_back(device.type);
   const auto watching = system.spawn(telemetry, watch, pool_actor(), joined.wiring.uplink);
   node_options own;
   own.name = name;

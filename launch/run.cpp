@@ -15,7 +15,7 @@
 #include "actors/pool.hpp"
 #include "actors/telemetry.hpp"
 #include "actors/work_queue.hpp"
-#include "launch/devices.hpp"
+#include "evaluation/devices.hpp"
 #include "launch/report.hpp"
 #include "launch/run_folder.hpp"
 #include "launch/system.hpp"
@@ -111,9 +111,9 @@ group_record corpus_group(const corpus_document& document, const task& t,
 // One document of each task in turn, so that every task has exemplars early.
 std::vector<group_record> corpus_groups(const std::vector<corpus_document>& documents,
                                         const task_table& tasks,
-                                        const std::vector<node_device>& devices) {
+                                        const std::vector<planned_device>& devices) {
   std::set<std::string> types;
-  for (const node_device& device : devices) types.emplace(view(device.type->getName()));
+  for (const planned_device& device : devices) types.emplace(view(device.type->getName()));
   std::map<std::string, std::vector<const corpus_document*>> by_task;
   for (const corpus_document& document : documents) by_task[document.task].push_back(&document);
   std::vector<group_record> groups;
@@ -244,7 +244,7 @@ class run_session {
 
     telemetry_options watch;
     watch.node = "node 0";
-    for (const node_device& device : devices_) watch.device_types.push_back(device.type);
+    for (const planned_device& device : devices_) watch.device_types.push_back(device.type);
     if (c_.trace) watch.trace = folder_->path() / "trace.json";
     watch.show = [this](const node_snapshot& snapshot) {
       const std::lock_guard hold(snapshot_lock_);
@@ -253,8 +253,8 @@ class run_session {
     };
     built.watching = system.spawn(telemetry, watch, built.pool, node_actor());
 
-    node_device* const lent =
-        c_.policy.kind == "scripted" ? nullptr : find_shared_device(devices_, c_.policy.device);
+    planned_device* const lent =
+        c_.policy.kind == "scripted" ? nullptr : find_device_on_gpu(devices_, c_.policy.device);
     if (lent != nullptr) {
       // Jobs wait for turns as well: one of each generator's and one of the learner's.
       lent->job_limit += (c_.generation.replicas + 1) * gpu_turns::longest_turn;
@@ -333,7 +333,7 @@ class run_session {
 
   bool is_fast() const {
     return std::all_of(devices_.begin(), devices_.end(),
-                       [](const node_device& d) { return d.credits > 2; });
+                       [](const planned_device& d) { return d.credits > 2; });
   }
 
   std::string resume_command() const {
@@ -406,7 +406,7 @@ class run_session {
   std::vector<corpus_document> documents_;
   std::shared_ptr<const prompt_template> prompts_;
   std::unique_ptr<run_folder> folder_;
-  std::vector<node_device> devices_;
+  std::vector<planned_device> devices_;
   std::unique_ptr<caf::scoped_actor> supervisor_;
   std::unique_ptr<metrics_file> metrics_;
   std::mutex snapshot_lock_;

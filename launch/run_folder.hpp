@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluation/sandbox/child_process.hpp"
+#include "process/unique_fd.hpp"
 #include "messages/caf_records.hpp"
 
 namespace hone {

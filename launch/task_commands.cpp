@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <iostream>
 
-#include "evaluation/judge/oracle.hpp"
+#include "evaluation/devices.hpp"
 #include "launch/commands.hpp"
-#include "launch/devices.hpp"
 #include "launch/files.hpp"
 #include "messages/ids.hpp"
 
@@ -32,26 +31,28 @@ int list_tasks() {
 int check_tasks(const std::vector<std::string>& files, const std::string& device_name) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& given : files) paths.push_back(find_task_file(given));
-  std::unique_ptr<judging_device> device;
+  std::unique_ptr<device> judge;
   bool all_good = true;
   for (const auto& path : paths) {
     try {
       const task t = load_task(path);
-      if (device == nullptr) device = open_device(device_name, "check");
-      const auto lines = device->check_task(t);
+      if (judge == nullptr) judge = open_device(device_name, "check");
+      const task_report report = judge->check_task(t);
+      if (report.failure) {
+        all_good = false;
+        std::cout << path.string() << ": the reference fails ("
+                  << name_of(report.failure->outcome) << "): " << report.failure->message << std::endl;
+        continue;
+      }
       std::cout << path.string() << ": ok (" << t.name << ", " << to_string(t.id) << ")\n";
-      for (const std::string& line : lines) std::cout << "    " << line << "\n";
-      if (lines.empty())
+      for (const std::string& line : report.cases) std::cout << "    " << line << "\n";
+      if (report.cases.empty())
         std::cout << "    none of its cases is for this kind of device: nothing was run\n";
-    } catch (const reference_error& e) {
-      all_good = false;
-      std::cout << path.string() << ": the reference fails (" << name_of(e.outcome)
-                << "): " << e.what() << "\n";
+      std::cout.flush();
     } catch (const format_error& e) {
       all_good = false;
-      std::cout << e.what() << "\n";
+      std::cout << e.what() << std::endl;
     }
-    std::cout.flush();
   }
   return all_good ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-// CAF's side of records: how they travel, and the table of everything that does. Only actors/,
-// launch/ and their tests include this and interfaces.hpp; all other rooms know records without
-// knowing CAF.
+// Serialises records for CAF and names every type of record that is sent in a message. Only
+// actors/, launch/ and their tests include this header and interfaces.hpp; all other libraries use
+// records without depending on CAF.
 
 #include <caf/error.hpp>
 #include <caf/meta/load_callback.hpp>
@@ -21,8 +21,9 @@
 
 namespace hone {
 
-// To another node only the bytes go, and they are validated on arrival; to an actor here nothing is
-// copied at all.
+// Sends a record to another node as its bytes (none for an empty record). The bytes are validated
+// on arrival; invalid ones end the load with caf::sec::invalid_argument. A message to an actor of
+// the same node shares the record without a copy.
 template <class Inspector, class Schema>
 typename Inspector::result_type inspect(Inspector& f, record<Schema>& x) {
   std::vector<char> bytes = x ? x.bytes() : std::vector<char>{};

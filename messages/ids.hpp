@@ -13,9 +13,10 @@
 
 namespace hone {
 
-// A 128-bit identity that knows what it identifies. Content ids (tasks, variants, artifacts) are
-// XXH3-128 of contents, all others are random. Values are plain data: copy them freely, use them as
-// keys.
+// A 128-bit identity whose type names the kind of thing that it identifies. Ids of tasks, variants
+// and artifacts, and all ids of a corpus document's group, are the XXH3-128 of contents; all others
+// are random. An id is plain data: copy it freely and use it as a key. An id of zero is empty and
+// converts to false.
 template <class Tag>
 struct id {
   std::uint64_t high = 0;
@@ -43,29 +44,34 @@ using group_id = id<struct group_tag>;
 using measurement_id = id<struct measurement_tag>;
 using batch_id = id<struct batch_tag>;
 
-// 32 lower-case hexadecimal digits, high bits first.
+// Returns 32 lower-case hexadecimal digits, high bits first.
 std::string to_hex(std::uint64_t high, std::uint64_t low);
 template <class Tag>
 std::string to_string(const id<Tag>& x) {
   return to_hex(x.high, x.low);
 }
 
-// Accepts exactly 32 hexadecimal digits.
+// Parses exactly 32 hexadecimal digits, upper or lower case, into the high and the low half.
+// Returns nullopt for any other text.
 std::optional<std::array<std::uint64_t, 2>> parse_hex_id(std::string_view text);
 
-// Sixteen bytes, big endian: keys in this form sort as the ids do.
+// Convert between the two halves of an id and its 16 bytes, big endian. Keys in this form sort in
+// the order of the ids.
 std::array<char, 16> to_bytes(std::uint64_t high, std::uint64_t low);
 std::array<std::uint64_t, 2> from_bytes(std::span<const char, 16> bytes);
 
-// From the operating system's random source, seeded once a thread; safe on every thread.
+// Returns 64 random bits from a generator of the calling thread, which is seeded once from the
+// operating system's random source. Safe on every thread. Throws std::runtime_error if that source
+// gives no bytes.
 std::uint64_t random_bits();
+// Returns a random id that is not empty.
 template <class Id>
 Id random_id() {
   return Id{random_bits() | 1, random_bits()};
 }
 
-// XXH3-128 of the parts, each preceded by its length, so that moving text between parts changes the
-// identity.
+// Returns the XXH3-128 of the parts, high half first. Each part is preceded by its length (8 bytes,
+// little endian), so that moving text from one part to another changes the hash.
 std::array<std::uint64_t, 2> content_hash(std::span<const std::string_view> parts);
 template <class Id>
 Id content_id(std::initializer_list<std::string_view> parts) {

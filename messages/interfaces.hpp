@@ -1,7 +1,8 @@
 #pragma once
 
-// Every actor's interface, one comment a message. Handles and records are all that passes; a reader
-// can follow a variant from top to bottom.
+// Declares every actor's interface, in the order in which a variant meets the actors. Only handles,
+// records and plain values are sent. The comment on a message reads "SENDER: what the message asks,
+// what the reply means".
 
 #include <caf/atom.hpp>
 #include <caf/typed_actor.hpp>
@@ -69,27 +70,29 @@ constexpr use_atom use_atom_v = use_atom{};
 using revive_atom = caf::atom_constant<caf::atom("revive")>;
 constexpr revive_atom revive_atom_v = revive_atom{};
 
-// What every actor that telemetry watches answers.
-using observable = caf::replies_to<status_atom>::with<actor_status_record>;
+// The part of the interface that all actors have whose status telemetry requests.
+using observable =
+    // telemetry: requests the status; the reply holds the counts since the actor's start and the
+    // spans since the last report
+    caf::replies_to<status_atom>::with<actor_status_record>;
 
 // ---- a stage's workers and their queue
 
-// Takes jobs that it has asked for.
+// Takes jobs against the credits that it gave to its work queue.
 template <class Job>
-using worker_actor =
-    caf::typed_actor<caf::reacts_to<Job>,  // a job to do, against one of its credits
-                     observable>;
+using worker_actor = caf::typed_actor<
+    // work queue: hands out a job, which costs one credit
+    caf::reacts_to<Job>, observable>;
 
-// First in, first out for each type of device; workers pull.
+// Hands out jobs, first in, first out per device type, to workers with credits.
 template <class Job>
 using queue_actor = caf::typed_actor<
-    caf::reacts_to<put_atom, Job>,  // a job from the stage before
-    caf::reacts_to<pull_atom, std::vector<std::string>,
-                   std::uint32_t>,  // the sender works for these device types ("*": all) and takes
-                                    // so many jobs at once
-    caf::reacts_to<done_atom, std::uint64_t, std::uint64_t>,  // the sender is done with this
-                                                              // measurement id: its credit is back
-    observable>;
+    // previous stage: puts a job into the queue
+    caf::reacts_to<put_atom, Job>,
+    // worker: adds credits, (device types, credits), for jobs of these device types ("*": of all)
+    caf::reacts_to<pull_atom, std::vector<std::string>, std::uint32_t>,
+    // worker: has finished the job with this measurement id, (high, low); its credit returns
+    caf::reacts_to<done_atom, std::uint64_t, std::uint64_t>, observable>;
 
 using compile_worker = worker_actor<compile_job>;
 using verify_worker = worker_actor<verify_job>;
@@ -100,96 +103,118 @@ using benchmark_queue = queue_actor<benchmark_job>;
 
 // ---- the pool
 
+// A draw or batch that is not available within 15 s is refused with caf::sec::request_timeout.
 using pool_actor = caf::typed_actor<
-    caf::replies_to<draw_atom>::with<draw_record>,  // generator: what to write next; waits until
-                                                    // there is room
-    caf::replies_to<submit_atom, group_record>::with<done_atom>,  // generator, corpus: a group; the
-                                                                  // answer means that it is durable
-    caf::reacts_to<close_atom, evaluation_record>,                // any stage: a job's result
-    caf::replies_to<take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool>::with<
-        batch_record>,  // learner: (stage, at least, at most, even over the tasks); waits for them
-    caf::replies_to<replay_atom, std::uint8_t>::with<std::vector<
-        scored_group_record>>,  // learner: what was trained on in this stage, up to the head
-    caf::replies_to<commit_atom, version_record,
-                    step_record>::with<done_atom>,  // learner: a step, whose checkpoint is on disk
-    caf::replies_to<branch_atom, std::uint64_t>::with<done_atom>,  // learner: go on from this
-                                                                   // version
-    caf::replies_to<compare_atom, std::vector<std::uint64_t>, std::uint32_t>::with<
-        std::uint32_t>,  // learner: let these versions write so many samples a task; how many
-                         // groups will come
-    caf::reacts_to<connect_atom, compile_queue>,                    // where new work goes
-    caf::reacts_to<device_atom, device_type_record, std::int32_t>,  // node: so many more (or fewer)
-                                                                    // devices of this type
-    caf::replies_to<status_atom, watch_atom>::with<run_status_record>,  // telemetry: where the run
-                                                                        // stands
-    caf::reacts_to<tick_atom>, caf::reacts_to<flush_atom>,              // itself
-    caf::reacts_to<stop_atom>,                                          // no more draws
-    observable>;
+    // generator: requests a draw; the reply comes when there is room for another group
+    caf::replies_to<draw_atom>::with<draw_record>,
+    // generator, launch (for the corpus): hands in a group; the reply means that it is durable
+    caf::replies_to<submit_atom, group_record>::with<done_atom>,
+    // compiler, verifier, benchmarker, work queue: reports the result of a job
+    caf::reacts_to<close_atom, evaluation_record>,
+    // learner: requests ready groups, (stage, at least, at most, even over the tasks); the reply
+    // comes when there are enough of them; a newer request replaces one that still waits
+    caf::replies_to<take_atom, std::uint8_t, std::uint32_t, std::uint32_t,
+                    bool>::with<batch_record>,
+    // learner: requests the groups that the steps of this stage, up to the head, were trained on
+    caf::replies_to<replay_atom, std::uint8_t>::with<std::vector<scored_group_record>>,
+    // learner: commits a step and its version, whose checkpoint is on disk; the reply means that
+    // both are durable
+    caf::replies_to<commit_atom, version_record, step_record>::with<done_atom>,
+    // learner: makes this version the head; the reply means that the choice is durable
+    caf::replies_to<branch_atom, std::uint64_t>::with<done_atom>,
+    // learner: starts a comparison, (versions, samples), in which each version writes this many
+    // samples per task and device type; the reply is the number of groups to come
+    caf::replies_to<compare_atom, std::vector<std::uint64_t>, std::uint32_t>::with<std::uint32_t>,
+    // launch: names the work queue to which new jobs are sent
+    caf::reacts_to<connect_atom, compile_queue>,
+    // node: changes the number of devices of a type by the given number, which may be negative
+    caf::reacts_to<device_atom, device_type_record, std::int32_t>,
+    // telemetry: requests the state of the run
+    caf::replies_to<status_atom, watch_atom>::with<run_status_record>,
+    // self, every 500 ms: hands out overdue jobs again, gives up old draws, refuses old requests
+    caf::reacts_to<tick_atom>,
+    // self: writes all changes, then sends the replies and jobs that depend on them
+    caf::reacts_to<flush_atom>,
+    // launch: ends the run; no more draws are made
+    caf::reacts_to<stop_atom>, observable>;
 
 // ---- devices
 
+// Each request is a whole protocol; the mailbox is the lock that keeps timing exclusive.
 using device_actor = caf::typed_actor<
-    caf::replies_to<verify_atom, verify_job>::with<verdict_record>,  // verifier; its mailbox is the
-                                                                     // lock that keeps timing
-                                                                     // exclusive
-    caf::replies_to<measure_atom, benchmark_job>::with<measurement_record>,  // benchmarker
-    caf::replies_to<lease_atom, std::uint64_t, std::uint32_t>::with<
-        done_atom>,  // a policy on the same GPU: the sender may use it in this turn of its, for so
-                     // many ms at most; done when it says so
-    observable>;
+    // verifier: requests a verdict on an artifact; an error means that it was not judged
+    caf::replies_to<verify_atom, verify_job>::with<verdict_record>,
+    // benchmarker: requests a measurement of an artifact; an error means that it was not judged
+    caf::replies_to<measure_atom, benchmark_job>::with<measurement_record>,
+    // lessee, through its node: requests a GPU lease, (turn, limit in ms); the device sends
+    // (use_atom, turn) to the lessee and replies when the lessee has answered
+    caf::replies_to<lease_atom, std::uint64_t, std::uint32_t>::with<done_atom>, observable>;
 
-// Who leases a device.
-using lessee_actor = caf::typed_actor<caf::replies_to<use_atom, std::uint64_t>::with<
-    done_atom>>;  // device: it is this turn; nothing is verified or timed until the answer
+// The part of a generator's or learner's interface that a device uses for a GPU lease.
+using lessee_actor = caf::typed_actor<
+    // device: grants the GPU lease of this turn; the reply ends it, and the device verifies and
+    // times nothing before the reply
+    caf::replies_to<use_atom, std::uint64_t>::with<done_atom>>;
 
 // ---- policy
 
-using generator_actor =
-    caf::typed_actor<caf::reacts_to<weights_atom, version_record>,  // learner: write with these
-                                                                    // from the next token on
-                     caf::replies_to<use_atom, std::uint64_t>::with<done_atom>,  // device: as a
-                                                                                 // lessee
-                     caf::reacts_to<lease_atom>,  // itself: ask for a turn again
-                     caf::reacts_to<tick_atom>,   // itself: write on
-                     caf::reacts_to<stop_atom>,   // write no more
-                     observable>;
+using generator_actor = caf::typed_actor<
+    // learner: announces a version, whose weights are used from the next token on
+    caf::reacts_to<weights_atom, version_record>,
+    // device: grants the GPU lease of this turn; the reply ends it
+    caf::replies_to<use_atom, std::uint64_t>::with<done_atom>,
+    // self: requests the GPU lease again
+    caf::reacts_to<lease_atom>,
+    // self: continues to write
+    caf::reacts_to<tick_atom>,
+    // launch: ends the run; no more is written
+    caf::reacts_to<stop_atom>, observable>;
 
-using learner_actor =
-    caf::typed_actor<caf::replies_to<use_atom, std::uint64_t>::with<done_atom>,  // device: as a
-                                                                                 // lessee
-                     caf::reacts_to<lease_atom>,  // itself: ask for a turn again
-                     caf::reacts_to<tick_atom>,   // itself: the next piece of work
-                     caf::reacts_to<stop_atom>,   // end the current step, commit, and say so
-                     observable>;
+using learner_actor = caf::typed_actor<
+    // device: grants the GPU lease of this turn; the reply ends it
+    caf::replies_to<use_atom, std::uint64_t>::with<done_atom>,
+    // self: requests the GPU lease again
+    caf::reacts_to<lease_atom>,
+    // self: does the next piece of work
+    caf::reacts_to<tick_atom>,
+    // launch: stops the run; the learner ends and commits the current step, then sends finish_atom
+    // to its supervisor
+    caf::reacts_to<stop_atom>, observable>;
 
 // ---- nodes
 
 using telemetry_actor = caf::typed_actor<
-    caf::reacts_to<watch_atom, caf::strong_actor_ptr>,  // node: ask this actor from now on
-    caf::reacts_to<node_status_record>,                 // another node's report
-    caf::replies_to<status_atom>::with<std::vector<node_status_record>>,  // all nodes, as last
-                                                                          // heard
-    caf::replies_to<finish_atom>::with<done_atom>,  // launch: look a last time; the answer means
-                                                    // that it has been shown
+    // node: adds an actor to those whose status is requested
+    caf::reacts_to<watch_atom, caf::strong_actor_ptr>,
+    // node: forwards the report of a joined node
+    caf::reacts_to<node_status_record>,
+    // node: requests the status of this node and the last report of each joined one
+    caf::replies_to<status_atom>::with<std::vector<node_status_record>>,
+    // launch: asks for a last round of status requests; the reply means that it has been shown
+    caf::replies_to<finish_atom>::with<done_atom>,
+    // self, at every interval: requests the status of all actors
     caf::reacts_to<tick_atom>>;
 
 using node_actor = caf::typed_actor<
-    caf::replies_to<join_atom, join_record>::with<
-        compile_queue, verify_queue, benchmark_queue, pool_actor,
-        std::vector<task_record>>,  // a node that wants to help: where work is, and what it is
-                                    // about
-    caf::replies_to<status_atom>::with<std::vector<node_status_record>>,  // hone status
-    caf::replies_to<lease_atom, std::string, std::uint64_t, std::uint32_t>::with<
-        done_atom>,                      // generator, learner: passed on to the device of this name
-    caf::reacts_to<node_status_record>,  // from a joined node, every second
-    caf::reacts_to<device_atom, device_type_record, std::int32_t>,  // a joined node's device is
-                                                                    // there, or gone
-    caf::reacts_to<revive_atom, bool, std::uint32_t>>;  // itself: start this device (or compiler)
-                                                        // again
+    // joining node: asks to join; the reply holds the work queues, the pool and the tasks, an error
+    // names the versions that differ
+    caf::replies_to<join_atom, join_record>::with<compile_queue, verify_queue, benchmark_queue,
+                                                  pool_actor, std::vector<task_record>>,
+    // `hone status`: requests the status of all nodes, from telemetry
+    caf::replies_to<status_atom>::with<std::vector<node_status_record>>,
+    // generator, learner: requests a GPU lease, (device name, turn, limit in ms); the node passes
+    // the request on to the device
+    caf::replies_to<lease_atom, std::string, std::uint64_t, std::uint32_t>::with<done_atom>,
+    // telemetry of a joined node: reports its status, every second
+    caf::reacts_to<node_status_record>,
+    // joined node: changes the number of its devices of a type by the given number
+    caf::reacts_to<device_atom, device_type_record, std::int32_t>,
+    // self: starts a device (true) or a compiler (false) again, by its index
+    caf::reacts_to<revive_atom, bool, std::uint32_t>>;
 
 }  // namespace hone
 
-// What travels between nodes, by name.
+// Types of values that are sent between nodes. CAF identifies them there by their names.
 CAF_BEGIN_TYPE_ID_BLOCK(hone, caf::first_custom_type_id)
 
 CAF_ADD_TYPE_ID(hone, (hone::task_record))

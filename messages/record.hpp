@@ -13,15 +13,15 @@
 
 namespace hone {
 
-// Bytes from a network or a disk that are no valid record. The message says of which schema and
-// what is wrong.
+// Reports bytes from a network or a disk that are not a valid record. The message names the schema
+// and the problem.
 struct invalid_record : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// An immutable Cap'n Proto message: the same bytes in memory, on the wire and on disk. Copying
-// shares the bytes; a record may be read on any number of threads at once. An empty record
-// (default-constructed or moved from) must not be read.
+// An immutable Cap'n Proto message: the same bytes in memory, on the wire and on disk. Copies share
+// the bytes. Any number of threads may read a record at once. An empty record (default-constructed
+// or moved from) must not be read.
 template <class Schema>
 class record {
  public:
@@ -29,7 +29,8 @@ class record {
 
   record() = default;
 
-  // Bytes that nobody vouches for: checks size, depth and required fields; throws invalid_record.
+  // Takes untrusted bytes, such as those from a network. Checks them with find_problem() and throws
+  // invalid_record.
   static record from_bytes(std::vector<char> bytes) {
     if (auto problem = find_problem({bytes.data(), bytes.size()}, capnp::Schema::from<Schema>())) {
       throw invalid_record(std::string(capnp::Schema::from<Schema>().getShortDisplayName().cStr()) +
@@ -38,7 +39,8 @@ class record {
     return from_trusted_bytes(std::move(bytes));
   }
 
-  // Bytes that this process made or that a checksum covers.
+  // Takes bytes that this process made or that a checksum covers, without the checks of
+  // from_bytes(). Throws kj::Exception if their framing is damaged.
   static record from_trusted_bytes(std::vector<char> bytes) {
     record made;
     made.message_ = std::make_shared<const message>(std::move(bytes));
@@ -49,7 +51,7 @@ class record {
   reader operator*() const { return message_->root; }
   const reader* operator->() const { return &message_->root; }
   const std::vector<char>& bytes() const { return message_->bytes; }
-  // The same bytes, kept alive without a copy.
+  // Returns the bytes without a copy. The pointer keeps them alive.
   std::shared_ptr<const std::vector<char>> shared_bytes() const {
     return {message_, &message_->bytes};
   }
@@ -58,13 +60,13 @@ class record {
   struct message {
     explicit message(std::vector<char> owned)
         : bytes(std::move(owned)),
-          // Allocations are aligned for words. The limit on traversal counts down over a reader's
-          // life, so it is lifted: untrusted bytes have been walked once before they get here.
+          // A vector's allocation is aligned for words. The traversal limit counts down over the
+          // life of a reader, so it is lifted here; from_bytes() walks untrusted bytes beforehand.
           source(kj::arrayPtr(reinterpret_cast<const capnp::word*>(bytes.data()),
                               bytes.size() / sizeof(capnp::word)),
                  {.traversalLimitInWords = ~std::uint64_t{0}, .nestingLimit = max_record_depth}),
-          root(source.getRoot<Schema>()) {
-    }  // the first getRoot is not thread-safe: it happens here
+          // The first getRoot() is not thread-safe, so the constructor calls it.
+          root(source.getRoot<Schema>()) {}
 
     std::vector<char> bytes;
     mutable capnp::FlatArrayMessageReader source;
@@ -74,7 +76,7 @@ class record {
   std::shared_ptr<const message> message_;
 };
 
-// Builds a record: fill in root(), then finish().
+// Builds a record: fill in root(), then call finish(). For one thread.
 template <class Schema>
 class record_builder {
  public:
@@ -96,7 +98,7 @@ class record_builder {
   typename Schema::Builder root_;
 };
 
-// A record of its own with the contents of a part of another.
+// Copies a part of a record, such as one of its structs, into a record of its own.
 template <class Schema>
 record<Schema> copy_record(typename Schema::Reader part) {
   capnp::MallocMessageBuilder message;
@@ -108,7 +110,8 @@ record<Schema> copy_record(typename Schema::Reader part) {
   return record<Schema>::from_trusted_bytes(std::move(bytes));
 }
 
-// Text fields as the standard library's views. Valid as long as the record is.
+// Convert between Cap'n Proto's text and data fields and the standard library's strings, without a
+// copy: the result is valid as long as the bytes that it was made from.
 inline std::string_view view(capnp::Text::Reader text) { return {text.begin(), text.size()}; }
 inline std::string_view view(capnp::Data::Reader data) {
   return {reinterpret_cast<const char*>(data.begin()), data.size()};

@@ -68,8 +68,8 @@ std::optional<std::string> find_problem(std::string_view bytes, capnp::StructSch
                                   bytes.size() / sizeof(capnp::word));
   std::optional<std::string> problem;
   auto failure = kj::runCatchingExceptions([&] {
-    // A message may point to one place several times; reading it at most so many times over bounds
-    // the walk.
+    // Several pointers of a message may have the same target. The traversal limit, 8 times the size
+    // of the message, bounds the walk.
     capnp::FlatArrayMessageReader reader(words, {.traversalLimitInWords = 8 * words.size() + 1024,
                                                  .nestingLimit = max_record_depth});
     if (reader.getEnd() != words.end()) {

@@ -9,14 +9,16 @@
 
 namespace hone {
 
-// Bounds on a message that comes from outside this process.
+// Bounds on a record that comes from outside this process: its size, and how deeply its pointers
+// may be nested.
 inline constexpr std::size_t max_record_bytes = 64U << 20U;
 inline constexpr int max_record_depth = 32;
 
-// Walks a whole serialised message once: framing, size, nesting, every pointer, every enumerant,
-// text that ends in NUL, and the fields that the schema marks as required. Returns what is wrong,
-// or nothing. Never reads outside `bytes`, whatever they hold; work is bounded by a small multiple
-// of their size. `bytes` must be aligned for words.
+// Walks a whole serialised message once. Checks the framing, the size, the nesting, every pointer,
+// every enumerant, the NUL at the end of text, and the fields that the schema marks as required.
+// Returns a description of the first problem, or nullopt if there is none. Never reads outside
+// `bytes`, whatever their contents; the work is bounded by a small multiple of their size. `bytes`
+// must be aligned for words.
 std::optional<std::string> find_problem(std::string_view bytes, capnp::StructSchema schema);
 
 }  // namespace hone

@@ -4,9 +4,12 @@
 
 namespace hone {
 
-// Nodes talk to each other only when both agree.
-inline constexpr std::uint32_t schema_version = 1;  // meaning of the records in messages/schema
-inline constexpr std::uint32_t judge_version =
-    6;  // how evaluation/ judges: scores of different versions are not comparable
+// A node may join a run only if both versions are equal on both sides.
+
+// Version of the records in messages/schema: of their fields and their meaning.
+inline constexpr std::uint32_t schema_version = 1;
+// Judge version: changes whenever a verdict or score of evaluation/ could. Scores of different
+// versions are not comparable.
+inline constexpr std::uint32_t judge_version = 6;
 
 }  // namespace hone

@@ -35,7 +35,8 @@ json load_index(const std::filesystem::path& folder) {
   }
 }
 
-// `fill` puts the files into the folder that it is given.
+// Writes a checkpoint under a temporary name and renames it. `fill` writes all files except
+// checkpoint.json into the folder that is passed to it.
 void save_whole(const std::filesystem::path& folder, const trainer_numbers& numbers,
                 bool has_weights, const std::function<void(const std::filesystem::path&)>& fill) {
   std::filesystem::path unfinished = folder;
@@ -87,7 +88,8 @@ std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& f
     const json index = load_index(folder);
     const auto files = index.at("files").get<std::map<std::string, std::string>>();
     if (index.at("has_weights").get<bool>() && !files.contains("model.safetensors"))
-      return (folder / "checkpoint.json").string() + ": names no weights";
+      return (folder / "checkpoint.json").string() +
+             ": has_weights is true, but model.safetensors is not listed";
     for (const auto& [name, hash] : files) {
       if (name.find('/') != std::string::npos)
         return (folder / "checkpoint.json").string() + ": is damaged";

@@ -12,34 +12,45 @@
 
 namespace hone {
 
-// A folder that is a Hugging Face model (config.json, tokenizer.json, model.safetensors) and, for
-// training, optimizer.safetensors; checkpoint.json has a hash of each file and the trainer's
-// numbers. It appears whole or not at all: written under another name, synced, then renamed.
+// A checkpoint is a Hugging Face model folder (config.json, tokenizer.json, model.safetensors).
+// optimizer.safetensors holds the optimizer's state if training can continue from the checkpoint.
+// checkpoint.json holds a hash of each other file and the trainer_numbers. A checkpoint appears
+// completely or not at all: its files are written to a folder of another name and synced, and that
+// folder is then renamed.
+
+// Returns the path of a version's checkpoint, relative to the run's folder.
 inline std::string checkpoint_name(std::uint64_t version) {
   return "checkpoints/" + std::to_string(version);
-}  // in a run's folder
+}
 
+// Numbers, by name, that describe the progress of training and are stored with the weights.
 struct trainer_numbers {
   std::map<std::string, double> values;
 };
 
-// Saves into `folder`, which must not exist. config.json and tokenizer.json are taken from
-// `policy`. Throws policy_error or std::filesystem::filesystem_error (a full disk), and then leaves
-// nothing behind.
+// Writes a checkpoint to `folder`, which must not exist. Copies config.json and tokenizer.json from
+// the folder `policy`; omits optimizer.safetensors if `training` is null. Throws policy_error, or
+// std::filesystem::filesystem_error (such as for a full disk). A failed call leaves nothing
+// behind.
 void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy,
                      const decoder_weights& weights, const optimizer_moments* training,
                      const trainer_numbers& numbers);
 
-// The same for a policy that has no weights (a scripted one): the numbers alone.
+// Writes the checkpoint of a scripted policy, which has no weights: it holds `numbers` alone.
+// `folder` must not exist; errors are those of the other overload.
 void save_checkpoint(const std::filesystem::path& folder, const trainer_numbers& numbers);
 
-// A checkpoint that has been taken and is to be written into a folder, which must not exist: so a
-// GPU is needed for a moment only. Errors as of save_checkpoint.
+// Function that writes a checkpoint whose contents are already in host memory to `folder`, which
+// must not exist. Writing needs no GPU, so the GPU lease can end before it. Errors are those of
+// save_checkpoint.
 using taken_checkpoint = std::function<void(const std::filesystem::path& folder)>;
 
-// Compares every file with its hash; what is wrong, naming the file, or nothing.
+// Compares every file of a checkpoint with its recorded hash. Returns a message that names the
+// missing or damaged file, or nullopt if the checkpoint is intact.
 std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& folder);
 
-trainer_numbers load_trainer_numbers(const std::filesystem::path& folder);  // throws policy_error
+// Returns the numbers of a checkpoint. Throws policy_error if checkpoint.json is missing or
+// damaged.
+trainer_numbers load_trainer_numbers(const std::filesystem::path& folder);
 
 }  // namespace hone

@@ -135,8 +135,8 @@ curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch
   return n;
 }
 
-// Its own completions that work, as if they had been the corpus; how fast they are does not matter
-// here.
+// Trains on the policy's own `ok` completions as if they were the corpus. Their scores do not
+// matter in this stage.
 curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::Reader& batch) {
   std::vector<sft_example> examples;
   for (const auto scored : batch.getGroups()) {

@@ -21,30 +21,33 @@
 namespace hone {
 
 struct sft_stage_options {
-  std::int64_t updates = 1300;          // optimiser updates in all; 0 skips the stage
-  std::int64_t updates_per_step = 100;  // between two versions
-  std::int64_t batch = 4;
+  std::int64_t updates = 1300;          // updates in the whole stage; 0 skips the stage
+  std::int64_t updates_per_step = 100;  // updates between two versions
+  std::int64_t batch = 4;               // documents per update
   rate_schedule rate{6e-3, 50, 1300, 0.05};
-  double exemplar_share = 0.5;
-  double prompt_weight = 1.0;  // of the loss on prompt tokens
-  double begin_with =
-      0.3;  // share of the corpus that must have been judged before the first update
+  double exemplar_share = 0.5;  // share of the prompts that show exemplars
+  double prompt_weight = 1.0;   // weight of prompt tokens in the loss; completion tokens weigh 1
+  // Share of the corpus's groups that must be evaluated before the first update.
+  double begin_with = 0.3;
 };
 
 struct self_supervised_stage_options {
   std::int64_t steps = 4;    // 0 skips the stage
-  std::int64_t groups = 10;  // a step
-  std::int64_t batch = 4;
+  std::int64_t groups = 10;  // groups per step
+  std::int64_t batch = 4;    // completions per update
   double rate = 3e-4;
-  std::int64_t passes = 1;  // over a step's working completions
+  std::int64_t passes = 1;  // passes over the `ok` completions of a step
 };
 
 struct contrastive_stage_options {
   std::int64_t steps = 10;  // 0 skips the stage
-  double minutes =
-      0;  // after which the stage ends as well, counted from its start or a resumption; 0: no limit
-  std::int64_t groups = 10;  // a step
-  bool one_per_task = true;  // each of them of another task; with fewer tasks, even over them
+  // Time limit of the stage in minutes, counted from its start or from a resumption; 0: no limit.
+  // The stage ends with the first step that ends after the limit.
+  double minutes = 0;
+  std::int64_t groups = 10;  // groups per step
+  // Spreads the groups of a step evenly over the tasks: one group per task, or an equal share per
+  // task if there are fewer tasks than groups.
+  bool one_per_task = true;
   double rate = 1e-3;
   grpo_step_options grpo;
 };
@@ -53,41 +56,61 @@ struct curriculum_options {
   sft_stage_options sft;
   self_supervised_stage_options self_supervised;
   contrastive_stage_options contrastive;
-  std::uint32_t comparison_samples = 16;  // a task and version; 0 skips the comparison
+  std::uint32_t comparison_samples = 16;  // samples per task and version; 0 skips the comparison
 };
 
-// What the learner learns and in which order: CUDA-L1's stages over whatever trains. Knows nothing
-// of actors: scored groups go in, updated weights and numbers come out. One thread.
+// Trains a policy in the stages of CUDA-L1 (arXiv 2507.14111): `sft`, `self_supervised` and
+// `contrastive`, followed by the `comparison`. Scored groups go in; updated weights and metrics
+// come out. Independent of actors. Must be used by one thread at a time.
 class curriculum {
  public:
+  // Metrics by name.
   using numbers = std::map<std::string, double>;
 
-  // `learns` may be null: a policy that is scripted goes through the stages and learns nothing.
+  // A null `learns` stands for a scripted policy, which passes through the stages without learning.
+  // `tasks` must outlive the curriculum.
   curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns,
              std::shared_ptr<const prompt_template> prompts, const task_table& tasks,
              std::uint64_t seed);
 
   Stage stage() const { return stage_; }
-  std::int64_t step() const { return step_; }  // finished in this stage
-  std::int64_t steps() const;                  // planned for this stage
-  std::optional<double> seconds_left()
-      const;  // until the stage ends at its next step, where it has a limit
-  // Ends the stage if its steps are done, skipping stages of no steps. True when a stage ended.
+  // Returns the number of steps that are finished in this stage.
+  std::int64_t step() const { return step_; }
+  // Returns the number of steps that are planned for this stage.
+  std::int64_t steps() const;
+  // Returns the seconds until the stage's time limit (negative after it), or nullopt without a
+  // limit.
+  std::optional<double> seconds_left() const;
+  // Enters the next stage if this one is over: all its steps are finished, or its time limit has
+  // passed and at least one step is finished. Skips stages without steps. Restarts the optimizer
+  // at the start of the contrastive stage. Returns true if a stage ended.
   bool advance();
 
-  // Supervised: working documents join the data set; updates draw from it. A step is some updates.
+  // Adds the `ok` documents of a group to the data set of supervised fine-tuning. Does nothing
+  // for a group of an unknown task or for a scripted policy.
   void admit(const schema::ScoredGroup::Reader& scored);
+  // Returns the number of documents in the data set; 0 for a scripted policy.
   std::size_t documents() const { return sampler_ ? sampler_->size() : 0; }
+  // Returns true if sft_update() may be called: the data set has a document, or the policy is
+  // scripted.
   bool can_update() const { return !trainer_ || documents() > 0; }
+  // Makes one update on documents drawn from the data set. Returns the loss before the update; 0
+  // for a scripted policy.
   double sft_update();
   std::int64_t sft_updates_left_in_step() const;
+  // Ends a step of the `sft` stage. Returns its metrics: mean loss, learning rate, updates in the
+  // stage so far and documents in the data set.
   numbers end_sft_step();
 
-  // One step over a batch of the current stage.
+  // Trains on a batch with the objective of the current stage and ends the step. Returns the
+  // metrics of describe_batch() and of the training.
   numbers learn(const schema::TrainingBatch::Reader& batch);
 
-  // To be written before the next update.
+  // Takes a checkpoint. Its function must be called before the next update, because on the CPU it
+  // shares the weights.
   taken_checkpoint take_checkpoint() const;
+  // Continues from a checkpoint: weights, optimizer state, stage, step and number of updates.
+  // Throws policy_error.
   void load(const std::filesystem::path& checkpoint);
 
  private:
@@ -110,8 +133,8 @@ class curriculum {
   bool has_reference_ = false;
 };
 
-// What a batch says of itself, for the metrics: share of each outcome, mean reward, mean log
-// speed-up of what is ok.
+// Returns the metrics of a batch: number of groups and samples, share of each outcome, mean reward
+// of all samples, and mean natural logarithm of the speed-up of the `ok` samples (0 without any).
 curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch);
 
 }  // namespace hone

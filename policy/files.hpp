@@ -9,15 +9,15 @@
 
 namespace hone {
 
-// A file of a policy is missing, damaged, or asks for something that is not supported; the message
-// names the file.
+// Reports that a file of a policy is missing, damaged, or asks for an unsupported feature. The
+// message names the file.
 struct policy_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A file whole. Throws policy_error.
+// Returns the contents of a file. Throws policy_error.
 std::string read_policy_file(const std::filesystem::path& path);
-// A safetensors file. Throws policy_error.
+// Writes a safetensors file. Throws policy_error.
 void write_policy_tensors(const std::filesystem::path& path,
                           const std::vector<safetensor>& tensors);
 

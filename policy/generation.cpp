@@ -41,8 +41,8 @@ struct generation_engine::state {
   struct slot {
     std::uint64_t ticket = 0;
     std::uint32_t sample = 0;
-    std::int64_t position = 0;  // of the next token that is fed in
-    token_id token = 0;         // that token
+    std::int64_t position = 0;  // position of the next input token
+    token_id token = 0;         // next input token
   };
 
   state(const decoder_config& c, const generation_options& o)
@@ -53,8 +53,8 @@ struct generation_engine::state {
     return at::rms_norm(x, {x.size(-1)}, weight, config().norm_epsilon);
   }
 
-  // x [n, width] -> q [n, heads, d], k and v [n, kv_heads, d], rotated by cosine and sine [n, 1,
-  // d].
+  // Computes q [n, heads, d] and k and v [n, kv_heads, d] from x [n, width]; cosine and sine
+  // [n, 1, d] rotate q and k.
   void project(const at::Tensor& x, const layer_weights& w, const at::Tensor& cosine,
                const at::Tensor& sine, at::Tensor& q, at::Tensor& k, at::Tensor& v) const {
     const decoder_config& c = config();
@@ -95,9 +95,10 @@ struct generation_engine::state {
   std::vector<layer_weights> layers;
   at::Tensor embedding, head, final_norm;
   std::uint64_t version = 0;
-  std::vector<at::Tensor> key_cache,
-      value_cache;          // by layer: [slots, kv_heads, context, head_width]
-  std::vector<slot> slots;  // the first ones of the cache, without gaps
+  // By layer: [slots, kv_heads, context, head_width].
+  std::vector<at::Tensor> key_cache, value_cache;
+  // Active slots. Slot i uses row i of the caches, so the used rows are the first ones.
+  std::vector<slot> slots;
   std::map<std::uint64_t, request> requests;
   std::deque<std::uint64_t> queue;  // tickets with samples that have no slot yet
   std::uint64_t written = 0;
@@ -200,7 +201,8 @@ void generation_engine::state::prefill(request& r) const {
   r.prefilled = true;
 }
 
-// Samples that wait take the free slots, in order; a prompt is read once for all its samples.
+// Gives the free slots to the waiting samples, in order. The network processes a prompt once for
+// all of its samples.
 void generation_engine::state::admit() {
   while (!queue.empty() && static_cast<std::int64_t>(slots.size()) < options.slots) {
     request& r = requests.at(queue.front());
@@ -222,7 +224,8 @@ void generation_engine::state::admit() {
   }
 }
 
-// Feeds every slot's token in; logits [n, V] of what follows.
+// Runs the network on the next input token of every slot. Returns the logits [n, V] of the tokens
+// that follow.
 at::Tensor generation_engine::state::decode() {
   const decoder_config& c = config();
   const auto n = static_cast<std::int64_t>(slots.size());
@@ -252,8 +255,8 @@ at::Tensor generation_engine::state::decode() {
     project(x, layers[i], cosine, sine, q, k, v);
     key_cache[i].narrow(0, 0, n).scatter_(2, where, k.unsqueeze(2));
     value_cache[i].narrow(0, 0, n).scatter_(2, where, v.unsqueeze(2));
-    // The query heads that share a key head stand where other attentions have their query
-    // positions.
+    // There is one query position per slot, so the dimension of query positions holds the query
+    // heads that share a key head. Keys and values then need no repetition.
     const at::Tensor mixed = at::scaled_dot_product_attention(
         q.reshape({n, c.kv_heads, c.heads / c.kv_heads, c.head_width}),
         key_cache[i].narrow(0, 0, n).narrow(2, 0, length),
@@ -263,7 +266,8 @@ at::Tensor generation_engine::state::decode() {
   return head_logits(x);
 }
 
-// Draws one token for each of the slots from `first` on, from logits [n, V].
+// Draws one token for each slot from `first` on, from logits [n, V]. Appends the requests that
+// finish to `done`.
 void generation_engine::state::take_samples(const at::Tensor& logits, std::int64_t first,
                                             std::vector<finished_request>& done) {
   const std::int64_t n = logits.size(0);
@@ -277,13 +281,13 @@ void generation_engine::state::take_samples(const at::Tensor& logits, std::int64
     at::Tensor probabilities = log_probabilities.exp();
     if (options.top_p < 1) {
       const auto [sorted, order] = probabilities.sort(-1, /*descending=*/true);
-      const at::Tensor beyond =
-          (sorted.cumsum(-1) - sorted) >= options.top_p;  // the first one always stays
+      // The sum excludes the token itself, so that the most likely token is always kept.
+      const at::Tensor beyond = (sorted.cumsum(-1) - sorted) >= options.top_p;
       probabilities =
           at::zeros_like(probabilities).scatter(-1, order, sorted.masked_fill(beyond, 0));
     }
-    // Where a uniform number falls in the cumulative distribution. The numbers are the processor's
-    // on every device, so that a seed is one.
+    // Inverse transform sampling. The uniform numbers come from the CPU generator on every device,
+    // so that a seed gives the same numbers everywhere.
     const at::Tensor cumulative = probabilities.cumsum(-1, at::kDouble);
     const at::Tensor uniform =
         at::rand({n, 1}, generator, at::TensorOptions(at::kDouble)).to(logits.device());
@@ -297,9 +301,9 @@ void generation_engine::state::take_samples(const at::Tensor& logits, std::int64
       log_probabilities.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).to(at::kCPU).contiguous();
   const at::Tensor tokens = chosen.to(at::kCPU).contiguous();
   if (!at::isfinite(picked).all().item<bool>())
-    throw policy_error("the policy's logits are not numbers any more");
-  // From the last to the first: a slot that ends is replaced by the last one, which has been served
-  // already.
+    throw policy_error("the policy's logits are not finite");
+  // The order is descending because release() moves the last slot, which must have its token by
+  // then, into the place of a slot that ends.
   for (std::int64_t i = n; i-- > 0;) {
     const auto index = static_cast<std::size_t>(first + i);
     if (accept(slots[index], static_cast<token_id>(tokens.data_ptr<std::int64_t>()[i]),
@@ -308,7 +312,7 @@ void generation_engine::state::take_samples(const at::Tensor& logits, std::int64
   }
 }
 
-// True when the completion has ended with this token.
+// Appends a token to the completion of a slot. Returns true if this token ends the completion.
 bool generation_engine::state::accept(slot& s, token_id token, float log_probability,
                                       std::vector<finished_request>& done) {
   request& r = requests.at(s.ticket);
@@ -333,6 +337,8 @@ bool generation_engine::state::accept(slot& s, token_id token, float log_probabi
   return true;
 }
 
+// Frees a slot. The last slot moves into its place with its keys and values, so that the used rows
+// of the caches stay without gaps.
 void generation_engine::state::release(std::size_t index) {
   const std::size_t last = slots.size() - 1;
   if (index != last) {
@@ -362,7 +368,7 @@ std::vector<finished_request> generation_engine::step() {
   const std::size_t kept = state_->slots.size();
   state_->admit();
   if (state_->slots.size() > kept) {
-    // Newcomers' first tokens follow from their prompts' last logits.
+    // The first token of a new sample is drawn from the logits at the end of its prompt.
     std::vector<at::Tensor> rows;
     for (std::size_t i = kept; i < state_->slots.size(); ++i)
       rows.push_back(state_->requests.at(state_->slots[i].ticket).last_logits);

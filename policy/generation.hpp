@@ -11,27 +11,31 @@
 namespace hone {
 
 struct generation_options {
-  std::int64_t slots = 32;  // sequences that are written at the same time
+  std::int64_t slots = 32;  // sequences that are generated at the same time
   std::int64_t max_new_tokens = 256;
-  double temperature = 1.0;  // 0: the likeliest token
-  double top_p = 1.0;        // nucleus: the likeliest tokens that together have this probability
-  token_id end_token = 0;    // ends a completion, and belongs to it
+  double temperature = 1.0;  // 0: greedy decoding
+  // Nucleus sampling: tokens are drawn from the smallest set of most likely tokens whose
+  // probabilities sum to at least `top_p`.
+  double top_p = 1.0;
+  token_id end_token = 0;  // ends a completion and is its last token
   std::uint64_t seed = 0;
 };
 
 struct completion {
   std::vector<token_id> tokens;
-  std::vector<float> log_probabilities;  // natural, fp32, of the distribution at the sampling
-                                         // temperature before top-p
-  std::vector<std::pair<std::uint64_t, std::uint32_t>>
-      versions;            // (weights' version, tokens), in order
-  bool truncated = false;  // a length limit ended it, not the end token
+  // Natural logarithm (fp32) of each token's probability at the sampling temperature before top-p.
+  // Greedy decoding records the probability at temperature 1.
+  std::vector<float> log_probabilities;
+  // Versions of the weights that produced the tokens, in order: (version, number of tokens).
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> versions;
+  // True if max_new_tokens or the context ended the completion, and not the end token.
+  bool truncated = false;
 };
 
 struct generation_request {
-  std::uint64_t ticket = 0;
+  std::uint64_t ticket = 0;      // chosen by the caller; unique among unfinished requests
   std::vector<token_id> prompt;  // at least one token
-  std::uint32_t samples = 1;
+  std::uint32_t samples = 1;     // completions to sample; at least one
 };
 
 struct finished_request {
@@ -39,27 +43,34 @@ struct finished_request {
   std::vector<completion> completions;
 };
 
-// Writes completions of many prompts at once, token by token. A slot that falls free is taken by
-// the next sample that waits, so no request waits for another's longest completion; the weights may
-// be replaced between any two steps. The keys and values of earlier tokens stay as the older
-// weights made them. One thread.
+// Samples completions of many prompts at once, one token per sequence and step (continuous
+// batching). A free slot is given to the next waiting sample, so no request waits for the longest
+// completion of another. The weights may be replaced between any two steps; keys and values that
+// are already cached stay as the earlier weights computed them. Must be used by one thread at a
+// time.
 class generation_engine {
  public:
   generation_engine(const decoder_config& config, const generation_options& options);
   ~generation_engine();
 
-  // From the next step on. The weights must be of the config's shape; they are copied in the form
-  // that steps are fastest with.
+  // Replaces the weights from the next step on; must be called before the first step. `weights`
+  // must have the shapes of the config. Their device and dtype must be the same in every call;
+  // steps run on that device. The engine copies the weights and joins the q, k and v projections,
+  // and the gate and up projections, because steps are then fastest. It shares the norms of q and k
+  // and the biases of the output and down projections, so `weights` must not be changed in place.
   void set_weights(const decoder_weights& weights, std::uint64_t version);
   std::uint64_t version() const;
 
-  // Throws policy_error for a prompt that leaves no room for a token.
+  // Queues a request. Throws policy_error if the prompt is empty or leaves no room for a token in
+  // the context.
   void submit(const generation_request& request);
-  // One token for every sequence under way. Requests whose last sample ended come back.
+  // Generates one token for every active sequence. Returns the requests that this step finished.
   std::vector<finished_request> step();
 
-  std::size_t active() const;   // sequences under way
-  std::size_t waiting() const;  // samples that have no slot yet
+  // Returns the number of samples that have a slot.
+  std::size_t active() const;
+  // Returns the number of samples that have no slot yet.
+  std::size_t waiting() const;
   bool idle() const { return active() == 0 && waiting() == 0; }
   std::uint64_t tokens_written() const;
 

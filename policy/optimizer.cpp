@@ -29,7 +29,7 @@ struct optimizer::state {
 };
 
 struct optimizer_moments::contents {
-  std::map<std::string, at::Tensor> all;  // by their names in the file
+  std::map<std::string, at::Tensor> all;  // moments by their names in the file
   std::int64_t steps = 0;
 };
 

@@ -15,24 +15,26 @@ struct optimizer_options {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
-  double weight_decay = 0.01;  // on matrices only
+  double weight_decay = 0.01;  // applies to matrices, not to norms and biases
   double max_gradient_norm = 1.0;
 };
 
-// A learning rate over a stage: linear warm-up, then constant or a cosine down to a share of the
-// peak.
+// Learning rate over a stage: a linear warm-up to `peak`, then a cosine decay to
+// `final_share` * `peak`, which is then kept; without a decay, `peak` is kept.
 struct rate_schedule {
   double peak = 1e-3;
-  std::int64_t warm_up = 0;
-  std::int64_t steps = 0;              // of the whole schedule; 0: constant after the warm-up
-  double final_share = 1.0;            // of the peak, at the end of the cosine
-  double at(std::int64_t step) const;  // step 0 is the first
+  std::int64_t warm_up = 0;  // updates
+  std::int64_t steps = 0;    // updates up to the end of the decay, with the warm-up; 0: no decay
+  double final_share = 1.0;  // rate at the end of the decay, relative to `peak`
+  // Returns the rate of an update, counted from 0.
+  double at(std::int64_t step) const;
 };
 
-// What an optimizer remembers, in host memory.
+// State of an optimizer in host memory: the moments of all weights and the number of updates.
 class optimizer_moments {
  public:
-  void save(const std::filesystem::path& file) const;  // throws policy_error
+  // Writes a safetensors file. Throws policy_error.
+  void save(const std::filesystem::path& file) const;
 
  private:
   friend class optimizer;
@@ -41,24 +43,29 @@ class optimizer_moments {
   std::shared_ptr<const contents> contents_;
 };
 
-// AdamW (Loshchilov and Hutter, arXiv 1711.05101) over a decoder's weights, with clipping of the
-// gradients' global norm. Its moments are saved beside the weights, so that training goes on from a
-// checkpoint as if it had never stopped.
+// Applies AdamW (Loshchilov and Hutter, arXiv 1711.05101) to the weights of a decoder, with
+// clipping of the global gradient norm. The moments are saved with the weights, so training that
+// resumes from a checkpoint equals training that was not interrupted.
 class optimizer {
  public:
-  // Makes the weights differentiable. They must outlive the optimizer and not be replaced.
+  // Replaces the tensors of `weights` by differentiable copies. `weights` must outlive the
+  // optimizer, and its tensors must not be replaced afterwards.
   optimizer(decoder_weights& weights, const optimizer_options& options);
   ~optimizer();
 
-  // One step from the gradients that the weights hold now, which are cleared. Returns the
-  // gradients' norm before clipping; a norm that is not finite changes nothing.
+  // Makes one update from the gradients of the weights and clears these gradients. Returns the
+  // global gradient norm before clipping. A norm that is not finite leaves the weights, the moments
+  // and the number of updates unchanged.
   double step(double rate);
+  // Returns the number of updates that were applied.
   std::int64_t steps() const;
 
-  // From a GPU they are copied; on the CPU they are the optimizer's own, as they are now until its
-  // next step.
+  // Returns the state. Moments on a GPU are copied; moments on the CPU are shared, so the result is
+  // valid until the next update only.
   optimizer_moments moments() const;
-  void load(const std::filesystem::path& file);  // throws policy_error
+  // Replaces the state by a saved one. Throws policy_error if the file is missing or damaged, or
+  // does not fit the weights.
+  void load(const std::filesystem::path& file);
 
  private:
   struct state;

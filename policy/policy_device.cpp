@@ -14,17 +14,17 @@ void prepare_policy_device(const std::string& device) {
   if (device == "cpu") return;
   if (!device.starts_with("cuda"))
     throw policy_error("policy.device is '" + device + "', expected cpu, cuda or cuda:N");
-  // Linking the CUDA back end would cost every start of the program its loading time.
+  // The CUDA back end is not linked, because loading it would slow down every start of the program.
   static void* const library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr)
     throw policy_error("policy.device is '" + device +
                        "', but LibTorch's CUDA back end cannot be loaded: " + dlerror());
   if (!at::hasCUDA())
-    throw policy_error("policy.device is '" + device + "', but LibTorch sees no CUDA device");
+    throw policy_error("policy.device is '" + device + "', but LibTorch finds no CUDA device");
 }
 
 void finish_policy_work(const std::string& device) {
-  if (device == "cpu") return;  // its operators return when they are done
+  if (device == "cpu") return;  // operators on the CPU are synchronous
   const c10::Device on(device);
   c10::impl::getDeviceGuardImpl(on.type())->synchronizeDevice(on.has_index() ? on.index()
                                                                              : c10::DeviceIndex{0});

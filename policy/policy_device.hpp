@@ -4,17 +4,18 @@
 
 namespace hone {
 
-// Where networks run: "cpu", "cuda" (the first GPU) or "cuda:N".
+// The functions below name a LibTorch device as "cpu", "cuda" (the first GPU) or "cuda:N".
 
-// Makes a device of LibTorch usable: "cpu" always is, a GPU loads the CUDA back end. Throws
-// policy_error.
+// Makes a device usable: loads LibTorch's CUDA back end for a GPU and does nothing for "cpu".
+// Throws policy_error.
 void prepare_policy_device(const std::string& device);
 
-// Waits until the device has done what any thread has asked it for so far; before that, a GPU is
-// not free for anyone else. The device must have been prepared.
+// Waits until the device has finished all work that any thread of this process has queued on it;
+// only then is a GPU free for another user. The device must have been prepared.
 void finish_policy_work(const std::string& device);
 
-// Threads that LibTorch's CPU operators use in this process. Before the first operator.
+// Sets the number of threads of LibTorch's CPU operators in this process. Must be called before the
+// first operator.
 void set_policy_threads(int threads);
 
 }  // namespace hone

@@ -9,23 +9,25 @@
 
 namespace hone {
 
-// What stands between a text and its pieces, in the order of a Hugging Face tokenizer.json.
+// Pre-tokenisation: the steps of a Hugging Face tokenizer.json that cut a text into pieces before
+// byte pairs are merged.
 
-// Bytes that are no UTF-8 become U+FFFD.
+// Returns `text` with U+FFFD in place of each byte that is not part of valid UTF-8.
 std::string valid_utf8(std::string_view text);
 std::string encode_utf8(std::uint32_t code_point);
 
-// GPT-2's pattern, which ByteLevel applies itself when told to.
+// GPT-2's pattern, which a ByteLevel pre-tokenizer applies if its `use_regex` is set.
 extern const char* const gpt2_pattern;
 
-// A PCRE2 expression over UTF-8. Threads may share one.
+// A PCRE2 expression over UTF-8. Immutable; copies share the compiled expression, and any number of
+// threads may use it.
 class pattern {
  public:
-  // Throws policy_error.
+  // Compiles the expression. Throws policy_error if it is invalid.
   explicit pattern(const std::string& source);
-  // An expression that matches this text alone.
+  // Returns an expression that matches only `literal`.
   static std::string escape(const std::string& literal);
-  // [begin, end) of every match that is not empty, in order. `text` must be valid UTF-8.
+  // Returns [begin, end) in bytes of every non-empty match, in order. `text` must be valid UTF-8.
   std::vector<std::pair<std::size_t, std::size_t>> matches(std::string_view text) const;
 
  private:
@@ -33,13 +35,15 @@ class pattern {
   std::shared_ptr<const code> code_;
 };
 
-// Cuts text into pieces; what matches and what lies between either stays or goes.
+// A rule that cuts text at the matches of a pattern and keeps the matches, the gaps between them,
+// or both as pieces.
 struct splitter {
   pattern at;
   bool keep_matches = true;
   bool keep_gaps = true;
 };
 
+// Applies a rule to each piece. Returns views into the same text, in order.
 std::vector<std::string_view> cut(const splitter& split,
                                   const std::vector<std::string_view>& pieces);
 

@@ -82,7 +82,7 @@ std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view
     std::size_t next = close + 2;
     const bool is_section = mark.starts_with('#') || mark.starts_with('^') || mark.starts_with('/');
     std::size_t text_end = open;
-    if (is_section) {  // alone on its line: the line vanishes
+    if (is_section) {  // a mark that is alone on its line produces no output for that line
       const std::size_t line_begin = text.rfind('\n', open) == std::string_view::npos || open == 0
                                          ? 0
                                          : text.rfind('\n', open - 1) + 1;

@@ -11,35 +11,39 @@
 
 namespace hone {
 
-// One earlier variant as a prompt shows it.
+// An exemplar as a prompt shows it.
 struct shown_variant {
   double score = 0;
-  std::string code;  // its fenced blocks
+  std::string code;  // the fenced blocks of its document, without prose
 };
 
 shown_variant show_variant(double score, const settings& options, std::string_view cuda,
                            std::string_view python);
 
-// What a prompt is made of.
+// Facts that a prompt shows.
 struct prompt_facts {
   std::string task_name;
   std::string summary;
-  std::string source;  // what people are shown of the task: its [source], or the reference
+  std::string source;  // the task's [source] text; the reference if the task has none
   std::string source_language;
   std::string device_type;
-  std::vector<shown_variant> exemplars;  // the better one last
+  std::vector<shown_variant> exemplars;  // by ascending score
 };
+
+// Returns the facts for a prompt about task `t`, with the device type and the exemplars of `draw`.
+// Throws std::runtime_error if the settings of an exemplar are invalid.
 prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw);
 
-// A prompt's text with places for a draw's facts:
-//   {{task}} {{summary}} {{source}} {{source_language}} {{device}}      anywhere
-//   {{#exemplars}} ... {{number}} {{score}} {{code}} ... {{/exemplars}}  once for each exemplar
-//   {{^exemplars}} ... {{/exemplars}}                                     where there are none
-// A line that holds only a section's mark vanishes. Anything else in double braces is refused when
-// the template is read.
+// Text of a prompt with placeholders for facts and two kinds of sections:
+//   {{task}} {{summary}} {{source}} {{source_language}} {{device}}       anywhere
+//   {{#exemplars}} ... {{number}} {{score}} {{code}} ... {{/exemplars}}  once per exemplar
+//   {{^exemplars}} ... {{/exemplars}}                                    if there is no exemplar
+// A line that holds only the beginning or end mark of a section produces no output. Any other text
+// in double braces is an error when the template is read. Immutable after reading.
 class prompt_template {
  public:
-  // Throws policy_error, naming the file and the line.
+  // Reads a template from a file or a text; `name` stands for the file in messages. Both throw
+  // policy_error, which names the file and the line.
   static prompt_template load(const std::filesystem::path& path);
   static prompt_template parse(const std::string& text, const std::string& name);
 
@@ -60,7 +64,7 @@ class prompt_template {
   std::vector<node> nodes_;
 };
 
-// "16.30"
+// Returns a score with two decimals, such as "16.30".
 std::string print_score(double score);
 
 }  // namespace hone

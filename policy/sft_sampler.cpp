@@ -15,12 +15,13 @@ void sft_sampler::add(scored_document document) {
 }
 
 sft_example sft_sampler::next(std::mt19937_64& random) {
-  if (documents_.empty()) throw std::logic_error("there is nothing to learn from");
+  if (documents_.empty())
+    throw std::logic_error("the data set of supervised fine-tuning has no document");
   if (order_.empty()) {
     const std::size_t most = *std::max_element(seen_.begin(), seen_.end());
     for (std::size_t i = 0; i < documents_.size(); ++i) {
       order_.push_back(i);
-      if (seen_[i] + 1 < most) order_.push_back(i);  // came late: catches up
+      if (seen_[i] + 1 < most) order_.push_back(i);  // was added late and catches up
     }
     std::shuffle(order_.begin(), order_.end(), random);
   }

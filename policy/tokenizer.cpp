@@ -18,7 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-// Byte-level BPE writes every byte as a printable character (GPT-2's bytes_to_unicode).
+// Returns the printable character that byte-level BPE writes for each byte, in UTF-8 (GPT-2's
+// bytes_to_unicode).
 std::array<std::string, 256> byte_characters() {
   std::array<std::string, 256> table;
   std::uint32_t next = 256;
@@ -44,7 +45,7 @@ struct merge {
 
 struct tokenizer::state {
   std::unordered_map<std::string, token_id> vocabulary;
-  std::vector<std::string> tokens;  // byte-level spelling, or an added token's text
+  std::vector<std::string> tokens;  // by id: byte-level spelling, or the text of an added token
   std::vector<bool> is_added;
   std::vector<bool> is_special;
   std::unordered_map<std::pair<token_id, token_id>, merge, pair_hash> merges;
@@ -72,7 +73,8 @@ struct tokenizer::state {
 };
 
 void tokenizer::state::set_token(token_id id, const std::string& text) {
-  if (id > 10000000) throw policy_error("a token has the id " + std::to_string(id));
+  if (id > 10000000)
+    throw policy_error("token id " + std::to_string(id) + " is above the limit of 10000000");
   if (id >= tokens.size()) {
     tokens.resize(id + 1);
     is_added.resize(id + 1);
@@ -177,7 +179,8 @@ void tokenizer::state::read_pre_tokenizer(const json& node) {
   }
 }
 
-// The lowest-ranked merge first, leftmost among equals, as the reference implementation does it.
+// Applies the merge of the lowest rank first and the leftmost among equals, as the Python package
+// `tokenizers` does.
 std::vector<token_id> tokenizer::state::merge_piece(std::string_view piece) const {
   struct symbol {
     token_id id;
@@ -214,7 +217,7 @@ std::vector<token_id> tokenizer::state::merge_piece(std::string_view piece) cons
     symbol& left = symbols[static_cast<std::size_t>(best.left)];
     if (left.id != best.a || left.next < 0 ||
         symbols[static_cast<std::size_t>(left.next)].id != best.b)
-      continue;  // one of the two has been merged since
+      continue;  // a later merge has consumed one of the two symbols
     symbol& right = symbols[static_cast<std::size_t>(left.next)];
     left.id = best.result;
     left.next = right.next;
@@ -280,7 +283,7 @@ tokenizer tokenizer::load(const std::filesystem::path& path) {
     if (file.contains("pre_tokenizer")) s->read_pre_tokenizer(file.at("pre_tokenizer"));
     return tokenizer(std::move(s));
   } catch (const json::exception& e) {
-    throw policy_error(path.string() + ": no tokenizer.json that can be read: " + e.what());
+    throw policy_error(path.string() + ": cannot be read as a tokenizer.json: " + e.what());
   } catch (const policy_error& e) {
     throw policy_error(path.string() + ": " + e.what());
   }

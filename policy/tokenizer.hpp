@@ -13,25 +13,27 @@ namespace hone {
 
 using token_id = std::uint32_t;
 
-// A Hugging Face tokenizer.json: byte-level BPE, with pre-tokenisation by regular expressions
-// (PCRE2), NFC normalisation (utf8proc) and added tokens. encode() gives what the `tokenizers`
-// package gives without special tokens. Immutable after loading; safe on every thread.
+// A Hugging Face tokenizer.json: byte-level BPE with pre-tokenisation by regular expressions
+// (PCRE2), NFC normalisation (utf8proc) and added tokens. encode() returns the same ids as the
+// Python package `tokenizers` with add_special_tokens=False. Immutable after loading; any number of
+// threads may use it.
 class tokenizer {
  public:
-  // Throws policy_error.
+  // Throws policy_error, which names the file.
   static tokenizer load(const std::filesystem::path& tokenizer_json);
   ~tokenizer();
   tokenizer(tokenizer&&) noexcept;
   tokenizer& operator=(tokenizer&&) noexcept;
 
-  // Any bytes: what is not valid UTF-8 is replaced by U+FFFD, as a JSON or Python string would have
-  // it.
+  // Returns the ids of a text. `text` may hold any bytes; U+FFFD replaces each byte that is not
+  // part of valid UTF-8.
   std::vector<token_id> encode(std::string_view text) const;
-  // The bytes that the tokens stand for; special tokens are left out, ids out of range are ignored.
+  // Returns the bytes that the tokens stand for. Special tokens and unknown ids add no bytes.
   std::string decode(const std::vector<token_id>& tokens) const;
 
-  std::size_t vocabulary_size() const;  // largest id plus one
-  // The id of an added token or of a vocabulary entry, or -1.
+  // Returns the largest id plus one.
+  std::size_t vocabulary_size() const;
+  // Returns the id of an added token or of a vocabulary entry, or -1 if there is none.
   std::int64_t id_of(std::string_view token) const;
 
  private:

@@ -14,18 +14,18 @@
 namespace hone {
 namespace {
 
-// Sequences one after the other, tokens [N]; and for every token that is to be predicted its row in
-// them, and what it is.
+// Concatenated sequences for decoder::logits_at, with the tokens to predict. M is the number of
+// these tokens.
 struct packed {
-  at::Tensor tokens;
+  at::Tensor tokens;  // [N] (int64)
   std::vector<std::int64_t> lengths;
-  at::Tensor rows;
-  at::Tensor targets;
+  at::Tensor rows;     // [M] (int64): positions in `tokens` whose logits predict the targets
+  at::Tensor targets;  // [M] (int64)
 };
 
 struct sequence {
   std::vector<token_id> tokens;
-  std::size_t first_target = 1;  // index of the first token that is predicted
+  std::size_t first_target = 1;  // index of the first token to predict
 };
 
 packed pack(std::span<const sequence* const> sequences, const at::Device& device) {
@@ -55,12 +55,12 @@ at::Tensor floats(const std::vector<float>& values, const at::Device& device) {
   return at::tensor(values, at::kFloat).to(device);
 }
 
-// One distinct completion of a group, with how often it was drawn.
+// One distinct completion of a group.
 struct weighted_rollout {
-  sequence all;
-  std::vector<float> then;
+  sequence all;             // prompt and completion
+  std::vector<float> then;  // ln p of the completion's tokens when they were sampled
   double advantage = 0;
-  double weight = 0;
+  double weight = 0;  // share of this completion in the group; grpo_update() normalises it
 };
 
 }  // namespace
@@ -143,7 +143,8 @@ double trainer::sft_update(std::span<const sft_example> batch, double rate, doub
   return loss.item<double>();
 }
 
-// Completions that were drawn several times go through the network once.
+// Returns one entry per distinct completion of the groups that can be used, so that the network
+// processes a repeated completion once. `used` counts these groups.
 std::vector<weighted_rollout> trainer::state::distinct_rollouts(
     std::span<const rollout_group_example> groups, double limit, std::size_t& used) const {
   std::vector<weighted_rollout> all;
@@ -155,7 +156,7 @@ std::vector<weighted_rollout> trainer::state::distinct_rollouts(
     if (rewards.size() < 2) continue;
     const at::Tensor advantages =
         group_advantages(at::tensor(rewards, at::kDouble).to(at::kFloat), limit);
-    if (advantages.abs().max().item<double>() == 0) continue;  // equal rewards teach nothing
+    if (advantages.abs().max().item<double>() == 0) continue;  // equal rewards
     ++used;
     std::map<std::vector<token_id>, std::size_t> seen;
     std::int64_t index = 0;
@@ -238,7 +239,7 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
     for (std::size_t i = begin; i < end; ++i) weight += rollouts[i].weight;
     std::vector<const weighted_rollout*> batch;
     std::size_t tokens = 0;
-    // Of one length together: they go through attention at once.
+    // Sequences of equal length are adjacent, so that they share one attention call.
     std::sort(
         rollouts.begin() + static_cast<std::ptrdiff_t>(begin),
         rollouts.begin() + static_cast<std::ptrdiff_t>(end),

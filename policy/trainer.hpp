@@ -17,16 +17,16 @@ namespace hone {
 
 struct sft_example {
   std::vector<token_id> prompt;
-  std::vector<token_id> completion;  // its end token included
+  std::vector<token_id> completion;  // ends with the end token
 };
 
-// One prompt's completions with what became of them.
+// A group as GRPO trains on it: one prompt, its completions and their rewards.
 struct rollout_group_example {
   struct rollout {
     std::vector<token_id> tokens;
-    std::vector<float> log_probabilities;  // when they were written
+    std::vector<float> log_probabilities;  // ln p of each token when it was sampled
     double reward = 0;
-    bool counts = true;  // false: left out of the group (nobody's fault)
+    bool counts = true;  // false: the rollout is left out of the group (outcome `infrastructure`)
   };
   std::vector<token_id> prompt;
   std::vector<rollout> rollouts;
@@ -35,45 +35,55 @@ struct rollout_group_example {
 struct grpo_step_options {
   grpo_options objective;
   double advantage_limit = 1.5;
-  double temperature = 1.0;      // at which the completions were sampled
-  std::int64_t minibatches = 1;  // optimiser updates a step
+  double temperature = 1.0;      // sampling temperature of the completions
+  std::int64_t minibatches = 1;  // updates per step
 };
 
-// The network, its optimiser, and one step of each objective. Sequences longer than the context are
-// cut at their end. One thread; numbers that are not finite leave the weights as they were.
+// Owns the network and its optimizer and makes the updates of each objective. Sequences longer than
+// the context are cut at their end. An update whose gradient is not finite leaves the weights
+// unchanged. Must be used by one thread at a time.
 class trainer {
  public:
   struct options {
     std::string device = "cpu";
     optimizer_options optimiser;
-    std::int64_t micro_batch_tokens = 8192;  // tokens in the network at a time
+    // grpo_update() runs the network on micro batches. A micro batch is closed as soon as its
+    // prompts and completions hold this many tokens. Gradients add up over the micro batches of an
+    // update.
+    std::int64_t micro_batch_tokens = 8192;
     std::uint64_t seed = 0;
   };
-  // `policy` is a Hugging Face folder; weights are drawn anew, or loaded from it.
+  // `policy` is a Hugging Face folder. The weights are loaded from it or, with `random_weights`,
+  // drawn with `o.seed`. Throws policy_error.
   trainer(const std::filesystem::path& policy, bool random_weights, const options& o);
   ~trainer();
 
   const tokenizer& tokens() const;
+  // Returns the length of the context in tokens.
   std::int64_t context() const;
   token_id end_token() const;
 
-  // Mean negative log-likelihood of the batch before the update. Prompt tokens weigh
-  // `prompt_weight`, the others 1.
+  // Makes one update of supervised fine-tuning. Returns the weighted mean negative log-likelihood
+  // of the batch before the update. Prompt tokens weigh `prompt_weight`, completion tokens 1.
   double sft_update(std::span<const sft_example> batch, double rate, double prompt_weight);
 
-  // A GRPO step over some groups. Returns numbers for the metrics: loss, entropy, clipped share,
-  // KL, gradient norm, groups used.
+  // Makes a GRPO step over some groups. A group with fewer than two rollouts that count, or with
+  // equal rewards, is not used. Returns metrics: groups_used and distinct_completions, and if there
+  // was an update also loss, entropy, clipped_share, gradient_norm (of the last update) and, with a
+  // KL term, kl.
   std::map<std::string, double> grpo_update(std::span<const rollout_group_example> groups,
                                             double rate, const grpo_step_options& o);
 
-  // The weights of now are what a KL term pulls towards.
+  // Copies the current weights as the reference policy of the KL term.
   void keep_reference();
-  // The optimiser forgets its moments: a stage of another objective begins.
+  // Resets the optimizer's moments; called when a stage with another objective begins.
   void restart_optimiser();
 
-  // To be written before the next step: what is on the CPU is not copied.
+  // Takes a checkpoint of the current weights. Its function must be called before the next update:
+  // tensors on the CPU are shared, not copied.
   taken_checkpoint take_checkpoint(const trainer_numbers& numbers) const;
-  trainer_numbers load(const std::filesystem::path& checkpoint);  // throws policy_error
+  // Continues from a checkpoint and returns its numbers. Throws policy_error.
+  trainer_numbers load(const std::filesystem::path& checkpoint);
 
  private:
   struct state;

@@ -34,7 +34,7 @@ struct stored_type {
 constexpr std::array<stored_type, 4> stored_types = {
     {{"F32", at::kFloat}, {"BF16", at::kBFloat16}, {"F16", at::kHalf}, {"F64", at::kDouble}}};
 
-// A whole file, mapped for reading.
+// Maps a whole file into memory for reading. The constructor throws policy_error.
 class mapped_file {
  public:
   explicit mapped_file(const std::filesystem::path& path) {
@@ -62,7 +62,7 @@ class mapped_file {
   std::size_t bytes_ = 0;
 };
 
-// Names and shapes that a config asks for, in the order of the network.
+// Returns names and shapes of the weights that a config requires, in the order of the network.
 std::vector<std::pair<std::string, std::vector<std::int64_t>>> expected_shapes(
     const decoder_config& c) {
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;
@@ -97,7 +97,7 @@ std::vector<std::pair<std::string, std::vector<std::int64_t>>> expected_shapes(
   return shapes;
 }
 
-// Config values with messages that name the file and the key.
+// Reads config values. Errors are policy_error with a message that names the file and the key.
 class config_reader {
  public:
   config_reader(const json& values, std::string file) : values_(&values), file_(std::move(file)) {}
@@ -138,7 +138,7 @@ class config_reader {
 };
 
 void read_rope_scaling(const json& file, const config_reader& reader, decoder_config& c) {
-  // Newer files keep all of the rotary parameters in one object.
+  // Newer versions of the transformers package write all rotary parameters into one object.
   const char* key = file.contains("rope_parameters") && file["rope_parameters"].is_object()
                         ? "rope_parameters"
                         : "rope_scaling";
@@ -335,7 +335,8 @@ struct decoder::state {
 decoder::decoder(decoder_config config) : state_(std::make_unique<state>()) {
   state_->config = std::move(config);
   const decoder_config& c = state_->config;
-  // Su et al. 2021 (arXiv 2104.09864); the scalings are Chen et al. 2023 (linear) and Llama 3.1's.
+  // Source: Su et al. 2021 (arXiv 2104.09864), with the scaling of Chen et al. 2023 (linear) or of
+  // Llama 3.1 (llama3).
   std::vector<double> frequencies;
   for (std::int64_t i = 0; i < c.head_width / 2; ++i) {
     double f =
@@ -369,8 +370,6 @@ std::pair<at::Tensor, at::Tensor> decoder::rotary(const at::Tensor& positions) c
   return {both.cos(), both.sin()};
 }
 
-// Causal attention inside each sequence: q [N, H, D], k and v [N, KV, D] over all sequences'
-// tokens, one after the other.
 at::Tensor decoder::attend(const at::Tensor& q, at::Tensor k, at::Tensor v,
                            std::span<const std::int64_t> lengths) const {
   const decoder_config& c = state_->config;
@@ -378,7 +377,7 @@ at::Tensor decoder::attend(const at::Tensor& q, at::Tensor k, at::Tensor v,
     k = k.repeat_interleave(c.heads / c.kv_heads, 1);
     v = v.repeat_interleave(c.heads / c.kv_heads, 1);
   }
-  // A run of sequences of one length is a batch.
+  // Adjacent sequences of equal length share one attention call.
   std::vector<at::Tensor> mixed;
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < lengths.size();) {

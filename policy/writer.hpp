@@ -10,8 +10,9 @@
 
 namespace hone {
 
-// What completes prompts: the model, or a script that stands in for one where only the system
-// around it is of interest. One thread.
+// Sampler interface: turns prompts into completions. One implementation is the model. The other is
+// a script that stands in for the model where only the system around it matters. A writer must be
+// used by one thread at a time.
 class writer {
  public:
   struct written {
@@ -24,24 +25,31 @@ class writer {
   };
   virtual ~writer() = default;
 
-  // From the next token on. `checkpoint` is a folder as save_checkpoint makes it. Throws
-  // policy_error.
+  // Replaces the weights from the next token on. `checkpoint` is a folder that save_checkpoint()
+  // wrote. Throws policy_error.
   virtual void load(const std::filesystem::path& checkpoint, std::uint64_t version) = 0;
-  // Throws policy_error for a prompt that is too long.
+  // Queues a prompt. `ticket` is chosen by the caller and unique among unfinished prompts. Throws
+  // policy_error if the prompt leaves no room for a completion.
   virtual void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) = 0;
+  // Generates one token for every active sample; a script completes every prompt at once. Returns
+  // the prompts that this step finished.
   virtual std::vector<finished> step() = 0;
 
   virtual std::uint64_t version() const = 0;
-  virtual std::size_t busy_with() const = 0;  // samples under way or waiting
-  virtual std::size_t room() const = 0;       // samples that could be taken on without waiting
+  // Returns the number of samples that are active or wait for a slot.
+  virtual std::size_t busy_with() const = 0;
+  // Returns the number of samples that could start without waiting for a slot.
+  virtual std::size_t room() const = 0;
   virtual std::uint64_t tokens_written() const = 0;
 };
 
-// `policy` is a Hugging Face folder; `options.end_token` is taken from its config.json.
+// Makes a writer that runs the model. `policy` is a Hugging Face folder; its config.json sets
+// `options.end_token`. Throws policy_error.
 std::unique_ptr<writer> make_model_writer(const std::filesystem::path& policy,
                                           const std::string& device, generation_options options);
 
-// Writes variant documents of about a kilobyte at once, most of them programs of their own.
+// Makes a writer without a model. Each completion is a document of about one kilobyte, and most
+// documents are distinct variants.
 std::unique_ptr<writer> make_scripted_writer(std::uint64_t seed);
 
 }  // namespace hone

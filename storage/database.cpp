@@ -17,17 +17,17 @@ namespace {
 
 using rocksdb::Slice;
 
-// A log of at most this size is replayed when the pool is opened after a kill: a million variants
-// open in under three seconds.
+// Limits the log that is replayed when the pool is opened after a kill. With this limit a pool of a
+// million variants opens in under three seconds (doc/decisions/004).
 constexpr std::uint64_t max_log_bytes = 64ULL << 20U;
 constexpr std::size_t block_cache_bytes = 8ULL << 20U;
 constexpr std::size_t write_buffer_bytes = 8ULL << 20U;
 
-// A reader gives up after so many snapshots in a row that were out of date before they were read.
+// Number of snapshots in a row that a reader finds out of date before it gives up.
 constexpr int max_snapshots = 20;
 
-// A live writer's compactions delete files that a reader's snapshot names, and RocksDB opens some
-// of them only when they are read.
+// True if a file of a reader's snapshot no longer exists. A live writer's compactions delete such
+// files, and RocksDB opens some of them only when they are read.
 bool is_file_gone(const rocksdb::Status& status) {
   return !status.ok() && status.ToString().find("No such file or directory") != std::string::npos;
 }
@@ -51,26 +51,26 @@ rocksdb::DBOptions database_options(bool writes) {
   return options;
 }
 
-// Large values go to blob files, which compaction leaves where they are: keys are hashes, so every
-// compaction would otherwise rewrite everything. Small ones stay in the tree.
+// Keeps large values in blob files, which compaction does not rewrite. Keys are hashes, so every
+// compaction would otherwise rewrite all values. Small values stay in the tree.
 rocksdb::ColumnFamilyOptions family_options(family which,
                                             const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::ColumnFamilyOptions options;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
-  // Indexes and filters stay with their open files, some 10 MB a million variants: every new key is
-  // looked for in most of them.
+  // Indexes and filters stay in memory with their open files, about 10 MB per million variants,
+  // because each new key is looked up in most of them (doc/decisions/004).
   table.block_size = 4096;
   table.format_version = 5;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.write_buffer_size = write_buffer_bytes;
-  options.memtable_whole_key_filtering = true;  // most look-ups are for what is not there yet
+  options.memtable_whole_key_filtering = true;  // most look-ups are for keys that do not exist yet
   options.memtable_prefix_bloom_size_ratio = 0.02;
   options.max_write_buffer_number = 4;
-  options.compression = which == family::exemplars
-                            ? rocksdb::kNoCompression
-                            : rocksdb::kLZ4Compression;  // ids do not compress
+  // The exemplar index holds ids, which do not compress.
+  options.compression =
+      which == family::exemplars ? rocksdb::kNoCompression : rocksdb::kLZ4Compression;
   options.level0_file_num_compaction_trigger = 8;
   options.level0_slowdown_writes_trigger = 40;
   options.level0_stop_writes_trigger = 60;
@@ -82,8 +82,8 @@ rocksdb::ColumnFamilyOptions family_options(family which,
     options.min_blob_size = 512;
     options.blob_compression_type = rocksdb::kLZ4Compression;
     options.blob_file_size = 128U << 20U;
-    options.enable_blob_garbage_collection =
-        true;  // evaluations are rewritten as measurements are added
+    // Evaluations are rewritten as measurements are added.
+    options.enable_blob_garbage_collection = true;
   }
   return options;
 }
@@ -93,15 +93,15 @@ rocksdb::ColumnFamilyOptions family_options(family which,
 struct database::state {
   std::unique_ptr<rocksdb::DB> db;
   std::array<rocksdb::ColumnFamilyHandle*, family_count> families{};
-  // What has been put (or, where empty, removed) since the last commit, by family and key. Only the
-  // last word on a key is written, and reading one's own writes costs a hash.
+  // Holds the last change to a key since the last commit. Only that change is written, and reading
+  // an uncommitted value costs one look-up in a hash table (doc/decisions/004).
   struct change {
-    std::shared_ptr<const std::vector<char>> value;
-    bool is_first = false;  // the key is not on disk
+    std::shared_ptr<const std::vector<char>> value;  // null: the key is removed
+    bool is_first = false;                           // the key is not on disk
   };
   std::array<std::unordered_map<std::string, change>, family_count> uncommitted;
-  rocksdb::WriteBatch
-      batch;  // kept for its memory: megabytes, grown anew for every commit, cost a tenth of it
+  // Kept between commits for its memory: allocating the megabytes anew takes a tenth of a commit.
+  rocksdb::WriteBatch batch;
 
   ~state() {
     for (auto* one : families) {
@@ -151,8 +151,8 @@ void database::open() const {
   std::copy(handles.begin(), handles.end(), state_->families.begin());
 }
 
-// A log that has been flushed need not be replayed by whoever opens the pool next. Where that
-// fails, it is.
+// Flushes the log, so that the next opening need not replay it. If the flush fails, the next
+// opening replays the log.
 database::~database() {
   if (how_ == mode::create_or_open)
     (void)state_->db->Flush({}, {state_->families.begin(), state_->families.end()});
@@ -205,7 +205,7 @@ void database::commit() {
   rocksdb::WriteBatch& batch = state_->batch;
   batch.Clear();
   for (std::size_t i = 0; i < family_count; ++i) {
-    // In key order, so that each insertion into the memtable starts where the last one ended.
+    // Key order lets each insertion into the memtable start where the previous one ended.
     std::vector<const std::pair<const std::string, state::change>*> entries;
     for (const auto& entry : state_->uncommitted[i]) entries.push_back(&entry);
     std::sort(entries.begin(), entries.end(),
@@ -228,16 +228,16 @@ void database::commit() {
   for (auto& entries : state_->uncommitted) entries.clear();
 }
 
-// Walks from `begin` on, over as many snapshots as it takes; what has been visited is not visited
-// again.
+// Visits the entries from `begin` on. If a file of the snapshot is gone, a reader continues in a
+// newer snapshot behind the last entry that it visited.
 template <class Visit>
 void database::walk(family where, std::string_view prefix, std::string begin, Visit visit) const {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   bool has_begun = false;  // `begin` has been visited
   for (int attempt = 1;; ++attempt) {
-    const std::shared_ptr<state> walked =
-        state_;  // what is visited may read on its own, and take a newer snapshot
+    // `visit` may read from this database and thereby replace state_ by a newer snapshot.
+    const std::shared_ptr<state> walked = state_;
     const std::unique_ptr<rocksdb::Iterator> it(
         walked->db->NewIterator(options, walked->handle(where)));
     it->Seek(begin);

@@ -13,27 +13,35 @@
 
 namespace hone {
 
-// The pool cannot be opened, read or written: the message names the folder and what RocksDB says of
-// it.
+// Reports that the pool cannot be opened, read or written, that its contents contradict each other,
+// or that a request contradicts its contents (such as a version number that has been used).
+// Messages of `database` name the folder and quote RocksDB's status if there is one.
 struct pool_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// RocksDB behind records. One writer, which collects puts and removals and makes them durable
-// together; reads see what has been collected. Any number of readers beside it. Not for more than
-// one thread at a time.
+// Stores records in a RocksDB folder. A folder has at most one writer and any number of readers
+// beside it. The writer collects puts and removals in memory; commit() makes them durable together.
+// The writer's get() and has() see collected changes, its scans do not. Not thread-safe: at most
+// one thread may use a database at a time. Reads throw pool_error if RocksDB fails or a stored
+// value is damaged.
 class database {
  public:
   enum class mode {
     create_or_open,  // the writer
-    read_only,  // a snapshot, also beside a live writer: where that has deleted what the snapshot
-                // needs, a newer one takes its place
+    // Reads a snapshot, also beside a live writer. If the writer has deleted a file that the
+    // snapshot needs, a newer snapshot takes its place.
+    read_only,
   };
+  // Opens the pool in `folder`; a writer creates a missing one. Throws pool_error if there is no
+  // pool to read, if another writer has it open, or if RocksDB cannot open it.
   database(const std::filesystem::path& folder, mode how);
+  // Discards uncommitted changes.
   ~database();
   database(const database&) = delete;
   database& operator=(const database&) = delete;
 
+  // Returns the value of a key, or nullopt if there is none.
   template <class Schema>
   std::optional<record<Schema>> get(family where, std::string_view key) const {
     auto bytes = get_bytes(where, key);
@@ -46,20 +54,20 @@ class database {
   void put(family where, std::string_view key, const record<Schema>& value) {
     put_bytes(where, key, value.shared_bytes(), false);
   }
-  // The same under a key that is not on disk: if it is removed before the next commit, nothing of
-  // it is written at all.
+  // Puts a value under a key that is not on disk. If the key is removed before the next commit,
+  // neither the value nor the removal is written.
   template <class Schema>
   void put_first(family where, std::string_view key, const record<Schema>& value) {
     put_bytes(where, key, value.shared_bytes(), true);
   }
   void remove(family where, std::string_view key);
 
-  // Makes everything since the last commit durable in one write; throws pool_error, and nothing of
-  // it is written, when that fails (a full disk, say).
+  // Makes all changes since the last commit durable in one write. Throws pool_error if the write
+  // fails (for example on a full disk); none of the changes is written then.
   void commit();
 
-  // Visits entries whose keys begin with `prefix`, in order, from `prefix` + `from` on, until
-  // `visit` returns false. Sees committed entries only.
+  // Visits the committed entries whose keys begin with `prefix`, in key order, starting at
+  // `prefix` + `from`, until `visit` returns false. `visit` may read from this database.
   template <class Schema>
   void scan(family where, std::string_view prefix,
             const std::function<bool(std::string_view key, const record<Schema>&)>& visit,
@@ -68,13 +76,15 @@ class database {
       return visit(key, decode<Schema>(where, key, std::move(bytes)));
     });
   }
+  // Visits the keys of the committed entries whose keys begin with `prefix`, in key order, until
+  // `visit` returns false.
   void scan_keys(family where, std::string_view prefix,
                  const std::function<bool(std::string_view key)>& visit) const;
 
-  // Rewrites everything on disk, so that what has been replaced or removed takes no space. For the
-  // writer.
+  // Rewrites all files, so that replaced and removed values take no space. Writer only. Throws
+  // pool_error.
   void compact();
-  // How many snapshots a reader has had to take so far.
+  // Counts the snapshots that a reader has opened or tried to open so far.
   std::uint64_t snapshots() const { return snapshots_; }
   const std::filesystem::path& folder() const { return folder_; }
 
@@ -85,7 +95,7 @@ class database {
   void scan_bytes(family where, std::string_view prefix, std::string_view from,
                   const std::function<bool(std::string_view, std::vector<char>)>& visit) const;
 
-  // RocksDB's checksums cover what comes back, so only the framing is looked at again.
+  // Checks only the framing of `bytes`, because RocksDB's checksums cover the contents.
   template <class Schema>
   record<Schema> decode(family where, std::string_view key, std::vector<char> bytes) const {
     if (bytes.size() < sizeof(capnp::word) || bytes.size() % sizeof(capnp::word) != 0)
@@ -105,7 +115,8 @@ class database {
   struct state;
   std::filesystem::path folder_;
   mode how_;
-  mutable std::shared_ptr<state> state_;  // a walk holds on to the one that it began with
+  // Shared, so that a walk keeps its snapshot alive while a read inside it opens a newer one.
+  mutable std::shared_ptr<state> state_;
   mutable std::uint64_t snapshots_ = 0;
 };
 

@@ -12,7 +12,7 @@ std::uint32_t measurement_count(const std::optional<record<schema::Evaluation>>&
   return known ? (*known)->getMeasurements().size() : 0;
 }
 
-// What a later meeting leaves as it is: anything certain.
+// True if the outcome is certain, so that a variant that recurs is not evaluated again.
 bool is_settled(Outcome outcome) {
   return outcome != Outcome::OK && outcome != Outcome::UNSTABLE &&
          outcome != Outcome::INFRASTRUCTURE;
@@ -29,8 +29,8 @@ double median_score(capnp::List<schema::Measurement>::Reader measurements) {
   return scores.size() % 2 == 1 ? scores[middle] : (scores[middle - 1] + scores[middle]) / 2;
 }
 
-// The earlier knowledge with one more result. A timed call that turns out wrong outweighs
-// everything before it.
+// Returns the known evaluation with one more result merged in. A timed call with a wrong result
+// outweighs every earlier result.
 record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>& known,
                                  const schema::Evaluation::Reader& result, std::uint64_t now_ms) {
   record_builder<schema::Evaluation> out;
@@ -43,7 +43,7 @@ record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>
   out->setAttempt(result.getAttempt());
   out->setCompileMs(result.getCompileMs());
   out->setClosedMs(now_ms);
-  // What is measured again is not verified again: its first verdict stays.
+  // A variant that is measured again is not verified again, so its first verdict stays.
   const auto has_passed = [](const schema::Evaluation::Reader& e) {
     return e.hasVerdict() && e.getVerdict().getOutcome() == Outcome::OK;
   };
@@ -87,14 +87,14 @@ evaluation_ledger::evaluation_ledger(database& db, const options& o) : db_(&db),
         w.population = stored->getPopulation();
         w.is_stored = true;
         for (const auto group : stored->getGroups()) w.groups.emplace_back(group);
-        // Another judge's results would not close it: it has had its attempts.
+        // Results of this judge cannot close the work of another judge version. With its attempts
+        // used up, overdue() reports the work as lost.
         if (parsed->judge != options_.judge_version) {
           w.attempt = max_attempts;
           w.deadline_ms = 1;
         }
-        pending_.emplace(
-            *parsed,
-            std::move(w));  // deadline 0: handed out at the first look, under the same attempt
+        // Deadline 0: overdue() sends the work at once, under the same attempt.
+        pending_.emplace(*parsed, std::move(w));
         return true;
       });
 }
@@ -199,8 +199,8 @@ bool evaluation_ledger::meet(const schema::Variant::Reader& variant, bool is_new
   w.measurement = random_id<measurement_id>();
   w.verified =
       known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
-  // A program that is already ok keeps its group from waiting: one more measurement sharpens its
-  // score meanwhile.
+  // A group does not wait for a variant that is already ok: further measurements only make its
+  // score more precise.
   w.wanted = std::min(max_measurements, is_known_ok ? have + times : have + 1);
   w.population = population;
   w.has_result = known.has_value();
@@ -289,8 +289,7 @@ void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_
       w.measurement.store(evaluation->initMeasurementId());
       evaluation->setAttempt(w.attempt);
       evaluation->setOutcome(Outcome::INFRASTRUCTURE);
-      evaluation->setMessage("did not come back from " + std::to_string(max_attempts) +
-                             " attempts");
+      evaluation->setMessage("no result after " + std::to_string(max_attempts) + " attempts");
       lost.push_back(evaluation.finish());
       continue;
     }

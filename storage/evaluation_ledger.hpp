@@ -14,34 +14,41 @@
 
 namespace hone {
 
+// Measurements after which a variant that recurs is not measured again.
 inline constexpr std::uint32_t max_measurements = 5;
+// Attempts after which a job that has failed or is overdue gets the outcome `infrastructure`.
 inline constexpr std::uint32_t max_attempts = 3;
 
-// What is known of every variant on every device type, and what has been asked for and has not come
-// back. A key is verified once; a program that is met again is measured again until it has five
-// measurements, and its score is their median. Writes into the database's uncommitted batch.
+// Keeps the evaluation of every variant on every device type, and the pending work: jobs that are
+// to be sent or whose results have not come back. A variant is verified once per key. A variant
+// that recurs is measured again until it has five measurements; its score is their median. Changes
+// go into the database's uncommitted batch. `db` must outlive the ledger. Not thread-safe. Throws
+// pool_error. Times `now_ms` are Unix times.
 class evaluation_ledger {
  public:
   struct options {
     std::uint32_t judge_version = 0;
-    std::uint64_t deadline_ms = 120000;
+    std::uint64_t deadline_ms = 120000;  // from sending a job to its deadline
   };
-  // Reads pending work back; overdue() hands it out again.
+  // Reads the stored pending work; overdue() sends it again. Pending work of another judge version
+  // is not sent: overdue() reports it as lost.
   evaluation_ledger(database& db, const options& o);
 
-  // Work for a type of device that nobody has told about (or has taken back) waits, without losing
-  // attempts.
+  // Work for a device type that has not been added, or has been removed, waits: it is not sent, and
+  // the time that it waits costs no attempt.
   void add_device_type(const record<schema::DeviceType>& type);
   void remove_device_type(const std::string& name) { device_types_.erase(name); }
   bool has_device_type(const std::string& name) const { return device_types_.contains(name); }
 
-  // A group's variant is met `times` times; `is_new`: the pool has never seen it. Returns true
-  // where the group has to wait for its first evaluation. Work that follows is appended to `jobs`;
-  // `best_score` travels in it.
+  // Records that a variant occurs `times` times in `group`. `is_new` says that the pool has not
+  // stored the variant before. Returns true if the group has to wait for a result. A job that
+  // follows is appended to `jobs` with `best_score`, the highest score of the task on the device
+  // type (0: none). `population` is that of the island which the variant joins (0: none). A variant
+  // that did not parse gets the outcome `unparsable` at once.
   bool meet(const schema::Variant::Reader& variant, bool is_new, const evaluation_key& key,
             const group_id& group, std::uint32_t times, std::uint32_t population, double best_score,
             std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
-  // Asks for measurements until there are `wanted`, as long as the variant is ok.
+  // Requests measurements until the variant has `wanted` of them, as long as it is ok.
   void measure_again(const schema::Variant::Reader& variant, const evaluation_key& key,
                      std::uint32_t wanted, double best_score, std::uint64_t now_ms,
                      std::vector<record<schema::CompileJob>>& jobs);
@@ -49,26 +56,32 @@ class evaluation_ledger {
   struct closing {
     evaluation_key key;
     record<schema::Evaluation> known;  // with the new result merged in
-    std::vector<group_id> released;    // groups that waited for it
-    std::uint32_t population = 0;
-    bool is_first = false;  // nothing was known before this result
-    bool was_ok = false;    // before this result
+    std::vector<group_id> released;    // groups that waited for the result
+    std::uint32_t population = 0;      // of the island that the variant joins; 0: none
+    bool is_first = false;             // there was no evaluation before this result
+    bool was_ok = false;               // the evaluation before this result was ok
   };
-  // A result has come back. Nothing where nobody waits for it: another attempt was faster.
+  // Merges a result into the stored evaluation. Returns nullopt if no pending work has the result's
+  // measurement id (another attempt was faster), or if the outcome is `infrastructure` and the job
+  // gets another attempt. A further attempt or measurement is appended to `jobs`.
   std::optional<closing> close(const record<schema::Evaluation>& result, double best_score,
                                std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
 
-  // Work that is past its deadline, given out again under the next attempt; after three, `lost`
-  // gets an evaluation that says infrastructure, to be closed.
-  using best_score_of =
-      std::function<double(const task_id& task, const std::string& device_type)>;  // 0: none
+  // Returns the highest score of a task on a device type; 0: none.
+  using best_score_of = std::function<double(const task_id& task, const std::string& device_type)>;
+  // Sends pending work that is past its deadline again, under the next attempt. If the current
+  // attempt has not been sent, for lack of devices or since the pool was opened, sends that
+  // attempt. After three attempts, appends an evaluation with the outcome `infrastructure` to
+  // `lost` instead; the caller passes it to close().
   void overdue(std::uint64_t now_ms, const best_score_of& best_score,
                std::vector<record<schema::CompileJob>>& jobs,
                std::vector<record<schema::Evaluation>>& lost);
 
+  // Returns nullopt if there is no evaluation yet.
   std::optional<record<schema::Evaluation>> find(const evaluation_key& key) const;
+  // Number of keys with pending work.
   std::size_t in_flight() const { return pending_.size(); }
-  // Groups that wait for at least one key, with how many, and of which type of device.
+  // Returns the waiting groups, each with its number of missing evaluations and its device type.
   std::map<group_id, group_book::waiting_group> waiting_groups() const;
 
  private:
@@ -76,13 +89,13 @@ class evaluation_ledger {
     task_id task;
     measurement_id measurement;
     std::uint32_t attempt = 1;
-    bool verified = false;
-    std::uint32_t wanted = 1;
-    std::vector<group_id> groups;
+    bool verified = false;         // the verdict is ok already: only measure
+    std::uint32_t wanted = 1;      // number of measurements, existing ones included
+    std::vector<group_id> groups;  // groups that wait for the result
     std::uint32_t population = 0;
-    std::uint64_t deadline_ms = 0;
-    bool has_result = true;  // there may be an evaluation already
-    bool is_stored = false;  // as pending work, at least in what is not committed yet
+    std::uint64_t deadline_ms = 0;  // Unix time; 0: overdue() sends the current attempt
+    bool has_result = true;         // there may be an evaluation already
+    bool is_stored = false;         // in the database or its uncommitted batch
   };
 
   void store(const evaluation_key& key, work& w);

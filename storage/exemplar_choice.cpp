@@ -39,8 +39,7 @@ std::vector<scored_variant> exemplar_selector::from_buckets(const population_key
                                                                      index_->buckets(where).end());
   std::vector<scored_variant> chosen;
   while (chosen.size() < options_.count && !left.empty()) {
-    // Softmax of the means over the temperature, relative to the largest, so that nothing
-    // overflows.
+    // Subtracting the largest mean leaves the softmax unchanged and keeps exp() from overflowing.
     double largest = left.front().second.mean();
     for (const auto& [which, bucket] : left) largest = std::max(largest, bucket.mean());
     std::vector<double> weights;
@@ -96,7 +95,7 @@ exemplar_selector::choice exemplar_selector::choose(const task_id& task,
   const std::uint32_t population =
       index_->population_on(task, device_type, below(options_.islands, random), options_.islands);
   auto chosen = from_buckets({task, device_type, population}, random);
-  // A young island has little to show; what all islands know fills the rest.
+  // A young island may have too few buckets. The exemplars then come from all islands.
   if (chosen.size() < options_.count) chosen = from_buckets({task, device_type, 0}, random);
   return {chosen, population};
 }
@@ -107,8 +106,8 @@ void exemplar_selector::accept(const task_id& task, const std::string& device_ty
   index_->place({task, device_type, 0}, variant, score);
   if (options_.method != exemplar_method::islands) return;
   const auto islands = index_->islands(task, device_type, options_.islands);
-  // What belongs to no island (the corpus) is dealt out; what was drawn for an island that has been
-  // reset joins nothing.
+  // A variant that was drawn for no island (such as one of the corpus) is assigned to one. A
+  // variant whose island has been reset since its draw joins none.
   std::vector<std::uint32_t> living;
   for (const std::uint32_t one : islands->getPopulations()) living.push_back(one);
   if (population == 0) population = living[variant.low % options_.islands];

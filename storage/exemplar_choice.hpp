@@ -10,41 +10,48 @@
 namespace hone {
 
 enum class exemplar_method { buckets, islands, random, none };
+// Returns the method's name in the configuration.
 std::string_view name_of(exemplar_method method);
+// Returns nullopt for an unknown name.
 std::optional<exemplar_method> exemplar_method_named(std::string_view name);
 
 struct exemplar_options {
   exemplar_method method = exemplar_method::buckets;
   std::uint32_t count = 2;
-  double temperature = 1.0;  // of the softmax over buckets' mean scores
+  double temperature = 1.0;  // of the softmax over the buckets' mean scores
   std::uint32_t islands = 4;
-  std::uint32_t reset_after = 200;  // variants accepted for a task and device type between resets
+  // Calls of accept() for a task and device type between two resets of the weaker islands.
+  std::uint32_t reset_after = 200;
 };
 
-// Chooses what a prompt shows.
-//   buckets  CUDA-L1's: distinct score buckets by softmax of their mean score over the temperature,
-//   then uniform inside islands  FunSearch's: the same on one of several populations that evolve
-//   apart; now and then the weaker half is emptied
-//            and starts again from a stronger one's best
-//   random   distinct variants, all equally likely
-//   none     nothing
-// Only variants that are ok on the device type are in the index, so nothing else is ever shown.
+// Chooses the exemplars of a prompt.
+//   buckets  Draws distinct score buckets by softmax of their mean score over the temperature, then
+//            one variant uniformly inside each bucket (CUDA-L1).
+//   islands  Draws in the same way, but from one of several populations that evolve apart. At a
+//            reset the weaker half of the islands is emptied, and each of them restarts from the
+//            best variant of a stronger island (FunSearch).
+//   random   Draws distinct variants, all equally likely.
+//   none     Draws nothing.
+// Only variants that are ok on the device type are in the index, so no other variant is ever shown.
+// `index` must outlive the selector. Not thread-safe. Throws pool_error.
 class exemplar_selector {
  public:
   exemplar_selector(exemplar_index& index, const exemplar_options& options)
       : index_(&index), options_(options) {}
 
   struct choice {
-    std::vector<scored_variant> exemplars;  // by rising score
-    std::uint32_t population = 0;           // that what comes of it joins; 0: no island
+    std::vector<scored_variant> exemplars;  // by ascending score, at most `count`
+    std::uint32_t population = 0;  // population that the draw's variants join; 0: no island
   };
   choice choose(const task_id& task, const std::string& device_type, std::mt19937_64& random);
 
-  // A variant is ok: into the population of all, and into that of the island that it was drawn for.
+  // Adds a variant that is ok to the population of all variants, or updates its score there. The
+  // method `islands` does the same in `population`, which the variant was drawn for: 0 leaves the
+  // choice of the island to the variant's id, and a population that has been reset is skipped.
   void accept(const task_id& task, const std::string& device_type, std::uint32_t population,
               const variant_id& variant, double score, std::mt19937_64& random);
 
-  // A variant is not ok after all.
+  // Removes a variant that has turned out not to be ok from every population.
   void withdraw(const task_id& task, const std::string& device_type, const variant_id& variant);
 
  private:

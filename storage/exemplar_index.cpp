@@ -8,7 +8,7 @@
 namespace hone {
 namespace {
 
-// Bucket of score 1; 255 buckets below it reach 1e-24.
+// Number of the bucket of score 1. The 255 buckets below it reach down to a score of 1e-24.
 constexpr double bucket_of_one = 256;
 constexpr double max_bucket = 511;
 
@@ -126,7 +126,7 @@ void exemplar_index::note_best(cached_population& population, const scored_varia
   if (!population.best || changed.score >= population.best->score) {
     population.best = changed;
   } else if (population.best->variant == changed.variant) {
-    population.best_known = false;  // it got worse: another one may be better now
+    population.best_known = false;  // its score fell, so another variant may be the best now
   }
 }
 

@@ -12,8 +12,8 @@
 
 namespace hone {
 
-// Variants that are shown together: of one task, scored on one type of device, on one island (0:
-// all of them).
+// Identifies a population: the variants of one task that are scored on one device type, either all
+// of them (0) or those of one island.
 struct population_key {
   task_id task;
   std::string device_type;
@@ -26,14 +26,15 @@ struct scored_variant {
   double score = 0;
 };
 
-// Scored variants in score buckets, kept so that any of them is found by its number in constant
-// time and constant memory:
-//   'e' population bucket ordinal -> IndexEntry        dense: 0 .. count - 1 in every bucket
+// Keeps scored variants in score buckets on disk, so that the variant at any ordinal of a bucket is
+// found in constant time and constant memory. Keys:
+//   'e' population bucket ordinal -> IndexEntry        ordinals of a bucket are 0 .. count - 1
 //   's' population variant        -> IndexSlot
 //   'b' population bucket         -> BucketStatistics
 //   'i' task device               -> Islands
-// Buckets are a factor of bucket_ratio wide. Reads and writes go through the database's uncommitted
-// batch.
+// Buckets are a factor of bucket_ratio wide; their statistics are cached in memory. Reads and
+// writes go through the database's uncommitted batch. `db` must outlive the index. Not thread-safe.
+// Throws pool_error.
 class exemplar_index {
  public:
   static constexpr double bucket_ratio = 1.25;
@@ -43,27 +44,34 @@ class exemplar_index {
     double score_sum = 0;
     double mean() const { return score_sum / count; }
   };
-  using bucket_map = std::map<std::uint32_t, bucket>;  // non-empty ones, by rising score
+  using bucket_map = std::map<std::uint32_t, bucket>;  // non-empty buckets by ascending score
 
   explicit exemplar_index(database& db) : db_(&db) {}
 
-  // Puts a variant where its score belongs, wherever it stood before.
+  // Puts a variant into the bucket of its score, and moves it if it is in another bucket.
   void place(const population_key& where, const variant_id& variant, double score);
+  // Has no effect if the variant is not in the population.
   void remove(const population_key& where, const variant_id& variant);
   void clear(const population_key& where);
 
+  // The reference stays valid as long as the index; its contents follow later changes.
   const bucket_map& buckets(const population_key& where);
+  // Throws pool_error if `bucket` has no such ordinal.
   scored_variant at(const population_key& where, std::uint32_t bucket, std::uint32_t ordinal) const;
+  // Returns the variant with the highest score, or nullopt if the population is empty.
   std::optional<scored_variant> best(const population_key& where);
 
-  // The population on an island, and the record behind it.
+  // Returns the population that lives on `island` of `islands`.
   std::uint32_t population_on(const task_id& task, const std::string& device_type,
                               std::uint32_t island, std::uint32_t islands);
+  // Returns the stored record of `count` islands. If there is none, or one of another count,
+  // returns a record with new, empty populations without storing it.
   record<schema::Islands> islands(const task_id& task, const std::string& device_type,
                                   std::uint32_t count);
   void store_islands(const task_id& task, const std::string& device_type,
                      const record<schema::Islands>& value);
 
+  // Returns the number of a score's bucket; numbers rise with scores.
   static std::uint32_t bucket_of(double score);
 
  private:
@@ -83,10 +91,12 @@ class exemplar_index {
   std::map<population_key, cached_population> populations_;
 };
 
-// Prefixes of the index's keys, for scans.
+// Returns the common start of a population's keys of one kind: 'e', 's' or 'b'.
 std::string index_prefix(char kind, const population_key& where);
+// Returns the key of an IndexEntry.
 std::string index_entry_key(const population_key& where, std::uint32_t bucket,
                             std::uint32_t ordinal);
+// Returns the key of an IndexSlot.
 std::string index_slot_key(const population_key& where, const variant_id& variant);
 
 }  // namespace hone

@@ -16,43 +16,49 @@
 
 namespace hone {
 
-// Follows groups from their arrival to the step that trains on them: pending while evaluations are
-// missing, ready when complete, trained or dropped in the end. The ready ones queue in the order of
-// completion, on disk and here. Writes into the database's uncommitted batch.
+// Tracks groups from their arrival to the step that trains on them. A group is pending while
+// evaluations are missing, ready when all are known, and in the end trained or dropped. Ready
+// groups queue in the order in which they became ready, on disk and in memory. Changes go into the
+// database's uncommitted batch. `db` must outlive the book. Not thread-safe. Throws pool_error.
 class group_book {
  public:
   struct ready_group {
-    std::uint64_t sequence = 0;
+    std::uint64_t sequence = 0;  // place in the queue
     group_id group;
     task_id task;
     Stage stage = Stage::SFT;
-    std::uint64_t oldest_version = 0;  // of the weights that wrote its tokens
-    bool has_version = false;          // a corpus group has none
+    std::uint64_t oldest_version = 0;  // the oldest version that sampled any of its tokens
+    bool has_version = false;          // false for a corpus group
   };
 
   struct waiting_group {
-    std::size_t results = 0;  // that are missing
+    std::size_t results = 0;  // number of missing evaluations
     std::string device_type;
   };
 
-  // `waiting`: groups with missing evaluations, from the ledger.
+  // Reads the ready queue. `waiting` holds the waiting groups, from
+  // evaluation_ledger::waiting_groups(). `next_sequence` is a lower bound of the next place in the
+  // queue.
   group_book(database& db, std::map<group_id, waiting_group> waiting, std::uint64_t next_sequence);
 
-  // Both return true when the group is complete now.
+  // Starts to track a group of which `waits_for` evaluations are missing. Returns true if the group
+  // is ready.
   bool begin(const schema::RolloutGroup::Reader& group, std::size_t waits_for);
+  // Takes one missing evaluation of `group` as known. Returns true if the group becomes ready;
+  // drops it instead if its stage was abandoned.
   bool release(const group_id& group);
 
   const std::deque<ready_group>& ready() const { return ready_; }
-  // How many wait, by their type of device.
+  // Number of waiting groups per device type.
   const std::map<std::string, std::size_t>& waiting_by_type() const { return waiting_by_type_; }
   std::uint64_t next_sequence() const { return next_sequence_; }
 
-  // Groups of a stage that nobody wants any more: ready ones are dropped, waiting ones will be when
-  // they are complete.
+  // Drops the groups of a stage that no step has consumed: ready groups at once, waiting groups
+  // when their last evaluation is known. The list of these waiting groups is in memory only.
   void abandon(Stage stage);
   void mark_trained(const group_id& group, std::uint64_t version);
   void mark_dropped(const group_id& group);
-  // A step over it was abandoned: it is ready again.
+  // Makes a group ready again whose step was abandoned.
   void give_back(const group_id& group);
 
  private:
@@ -64,7 +70,7 @@ class group_book {
   database* db_;
   std::map<group_id, waiting_group> waiting_;
   std::map<std::string, std::size_t> waiting_by_type_;
-  std::set<group_id> unwanted_;
+  std::set<group_id> unwanted_;  // waiting groups to drop
   std::deque<ready_group> ready_;
   std::uint64_t next_sequence_;
 };

@@ -66,10 +66,10 @@ std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task
 
 variant_id pool_inspector::find_variant(const std::string& prefix) const {
   if (prefix.empty() || prefix.size() > 32)
-    throw pool_error("'" + prefix + "' is no id, and no beginning of one");
+    throw pool_error("'" + prefix + "' is neither an id nor the beginning of one");
   const auto low = parse_hex_id(prefix + std::string(32 - prefix.size(), '0'));
   const auto high = parse_hex_id(prefix + std::string(32 - prefix.size(), 'f'));
-  if (!low || !high) throw pool_error("'" + prefix + "' is no id, and no beginning of one");
+  if (!low || !high) throw pool_error("'" + prefix + "' is neither an id nor the beginning of one");
   const std::string begin = key_of(variant_id{(*low)[0], (*low)[1]});
   const std::string end = key_of(variant_id{(*high)[0], (*high)[1]});
   std::vector<variant_id> found;

@@ -15,11 +15,11 @@
 
 namespace hone {
 
-// Looks at a pool without being its writer, also while one lives. Records come back as stored;
-// printing is the caller's. Throws pool_error, as for an id that is unknown or a prefix that fits
-// several.
+// Reads a pool without being its writer, also beside a live writer. Returns records as stored;
+// printing is the caller's task. Not thread-safe. Throws pool_error if the pool cannot be read.
 class pool_inspector {
  public:
+  // Throws pool_error if the folder holds no pool of this format.
   explicit pool_inspector(const std::filesystem::path& folder);
 
   const database& db() const { return db_; }
@@ -29,17 +29,21 @@ class pool_inspector {
 
   using evaluation_visitor =
       std::function<void(const evaluation_key&, const record<schema::Evaluation>&)>;
-  // Evaluations of the pool's own scope, or of a comparison's as well.
+  // Visits the evaluations of the run (scope 0).
   void each_evaluation(const evaluation_visitor& visit) const;
+  // Visits the evaluations of every scope, comparisons included.
   void each_evaluation_of_any_scope(const evaluation_visitor& visit) const;
-  // The highest scores of every task and device type, best first.
+  // Returns up to `per_task` evaluations with the highest scores of every task and device type,
+  // best first.
   std::vector<record<schema::Evaluation>> top(std::size_t per_task) const;
 
-  // The variant whose id begins with these hexadecimal digits.
+  // Returns the variant whose id begins with these hexadecimal digits. Throws pool_error if there
+  // is none, or more than one, or if `prefix` is not 1 to 32 hexadecimal digits.
   variant_id find_variant(const std::string& prefix) const;
   std::optional<record<schema::Variant>> variant(const variant_id& id) const;
   std::vector<record<schema::Evaluation>> evaluations_of(const variant_id& id) const;
 
+  // A place where a variant was written: one rollout of one group.
   struct written_as {
     group_id group;
     std::uint32_t index = 0;  // of the rollout in the group
@@ -55,22 +59,23 @@ class pool_inspector {
   struct statistics {
     std::uint64_t tasks = 0, variants = 0, rollouts = 0, groups = 0, evaluations = 0,
                   measurements = 0, pending = 0, ready = 0, versions = 0;
-    std::map<std::string, std::map<std::string, std::uint64_t>>
-        outcomes;  // device type -> outcome -> evaluations
+    // Device type -> outcome -> number of evaluations.
+    std::map<std::string, std::map<std::string, std::uint64_t>> outcomes;
     std::map<std::string, std::uint64_t> group_states;
     std::optional<std::uint64_t> head;
   };
+  // Counts the pool's contents. Counts only evaluations of scope 0 and their measurements.
   statistics count() const;
 
  private:
   database db_;
 };
 
-// What `hone pool verify` says: how much was looked at, and every reference or index entry that is
-// not as it must be.
+// The result of `hone pool verify`: how many records of each kind were checked, and every reference
+// or index entry that is wrong.
 struct verification_report {
   std::map<std::string, std::uint64_t> checked;
-  std::vector<std::string> problems;  // at most a hundred are spelled out
+  std::vector<std::string> problems;  // the first hundred
   std::uint64_t problem_count = 0;
 
   void complain(const std::string& problem) {
@@ -81,13 +86,14 @@ struct verification_report {
 };
 
 // Follows every reference and recounts every index of the pool: groups and their variants, rollouts
-// both ways, evaluations and the exemplar index both ways, bucket statistics, pending work and the
-// groups that wait, the ready queue, versions and their parents, and that no group was trained on
-// twice along the surviving versions.
+// in both directions, evaluations and the exemplar index in both directions, bucket statistics,
+// pending work and waiting groups, the ready queue, and versions and their parents. Also checks
+// that no group was trained on twice along the chain.
 verification_report verify_pool(const pool_inspector& pool);
 
-// Everything that a run's file of acknowledgements lists (a line each: "group ID", "measurement ID
-// VARIANT", "version N") must be in the pool; what is missing joins the report's problems.
+// Checks that everything that a run's file of acknowledgements lists is in the pool, and adds what
+// is missing to the report's problems. Each line is "group ID", "measurement ID VARIANT" or
+// "version N". Throws pool_error if the file cannot be opened.
 void check_acknowledgements(const pool_inspector& pool, const std::filesystem::path& file,
                             verification_report& report);
 

@@ -66,7 +66,7 @@ class checker {
             ++index;
           }
           rollouts_ += index;
-          if (!has(family::progress, std::string(key))) complain(name + ": has no progress");
+          if (!has(family::progress, std::string(key))) complain(name + ": has no progress record");
         });
   }
 
@@ -121,15 +121,15 @@ class checker {
           const bool belongs = parsed->scope == 0 && evaluation->getOutcome() == Outcome::OK;
           if (parsed->scope != 0) return;
           if (belongs != slot.has_value())
-            complain(name + (belongs ? ": is ok and not in the exemplar index"
-                                     : ": is not ok and in the exemplar index"));
+            complain(name + (belongs ? ": is ok, but not in the exemplar index"
+                                     : ": is not ok, but in the exemplar index"));
           if (belongs && slot && (*slot)->getScore() != evaluation->getScore())
             complain(name + ": the exemplar index has another score");
         });
   }
 
-  // Entries and slots point at each other, ordinals are dense, statistics are what the entries add
-  // up to.
+  // Checks that entries and slots refer to each other, that the ordinals of each bucket are dense,
+  // and that its statistics are the sums over its entries.
   void check_index() {
     struct sum {
       std::uint32_t count = 0;
@@ -154,11 +154,11 @@ class checker {
           if (!slot || (*slot)->getBucket() != which || (*slot)->getOrdinal() != ordinal ||
               (*slot)->getScore() != entry->getScore()) {
             complain("exemplar index: the entry of " +
-                     to_string(variant_id(entry->getVariantId())) + " is not where its slot says");
+                     to_string(variant_id(entry->getVariantId())) + " and its slot disagree");
           }
           if (exemplar_index::bucket_of(entry->getScore()) != which)
             complain("exemplar index: " + to_string(variant_id(entry->getVariantId())) +
-                     " stands in the wrong bucket");
+                     " is in the wrong bucket");
           return true;
         });
     std::uint64_t slots = 0;
@@ -209,7 +209,7 @@ class checker {
           if (!progress || (*progress)->getState() != schema::GroupProgress::State::READY ||
               (*progress)->getReadySequence() != number_from_key(key))
             complain("group " + to_string(id) +
-                     ": is in the ready queue, its progress says otherwise");
+                     ": is in the ready queue, but its progress record disagrees");
         });
     each<schema::GroupProgress>(
         family::progress, "groups' progress",
@@ -217,14 +217,14 @@ class checker {
           const group_id id = id_from_key<group_id>(key);
           const std::string name = "group " + to_string(id);
           if (!has(family::groups, std::string(key)))
-            complain(name + ": has progress and no contents");
+            complain(name + ": has a progress record, but no contents");
           const bool is_ready = progress->getState() == schema::GroupProgress::State::READY;
           if (is_ready != queued.contains(id))
-            complain(name + ": is ready and not in the queue, or the other way round");
+            complain(name + ": its progress record and the ready queue disagree");
           const bool is_pending = progress->getState() == schema::GroupProgress::State::PENDING;
           if (is_pending != waits_.contains(id))
-            complain(name + (is_pending ? ": waits for work that nobody does"
-                                        : ": work is pending for it, though it is complete"));
+            complain(name + (is_pending ? ": waits for an evaluation, but no work is pending for it"
+                                        : ": is complete, but work is pending for it"));
           if (progress->getState() == schema::GroupProgress::State::TRAINED &&
               chain_.find(progress->getTrainedBy()) == nullptr)
             complain(name + ": was trained on by a version that is missing");
@@ -240,7 +240,7 @@ class checker {
           const bool is_root = version->getParent() == version->getVersion();
           if (parent == nullptr) complain(name + ": its parent is missing");
           if (parent != nullptr && !is_root && (*parent)->getDepth() + 1 != version->getDepth())
-            complain(name + ": its depth is not its parent's plus one");
+            complain(name + ": its depth is not its parent's depth plus one");
           if (!is_root && !pool_->step(version->getVersion())) complain(name + ": no step made it");
         });
     each<schema::TrainingStep>(
@@ -281,8 +281,8 @@ class checker {
 }  // namespace
 
 verification_report verify_pool(const pool_inspector& pool) {
-  // Beside a busy writer the snapshot may change on the way, and references between two of them
-  // mean nothing.
+  // Beside a busy writer, a newer snapshot may take the place of the first during the checks.
+  // References between two snapshots mean nothing, so the checks are then repeated.
   constexpr int attempts = 10;
   verification_report report;
   for (int attempt = 0; attempt < attempts; ++attempt) {
@@ -307,8 +307,8 @@ void check_acknowledgements(const pool_inspector& pool, const std::filesystem::p
     return false;
   };
   const version_chain versions = pool.versions();
-  for (std::string line; std::getline(in, line) &&
-                         !in.eof();) {  // a last line without its end was never acknowledged
+  // A last line without its newline was never acknowledged.
+  for (std::string line; std::getline(in, line) && !in.eof();) {
     std::istringstream words(line);
     std::string what, first, second;
     words >> what >> first >> second;
@@ -324,7 +324,7 @@ void check_acknowledgements(const pool_inspector& pool, const std::filesystem::p
       found = versions.find(std::stoull(first)) != nullptr;
     }
     ++report.checked["acknowledgements"];
-    if (!found) report.complain("acknowledged and not there: " + line);
+    if (!found) report.complain("acknowledged, but missing: " + line);
   }
 }
 

@@ -16,7 +16,7 @@ std::uint64_t stored_next_sequence(const database& db) {
   return format ? (*format)->getNextReady() : 0;
 }
 
-// The group without its variants, which have a family of their own.
+// Copies the group without its variants, which have a column family of their own.
 record<schema::RolloutGroup> without_variants(const schema::RolloutGroup::Reader& group) {
   record_builder<schema::RolloutGroup> stored;
   stored->setId(group.getId());
@@ -30,8 +30,8 @@ record<schema::RolloutGroup> without_variants(const schema::RolloutGroup::Reader
   return stored.finish();
 }
 
-// A comparison judges afresh: its evaluations are another scope's, which the policies compared
-// share.
+// Returns the scope of a group's evaluations. A comparison is judged afresh, in a scope that both
+// compared policies share.
 std::uint32_t scope_of(const schema::RolloutGroup::Reader& group) {
   return group.getOrigin() == schema::RolloutGroup::Origin::COMPARISON ? 1 : 0;
 }
@@ -149,8 +149,8 @@ pool::taken pool::record_evaluation(const record<schema::Evaluation>& result, st
   if (closed->known->getOutcome() == Outcome::OK) {
     selector_.accept(task, device_type, closed->population, closed->key.variant,
                      closed->known->getScore(), random_);
-    // A lucky time must not lead for long: whatever is best is measured until it has all its
-    // measurements.
+    // A lucky measurement must not lead for long, so the best variant is measured until it has
+    // max_measurements measurements.
     const auto best = index_.best({task, device_type, 0});
     if (best && best->variant == closed->key.variant &&
         closed->known->getMeasurements().size() < max_measurements) {
@@ -246,7 +246,7 @@ void pool::drop_stale() {
 std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& request) {
   drop_stale();
   const bool is_even = request.most_of_a_task > 0;
-  std::map<task_id, std::size_t> older;  // groups of a task that come before
+  std::map<task_id, std::size_t> older;  // number of older groups per task
   std::vector<std::pair<std::size_t, group_id>> candidates;
   for (const auto& ready : book_.ready()) {
     if (ready.stage != request.stage) continue;
@@ -306,8 +306,8 @@ void pool::commit_step(const record<schema::PolicyVersion>& version,
 void pool::choose_branch(std::uint64_t version) {
   if (chain_.find(version) == nullptr)
     throw pool_error(db_.folder().string() + ": there is no version " + std::to_string(version));
-  // Steps that are no ancestors of the chosen version gave their groups up, unless a step along the
-  // chain has them too.
+  // Steps to versions that are not ancestors of the chosen one give up their groups, except those
+  // that a step along its path has consumed as well.
   std::set<group_id> kept;
   std::set<group_id> abandoned;
   for (const auto& [number, known] : chain_.all()) {

@@ -29,37 +29,47 @@ struct pool_options {
   std::filesystem::path folder;
   exemplar_options exemplars;
   std::uint32_t judge_version = 0;
-  std::uint64_t job_deadline_ms = 600000;
-  std::uint32_t max_lag = 2;  // steps that a group's oldest token may be behind the head
+  std::uint64_t job_deadline_ms = 600000;  // from sending a job to its deadline
+  std::uint32_t max_lag = 2;  // steps by which a group's oldest token may be behind the head
 };
 
-// Everything durable of a run, behind the operations that the ring needs. Changes are collected;
-// nothing may be acknowledged, sent on or trained on before commit() has returned. Not for more
-// than one thread at a time. Throws pool_error.
+// Owns everything durable of a run and offers the operations that the ring needs. Changes are
+// collected in memory: nothing may be acknowledged, sent on or trained on before commit() has
+// returned. Not thread-safe: at most one thread may use a pool at a time. Throws pool_error. Times
+// `now_ms` are Unix times.
 class pool {
  public:
+  // Opens the pool in the folder or creates it. Throws pool_error if its format is another one.
   explicit pool(const pool_options& options);
 
+  // Has no effect if the task is stored already.
   void add_task(const record<schema::Task>& task);
-  // Devices of this type take work, or none does any more; their work waits meanwhile.
+  // Starts and stops the sending of jobs for a device type. Pending work of a device type without
+  // devices waits.
   void add_device_type(const record<schema::DeviceType>& type) { ledger_.add_device_type(type); }
   void remove_device_type(const std::string& name) { ledger_.remove_device_type(name); }
 
-  // ---- the way in
-  // Records a group and what it is written by; new work is appended to `jobs`. A group that is
-  // known already changes nothing. Returns how many new texts were no programs, and are closed with
-  // that.
+  // ---- Input
+  // Records a group with its rollouts and variants. New jobs are appended to `jobs`. Has no effect
+  // if the group is stored already. Returns the number of new variants that did not parse; their
+  // outcome is `unparsable` at once.
   std::size_t record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms,
                            std::vector<record<schema::CompileJob>>& jobs);
-  // Closes work. Late and duplicate results change nothing.
-  enum class taken { not_at_all, as_first, beside_others };  // of a program's results
+  // Says how a result was taken: ignored, as the variant's first result, or merged with earlier
+  // ones.
+  enum class taken { not_at_all, as_first, beside_others };
+  // Records the result of a job. Late and duplicate results change nothing. Further jobs for the
+  // variant are appended to `jobs`; an `infrastructure` result that gets another attempt is
+  // not_at_all.
   taken record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
                           std::vector<record<schema::CompileJob>>& jobs);
-  // Hands out again what is past its deadline.
+  // Appends the jobs that are past their deadline to `jobs` again. A job that is overdue after its
+  // last attempt gets the outcome `infrastructure`.
   void collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
+  // Makes all changes since the last commit durable in one write.
   void commit();
 
-  // ---- the way out
+  // ---- Output
   struct draw_request {
     task_id task;
     std::string device_type;
@@ -67,45 +77,55 @@ class pool {
     std::uint64_t policy_version = 0;
     std::uint32_t samples = 1;
   };
-  // A prompt's worth of choices. Exemplars come with their texts, the better one last.
+  // Makes the choices for one prompt. Exemplars include their code, ordered by ascending score.
   record<schema::Draw> draw(const draw_request& request);
 
   struct batch_request {
     Stage stage = Stage::CONTRASTIVE;
-    std::size_t at_least = 1;  // or nothing
+    std::size_t at_least = 1;
     std::size_t at_most = 1;
-    std::size_t most_of_a_task = 0;  // the oldest of each task, then the second of each, up to so
-                                     // many; 0: the oldest, of whichever tasks
+    // Maximum number of groups per task. Tasks take turns: the oldest group of each task comes
+    // first, then the second oldest of each, and so on. 0 takes the oldest groups, whatever their
+    // tasks.
+    std::size_t most_of_a_task = 0;
   };
-  // The oldest ready groups of a stage with their scores. Groups that are too old are dropped
-  // first, and counted. They stay ready until a step over them is committed.
+  // Returns the oldest ready groups of a stage with their scores, or nullopt if there are fewer
+  // than `at_least`. First drops and counts every group, except a comparison's, whose oldest token
+  // is more than max_lag steps behind the head. The returned groups stay ready until a step over
+  // them is committed.
   std::optional<record<schema::TrainingBatch>> take(const batch_request& request);
-  // A stage's groups that are not trained on yet are wanted no more.
+  // Drops the groups of a stage that no step has consumed; see group_book::abandon().
   void abandon(Stage stage) { book_.abandon(stage); }
-  // What the steps up to the head have already trained on, for a data set that is used again and
-  // again (the corpus).
+  // Returns the groups of a stage that the steps up to the head have trained on, in the order of
+  // the steps. Serves a data set that is used repeatedly (the corpus).
   std::vector<record<schema::ScoredGroup>> trained_groups(Stage stage) const;
 
-  // One write: the version, the step, and the groups that it consumed. The version's number must be
-  // next_version(); its checkpoint must be on disk. Throws pool_error where a group was trained on
-  // before along the chain.
+  // Records a version, its step and the groups that the step consumed, makes the version the head,
+  // and commits, all in one write. The version's number must be next_version() and its checkpoint
+  // must be on disk. Throws pool_error if the number has been used, a group is unknown, or a group
+  // was trained on before along the chain.
   void commit_step(const record<schema::PolicyVersion>& version,
                    const record<schema::TrainingStep>& step);
-  // One write: training goes on from `version`, and groups that only abandoned steps had consumed
-  // are ready again.
+  // Makes `version` the head and makes the groups ready again that only abandoned steps had
+  // consumed, and commits, all in one write. Throws pool_error if the version is unknown.
   void choose_branch(std::uint64_t version);
 
   std::uint64_t next_version() const { return next_version_; }
   const version_chain& versions() const { return chain_; }
   std::size_t in_flight() const { return ledger_.in_flight(); }
-  // For devices that are there: others' may wait for long, and nobody should wait for them.
+  // Number of waiting groups of the device types that have devices. Groups of other device types
+  // may wait for long, and nothing should wait for them.
   std::size_t waiting_groups() const;
+  // Number of waiting groups per device type, with or without devices.
   const std::map<std::string, std::size_t>& waiting_by_type() const {
     return book_.waiting_by_type();
-  }  // of devices, there or not
+  }
   std::size_t ready_groups(Stage stage) const;
+  // Number of groups that take() has dropped since the pool was opened.
   std::uint64_t dropped_groups() const { return dropped_; }
+  // Returns the best variant, or nullopt if none is ok.
   std::optional<scored_variant> best(const task_id& task, const std::string& device_type);
+  // Number of variants that are ok.
   std::uint64_t accepted_variants(const task_id& task, const std::string& device_type);
   std::optional<record<schema::Evaluation>> evaluation_of(const evaluation_key& key) const {
     return ledger_.find(key);
@@ -129,8 +149,8 @@ class pool {
   std::uint64_t dropped_ = 0;
 };
 
-// The format of the pool in a folder; throws pool_error, naming both versions, where this program
-// cannot read it.
+// Checks that this program can read the pool. Throws pool_error if the pool has no format record,
+// or another format; the message then names both formats.
 void check_format(const database& db);
 
 }  // namespace hone

@@ -14,7 +14,7 @@ struct sweep_axis {
 
 constexpr std::size_t max_documents = 1000;
 constexpr std::size_t longest_sweep = 1000;          // characters
-constexpr std::size_t most_characters = 64U << 20U;  // of all documents together
+constexpr std::size_t most_characters = 64U << 20U;  // in all documents of a file together
 
 std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& file) {
   static const std::regex axis_pattern(R"(\s*([A-Z][A-Z0-9_]{0,63})\s*=\s*([^,]+?)\s*)");

@@ -11,7 +11,9 @@ std::string read_source_file(const std::filesystem::path& path) {
     throw format_error(path.string(), 0, "", "cannot be opened");
   std::error_code is_no_file;
   const std::uintmax_t size = std::filesystem::file_size(path, is_no_file);
-  // One byte more than a file has, so that its end shows; what says no size comes in pieces.
+  // The buffer has one byte more than the reported size, so that one read reaches the end of the
+  // file. Files without a size, and files that have more bytes than they report, are read in
+  // pieces.
   constexpr std::size_t piece = 1U << 16U;
   std::string bytes(is_no_file ? piece : static_cast<std::size_t>(size) + 1, '\0');
   std::size_t read = 0;

@@ -6,8 +6,8 @@
 
 namespace hone {
 
-// A file that a person wrote is wrong. The message reads "FILE:LINE: KEY: what was found, what was
-// expected".
+// Reports an error in a file that a person wrote. The message reads "FILE:LINE: KEY: what was
+// found, what was expected", without the line if it is 0 and without the key if it is empty.
 struct format_error : std::runtime_error {
   format_error(const std::string& file, std::size_t line, const std::string& key,
                const std::string& problem)
@@ -15,7 +15,7 @@ struct format_error : std::runtime_error {
                            (key.empty() ? "" : key + ": ") + problem) {}
 };
 
-// A file whole. Throws format_error.
+// Returns the bytes of a whole file. Throws format_error if it cannot be opened or read.
 std::string read_source_file(const std::filesystem::path& path);
 
 }  // namespace hone

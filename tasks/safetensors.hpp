@@ -8,10 +8,8 @@
 
 namespace hone {
 
-// The safetensors container (github.com/huggingface/safetensors): an 8-byte little-endian header
-// size, a JSON header, data. A file that is truncated, overlapping, out of bounds or otherwise
-// damaged is refused with std::runtime_error that names the tensor; reading never goes outside the
-// bytes given.
+// A tensor of a safetensors file (github.com/huggingface/safetensors). Such a file consists of an
+// 8-byte little-endian header size, a JSON header and the data of the tensors.
 struct safetensor {
   std::string name;
   std::string dtype;  // "F32", "F16", "BF16", "F64", "I32", "I64", "BOOL", "U8", ...
@@ -19,14 +17,17 @@ struct safetensor {
   std::string_view bytes;  // row-major, little endian
 };
 
-// Views into `file`, which must outlive them; sorted by position.
+// Returns the tensors of a file, sorted by position. Their bytes are views into `file`, which must
+// outlive them. Throws std::runtime_error, which names the tensor, if the file is truncated, if
+// tensors overlap, leave gaps or are out of bounds, or if the file is damaged otherwise. Never
+// reads outside of `file`.
 std::vector<safetensor> parse_safetensors(std::string_view file);
 
-// Writes a file of these tensors, in this order, one right behind the other; the first is aligned
-// to 8 bytes. Errors are the stream's.
+// Writes a file of these tensors, in this order and without gaps. The first tensor is aligned to 8
+// bytes. The state of the stream reports errors.
 void write_safetensors(std::ostream& out, const std::vector<safetensor>& tensors);
 
-// Bytes of one element; 0 for a type that is not known.
+// Returns the bytes of one element, or 0 if the type is unknown.
 std::size_t safetensors_element_bytes(std::string_view dtype);
 
 }  // namespace hone

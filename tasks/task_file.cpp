@@ -54,7 +54,7 @@ initializer parse_initializer_name(const std::string& text, toml_view& view,
       "permutation";
   std::smatch match;
   if (!std::regex_match(text, match, pattern))
-    view.refuse(key, "'" + text + "' is no distribution, " + expected);
+    view.refuse(key, "'" + text + "' is no initializer, " + expected);
   const std::string name = match[1];
   const int arguments = match[3].matched ? 2 : match[2].matched ? 1 : 0;
   initializer init;
@@ -77,7 +77,7 @@ initializer parse_initializer_name(const std::string& text, toml_view& view,
   } else if (is("permutation", arguments == 0)) {
     init.of = initializer::kind::permutation;
   } else {
-    view.refuse(key, "'" + text + "' is no distribution, " + expected);
+    view.refuse(key, "'" + text + "' is no initializer, " + expected);
   }
   if (init.of != initializer::kind::integers && (std::holds_alternative<std::string>(init.a) ||
                                                  std::holds_alternative<std::string>(init.b))) {
@@ -205,7 +205,7 @@ void parse_distributions(toml_view& view, task& parsed) {
     const auto value = static_cast<distribution>(found - distribution_names.begin());
     if (std::find(parsed.distributions.begin(), parsed.distributions.end(), value) !=
         parsed.distributions.end()) {
-      view.refuse("distributions", "'" + name + "' stands there twice");
+      view.refuse("distributions", "'" + name + "' is listed twice");
     }
     parsed.distributions.push_back(value);
   }
@@ -252,8 +252,8 @@ void check_names_and_sizes(const toml_view& view, const task& parsed) {
   }
 }
 
-// Parameters with a data file: the tensor is there, with the declared type, and with the declared
-// shape in every case.
+// Checks for each parameter with a data file that the file holds a tensor of the parameter's name,
+// with the declared type, and with the declared shape in every case.
 void check_data(const toml_view& view, const task& parsed) {
   for (const tensor_spec& parameter : parsed.parameters) {
     if (parameter.data_file.empty()) continue;

@@ -18,18 +18,19 @@
 
 namespace hone {
 
+// Element types of tensors.
 enum class dtype { float32, float16, bfloat16, float64, int32, int64, boolean };
 
-std::string_view name_of(dtype type);  // "float32", ..., "bool"
-std::optional<dtype> dtype_named(std::string_view name);
-std::size_t bytes_of(dtype type);
+std::string_view name_of(dtype type);                     // "float32", ..., "bool"
+std::optional<dtype> dtype_named(std::string_view name);  // nullopt: there is no such type
+std::size_t bytes_of(dtype type);                         // of one element
 bool is_floating(dtype type);
 
-// A number, or the name of a size that every case defines.
+// A dimension of a tensor: a number, or the name of a size that every case defines.
 using dimension = std::variant<std::int64_t, std::string>;
 
-// How values are drawn: in float32 (integers and permutations in int64), passed through `expr`,
-// cast to the dtype last.
+// The way in which the values of a tensor are drawn. They are drawn in float32 (integers and
+// permutations in int64), passed through `expr`, and cast to the dtype last.
 struct initializer {
   enum class kind {
     normal,       // mean a, standard deviation b
@@ -37,42 +38,49 @@ struct initializer {
     integers,     // a, ..., b - 1; either may be a size's name
     constant,     // a
     permutation,  // of 0, ..., n - 1 along the last dimension, drawn anew for every row
-    coin,         // a fair one: what a bool without `init` is
+    coin,         // true or false, equally likely: the default of bools
   };
   kind of = kind::normal;
   std::variant<double, std::string> a = 0.0;
   std::variant<double, std::string> b = 1.0;
-  std::string expr;  // TorchScript over x; empty: none
+  std::string expr;  // TorchScript expression of the drawn values, `x`; empty: none
   bool operator==(const initializer&) const = default;
 };
 
+// An input or a parameter of a task.
 struct tensor_spec {
   std::string name;
   std::vector<dimension> shape;
   dtype type = dtype::float32;
   initializer init;
-  std::string data_file;  // parameters only: a safetensors file beside the task; empty: drawn
+  // Parameters only: the safetensors file beside the task that holds the values; empty: the values
+  // are drawn.
+  std::string data_file;
   bool operator==(const tensor_spec&) const = default;
 };
 
+// One set of tensor sizes on which variants are verified and, if it is timed, scored.
 struct task_case {
   std::map<std::string, std::int64_t> sizes;
   bool timed = false;
-  std::vector<std::string> on;  // kinds of device; empty: all
+  std::vector<std::string> on;  // kinds of device that it runs on; empty: all
   bool operator==(const task_case&) const = default;
 };
 
-// |a - b| <= atol * max(rms(b), tiny) + rtol * |b|, and relative L2 error within rtol.
+// Bounds on the error of an output `a` where `b` is expected (doc/evaluation.md, section 2):
+//   |a - b| <= atol * max(rms(b), tiny) + rtol * |b| for every element, and
+//   relative L2 error <= rtol.
 struct tolerance {
   double rtol = 0;
   double atol = 0;
   bool operator==(const tolerance&) const = default;
 };
 
+// Ways to draw the values of an input (doc/evaluation.md, section 2).
 enum class distribution { declared, shifted, small, outliers };
 std::string_view name_of(distribution d);
 
-// Copies of a task share what its files hold.
+// The name and the bytes of a task's data file. Copies share the bytes.
 class data_file {
  public:
   data_file(std::string name, std::string bytes)
@@ -88,52 +96,58 @@ class data_file {
   std::shared_ptr<const std::string> bytes_;
 };
 
-// A task file, parsed. `text` is the file unchanged; `id` is of the text and the data files.
+// A parsed task file.
 struct task {
-  task_id id;
-  std::string text;
+  task_id id;        // hash of the text and of the data files' names and bytes
+  std::string text;  // the file, unchanged
   std::string name;
   std::string summary;
   bool relaxed = false;  // precision = "relaxed": TF32 is admitted
   std::vector<distribution> distributions;
-  std::string reference;                  // TorchScript source of forward
-  std::map<dtype, tolerance> tolerances;  // what the file sets; tolerance_for() has the defaults
+  std::string reference;                  // TorchScript source of `forward`
+  std::map<dtype, tolerance> tolerances;  // set by the file; tolerance_for() adds the defaults
   std::vector<tensor_spec> inputs;
   std::vector<tensor_spec> parameters;
   std::vector<task_case> cases;
-  std::string
-      source_language;  // [source]: what people and prompts are shown instead of the reference
+  // Table [source]: source text that people and prompts are shown instead of the reference, and its
+  // language. Empty: there is none.
+  std::string source_language;
   std::string source_text;
   std::vector<data_file> data_files;
 };
 
-// The tolerance for outputs of this type: the task's own, else evaluation.md's defaults.
+// Returns the tolerance for outputs of this type: the task's own, or else the default of
+// doc/evaluation.md, section 2.
 tolerance tolerance_for(const task& t, dtype type);
 
-// Concrete sizes of a tensor in a case; every name is known once a task has been parsed.
+// Returns the sizes of a tensor's dimensions in a case. Throws std::out_of_range if the case does
+// not define a size that the tensor uses, which cannot happen once a task has been parsed.
 std::vector<std::int64_t> resolve_shape(const tensor_spec& tensor, const task_case& at);
 std::int64_t element_count(const std::vector<std::int64_t>& shape);
-// "N=512 M=512"
+// Prints the sizes by name: "M=512 N=512".
 std::string print_sizes(const task_case& at);
-// Whether the case runs on this kind of device ("cpu", "cuda", "simulated").
+// Returns true if the case runs on this kind of device ("cpu", "cuda", "simulated").
 bool runs_on(const task_case& at, std::string_view device_kind);
 
-// Parses the text of a task file; `file` is for messages. Data files are given as (name, bytes).
-// Throws format_error.
+// Parses the text of a task file, given the data files that it names. `file` is the name of the
+// task file in messages. Throws format_error.
 task parse_task(const std::string& text, const std::string& file,
                 std::vector<data_file> data_files = {});
 
-// Reads a task file and the data files that it names, which are looked up beside it. Throws
-// format_error.
+// Reads and parses a task file and the data files that it names, which lie in the same folder.
+// Throws format_error.
 task load_task(const std::filesystem::path& path);
 
-// Names of the data files that a task's text refers to, before it is parsed in full.
+// Returns the names of the data files that a task's text refers to, sorted. parse_task() needs
+// these files. Throws format_error.
 std::vector<std::string> data_files_of(const std::string& text, const std::string& file);
 
-// The file's text for a task made by a program; parse_task gives the same task back (but for `text`
-// and `id`).
+// Prints the text of a task file for a task that a program has made. parse_task() returns the same
+// task for this text, except for `text` and `id`.
 std::string print_task(const task& t);
 
+// Convert a task to the record that the pool stores, and back. from_record() parses the text again
+// and throws format_error.
 record<schema::Task> to_record(const task& t);
 task from_record(schema::Task::Reader stored);
 

@@ -9,7 +9,8 @@
 
 namespace hone {
 
-// The tasks of a run, by identity. Built once, then shared read-only by every actor of a node.
+// The tasks of a run. Built once, then shared read-only by all actors of a node. The find functions
+// return nullptr if there is no such task.
 class task_table {
  public:
   void add(task t) {

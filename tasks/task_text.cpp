@@ -6,7 +6,7 @@
 namespace hone {
 namespace {
 
-// A TOML basic string.
+// Returns the text as a TOML basic string.
 std::string toml_string(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out = "\"";
@@ -27,7 +27,8 @@ std::string toml_string(std::string_view text) {
   return out + '"';
 }
 
-// Source text as a literal multi-line string where TOML can hold it so, else escaped.
+// Returns source text as a literal multi-line TOML string if that can hold it, or else as an
+// escaped basic string.
 std::string source_string(const std::string& text) {
   bool is_plain = text.find("'''") == std::string::npos && !text.ends_with('\'');
   for (const char c : text)

@@ -23,7 +23,7 @@ int line_at(std::string_view text, std::size_t offset) {
                                          text.begin() + static_cast<std::ptrdiff_t>(offset), '\n'));
 }
 
-// Offset of the first byte that is not valid UTF-8 (RFC 3629), or npos.
+// Returns the offset of the first byte that is not valid UTF-8 (RFC 3629), or npos.
 std::size_t invalid_utf8_at(std::string_view text) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
   std::size_t i = 0;
@@ -88,7 +88,7 @@ struct free_iterator {
   void operator()(cmark_iter* it) const { cmark_iter_free(it); }
 };
 
-// Calls `visit` for every node below and including `root`.
+// Calls `visit` for `root` and for every node below it.
 template <class Visit>
 void walk(cmark_node* root, Visit visit) {
   const std::unique_ptr<cmark_iter, free_iterator> it(cmark_iter_new(root));
@@ -100,10 +100,11 @@ void walk(cmark_node* root, Visit visit) {
 
 enum class fence_state { not_fenced, open, closed };
 
-// cmark's tree does not tell fenced from indented code, and closes an open fence at the end of what
-// contains it; the format wants the author to have closed it. Both show in the lines: an indented
-// block has all its lines but trailing blank ones as content, a closed fence all but the first and
-// the last.
+// Returns whether a code block is fenced and whether its author has closed the fence, as the format
+// requires. cmark's tree shows neither: it has the same node for fenced and indented code, and it
+// closes an open fence at the end of the enclosing block. The number of lines shows both. The
+// content of an indented block is all of its lines except trailing blank ones; the content of a
+// closed fence is all of its lines except the first and the last.
 fence_state state_of(cmark_node* block, const std::vector<std::string_view>& lines) {
   const int first = cmark_node_get_start_line(block);
   int last = std::min(cmark_node_get_end_line(block), static_cast<int>(lines.size()));
@@ -153,7 +154,7 @@ std::string text_between(const std::vector<std::string_view>& lines, int after_l
   return trimmed(text);
 }
 
-// A heading's words, single-spaced.
+// Returns the words of a heading, separated by single spaces.
 std::string heading_text(cmark_node* heading) {
   std::string words;
   walk(heading, [&](cmark_node* node) {
@@ -172,13 +173,14 @@ std::string heading_text(cmark_node* heading) {
 
 struct section {
   std::string title;
-  int first_line = 0;  // of the heading, as the next
-  int last_line = 0;
+  int first_line = 0;  // of the heading
+  int last_line = 0;   // of the heading
   std::vector<cmark_node*> fences;
 };
 
-// The document cut at its top-level headings of level two; fences inside lists and quotations
-// belong to their section.
+// Splits the document at its top-level headings of level two. The first section holds everything
+// before the first such heading. A fence inside of a list or quotation belongs to the section that
+// contains the list or quotation.
 std::vector<section> split_sections(cmark_node* document) {
   std::vector<section> sections(1);
   for (cmark_node* block = cmark_node_first_child(document); block != nullptr;

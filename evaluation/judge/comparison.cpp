@@ -8,8 +8,8 @@
 namespace hone {
 namespace {
 
-// An output that hardly varies is within a loose tolerance of any constant near it. So where it
-// varies by more than rounding, errors must be smaller than half of that, or than twice the
+// An output that hardly varies is within a loose tolerance of any constant near it. If it varies by
+// more than rounding, its errors must be smaller than half of that variation, or than twice the
 // reference's own.
 constexpr double unexplained_share = 0.5;
 constexpr double rounding_steps = 16;
@@ -53,7 +53,7 @@ bool is_constant(const std::vector<double>& values) {
   });
 }
 
-// NaN equals NaN, infinities by sign.
+// Returns true for two NaNs, and for infinities of the same sign.
 bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
 
 agreement compare_exact(const tensor_value& actual, const tensor_value& own,
@@ -132,8 +132,8 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own,
     if (same_special(a[i], b[i]) ||
         (same_special(a[i], reference[i]) && !std::isfinite(reference[i])))
       continue;
-    // Finite where only one of the reference's runs is finite: compared with that one, if it is its
-    // run in its own type.
+    // The element is finite where only one of the reference's runs is. It is compared with that run
+    // if that is the run in its own type.
     const bool agrees = std::isfinite(a[i]) && std::isfinite(reference[i]) &&
                         std::abs(a[i] - reference[i]) <= allowed.atol * std::max(rms, tiny) +
                                                              allowed.rtol * std::abs(reference[i]);
@@ -185,8 +185,8 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
                                  : described(*errors.first_bad, e);
     return result;
   }
-  // Twice the reference's own error counts, where that is more: nobody is refused for being as
-  // inexact as it is.
+  // Twice the reference's own error is allowed if that is more: no program is refused for being as
+  // inexact as the reference.
   const double element_limit = std::max(1.0, 2 * errors.own.worst_ratio);
   const double l2_limit = std::max(allowed.rtol, 2 * errors.own.relative_l2);
   result.worst_element = errors.given.worst_ratio / element_limit;

@@ -48,7 +48,7 @@ tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_c
 
 namespace {
 
-// evaluation.md section 2, point 2: applies to normal and uniform inputs without an expression.
+// Changes numbers to a distribution (evaluation.md section 2, point 2).
 void disturb(std::span<float> numbers, distribution how, random_stream& random) {
   switch (how) {
     case distribution::declared:
@@ -126,14 +126,14 @@ tensor_value draw_raw(const tensor_spec& spec, const task_case& at, distribution
   return draw_raw(spec, at, resolve_shape(spec, at), how, random);
 }
 
-// What stays the same however often a tensor is drawn.
+// Returns true if a tensor has the same contents however often it is drawn.
 bool is_fixed(const tensor_spec& spec) {
   return !spec.data_file.empty() || spec.init.of == kind::constant;
 }
 
-// A few elements drawn anew; of a permutation, two change places.
-void twist_elements(std::span<std::byte> bytes, dtype type, const tensor_spec& spec,
-                    const task_case& at, distribution how, random_stream& random) {
+// Draws a few elements anew; swaps two elements of a permutation.
+void perturb_elements(std::span<std::byte> bytes, dtype type, const tensor_spec& spec,
+                      const task_case& at, distribution how, random_stream& random) {
   const std::size_t size = bytes_of(type);
   const std::size_t n = bytes.size() / size;
   if (n == 0 || is_fixed(spec)) return;
@@ -149,19 +149,19 @@ void twist_elements(std::span<std::byte> bytes, dtype type, const tensor_spec& s
     if (a != b) std::swap_ranges(place(a), place(a + 1), place(b));
     return;
   }
-  const tensor_value fresh = with_type(draw_raw(spec, at, {twisted_elements}, how, random), type);
-  for (std::size_t k = 0; k < twisted_elements; ++k)
+  const tensor_value fresh = with_type(draw_raw(spec, at, {perturbed_elements}, how, random), type);
+  for (std::size_t k = 0; k < perturbed_elements; ++k)
     std::copy_n(fresh.bytes.begin() + static_cast<std::ptrdiff_t>(k * size), size,
                 place(random.below(n)));
 }
 
-// Stretches are long enough to be copied fast, and too short for what was computed on one to be
-// worth keeping.
-constexpr std::size_t stretch = 32;
-constexpr std::size_t few_elements = 4 * stretch;
+// Pieces are long enough to be copied fast, and too short for a result computed on one of them to
+// be worth caching.
+constexpr std::size_t piece_elements = 32;
+constexpr std::size_t few_elements = 4 * piece_elements;
 constexpr std::size_t reservoir_elements = 1U << 17U;
 
-// What a tensor's contents are put together from.
+// Draws the numbers that a tensor's contents are assembled from.
 tensor_value numbers_of(const tensor_spec& spec, const task_case& at, random_stream& random) {
   const dtype type = spec.init.expr.empty() ? spec.type : raw_type(spec);
   return with_type(draw_raw(spec, at, {static_cast<std::int64_t>(reservoir_elements)},
@@ -169,11 +169,11 @@ tensor_value numbers_of(const tensor_spec& spec, const task_case& at, random_str
                    type);
 }
 
-// Contents from stretches of `source`, wherever they begin.
-void put_together(const tensor_value& source, std::span<std::byte> into, random_stream& random) {
+// Contents from ranges of `source`, wherever they begin.
+void assemble(const tensor_value& source, std::span<std::byte> into, random_stream& random) {
   const std::size_t element = bytes_of(source.layout.type);
-  const std::size_t places = source.layout.elements() - stretch + 1;
-  const std::size_t length = stretch * element;
+  const std::size_t places = source.layout.elements() - piece_elements + 1;
+  const std::size_t length = piece_elements * element;
   std::size_t at = 0;
   for (; at + length <= into.size(); at += length)
     std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element, length);
@@ -192,9 +192,9 @@ std::vector<tensor_layout> input_recipe::parameter_layouts() const {
 }
 
 value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_t first,
-                             distribution how, std::uint64_t seed, std::uint64_t twist) {
+                             distribution how, std::uint64_t seed, std::uint64_t perturbation) {
   random_stream random(seed);
-  random_stream twists(twist);
+  random_stream perturbations(perturbation);
   value_set values;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].data_file.empty()) {
@@ -202,14 +202,16 @@ value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_
       continue;
     }
     tensor_value raw = draw_raw(tensors[i], *case_, how, random);
-    if (twist != 0) twist_elements(raw.bytes, raw.layout.type, tensors[i], *case_, how, twists);
+    if (perturbation != 0)
+      perturb_elements(raw.bytes, raw.layout.type, tensors[i], *case_, how, perturbations);
     values.push_back(oracle_->realise(first + i, raw));
   }
   return values;
 }
 
-value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist) {
-  return draw(oracle_->of().inputs, 0, how, seed, twist);
+value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed,
+                                    std::uint64_t perturbation) {
+  return draw(oracle_->of().inputs, 0, how, seed, perturbation);
 }
 value_set input_recipe::draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored) {
   value_set inputs = draw_inputs(distribution::declared, seed);
@@ -278,22 +280,22 @@ value_set reservoir::draw(distribution how, std::uint64_t seed) const {
 }
 
 void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t seed,
-                     std::uint64_t twist) const {
+                     std::uint64_t perturbation) const {
   random_stream random(seed);
-  random_stream twists(twist);
+  random_stream perturbations(perturbation);
   const std::size_t first = which_ == of::inputs ? 0 : recipe_.oracle_->of().inputs.size();
   for (std::size_t i = 0; i < into.size(); ++i) {
     const tensor_spec& spec = specs()[i];
     const tensor_value& source = sources_[i];
-    const auto twist_it = [&](std::span<std::byte> bytes, dtype type) {
-      if (twist != 0)
-        twist_elements(bytes, type, spec, *recipe_.case_, distribution::declared, twists);
+    const auto perturb = [&](std::span<std::byte> bytes, dtype type) {
+      if (perturbation != 0)
+        perturb_elements(bytes, type, spec, *recipe_.case_, distribution::declared, perturbations);
     };
     if (is_fixed(spec)) {
       std::copy(source.bytes.begin(), source.bytes.end(), into[i].begin());
     } else if (!source.bytes.empty() && source.layout.type == spec.type && spec.init.expr.empty()) {
-      put_together(source, into[i], random);
-      twist_it(into[i], spec.type);
+      assemble(source, into[i], random);
+      perturb(into[i], spec.type);
     } else {
       tensor_value raw;
       if (source.bytes.empty()) {
@@ -301,16 +303,16 @@ void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t s
       } else {
         raw.layout = {source.layout.type, resolve_shape(spec, *recipe_.case_)};
         raw.bytes.resize(raw.layout.bytes());
-        put_together(source, raw.bytes, random);
+        assemble(source, raw.bytes, random);
       }
-      twist_it(raw.bytes, raw.layout.type);
+      perturb(raw.bytes, raw.layout.type);
       const tensor_value value = recipe_.oracle_->realise(first + i, raw);
       std::copy(value.bytes.begin(), value.bytes.end(), into[i].begin());
     }
   }
 }
 
-void reservoir::fill(value_set& into, std::uint64_t seed, std::uint64_t twist) const {
+void reservoir::fill(value_set& into, std::uint64_t seed, std::uint64_t perturbation) const {
   into.resize(specs().size());
   std::vector<std::span<std::byte>> places;
   for (std::size_t i = 0; i < into.size(); ++i) {
@@ -318,7 +320,7 @@ void reservoir::fill(value_set& into, std::uint64_t seed, std::uint64_t twist) c
     into[i].bytes.resize(into[i].layout.bytes());
     places.emplace_back(into[i].bytes);
   }
-  fill(places, seed, twist);
+  fill(places, seed, perturbation);
 }
 
 }  // namespace hone

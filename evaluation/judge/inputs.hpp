@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "evaluation/judge/oracle.hpp"
@@ -9,18 +10,22 @@
 
 namespace hone {
 
-// What is shared with drawing on a GPU.
+// The following are shared with drawing on a GPU (backends/cuda/gpu_task.cpp).
 std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors, const task_case& at);
-dtype raw_type(const tensor_spec& spec);  // what numbers are drawn in before an `expr`
+// Returns the type that a tensor's numbers are drawn in, before its `expr`.
+dtype raw_type(const tensor_spec& spec);
+// Returns the value of an initializer's argument, which may name a size.
 double argument_of(const std::variant<double, std::string>& value, const task_case& at);
-tensor_value load_parameter(const task& t, const tensor_spec& spec,
-                            const task_case& at);  // from its data file; throws reference_error
-inline constexpr std::size_t twisted_elements = 3;
-bool takes_distributions(const tensor_spec& spec);  // evaluation.md section 2, point 2
+// Reads a parameter from its data file. Throws reference_error.
+tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at);
+// Elements of every tensor that a perturbation replaces.
+inline constexpr std::size_t perturbed_elements = 3;
+// Returns true if the distributions apply to the tensor (evaluation.md section 2, point 2).
+bool takes_distributions(const tensor_spec& spec);
 
-// Draws what a task's case is called with: numbers here, expressions by the oracle. Contents belong
-// to a seed, the same every time. With a `twist` other than 0 they differ from the seed's own in a
-// few elements of every tensor, which a cache that compares samples does not notice.
+// Draws the arguments of a task's case: numbers here, expressions by the oracle. A seed always
+// gives the same contents. A `perturbation` other than 0 replaces a few elements of every tensor,
+// which a cache that compares samples does not notice.
 class input_recipe {
  public:
   input_recipe(reference_oracle& oracle, const task_case& at) : oracle_(&oracle), case_(&at) {}
@@ -28,42 +33,42 @@ class input_recipe {
   std::vector<tensor_layout> input_layouts() const;
   std::vector<tensor_layout> parameter_layouts() const;
 
-  value_set draw_inputs(distribution how, std::uint64_t seed, std::uint64_t twist = 0);
-  // As declared, but for a single outlier in every tensor that may have any; mirrored, it has the
-  // other sign.
+  value_set draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation = 0);
+  // Draws inputs as `declared`, with a single outlier in every tensor that may have outliers.
+  // `mirrored` gives it the opposite sign.
   value_set draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored);
   value_set draw_parameters(std::uint64_t seed);
 
  private:
   friend class reservoir;
   value_set draw(const std::vector<tensor_spec>& tensors, std::size_t first, distribution how,
-                 std::uint64_t seed, std::uint64_t twist);
+                 std::uint64_t seed, std::uint64_t perturbation);
 
   reference_oracle* oracle_;
   const task_case* case_;
 };
 
-// As-declared contents by the thousand, at the price of a copy: numbers are drawn once, and each
-// set of contents is put together from short stretches of them, each from a place drawn anew. So no
-// two calls have an element in common but by chance, and nothing that was computed for one helps
-// with another (doc/decisions/009). What a program could learn of the numbers themselves ends when
-// they are renewed. Tensors of few elements and permutations are drawn, constants and data files
-// stay as they are, and an `expr` is applied last. One thread.
+// Contents drawn as `declared`, for thousands of calls at the price of a copy each. Numbers are
+// drawn once, and contents are assembled from short pieces of them, each from a random place. Two
+// calls have no element in common except by chance, so nothing that was computed for one helps with
+// another (doc/decisions/009). What a program could learn of the numbers is worthless once they are
+// renewed. Tensors of few elements and permutations are drawn directly, constants and data files
+// stay as they are, and an `expr` is applied last. Confined to one thread.
 class reservoir {
  public:
   enum class of { inputs, parameters };
   reservoir(const input_recipe& recipe, of which, random_stream& random);
-  // Other numbers from here on; what has been put together before cannot be again.
+  // Draws new numbers. Contents that were assembled before cannot be assembled again.
   void renew(random_stream& random);
 
-  // The contents that belong to a seed and a twist, of every tensor in a place of its own:
-  // row-major, as the task's layouts say.
+  // Assembles the contents that belong to a seed and a perturbation into one place per tensor,
+  // row-major, in the task's types.
   void fill(std::span<const std::span<std::byte>> into, std::uint64_t seed,
-            std::uint64_t twist = 0) const;
-  // The same as values; `into` keeps its memory from call to call.
-  void fill(value_set& into, std::uint64_t seed, std::uint64_t twist = 0) const;
-  // Of another distribution, and of the same numbers otherwise: a program that knows the
-  // reservoir's numbers cannot tell.
+            std::uint64_t perturbation = 0) const;
+  // Assembles the same contents as values; `into` keeps its memory from call to call.
+  void fill(value_set& into, std::uint64_t seed, std::uint64_t perturbation = 0) const;
+  // Assembles contents and changes them to another distribution, from the same numbers: a program
+  // that knows the reservoir's numbers cannot tell the difference.
   value_set draw(distribution how, std::uint64_t seed) const;
 
  private:
@@ -71,8 +76,9 @@ class reservoir {
 
   input_recipe recipe_;
   of which_;
-  value_set sources_;  // by tensor: numbers to put together, or what never changes, or nothing
-                       // where contents are drawn
+  // By tensor: numbers to assemble contents from, or fixed contents, or empty if contents are
+  // drawn.
+  value_set sources_;
 };
 
 }  // namespace hone

@@ -39,8 +39,8 @@ void check_expression(const tensor_spec& spec, const std::vector<tensor_layout>&
                             ", expected the shape of " + print_layout(raw));
 }
 
-std::vector<host_source> reference_oracle::programs(const task& t) {
-  std::vector<host_source> sources = {{t.reference, t.inputs.size(), t.parameters.size()}};
+std::vector<program_source> reference_oracle::programs(const task& t) {
+  std::vector<program_source> sources = {{t.reference, t.inputs.size(), t.parameters.size()}};
   for (std::size_t i = 0; i < t.inputs.size() + t.parameters.size(); ++i) {
     const std::string& expr = tensor_of(t, i).init.expr;
     if (!expr.empty())
@@ -72,12 +72,10 @@ value_set reference_oracle::call(std::size_t program, const value_set& inputs,
   const std::size_t set = 0;
   const auto ran =
       session_->run({&set, 1}, std::chrono::steady_clock::now() + reference_call_limit);
-  if (const auto* failed = std::get_if<program_failure>(&ran))
-    throw reference_error(failed->outcome, failed->message);
+  if (!ran) throw reference_error(ran.error().outcome, ran.error().message);
   auto outputs = session_->outputs(0);
-  if (const auto* failed = std::get_if<program_failure>(&outputs))
-    throw reference_error(failed->outcome, failed->message);
-  return std::get<value_set>(std::move(outputs));
+  if (!outputs) throw reference_error(outputs.error().outcome, outputs.error().message);
+  return *std::move(outputs);
 }
 
 tensor_value reference_oracle::realise(std::size_t tensor, const tensor_value& raw) {
@@ -105,7 +103,7 @@ expected_outputs reference_oracle::expect(const value_set& inputs, const value_s
     if (has_wide_) expected.wide = std::move(wide);
   } catch (const reference_error& e) {
     if (e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT) throw;
-    has_wide_ = false;  // it insists on its own types
+    has_wide_ = false;  // the reference works in its own types only
   }
   return expected;
 }

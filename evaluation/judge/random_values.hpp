@@ -6,16 +6,16 @@
 
 namespace hone {
 
-// Random numbers by the million: eight interleaved xoshiro256++ generators (Blackman and Vigna,
-// 2018), normals by Box and Muller's transform with polynomial logarithm and sine (relative error
-// below 1e-6). Equal seeds give equal values in equal order of calls. Not cryptographic: seeds come
-// from the operating system, and nobody hostile sees a generator's state.
+// Generates random numbers fast: eight interleaved xoshiro256++ generators (Blackman and Vigna,
+// 2018), normals by the Box-Muller transform with polynomial logarithm and sine (relative error
+// below 1e-6). Equal seeds give equal values for equal sequences of calls. Not cryptographic: seeds
+// come from the operating system, and no hostile code sees a generator's state.
 class random_stream {
  public:
   explicit random_stream(std::uint64_t seed);
 
   std::uint64_t bits();
-  // Uniform over 0 .. bound - 1; bound > 0.
+  // Returns a number uniform over 0 .. bound - 1; bound > 0.
   std::uint64_t below(std::uint64_t bound);
   float uniform();  // [0, 1), 24 bits
 

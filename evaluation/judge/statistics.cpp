@@ -82,25 +82,4 @@ scored_ratio combine(std::span<const ratio_summary> cases) {
   return scored;
 }
 
-timing_decision decide(const timing_rules& rules, std::span<const double> log_ratios,
-                       double clocked_ns) {
-  if (log_ratios.size() == rules.hopeless_rounds &&
-      median(log_ratios) < std::log(rules.hopeless_ratio))
-    return timing_decision::hopeless;
-  if (log_ratios.size() < rules.min_rounds) return timing_decision::go_on;
-  const interval logs = median_interval(log_ratios);
-  const double width = relative_half_width({std::exp(logs.low), std::exp(logs.high)});
-  const bool seems_unequal = logs.low > rules.equal_log_ratio + rules.equal_half_width ||
-                             logs.high < rules.equal_log_ratio - rules.equal_half_width;
-  const bool is_near_equal =
-      std::abs(median(log_ratios) - rules.equal_log_ratio) < rules.near_equal;
-  const bool is_unproven =
-      seems_unequal && is_near_equal && log_ratios.size() < rules.near_equal_rounds;
-  if (width <= rules.target_width && !is_unproven) return timing_decision::settled;
-  if (clocked_ns < rules.budget_ns) return timing_decision::go_on;
-  if (width > rules.doubling_width && clocked_ns < 2 * rules.budget_ns)
-    return timing_decision::go_on;
-  return width <= rules.unstable_width ? timing_decision::settled : timing_decision::unstable;
-}
-
 }  // namespace hone

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "evaluation/judge/timing.hpp"
+#include "evaluation/judge/case_timing.hpp"
 
 namespace hone {
 namespace {
@@ -11,23 +11,23 @@ constexpr std::uint64_t others_one_in = 2;  // checks
 
 }  // namespace
 
-program_failure judge_by_degrees(
-    verification_result& totals,
-    const std::function<program_failure(exactness with, verification_result& totals)>& judge) {
-  verification_result first;
-  const program_failure disagrees = judge(exactness::own_types, first);
-  if (disagrees.outcome != Outcome::OK) return judge(exactness::float64, totals);
+program_result<void> judge_by_degrees(
+    error_totals& totals,
+    const std::function<program_result<void>(exactness with, error_totals& totals)>& judge) {
+  error_totals first;
+  if (!judge(exactness::own_types, first)) return judge(exactness::float64, totals);
   totals = first;
-  return disagrees;
+  return {};
 }
 
-timed_checks::timed_checks(std::vector<distribution> listed, random_stream& random, look_at look)
-    : random_(&random), look_(std::move(look)), others_(std::move(listed)) {
+timed_checks::timed_checks(std::vector<distribution> listed, random_stream& random,
+                           check_function check)
+    : random_(&random), check_(std::move(check)), others_(std::move(listed)) {
   std::erase(others_, distribution::declared);
 }
 
-// A program that knows timed calls by their addresses or their rhythm may be right for declared
-// contents alone.
+// A program that recognises timed calls by their addresses or their rhythm may be right for
+// declared inputs alone.
 void timed_checks::check() {
   check_one(std::nullopt);
   if (others_.empty() || random_->below(others_one_in) != 0) return;
@@ -43,13 +43,15 @@ void timed_checks::check_all() {
 
 void timed_checks::check_one(std::optional<distribution> how) {
   while (true) {
-    verification_result totals;
-    const program_failure wrong = look_(how, totals);
-    if (wrong.outcome == Outcome::OK) return;
+    error_totals totals;
+    const auto checked = check_(how, totals);
+    if (checked) return;
+    const program_failure& wrong = checked.error();
     if (!chance_.take(wrong, totals))
       throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
-    how = how.value_or(distribution::declared);  // new contents: the last run's call may be the
-                                                 // only one, and would be wrong again
+    // The second check needs new inputs: the last run may have made only one call, which would be
+    // wrong again.
+    how = how.value_or(distribution::declared);
   }
 }
 

@@ -14,7 +14,8 @@ namespace hone {
 namespace {
 
 constexpr std::uint64_t huge_page = 2U << 20U;
-constexpr std::uint64_t kept_bytes = 64U << 20U;  // more than that is given back between sessions
+// Memory beyond this is returned to the system between sessions.
+constexpr std::uint64_t kept_bytes = 64U << 20U;
 #ifndef MADV_COLLAPSE
 constexpr int MADV_COLLAPSE = 25;  // Linux 6.1
 #endif
@@ -28,7 +29,7 @@ std::uint64_t rounded_up(std::uint64_t n) { return (n + huge_page - 1) / huge_pa
 }  // namespace
 
 std::byte* map_arena(int descriptor, std::uint64_t bytes) {
-  // Room for a multiple of the pages' size somewhere in it; what lies before and behind goes back.
+  // Reserves one page more than needed, so that an aligned range lies in it, and unmaps the rest.
   void* reserved = mmap(nullptr, bytes + huge_page, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) fail("cannot reserve addresses for an arena");
@@ -57,8 +58,8 @@ arena::~arena() { munmap(base_, bytes_); }
 void arena::make_resident(std::uint64_t end) {
   end = std::min(rounded_up(end), bytes_ / huge_page * huge_page);
   for (; resident_end_ < end; resident_end_ += huge_page) {
-    // Only pages that exist can be collapsed into a huge one. Where there is none to be had, the
-    // small ones do.
+    // Only pages that exist can be collapsed into a huge one. If no huge page is available, the
+    // small ones remain.
     for (std::uint64_t page = 0; page < huge_page; page += 4096) {
       volatile std::byte& first = base_[resident_end_ + page];
       first = first;

@@ -1,22 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
-#include "evaluation/sandbox/arena_layout.hpp"
-#include "evaluation/sandbox/child_process.hpp"
+#include "evaluation/program/arena_layout.hpp"
+#include "process/unique_fd.hpp"
 
 namespace hone {
 
-// Maps an arena where both processes can use its huge pages: at an address that is a multiple of
-// their size. Throws std::system_error.
+// Maps an arena at a multiple of the huge page size, so that its pages can be huge in every process.
+// Throws std::system_error.
 std::byte* map_arena(int descriptor, std::uint64_t bytes);
 
-// Memory that a device and one of its sandbox sessions share: a head, then inputs, then scratch
-// memory for everything that a run allocates. Pages exist once they are poisoned or touched;
-// poisoned ones are huge pages where the system has them, since the luck of which small pages a
-// program gets moves its time by several per cent. Owned by the parent; the child can neither grow
-// nor shrink it. One thread.
+// Host memory that a device shares with one of its sandbox sessions: the head, then inputs and
+// parameters, then scratch memory. Pages exist once they are poisoned or touched. Poisoned pages are
+// huge where the system has huge pages: which small pages a program happens to get moves its time
+// by several per cent. The parent owns the arena; the child can neither grow nor shrink it. Confined
+// to one thread.
 class arena {
  public:
   explicit arena(std::uint64_t bytes);  // throws std::system_error
@@ -31,10 +30,10 @@ class arena {
   const std::byte* at(std::uint64_t offset) const { return base_ + offset; }
 
   void poison(std::uint64_t begin, std::uint64_t end);
-  // The next session finds nothing that an earlier one left: what stays resident is poisoned, the
-  // rest given back.
+  // Erases what earlier sessions left: some memory stays resident and is poisoned, the rest is
+  // returned to the system.
   void forget();
-  // Whether every byte between two offsets still holds poison.
+  // Returns true if every byte between two offsets still holds poison.
   bool is_poison(std::uint64_t begin, std::uint64_t end) const;
 
  private:
@@ -43,7 +42,7 @@ class arena {
   unique_fd file_;
   std::byte* base_ = nullptr;
   std::uint64_t bytes_ = 0;
-  std::uint64_t resident_end_ = 0;  // the pages before it have been asked for
+  std::uint64_t resident_end_ = 0;  // pages before it are resident
 };
 
 }  // namespace hone

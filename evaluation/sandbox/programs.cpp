@@ -1,14 +1,20 @@
 #include "evaluation/sandbox/programs.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <system_error>
-
-#include "messages/record.hpp"
-
 namespace hone {
-void describe_programs(schema::Open::Builder open, const std::vector<host_source>& programs) {
+namespace {
+
+void describe_layouts(capnp::List<schema::Layout>::Builder list,
+                      const std::vector<tensor_layout>& layouts) {
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setDtype(static_cast<std::uint8_t>(layouts[i].type));
+    auto shape = list[i].initShape(static_cast<unsigned>(layouts[i].shape.size()));
+    for (unsigned d = 0; d < shape.size(); ++d) shape.set(d, layouts[i].shape[d]);
+  }
+}
+
+}  // namespace
+
+void describe_programs(schema::Open::Builder open, const std::vector<program_source>& programs) {
   auto list = open.initPrograms(static_cast<unsigned>(programs.size()));
   for (unsigned i = 0; i < list.size(); ++i) {
     list[i].setSource(programs[i].python);
@@ -28,14 +34,29 @@ std::string failure_text(schema::Failed::Reader failed) {
   return std::string(view(failed.getMessage()).substr(0, max_failure_text));
 }
 
-unique_fd memory_file(std::string_view bytes) {
-  unique_fd file(memfd_create("hone-artifact", MFD_CLOEXEC));
-  if (!file ||
-      write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    throw std::system_error(errno, std::generic_category(), "cannot hold an artifact in memory");
+record<schema::Command> stage_command(const arena_plan& plan, std::span<const std::size_t> sets,
+                                      bool parameters_changed, arena_region scratch,
+                                      std::uint64_t poisoned_end) {
+  record_builder<schema::Command> command;
+  auto stage = command->initStage();
+  stage.setProgram(static_cast<std::uint32_t>(plan.program()));
+  const auto& inputs = plan.input_layouts();
+  describe_layouts(stage.initInputs(static_cast<unsigned>(inputs.size())), inputs);
+  const auto& parameters = plan.parameter_layouts();
+  describe_layouts(stage.initParameters(static_cast<unsigned>(parameters.size())), parameters);
+  auto offsets = stage.initParameterOffsets(static_cast<unsigned>(plan.parameters().size()));
+  for (unsigned i = 0; i < offsets.size(); ++i) offsets.set(i, plan.parameters()[i].begin);
+  stage.setParametersChanged(parameters_changed);
+  auto calls = stage.initCalls(static_cast<unsigned>(sets.size()));
+  for (unsigned c = 0; c < calls.size(); ++c) {
+    const auto& set = plan.inputs(sets[c]);
+    auto list = calls[c].initInputOffsets(static_cast<unsigned>(set.size()));
+    for (unsigned i = 0; i < list.size(); ++i) list.set(i, set[i].begin);
   }
-  lseek(file.get(), 0, SEEK_SET);
-  return file;
+  stage.setScratchBegin(scratch.begin);
+  stage.setPoisonedEnd(poisoned_end);
+  stage.setScratchEnd(scratch.end());
+  return command.finish();
 }
 
 }  // namespace hone

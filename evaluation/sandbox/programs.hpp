@@ -1,46 +1,30 @@
 #pragma once
 
-#include <chrono>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "evaluation/sandbox/child_process.hpp"
+#include "evaluation/program/arena_plan.hpp"
+#include "evaluation/program/source.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
-#include "messages/names.hpp"
+#include "messages/record.hpp"
 
 namespace hone {
 
-// What a session's parent says and hears of programs, on every kind of device.
+// Conversions between the sandbox protocol's messages and the types of evaluation/program, the same
+// for sessions on the CPU and on a GPU.
 
-using time_point = std::chrono::steady_clock::time_point;
-
-// How a command to a session ended when it did not succeed. `gone`: the session's process is dead.
-struct session_failure {
-  Outcome outcome = Outcome::INFRASTRUCTURE;
-  std::string message;
-  bool gone = false;
-};
-
-struct host_source {
-  std::string python;
-  std::size_t inputs = 0;
-  std::size_t parameters = 0;
-};
-
-struct opened_programs {
-  std::vector<std::string> launches;
-  bool has_prepare = false;
-};
-
-void describe_programs(schema::Open::Builder open, const std::vector<host_source>& programs);
+void describe_programs(schema::Open::Builder open, const std::vector<program_source>& programs);
 opened_programs read_opened(schema::Opened::Reader opened);
 
-// What went wrong, as the session tells it: no longer than a message may be.
+// Longest text of a failure that is kept.
 inline constexpr std::size_t max_failure_text = 2000;
 std::string failure_text(schema::Failed::Reader failed);
 
-// A file in memory with these bytes, to be passed to a session. Throws std::system_error.
-unique_fd memory_file(std::string_view bytes);
+// Makes the command that stages one call per entry of `sets` on the tensors of `plan`. Scratch
+// memory is `scratch`, of which everything before `poisoned_end` is poisoned.
+record<schema::Command> stage_command(const arena_plan& plan, std::span<const std::size_t> sets,
+                                      bool parameters_changed, arena_region scratch,
+                                      std::uint64_t poisoned_end);
 
 }  // namespace hone

@@ -22,7 +22,7 @@ struct Command {
     go @4 :Void;                              # run what was staged
     attach @5 :Attach;                        # to a GPU's process, first of all; descriptor: the arena's head
     time @6 :TimeCalls;                       # GPU: run what was staged, each call by itself, by its clocks
-    train @7 :TrainOfCalls;                   # GPU: run what was staged over and over without a pause, by three clocks
+    burst @7 :BurstOfCalls;                   # GPU: run what was staged over and over without a pause, by three clocks
   }
 }
 
@@ -41,7 +41,7 @@ struct TimeCalls {
   flushes @2 :UInt32;                         # so many times, which is the host's head start
 }
 
-struct TrainOfCalls {
+struct BurstOfCalls {
   repeats @0 :UInt32;                         # of all staged calls
   traced @1 :Bool;                            # with CUPTI's clock as well
 }

@@ -1,5 +1,5 @@
 @0xa75f20c3e8b9164d;
-# What nodes tell each other and those who ask.
+# Records that nodes send to each other, and the status that `hone status` shows.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("hone::schema");
@@ -8,60 +8,66 @@ using Task = import "task.capnp";
 using Training = import "training.capnp";
 
 struct JoinRequest {
+  # Sent by a node that wants to join a run. A node with another version of either kind is refused.
   schemaVersion @0 :UInt32;
   judgeVersion @1 :UInt32;
-  node @2 :Text $Identity.required;
+  node @2 :Text $Identity.required;           # name of the joining node
 }
 
 struct ActorStatus {
+  # Counts and spans of one actor, from its start on unless a field says otherwise.
   name @0 :Text $Identity.required;           # "compiler 0", "queue verify"
-  room @1 :Text;                              # "generator", "compiler", ...: what busy shares are summed over
-  queued @2 :UInt32;                          # waiting work
-  inFlight @3 :UInt32;                        # given out, or being done
+  room @1 :Text;                              # kind of actor: busy shares are summed by room
+  queued @2 :UInt32;                          # work that waits
+  inFlight @3 :UInt32;                        # work that is handed out or being done
   processed @4 :UInt64;
   failed @5 :UInt64;
-  restarts @6 :UInt32;                        # how often another actor has taken the name; telemetry's
+  restarts @6 :UInt32;                        # how often another actor took the name; by telemetry
   busySeconds @7 :Float64;
   aliveSeconds @8 :Float64;
-  numbers @9 :List(Training.NamedNumber);
-  spans @10 :List(Span);                      # since the last report, as far as they were kept
-  rate @11 :Float64;                          # processed a second between the last two reports; telemetry's
-  startedUs @12 :UInt64;                      # Unix time, microseconds
+  numbers @9 :List(Training.NamedNumber);     # such as "tokens", "version", "lent_seconds"
+  spans @10 :List(Span);                      # since the last report; at most 512
+  rate @11 :Float64;
+  # Items processed per second between the last two reports; filled in by telemetry.
+
+  startedUs @12 :UInt64;                      # Unix time in microseconds
 
   struct Span {
     name @0 :Text $Identity.required;
-    startUs @1 :UInt64;                       # Unix time, microseconds
+    startUs @1 :UInt64;                       # Unix time in microseconds
     durationUs @2 :UInt64;
   }
 }
 
 struct RunStatus {
-  # What only the node of the pool and the learner knows.
-  stage @0 :Text;
-  version @1 :UInt64;
-  step @2 :UInt32;
-  inFlight @3 :UInt32;                        # variants being judged
-  waitingGroups @4 :UInt32;
-  readyGroups @5 :UInt32;
-  droppedGroups @6 :UInt64;
-  lag @7 :Float64;                            # mean steps that the groups of the last batch were behind
-  outcomes @8 :List(Training.NamedNumber);    # of this stage's new programs so far, each as it was first judged
+  # State of the run as the pool reports it. Only the node that holds the pool has it.
+  stage @0 :Text;                             # of learning, of the head
+  version @1 :UInt64;                         # the head
+  step @2 :UInt32;                            # of the stage
+  inFlight @3 :UInt32;                        # variants that are being judged
+  waitingGroups @4 :UInt32;                   # for device types that are there
+  readyGroups @5 :UInt32;                     # of all stages
+  droppedGroups @6 :UInt64;                   # too old to train on, since the process started
+  lag @7 :Float64;                            # steps, mean over the last batch's VersionRuns
+  outcomes @8 :List(Training.NamedNumber);
+  # First outcomes of the variants that were new in this stage, counted by name.
+
   tasks @9 :List(TaskStatus);
-  complete @10 :Bool;
+  complete @10 :Bool;                         # the run has ended
 
   struct TaskStatus {
     name @0 :Text $Identity.required;
     deviceType @1 :Text;
-    variants @2 :UInt64;                      # ok
-    best @3 :Float64;
+    variants @2 :UInt64;                      # that are ok
+    best @3 :Float64;                         # score of the best variant; 0: none
   }
 }
 
 struct NodeStatus {
-  node @0 :Text $Identity.required;
+  node @0 :Text $Identity.required;           # name of the node
   schemaVersion @1 :UInt32;
   judgeVersion @2 :UInt32;
   deviceTypes @3 :List(Task.DeviceType);
-  actors @4 :List(ActorStatus);
-  run @5 :RunStatus;                          # of the node that has the pool
+  actors @4 :List(ActorStatus);               # without their spans
+  run @5 :RunStatus;                          # only of the node that holds the pool
 }

@@ -1,5 +1,6 @@
 @0x9f6b03d85a7ce241;
-# What passes between the stages that judge a variant: jobs forward, one evaluation back to the pool.
+# Records that pass between the stages that judge a variant: jobs go forward, and one evaluation
+# goes back to the pool.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("hone::schema");
@@ -21,18 +22,32 @@ enum Outcome {
 }
 
 struct JobHeader {
-  # Travels unchanged through every stage, so that no stage asks an earlier one anything.
-  measurementId @0 :Identity.Id $Identity.required;  # of several attempts at one id the pool keeps the first
+  # Travels unchanged through all stages, so that no stage has to ask an earlier one. Only the
+  # attempt changes, when a work queue hands out the job of a lost worker again.
+  measurementId @0 :Identity.Id $Identity.required;
+  # The same for all attempts of a job: the pool keeps the first result under it.
+
   variantId @1 :Identity.Id $Identity.required;
   taskId @2 :Identity.Id $Identity.required;
   deviceType @3 :Text $Identity.required;
   attempt @4 :UInt32;                         # from 1
-  deadlineMs @5 :UInt64;                      # Unix time after which the pool gives the work out again
-  bestScore @6 :Float64;                      # best known for this task and device type; 0: none
-  verified @7 :Bool;                          # the verdict is known to be ok: only measure
-  scope @8 :UInt32;                           # 0: the pool's own; others: judged afresh, apart from it
-  submittedMs @9 :UInt64;                     # Unix time
-  knownScore @10 :Float64;                    # median of earlier measurements, which a further one is held against; 0: none
+  deadlineMs @5 :UInt64;
+  # Unix time in ms after which the pool hands out the job again.
+
+  bestScore @6 :Float64;
+  # Best score known for this task and device type when the job was sent; 0: none.
+
+  verified @7 :Bool;
+  # The verdict is known to be ok: the variant is compiled and measured, but not verified.
+
+  scope @8 :UInt32;
+  # 0 for the run; another number for a comparison, whose variants are judged afresh.
+
+  submittedMs @9 :UInt64;
+  # Unix time in ms at which the pool sent the job.
+
+  knownScore @10 :Float64;
+  # Median score of the earlier measurements, against which a further one is confirmed; 0: none.
 }
 
 struct CompileJob {
@@ -40,19 +55,22 @@ struct CompileJob {
   settings @1 :Text;
   cuda @2 :Text;
   python @3 :Text;
-  deviceType @4 :Task.DeviceType $Identity.required;  # a compiler need not have such a device
+  deviceType @4 :Task.DeviceType $Identity.required;
+  # The compiler's node need not have a device of this type.
 }
 
 struct Kernel {
   name @0 :Text $Identity.required;           # as the host program launches it
   parameters @1 :List(Parameter);
-  registers @2 :UInt32;                       # CUDA only, as the following
-  staticSharedBytes @3 :UInt32;
-  localBytes @4 :UInt32;
-  maxThreadsPerBlock @5 :UInt32;
-  symbol @6 :Text;                            # in the cubin, where C++ names are mangled
-  cooperative @7 :Bool;                       # synchronises its whole grid, so all blocks must run at once
-  spilledBytes @8 :UInt32;                    # a thread: of registers, part of localBytes
+  registers @2 :UInt32;                       # CUDA only: per thread
+  staticSharedBytes @3 :UInt32;               # CUDA only: per block
+  localBytes @4 :UInt32;                      # CUDA only: stack frame per thread
+  maxThreadsPerBlock @5 :UInt32;              # CUDA only
+  symbol @6 :Text;                            # CUDA only: name in the cubin, mangled for C++
+  cooperative @7 :Bool;
+  # CUDA only: the kernel synchronises its whole grid, so all blocks must run at once.
+
+  spilledBytes @8 :UInt32;                    # CUDA only: registers spilled, among localBytes
 
   struct Parameter {
     kind @0 :Kind;
@@ -68,8 +86,8 @@ struct Kernel {
 }
 
 struct Artifact {
-  # A compiled variant for one type of device.
-  id @0 :Identity.Id $Identity.required;      # of contents
+  # A compiled variant for one device type.
+  id @0 :Identity.Id $Identity.required;      # hash of device type, settings, python and code
   variantId @1 :Identity.Id $Identity.required;
   deviceType @2 :Text $Identity.required;
   settings @3 :Text;
@@ -87,11 +105,11 @@ struct VerifyJob {
 
 struct Verdict {
   outcome @0 :Outcome;
-  kind @1 :Text;                              # under cheating: the fixed name
+  kind @1 :Text;                              # outcome cheating: name of the exploit's class
   message @2 :Text;
-  rounds @3 :UInt32;                          # checks that ran
-  worstElement @4 :Float64;                   # largest |a - b| over what was allowed there
-  worstRelativeL2 @5 :Float64;
+  rounds @3 :UInt32;                          # number of rounds of inputs that passed
+  worstElement @4 :Float64;                   # largest |a - b| over the error allowed there
+  worstRelativeL2 @5 :Float64;                # largest relative L2 error of an output
   seed @6 :UInt64;
   verifyMs @7 :Float64;
 }
@@ -100,59 +118,86 @@ struct BenchmarkJob {
   header @0 :JobHeader $Identity.required;
   artifact @1 :Artifact $Identity.required;
   verdict @2 :Verdict $Identity.required;
-  first @3 :Measurement;                      # set: a surprising score is being confirmed, if possible not where it was taken
+  first @3 :Measurement;
+  # If set, the job confirms this measurement, whose score is surprising; the work queue prefers
+  # another device than the one that took it. If it is not set and the header has a knownScore, the
+  # benchmarker sets it to a stand-in with that score.
 }
 
 struct CaseTiming {
-  sizes @0 :Text;                             # "N=512 M=512"
-  referenceUs @1 :Float64;                    # median microseconds a call
-  candidateUs @2 :Float64;
-  buckets @3 :List(Float64);                  # speed-up of each of the seven buckets
+  # Timing of one timed case. Times are microseconds per call.
+  sizes @0 :Text;                             # "M=512 N=512"
+  referenceUs @1 :Float64;                    # median
+  candidateUs @2 :Float64;                    # median
+  buckets @3 :List(Float64);                  # speed-up of each of the seven buckets of rounds
   speedup @4 :Float64;                        # median of the buckets
   intervalLow @5 :Float64;                    # 95 % interval of the median speed-up
-  intervalHigh @6 :Float64;
+  intervalHigh @6 :Float64;                   # 95 % interval of the median speed-up
   rounds @7 :UInt32;
-  referenceWallUs @8 :Float64;
-  candidateWallUs @9 :Float64;
-  floorUs @10 :Float64;                       # no call can be faster: bytes written over peak bandwidth
+  referenceWallUs @8 :Float64;                # CPU: median in wall time. GPU: in a burst
+  candidateWallUs @9 :Float64;                # CPU: median in wall time. GPU: in a burst
+  floorUs @10 :Float64;
+  # Least time a call could take: the bytes that it must write over the peak bandwidth.
+
   baselines @11 :List(Baseline);
-  trainUs @12 :Float64;                       # GPU: a call of many without a pause, by events
-  trainSpanUs @13 :Float64;                   # by CUPTI, over all streams; 0: not taken
-  tracedUs @14 :Float64;                      # by events, while CUPTI looks on
-  bytes @15 :UInt64;                          # of inputs, parameters and outputs: what a call reads and writes at least; 0: not counted
-  kernels @16 :List(KernelUse);               # GPU: the candidate's own, each as it was launched last, by a call or by prepare()
-  flops @17 :UInt64;                          # GPU: of the reference's products and convolutions; 0: it has none
-  trainBusyUs @18 :Float64;                   # by CUPTI: of trainSpanUs, how long any kernel ran
-  throttled @20 :Text;                        # GPU: what slowed it down before or after, as NVML says: "hardware thermal"; mostly nothing
-  unseenUs @19 :Float64;                      # GPU: how much longer the host waits for a call than its clock says, beyond what it does for the reference's
+  burstUs @12 :Float64;                       # GPU: in a burst, by events
+  burstSpanUs @13 :Float64;
+  # GPU: in a burst that CUPTI traces, by CUPTI, from the first to the last work on any stream;
+  # 0: not measured.
+
+  tracedUs @14 :Float64;                      # GPU: in the burst that CUPTI traces, by events
+  bytes @15 :UInt64;
+  # Bytes of all inputs, parameters and outputs, which a call reads and writes at least; 0: not
+  # counted.
+
+  kernels @16 :List(KernelUse);
+  # GPU: the candidate's own kernels, each as it was last launched, by a call or by `prepare`.
+
+  flops @17 :UInt64;
+  # GPU: floating-point operations of the reference's matrix products and convolutions; 0: none, or
+  # not counted.
+
+  burstBusyUs @18 :Float64;
+  # GPU: the part of burstSpanUs during which any kernel, copy or fill ran.
+
+  throttled @20 :Text;
+  # GPU: what slowed it down before or after the timing, as NVML reports it ("hardware thermal");
+  # empty: nothing.
+
+  unseenUs @19 :Float64;
+  # GPU: unseen time, the time per call that the host sees beyond the clock that scores, candidate
+  # minus reference.
 
   struct Baseline {
     name @0 :Text $Identity.required;
-    us @1 :Float64;
+    us @1 :Float64;                           # median per call
   }
 
   struct KernelUse {
     name @0 :Text $Identity.required;
-    blocks @1 :UInt64;                        # of its grid
-    threads @2 :UInt32;                       # of a block
-    registers @3 :UInt32;                     # a thread
-    staticSharedBytes @4 :UInt32;
-    dynamicSharedBytes @5 :UInt32;
-    localBytes @6 :UInt32;                    # a thread: spilled registers and arrays
-    spilledBytes @8 :UInt32;                  # of those the registers, as they are stored
-    occupancy @7 :Float64;                    # threads that a multiprocessor can hold of it, of those that it can hold at all
+    blocks @1 :UInt64;                        # in the grid
+    threads @2 :UInt32;                       # per block
+    registers @3 :UInt32;                     # per thread
+    staticSharedBytes @4 :UInt32;             # per block
+    dynamicSharedBytes @5 :UInt32;            # per block
+    localBytes @6 :UInt32;                    # per thread: spilled registers and arrays
+    spilledBytes @8 :UInt32;                  # per thread: the stored registers among localBytes
+    occupancy @7 :Float64;
+    # Threads of this kernel that fit on a multiprocessor, over the threads that it can hold at all.
   }
 }
 
 struct Measurement {
   id @0 :Identity.Id $Identity.required;
   outcome @1 :Outcome;
-  kind @2 :Text;
+  kind @2 :Text;                              # outcome cheating: name of the exploit's class
   message @3 :Text;
-  score @4 :Float64;                          # geometric mean over timed cases, rounded to two decimals toward 1
-  scoreRaw @5 :Float64;
-  intervalLow @6 :Float64;
-  intervalHigh @7 :Float64;
+  score @4 :Float64;
+  # Geometric mean over the timed cases, rounded to two decimals toward 1; 0 unless ok.
+
+  scoreRaw @5 :Float64;                       # before rounding
+  intervalLow @6 :Float64;                    # 95 % interval of the score
+  intervalHigh @7 :Float64;                   # 95 % interval of the score
   cases @8 :List(CaseTiming);
   seed @9 :UInt64;
   device @10 :Text;                           # "cpu:1"
@@ -160,16 +205,17 @@ struct Measurement {
   toolchain @12 :Text;
   driver @13 :Text;
   judgeVersion @14 :UInt32;
-  clockMhzBefore @15 :Float64;
-  clockMhzAfter @16 :Float64;
-  startedMs @17 :UInt64;                      # Unix time
+  clockMhzBefore @15 :Float64;                # 0: unknown
+  clockMhzAfter @16 :Float64;                 # 0: unknown
+  startedMs @17 :UInt64;                      # Unix time in ms
   measureMs @18 :Float64;
   temperatureBefore @19 :Float64;             # Celsius; 0: unknown
-  temperatureAfter @20 :Float64;
+  temperatureAfter @20 :Float64;              # Celsius; 0: unknown
 }
 
 struct Evaluation {
-  # On its way to the pool: one job's result. In the pool: everything known of (variant, device type, judge version, scope).
+  # On its way to the pool: the result of one job. In the pool: all that is known under one variant,
+  # device type, judge version and scope.
   variantId @0 :Identity.Id $Identity.required;
   taskId @1 :Identity.Id $Identity.required;
   deviceType @2 :Text $Identity.required;
@@ -178,11 +224,11 @@ struct Evaluation {
   measurementId @5 :Identity.Id $Identity.required;
   attempt @6 :UInt32;
   outcome @7 :Outcome;
-  kind @8 :Text;
+  kind @8 :Text;                              # outcome cheating: name of the exploit's class
   message @9 :Text;
   score @10 :Float64;                         # median of the measurements' scores; 0 unless ok
   verdict @11 :Verdict;
   measurements @12 :List(Measurement);
   compileMs @13 :Float64;
-  closedMs @14 :UInt64;                       # Unix time
+  closedMs @14 :UInt64;                       # Unix time in ms
 }

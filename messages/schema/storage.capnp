@@ -1,46 +1,49 @@
 @0xd6b8350e9fa17c24;
-# Values of the pool that nobody sends: its indexes and its book-keeping. Keys are written down in storage/keys.hpp.
+# Values of the pool that are never sent: its indexes and its bookkeeping. storage/keys.hpp defines
+# their keys.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("hone::schema");
 using Identity = import "identity.capnp";
 
 struct PoolFormat {
-  version @0 :UInt32;                         # another one is refused
+  version @0 :UInt32;                         # of the pool's format; any other one is refused
   judgeVersion @1 :UInt32;
-  headVersion @2 :UInt64;                     # of the policy; training goes on from here
-  nextVersion @3 :UInt64;                     # never reused
-  nextReady @4 :UInt64;
-  hasHead @5 :Bool;
+  headVersion @2 :UInt64;                     # version from which training continues
+  nextVersion @3 :UInt64;                     # next version's number; numbers are never reused
+  nextReady @4 :UInt64;                       # next sequence number of a ready group
+  hasHead @5 :Bool;                           # false: no version has been committed yet
 }
 
 struct PendingWork {
-  # Work that has been promised and has not come back. The key says for which variant, device type, judge and scope.
+  # A job that was handed out and has no result yet. Its key holds the variant, device type, judge
+  # version and scope.
   taskId @0 :Identity.Id $Identity.required;
   measurementId @1 :Identity.Id $Identity.required;
   attempt @2 :UInt32;
-  verified @3 :Bool;
-  wanted @4 :UInt32;                          # measurements, those that are there included
-  groups @5 :List(Identity.Id) $Identity.required;  # wait for it
-  population @6 :UInt32;                      # island that the variant joins
+  verified @3 :Bool;                          # the verdict is known to be ok
+  wanted @4 :UInt32;                          # number of measurements, the existing ones included
+  groups @5 :List(Identity.Id) $Identity.required;  # groups that wait for the result
+  population @6 :UInt32;                      # population that the variant joins if it is ok
 }
 
 struct RolloutPlace {
+  # The place of a rollout: its group, and its index among the group's rollouts.
   groupId @0 :Identity.Id $Identity.required;
   index @1 :UInt32;
 }
 
 struct GroupProgress {
-  # Where a group is on its way to the learner.
+  # How far a group is on its way to the learner.
   state @0 :State;
-  readySequence @1 :UInt64;                   # its key among the ready ones
-  trainedBy @2 :UInt64;                       # the version that a step over it made
+  readySequence @1 :UInt64;                   # state ready: its key among the ready groups
+  trainedBy @2 :UInt64;                       # state trained: version made by the step that took it
 
   enum State {
     pending @0;                               # evaluations are missing
-    ready @1;
-    trained @2;
-    dropped @3;                               # too old when its turn came, or nothing to learn from
+    ready @1;                                 # all evaluations are known
+    trained @2;                               # a step has consumed it
+    dropped @3;                               # too old, or of a comparison that was given up
   }
 }
 
@@ -49,24 +52,27 @@ struct ReadyGroup {
 }
 
 struct IndexEntry {
+  # A variant at a bucket and an ordinal of a population.
   variantId @0 :Identity.Id $Identity.required;
   score @1 :Float64;
 }
 
 struct IndexSlot {
-  # Where a variant stands in its population: the way back from the variant to its entry.
+  # The place of a variant in its population, by which its IndexEntry is found.
   bucket @0 :UInt32;
   ordinal @1 :UInt32;
   score @2 :Float64;
 }
 
 struct BucketStatistics {
+  # The variants of one bucket of scores in one population.
   count @0 :UInt32;
   scoreSum @1 :Float64;
 }
 
 struct Islands {
-  populations @0 :List(UInt32) $Identity.required;  # the population that now lives on each island
-  next @1 :UInt32;                                  # population number, never reused
-  accepted @2 :UInt64;                              # variants since the last reset
+  # The islands of one task and device type.
+  populations @0 :List(UInt32) $Identity.required;  # number of each island's present population
+  next @1 :UInt32;                            # next population's number; numbers are never reused
+  accepted @2 :UInt64;                        # results with outcome ok since the last reset
 }

@@ -1,5 +1,5 @@
 @0xc48e17f95d3b602a;
-# From scored groups to new weights.
+# Records of training: scored groups, batches, steps and versions of the policy.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("hone::schema");
@@ -14,7 +14,7 @@ struct NamedNumber {
 
 struct ScoredGroup {
   group @0 :Variant.RolloutGroup $Identity.required;
-  results @1 :List(Result) $Identity.required;  # one a rollout, in order
+  results @1 :List(Result) $Identity.required;  # one per rollout, in the order of the rollouts
 
   struct Result {
     outcome @0 :Pipeline.Outcome;
@@ -29,21 +29,22 @@ struct TrainingBatch {
 }
 
 struct TrainingStep {
-  # One step along the chain of versions, with the groups that it consumed. Written together with its PolicyVersion.
-  version @0 :UInt64;                         # the one that the step made
-  parent @1 :UInt64;
-  stage @2 :Variant.Stage;
+  # One step along the chain of versions, with the groups that it consumed. One write stores it
+  # together with its PolicyVersion.
+  version @0 :UInt64;                         # version that the step made
+  parent @1 :UInt64;                          # version that it started from
+  stage @2 :Variant.Stage;                    # stage in which it was made
   groups @3 :List(Identity.Id) $Identity.required;
   metrics @4 :List(NamedNumber);
 }
 
 struct PolicyVersion {
   version @0 :UInt64;                         # never reused
-  parent @1 :UInt64;                          # itself for the first
-  stage @2 :Variant.Stage;
-  step @3 :UInt32;                            # within the stage; 0: the stage's start
-  depth @4 :UInt32;                           # steps from the root along parents
-  checkpoint @5 :Text $Identity.required;     # folder, relative to the run directory
-  createdMs @6 :UInt64;                       # Unix time
-  complete @7 :Bool;                          # the last of its run: nothing follows
+  parent @1 :UInt64;                          # the first version is its own parent
+  stage @2 :Variant.Stage;                    # stage in which training continues from it
+  step @3 :UInt32;                            # steps of the stage so far; 0: the stage's start
+  depth @4 :UInt32;                           # steps from the root along the chain of parents
+  checkpoint @5 :Text $Identity.required;     # folder, relative to the run's folder
+  createdMs @6 :UInt64;                       # Unix time in ms
+  complete @7 :Bool;                          # the run ended with it
 }

@@ -1,12 +1,12 @@
 @0xe92c7a6d0b41f358;
-# What the policy is shown, what it writes, and how both are kept.
+# Draws, and the variants, rollouts and groups that are written for them.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("hone::schema");
 using Identity = import "identity.capnp";
 
 enum Stage {
-  # The learner's stages, in order, then the comparison of the policies before and after the last one.
+  # Stages of learning, in order. The last one compares the policies before and after `contrastive`.
   sft @0;
   selfSupervised @1;
   contrastive @2;
@@ -14,13 +14,17 @@ enum Stage {
 }
 
 struct Variant {
-  # A program, identified by its code alone: the prose around it belongs to the rollout.
-  id @0 :Identity.Id $Identity.required;      # of (task id, settings, cuda, python); of the text where that does not parse
+  # A program, identified by its code alone: the prose around the code belongs to the rollout.
+  id @0 :Identity.Id $Identity.required;
+  # Hash of (task id, settings, cuda, python), or of the document if it does not parse.
+
   taskId @1 :Identity.Id $Identity.required;
-  settings @2 :Text;                          # canonical: one "key = value" a line, sorted, defaults left out
-  cuda @3 :Text;
+  settings @2 :Text;
+  # In canonical form: one "key = value" per line, sorted by key, without defaults.
+
+  cuda @3 :Text;                              # empty: no cuda block
   python @4 :Text;
-  problem @5 :Text;                           # not empty: the document did not parse, and why
+  problem @5 :Text;                           # why the document does not parse; empty: it parses
 }
 
 struct Exemplar {
@@ -37,42 +41,53 @@ struct Draw {
   taskId @1 :Identity.Id $Identity.required;
   deviceType @2 :Text $Identity.required;
   stage @3 :Stage;
-  policyVersion @4 :UInt64;                   # the newest when the draw was made; for a comparison the one to write with
-  exemplars @5 :List(Exemplar);
-  population @6 :UInt32;                      # the island that the draw's variants join
+  policyVersion @4 :UInt64;
+  # The head when the draw was made. In a comparison, the version that must write the completions.
+
+  exemplars @5 :List(Exemplar);               # by rising score
+  population @6 :UInt32;
+  # Number of the population that the draw's variants join; 0 unless the exemplar method is
+  # `islands`.
+
   seed @7 :UInt64;
-  samples @8 :UInt32;                         # completions asked for
+  samples @8 :UInt32;                         # number of completions to write
 }
 
 struct Rollout {
   id @0 :Identity.Id $Identity.required;
   variantId @1 :Identity.Id $Identity.required;
   text @2 :Text $Identity.required;           # the whole document
-  tokens @3 :List(UInt32);                    # what was sampled, the end token included where there was one
-  logProbabilities @4 :List(Float32);         # natural, of the policy at the sampling temperature before top-p; one a token
-  versions @5 :List(VersionRun);              # which weights produced the tokens, run-length coded, in order
-  truncated @6 :Bool;                         # the length limit ended it
+  tokens @3 :List(UInt32);                    # sampled tokens, including the end token if sampled
+  logProbabilities @4 :List(Float32);
+  # One per token: natural logarithm, of the policy at the sampling temperature, before top-p.
+
+  versions @5 :List(VersionRun);
+  # Versions of the weights that produced the tokens, run-length coded, in the order of the tokens.
+
+  truncated @6 :Bool;                         # the length limit ended the completion
 
   struct VersionRun {
     version @0 :UInt64;
-    tokens @1 :UInt32;
+    tokens @1 :UInt32;                        # number of consecutive tokens
   }
 }
 
 struct RolloutGroup {
-  # The completions of one draw: what is recorded, evaluated and trained on together.
+  # The rollouts of one draw, which are recorded, evaluated and trained on together.
   id @0 :Identity.Id $Identity.required;
   origin @1 :Origin;
   draw @2 :Draw $Identity.required;
   prompt @3 :Text;                            # as rendered
   rollouts @4 :List(Rollout) $Identity.required;
-  variants @5 :List(Variant) $Identity.required;  # distinct ones
-  startedMs @6 :UInt64;                       # Unix time of the draw
-  finishedMs @7 :UInt64;                      # of the last completion
+  variants @5 :List(Variant) $Identity.required;
+  # The distinct variants of the rollouts. Empty in a stored group: the pool stores variants apart.
+
+  startedMs @6 :UInt64;                       # Unix time in ms at which the prompt was rendered
+  finishedMs @7 :UInt64;                      # Unix time in ms of the last completion
 
   enum Origin {
     policy @0;
     corpus @1;
-    comparison @2;                            # never trained on, judged afresh
+    comparison @2;                            # judged afresh, never trained on
   }
 }

@@ -1,4 +1,8 @@
-"""Whether an imported reference computes what its module does: at the file's sizes, at odd ones, and on other distributions."""
+"""Compares an imported reference with its module.
+
+Outputs are compared at the file's sizes and at odd sizes. The task's other distributions are tried
+on the reference alone.
+"""
 
 import itertools
 import math
@@ -20,11 +24,9 @@ from cost import (
 )
 from source_file import Failure, bytes_of, require_type, tensors_of
 
-TOLERANCE = {
-    torch.float16: 1e-2,
-    torch.bfloat16: 2e-2,
-    torch.float64: 1e-9,
-}  # else 1e-4; as the judge's
+# The judge's default tolerances (doc/evaluation.md, section 2). All other types have 1e-4.
+TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 2e-2, torch.float64: 1e-9}
+# How each distribution but `declared` changes drawn values; the second argument is a generator.
 CHANGES = {
     "shifted": lambda x, _: 10 * x + 25,
     "small": lambda x, _: x / 1000,
@@ -32,11 +34,17 @@ CHANGES = {
     + (torch.rand(x.shape, generator=g) < 2e-4)
     * torch.where(torch.rand(x.shape, generator=g) < 0.5, -500.0, 500.0),
 }
-KEEPS_STATE = "the module changes itself when it is called; the reference computes its first call"
+KEEPS_STATE = (
+    "the module changes its own state when it is called; the reference computes its first call"
+)
 
 
 def difference(expected, given):
-    """None, or how the outputs differ."""
+    """Returns how the outputs differ, in words, or None if they agree.
+
+    Both arguments are lists of tensors. Shapes and types must be equal, integers and booleans
+    exactly so; floating-point values must agree within `TOLERANCE`.
+    """
     if len(expected) != len(given):
         return f"{len(given)} outputs, expected {len(expected)}"
     for i, (a, b) in enumerate(zip(expected, given), 1):
@@ -49,29 +57,40 @@ def difference(expected, given):
         a, b = a.double(), b.double()
         finite = torch.isfinite(a)
         if not torch.equal(finite, torch.isfinite(b)):
-            return f"output {i}: values that are not finite are elsewhere"
+            return f"output {i}: the positions of values that are not finite differ"
         scale = a[finite].square().mean().sqrt() if finite.any() else torch.zeros(())
         limit = TOLERANCE.get(expected[i - 1].dtype, 1e-4)
         worst = ((a - b).abs() - limit * a.abs())[finite].max() if finite.any() else torch.zeros(())
         if worst > limit * max(scale.item(), 1e-30):
-            return f"output {i} differs by up to {(a - b)[finite].abs().max().item():.3g} where the root mean square is {scale.item():.3g}"
+            return (
+                f"output {i} differs by up to {(a - b)[finite].abs().max().item():.3g} "
+                f"where the root mean square is {scale.item():.3g}"
+            )
     return None
 
 
 class Check:
-    """run() raises Failure where the reference disagrees; afterwards these say what stands in the task:
+    """Compares the reference of one `Importer` with its module and chooses the task's cases.
 
-    text: the reference; operators: what it calls; cases: (sizes, timed on the CPU) beside the file's own; distributions;
-    checked: the sizes that outputs were compared at, in words; is_too_large_for_cpu: the file's sizes.
+    `run` raises Failure if the two disagree. It may replace the importer's graph with dynamic sizes
+    by the static one, and it adds to the importer's notes. After `run`:
+
+    text: the source of the reference.
+    operators: the kinds of operators that the reference calls, such as "aten::relu".
+    cases: pairs (sizes, whether they are timed on the CPU), without the case of the file's sizes.
+    distributions: the names of the distributions that the task uses.
+    checked: the sizes at which outputs were compared, in words.
+    is_too_large_for_cpu: True if a CPU device cannot run the case of the file's sizes.
     """
 
     def __init__(self, importer):
         self.importer = importer
         self.cases, self.distributions, self.checked = [], ["declared", *CHANGES], ""
-        self.cloned = []
-        self.disagrees = False
+        self.cloned = []  # names of arguments that the reference copies before it writes into them
+        self.disagrees = False  # at odd sizes
 
     def run(self):
+        """Sets the attributes above. Raises Failure if the reference disagrees or fails."""
         im = self.importer
         operations, held = cost(im.program, self.by_symbol(im.timed))
         self.is_too_large_for_cpu = (
@@ -102,7 +121,7 @@ class Check:
                 self.check_smaller_numbers()
 
     def fits_cpu(self, sizes):
-        """Whether a call in float64, with all that it is given, has room in a CPU device's process."""
+        """Returns True if a CPU device's process has room for a call in float64."""
         im = self.importer
         inputs = sum(
             math.prod(sizes.get(d, d) if isinstance(d, str) else d for d in spec["shape"])
@@ -114,8 +133,13 @@ class Check:
             and 2 * cost(im.program, self.by_symbol(sizes))[1] <= CPU_CALL_BYTES
         )
 
-    # A graph with dynamic sizes is compared at the file's sizes, or at smaller ones where those take too much, and at odd ones.
     def try_dynamic(self, affordable):
+        """Checks a graph with dynamic sizes.
+
+        Outputs are compared at the file's sizes, or at reduced sizes if those cost too much, and at
+        odd sizes. `affordable(sizes, times=1.0)` returns True if a check can run `times` calls.
+        Returns False if the graph disagrees or cannot be checked; the static graph is used then.
+        """
         im = self.importer
         if bytes_of(im.constants.values()) > MODEL_BYTES:
             return False
@@ -129,7 +153,8 @@ class Check:
                 return False
         except Exception:
             return False
-        # Where all sizes made smaller are none that the module takes, the first one alone, which is mostly the batch.
+        # A module may not accept all sizes reduced at once. Then only the first size is reduced,
+        # which is usually that of the batch.
         for names in [list(im.timed)] if is_full else [list(im.timed), list(im.timed)[:1]]:
             sizes = im.timed if is_full else reduced(im.timed, names, affordable)
             try:
@@ -158,6 +183,10 @@ class Check:
         return not self.disagrees
 
     def add_odd_cases(self, affordable, reduced=None):
+        """Adds up to two untimed cases at which reference and module agree; else sets `disagrees`.
+
+        `reduced`: reduced sizes from which further odd sizes are derived.
+        """
         im = self.importer
         for odd in itertools.chain(odd_sizes(im.timed), odd_sizes(reduced) if reduced else ()):
             if len([c for c in self.cases if not c[1]]) == 2:
@@ -171,7 +200,7 @@ class Check:
             try:
                 self.disagrees = self.compare_at(odd) is not None
             except Failure:
-                continue  # the module, or how its inputs are drawn, has no such sizes
+                continue  # the module cannot run, or its inputs cannot be drawn, at these sizes
             except RuntimeError:
                 self.disagrees = True
             if self.disagrees:
@@ -179,6 +208,7 @@ class Check:
             self.cases.append((odd, False))
 
     def constants_of(self, model):
+        """Returns the graph's constants by placeholder, with the values that `model` has."""
         im = self.importer
         named = {
             **dict(model.named_parameters(remove_duplicate=False)),
@@ -187,8 +217,12 @@ class Check:
         targets = {s.arg.name: s.target for s in im.program.graph_signature.input_specs}
         return {node: named.get(targets[node], value) for node, value in im.constants.items()}
 
-    # A static graph that is too large: the file with smaller numbers must give the same graph but for its numbers, and agree.
     def check_smaller_numbers(self):
+        """Checks a static graph that is too large to run.
+
+        The file with smaller numbers must give a graph that differs in numbers only, and the
+        reference of that graph must agree with its module. Raises Failure otherwise.
+        """
         factors = [4, 16, 64, 256]
         for patience in (1, PATIENCE):
             too_much = []
@@ -202,11 +236,12 @@ class Check:
                     return
             factors = too_much
         raise Failure(
-            "it is too large to run here, and with smaller numbers the file gives no comparable graph, so it cannot be checked"
+            "it is too large to run here, and with smaller numbers the file gives no comparable "
+            "graph, so it cannot be checked"
         )
 
     def with_smaller_numbers(self, factor):
-        """The file's static graph with its numbers divided, or None where that gives none."""
+        """Returns an Importer of the file with its numbers divided, or None if it has no graph."""
         im = self.importer
         try:
             small = type(im)(im.source.text, im.source.path, im.name, im.varies_constants, factor)
@@ -214,12 +249,15 @@ class Check:
             if not small.is_real:
                 return None
             small.static = small.program = small.exported(small.model, small.inputs, None)
-        except Exception:  # whatever it is, there are other factors
+        except Exception:  # another factor may work, whatever the error is
             return None
         return small
 
     def agrees_with(self, small):
-        """Whether that is the same graph; Failure where it then disagrees with its module."""
+        """Returns True if `small` has the same graph up to numbers and agrees with its module.
+
+        Raises Failure if the graph is the same but disagrees with its module.
+        """
         im = self.importer
         try:
             small.sizes, small.reference = {}, small.printed(small.static)
@@ -243,15 +281,17 @@ class Check:
         return True
 
     def by_symbol(self, sizes):
+        """Returns sizes by the graph's symbols instead of their names."""
         return {symbol: sizes[name] for symbol, name in self.importer.sizes.items()}
 
     def compile(self):
+        """Prints and compiles the reference, and sets `text`, `operators`, `unit` and `writes`."""
         self.text = self.importer.reference.text(self.cloned)
         try:
             self.unit, self.operators = reference.compile_source(self.text)
         except Exception as error:
             message = re.sub(r"\s+", " ", str(error)).strip()
-            raise Failure(f"its graph is no TorchScript: {message[:300]}") from None
+            raise Failure(f"its graph does not compile as TorchScript: {message[:300]}") from None
         self.importer.text = self.text
         self.writes = any(
             k.startswith("aten::") and k.endswith("_") and not k.endswith("__")
@@ -259,10 +299,15 @@ class Check:
         )
 
     def require(self, problem):
+        """Raises Failure unless `problem`, the result of `compare_at`, is None."""
         if problem is not None:
             raise Failure(f"the imported reference disagrees with the module: {problem}")
 
     def drawn(self, sizes, change=None):
+        """Draws inputs as the task declares them, changed by one of `CHANGES` where it applies.
+
+        Raises Failure if an input cannot be drawn at these sizes.
+        """
         im = self.importer
         tensors = []
         for spec in im.input_specs:
@@ -276,6 +321,11 @@ class Check:
         return tensors
 
     def call(self, tensors):
+        """Returns the reference's outputs for copies of the given inputs, as a list of tensors.
+
+        If the graph writes into arguments, the reference is compiled again with copies of them and
+        called with `self.fresh`, which must hold the inputs of this call.
+        """
         im = self.importer
         parameters = [im.constants[node].detach() for node in im.reference.parameters]
         if self.writes:
@@ -286,14 +336,18 @@ class Check:
             outputs = self.unit.forward(*tensors, *parameters)
         names = list(im.reference.inputs.values()) + list(im.reference.parameters.values())
         written = [n for n, t, v in zip(names, tensors + parameters, before) if t._version != v]
-        if written:  # a task's reference leaves its arguments as they are
+        if written:  # a task's reference must not change its arguments
             self.cloned += written
             self.compile()
             return self.call(tensors if not written else self.fresh)
         return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
     def compare_at(self, sizes, as_file=False):
-        """How the outputs differ, or None. Failure where the module itself fails, RuntimeError where the reference does."""
+        """Returns how the outputs of module and reference differ, in words, or None if they agree.
+
+        Inputs are drawn at `sizes`, or taken from the file if `as_file` is True. Raises Failure if
+        the module fails or an input cannot be drawn, RuntimeError if the reference fails.
+        """
         im = self.importer
         self.fresh = tensors = im.input_tensors if as_file else self.drawn(sizes)
         leaves, layout = torch.utils._pytree.tree_flatten(im.inputs)
@@ -319,7 +373,7 @@ class Check:
         with torch.no_grad():
             for tensor, value in state:
                 tensor.copy_(value)
-        for holder, before in names:  # every call of a task's reference is the first one
+        for holder, before in names:  # each call of a task's reference acts as the first one
             if any(before.get(name) is not value for name, value in holder.items()):
                 holder.clear()
                 holder.update(before)
@@ -328,9 +382,12 @@ class Check:
         return difference(expected, self.call(tensors))
 
     def settle_distributions(self, sizes):
-        """Leaves out distributions for which the reference gives values that are not finite though as declared it does not.
+        """Leaves out distributions that make finite outputs infinite or NaN.
 
-        Failure where an output holds no number at all: a program that gives none would be right.
+        All distributions stay if outputs are not finite with inputs as declared. Notes are added
+        for distributions that are left out and for outputs that do not depend on the inputs.
+        Raises Failure if an output holds no finite number with inputs as declared: a program whose
+        outputs are all NaN would then be correct.
         """
         im = self.importer
         self.distributions = ["declared", *CHANGES]
@@ -341,7 +398,9 @@ class Check:
 
         def keep_declared_alone():
             self.distributions = ["declared"]
-            im.notes.append("only with inputs as declared: others make the reference fail")
+            im.notes.append(
+                "distributions are limited to declared: the reference fails with the others"
+            )
 
         try:
             declared, again = outputs(None), outputs(None)
@@ -353,7 +412,7 @@ class Check:
                     f"with inputs as the task declares them, output {i} holds no finite number"
                 )
         if all(torch.equal(a, b) for a, b in zip(declared, again)):
-            im.notes.append("its outputs do not depend on what its inputs hold")
+            im.notes.append("its outputs do not depend on the values of its inputs")
         if not are_finite(declared):
             return
         try:
@@ -365,18 +424,23 @@ class Check:
             return keep_declared_alone()
         if len(self.distributions) < 4:
             im.notes.append(
-                "only with inputs as "
+                "distributions are limited to "
                 + ", ".join(self.distributions)
-                + ": others give values that are not finite"
+                + ": the others give outputs that are not finite"
             )
 
 
 def are_finite(outputs):
+    """Returns True if all floating-point outputs are finite in every element."""
     return all(torch.isfinite(t).all() for t in outputs if t.dtype.is_floating_point)
 
 
 def reduced(timed, names, affordable):
-    """The timed sizes with the named ones halved, the largest first, until a call is cheap; None where it does not become so."""
+    """Returns the timed sizes with the named ones halved, largest first, until a call is cheap.
+
+    A call is cheap if a check can run eight. No size is reduced below 3: if a call is not cheap
+    then, returns those sizes if a check with PATIENCE can run the call, else None.
+    """
     sizes = dict(timed)
     while not affordable(sizes, 8):
         largest = max(names, key=sizes.get)
@@ -387,11 +451,15 @@ def reduced(timed, names, affordable):
 
 
 def skeleton(text):
+    """Returns a reference's source with every number replaced by 0."""
     return re.sub(r"\d+(\.\d+)?(e[-+]?\d+)?", "0", text)
 
 
 def odd_sizes(timed):
-    """Cases to try beside the file's: small odd numbers, then neighbours of the file's, then one size alone changed."""
+    """Yields sizes to try beside the file's.
+
+    Small odd numbers come first, then neighbours of the file's sizes, then changes of one size.
+    """
     names = list(timed)
     small, more = [63, 37, 29, 17, 13, 11, 7, 5, 3], [5, 67, 41, 31, 19, 23, 9, 7, 5]
 

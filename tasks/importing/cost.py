@@ -1,18 +1,24 @@
-"""What calls cost, estimated from their graphs, and how much of that a check and a CPU device have."""
+"""Estimates the cost of calls from their graphs, and sets limits for checks and CPU devices."""
 
 import math
 
 import torch
 
-RUN_BYTES = 1 << 28  # inputs and what is computed from them, that are held for a check
-MODEL_BYTES = 1 << 30  # parameters and buffers that are made here
-RUN_OPERATIONS = 4 * 10**9  # floating-point operations of one call in a check
-CPU_OPERATIONS = 10**11  # above that a call takes longer than a CPU device waits
-CPU_CALL_BYTES = (
-    3 << 30
-)  # held by a call that a CPU device shall run, in float64; its process has 4 GiB
-CPU_ARENA_BYTES = 7 << 27  # inputs and parameters there, in float64; its arena has 1 GiB
-PATIENCE = 1 / 64  # how much more than usual a check may take where the module leaves no choice
+# Limit on the bytes of inputs, and of all results of a call, in a check.
+RUN_BYTES = 1 << 28
+# Limit on the bytes of parameters and buffers of a module that is made with real tensors.
+MODEL_BYTES = 1 << 30
+# Limit on the floating-point operations of one call in a check.
+RUN_OPERATIONS = 4 * 10**9
+# Limit on the operations of one call on a CPU device, which does not wait for longer calls.
+CPU_OPERATIONS = 10**11
+# Limit on the bytes of one call's results on a CPU device, in float64. Its process has 4 GiB.
+CPU_CALL_BYTES = 3 << 30
+# Limit on the bytes of inputs and parameters on a CPU device, in float64. Its arena has 1 GiB.
+CPU_ARENA_BYTES = 7 << 27
+# The argument `times` of `is_affordable` for modules that cannot be checked at a lower cost.
+PATIENCE = 1 / 64
+# Operators whose results count as views, which have no memory of their own.
 VIEWS = {
     "view",
     "reshape",
@@ -34,9 +40,12 @@ VIEWS = {
 
 
 def cost(program, values):
-    """Operations and bytes of one call, estimated from the graph; `values` gives sizes to symbols."""
+    """Estimates one call of an exported program: returns (floating-point operations, bytes).
 
-    known = {}  # substituting is slow, and few expressions are different
+    `values` maps the graph's symbols to sizes. The bytes are those of the inputs and of all results
+    but views, as if none were freed during the call.
+    """
+    known = {}  # substitution is slow, and few expressions differ
 
     def extent(e):
         if isinstance(e, int):
@@ -44,9 +53,8 @@ def cost(program, values):
         expression = e.node.expr
         if expression not in known:
             number = expression.subs(values)
-            known[expression] = (
-                int(number) if number.is_number else 1
-            )  # how many: only the contents tell
+            # An extent that depends on the tensors' values counts as 1.
+            known[expression] = int(number) if number.is_number else 1
         return known[expression]
 
     def shape_of(node):
@@ -82,7 +90,11 @@ def cost(program, values):
 
 
 def factor(name, shapes, count):
-    """Operations for each element of the result."""
+    """Returns the operations per element of an operator's result.
+
+    name: the operator's ATen name. shapes: those of its tensor arguments, at least one. count:
+    elements of the result.
+    """
     if name in ("linear", "matmul", "mm", "bmm", "mv", "dot"):
         return 2 * (shapes[0][-1] if shapes[0] else 1)
     if name in ("addmm", "baddbmm") and len(shapes) > 1:
@@ -113,5 +125,9 @@ def factor(name, shapes, count):
 
 
 def is_affordable(operations, held, times=1.0):
-    """Whether a check runs so much, where it may take 1 / `times` as long as usual. Memory it has 16 times as much at most."""
+    """Returns True if a check can run `times` calls of this cost.
+
+    With `times` below 1, the limit on operations is 1 / `times` times the usual one, and that on
+    bytes at most 16 times.
+    """
     return operations * times <= RUN_OPERATIONS and held * max(times, 1 / 16) <= RUN_BYTES

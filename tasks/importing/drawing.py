@@ -1,4 +1,8 @@
-"""How a module's file draws its inputs and parameters: recorded while its own code runs, then said as a task's `init`."""
+"""Finds out how a module's file draws its inputs and parameters (doc/decisions/011).
+
+`Record` records the operator calls while the file's own code runs. `init_from` turns a recorded
+call into an `Init`, the `init` of a task file.
+"""
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -6,12 +10,20 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import reference
 
-DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float64: "float64",
-          torch.int32: "int32", torch.int64: "int64", torch.bool: "bool"}  # fmt: skip
+# The types that tasks support, with their names in task files.
+DTYPES = {
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.float64: "float64",
+    torch.int32: "int32",
+    torch.int64: "int64",
+    torch.bool: "bool",
+}
 
 
 class AnyDevice(TorchFunctionMode):
-    """Files that name a device mean the one at hand."""
+    """Makes tensors on the default device, whatever device a file names, and never pins memory."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
@@ -27,11 +39,12 @@ class AnyDevice(TorchFunctionMode):
             kwargs.pop("device")
         kwargs.pop("pin_memory", None)
         if func is torch.tensor and isinstance(args[0], (bool, int, float)):
-            return torch.full((), args[0], **kwargs)  # the same, and can be followed
+            return torch.full((), args[0], **kwargs)  # an equal tensor, made by a recordable call
         return func(*args, **kwargs)
 
 
 def is_device(value):
+    """Returns True if `value` is a device other than meta, or the name of a CPU or CUDA device."""
     return (
         isinstance(value, torch.device)
         and value.type != "meta"
@@ -41,7 +54,11 @@ def is_device(value):
 
 
 class Call:
-    """A recorded operator call; tensors among its arguments are Calls, or None where what they hold is not known."""
+    """A recorded operator call.
+
+    Tensors among the arguments are replaced by the Calls that made them, or by None if their origin
+    is unknown. `shape` and `dtype` are those of the result.
+    """
 
     def __init__(self, target, args, kwargs, output):
         self.target, self.args, self.kwargs = target, args, kwargs
@@ -50,12 +67,16 @@ class Call:
 
 
 class Record(TorchDispatchMode):
-    """Remembers for every tensor the call that gave it its values. Views of what is written later are forgotten."""
+    """Records for every tensor the call that gave it its values.
+
+    A write into a whole storage drops the records of the storage's other views; a write into a part
+    drops all records of the storage.
+    """
 
     def __init__(self):
         super().__init__()
         self.calls = {}  # storage -> (offset, shape, strides) -> Call
-        self.kept = []  # so that no storage's address is used twice
+        self.kept = []  # recorded tensors, kept so that no address of a storage is reused
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -70,6 +91,7 @@ class Record(TorchDispatchMode):
 
     @staticmethod
     def place_of(tensor):
+        """Returns a tensor's storage and its place there, the two keys of `calls`."""
         return tensor.untyped_storage()._cdata, (
             tensor.storage_offset(),
             tuple(tensor.shape),
@@ -77,17 +99,19 @@ class Record(TorchDispatchMode):
         )
 
     def look_up(self, tensor):
+        """Returns the Call that gave a tensor its values, or None if it is unknown."""
         if tensor.layout != torch.strided:
             return None
         storage, view = self.place_of(tensor)
         return self.calls.get(storage, {}).get(view)
 
     def remember(self, func, known, output, position, is_one_of_several):
+        """Records an operator's result. `known`: the arguments with Calls in place of tensors."""
         storage, view = self.place_of(output)
         self.kept.append(output)
         call = Call(func, known[0], known[1], output)
         if is_one_of_several:
-            call = None  # max, sort, split: their results are measured
+            call = None  # results of max, sort or split are measured instead
         if func._schema.is_mutable:
             whole = output.numel() * output.element_size() == output.untyped_storage().nbytes()
             self.calls[storage] = {view: call} if whole else {}
@@ -96,22 +120,33 @@ class Record(TorchDispatchMode):
 
 
 class Init:
-    """A task's `init`: of one of the distributions, through an expression over x, or unknown."""
+    """The `init` of a task's tensor: the counterpart of `initializer` in tasks/task_file.hpp.
+
+    of: normal, uniform, integers, constant, permutation or coin.
+    a, b: mean and standard deviation, bounds (`b` excluded), or the value; a bound of integers may
+    be a size's name.
+    expr: a TorchScript expression over the drawn x, or empty.
+    """
 
     def __init__(self, of, a=0.0, b=1.0, expr=""):
         self.of, self.a, self.b, self.expr = of, a, b, expr
         self.note = ""
 
     def text(self):
+        """Returns the value of `init` as TOML; empty for a coin, which needs no `init`."""
         if self.of == "coin":
             return ""
-        name = {"normal": f"normal({plain(self.a)},{plain(self.b)})", "uniform": f"uniform({plain(self.a)},{plain(self.b)})",
-                "integers": f"integers({plain(self.a)},{plain(self.b)})", "constant": f"constant({plain(self.a)})"}.get(self.of, self.of)  # fmt: skip
+        name = {
+            "normal": f"normal({plain(self.a)},{plain(self.b)})",
+            "uniform": f"uniform({plain(self.a)},{plain(self.b)})",
+            "integers": f"integers({plain(self.a)},{plain(self.b)})",
+            "constant": f"constant({plain(self.a)})",
+        }.get(self.of, self.of)
         name = {"normal(0,1)": "normal", "uniform(0,1)": "uniform"}.get(name, name)
         return f'{{ of = "{name}", expr = {quoted(self.expr)} }}' if self.expr else f'"{name}"'
 
     def raw(self, shape, sizes, generator):
-        """What `of` says, before `expr`, as the judge draws it."""
+        """Draws values of the kind `of` as the judge does, without `expr`."""
         bounds = [sizes.get(v, v) for v in (self.a, self.b)]
         if self.of == "normal":
             return torch.randn(shape, generator=generator) * self.b + self.a
@@ -127,7 +162,11 @@ class Init:
         return rows.argsort(-1) if shape else torch.zeros((), dtype=torch.int64)
 
     def draw(self, shape, dtype, sizes, generator, change=None):
-        """A tensor as the judge would make it; `change` is applied to plain normal and uniform values."""
+        """Draws a tensor as the judge does.
+
+        sizes: the task's sizes by name. change: one of agreement.CHANGES, applied to normal and
+        uniform values without an expression. Raises ValueError if the expression changes the shape.
+        """
         x = self.raw(shape, sizes, generator)
         if self.expr:
             unit = torch.jit.CompilationUnit(
@@ -142,6 +181,7 @@ class Init:
 
 
 def plain(value):
+    """Returns a number, or a size's name, as it stands in a task file's `init`."""
     if isinstance(value, str):
         return value
     return (
@@ -152,10 +192,15 @@ def plain(value):
 
 
 def quoted(text):
+    """Returns a TOML string of a text without control characters."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def leaves_of(call, found, seen=None):
+    """Appends to `found`, and returns, the draws that a call's values depend on.
+
+    Appends None for a tensor of unknown origin.
+    """
     seen = set() if seen is None else seen
     if call is None:
         found.append(None)
@@ -180,6 +225,7 @@ def leaves_of(call, found, seen=None):
     return found
 
 
+# Operators whose result has the elements of their argument in another order or shape.
 REARRANGEMENTS = {
     "transpose",
     "t",
@@ -190,16 +236,37 @@ REARRANGEMENTS = {
     "unsqueeze",
     "squeeze",
 }
-DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "uniform_", "normal_", "random_", "bernoulli_",
-         "bernoulli", "normal", "exponential_", "multinomial", "poisson", "cauchy_", "log_normal_", "geometric_"}  # fmt: skip
+# Operators whose result is random.
+DRAWS = {
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+    "uniform_",
+    "normal_",
+    "random_",
+    "bernoulli_",
+    "bernoulli",
+    "normal",
+    "exponential_",
+    "multinomial",
+    "poisson",
+    "cauchy_",
+    "log_normal_",
+    "geometric_",
+}
 
 
 def is_draw(call):
+    """Returns True if a call draws random numbers."""
     return call.name in DRAWS
 
 
 def replaces(call):
-    """Whether nothing of the first argument's values stays."""
+    """Returns True if a call's result does not depend on the values of its first argument."""
     return call.name in (
         "fill_",
         "zero_",
@@ -215,7 +282,7 @@ def replaces(call):
 
 
 def init_of_draw(call):
-    """The distribution of a draw, or None: (Init, expression)."""
+    """Returns the Init of a draw, or None if no `init` can express it."""
     args, kwargs = call.args, call.kwargs
     names = [a.name for a in call.target._schema.arguments]
     given = (
@@ -257,10 +324,13 @@ def init_of_draw(call):
 
 
 def constant_of(call):
-    """The value that every element has, or None."""
+    """Returns the value that all elements of a call's result have, or None if there is none.
+
+    A scalar that is drawn uniformly counts as its mean (doc/decisions/011).
+    """
     if call is None:
         return None
-    if call.shape == () and is_draw(call):  # one number that all the others share
+    if call.shape == () and is_draw(call):  # all elements of later results share this number
         init = init_of_draw(call)
         return (
             (init.a + init.b) / 2
@@ -298,6 +368,7 @@ def constant_of(call):
 
 
 def is_passed_on(call):
+    """Returns True if a call's result is taken to have the values of its first argument."""
     return call.name in (
         "detach",
         "alias",
@@ -311,6 +382,7 @@ def is_passed_on(call):
 
 
 def affine(name, a, b, value):
+    """Returns a and b after the operator `name` was applied to each with `value`."""
     return {
         "add": (a + value, b + value),
         "sub": (a - value, b - value),
@@ -320,7 +392,10 @@ def affine(name, a, b, value):
 
 
 def init_from(call, dtype):
-    """The Init that gives what was recorded, or None where it has to be measured."""
+    """Returns the Init of a recorded call's result, or None if its values must be measured.
+
+    dtype: the type of the tensor that the values are cast to.
+    """
     if call is None:
         return None
     level = constant_of(call)
@@ -328,13 +403,14 @@ def init_from(call, dtype):
         return Init("constant", level)
     if is_draw(call):
         return coin_or(init_of_draw(call), dtype)
-    # A change of type counts inside an expression; at its end the cast to the tensor's own type comes anyway.
+    # Only casts inside an expression matter: the judge casts the result to the tensor's own type.
     if call.name in ("detach", "alias", "clone", "lift_fresh", "contiguous") or (
         call.name == "_to_copy" and loses_nothing(call, dtype)
     ):
         return init_from(call.args[0], dtype)
     if call.name in REARRANGEMENTS and isinstance(call.args[0], Call):
-        known = init_from(call.args[0], dtype)  # the same for every element, wherever it goes
+        # All elements have the same distribution, so their order does not matter.
+        known = init_from(call.args[0], dtype)
         if known is not None and not known.expr and known.of not in ("permutation", "constant"):
             return known
     if call.name == "copy_" and isinstance(call.args[1], Call) and call.args[1].shape == call.shape:
@@ -365,7 +441,7 @@ def init_from(call, dtype):
 
 
 def coin_or(init, dtype):
-    """A fair coin is what a bool without `init` is."""
+    """Returns a coin, the default of a bool, if `init` is a fair one; else `init`."""
     fair = (
         init is not None
         and dtype == torch.bool
@@ -385,6 +461,7 @@ def coin_or(init, dtype):
 
 
 def loses_nothing(call, dtype):
+    """Returns True if the cast `call` may be left out before a cast to `dtype`."""
     return (
         isinstance(call.args[0], Call)
         and (call.dtype == dtype or call.args[0].dtype == dtype)
@@ -393,6 +470,11 @@ def loses_nothing(call, dtype):
 
 
 def init_from_expression(call):
+    """Returns an Init with the recorded calls as its expression, or None.
+
+    The calls must depend on one draw of the result's own shape, or on none, and must print in at
+    most 300 characters. Extents above 2 of the result are printed as sizes of x.
+    """
     leaves = leaves_of(call, [])
     if None in leaves or len({id(leaf) for leaf in leaves}) > 1:
         return None
@@ -469,11 +551,14 @@ def init_from_expression(call):
 
 
 class Size(str):
-    """An extent of the drawn tensor, within an expression."""
+    """The text of an extent of the drawn tensor in an expression, such as "x.size(0)"."""
 
 
 def measured(tensor):
-    """The nearest simple distribution by what the values are like; the import says that it was measured."""
+    """Returns the Init of the simple distribution that fits a tensor's values best.
+
+    Raises Unprintable if values are not finite.
+    """
     values = tensor.detach()
     if values.numel() == 0:
         return Init("constant", 0.0)
@@ -494,7 +579,7 @@ def measured(tensor):
             "it draws values that are not finite in a way that cannot be followed"
         )
     mean, spread = values.mean().item(), values.std(correction=0).item()
-    # A uniform distribution has the kurtosis 1.8, a normal one 3.
+    # The kurtosis of a uniform distribution is 1.8, that of a normal one 3.
     kurtosis = ((values - mean) ** 4).mean().item() / max(spread**4, 1e-300)
     if kurtosis < 2.1 and values.numel() >= 64:
         return Init("uniform", float(f"{low:.4g}"), float(f"{high:.4g}"))

@@ -1,4 +1,8 @@
-"""One module's file becomes a task file: reference, inputs and parameters with their distributions, cases; checked against the module."""
+"""Makes a task file of a module's file.
+
+A task has a reference, inputs and parameters with the way they are drawn, and cases. The reference
+is checked against the module before the task file is written.
+"""
 
 import contextlib
 import re
@@ -15,15 +19,21 @@ import task_text
 from cost import MODEL_BYTES, RUN_BYTES
 from source_file import Failure, SourceFile, bytes_of, reason, require_type, tensors_of
 
-DATA_BYTES = 64 << 20  # of one task's data file
-DYNAMIC_SECONDS = 8  # a static export that took longer is not tried with dynamic sizes
+# Limit on the bytes of a task's data file.
+DATA_BYTES = 64 << 20
+# Limit on the seconds of a static export. After a slower one, dynamic sizes are not tried.
+DYNAMIC_SECONDS = 8
 SIZE_NAMES = ["N", "M", "K", "L", "P", "Q", "R", "S", "T", "U", "V", "W"]
 
 
 class Importer:
-    """Imports one file. `import_file` gives the task's text, the data file's bytes, the reference's operators and notes.
+    """Imports one file: runs it, traces its module, specifies the task and writes it.
 
-    varies_constants: parameters that the file sets to one value are drawn near it; factor: by which its larger numbers are divided.
+    text, path: the file's source and its path. name: the task's name.
+    varies_constants: if True, parameters that the file sets to one value are drawn near it.
+    factor: the number by which the file's larger numbers are divided.
+
+    The methods raise Failure if the file cannot be imported.
     """
 
     def __init__(self, text, path, name, varies_constants=False, factor=1):
@@ -36,14 +46,25 @@ class Importer:
         self.generator = torch.Generator().manual_seed(2)
 
     def import_file(self):
+        """Returns the result as a dict.
+
+        text: the task file's text.
+        data: the bytes of its data file, empty if it has none.
+        operators: the kinds of operators that the reference calls.
+        notes: differences from the file and warnings, in words.
+        checked: the sizes at which reference and module were compared, in words.
+        """
         self.gather()
         self.translate()
         self.specify()
         return self.write()
 
-    # What the file makes: modules and inputs, and how it draws them.
-
     def gather(self):
+        """Makes the module and its inputs, and records how the file draws them.
+
+        Both have real tensors on the CPU if they are small enough, else those of the recording,
+        which are on the meta device where possible.
+        """
         source = self.source
         with source.doing("making the inputs"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -51,13 +72,13 @@ class Importer:
         with source.doing("making the Model"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.model, self.model_record = source.recorded(source.model)
-        self.drawn_model = self.model  # the one that was recorded
+        self.drawn_model = self.model  # the recorded one; `model` may be replaced below
         self.input_tensors = self.recorded_inputs = tensors_of(self.inputs)
         if not self.input_tensors:
             raise Failure("get_inputs() gives no tensor")
         for tensor in self.input_tensors:
             if tensor.layout != torch.strided:
-                raise Failure("an input is sparse, which tasks do not have")
+                raise Failure("an input is sparse, which tasks do not support")
             require_type("an input", tensor)
         weights = named_tensors(self.model).values()
         self.is_real = (
@@ -73,9 +94,8 @@ class Importer:
         )
         self.input_tensors = tensors_of(self.inputs)
 
-    # The graph, with dynamic sizes where the export has them.
-
     def translate(self):
+        """Traces the module and prints its graph, with dynamic sizes if the export has them."""
         began = time.monotonic()
         with self.source.doing("tracing the Model"):
             self.static = self.exported(self.model, self.inputs, None)
@@ -97,10 +117,11 @@ class Importer:
             sizes = self.named_sizes(program)
             if sizes:
                 self.reference, self.program, self.sizes = self.printed(program), program, sizes
-        except Exception:  # whatever it is, the static graph stands
+        except Exception:  # the static graph remains, whatever the error is
             return
 
     def exported(self, model, inputs, dynamic_shapes):
+        """Returns the exported program of a module; other arguments are torch.export's."""
         with (
             warnings.catch_warnings(),
             drawing.AnyDevice() if "cuda" in self.source.text else contextlib.nullcontext(),
@@ -118,12 +139,13 @@ class Importer:
                 ):
                     line = re.match(r"line \d+", reason(error, self.source.path))
                     raise Failure(
-                        "what it computes depends on what a tensor holds, which a graph cannot say"
-                        + (f" ({line[0]})" if line else "")
+                        "its control flow or shapes depend on the values of a tensor, "
+                        "which a graph cannot express" + (f" ({line[0]})" if line else "")
                     ) from None
                 raise
 
     def printed(self, program):
+        """Returns the Reference of an exported program, and sets `constants`, by placeholder."""
         constants, inline = {}, set()
         named = named_tensors(self.model)
         for spec in program.graph_signature.input_specs:
@@ -135,7 +157,8 @@ class Importer:
                     self.drawn_model
                 ):
                     raise Failure(
-                        "it holds tensors that are neither parameters nor buffers, and is too large to be made here with real ones"
+                        "it holds tensors that are neither parameters nor buffers, and is too "
+                        "large to be made here with real ones"
                     )
                 if value.numel() == 1 and value.dim() == 0 and value.dtype in drawing.DTYPES:
                     inline.add(spec.arg.name)
@@ -148,7 +171,11 @@ class Importer:
             raise Failure(str(error)) from None
 
     def named_sizes(self, program):
-        """A name for every symbol in the inputs' shapes; none where an extent is anything but a symbol or a number."""
+        """Returns a name for every symbol in the inputs' shapes.
+
+        The result is empty if there are more symbols than names, or if an extent is neither a
+        symbol nor a number.
+        """
         names = {}
         for node in program.graph.nodes:
             value = node.meta.get("val")
@@ -164,13 +191,16 @@ class Importer:
                 names.setdefault(extent.node.expr, SIZE_NAMES[len(names)])
         return names
 
-    # How everything is drawn, and in which cases.
-
     def specify(self):
+        """Specifies inputs and parameters: shapes, types and how they are drawn.
+
+        Sets `input_specs`, `parameter_specs`, `timed` (the file's sizes by name) and `data` (the
+        tensors of the data file by name).
+        """
         placeholders = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
         self.timed = {}
         self.input_specs = []
-        drawn_for = {}  # the first input that is made of a draw, by the draw
+        drawn_for = {}  # by draw, the first input that is made of it
         for (node, name), tensor, original in zip(
             self.reference.inputs.items(), self.input_tensors, self.recorded_inputs
         ):
@@ -180,7 +210,9 @@ class Importer:
                 n: extent for n, extent in zip(named, tensor.shape) if isinstance(n, str)
             }
             if not original.is_contiguous():
-                self.notes.append(f"{name} is not contiguous in the file, here it is")
+                self.notes.append(
+                    f"{name} is not contiguous in the file, but contiguous in the task"
+                )
             draws = {
                 id(leaf)
                 for leaf in drawing.leaves_of(self.input_record.look_up(original), [])
@@ -189,7 +221,8 @@ class Importer:
             shared = sorted({drawn_for[draw] for draw in draws if draw in drawn_for})
             if shared:
                 self.notes.append(
-                    f"{name} is made of the same random numbers as {shared[0]} in the file, here of its own"
+                    f"{name} is made of the same random numbers as {shared[0]} in the file, "
+                    "but drawn independently in the task"
                 )
             drawn_for = dict.fromkeys(draws, name) | drawn_for
             self.input_specs.append(
@@ -217,16 +250,19 @@ class Importer:
         ]
         if bytes_of(self.data.values()) > DATA_BYTES:
             raise Failure(
-                f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the {DATA_BYTES >> 20} MiB that a task may carry"
+                f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the "
+                f"{DATA_BYTES >> 20} MiB that a task may carry"
             )
 
     def init_of(self, name, recorded, tensor):
+        """Returns the Init of an input: as recorded, else as measured, else a default one."""
         init = drawing.init_from(self.input_record.look_up(recorded), tensor.dtype)
         if init is not None and not self.is_drawable(init, tensor):
             init = None
         if init is None and tensor.device.type == "meta":
             self.notes.append(
-                f"{name}: how it is drawn cannot be followed, and it is too large to be measured: declared as the default"
+                f"{name}: how it is drawn cannot be followed, and it is too large to be measured; "
+                "a default is declared"
             )
             return (
                 drawing.Init("coin" if tensor.dtype == torch.bool else "normal")
@@ -238,12 +274,17 @@ class Importer:
         return init
 
     def is_drawable(self, init, tensor):
+        """Returns True if an Init can draw a tensor of this shape.
+
+        Extents above 64 are tried as 64, unless the expression has numbers that may be sizes.
+        """
         if not init.expr:
             return True
         try:
+            # Whole numbers of two digits or more may be sizes; 0.001 and float32 are none.
             names_sizes = (
                 re.search(r"(?<![\w.])\d\d+(?![\w.])", init.expr) and "size" not in init.expr
-            )  # 64, not 0.001 or float32
+            )
             small = [extent if names_sizes else min(extent, 64) for extent in tensor.shape]
             init.draw(small, tensor.dtype, {}, self.generator)
             return True
@@ -251,17 +292,23 @@ class Importer:
             return False
 
     def measured(self, name, tensor):
+        """Returns the Init that fits a tensor's values, and adds a note that it was measured."""
         try:
             init = drawing.measured(tensor)
         except reference.Unprintable as error:
             raise Failure(f"{name}: {error}") from None
         if init.of != "constant":
             self.notes.append(
-                f"{name}: how it is drawn cannot be followed; measured as {init.text().strip(chr(34)) or 'a fair coin'}"
+                f"{name}: how it is drawn cannot be followed; measured as "
+                f"{init.text().strip(chr(34)) or 'a fair coin'}"
             )
         return init
 
     def parameter_spec(self, node, name):
+        """Returns a parameter's name, shape, type, and its Init or its data file.
+
+        Values that are neither random nor all equal go into the data file.
+        """
         tensor = self.constants[node]
         require_type(name, tensor)
         spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
@@ -296,20 +343,26 @@ class Importer:
             return spec | {"init": init}
         if tensor.device.type == "meta":
             raise Failure(
-                f"{name}: how it is initialised cannot be followed, and it is too large to be made here"
+                f"{name}: how it is initialised cannot be followed, and it is too large to be made "
+                "here"
             )
         return spec | {"init": self.measured(name, tensor)}
 
     def near(self, name, constant):
-        """How a parameter is drawn that training would move away from its one value, and a program could leave out until then."""
+        """Returns the Init of a learned parameter that the file sets to one value.
+
+        Training would change that value; until then, a program could leave the parameter out
+        (doc/decisions/011).
+        """
         said = "the file sets to one value"
         if not any(said in note for note in self.notes):
             self.notes.append(
-                f"what {said} ({name}, ...) "
+                f"parameters that {said} ({name}, ...) "
                 + (
-                    "is drawn near it"
+                    "are drawn near it"
                     if self.varies_constants
-                    else "stays so: a program may leave it out (--vary-constants draws it near that)"
+                    else "keep it: a program may leave them out (--vary-constants draws them "
+                    "near it)"
                 )
             )
         if not self.varies_constants:
@@ -320,9 +373,8 @@ class Importer:
             else drawing.Init("normal", constant.a, 0.1)
         )
 
-    # The task, after the check.
-
     def write(self):
+        """Checks the reference and returns the result of `import_file`."""
         check = agreement.Check(self)
         check.run()
         self.notes += self.reference.left_out
@@ -357,6 +409,7 @@ class Importer:
         }
 
     def summary(self):
+        """Returns the first sentence of Model's docstring, or the task's name in words."""
         document = (self.source.names["Model"].__doc__ or "").strip()
         first = re.split(r"(?<=[.!?])\s|\n\s*\n", document, maxsplit=1)[0]
         first = re.sub(r"\s+", " ", first).strip().rstrip(".")
@@ -368,20 +421,21 @@ class Importer:
 
 
 def fixed(extent):
-    """The number that an extent is, or None for a symbol."""
+    """Returns an extent as a number, or None if it is symbolic."""
     if isinstance(extent, int):
         return extent
     return int(extent.node.expr) if extent.node.expr.is_number else None
 
 
 def named_tensors(model):
+    """Returns a module's parameters and buffers by name."""
     return dict(model.named_parameters(remove_duplicate=False)) | dict(
         model.named_buffers(remove_duplicate=False)
     )
 
 
 def loose_tensors(model):
-    """Tensors that are plain attributes of modules, by their names in a graph."""
+    """Returns the tensors that are plain attributes of modules, by their names in a graph."""
     return {
         ".".join(filter(None, (path, name))): v
         for path, m in model.named_modules()
@@ -391,4 +445,5 @@ def loose_tensors(model):
 
 
 def is_integer(dtype):
+    """Returns True for the integer types of tasks and bool."""
     return dtype in (torch.int32, torch.int64, torch.bool)

@@ -1,14 +1,20 @@
-"""Recurrent operators while tracing: their results' shapes at once, where PyTorch's own rule goes through every step of a sequence."""
+"""Replaces PyTorch's tracing rules for recurrent operators by faster ones.
+
+PyTorch's own rules go through every step of a sequence. The rules here give only the shapes of the
+results (doc/decisions/011).
+"""
 
 import torch
 from torch._C import DispatchKey
 
 
 def output_of(x, hidden, bidirectional):
+    """Returns an empty tensor of the shape of a recurrent operator's output."""
     return x.new_empty((*x.shape[:-1], hidden.shape[-1] * (2 if bidirectional else 1)))
 
 
 def lstm(x, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    """Returns empty tensors of the shapes of aten::lstm's results; takes its arguments."""
     return (
         output_of(x, hidden[0], bidirectional),
         hidden[0].new_empty(hidden[0].shape),
@@ -19,11 +25,12 @@ def lstm(x, hidden, params, has_biases, num_layers, dropout, train, bidirectiona
 def recurrent(
     x, hidden, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
 ):
+    """Returns empty tensors of the shapes of the results of aten::gru and aten::rnn_*."""
     return output_of(x, hidden, bidirectional), hidden.new_empty(hidden.shape)
 
 
 def replace_rules():
-    """For this process. What runs on real tensors is as before."""
+    """Installs the rules in this process. Calls on real tensors do not change."""
     aten = torch.ops.aten
     for operator, rule in (
         (aten.lstm.input, lstm),

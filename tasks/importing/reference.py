@@ -1,4 +1,7 @@
-"""Prints graphs of ATen calls as TorchScript: an exported program as a task's reference, recorded calls as an expression."""
+"""Prints graphs of ATen calls as TorchScript.
+
+`Reference` prints an exported program as a task's reference; `print_call` prints one call.
+"""
 
 import keyword
 import math
@@ -7,23 +10,91 @@ import re
 
 import torch
 
+# Operators that are printed as infix operators, by their ATen names.
 INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "bitwise_and": "&", "__and__": "&", "bitwise_or": "|", "__or__": "|", "bitwise_xor": "^", "pow": "**",
-}  # fmt: skip
-# Shape operators and conversions read best as methods; in-place operators are methods too.
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "bitwise_and": "&",
+    "__and__": "&",
+    "bitwise_or": "|",
+    "__or__": "|",
+    "bitwise_xor": "^",
+    "pow": "**",
+}
+# Operators on shapes and conversions, which are easier to read as methods. In-place operators are
+# printed as methods, too.
 METHODS = {
-    "view", "reshape", "transpose", "permute", "expand", "expand_as", "unsqueeze", "squeeze", "contiguous", "flatten", "t",
-    "repeat", "masked_fill", "clone", "type_as", "view_as", "size", "new_zeros", "new_ones", "new_full", "new_empty", "unfold",
-    "movedim", "swapaxes", "unbind", "split", "chunk", "split_with_sizes",
-}  # fmt: skip
+    "view",
+    "reshape",
+    "transpose",
+    "permute",
+    "expand",
+    "expand_as",
+    "unsqueeze",
+    "squeeze",
+    "contiguous",
+    "flatten",
+    "t",
+    "repeat",
+    "masked_fill",
+    "clone",
+    "type_as",
+    "view_as",
+    "size",
+    "new_zeros",
+    "new_ones",
+    "new_full",
+    "new_empty",
+    "unfold",
+    "movedim",
+    "swapaxes",
+    "unbind",
+    "split",
+    "chunk",
+    "split_with_sizes",
+}
+# Python's operators on sizes that occur in graphs.
 PYTHON_OPERATORS = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.mod: "%", operator.truediv: "/",
-    operator.pow: "**", operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
-}  # fmt: skip
-# What gives back its first argument where nothing is trained.
-IDENTITIES = {"detach", "detach_", "alias", "lift", "lift_fresh", "dropout", "dropout_", "feature_dropout", "feature_dropout_",
-              "alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "native_dropout"}  # fmt: skip
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.floordiv: "//",
+    operator.mod: "%",
+    operator.truediv: "/",
+    operator.pow: "**",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+}
+# Operators that return their first argument in eval mode.
+IDENTITIES = {
+    "detach",
+    "detach_",
+    "alias",
+    "lift",
+    "lift_fresh",
+    "dropout",
+    "dropout_",
+    "feature_dropout",
+    "feature_dropout_",
+    "alpha_dropout",
+    "alpha_dropout_",
+    "feature_alpha_dropout",
+    "feature_alpha_dropout_",
+    "native_dropout",
+}
+# Operators that are printed as equivalent ones, by their ATen names.
 SHORTER = {
     "_softmax": "softmax",
     "_log_softmax": "log_softmax",
@@ -31,19 +102,27 @@ SHORTER = {
     "_reshape_alias": "view",
     "lift_fresh_copy": "clone",
 }
-# Random numbers come only with an argument that the judge's rules look at.
+# Operators that draw random numbers only with certain arguments, which the judge's rules check.
 MAY_DRAW = {"scaled_dot_product_attention", "rrelu", "gru", "lstm", "rnn_tanh", "rnn_relu"}
+# The end of a slice that has no end.
 NO_SIZE = 2**63 - 1
-RESERVED = set(keyword.kwlist) | set(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__) | {
-    "torch", "F", "math", "forward", "prepare", "launch", "Tensor", "Tuple", "List", "Optional"}  # fmt: skip
+# Names that the reference's own values cannot have.
+RESERVED = (
+    set(keyword.kwlist)
+    | set(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+    | {"torch", "F", "math", "forward", "prepare", "launch", "Tensor", "Tuple", "List", "Optional"}
+)
 
 
 class Unprintable(Exception):
-    """The graph has something that TorchScript, or a task, cannot say; the message is for the user."""
+    """A graph has a part that TorchScript or a task cannot express; the message is for users."""
 
 
 def identifier(text, taken):
-    """A name that TorchScript takes, like `text`, and not in `taken`, to which it is added."""
+    """Returns a valid TorchScript name that resembles `text` and adds it to `taken`.
+
+    The name is none of those in `taken` before.
+    """
     name = re.sub(r"[^0-9A-Za-z_]+", "_", text).strip("_") or "value"
     if name[0].isdigit():
         name = "x" + name
@@ -56,6 +135,7 @@ def identifier(text, taken):
 
 
 def number(value):
+    """Returns a number as TorchScript. Raises Unprintable if it is complex."""
     if isinstance(value, float) and not math.isfinite(value):
         return 'float("nan")' if math.isnan(value) else f'float("{"-" if value < 0 else ""}inf")'
     if isinstance(value, complex):
@@ -64,7 +144,12 @@ def number(value):
 
 
 def literal(value, show, schema_type=""):
-    """An argument of a call. `show` prints what stands for a tensor or a size and gives None for anything else."""
+    """Returns an argument of a call as TorchScript.
+
+    show: a function that prints values that stand for a tensor or a size, and returns None for any
+    other value. schema_type: the argument's type in the operator's schema. Raises Unprintable if
+    TorchScript has no literal for the value.
+    """
     shown = show(value)
     if shown is not None:
         return shown
@@ -84,6 +169,7 @@ def literal(value, show, schema_type=""):
 
 
 def is_identity(name, args, kwargs, schema):
+    """Returns True if a call returns its first argument. Raises Unprintable for active dropout."""
     if name not in IDENTITIES:
         return False
     if "dropout" not in name:
@@ -95,7 +181,10 @@ def is_identity(name, args, kwargs, schema):
 
 
 def grouped(text):
-    """An operand of an infix operator: in parentheses unless it is one word, a call or an index."""
+    """Returns an operand of an infix operator.
+
+    The text is put in parentheses unless it is a name, a number, a call or an indexed value.
+    """
     return (
         text
         if re.fullmatch(r"[\w.]+(\([^()]*\)|\[[^\[\]]*\])*", text) and not text[0] == "-"
@@ -104,11 +193,17 @@ def grouped(text):
 
 
 def print_subscript(self_text, dim, inside):
+    """Returns a tensor indexed with `inside` in its dimension `dim`."""
     return f"{self_text}[{':, ' * dim}{inside}]"
 
 
 def print_call(target, args, kwargs, show, rank_of):
-    """One call of an ATen operator as an expression. `rank_of` gives the rank of an argument that stands for a tensor."""
+    """Returns a call of an ATen operator as a TorchScript expression.
+
+    target: the torch._ops.OpOverload. show: as in `literal`. rank_of: a function that returns the
+    rank of an argument that stands for a tensor, or None if it is unknown. Raises Unprintable if
+    the operator is none of ATen's or draws random numbers.
+    """
     schema = target._schema
     name = schema.name.split("::")[1]
     if not schema.name.startswith("aten::"):
@@ -162,7 +257,8 @@ def print_call(target, args, kwargs, show, rank_of):
             if not start and not end and not step:
                 return texts[0]
             return print_subscript(grouped(texts[0]), dim, f"{start}:{end}{step}")
-    # The rest as written in the schema: what equals a trailing default is left out, what names a device as well.
+    # Other operators are printed with their schema's arguments, without trailing ones that have
+    # their defaults and without those that name a device.
     shown = []
     for position, argument in enumerate(schema.arguments):
         if (
@@ -172,7 +268,7 @@ def print_call(target, args, kwargs, show, rank_of):
             continue
         value = given[argument.name]
         if argument.name in ("cudnn_enabled", "cudnn_enable"):
-            value = True  # what the machine of the import has is of no consequence
+            value = True  # the reference must not depend on whether the importer has cuDNN
         text = literal(value, show, types[position])
         keep = not argument.has_default_value() or not same_default(value, argument.default_value)
         shown.append((argument, text, keep))
@@ -194,6 +290,7 @@ def print_call(target, args, kwargs, show, rank_of):
 
 
 def same_default(value, default):
+    """Returns True if an argument has its default value, of the same type."""
     return (
         type(value) in (int, float, bool, str, type(None))
         and value == default
@@ -202,7 +299,10 @@ def same_default(value, default):
 
 
 def writes_back(node):
-    """Whether a write only puts into a buffer what the graph has written there already: how exports end for modules with a state."""
+    """Returns True for a write that stores in a buffer the values that the graph has written there.
+
+    Graphs of modules with state end with such writes, which a reference does not need.
+    """
     return (
         node.target._schema.name == "aten::copy_"
         and node.args[0].op == "placeholder"
@@ -213,12 +313,19 @@ def writes_back(node):
 class Reference:
     """The source of `forward` for an exported program.
 
-    inputs, parameters: graph placeholders' names -> names in the source, in order; text: the source; symbols: sympy symbol -> a
-    size's name is the caller's, who reads `shapes` (source name -> list of int or SymInt) for it.
+    inputs, parameters: names in the source by the names of the graph's placeholders, in order.
+    outputs: the expressions that `forward` returns.
+    left_out: notes on outputs that are no tensors and are left out.
+
+    Raises Unprintable if TorchScript or a task cannot express the graph.
     """
 
     def __init__(self, program, constants, inline):
-        """`constants`: placeholder -> tensor of everything that is no user input; `inline`: placeholders of scalars among them."""
+        """Prints the graph.
+
+        constants: the tensors that are no user inputs, by placeholder. inline: the placeholders
+        among them that are scalars, which are printed as numbers.
+        """
         self.lines = []
         self.taken = set()
         self.shown = {}
@@ -247,7 +354,7 @@ class Reference:
                 self.shown[node] = f"torch.tensor({number(value.item())}, dtype={value.dtype})"
                 continue
             if node.name not in constants:
-                continue  # a number that the module takes: export has it as a constant
+                continue  # the module's argument is a number, which export has as a constant
             same = first_of.setdefault(id(constants[node.name]), node)
             if same is not node:
                 self.shown[node] = self.shown[same]
@@ -263,7 +370,10 @@ class Reference:
         self.outputs = [self.shown[result] for result in results]
 
     def tensor_results(self):
-        """What the module returns: tensors; the rest is left out, and said to be."""
+        """Returns the nodes of the module's tensor outputs, and adds notes on others to `left_out`.
+
+        Raises Unprintable if there is no tensor.
+        """
         results = []
         output = next(n for n in self.program.graph.nodes if n.op == "output")
         for position, (result, spec) in enumerate(
@@ -283,7 +393,7 @@ class Reference:
 
     @staticmethod
     def live_nodes(graph, results):
-        """Nodes that a result or a write depends on."""
+        """Returns the nodes that a result or a write depends on, and the writes."""
         live = set(results)
         for node in reversed(graph.nodes):
             is_write = (
@@ -297,6 +407,7 @@ class Reference:
         return live
 
     def show(self, value):
+        """Returns a node as printed, or None for any other value; see `literal`."""
         if isinstance(value, torch.fx.Node):
             if value not in self.shown:
                 raise Unprintable(f"it uses {value.name}, which is no tensor")
@@ -304,9 +415,11 @@ class Reference:
         return None
 
     def rank_of(self, value):
+        """Returns the rank of a node's tensor, or None if it is unknown."""
         return self.ranks.get(value)
 
     def print_block(self, module, used):
+        """Appends a line per operator call of a graph module to `lines`, for nodes in `used`."""
         for node in module.graph.nodes:
             if node.op != "call_function" or node not in used:
                 continue
@@ -331,6 +444,7 @@ class Reference:
 
     @staticmethod
     def writes_first_argument(node):
+        """Returns True if a call is an in-place operator, such as aten::add_."""
         first = node.target._schema.arguments[0]
         return (
             first.alias_info is not None
@@ -339,6 +453,7 @@ class Reference:
         )
 
     def print_node(self, module, node):
+        """Returns a node's expression, or None if the node needs no line of its own."""
         target = node.target
         if target is operator.getitem:
             if isinstance(node.args[0], torch.fx.Node) and node.args[0].target in (
@@ -375,7 +490,7 @@ class Reference:
         raise Unprintable(f"it calls {name}")
 
     def inline(self, module, node):
-        """Blocks that only switch gradients off are what they contain."""
+        """Prints the body of a block that only switches gradients off in place of the block."""
         if node.target is not torch.ops.higher_order.wrap_with_set_grad_enabled:
             raise Unprintable(
                 f"it has control flow that is kept in the graph ({node.target.name()})"
@@ -393,7 +508,10 @@ class Reference:
         return None
 
     def text(self, cloned=()):
-        """The source; arguments named in `cloned` are copied first, because the graph writes into them."""
+        """Returns the source. It first copies the arguments named in `cloned`.
+
+        Those are the arguments that the graph writes into.
+        """
         arguments = list(self.inputs.values()) + list(self.parameters.values())
         kind = (
             "Tensor"
@@ -408,14 +526,38 @@ class Reference:
 
 
 def runnable(text):
-    """The same program with names that PyTorch's own front end resolves as Hone's does: torch.NAME is the operator aten::NAME."""
-    kept = "|".join(["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool", "complex64",
-                     "complex128", "contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "ops", "strided", "tensor"])  # fmt: skip
+    """Returns a program for PyTorch's own front end, with torch.ops.aten.NAME for torch.NAME.
+
+    Hone's front end resolves torch.NAME as the operator aten::NAME, PyTorch's own the longer name.
+    """
+    kept = "|".join(
+        [
+            "float32",
+            "float64",
+            "float16",
+            "bfloat16",
+            "int8",
+            "uint8",
+            "int16",
+            "int32",
+            "int64",
+            "bool",
+            "complex64",
+            "complex128",
+            "contiguous_format",
+            "preserve_format",
+            "channels_last",
+            "channels_last_3d",
+            "ops",
+            "strided",
+            "tensor",
+        ]
+    )
     return re.sub(rf"\btorch\.(?!(?:{kept})\b)", "torch.ops.aten.", text)
 
 
 def compile_source(text):
-    """The compiled `forward` and the kinds of its operators."""
+    """Compiles a reference. Returns the compilation unit and the sorted kinds of its operators."""
     unit = torch.jit.CompilationUnit(runnable(text))
     kinds = set()
 

@@ -1,8 +1,17 @@
-"""Imports modules for `hone task import`: one process a file, forked from this one, which has torch loaded and warm.
+"""Imports modules for `hone task import`, each in a process forked from this one.
 
-A request is a line of JSON on standard input: path, name, seconds (of processor time), bytes (address space beyond what is loaded already), varies_constants, and once, as
-the first line, {"filter": a seccomp program in hexadecimal digits} for those processes. The answer is a line of JSON on standard
-output, {"text", "data_bytes", "operators", "notes", "checked"} or {"error"}, followed by `data_bytes` bytes.
+This process has torch loaded and warm, which saves its start in every fork (doc/decisions/011).
+
+The first line on standard input is {"filter": a seccomp program in hexadecimal digits}, which
+confines the forked processes. Every further line is a request, a JSON object:
+
+path, name: the module's file and the task's name.
+seconds: the limit on processor time.
+bytes: the limit on address space beyond that of this process.
+varies_constants: see import_module.Importer.
+
+The answer on standard output is a line of JSON, {"text", "data_bytes", "operators", "notes",
+"checked"} or {"error", "data_bytes"}, followed by `data_bytes` bytes.
 """
 
 import ctypes
@@ -20,11 +29,17 @@ PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 1, 
 
 
 class Program(ctypes.Structure):
+    """The kernel's struct sock_fprog."""
+
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
 def confine(request, rules):
-    """From here on this process opens nothing for writing, starts and signals nothing, and has a limit to its memory and time."""
+    """Confines this process and limits its memory and processor time.
+
+    With `rules`, the bytes of a seccomp program, the process can open no file for writing, start no
+    program and signal no process. Raises OSError if it cannot be confined.
+    """
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     with open("/proc/self/statm") as f:
         loaded = int(f.read().split()[0]) * resource.getpagesize()
@@ -41,12 +56,12 @@ def confine(request, rules):
 
 
 def import_one(request):
+    """Returns the result of Importer.import_file, or {"error": why the file is not imported}."""
     from import_module import Importer
     from source_file import TOO_MUCH_MEMORY, Failure
 
-    sys.path.append(
-        os.path.dirname(request["path"])
-    )  # what lies beside the file, behind all that is installed
+    # The module may import files beside it; installed packages come first.
+    sys.path.append(os.path.dirname(request["path"]))
     try:
         with open(request["path"], encoding="utf-8") as f:
             source = f.read()
@@ -66,10 +81,11 @@ def import_one(request):
 
 
 def child(request, rules, answer):
+    """Imports one file in a forked process, writes the answer to a descriptor, and exits."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
-    os.closerange(3, answer)  # this process's own connection among them
+    os.closerange(3, answer)  # including the connection to `hone`
     os.closerange(answer + 1, 4096)
     confine(request, rules)
     try:
@@ -84,6 +100,7 @@ def child(request, rules, answer):
 
 
 def ended(status, seconds):
+    """Returns how a process that gave no answer ended, in words; `status` is from waitpid."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
@@ -93,7 +110,7 @@ def ended(status, seconds):
 
 
 def serve_one(request, rules):
-    """The whole answer, as bytes."""
+    """Imports one file in a forked process and returns the whole answer as bytes."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -103,7 +120,8 @@ def serve_one(request, rules):
         finally:
             os._exit(1)
     os.close(theirs)
-    wall_seconds = 5 * request["seconds"] + 10  # what waits without computing
+    # The limit on processor time does not end a process that waits without computing.
+    wall_seconds = 5 * request["seconds"] + 10
     deadline = time.monotonic() + wall_seconds
     late = False
     chunks = []
@@ -133,7 +151,10 @@ def serve_one(request, rules):
 
 
 def warm_up():
-    """Loads what an import needs: torch, and what its exporter and TorchScript load at their first use. Starts no threads."""
+    """Loads torch and imports a small module, which loads its exporter and TorchScript.
+
+    Starts no threads, so that the process can fork.
+    """
     import torch
 
     torch.set_num_threads(1)
@@ -149,11 +170,25 @@ def warm_up():
     import recurrent
 
     recurrent.replace_rules()
-    text = "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.l = torch.nn.Linear(4, 4)\n    def forward(self, x):\n        return self.l(x).relu()\ndef get_inputs():\n    return [torch.rand(8, 4)]\ndef get_init_inputs():\n    return []\n"
+    text = (
+        "import torch\n"
+        "class Model(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.l = torch.nn.Linear(4, 4)\n"
+        "    def forward(self, x):\n"
+        "        return self.l(x).relu()\n"
+        "def get_inputs():\n"
+        "    return [torch.rand(8, 4)]\n"
+        "def get_init_inputs():\n"
+        "    return []\n"
+    )
     import_module.Importer(text, "warm_up", "warm_up").import_file()
 
 
 def main():
+    """Answers requests until standard input ends."""
+    # Other output must not mix with the answers: descriptor 1 becomes standard error.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     os.set_inheritable(answers.fileno(), False)

@@ -1,4 +1,7 @@
-"""A module's file: executed, its factories followed, and, where its sizes are too large to run here, with smaller numbers."""
+"""Executes a module's file and calls its factories.
+
+If the file's sizes are too large to run, it can be executed with smaller numbers.
+"""
 
 import ast
 import contextlib
@@ -16,11 +19,11 @@ TOO_MUCH_MEMORY = "more memory than an import may have (--megabytes)"
 
 
 class Failure(Exception):
-    """Why a file cannot be imported, in a sentence for its author."""
+    """A file cannot be imported; the message says why, in a sentence for the file's author."""
 
 
 def reason(error, path):
-    """One line: what was raised, and the file's own line where that is known."""
+    """Returns an exception in one line, with the line of the file `path` if that is known."""
     text = re.sub(r"\s+", " ", str(error)).strip()
     line = None
     trace = error.__traceback__
@@ -35,12 +38,20 @@ def reason(error, path):
 
 
 class SmallerNumbers(ast.NodeTransformer):
-    """Divides integers that look like sizes: those of 32 and more at the top level and in the two functions that say sizes."""
+    """Divides integers that look like sizes by a factor.
+
+    These are the integers of 32 and more in assignments at the file's top level, in get_inputs()
+    and in get_init_inputs().
+    """
 
     def __init__(self, factor):
         self.factor, self.inside = factor, False
 
     def smaller(self, value):
+        """Returns an integer divided, but not below 16.
+
+        A number below 1024 that is no multiple of the factor becomes odd, or 16.
+        """
         return (
             value
             if value < 32
@@ -66,16 +77,26 @@ class SmallerNumbers(ast.NodeTransformer):
 
 
 class SourceFile:
-    """The file's names after it ran. Its tensors at module level are real ones."""
+    """A module's file after its execution, in this process.
+
+    text: the file's source.
+    path: its path, for messages.
+    factor: the number by which its larger integers are divided.
+    names: the file's global names.
+
+    Tensors that the file makes at its top level are real ones. The constructor raises Failure if
+    the file cannot be executed or lacks a required name. `model`, `inputs` and `recorded` let the
+    exceptions of the file's code through; `doing` turns these into Failure.
+    """
 
     def __init__(self, text, path, factor=1):
         self.text, self.path = text, path
         try:
             tree = ast.parse(text, path)
         except SyntaxError as error:
-            raise Failure(f"line {error.lineno}: it is no valid Python: {error.msg}") from None
+            raise Failure(f"line {error.lineno}: it is not valid Python: {error.msg}") from None
         except (ValueError, RecursionError, MemoryError) as error:
-            raise Failure(f"it is no valid Python: {error}") from None
+            raise Failure(f"it is not valid Python: {error}") from None
         if factor > 1:
             tree = SmallerNumbers(factor).visit(tree)
         module = types.ModuleType("imported_module")
@@ -86,12 +107,14 @@ class SourceFile:
                 exec(compile(tree, path, "exec"), module.__dict__)
         except ModuleNotFoundError as error:
             raise Failure(
-                f"it imports {error.name}, which is not installed (HONE_PYTHON names another Python)"
+                f"it imports {error.name}, which is not installed "
+                "(HONE_PYTHON names another Python)"
             ) from None
         except Exception as error:
             raise Failure(f"running the file fails: {reason(error, path)}") from None
         self.names = module.__dict__
-        for value in list(self.names.values()):  # the exporter takes those apart that it knows
+        # The exporter flattens only those dataclasses that are registered with it.
+        for value in list(self.names.values()):
             if (
                 dataclasses.is_dataclass(value)
                 and isinstance(value, type)
@@ -106,6 +129,7 @@ class SourceFile:
 
     @contextlib.contextmanager
     def doing(self, what):
+        """Turns exceptions in its context into Failures whose messages start with `what`."""
         try:
             yield
         except Failure:
@@ -119,6 +143,7 @@ class SourceFile:
             raise Failure(f"{what} fails: {reason(error, self.path)}") from None
 
     def model(self, device):
+        """Makes a Model in eval mode. Raises Failure if it is not a torch.nn.Module."""
         with torch.device(device), drawing.AnyDevice():
             torch.manual_seed(1)
             given = self.names["get_init_inputs"]()
@@ -135,10 +160,11 @@ class SourceFile:
                 else self.names["Model"](*given)
             )
         if not isinstance(made, torch.nn.Module):
-            raise Failure("Model is no torch.nn.Module")
+            raise Failure("Model is not a torch.nn.Module")
         return made.eval()
 
     def inputs(self, device, seed=1):
+        """Returns the arguments of forward as a list; its tensors are on the given device."""
         with torch.device(device), drawing.AnyDevice():
             torch.manual_seed(seed)
             given = self.names["get_inputs"]()
@@ -146,7 +172,10 @@ class SourceFile:
         return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), given)
 
     def recorded(self, make):
-        """What `make(device)` gives on the meta device, and a record of how; on the CPU where meta does not do."""
+        """Returns the result of `make(device)` and the Record of its calls.
+
+        The device is meta, or the CPU if `make` fails on the meta device.
+        """
         for device in ("meta", "cpu"):
             record = drawing.Record()
             try:
@@ -161,15 +190,19 @@ class SourceFile:
 
 
 def tensors_of(values):
+    """Returns the tensors in nested values, in order."""
     return [v for v in torch.utils._pytree.tree_leaves(values) if isinstance(v, torch.Tensor)]
 
 
 def require_type(what, tensor):
+    """Raises Failure if tasks do not support a tensor's type; `what` names the tensor."""
     if tensor.dtype not in drawing.DTYPES:
         raise Failure(
-            f"{what} is of type {str(tensor.dtype).removeprefix('torch.')}, which tasks do not have"
+            f"{what} is of type {str(tensor.dtype).removeprefix('torch.')}, "
+            "which tasks do not support"
         )
 
 
 def bytes_of(tensors):
+    """Returns the sum of the tensors' sizes in bytes."""
     return sum(t.numel() * t.element_size() for t in tensors)

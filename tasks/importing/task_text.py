@@ -1,4 +1,4 @@
-"""A task file's text, and safetensors files."""
+"""Writes the text of task files and the bytes of safetensors files."""
 
 import ctypes
 import json
@@ -8,6 +8,7 @@ import torch
 
 from drawing import DTYPES, quoted
 
+# The names of types in safetensors files.
 SAFETENSORS = {
     torch.float32: "F32",
     torch.float16: "F16",
@@ -20,6 +21,7 @@ SAFETENSORS = {
 
 
 def basic_string(text):
+    """Returns any text as a basic string of TOML."""
     out = []
     for c in text:
         if c in '"\\':
@@ -34,7 +36,7 @@ def basic_string(text):
 
 
 def source_string(text):
-    """As a literal where TOML can hold it so, else escaped."""
+    """Returns any text as a multi-line literal string of TOML if possible, else escaped."""
     is_plain = (
         "'''" not in text
         and not text.endswith("'")
@@ -44,7 +46,11 @@ def source_string(text):
 
 
 def tensor_text(kind, tensor):
-    """tensor: name, shape (numbers and names), dtype, init (an Init) or data (a file's name)."""
+    """Returns an [[input]] or [[parameter]] table; `kind` is one of the two words.
+
+    tensor: a dict of name, shape (numbers and sizes' names), dtype, and init (an Init) or data (the
+    name of a file).
+    """
     shape = ", ".join(quoted(d) if isinstance(d, str) else str(d) for d in tensor["shape"])
     lines = [f"[[{kind}]]", f"name = {quoted(tensor['name'])}", f"shape = [{shape}]"]
     if tensor["dtype"] != torch.float32:
@@ -59,7 +65,10 @@ def tensor_text(kind, tensor):
 
 
 def case_text(case):
-    """case: sizes (may be empty), timed, on (kinds of device; may be empty)."""
+    """Returns a [[case]] table.
+
+    case: a dict of sizes by name (may be empty), timed, and on (kinds of device; may be empty).
+    """
     lines = ["[[case]]"]
     if case["sizes"]:
         lines.append(
@@ -75,6 +84,11 @@ def case_text(case):
 
 
 def task_text(name, summary, reference, inputs, parameters, cases, distributions, source):
+    """Returns the text of a task file.
+
+    reference: TorchScript. inputs, parameters: see `tensor_text`. cases: see `case_text`.
+    distributions: names. source: the module's Python file.
+    """
     head = [f"name = {quoted(name)}", f"summary = {basic_string(summary)}"]
     if len(distributions) < 4:
         head.append("distributions = [" + ", ".join(quoted(d) for d in distributions) + "]")
@@ -90,7 +104,10 @@ def task_text(name, summary, reference, inputs, parameters, cases, distributions
 
 
 def safetensors(tensors):
-    """The file's bytes for name -> tensor: a header's size, the header, the values one after another."""
+    """Returns the bytes of a safetensors file with the given tensors by name.
+
+    The file has the size of its header in 8 bytes, the header as JSON, and the tensors' values.
+    """
     header, blobs, at = {}, [], 0
     for name, tensor in tensors.items():
         values = tensor.detach().contiguous()

@@ -58,6 +58,7 @@ class brittle_device final : public device {
                                       const task& /*t*/, std::uint64_t /*seed*/) override {
     throw std::logic_error("nothing gets so far");
   }
+  task_report check_task(const task& /*t*/) override { return {}; }
 
  private:
   std::string name_ = "brittle";

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <memory>
 
-#include "evaluation/devices/cpu_device.hpp"
+#include "evaluation/backends/cpu/cpu_device.hpp"
 #include "evaluation/evaluator.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
@@ -48,7 +48,7 @@ class device_owner {
       const auto device = make_cpu_device(
           {.core = -1, .share_cores = true, .node = "doomed", .call_limit = milliseconds(600000)});
       evaluator judge(*device,
-                      {.host_limit = milliseconds(600000), .block_limit = milliseconds(600000)});
+                      {.host_program = milliseconds(600000), .block = milliseconds(600000)});
       while (true) judge.evaluate(document, t);
     } catch (...) {
       _exit(1);

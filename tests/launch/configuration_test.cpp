@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "evaluation/cuda/gpus.hpp"
-#include "launch/devices.hpp"
+#include "evaluation/devices.hpp"
 #include "tasks/format_error.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -179,7 +179,7 @@ TEST_F(ImportedModules, WhatIsLeftOutIsSaid) {
   EXPECT_THAT(line("not_contiguous")["notes"].dump(), HasSubstr("not contiguous"));
   EXPECT_THAT(line("same_rows")["notes"].dump(),
               AllOf(HasSubstr("y is made of the same random numbers as x"),
-                    HasSubstr("do not depend on what its inputs hold")));
+                    HasSubstr("do not depend on the values of its inputs")));
   EXPECT_THAT(line("tuple_out")["notes"].dump(), Not(HasSubstr("do not depend")));
 }
 
@@ -225,7 +225,7 @@ TEST(ImportingModules, SaysWhatIsWrongWithEachFile) {
   const std::map<std::string, std::string> reasons = {
       {"complex_input", "of type complex64"},
       {"complex_output", "output 1 is of type complex64"},
-      {"depends_on_data", "depends on what a tensor holds"},
+      {"depends_on_data", "depend on the values of a tensor"},
       {"draws_numbers", "draws random numbers: aten::randn_like"},
       {"eats_memory", "needs more memory"},
       {"leaves_early", "exit code 0"},
@@ -237,7 +237,7 @@ TEST(ImportingModules, SaysWhatIsWrongWithEachFile) {
       {"sparse_input", "an input is sparse"},
       {"signals_others", "line 6: PermissionError"},
       {"starts_program", "line 5: PermissionError"},
-      {"syntax_error", "line 3: it is no valid Python"},
+      {"syntax_error", "line 3: it is not valid Python"},
       {"writes_file", "line 5: PermissionError"},
   };
   EXPECT_EQ(run.files.size(), reasons.size());

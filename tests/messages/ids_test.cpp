@@ -16,14 +16,14 @@ TEST(Ids, PrintAsThirtyTwoDigitsAndParseBack) {
   EXPECT_EQ((*halves)[1], id.low);
 }
 
-TEST(Ids, RefuseWhatIsNoId) {
+TEST(Ids, RefuseTextThatIsNotAnId) {
   EXPECT_FALSE(parse_hex_id(""));
   EXPECT_FALSE(parse_hex_id("0123456789abcdeffedcba987654321"));
   EXPECT_FALSE(parse_hex_id("0123456789abcdeffedcba98765432100"));
   EXPECT_FALSE(parse_hex_id("0123456789abcdegfedcba9876543210"));
 }
 
-TEST(Ids, BytesSortAsIdsDo) {
+TEST(Ids, BytesSortInTheOrderOfIds) {
   const task_id small{1, ~0ULL};
   const task_id large{2, 0};
   EXPECT_LT(small, large);
@@ -34,7 +34,7 @@ TEST(Ids, BytesSortAsIdsDo) {
   EXPECT_EQ(back[1], small.low);
 }
 
-TEST(Ids, RandomOnesDiffer) {
+TEST(Ids, RandomIdsDiffer) {
   std::set<rollout_id> seen;
   for (int i = 0; i < 10000; ++i) seen.insert(random_id<rollout_id>());
   EXPECT_EQ(seen.size(), 10000U);
@@ -47,9 +47,9 @@ TEST(ContentHash, MovingTextBetweenPartsChangesTheIdentity) {
 }
 
 TEST(ContentHash, IsTheSameInEveryBuild) {
-  // Stored pools depend on it: XXH3-128 (xxHash 0.8) of the parts, each behind its 8-byte
-  // little-endian length. Computed with the library's own function for a whole text; 240 bytes is
-  // where its method changes.
+  // Stored pools depend on this hash: XXH3-128 (xxHash 0.8) of the parts, each behind its 8-byte
+  // little-endian length. The expected values were computed by the library's function for a whole
+  // text. At 240 bytes the library changes its method.
   EXPECT_EQ(to_string(content_id<variant_id>({"diag", "matmul"})),
             "73ec2f6f0a5512d324c82f21198f2fee");
   EXPECT_EQ(to_string(content_id<variant_id>({"", ""})), "e5189a9599e3f86205ea23ef06e28b2d");

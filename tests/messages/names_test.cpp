@@ -16,7 +16,7 @@ TEST(Names, OutcomesHaveTheFixedNamesAndParseBack) {
   EXPECT_FALSE(outcome_named("fine"));
 }
 
-TEST(Names, StagesAndOriginsAreSpelledAsUsersSpellThem) {
+TEST(Names, StagesAndOriginsHaveTheNamesThatUsersSpell) {
   EXPECT_EQ(name_of(Stage::SELF_SUPERVISED), "self_supervised");
   EXPECT_EQ(name_of(Stage::CONTRASTIVE), "contrastive");
   EXPECT_EQ(name_of(schema::RolloutGroup::Origin::CORPUS), "corpus");

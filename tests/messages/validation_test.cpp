@@ -44,7 +44,7 @@ TEST(Record, SharesItsBytesAndReadsThemBack) {
   EXPECT_EQ(copy->getRollouts()[1].getTokens()[1], 7U);
 }
 
-TEST(Record, MadeFromItsOwnBytesIsTheSame) {
+TEST(Record, IsEqualAfterARoundTripThroughItsBytes) {
   const auto group = sample_group();
   const auto again = record<schema::RolloutGroup>::from_bytes(group.bytes());
   EXPECT_EQ(group.bytes(), again.bytes());
@@ -76,7 +76,7 @@ TEST(Validation, RefusesTruncatedAndPaddedBytes) {
   EXPECT_THROW(record<schema::RolloutGroup>::from_bytes(longer), invalid_record);
 }
 
-TEST(Validation, RefusesAnEnumerantThatItDoesNotKnow) {
+TEST(Validation, RefusesUnknownEnumerants) {
   record_builder<schema::Draw> draw;
   random_id<draw_id>().store(draw->initId());
   random_id<task_id>().store(draw->initTaskId());
@@ -85,8 +85,8 @@ TEST(Validation, RefusesAnEnumerantThatItDoesNotKnow) {
   EXPECT_THROW(record<schema::Draw>::from_bytes(draw.finish().bytes()), invalid_record);
 }
 
-// Whatever is accepted must be readable in full without leaving the bytes (the sanitizer build
-// watches).
+// An accepted record must be readable in full without a read outside of its bytes. The sanitizer
+// build detects such reads.
 TEST(Validation, SurvivesFlippedBitsAndRandomBytes) {
   std::mt19937_64 random(1);
   const auto bytes = sample_group().bytes();
@@ -114,9 +114,9 @@ TEST(Validation, SurvivesFlippedBitsAndRandomBytes) {
   EXPECT_GT(accepted, 0);  // flips in numbers and text are harmless
 }
 
-TEST(Validation, BoundsTheWorkOfAMessageThatPointsToOnePlaceManyTimes) {
-  // Lists of zero-sized structs and shared targets amplify: a few words may claim to be billions of
-  // elements.
+TEST(Validation, BoundsTheWorkForMessagesThatClaimBillionsOfElements) {
+  // In a list of elements of no size, and with pointers that share a target, a few words may claim
+  // to hold billions of elements.
   std::vector<char> bytes(24, 0);
   bytes[4] = 2;                         // one segment of two words
   bytes[8] = 1;                         // a list pointer at the root ...

@@ -11,7 +11,7 @@ namespace {
 
 using testing_support::temporary_folder;
 
-// A scripted policy's: it passes through the stages and learns nothing.
+// Curriculum of a scripted policy, which passes through the stages without learning.
 class Curriculum : public testing::Test {
  protected:
   Curriculum() {
@@ -57,7 +57,7 @@ TEST_F(Curriculum, PassesThroughTheStagesInOrder) {
   }
   EXPECT_EQ(seen, (std::vector<Stage>{Stage::SFT, Stage::SFT, Stage::SFT, Stage::SELF_SUPERVISED,
                                       Stage::CONTRASTIVE, Stage::CONTRASTIVE}))
-      << "250 updates are three steps";
+      << "250 updates make three steps of at most 100";
 }
 
 TEST_F(Curriculum, SkipsStagesWithoutSteps) {
@@ -68,7 +68,7 @@ TEST_F(Curriculum, SkipsStagesWithoutSteps) {
   EXPECT_EQ(c.stage(), Stage::CONTRASTIVE);
 }
 
-TEST_F(Curriculum, EndsTheContrastiveStageByTheClockButNotBeforeItsFirstStep) {
+TEST_F(Curriculum, EndsTheContrastiveStageAtItsTimeLimitButNotBeforeItsFirstStep) {
   options_.sft.updates = 0;
   options_.self_supervised.steps = 0;
   options_.contrastive.steps = 1000;
@@ -81,7 +81,7 @@ TEST_F(Curriculum, EndsTheContrastiveStageByTheClockButNotBeforeItsFirstStep) {
   EXPECT_EQ(c.stage(), Stage::COMPARISON);
 }
 
-TEST_F(Curriculum, GoesOnWhereItWasSaved) {
+TEST_F(Curriculum, ContinuesFromACheckpoint) {
   const temporary_folder folder;
   curriculum a = make();
   while (a.sft_updates_left_in_step() > 0) a.sft_update();
@@ -94,11 +94,11 @@ TEST_F(Curriculum, GoesOnWhereItWasSaved) {
   EXPECT_EQ(b.sft_updates_left_in_step(), 100);
 }
 
-TEST(NumbersOfABatch, CountAFailureAsNoRewardAndLeaveItOutOfTheLogs) {
+TEST(DescribeBatch, CountsFailuresAsZeroRewardAndExcludesThemFromTheLogSpeedUp) {
   const auto numbers = describe_batch(
       *batch({{Outcome::OK, 4}, {Outcome::OK, 1}, {Outcome::CRASH, 0}, {Outcome::OK, 1}}));
   EXPECT_DOUBLE_EQ(numbers.at("reward"), 1.5);                     // (4 + 1 + 0 + 1) / 4
-  EXPECT_DOUBLE_EQ(numbers.at("log_speedup"), std::log(4.0) / 3);  // of the three that work
+  EXPECT_DOUBLE_EQ(numbers.at("log_speedup"), std::log(4.0) / 3);  // three are ok
   EXPECT_DOUBLE_EQ(numbers.at("share_ok"), 0.75);
   EXPECT_DOUBLE_EQ(numbers.at("share_crash"), 0.25);
 }

@@ -27,7 +27,7 @@ class GenerationTest : public testing::Test {
   decoder_weights weights_;
 };
 
-TEST_F(GenerationTest, ManyRequestsThroughFewSlotsAllFinish) {
+TEST_F(GenerationTest, MoreRequestsThanSlotsAllFinish) {
   generation_options options;
   options.slots = 5;
   options.max_new_tokens = 15;
@@ -47,14 +47,14 @@ TEST_F(GenerationTest, ManyRequestsThroughFewSlotsAllFinish) {
       EXPECT_LE(c.tokens.size(), 15U);
       EXPECT_EQ(c.truncated, c.tokens.back() != 7U);
       for (std::size_t i = 0; i + 1 < c.tokens.size(); ++i)
-        EXPECT_NE(c.tokens[i], 7U) << "nothing follows the end token";
+        EXPECT_NE(c.tokens[i], 7U) << "no token follows the end token";
       tokens += c.tokens.size();
     }
   }
   EXPECT_EQ(engine.tokens_written(), tokens);
 }
 
-TEST_F(GenerationTest, NewWeightsCountFromTheNextTokenOn) {
+TEST_F(GenerationTest, NewWeightsApplyFromTheNextToken) {
   generation_options options;
   options.max_new_tokens = 10;
   options.end_token = 100000;
@@ -94,7 +94,7 @@ TEST_F(GenerationTest, SamplesFollowTheDistribution) {
   }
 }
 
-TEST_F(GenerationTest, TopPKeepsTheLikeliestAlone) {
+TEST_F(GenerationTest, SmallTopPKeepsOnlyTheMostLikelyToken) {
   generation_options options;
   options.max_new_tokens = 1;
   options.slots = 64;
@@ -107,10 +107,10 @@ TEST_F(GenerationTest, TopPKeepsTheLikeliestAlone) {
   const token_id first = finished.at(1)[0].tokens[0];
   for (const completion& c : finished.at(1)) EXPECT_EQ(c.tokens[0], first);
   EXPECT_LT(finished.at(1)[0].log_probabilities[0], -1e-3)
-      << "the probability is that of the whole distribution";
+      << "log-probabilities are recorded before top-p";
 }
 
-TEST_F(GenerationTest, AFullContextEndsACompletion) {
+TEST_F(GenerationTest, AFullContextEndsACompletionAndRefusesAPrompt) {
   generation_options options;
   options.max_new_tokens = 1000;
   options.end_token = 100000;

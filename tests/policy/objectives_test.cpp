@@ -11,7 +11,7 @@ namespace {
 at::Tensor f(const std::vector<double>& x) { return at::tensor(x, at::kDouble).to(at::kFloat); }
 at::Tensor l(const std::vector<std::int64_t>& x) { return at::tensor(x, at::kLong); }
 
-// ln softmax by hand.
+// Returns ln of the softmax at `target`, computed independently of the code under test.
 double log_p(const std::vector<double>& logits, std::size_t target, double temperature = 1) {
   double sum = 0;
   for (const double x : logits) sum += std::exp(x / temperature);
@@ -26,7 +26,7 @@ TEST(SftLoss, IsTheWeightedMeanNegativeLogLikelihood) {
   EXPECT_NEAR(sft_loss(logits, l({1, 0}), f({1.0, 0.25})).item<double>(), expected, 1e-6);
 }
 
-TEST(SftLoss, ItsGradientIsSoftmaxMinusOneHot) {
+TEST(SftLoss, GradientIsSoftmaxMinusOneHot) {
   at::Tensor logits = f({0.3, -0.2, 1.0}).unsqueeze(0);
   logits.set_requires_grad(true);
   sft_loss(logits, l({2}), f({1.0})).backward();
@@ -36,7 +36,7 @@ TEST(SftLoss, ItsGradientIsSoftmaxMinusOneHot) {
   }
 }
 
-TEST(TokenLogProbabilities, AreTakenAtTheTemperature) {
+TEST(TokenLogProbabilities, ApplyTheTemperature) {
   const std::vector<double> logits = {1.0, 2.0, 0.5};
   EXPECT_NEAR(token_log_probabilities(f(logits).unsqueeze(0), l({1}), 0.5)[0].item<double>(),
               log_p(logits, 1, 0.5), 1e-6);
@@ -51,16 +51,15 @@ TEST(GroupAdvantages, AreStandardisedWithThePopulationDeviation) {
     EXPECT_NEAR(a[i].item<double>(), expected[static_cast<std::size_t>(i)], 1e-6);
 }
 
-TEST(GroupAdvantages, AreClippedAndEqualRewardsTeachNothing) {
+TEST(GroupAdvantages, AreClippedAndAreZeroForEqualRewards) {
   const at::Tensor a = group_advantages(f({0, 0, 0, 0, 0, 0, 0, 16}), 1.5);
   EXPECT_NEAR(a[7].item<double>(), 1.5, 1e-6);
   EXPECT_NEAR(a[0].item<double>(), -1 / std::sqrt(7.0), 1e-5);
   EXPECT_EQ(group_advantages(f({3, 3, 3}), 1.5).abs().max().item<double>(), 0);
 }
 
-TEST(GrpoLoss, MatchesTheFormulaByHand) {
-  // Two sequences: the first of two tokens with advantage 1, the second of one token with advantage
-  // -0.5.
+TEST(GrpoLoss, MatchesTheFormulaComputedByHand) {
+  // The first sequence has two tokens and advantage 1, the second one token and advantage -0.5.
   const std::vector<double> then = {-1.0, -2.0, -0.5};
   const std::vector<double> now = {-0.9, -1.5, -0.8};
   grpo_options options;
@@ -88,7 +87,7 @@ TEST(GrpoLoss, AddsTheKlEstimateTowardsTheReference) {
 TEST(GrpoLoss, AClippedRatioGivesNoGradient) {
   at::Tensor now = f({-0.5, -1.0});
   now.set_requires_grad(true);
-  // Ratios e^0.5 (beyond 1.2, advantage positive) and 1.
+  // The ratios are e^0.5, which is above 1.2 and has a positive advantage, and 1.
   grpo_loss(now, f({-1.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}), f({1.0, 1.0}), f({0.5, 0.5}),
             {})
       .backward();
@@ -96,7 +95,7 @@ TEST(GrpoLoss, AClippedRatioGivesNoGradient) {
   EXPECT_NEAR(now.grad()[1].item<double>(), -0.5, 1e-6);
 }
 
-TEST(GrpoLoss, ADrawThatCameTwiceCountsTwice) {
+TEST(GrpoLoss, ACompletionPassedOnceWithTwiceTheWeightEqualsTwoCompletions) {
   const at::Tensor twice =
       grpo_loss(f({-0.9, -1.5, -0.9}), f({-1.0, -2.0, -1.0}), f({0, 0, 0}), f({0, 0, 0}),
                 l({0, 1, 2}), f({1.0, -0.5, 1.0}), f({1 / 3.0, 1 / 3.0, 1 / 3.0}), {});
@@ -105,7 +104,7 @@ TEST(GrpoLoss, ADrawThatCameTwiceCountsTwice) {
   EXPECT_NEAR(twice.item<double>(), once.item<double>(), 1e-6);
 }
 
-TEST(GrpoLoss, EntropyIsABonus) {
+TEST(GrpoLoss, SubtractsTheEntropyBonus) {
   grpo_options options;
   options.entropy_coefficient = 0.01;
   const at::Tensor loss =

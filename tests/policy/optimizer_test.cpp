@@ -30,7 +30,7 @@ void give_gradients(decoder_weights& w, double a, double b, double c) {
   w.all()["norm"].mutable_grad() = at::tensor(std::vector<float>{static_cast<float>(c)});
 }
 
-TEST(Optimizer, TakesAdamWsStepsByHand) {
+TEST(Optimizer, MatchesAdamWComputedByHand) {
   auto weights = two_weights();
   optimizer_options options;
   options.weight_decay = 0.1;
@@ -62,14 +62,14 @@ TEST(Optimizer, NormsAndBiasesDoNotDecay) {
   EXPECT_NEAR(weights.all()["matrix"][0][0].item<double>(), 0.95, 1e-6);
 }
 
-TEST(Optimizer, ClipsTheGlobalNorm) {
+TEST(Optimizer, ReturnsTheGlobalNormBeforeClipping) {
   auto weights = two_weights();
   optimizer adam(weights, {});
   give_gradients(weights, 3, 0, 4);
   EXPECT_NEAR(adam.step(0), 5.0, 1e-6);
 }
 
-TEST(Optimizer, AGradientThatIsNoNumberChangesNothing) {
+TEST(Optimizer, ANonFiniteGradientChangesNothing) {
   auto weights = two_weights();
   optimizer adam(weights, {});
   give_gradients(weights, std::nan(""), 0, 0);
@@ -78,7 +78,7 @@ TEST(Optimizer, AGradientThatIsNoNumberChangesNothing) {
   EXPECT_EQ(adam.steps(), 0);
 }
 
-TEST(RateSchedule, WarmsUpAndComesDownACosine) {
+TEST(RateSchedule, WarmsUpLinearlyAndDecaysByACosine) {
   const rate_schedule schedule{1.0, 10, 110, 0.05};
   EXPECT_NEAR(schedule.at(0), 0.1, 1e-12);
   EXPECT_NEAR(schedule.at(9), 1.0, 1e-12);
@@ -90,7 +90,7 @@ TEST(RateSchedule, WarmsUpAndComesDownACosine) {
   EXPECT_EQ(constant.at(500), 1e-3);
 }
 
-TEST(Checkpoint, TrainingGoesOnAsIfItHadNeverStopped) {
+TEST(Checkpoint, ResumedTrainingEqualsUninterruptedTraining) {
   const temporary_folder folder;
   std::filesystem::create_directories(folder / "policy");
   std::filesystem::copy_file(golden / "llama/config.json", folder / "policy" / "config.json");
@@ -123,7 +123,7 @@ TEST(Checkpoint, TrainingGoesOnAsIfItHadNeverStopped) {
     EXPECT_TRUE(at::equal(tensor, second.all().at(name))) << name;
 }
 
-TEST(Checkpoint, EveryDamageIsFoundAndNamed) {
+TEST(Checkpoint, EveryDamagedFileIsFound) {
   const temporary_folder folder;
   std::filesystem::create_directories(folder / "policy");
   std::filesystem::copy_file(golden / "llama/config.json", folder / "policy" / "config.json");
@@ -150,7 +150,7 @@ TEST(Checkpoint, EveryDamageIsFoundAndNamed) {
   }
 }
 
-TEST(Checkpoint, AFailedOneLeavesNothingBehind) {
+TEST(Checkpoint, AFailedSaveLeavesNoFiles) {
   const temporary_folder folder;
   auto weights = two_weights();
   EXPECT_ANY_THROW(

@@ -20,7 +20,7 @@ prompt_facts two_exemplars() {
   return facts;
 }
 
-TEST(PromptTemplate, PutsFactsInTheirPlaces) {
+TEST(PromptTemplate, ReplacesPlaceholdersByFacts) {
   EXPECT_EQ(
       prompt_template::parse("{{task}} on {{device}}: {{summary}}\n", "t").render(two_exemplars()),
       "diag on cpu-x: C = diag(A) B\n");
@@ -32,7 +32,7 @@ TEST(PromptTemplate, RepeatsASectionForEachExemplar) {
   EXPECT_EQ(t.render(two_exemplars()), "start\n#1 1.00\nslow code\n#2 12.50\nfast code\nend\n");
 }
 
-TEST(PromptTemplate, SaysSomethingElseWithoutExemplars) {
+TEST(PromptTemplate, RendersTheInvertedSectionOnlyWithoutExemplars) {
   const auto t = prompt_template::parse(
       "{{#exemplars}}{{code}};{{/exemplars}}{{^exemplars}}nothing yet{{/exemplars}}.", "t");
   EXPECT_EQ(t.render(two_exemplars()), "slow code;fast code;.");
@@ -41,7 +41,7 @@ TEST(PromptTemplate, SaysSomethingElseWithoutExemplars) {
   EXPECT_EQ(t.render(facts), "nothing yet.");
 }
 
-TEST(PromptTemplate, RefusesWhatItDoesNotKnowNamingFileAndLine) {
+TEST(PromptTemplate, RefusesUnknownMarksAndNamesFileAndLine) {
   const auto error_of = [](const std::string& text) {
     try {
       prompt_template::parse(text, "p.txt");
@@ -56,7 +56,7 @@ TEST(PromptTemplate, RefusesWhatItDoesNotKnowNamingFileAndLine) {
   EXPECT_THAT(error_of("x{{/exemplars}}"), HasSubstr("without its beginning"));
 }
 
-TEST(PromptFacts, ShowTheSourceWhereATaskHasOne) {
+TEST(PromptFacts, ShowTheSourceTextInsteadOfTheReferenceIfTheTaskHasOne) {
   task t;
   t.name = "x";
   t.reference = "def forward(a): return a\n";

@@ -36,7 +36,7 @@ class SftSampler : public testing::Test {
   std::mt19937_64 random_{1};
 };
 
-TEST_F(SftSampler, ShowsEveryDocumentOnceBeforeAnyAgain) {
+TEST_F(SftSampler, DrawsEveryDocumentOncePerEpoch) {
   sft_sampler s = make(0.5);
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::set<std::vector<token_id>> seen;
@@ -45,14 +45,14 @@ TEST_F(SftSampler, ShowsEveryDocumentOnceBeforeAnyAgain) {
   }
 }
 
-TEST_F(SftSampler, LetsADocumentThatCameLateCatchUp) {
+TEST_F(SftSampler, DrawsALateDocumentMoreOftenToCatchUp) {
   sft_sampler s = make(0);
   for (int i = 0; i < 60; ++i) s.next(random_);
   s.add({"softmax", "cpu", "late", {1, "late"}});
   int late = 0;
   for (int i = 0; i < 140; ++i)
     late += text(s.next(random_).completion).starts_with("late") ? 1 : 0;
-  EXPECT_GT(late, 25) << "140 / 7 = 20 would be its share";
+  EXPECT_GT(late, 25) << "an equal share would be 140 / 7 = 20";
 }
 
 TEST_F(SftSampler, EndsEveryDocumentWithTheEndToken) {
@@ -66,20 +66,20 @@ TEST_F(SftSampler, ShowsTwoOtherDocumentsOfTheSameTaskWithTheBetterOneLast) {
     const std::string prompt = text(e.prompt);
     const char own = text(e.completion)[9];
     EXPECT_EQ(prompt.find(std::string{'c', 'o', 'd', 'e', ' ', own}), std::string::npos)
-        << "the answer is not shown";
+        << "a document is not an exemplar in its own prompt";
     const std::size_t first = prompt.find("code ");
     ASSERT_NE(first, std::string::npos);
     const std::size_t second = prompt.find("code ", first + 1);
     const bool is_softmax = prompt.starts_with("softmax");
-    EXPECT_EQ(second != std::string::npos, is_softmax) << "layer_norm has only one other";
+    EXPECT_EQ(second != std::string::npos, is_softmax) << "layer_norm has only one other document";
     if (is_softmax) {
-      EXPECT_GT(prompt[first + 5], prompt[second + 5]) << "numbers rise as scores fall";
+      EXPECT_GT(prompt[first + 5], prompt[second + 5]) << "the score of document i is 10 - i";
     }
     EXPECT_EQ(own < '4', is_softmax);
   }
 }
 
-TEST_F(SftSampler, ShowsNoneWhereTheShareIsZero) {
+TEST_F(SftSampler, ShowsNoExemplarsIfTheShareIsZero) {
   sft_sampler s = make(0);
   for (int i = 0; i < 12; ++i)
     EXPECT_THAT(text(s.next(random_).prompt), testing::Not(testing::HasSubstr("code")));

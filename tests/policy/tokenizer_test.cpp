@@ -16,7 +16,7 @@ const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "t
 
 class GoldenTokenizer : public testing::TestWithParam<const char*> {};
 
-TEST_P(GoldenTokenizer, GivesTheIdsOfTheTokenizersPackageAndTheTextBack) {
+TEST_P(GoldenTokenizer, MatchesTheIdsAndTextsOfTheTokenizersPackage) {
   const auto t = tokenizer::load(golden / ("tokenizer_" + std::string(GetParam()) + ".json"));
   std::ifstream in(golden / ("tokenizer_" + std::string(GetParam()) + ".golden.json"));
   for (const auto& entry : nlohmann::json::parse(in)) {
@@ -31,7 +31,7 @@ TEST_P(GoldenTokenizer, GivesTheIdsOfTheTokenizersPackageAndTheTextBack) {
 INSTANTIATE_TEST_SUITE_P(Kinds, GoldenTokenizer, testing::Values("llama3", "gpt2_nfc", "lines"),
                          [](const auto& kind) { return std::string(kind.param); });
 
-TEST(Tokenizer, AnyBytesComeBackUnlessTheyAreNoText) {
+TEST(Tokenizer, DecodingInvertsEncodingAndInvalidUtf8IsReplaced) {
   const auto t = tokenizer::load(golden / "tokenizer_lines.json");
   std::mt19937_64 random(1);
   for (int round = 0; round < 300; ++round) {
@@ -45,7 +45,7 @@ TEST(Tokenizer, AnyBytesComeBackUnlessTheyAreNoText) {
             "b");
 }
 
-TEST(Tokenizer, KnowsItsSpecialTokens) {
+TEST(Tokenizer, FindsSpecialTokensAndOmitsThemFromTheText) {
   const auto t = tokenizer::load(golden / "tokenizer_lines.json");
   EXPECT_EQ(t.id_of("<|begin|>"), 0);
   EXPECT_EQ(t.id_of("<|end|>"), 1);
@@ -54,7 +54,7 @@ TEST(Tokenizer, KnowsItsSpecialTokens) {
   EXPECT_EQ(t.decode({0, 1, 999999}), "");
 }
 
-TEST(Tokenizer, LongPiecesTakeNoLongTime) {
+TEST(Tokenizer, EncodesVeryLongPiecesInTime) {
   const auto t = tokenizer::load(golden / "tokenizer_lines.json");
   EXPECT_EQ(t.decode(t.encode(std::string(200000, 'q'))).size(), 200000U);
 }
@@ -78,7 +78,7 @@ TEST(Tokenizer, DamagedFilesAreNamed) {
   for (int round = 0; round < 300; ++round) {
     std::string damaged = bytes;
     damaged[random() % damaged.size()] ^= static_cast<char>(1U << (random() % 8));
-    error_of(damaged);  // must not crash; a flip inside a token's text cannot be told
+    error_of(damaged);  // must not crash; a flipped bit in a token's text is undetectable
   }
   EXPECT_THAT(error_of(R"({"model":{"type":"Unigram"}})"), testing::HasSubstr("Unigram"));
   EXPECT_THAT(error_of(R"({"model":{"vocab":{},"merges":[]}})"), testing::HasSubstr("byte-level"));

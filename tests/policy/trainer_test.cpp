@@ -36,13 +36,13 @@ std::vector<sft_example> batch_of(const trainer& t) {
   return batch;
 }
 
-TEST(SupervisedUpdates, StartAtTheLossOfKnowingNothing) {
+TEST(SupervisedUpdates, StartAtTheLossOfAUniformDistribution) {
   trainer t = make_trainer();
-  EXPECT_NEAR(t.sft_update(batch_of(t), 0, 0), std::log(2048.0),
-              0.5);  // log of the vocabulary; weights are small at first
+  // Small initial weights give a nearly uniform distribution over the vocabulary of 2048 tokens.
+  EXPECT_NEAR(t.sft_update(batch_of(t), 0, 0), std::log(2048.0), 0.5);
 }
 
-TEST(SupervisedUpdates, LearnWhatTheyAreShown) {
+TEST(SupervisedUpdates, ReduceTheLossOfTheirBatch) {
   trainer t = make_trainer();
   const auto batch = batch_of(t);
   const double before = t.sft_update(batch, 3e-3, 0);
@@ -50,14 +50,14 @@ TEST(SupervisedUpdates, LearnWhatTheyAreShown) {
   EXPECT_LT(t.sft_update(batch, 0, 0), before / 10);
 }
 
-TEST(SupervisedUpdates, AreTheSameFromTheSameSeed) {
+TEST(SupervisedUpdates, AreEqualForEqualSeeds) {
   trainer a = make_trainer();
   trainer b = make_trainer();
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(a.sft_update(batch_of(a), 1e-3, 1), b.sft_update(batch_of(b), 1e-3, 1));
 }
 
-TEST(SupervisedUpdates, PromptTokensCountOnlyWithAWeight) {
+TEST(SupervisedUpdates, IgnorePromptTokensOfWeightZero) {
   trainer a = make_trainer();
   trainer b = make_trainer();
   auto batch = batch_of(a);
@@ -68,7 +68,7 @@ TEST(SupervisedUpdates, PromptTokensCountOnlyWithAWeight) {
 
 class PolicyGradient : public testing::Test {
  protected:
-  // Two completions of one prompt, and what each would earn.
+  // Returns a group of one prompt and two completions with these rewards.
   rollout_group_example group(double first, double second) {
     rollout_group_example g;
     g.prompt = words(trainer_, "# softmax on cpu\n");
@@ -105,7 +105,7 @@ class PolicyGradient : public testing::Test {
   const std::string bad_ = "return x * 2.0\n";
 };
 
-TEST_F(PolicyGradient, RaisesWhatEarnedMoreAndLowersWhatEarnedLess) {
+TEST_F(PolicyGradient, RaisesTheLikelihoodOfTheHigherRewardAndLowersTheOther) {
   const auto g = group(3, 1);
   const double good = likelihood(good_);
   const double bad = likelihood(bad_);
@@ -115,10 +115,11 @@ TEST_F(PolicyGradient, RaisesWhatEarnedMoreAndLowersWhatEarnedLess) {
   EXPECT_LT(likelihood(bad_), bad);
   EXPECT_EQ(numbers.at("groups_used"), 1);
   EXPECT_EQ(numbers.at("distinct_completions"), 2);
-  EXPECT_EQ(numbers.at("clipped_share"), 0) << "the first update is on the policy that sampled";
+  EXPECT_EQ(numbers.at("clipped_share"), 0)
+      << "the first update starts from the policy that sampled";
 }
 
-TEST_F(PolicyGradient, EqualRewardsTeachNothing) {
+TEST_F(PolicyGradient, EqualRewardsChangeNothing) {
   const auto g = group(2, 2);
   const double good = likelihood(good_);
   const auto numbers = trainer_.grpo_update(std::vector{g}, 1e-3, {});
@@ -126,13 +127,13 @@ TEST_F(PolicyGradient, EqualRewardsTeachNothing) {
   EXPECT_EQ(likelihood(good_), good);
 }
 
-TEST_F(PolicyGradient, AGroupOfOneTeachesNothing) {
+TEST_F(PolicyGradient, AGroupOfOneIsNotUsed) {
   auto g = group(3, 1);
-  g.rollouts[1].counts = false;  // nobody's fault
+  g.rollouts[1].counts = false;
   EXPECT_EQ(trainer_.grpo_update(std::vector{g}, 1e-3, {}).at("groups_used"), 0);
 }
 
-TEST(Checkpoints, GoOnAsIfNothingHadHappened) {
+TEST(Checkpoints, ResumedTrainingEqualsUninterruptedTraining) {
   const temporary_folder folder;
   trainer a = make_trainer();
   const auto batch = batch_of(a);
@@ -142,10 +143,10 @@ TEST(Checkpoints, GoOnAsIfNothingHadHappened) {
   EXPECT_EQ(b.load(folder / "5").values.at("step"), 5);
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(a.sft_update(batch, 1e-3, 0), b.sft_update(batch, 1e-3, 0))
-        << "weights and moments are all there";
+        << "the checkpoint holds all weights and moments";
 }
 
-TEST(Checkpoints, AreWritersWeights) {
+TEST(Checkpoints, LoadIntoAWriter) {
   const temporary_folder folder;
   trainer t = make_trainer();
   const auto batch = batch_of(t);
@@ -165,7 +166,7 @@ TEST(Checkpoints, AreWritersWeights) {
               testing::AnyOf("x = torch.relu(x)\n", "return x * 2.0\n"));
 }
 
-TEST(Checkpoints, DamagedOnesAreRefusedWithTheFile) {
+TEST(Checkpoints, DamagedFilesAreRefused) {
   for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
     const temporary_folder folder;
     make_trainer().take_checkpoint({})(folder / "1");

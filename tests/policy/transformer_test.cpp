@@ -42,7 +42,7 @@ class GoldenDecoder : public testing::TestWithParam<const char*> {
   nlohmann::json expected_;
 };
 
-TEST_P(GoldenDecoder, ComputesTheLogitsOfTransformers) {
+TEST_P(GoldenDecoder, MatchesTheLogitsOfTransformers) {
   const decoder network(config_);
   const at::Tensor logits = network.logits(weights_, tokens()).reshape({-1, config_.vocabulary});
   std::vector<double> flat;
@@ -50,11 +50,11 @@ TEST_P(GoldenDecoder, ComputesTheLogitsOfTransformers) {
     for (const auto& value : row) flat.push_back(value.get<double>());
   }
   const at::Tensor reference = at::tensor(flat, at::kDouble).view({-1, config_.vocabulary});
-  EXPECT_LT((logits.to(at::kDouble) - reference).abs().max().item<double>(),
-            2e-4);  // float32, logits up to about 10
+  // The tolerance suits float32 logits of up to about 10.
+  EXPECT_LT((logits.to(at::kDouble) - reference).abs().max().item<double>(), 2e-4);
 }
 
-TEST_P(GoldenDecoder, SomeRowsOfLogitsAreRowsOfAllLogits) {
+TEST_P(GoldenDecoder, LogitsAtSomePositionsAreRowsOfAllLogits) {
   const decoder network(config_);
   const at::Tensor rows = at::tensor(std::vector<std::int64_t>{3, 17, 41}, at::kLong);
   const at::Tensor all =
@@ -68,7 +68,7 @@ TEST_P(GoldenDecoder, SomeRowsOfLogitsAreRowsOfAllLogits) {
             1e-5);
 }
 
-TEST_P(GoldenDecoder, SequencesOfDifferentLengthsDoNotSeeEachOther) {
+TEST_P(GoldenDecoder, ConcatenatedSequencesDoNotAttendToEachOther) {
   const decoder network(config_);
   const at::Tensor first = tokens().select(0, 0);
   const at::Tensor second = tokens().select(0, 1).narrow(0, 0, 5);
@@ -82,7 +82,7 @@ TEST_P(GoldenDecoder, SequencesOfDifferentLengthsDoNotSeeEachOther) {
       1e-5);
 }
 
-TEST_P(GoldenDecoder, ContinuesGreedilyAsTransformersDoes) {
+TEST_P(GoldenDecoder, MatchesTheGreedyDecodingOfTransformers) {
   generation_options options;
   options.temperature = 0;
   options.max_new_tokens = 20;
@@ -93,7 +93,7 @@ TEST_P(GoldenDecoder, ContinuesGreedilyAsTransformersDoes) {
   std::vector<token_id> prompt;
   for (int i = 0; i < 5; ++i) prompt.push_back(expected_["tokens"][0][i].get<token_id>());
   engine.submit({1, prompt, 2});
-  // Another prompt of another length beside it must not change anything.
+  // A second prompt of another length must not change the completions of the first.
   std::vector<token_id> other(prompt.begin(), prompt.begin() + 2);
   engine.submit({2, other, 3});
   std::map<std::uint64_t, std::vector<completion>> finished;
@@ -109,7 +109,7 @@ TEST_P(GoldenDecoder, ContinuesGreedilyAsTransformersDoes) {
   EXPECT_EQ(finished.at(2).size(), 3U);
 }
 
-TEST_P(GoldenDecoder, RecordsTheLogProbabilitiesThatTheWholeSequenceGives) {
+TEST_P(GoldenDecoder, RecordedLogProbabilitiesMatchThoseOfTheWholeSequence) {
   generation_options options;
   options.max_new_tokens = 12;
   options.temperature = 0.8;
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GoldenDecoder,
                          testing::Values("llama", "llama_tied_scaled", "qwen2", "qwen3"),
                          [](const auto& kind) { return std::string(kind.param); });
 
-TEST(DecoderWeights, SavedOnesLoadAgain) {
+TEST(DecoderWeights, SavedWeightsLoadUnchanged) {
   const temporary_folder folder;
   const auto config = decoder_config::load(golden / "qwen3/config.json");
   const auto weights = decoder_weights::random(config, 3);
@@ -192,7 +192,7 @@ TEST(DecoderWeights, DamagedFilesAreNamed) {
   EXPECT_THAT(load_error(golden / "llama", deeper), testing::HasSubstr("is missing"));
 }
 
-TEST(DecoderConfig, NamesTheKeyThatIsWrong) {
+TEST(DecoderConfig, NamesTheWrongKey) {
   const temporary_folder folder;
   const auto error_of = [&](const std::string& text) {
     write_file(folder / "config.json", text);

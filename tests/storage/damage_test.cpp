@@ -17,7 +17,7 @@ std::string program(int number) {
   return "program " + std::to_string(number) + std::string(600, 'x');
 }
 
-// Fifty programs, from this one on.
+// Adds fifty variants with ok evaluations to a pool, numbered from `first`.
 void fill(const std::filesystem::path& folder, int first = 0) {
   pool_options options;
   options.folder = folder;
@@ -34,8 +34,9 @@ void fill(const std::filesystem::path& folder, int first = 0) {
   }
 }
 
-// Opens, reads everything and verifies. What is damaged must be noticed with a message; nothing may
-// crash or go unnoticed.
+// Opens the pool, reads everything and verifies it. Returns true if damage is reported by a
+// pool_error that names the pool, by a problem, or by missing variants. Damage must not cause a
+// crash.
 bool is_noticed(const std::filesystem::path& folder) {
   try {
     const pool_inspector inspector(folder);
@@ -67,7 +68,7 @@ TEST(DamagedPool, TruncatedFilesAreNoticed) {
   EXPECT_GE(tried, 3);
 }
 
-TEST(DamagedPool, FlippedBitsNeverPassForDataUnnoticed) {
+TEST(DamagedPool, FlippedBitsAreNoticed) {
   const temporary_folder folder;
   fill(folder / "pool");
   std::mt19937_64 random(1);
@@ -91,20 +92,21 @@ TEST(DamagedPool, FlippedBitsNeverPassForDataUnnoticed) {
     write_file(victim, bytes);
     noticed += is_noticed(folder / "copy") ? 1 : 0;
   }
-  EXPECT_GT(noticed, rounds / 2) << "a flip in unused padding is harmless, most others are seen";
+  EXPECT_GT(noticed, rounds / 2)
+      << "flips in unused padding are harmless; most others must be noticed";
 }
 
-TEST(DamagedPool, AFolderWithoutAPoolIsSaidToBeOne) {
+TEST(DamagedPool, FolderWithoutAPoolIsRefused) {
   const temporary_folder folder;
   EXPECT_THROW(pool_inspector(folder / "nothing"), pool_error);
 }
 
-// A live writer's compaction deletes files that a reader's snapshot names and that it has not
-// opened yet.
-TEST(ReadingBesideAWriter, GoesOnWhenFilesHaveBeenReplaced) {
+// A live writer's compaction deletes files that a reader's snapshot names and that the reader has
+// not opened yet.
+TEST(ReadingBesideAWriter, ContinuesAfterFilesHaveBeenReplaced) {
   const temporary_folder folder;
-  for (const int first : {0, 50, 100})
-    fill(folder / "pool", first);  // each opening writes the log before it into files of its own
+  // Each opening writes the log of the previous one to files of its own.
+  for (const int first : {0, 50, 100}) fill(folder / "pool", first);
   database writer(folder / "pool", database::mode::create_or_open);
   const pool_inspector inspector(folder / "pool");
   std::set<std::string> seen;
@@ -118,7 +120,7 @@ TEST(ReadingBesideAWriter, GoesOnWhenFilesHaveBeenReplaced) {
       });
   EXPECT_EQ(visits, 150U);
   EXPECT_EQ(seen.size(), 150U);
-  EXPECT_GT(inspector.db().snapshots(), 1U) << "nothing was replaced: this shows nothing";
+  EXPECT_GT(inspector.db().snapshots(), 1U) << "no file was replaced, so this test shows nothing";
 
   const std::uint64_t before = inspector.db().snapshots();
   writer.compact();
@@ -130,7 +132,7 @@ TEST(ReadingBesideAWriter, GoesOnWhenFilesHaveBeenReplaced) {
   EXPECT_EQ(verify_pool(inspector).problem_count, 0U);
 }
 
-TEST(ReadingBesideAWriter, AFileThatIsLostForGoodIsNoticed) {
+TEST(ReadingBesideAWriter, PermanentlyMissingFileIsNoticed) {
   const temporary_folder folder;
   fill(folder / "pool");
   { database(folder / "pool", database::mode::create_or_open).compact(); }

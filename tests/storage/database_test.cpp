@@ -21,7 +21,7 @@ class Database : public testing::Test {
   }
   void remove(const std::string& key) { db_->remove(family::meta, key); }
   bool has(const std::string& key) { return db_->has(family::meta, key); }
-  // What another process would find.
+  // Returns the keys that another process would find.
   std::vector<std::string> on_disk() {
     const database reader(folder_ / "db", database::mode::read_only);
     std::vector<std::string> keys;
@@ -36,7 +36,7 @@ class Database : public testing::Test {
   std::optional<database> db_{std::in_place, folder_ / "db", database::mode::create_or_open};
 };
 
-TEST_F(Database, ReadsItsOwnWritesAndOthersOnlyWhatIsCommitted) {
+TEST_F(Database, WriterSeesUncommittedChangesAndReadersDoNot) {
   put("a");
   put_first("b");
   EXPECT_TRUE(has("a") && has("b"));
@@ -45,7 +45,7 @@ TEST_F(Database, ReadsItsOwnWritesAndOthersOnlyWhatIsCommitted) {
   EXPECT_THAT(on_disk(), ElementsAre("a", "b"));
 }
 
-TEST_F(Database, WhatIsWrittenAndRemovedBetweenTwoCommitsIsNotThere) {
+TEST_F(Database, KeyPutAndRemovedBetweenTwoCommitsIsAbsent) {
   put("a");
   remove("a");
   put_first("b");
@@ -56,7 +56,7 @@ TEST_F(Database, WhatIsWrittenAndRemovedBetweenTwoCommitsIsNotThere) {
   EXPECT_THAT(on_disk(), ElementsAre());
 }
 
-TEST_F(Database, WhatIsOnDiskIsRemovedHoweverItCameThere) {
+TEST_F(Database, CommittedKeyIsRemovedAfterPutAndAfterPutFirst) {
   put("a");
   put_first("b");
   db_->commit();
@@ -66,8 +66,8 @@ TEST_F(Database, WhatIsOnDiskIsRemovedHoweverItCameThere) {
   EXPECT_THAT(on_disk(), ElementsAre());
 }
 
-// It was on disk before: the removal must be written, whatever was put in between.
-TEST_F(Database, ARemovalIsNotForgottenBecauseTheKeyCameAgain) {
+// The key is on disk, so its removal must be written, whatever was put in between.
+TEST_F(Database, RemovalOfACommittedKeySurvivesALaterPutFirst) {
   put_first("a");
   db_->commit();
   remove("a");

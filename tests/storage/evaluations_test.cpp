@@ -1,4 +1,4 @@
-// What becomes of a group's programs: jobs, results, further measurements, lost work.
+// Tests how the variants of a group are evaluated: jobs, results, further measurements, lost work.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing_support;
 
-TEST_F(PoolTest, AGroupBecomesWorkOnceForEachProgram) {
+TEST_F(PoolTest, EachDistinctVariantOfAGroupBecomesOneJob) {
   const auto jobs = submit(make_group({"a", "b", "a"}));
   ASSERT_EQ(jobs.size(), 2U);
   EXPECT_EQ(view(jobs[0]->getPython()), "a");
@@ -18,29 +18,30 @@ TEST_F(PoolTest, AGroupBecomesWorkOnceForEachProgram) {
   EXPECT_EQ(pool_->waiting_groups(), 1U);
 }
 
-TEST_F(PoolTest, TheSameGroupTwiceIsOneGroup) {
+TEST_F(PoolTest, RecordingAGroupAgainCreatesNoJobs) {
   const auto group = make_group({"a"});
   EXPECT_EQ(submit(group).size(), 1U);
   EXPECT_EQ(submit(group).size(), 0U);
 }
 
-TEST_F(PoolTest, SaysWhichResultIsAProgramsFirst) {
+TEST_F(PoolTest, DistinguishesTheFirstResultOfAVariantFromLaterOnes) {
   group_options no_program;
   no_program.problem = "no code";
   jobs_list jobs;
   EXPECT_EQ(pool_->record_group(make_group({"x", "y"}, no_program), now_, jobs), 2U);
-  EXPECT_EQ(pool_->record_group(make_group({"x"}, no_program), now_, jobs), 0U) << "it is known";
+  EXPECT_EQ(pool_->record_group(make_group({"x"}, no_program), now_, jobs), 0U)
+      << "the variant is stored already";
   const auto job = submit(make_group({"a", "a"}))[0];
   jobs.clear();
   EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::as_first);
   EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::not_at_all)
-      << "once more";
+      << "the same result again";
   ASSERT_FALSE(jobs.empty());
   EXPECT_EQ(pool_->record_evaluation(make_result(*jobs[0], 2.0), now_, jobs),
             pool::taken::beside_others);
 }
 
-TEST_F(PoolTest, GroupsOfADeviceTypeThatIsNotThereTakeNoRoomOnceAPoolIsOpenedAgain) {
+TEST_F(PoolTest, GroupsOfAnAbsentDeviceTypeDoNotCountAsWaitingAfterReopening) {
   submit(make_group({"a"}));
   open(exemplar_method::buckets, 1, false);
   EXPECT_EQ(pool_->waiting_groups(), 0U);
@@ -54,7 +55,7 @@ TEST_F(PoolTest, GroupsOfADeviceTypeThatIsNotThereTakeNoRoomOnceAPoolIsOpenedAga
   EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
 }
 
-TEST_F(PoolTest, WhatAnotherJudgeWasAskedIsGivenUpAtOnce) {
+TEST_F(PoolTest, WorkOfAnotherJudgeVersionIsGivenUpAtOnce) {
   submit(make_group({"a"}));
   open(exemplar_method::buckets, 2);
   jobs_list jobs;
@@ -65,7 +66,7 @@ TEST_F(PoolTest, WhatAnotherJudgeWasAskedIsGivenUpAtOnce) {
   verify();
 }
 
-TEST_F(PoolTest, AGroupIsReadyWhenItsLastProgramIsKnown) {
+TEST_F(PoolTest, GroupIsReadyWhenItsLastEvaluationIsKnown) {
   first_version();
   const auto jobs = submit(make_group({"a", "b"}));
   finish(*jobs[0], 2.0);
@@ -80,7 +81,7 @@ TEST_F(PoolTest, AGroupIsReadyWhenItsLastProgramIsKnown) {
   EXPECT_EQ(results[1].getScore(), 0.0);
 }
 
-TEST_F(PoolTest, WhatDoesNotParseIsClosedAtOnce) {
+TEST_F(PoolTest, UnparsableVariantIsClosedAtOnce) {
   group_options options;
   options.problem = "line 1: no code";
   EXPECT_TRUE(submit(make_group({"x"}, options)).empty());
@@ -90,13 +91,13 @@ TEST_F(PoolTest, WhatDoesNotParseIsClosedAtOnce) {
   EXPECT_EQ((*known)->getOutcome(), Outcome::UNPARSABLE);
 }
 
-TEST_F(PoolTest, AFailureIsRememberedAndNotTriedAgain) {
+TEST_F(PoolTest, FailedVariantIsNotEvaluatedAgain) {
   finish(*submit(make_group({"a"}))[0], 0, Outcome::COMPILE_ERROR);
   EXPECT_TRUE(submit(make_group({"a"})).empty());
 }
 
-TEST_F(PoolTest, ARepeatedProgramIsMeasuredAgainUntilItHasFiveAndItsScoreIsTheirMedian) {
-  // Something better leads the task, so that nothing but the repetitions asks for measurements.
+TEST_F(PoolTest, RepeatedVariantIsMeasuredFiveTimesAndItsScoreIsTheMedian) {
+  // Another variant is the best of the task, so that only the repetitions request measurements.
   finish_all(submit(make_group({"leader"})), 50.0);
   jobs_list jobs = submit(make_group({"a"}));
   finish(*jobs[0], 9.0);
@@ -105,7 +106,7 @@ TEST_F(PoolTest, ARepeatedProgramIsMeasuredAgainUntilItHasFiveAndItsScoreIsTheir
   for (const double score : later) {
     jobs = submit(make_group({"a"}));
     ASSERT_EQ(jobs.size(), 1U);
-    EXPECT_TRUE(jobs[0]->getHeader().getVerified()) << "it is not verified twice";
+    EXPECT_TRUE(jobs[0]->getHeader().getVerified()) << "a variant is not verified twice";
     EXPECT_GT(jobs[0]->getHeader().getKnownScore(), 0);
     finish(*jobs[0], score);
   }
@@ -113,7 +114,7 @@ TEST_F(PoolTest, ARepeatedProgramIsMeasuredAgainUntilItHasFiveAndItsScoreIsTheir
   EXPECT_TRUE(submit(make_group({"a"})).empty());
 }
 
-TEST_F(PoolTest, AGroupDoesNotWaitForFurtherMeasurements) {
+TEST_F(PoolTest, GroupDoesNotWaitForFurtherMeasurements) {
   first_version();
   finish_all(submit(make_group({"leader"})), 50.0);
   finish(*submit(make_group({"a"}))[0], 2.0);
@@ -122,7 +123,7 @@ TEST_F(PoolTest, AGroupDoesNotWaitForFurtherMeasurements) {
   EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 3U);
 }
 
-TEST_F(PoolTest, WhateverLeadsItsTaskIsMeasuredUntilItIsSure) {
+TEST_F(PoolTest, BestVariantIsMeasuredFiveTimes) {
   jobs_list jobs = submit(make_group({"a"}));
   int measured = 0;
   while (!jobs.empty()) {
@@ -131,10 +132,10 @@ TEST_F(PoolTest, WhateverLeadsItsTaskIsMeasuredUntilItIsSure) {
     jobs = finish(*jobs[0], measured == 1 ? 30.0 : 2.0);
   }
   EXPECT_EQ(measured, 5);
-  EXPECT_EQ(score_of("a"), 2.0) << "one lucky time is not its score";
+  EXPECT_EQ(score_of("a"), 2.0) << "one lucky measurement does not decide the score";
 }
 
-TEST_F(PoolTest, OfSeveralAttemptsTheFirstResultCounts) {
+TEST_F(PoolTest, FirstResultOfSeveralAttemptsCounts) {
   const auto jobs = submit(make_group({"a"}));
   finish(*jobs[0], 2.0, Outcome::WRONG_RESULT);
   EXPECT_TRUE(finish(*jobs[0], 7.0).empty());
@@ -142,7 +143,7 @@ TEST_F(PoolTest, OfSeveralAttemptsTheFirstResultCounts) {
   EXPECT_EQ((*known)->getOutcome(), Outcome::WRONG_RESULT);
 }
 
-TEST_F(PoolTest, OverdueWorkIsGivenOutAgainAndAfterThreeAttemptsBlamedOnNobody) {
+TEST_F(PoolTest, OverdueWorkIsSentAgainAndEndsAsInfrastructureAfterThreeAttempts) {
   first_version();
   submit(make_group({"a", "b"}));
   jobs_list jobs;
@@ -162,10 +163,10 @@ TEST_F(PoolTest, OverdueWorkIsGivenOutAgainAndAfterThreeAttemptsBlamedOnNobody) 
   const auto batch = pool_->take({Stage::CONTRASTIVE, 1, 1});
   ASSERT_TRUE(batch);
   EXPECT_EQ((*batch)->getGroups()[0].getResults()[0].getOutcome(), Outcome::INFRASTRUCTURE);
-  EXPECT_EQ(submit(make_group({"a"})).size(), 1U) << "it gets another chance when it is met again";
+  EXPECT_EQ(submit(make_group({"a"})).size(), 1U) << "a variant that recurs is evaluated again";
 }
 
-TEST_F(PoolTest, WorkForADeviceThatIsGoneWaitsWithoutLosingAttempts) {
+TEST_F(PoolTest, WorkForAnAbsentDeviceTypeWaitsWithoutUsingAttempts) {
   pool_->remove_device_type(the_device());
   EXPECT_TRUE(submit(make_group({"a"})).empty());
   jobs_list jobs;
@@ -181,7 +182,7 @@ TEST_F(PoolTest, WorkForADeviceThatIsGoneWaitsWithoutLosingAttempts) {
   EXPECT_EQ(view(jobs[0]->getDeviceType().getName()), the_device());
 }
 
-TEST_F(PoolTest, AWorkersInfrastructureFailureIsRetriedToo) {
+TEST_F(PoolTest, InfrastructureFailureOfAWorkerIsRetried) {
   jobs_list jobs = submit(make_group({"a"}));
   jobs = finish(*jobs[0], 0, Outcome::INFRASTRUCTURE);
   ASSERT_EQ(jobs.size(), 1U);
@@ -190,7 +191,7 @@ TEST_F(PoolTest, AWorkersInfrastructureFailureIsRetriedToo) {
   EXPECT_EQ(score_of("a"), 3.0);
 }
 
-TEST_F(PoolTest, AnUnstableTimeIsTriedAgainWhenTheProgramIsMet) {
+TEST_F(PoolTest, UnstableVariantIsMeasuredAgainWhenItRecurs) {
   finish(*submit(make_group({"a"}))[0], 0, Outcome::UNSTABLE);
   const auto jobs = submit(make_group({"a"}));
   ASSERT_EQ(jobs.size(), 1U);
@@ -198,7 +199,7 @@ TEST_F(PoolTest, AnUnstableTimeIsTriedAgainWhenTheProgramIsMet) {
   EXPECT_EQ(score_of("a"), 1.5);
 }
 
-TEST_F(PoolTest, AProgramCaughtLaterIsShownNoMore) {
+TEST_F(PoolTest, VariantThatIsFoundCheatingLaterIsNoLongerAnExemplar) {
   finish_all(submit(make_group({"leader"})), 50.0);
   finish(*submit(make_group({"a"}))[0], 3.0);
   EXPECT_EQ(pool_->accepted_variants(the_task(), the_device()), 2U);

@@ -37,7 +37,7 @@ class ExemplarTest : public testing::Test {
   std::mt19937_64 random_{1};
 };
 
-TEST_F(ExemplarTest, BucketsAreAFactorWideAndRiseWithTheScore) {
+TEST_F(ExemplarTest, BucketsAreAFactorWideAndAscendWithTheScore) {
   EXPECT_EQ(exemplar_index::bucket_of(1.0), exemplar_index::bucket_of(1.24));
   EXPECT_LT(exemplar_index::bucket_of(1.0), exemplar_index::bucket_of(1.26));
   EXPECT_GT(exemplar_index::bucket_of(1.0), exemplar_index::bucket_of(0.99));
@@ -76,22 +76,22 @@ TEST_F(ExemplarTest, MovesKeepTheIndexDense) {
   EXPECT_EQ(index_.best(all)->score, highest);
 }
 
-TEST_F(ExemplarTest, TheBestIsKnownThroughEveryChange) {
+TEST_F(ExemplarTest, BestVariantFollowsEveryChange) {
   const population_key all{the_task, the_device, 0};
   EXPECT_FALSE(index_.best(all));
   index_.place(all, numbered(1), 2.0);
   EXPECT_EQ(index_.best(all)->variant, numbered(1));
   index_.place(all, numbered(2), 5.0);
   EXPECT_EQ(index_.best(all)->variant, numbered(2));
-  index_.place(all, numbered(2), 1.0);  // its luck did not last
+  index_.place(all, numbered(2), 1.0);  // a later measurement lowered its score
   EXPECT_EQ(index_.best(all)->variant, numbered(1));
   index_.remove(all, numbered(1));
   EXPECT_EQ(index_.best(all)->variant, numbered(2));
 }
 
 TEST_F(ExemplarTest, BucketsAreDrawnBySoftmaxOfTheirMeans) {
-  // Three buckets of means 1, 2 and 3: the first of two draws follows exp(mean), whatever the
-  // buckets' sizes.
+  // Three buckets have the means 1, 2 and 3. The choice of one exemplar follows exp(mean), whatever
+  // the sizes of the buckets.
   auto choose = selector(exemplar_method::buckets);
   for (std::uint64_t i = 0; i < 50; ++i)
     choose.accept(the_task, the_device, 0, numbered(i), 1.0, random_);
@@ -111,7 +111,7 @@ TEST_F(ExemplarTest, BucketsAreDrawnBySoftmaxOfTheirMeans) {
   EXPECT_NEAR(counts[3.0] / static_cast<double>(draws), std::exp(3.0) / total, 0.02);
 }
 
-TEST_F(ExemplarTest, TheTwoShownComeFromDistinctBuckets) {
+TEST_F(ExemplarTest, TwoExemplarsComeFromDistinctBuckets) {
   auto choose = selector(exemplar_method::buckets);
   for (std::uint64_t i = 0; i < 20; ++i)
     choose.accept(the_task, the_device, 0, numbered(i), i < 10 ? 1.0 : 4.0, random_);
@@ -123,7 +123,7 @@ TEST_F(ExemplarTest, TheTwoShownComeFromDistinctBuckets) {
   }
 }
 
-TEST_F(ExemplarTest, InsideABucketAllAreEquallyLikely) {
+TEST_F(ExemplarTest, VariantsOfABucketAreEquallyLikely) {
   auto choose = selector(exemplar_method::buckets);
   for (std::uint64_t i = 0; i < 10; ++i)
     choose.accept(the_task, the_device, 0, numbered(i), 1.0 + 0.01 * static_cast<double>(i),
@@ -135,7 +135,7 @@ TEST_F(ExemplarTest, InsideABucketAllAreEquallyLikely) {
   for (const auto& [v, count] : counts) EXPECT_NEAR(count, 500, 110);  // five standard deviations
 }
 
-TEST_F(ExemplarTest, RandomShowsAnythingTwiceNothing) {
+TEST_F(ExemplarTest, RandomChoosesDistinctVariantsEquallyOften) {
   auto choose = selector(exemplar_method::random);
   for (std::uint64_t i = 0; i < 30; ++i)
     choose.accept(the_task, the_device, 0, numbered(i), std::exp(static_cast<double>(i) / 5),
@@ -147,16 +147,16 @@ TEST_F(ExemplarTest, RandomShowsAnythingTwiceNothing) {
     EXPECT_NE(shown[0].variant, shown[1].variant);
     for (const auto& one : shown) ++counts[one.variant];
   }
-  for (const auto& [v, count] : counts) EXPECT_NEAR(count, 400, 100);
+  for (const auto& [v, count] : counts) EXPECT_NEAR(count, 400, 100);  // five standard deviations
 }
 
-TEST_F(ExemplarTest, NoneShowsNothing) {
+TEST_F(ExemplarTest, NoneChoosesNothing) {
   auto choose = selector(exemplar_method::none);
   choose.accept(the_task, the_device, 0, numbered(1), 1.0, random_);
   EXPECT_TRUE(choose.choose(the_task, the_device, random_).exemplars.empty());
 }
 
-TEST_F(ExemplarTest, ALoneVariantIsShownAlone) {
+TEST_F(ExemplarTest, SingleVariantIsTheOnlyExemplar) {
   auto choose = selector(exemplar_method::buckets);
   choose.accept(the_task, the_device, 0, numbered(1), 1.0, random_);
   EXPECT_EQ(choose.choose(the_task, the_device, random_).exemplars.size(), 1U);
@@ -164,11 +164,11 @@ TEST_F(ExemplarTest, ALoneVariantIsShownAlone) {
       selector(exemplar_method::random).choose(the_task, the_device, random_).exemplars.size(), 1U);
 }
 
-TEST_F(ExemplarTest, IslandsEvolveApartAndTheWeakerHalfStartsAgain) {
+TEST_F(ExemplarTest, IslandsEvolveApartAndTheWeakerHalfIsReset) {
   auto choose = selector(exemplar_method::islands);
   const auto first = index_.islands(the_task, the_device, 4);
-  // Each island accepts its own, island 3 the best; then the fortieth acceptance resets two of the
-  // four.
+  // Each island accepts ten variants, island 3 those with the highest scores. The fortieth
+  // acceptance resets two of the four islands.
   std::uint64_t next = 0;
   for (int round = 0; round < 10; ++round) {
     for (std::uint32_t island = 0; island < 4; ++island) {
@@ -186,7 +186,7 @@ TEST_F(ExemplarTest, IslandsEvolveApartAndTheWeakerHalfStartsAgain) {
   EXPECT_EQ(after->getPopulations()[3], first->getPopulations()[3]);
   const auto founder = index_.best({the_task, the_device, after->getPopulations()[0]});
   ASSERT_TRUE(founder);
-  EXPECT_GT(founder->score, 3.0) << "it starts from a stronger island's best";
+  EXPECT_GT(founder->score, 3.0) << "a reset island starts from the best variant of a stronger one";
   std::uint32_t members = 0;
   for (const auto& [which, bucket] :
        index_.buckets({the_task, the_device, after->getPopulations()[0]}))
@@ -205,7 +205,7 @@ TEST_F(ExemplarTest, ADrawOnAnIslandNamesItsPopulation) {
   EXPECT_FALSE(populations.contains(0));
 }
 
-TEST_F(ExemplarTest, TheNamesOfTheMethodsAreThoseOfTheConfiguration) {
+TEST_F(ExemplarTest, MethodNamesAreThoseOfTheConfiguration) {
   for (const char* name : {"buckets", "islands", "random", "none"})
     EXPECT_EQ(name_of(*exemplar_method_named(name)), name);
   EXPECT_FALSE(exemplar_method_named("best"));

@@ -1,4 +1,5 @@
-// What a pool keeps and hands out: reopening, steps, branches, batches, comparisons, draws.
+// Tests the pool's durable state and its output: reopening, steps, branches, batches, comparisons,
+// draws.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ TEST_F(PoolTest, EverythingAcknowledgedSurvivesReopening) {
   pool_->collect_overdue(now_, again);
   ASSERT_FALSE(again.empty());
   for (const auto& job : again)
-    EXPECT_EQ(job->getHeader().getAttempt(), 1U) << "a restart is not the variant's fault";
+    EXPECT_EQ(job->getHeader().getAttempt(), 1U) << "a restart does not count as an attempt";
   finish_all(again, 2.0);
   EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
   const auto report = verify();
@@ -29,14 +30,14 @@ TEST_F(PoolTest, EverythingAcknowledgedSurvivesReopening) {
   EXPECT_EQ(report.checked.at("groups"), 1U);
 }
 
-TEST_F(PoolTest, WhatWasNotCommittedIsGone) {
+TEST_F(PoolTest, UncommittedChangesAreLostOnReopening) {
   jobs_list jobs;
   pool_->record_group(make_group({"a"}), now_, jobs);
   open();
   EXPECT_EQ(pool_->in_flight(), 0U);
 }
 
-TEST_F(PoolTest, AStepConsumesItsGroupsOnce) {
+TEST_F(PoolTest, StepConsumesItsGroupsOnce) {
   first_version();
   const auto group = make_group({"a"});
   finish_all(submit(group), 2.0);
@@ -48,7 +49,7 @@ TEST_F(PoolTest, AStepConsumesItsGroupsOnce) {
       << "numbers are never reused";
 }
 
-TEST_F(PoolTest, LeavingABranchGivesItsGroupsBack) {
+TEST_F(PoolTest, GroupsOfAnAbandonedBranchAreReadyAgain) {
   first_version();
   const auto first = make_group({"a"});
   const auto second = make_group({"b"});
@@ -69,7 +70,7 @@ TEST_F(PoolTest, LeavingABranchGivesItsGroupsBack) {
   verify();
 }
 
-TEST_F(PoolTest, OldGroupsAreDroppedByLagAlongTheChain) {
+TEST_F(PoolTest, GroupsWithTooMuchLagAlongTheChainAreDropped) {
   first_version();
   group_options options;
   options.version = 0;
@@ -81,7 +82,7 @@ TEST_F(PoolTest, OldGroupsAreDroppedByLagAlongTheChain) {
   EXPECT_EQ(pool_->dropped_groups(), 1U);
 }
 
-TEST_F(PoolTest, NoMoreGroupsOfATaskAreTakenThanAskedFor) {
+TEST_F(PoolTest, BatchKeepsTheMaximumNumberOfGroupsPerTask) {
   first_version();
   finish_all(submit(make_group({"a"})), 2.0);
   finish_all(submit(make_group({"b"})), 2.0);
@@ -106,7 +107,7 @@ TEST_F(PoolTest, TasksTakeTurnsInAnEvenBatch) {
                                    group_id(groups[1]->getId())));
 }
 
-TEST_F(PoolTest, AComparisonIsJudgedAfreshAndLeavesTheExemplarsAlone) {
+TEST_F(PoolTest, ComparisonIsJudgedAfreshAndDoesNotChangeExemplars) {
   finish_all(submit(make_group({"a"})), 2.0);
   group_options options;
   options.origin = schema::RolloutGroup::Origin::COMPARISON;
@@ -119,7 +120,7 @@ TEST_F(PoolTest, AComparisonIsJudgedAfreshAndLeavesTheExemplarsAlone) {
   EXPECT_EQ(pool_->best(the_task(), the_device())->score, 2.0);
 }
 
-TEST_F(PoolTest, ADrawShowsExemplarsWithTextsAndScoresTheBetterOneLast) {
+TEST_F(PoolTest, DrawHasExemplarsWithCodeAndScoresInAscendingOrder) {
   finish_all(submit(make_group({"slow"})), 1.0);
   finish_all(submit(make_group({"fast"})), 8.0);
   const auto draw = pool_->draw({the_task(), the_device(), Stage::CONTRASTIVE, 0, 4});
@@ -132,7 +133,7 @@ TEST_F(PoolTest, ADrawShowsExemplarsWithTextsAndScoresTheBetterOneLast) {
       0U);
 }
 
-TEST_F(PoolTest, AnotherFormatIsRefusedNamingBoth) {
+TEST_F(PoolTest, PoolOfAnotherFormatIsRefusedAndBothFormatsAreNamed) {
   pool_.reset();
   {
     database db(folder_ / "pool", database::mode::create_or_open);
@@ -150,7 +151,7 @@ TEST_F(PoolTest, AnotherFormatIsRefusedNamingBoth) {
   }
 }
 
-TEST_F(PoolTest, ASecondWriterIsRefused) {
+TEST_F(PoolTest, SecondWriterIsRefused) {
   pool_options options;
   options.folder = folder_ / "pool";
   try {
@@ -161,7 +162,7 @@ TEST_F(PoolTest, ASecondWriterIsRefused) {
   }
 }
 
-TEST_F(PoolTest, AReaderLooksInWhileTheWriterWrites) {
+TEST_F(PoolTest, ReaderWorksBesideALiveWriter) {
   finish_all(submit(make_group({"a"})), 2.0);
   const pool_inspector inspector(folder_ / "pool");
   EXPECT_EQ(inspector.count().evaluations, 1U);

@@ -43,11 +43,11 @@ TEST_F(ChainTest, AncestorsAreThoseOnThePath) {
   EXPECT_FALSE(chain_.is_ancestor(5, 1));
 }
 
-TEST_F(ChainTest, LagCountsStepsFromWhereABranchLeftTheChain) {
+TEST_F(ChainTest, LagOfAnAbandonedVersionCountsFromWhereItsBranchLeftTheChain) {
   EXPECT_EQ(chain_.lag_of(5), 0U);
   EXPECT_EQ(chain_.lag_of(4), 1U);
   EXPECT_EQ(chain_.lag_of(0), 3U);
-  EXPECT_EQ(chain_.lag_of(3), 2U);  // left at version 1
+  EXPECT_EQ(chain_.lag_of(3), 2U);  // its branch left the chain at version 1
   EXPECT_FALSE(chain_.lag_of(77));
 }
 

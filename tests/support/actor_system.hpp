@@ -11,8 +11,8 @@
 
 namespace hone::testing_support {
 
-// What actor systems of tests are made from: two threads, and everything that Hone sends is known.
-// Lives as long as the process, as what CAF keeps of it may.
+// Returns the configuration of the tests' actor systems: two threads, and all types of Hone's
+// messages. It is never deleted, because CAF may use it for as long as the process lives.
 inline caf::actor_system_config& actor_settings() {
   static auto* const config = [] {
     auto* c = new caf::actor_system_config;
@@ -23,7 +23,8 @@ inline caf::actor_system_config& actor_settings() {
   return *config;
 }
 
-// A real task, softmax; under the given identity, where records made by hand need it.
+// Returns a table of one real task, softmax. With `id`, the task has that id, for tests whose
+// records are made by hand.
 inline task_table table_of_softmax(const std::optional<task_id>& id = std::nullopt) {
   task t = load_task(std::string(HONE_SOURCE_DIR) + "/configs/tasks/softmax.toml");
   if (id) t.id = *id;

@@ -6,7 +6,8 @@
 
 namespace hone::testing_support {
 
-// Whether it becomes true before the time is over; looked at every few milliseconds.
+// Waits until the condition holds and returns true, or returns false after `limit`. Calls the
+// condition every 2 ms.
 inline bool eventually(const std::function<bool()>& condition,
                        std::chrono::milliseconds limit = std::chrono::seconds(30)) {
   const auto end = std::chrono::steady_clock::now() + limit;

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "evaluation/devices/program_session.hpp"
+#include "evaluation/program/session.hpp"
 #include "tasks/task_file.hpp"
 
 namespace hone::testing_support {
 
-// A session without a process: what it computes, how long that takes and how it misbehaves are
-// functions. Remembers what it was asked, so that protocols can be watched from inside.
+// A session without a process. Functions define the outputs of its programs, the time of a call and
+// the misbehaviour. It records its calls, so that tests can check what a protocol asks for.
 class fake_session final : public program_session {
  public:
   using compute_function =
@@ -21,13 +21,13 @@ class fake_session final : public program_session {
     std::vector<compute_function> programs;
     std::function<double()> call_ns = [] { return 50e3; };
     double outside_ns = 0;
-    std::size_t output_bytes = 0;  // 0: dense
-    std::function<std::optional<program_failure>(std::size_t run)> fails = [](std::size_t) {
-      return std::nullopt;
+    std::size_t output_bytes = 0;  // 0: as many as the elements of the outputs have
+    std::function<program_result<void>(std::size_t run)> fails = [](std::size_t) {
+      return program_result<void>();
     };
-    std::function<void(value_set& inputs, value_set& parameters)>
-        tamper;  // with its arguments, after each call
-    std::set<shared_memory_of_output> aliases;
+    // Changes the inputs or parameters of a call after the call.
+    std::function<void(value_set& inputs, value_set& parameters)> tamper;
+    std::set<output_alias> aliases;
     std::optional<std::string> damage;
   };
   struct seen_call {
@@ -51,14 +51,14 @@ class fake_session final : public program_session {
     return places;
   }
   void write_parameters(const value_set& values) override { parameters_ = values; }
-  std::optional<program_failure> prepare(deadline /*until*/) override {
+  program_result<void> prepare(time_point /*deadline*/) override {
     prepared.push_back({runs, 0, inputs_.empty() ? value_set{} : inputs_.front(), parameters_});
-    return std::nullopt;
+    return {};
   }
 
-  std::variant<batch_clock, program_failure> run(std::span<const std::size_t> sets,
-                                                 deadline /*until*/) override {
-    if (auto failure = behaviour_.fails(runs)) return *failure;
+  program_result<batch_clock> run(std::span<const std::size_t> sets,
+                                  time_point /*deadline*/) override {
+    if (auto fails = behaviour_.fails(runs); !fails) return failed(fails.error());
     outputs_.clear();
     batch_clock clock;
     for (const std::size_t set : sets) {
@@ -73,13 +73,11 @@ class fake_session final : public program_session {
     return clock;
   }
 
-  std::variant<value_set, program_failure> outputs(std::size_t call) override {
+  program_result<value_set> outputs(std::size_t call) override {
     checked_runs.push_back(runs - 1);
     return outputs_.at(call);
   }
-  std::set<shared_memory_of_output> aliases(std::size_t /*call*/) override {
-    return behaviour_.aliases;
-  }
+  std::set<output_alias> aliases(std::size_t /*call*/) override { return behaviour_.aliases; }
   std::size_t output_bytes(std::size_t call) override {
     return behaviour_.output_bytes > 0 ? behaviour_.output_bytes : total_bytes(outputs_.at(call));
   }
@@ -92,8 +90,9 @@ class fake_session final : public program_session {
   bool remember = true;
   std::size_t runs = 0;
   std::vector<seen_call> calls;
-  std::vector<seen_call> prepared;        // before which run, and what the first set held
-  std::vector<std::size_t> checked_runs;  // whose outputs were looked at
+  // Calls of prepare(): the number of the next run and the contents of the first input set.
+  std::vector<seen_call> prepared;
+  std::vector<std::size_t> checked_runs;  // runs whose outputs were read
 
  private:
   static value_set blank(const std::vector<tensor_layout>& layouts) {
@@ -116,7 +115,8 @@ class fake_session final : public program_session {
   std::vector<value_set> outputs_;
 };
 
-// y = x * factor + w, for tasks with one input and at most one parameter of its shape.
+// Returns y = x * factor + w, for tasks with one input x and at most one parameter w of its shape;
+// without a parameter, w is 1.
 inline value_set scaled(const value_set& inputs, const value_set& parameters, double factor = 2) {
   std::vector<double> y = to_doubles(inputs.at(0));
   const std::vector<double> w =
@@ -125,7 +125,8 @@ inline value_set scaled(const value_set& inputs, const value_set& parameters, do
   return {from_doubles(y, inputs[0].layout)};
 }
 
-// The task of scaled(), whose reference nobody compiles here.
+// Returns the task that scaled() solves, with `more` among its keys. The tests never compile its
+// reference.
 inline task scale_task(const std::string& more = "") {
   return parse_task(
       "name = \"scale\"\nsummary = \"y = 2 x + w\"\nreference = '''\ndef forward(x: Tensor, w: "
@@ -136,6 +137,7 @@ inline task scale_task(const std::string& more = "") {
       "scale.toml");
 }
 
+// Returns the behaviour of a session whose only program solves scale_task().
 inline fake_session::behaviour right_program() {
   fake_session::behaviour b;
   b.programs = {[](const value_set& inputs, const value_set& parameters) {

@@ -5,34 +5,34 @@
 #include <regex>
 #include <string>
 
-#include "evaluation/cuda/gpus.hpp"
-#include "evaluation/devices/cores.hpp"
-#include "evaluation/devices/cuda_device.hpp"
+#include "evaluation/backends/cores.hpp"
+#include "evaluation/backends/cuda/cuda_device.hpp"
+#include "evaluation/driver/gpus.hpp"
 #include "evaluation/evaluator.hpp"
 
 namespace hone::testing_support {
 
-// The machine's first GPU as a device, and an evaluator on it; made once a program. Without a GPU
-// there is only the reason.
+// The machine's first GPU as a device, and an evaluator on it. There is one bench per process, and
+// both are made when they are first used. Without a GPU there is only the reason.
 class gpu_bench {
  public:
   static gpu_bench& instance() {
     static gpu_bench bench;
     return bench;
   }
-  // Why there is no GPU to test on. Empty: there is one.
+  // Returns the reason why there is no GPU to test on; empty: there is one.
   const std::string& reason() const { return reason_; }
-  // A machine that has a GPU and cannot use it fails its tests.
+  // Returns true if the machine has a GPU but cannot use it. Tests fail on such a machine.
   bool is_broken() const { return !reason_.empty() && is_there_; }
   const gpu_facts& facts() const { return facts_; }
-  judging_device& device() {
+  device& device_under_test() {
     if (device_ == nullptr)
       device_ =
-          make_cuda_device(facts_, {.node = "test", .judge = {.core = reserve_launching_core()}});
+          make_cuda_device(facts_, {.node = "test", .judge = {.launch_core = reserve_launch_core()}});
     return *device_;
   }
   evaluator& judge() {
-    if (judge_ == nullptr) judge_ = std::make_unique<evaluator>(device());
+    if (judge_ == nullptr) judge_ = std::make_unique<evaluator>(device_under_test());
     return *judge_;
   }
 
@@ -56,13 +56,14 @@ class gpu_bench {
   std::string reason_;
   bool is_there_ = false;
   gpu_facts facts_;
-  std::unique_ptr<judging_device> device_;
+  std::unique_ptr<device> device_;
   std::unique_ptr<evaluator> judge_;
 };
 
 }  // namespace hone::testing_support
 
-// At the top of a test that needs a GPU.
+// Belongs at the top of a test that needs a GPU: skips the test if there is none, and fails it if
+// the GPU cannot be used.
 #define HONE_NEEDS_A_GPU()                                                             \
   if (const auto& gpu = hone::testing_support::gpu_bench::instance(); gpu.is_broken()) \
     FAIL() << "a GPU is there, but " << gpu.reason();                                  \

@@ -11,15 +11,15 @@
 
 namespace hone::testing_support {
 
-// What has been lent, and how often; shared with the test.
+// State of a gpu_lender, shared with the test.
 struct lending {
   std::atomic<bool> is_lent = false;
-  std::atomic<int> turns = 0;
-  std::atomic<int> refusals = 0;  // still to come: the device is being started again
+  std::atomic<int> turns = 0;     // number of leases so far
+  std::atomic<int> refusals = 0;  // number of requests still to refuse
 };
 
-// Stands in for a node with one GPU, "cuda:0", which is one lessee's at a time. Blocks: spawn it
-// detached.
+// Stands in for a node with one GPU, "cuda:0", and leases it to one lessee at a time. It blocks
+// during a lease, so spawn it detached.
 inline caf::behavior gpu_lender(caf::event_based_actor* self,
                                 const std::shared_ptr<lending>& lent) {
   return {[self, lent](lease_atom, const std::string& device, std::uint64_t turn,
@@ -42,7 +42,7 @@ inline caf::behavior gpu_lender(caf::event_based_actor* self,
   }};
 }
 
-// The GPU that such a node lends.
+// Returns the GPU that a gpu_lender leases.
 inline shared_gpu gpu_lent_by(
     const caf::actor& lender, std::function<void()> finish = [] {}) {
   return {caf::actor_cast<node_actor>(lender), "cuda:0", std::move(finish)};

@@ -10,21 +10,20 @@
 
 namespace hone::testing_support {
 
-// Programs that nobody may refuse: documents of the starter corpus, and the tasks that they are
-// for.
+// Documents of a corpus, none of which a judge may refuse, and their tasks by name.
 struct honest_set {
   std::map<std::string, task> tasks;
   std::vector<corpus_document> documents;
 };
 
-// The first `of_each_file` documents of every file under configs/corpus; every `stride`-th file of
-// a task.
+// Loads the first `of_each_file` documents of every `stride`-th file of each task, from `configs`/
+// corpus, and the tasks from `configs`/tasks.
 inline honest_set load_honest_set(const std::filesystem::path& configs, std::size_t of_each_file,
                                   std::size_t stride) {
   honest_set set;
-  std::map<std::string, std::size_t> files;  // of the task so far
-  std::map<std::string, std::size_t> taken;  // of the file so far
-  std::map<std::string, bool> chosen;        // the file
+  std::map<std::string, std::size_t> files;  // by task: files so far
+  std::map<std::string, std::size_t> taken;  // by file: documents so far
+  std::map<std::string, bool> chosen;        // by file
   for (corpus_document& document : load_corpus(configs / "corpus")) {
     const std::string file = document.task + "/" + document.name.substr(0, document.name.find(' '));
     if (!chosen.contains(file)) chosen[file] = files[document.task]++ % stride == 0;

@@ -7,7 +7,7 @@
 
 namespace hone::testing_support {
 
-// What `hone` prints with --json: one object a line.
+// Parses the output of `hone --json`, which has one object per line.
 inline std::vector<nlohmann::json> json_lines(const std::string& text) {
   std::vector<nlohmann::json> all;
   std::istringstream in(text);

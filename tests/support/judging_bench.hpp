@@ -2,14 +2,14 @@
 
 #include <memory>
 
-#include "evaluation/devices/cpu_device.hpp"
+#include "evaluation/backends/cpu/cpu_device.hpp"
 #include "evaluation/evaluator.hpp"
 
 namespace hone::testing_support {
 
-// A CPU device and an evaluator on it, with deadlines that tests can wait for; made once a program,
-// since a device takes a second to warm up. Where another process has the core reserved, the cores
-// are shared: verdicts on correctness do not mind.
+// A CPU device and an evaluator on it, with deadlines that tests can wait for. There is one bench
+// per process, since a device takes a second to warm up. If another process has reserved the core,
+// the device shares cores, which does not affect verdicts.
 class judging_bench {
  public:
   static judging_bench& instance() {
@@ -17,10 +17,10 @@ class judging_bench {
     return bench;
   }
 
-  judging_device& device() { return *device_; }
+  device& device_under_test() { return *device_; }
   evaluator& judge() { return judge_; }
   bool shares_cores() const { return shares_cores_; }
-  // Under a sanitizer, receiving a command takes as long as a timed run.
+  // True under a sanitizer, where receiving a command takes as long as a timed run.
 #ifdef __SANITIZE_ADDRESS__
   static constexpr bool times_mean_nothing = true;
 #else
@@ -28,16 +28,16 @@ class judging_bench {
 #endif
 
  private:
-  static constexpr std::chrono::milliseconds call_limit{
-      2000};  // honest calls here take well under 20 ms
-  static constexpr std::chrono::milliseconds compile_limit{
-      6000};  // honest blocks take 0.3 s, on a busy machine 1.5 s
+  // Honest calls in these tests take well under 20 ms.
+  static constexpr std::chrono::milliseconds call_limit{2000};
+  // Honest blocks compile in 0.3 s, or in 1.5 s on a busy machine.
+  static constexpr std::chrono::milliseconds compile_limit{6000};
 
   judging_bench()
       : device_(make_device()),
-        judge_(*device_, {.host_limit = compile_limit, .block_limit = compile_limit}) {}
+        judge_(*device_, {.host_program = compile_limit, .block = compile_limit}) {}
 
-  std::unique_ptr<judging_device> make_device() {
+  std::unique_ptr<device> make_device() {
     try {
       return make_cpu_device(
           {.core = -1, .share_cores = false, .node = "test", .call_limit = call_limit});
@@ -49,7 +49,7 @@ class judging_bench {
   }
 
   bool shares_cores_ = false;
-  std::unique_ptr<judging_device> device_;
+  std::unique_ptr<device> device_;
   evaluator judge_;
 };
 

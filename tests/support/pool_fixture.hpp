@@ -11,8 +11,8 @@ namespace hone::testing_support {
 
 using jobs_list = std::vector<record<schema::CompileJob>>;
 
-// A pool in a temporary folder, with one task and one type of device; the test stands for
-// everything that would judge.
+// A pool in a temporary folder, with one task and one device type. The test takes the place of the
+// stages that judge.
 class PoolTest : public testing::Test {
  protected:
   PoolTest() { open(); }
@@ -44,7 +44,7 @@ class PoolTest : public testing::Test {
     pool_->commit();
     return jobs;
   }
-  // Answers everything that is asked for, follow-ups included, with this score.
+  // Ends all of these jobs, and the jobs that follow from them, with this score.
   void finish_all(jobs_list jobs, double score) {
     while (!jobs.empty()) {
       jobs_list next;
@@ -55,11 +55,14 @@ class PoolTest : public testing::Test {
       jobs = std::move(next);
     }
   }
+  // Returns the score of a variant's evaluation, or -1 if there is no evaluation.
   double score_of(const std::string& code) {
     const auto known = pool_->evaluation_of({variant_of(code), the_device(), 1, 0});
     return known ? (*known)->getScore() : -1;
   }
+  // Commits version 0.
   void first_version() { pool_->commit_step(make_version(0, 0, 0), make_step(0, 0, {})); }
+  // Closes the pool and checks its consistency. The test fails for each problem.
   verification_report verify() {
     pool_.reset();
     const pool_inspector inspector(folder_ / "pool");

@@ -12,8 +12,8 @@
 
 namespace hone::testing_support {
 
-// Records for tests of the pool, without parsing documents: a variant is whatever its python block
-// says.
+// Records for tests of the pool, made without documents: a variant's id is the hash of its python
+// block, which may be any text.
 inline task_id the_task() { return {7, 7}; }
 inline const char* the_device() { return "cpu-test"; }
 
@@ -44,7 +44,8 @@ struct group_options {
   task_id task = the_task();
 };
 
-// A group whose rollouts write these programs, in order; repeated ones share a variant.
+// Returns a group with one rollout for each of these programs, in order. Equal programs share a
+// variant.
 inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& codes,
                                                const group_options& options = {}) {
   record_builder<schema::RolloutGroup> group;
@@ -83,7 +84,7 @@ inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& c
   return group.finish();
 }
 
-// The result of a job, as the last stage sends it.
+// Returns the result of a job as the last stage of the pipeline sends it.
 inline record<schema::Evaluation> make_result(const schema::CompileJob::Reader& job, double score,
                                               schema::Outcome outcome = schema::Outcome::OK,
                                               std::uint32_t judge = 1) {

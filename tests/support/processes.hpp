@@ -13,11 +13,11 @@ namespace hone::testing_support {
 
 struct process_facts {
   pid_t parent = 0;
-  char state = '?';
+  char state = '?';  // as in /proc/PID/stat: 'R', 'S', 'Z', ...
   std::string name;
 };
 
-// Every process of the machine, as /proc has it.
+// Returns all processes that /proc lists.
 inline std::map<pid_t, process_facts> all_processes() {
   std::map<pid_t, process_facts> all;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -35,6 +35,7 @@ inline std::map<pid_t, process_facts> all_processes() {
   return all;
 }
 
+// Returns the children of a process, their children, and so on.
 inline std::set<pid_t> descendants_of(pid_t root) {
   const auto all = all_processes();
   std::set<pid_t> found = {root};
@@ -47,7 +48,8 @@ inline std::set<pid_t> descendants_of(pid_t root) {
   return found;
 }
 
-// A process that has ended and waits for its parent is no longer alive.
+// Returns true if the process runs. A zombie, which waits for its parent to collect it, is not
+// alive.
 inline bool is_alive(pid_t pid) {
   const auto all = all_processes();
   const auto found = all.find(pid);

@@ -18,13 +18,14 @@
 
 namespace hone::testing_support {
 
-// A program under test, with its outputs in files. Killed when it goes out of scope.
+// A program under test, with its outputs in files. The destructor kills it. Throws
+// std::runtime_error if it cannot fork.
 class program {
  public:
   struct surroundings {
-    std::filesystem::path folder;  // where it runs
-    std::uint64_t largest_file =
-        RLIM_INFINITY;  // bytes: beyond that writing fails, as on a full disk
+    std::filesystem::path folder;  // working directory; empty: the test's own
+    // Limit on the size of a file in bytes. Writing beyond it fails, as on a full disk.
+    std::uint64_t largest_file = RLIM_INFINITY;
   };
 
   explicit program(std::vector<std::string> command)
@@ -64,7 +65,8 @@ class program {
     if (!status_ && waitpid(child_, &status, WNOHANG) == child_) status_ = status;
     return status_.has_value();
   }
-  // The exit code, 128 + signal where one ended it; nothing when it is still there at the deadline.
+  // Waits for the end of the program. Returns its exit code, 128 + signal if a signal ended it, or
+  // nullopt if it still runs after `limit`.
   std::optional<int> wait(std::chrono::milliseconds limit = std::chrono::seconds(60)) {
     if (!eventually([&] { return has_ended(); }, limit)) return std::nullopt;
     return WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_);
@@ -86,7 +88,8 @@ struct outcome_of_program {
 
 inline std::string hone_program() { return std::string(HONE_BINARY_DIR) + "/hone"; }
 
-// `hone` with these arguments, to its end.
+// Runs `hone` with these arguments to its end. Throws std::runtime_error if it does not end within
+// `limit`.
 inline outcome_of_program run_hone(std::vector<std::string> arguments,
                                    const program::surroundings& where = {},
                                    std::chrono::milliseconds limit = std::chrono::seconds(100)) {

@@ -8,7 +8,7 @@
 
 namespace hone::testing_support {
 
-// A safetensors file's bytes.
+// Returns the bytes of a safetensors file of these tensors.
 inline std::string safetensors_text(const std::vector<safetensor>& tensors) {
   std::ostringstream out;
   write_safetensors(out, tensors);

@@ -5,8 +5,8 @@
 
 namespace hone::testing_support {
 
-// The project's own folder, or what HONE_SOURCE names: a bundle, which has of it what tests of GPUs
-// read.
+// Returns the project's folder, or the folder that HONE_SOURCE names: a bundle, which holds the
+// parts of the project's folder that GPU tests read.
 inline std::filesystem::path source_folder() {
   const char* moved = std::getenv("HONE_SOURCE");
   return moved != nullptr ? moved : HONE_SOURCE_DIR;

@@ -9,7 +9,7 @@
 
 namespace hone::testing_support {
 
-// A folder of its own for one test, removed with everything in it.
+// A folder for one test. The destructor removes it with everything in it.
 class temporary_folder {
  public:
   temporary_folder() {
@@ -32,11 +32,13 @@ class temporary_folder {
   std::filesystem::path path_;
 };
 
+// Writes a file, and makes its folder if there is none.
 inline void write_file(const std::filesystem::path& path, std::string_view bytes) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
+// Returns the bytes of a file; empty if it cannot be read.
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};

@@ -19,7 +19,7 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
-TEST(Corpus, ADocumentWithoutASweepIsItself) {
+TEST(Corpus, AFileWithoutASweepIsOneUnchangedDocument) {
   const auto documents = expand_corpus_text("## Code Implementation\n", "f.md", "t", "n");
   ASSERT_EQ(documents.size(), 1U);
   EXPECT_EQ(documents[0].text, "## Code Implementation\n");
@@ -50,7 +50,7 @@ TEST(Corpus, RefusesSweepsThatDoNotFitTheText) {
   EXPECT_THAT(error_of("uses ${B}\n"), HasSubstr("no value to ${B}"));
 }
 
-TEST(Corpus, AFoldersFoldersAreTasks) {
+TEST(Corpus, SubfoldersNameTheTasks) {
   const testing_support::temporary_folder folder;
   testing_support::write_file(folder.path() / "softmax" / "b.md", "B");
   testing_support::write_file(folder.path() / "softmax" / "a.md", "A");

@@ -17,7 +17,7 @@ std::string message_of(auto action) {
   return "no error";
 }
 
-TEST(TomlView, NamesFileLineKeyAndWhatWasExpected) {
+TEST(TomlView, ErrorsNameFileLineKeyAndExpectedType) {
   const toml::table table = parse_toml("a = 1\n[b]\nc = \"x\"\n", "f.toml");
   toml_view view(table, "f.toml");
   EXPECT_EQ(message_of([&] { view.find_string("a"); }),
@@ -28,7 +28,7 @@ TEST(TomlView, NamesFileLineKeyAndWhatWasExpected) {
   EXPECT_THAT(message_of([&] { inner.string("d"); }), HasSubstr("b.d: is missing"));
 }
 
-TEST(TomlView, RefusesKeysThatNobodyAskedFor) {
+TEST(TomlView, RefusesKeysThatNoGetterAskedFor) {
   const toml::table table = parse_toml("a = 1\nz = 2\n", "f.toml");
   toml_view view(table, "f.toml");
   view.find_integer("a");
@@ -40,7 +40,7 @@ TEST(ParseToml, PointsAtTheLineOfASyntaxError) {
               HasSubstr("f.toml:2: not valid TOML"));
 }
 
-TEST(TomlView, TakesAnIntegerWhereANumberWillDo) {
+TEST(TomlView, AcceptsAnIntegerAsANumber) {
   const toml::table table = parse_toml("a = 1\nb = 1.5\n", "f.toml");
   toml_view view(table, "f.toml");
   EXPECT_EQ(view.find_number("a"), 1.0);

@@ -20,12 +20,12 @@ TEST(SourceFile, IsReadWhole) {
   }
 }
 
-// The kernel's own files say that they are empty.
-TEST(SourceFile, IsReadWhateverSizeItSaysItHas) {
+// Files of /proc report a size of 0.
+TEST(SourceFile, IsReadBeyondItsReportedSize) {
   EXPECT_EQ(read_source_file("/proc/self/status").substr(0, 5), "Name:");
 }
 
-TEST(SourceFile, IsNoFolderAndIsThere) {
+TEST(SourceFile, MustExistAndMustNotBeAFolder) {
   const temporary_folder folder;
   EXPECT_THROW((void)read_source_file(folder.path()), format_error);
   EXPECT_THROW((void)read_source_file(folder / "nothing"), format_error);

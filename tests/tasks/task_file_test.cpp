@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "the size K has no value in the case"},
         bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ndtype = \"float31\"", "'float31' is unknown"},
         bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ninit = \"gauss\"",
-                 "'gauss' is no distribution"},
+                 "'gauss' is no initializer"},
         bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ninit = \"normal(1)\"",
                  "wrong number of arguments"},
         bad_edit{"shape = [\"M\"]", "shape = [\"M\"]\ninit = \"normal(0,M)\"",

@@ -5,7 +5,7 @@
 namespace hone {
 namespace {
 
-TEST(TaskText, PrintsWhatParsesToTheSameTask) {
+TEST(TaskText, PrintedTextParsesBackToTheSameTask) {
   task t;
   t.name = "odd_one";
   t.summary = "quotes \" and \\ and\ttabs";

@@ -65,7 +65,7 @@ TEST(VariantDocument, WindowsLineEndsAreLineEnds) {
             identify_variant(task_id{1, 2}, parsed(sample)));
 }
 
-TEST(VariantDocument, ProseAroundTheBlocksDoesNotCount) {
+TEST(VariantDocument, ProseAroundTheBlocksIsIgnored) {
   const variant_document d =
       parsed("# Title\n\ntext\n\n##   Code \t Implementation  ##\nHere it is, see `code`:\n\n" +
              python + "\nDone.\n\n## Notes\n```bash\nrm\n```\n");
@@ -87,7 +87,7 @@ TEST(VariantDocument, HeadingsInsideFencesAreText) {
             "The second is faster.");
 }
 
-TEST(VariantDocument, LongerAndTildeFencesHoldShorterOnes) {
+TEST(VariantDocument, LongerAndTildeFencesMayContainShorterFences) {
   EXPECT_EQ(parsed(with_code("````cuda\n```python\nnot this\n```\n````\n" + python)).cuda,
             "```python\nnot this\n```\n");
   EXPECT_EQ(
@@ -117,7 +117,7 @@ struct bad_document {
 
 class VariantDocumentRefuses : public testing::TestWithParam<bad_document> {};
 
-TEST_P(VariantDocumentRefuses, WithTheLine) {
+TEST_P(VariantDocumentRefuses, WithAMessageThatSaysWhy) {
   EXPECT_THAT(problem_of(GetParam().text), HasSubstr(GetParam().message));
 }
 
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
         bad_document{"too long", with_code(python) + std::string(max_document_bytes, 'x'),
                      "at most 262144 are allowed"}));
 
-TEST(VariantIdentity, IsTheCodesNotTheProses) {
+TEST(VariantIdentity, DependsOnTheCodeAndNotOnTheProse) {
   const task_id t{1, 2};
   variant_document a = parsed(sample);
   variant_document b = a;
@@ -171,7 +171,7 @@ TEST(VariantIdentity, IsTheCodesNotTheProses) {
   EXPECT_NE(identify_variant(t, a), identify_variant(task_id{1, 3}, a));
 }
 
-TEST(MakeVariant, KeepsTheProblemOfWhatDoesNotParse) {
+TEST(MakeVariant, KeepsTheProblemOfATextThatDoesNotParse) {
   const auto bad = make_variant(task_id{1, 2}, "nothing");
   EXPECT_THAT(std::string(view(bad->getProblem())), HasSubstr("no '## Code Implementation'"));
   EXPECT_EQ(variant_id(bad->getId()), identify_unparsable("nothing"));

@@ -185,20 +185,20 @@ TEST_P(Reservoir, TwistsAFewElements) {
   drawing d(GetParam());
   const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
   value_set plain;
-  value_set twisted;
+  value_set perturbed;
   int changed = 0;
-  for (std::uint64_t twist = 1; twist <= 20; ++twist) {
+  for (std::uint64_t perturbation = 1; perturbation <= 20; ++perturbation) {
     r.fill(plain, 1);
-    r.fill(twisted, 1, twist);
+    r.fill(perturbed, 1, perturbation);
     const std::vector<double> before = to_doubles(plain[0]);
-    const std::vector<double> after = to_doubles(twisted[0]);
+    const std::vector<double> after = to_doubles(perturbed[0]);
     const auto differing = std::inner_product(before.begin(), before.end(), after.begin(), 0,
                                               std::plus<>(), std::not_equal_to<>());
     EXPECT_LE(differing, 3);
     changed += differing > 0 ? 1 : 0;
-    r.fill(twisted, 1, twist);
-    EXPECT_EQ(to_doubles(twisted[0]), after);
-    EXPECT_EQ(to_doubles(d.recipe().draw_inputs(distribution::shifted, 5, twist)[0]).size(),
+    r.fill(perturbed, 1, perturbation);
+    EXPECT_EQ(to_doubles(perturbed[0]), after);
+    EXPECT_EQ(to_doubles(d.recipe().draw_inputs(distribution::shifted, 5, perturbation)[0]).size(),
               after.size());
   }
   EXPECT_GE(

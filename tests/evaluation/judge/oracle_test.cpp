@@ -52,8 +52,8 @@ TEST(Oracle, DoesWithoutDoublePrecisionWhereTheReferenceRefusesIt) {
 
   fake_session::behaviour refuses = right_program();
   refuses.fails = [run = 0](std::size_t) mutable {
-    return ++run == 2 ? std::optional(program_failure{Outcome::CRASH, "", "expected float"})
-                      : std::nullopt;
+    return ++run == 2 ? program_result<void>(failed(Outcome::CRASH, "expected float"))
+                      : program_result<void>();
   };
   reference_oracle strict(t, std::make_unique<fake_session>(refuses));
   EXPECT_FALSE(strict.expect(x, w).wide);
@@ -63,7 +63,7 @@ TEST(Oracle, DoesWithoutDoublePrecisionWhereTheReferenceRefusesIt) {
 
 TEST(Oracle, KnowsWhatTheReferencesOutputsShare) {
   fake_session::behaviour b = right_program();
-  b.aliases = {{0, shared_memory_of_output::with::input, 0}};
+  b.aliases = {{0, output_alias::with::input, 0}};
   const task t = scale_task();
   reference_oracle oracle(t, std::make_unique<fake_session>(b));
   oracle.expect(x, w);

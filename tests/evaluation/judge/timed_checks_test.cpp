@@ -4,20 +4,21 @@
 
 #include <map>
 
-#include "evaluation/judge/timing.hpp"
+#include "evaluation/judge/case_timing.hpp"
+#include "tests/support/failures.hpp"
 
 namespace hone {
 namespace {
 
-const program_failure right{Outcome::OK, "", ""};
-const program_failure wrong{Outcome::WRONG_RESULT, "", "off"};
+const program_result<void> right;
+const program_result<void> wrong = failed(Outcome::WRONG_RESULT, "off");
 const std::vector<distribution> all = {distribution::declared, distribution::shifted,
                                        distribution::small, distribution::outliers};
 
 using tally = std::map<std::optional<distribution>, int>;  // looks, by what they were at
 
-timed_checks::look_at counting(tally& seen) {
-  return [&seen](std::optional<distribution> how, verification_result&) {
+timed_checks::check_function counting(tally& seen) {
+  return [&seen](std::optional<distribution> how, error_totals&) {
     ++seen[how];
     return right;
   };
@@ -49,7 +50,7 @@ TEST(TimedChecks, ATaskWithoutOtherDistributionsIsCheckedAsDeclared) {
   random_stream random(7);
   int looks = 0;
   timed_checks checks({distribution::declared}, random,
-                      [&](std::optional<distribution> how, verification_result&) {
+                      [&](std::optional<distribution> how, error_totals&) {
                         EXPECT_FALSE(how);
                         ++looks;
                         return right;
@@ -62,7 +63,7 @@ TEST(TimedChecks, ATaskWithoutOtherDistributionsIsCheckedAsDeclared) {
 TEST(TimedChecks, SayThatATimedCallWasWrong) {
   random_stream random(8);
   timed_checks checks(all, random,
-                      [](std::optional<distribution>, verification_result&) { return wrong; });
+                      [](std::optional<distribution>, error_totals&) { return wrong; });
   try {
     checks.check();
     ADD_FAILURE() << "passed";
@@ -73,28 +74,28 @@ TEST(TimedChecks, SayThatATimedCallWasWrong) {
 }
 
 TEST(TimedChecks, WhoAgreesWithTheReferenceAsItIsNeedsNoFloat64) {
-  verification_result totals;
+  error_totals totals;
   std::vector<exactness> asked;
-  const program_failure found =
-      judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+  const program_result<void> found =
+      judge_by_degrees(totals, [&](exactness with, error_totals& seen) {
         asked.push_back(with);
         seen.worst_element = 0.25;
         return right;
       });
-  EXPECT_EQ(found.outcome, Outcome::OK);
+  EXPECT_EQ(outcome_of(found), Outcome::OK);
   EXPECT_EQ(asked, std::vector{exactness::own_types});
   EXPECT_EQ(totals.worst_element, 0.25);
 }
 
 TEST(TimedChecks, Float64DecidesWhereTheReferenceAsItIsDisagrees) {
-  for (const program_failure& decision : {right, wrong}) {
-    verification_result totals;
-    const program_failure found =
-        judge_by_degrees(totals, [&](exactness with, verification_result& seen) {
+  for (const program_result<void>& decision : {right, wrong}) {
+    error_totals totals;
+    const program_result<void> found =
+        judge_by_degrees(totals, [&](exactness with, error_totals& seen) {
           seen.worst_element = with == exactness::float64 ? 0.5 : 3;
           return with == exactness::float64 ? decision : wrong;
         });
-    EXPECT_EQ(found.outcome, decision.outcome);
+    EXPECT_EQ(outcome_of(found), outcome_of(decision));
     EXPECT_EQ(totals.worst_element, 0.5) << "the errors are those of the judgement that counts";
   }
 }
@@ -102,7 +103,7 @@ TEST(TimedChecks, Float64DecidesWhereTheReferenceAsItIsDisagrees) {
 TEST(TimedChecks, BarelyWrongOnceIsLookedAtAgain) {
   random_stream random(9);
   int looks = 0;
-  const auto barely = [&](std::optional<distribution> how, verification_result& totals) {
+  const auto barely = [&](std::optional<distribution> how, error_totals& totals) {
     ++looks;
     if (looks > 1) {
       EXPECT_EQ(how, distribution::declared)

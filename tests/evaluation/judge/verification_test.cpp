@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "evaluation/judge/host_trial.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fake_session.hpp"
 
 namespace hone {
@@ -19,7 +21,8 @@ verification_result verify(fake_session& candidate, const task& t, std::uint64_t
                            const verification_limits& limits = {},
                            fake_session::behaviour reference = right_program()) {
   reference_oracle oracle(t, std::make_unique<fake_session>(std::move(reference)));
-  return verify_program(candidate, oracle, "cpu", seed, limits);
+  host_trial trial(candidate, oracle);
+  return verify_program(trial, "cpu", seed, limits);
 }
 
 verification_result verify(fake_session::behaviour b, const task& t = scale_task()) {
@@ -30,7 +33,7 @@ verification_result verify(fake_session::behaviour b, const task& t = scale_task
 TEST(Verification, ARightProgramPassesEveryRoundOfEveryCase) {
   fake_session candidate(right_program());
   const auto result = verify(candidate, scale_task());
-  EXPECT_EQ(result.failure.outcome, Outcome::OK);
+  EXPECT_EQ(outcome_of(result.failure), Outcome::OK);
   EXPECT_EQ(result.rounds,
             10U);  // two cases, two rounds as declared and one of each other distribution
   EXPECT_EQ(candidate.calls.size(),
@@ -69,7 +72,7 @@ TEST(Verification, CallsTwiceWithTheSameContentsAtTwoAddresses) {
 TEST(Verification, FollowsThemWithNearlyTheSameContentsAtOneOfTheAddresses) {
   fake_session candidate(right_program());
   verify(candidate, scale_task());
-  int twisted = 0;
+  int perturbed = 0;
   for (const auto& calls : rounds_of(candidate)) {
     if (calls.size() < 3) continue;
     EXPECT_EQ(calls[1].set, calls[2].set);
@@ -77,13 +80,13 @@ TEST(Verification, FollowsThemWithNearlyTheSameContentsAtOneOfTheAddresses) {
     const std::vector<double> after = to_doubles(calls[2].inputs[0]);
     if (std::any_of(before.begin(), before.end(), [](double x) { return std::abs(x) > 400; }))
       continue;  // the round of outliers has its own third call
-    ++twisted;
+    ++perturbed;
     int changed = 0;
     for (std::size_t i = 0; i < before.size(); ++i) changed += before[i] != after[i] ? 1 : 0;
     EXPECT_GE(changed, 1);
     EXPECT_LE(changed, 3);
   }
-  EXPECT_EQ(twisted, 4);
+  EXPECT_EQ(perturbed, 4);
 }
 
 TEST(Verification, ASingleOutlierIsFoundByNoSample) {
@@ -104,7 +107,7 @@ TEST(Verification, ASingleOutlierIsFoundByNoSample) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     fake_session candidate(b);
     caught +=
-        verify(candidate, scale_task(), seed).failure.outcome == Outcome::WRONG_RESULT ? 1 : 0;
+        outcome_of(verify(candidate, scale_task(), seed).failure) == Outcome::WRONG_RESULT ? 1 : 0;
   }
   EXPECT_GE(caught,
             8);  // in either of two cases the outlier is, every other time, where it does not look
@@ -119,7 +122,7 @@ TEST(Verification, ACacheUnderASampleIsOutOfDate) {
     if (kept.first != sample) kept = {sample, testing_support::scaled(inputs, parameters)};
     return kept.second;
   }};
-  EXPECT_EQ(verify(b).failure.outcome, Outcome::WRONG_RESULT);
+  EXPECT_EQ(outcome_of(verify(b).failure), Outcome::WRONG_RESULT);
 }
 
 TEST(Verification, EqualSeedsDrawEqualInputs) {
@@ -143,9 +146,9 @@ TEST(Verification, AWrongResultNamesElementCaseAndDistribution) {
     return value_set{from_doubles(numbers, y[0].layout)};
   }};
   const auto failure = verify(b).failure;
-  EXPECT_EQ(failure.outcome, Outcome::WRONG_RESULT);
-  EXPECT_THAT(failure.message, HasSubstr("element ["));
-  EXPECT_THAT(failure.message, HasSubstr("case N=640, shifted inputs"));
+  EXPECT_EQ(outcome_of(failure), Outcome::WRONG_RESULT);
+  EXPECT_THAT(message_of(failure), HasSubstr("element ["));
+  EXPECT_THAT(message_of(failure), HasSubstr("case N=640, shifted inputs"));
 }
 
 // The right program whose first element is off in some calls, by so many times what is allowed
@@ -170,14 +173,16 @@ fake_session::behaviour off_by(double times, const std::function<bool(int)>& in_
 
 TEST(Verification, WhatIsBarelyWrongOnceIsDrawnAgain) {
   const auto once = verify(off_by(1.5, [](int call) { return call == 4; }));
-  EXPECT_EQ(once.failure.outcome, Outcome::OK) << once.failure.message;
-  EXPECT_LE(once.worst_element, 1);
-  EXPECT_EQ(verify(off_by(1.5, [](int call) { return call == 4 || call == 20; })).failure.outcome,
-            Outcome::WRONG_RESULT)
+  EXPECT_EQ(outcome_of(once.failure), Outcome::OK) << message_of(once.failure);
+  EXPECT_LE(once.errors.worst_element, 1);
+  EXPECT_EQ(
+      outcome_of(verify(off_by(1.5, [](int call) { return call == 4 || call == 20; })).failure),
+      Outcome::WRONG_RESULT)
       << "a second time";
-  EXPECT_EQ(verify(off_by(1.5, [](int) { return true; })).failure.outcome, Outcome::WRONG_RESULT)
+  EXPECT_EQ(outcome_of(verify(off_by(1.5, [](int) { return true; })).failure),
+            Outcome::WRONG_RESULT)
       << "always";
-  EXPECT_EQ(verify(off_by(20, [](int call) { return call == 4; })).failure.outcome,
+  EXPECT_EQ(outcome_of(verify(off_by(20, [](int call) { return call == 4; })).failure),
             Outcome::WRONG_RESULT)
       << "by much";
 }
@@ -187,7 +192,7 @@ TEST(Verification, OddSizesAreCheckedAsWell) {
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     return testing_support::scaled(inputs, parameters, inputs[0].layout.elements() == 7 ? 3 : 2);
   }};
-  EXPECT_THAT(verify(b).failure.message, HasSubstr("case N=7"));
+  EXPECT_THAT(message_of(verify(b).failure), HasSubstr("case N=7"));
 }
 
 TEST(Verification, ARaceShowsInTheSecondCall) {
@@ -195,7 +200,7 @@ TEST(Verification, ARaceShowsInTheSecondCall) {
   b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable {
     return testing_support::scaled(inputs, parameters, ++call == 2 ? 2.1 : 2);
   }};
-  EXPECT_EQ(verify(b).failure.outcome, Outcome::WRONG_RESULT);
+  EXPECT_EQ(outcome_of(verify(b).failure), Outcome::WRONG_RESULT);
 }
 
 TEST(Verification, ChangedArgumentsAreInputMutation) {
@@ -205,9 +210,9 @@ TEST(Verification, ChangedArgumentsAreInputMutation) {
       (input ? inputs : parameters)[0].bytes.back() ^= std::byte{1};
     };
     const auto failure = verify(b).failure;
-    EXPECT_EQ(failure.outcome, Outcome::CHEATING);
-    EXPECT_EQ(failure.kind, "input_mutation");
-    EXPECT_THAT(failure.message,
+    EXPECT_EQ(outcome_of(failure), Outcome::CHEATING);
+    EXPECT_EQ(kind_of(failure), "input_mutation");
+    EXPECT_THAT(message_of(failure),
                 HasSubstr(input ? "an input was changed" : "a parameter was changed"));
   }
 }
@@ -215,39 +220,38 @@ TEST(Verification, ChangedArgumentsAreInputMutation) {
 TEST(Verification, DamageAroundBuffersIsAMemoryFault) {
   fake_session::behaviour b = right_program();
   b.damage = "wrote outside of an input's buffer";
-  EXPECT_EQ(verify(b).failure.kind, "memory_fault");
+  EXPECT_EQ(kind_of(verify(b).failure), "memory_fault");
 }
 
 TEST(Verification, AnAliasIsAllowedWhereTheReferenceHasItToo) {
-  using with = shared_memory_of_output::with;
+  using with = output_alias::with;
   fake_session::behaviour b = right_program();
   b.aliases = {{0, with::input, 0}};
   const auto failure = verify(b).failure;
-  EXPECT_EQ(failure.kind, "output_alias");
-  EXPECT_THAT(failure.message, HasSubstr("lies in the memory of the input x"));
+  EXPECT_EQ(kind_of(failure), "output_alias");
+  EXPECT_THAT(message_of(failure), HasSubstr("lies in the memory of the input x"));
   const task t = scale_task();
   fake_session candidate(b);
-  EXPECT_EQ(verify(candidate, t, 5, {}, b).failure.outcome, Outcome::OK);
+  EXPECT_EQ(outcome_of(verify(candidate, t, 5, {}, b).failure), Outcome::OK);
 }
 
 TEST(Verification, AFailingRunIsReportedAsItIs) {
   fake_session::behaviour b = right_program();
   b.fails = [](std::size_t run) {
-    return run == 3 ? std::optional(program_failure{Outcome::CRASH, "", "signal 11"})
-                    : std::nullopt;
+    return run == 3 ? program_result<void>(failed(Outcome::CRASH, "signal 11"))
+                    : program_result<void>();
   };
   const auto failure = verify(b).failure;
-  EXPECT_EQ(failure.outcome, Outcome::CRASH);
-  EXPECT_THAT(failure.message, HasSubstr("signal 11 (case N=640"));
+  EXPECT_EQ(outcome_of(failure), Outcome::CRASH);
+  EXPECT_THAT(message_of(failure), HasSubstr("signal 11 (case N=640"));
 }
 
 TEST(Verification, EndsWhenTheWholeTakesTooLong) {
   fake_session candidate(right_program());
   const task t = scale_task();
-  EXPECT_EQ(verify(candidate, t, 5,
-                   {.call = std::chrono::milliseconds(1), .whole = std::chrono::milliseconds(-1)})
-                .failure.outcome,
-            Outcome::TIMEOUT);
+  const verification_limits limits{.call = std::chrono::milliseconds(1),
+                                   .whole = std::chrono::milliseconds(-1)};
+  EXPECT_EQ(outcome_of(verify(candidate, t, 5, limits).failure), Outcome::TIMEOUT);
 }
 
 TEST(Verification, AnotherShapeOrTypeIsWrongWhateverItHolds) {
@@ -256,19 +260,19 @@ TEST(Verification, AnotherShapeOrTypeIsWrongWhateverItHolds) {
     value_set y = testing_support::scaled(inputs, parameters);
     return value_set{convert_floating(y[0], dtype::float64)};
   }};
-  EXPECT_THAT(verify(b).failure.message, HasSubstr("is float64[640], expected float32[640]"));
+  EXPECT_THAT(message_of(verify(b).failure), HasSubstr("is float64[640], expected float32[640]"));
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     value_set y = testing_support::scaled(inputs, parameters);
     y.push_back(y[0]);
     return y;
   }};
-  EXPECT_THAT(verify(b).failure.message, HasSubstr("2 outputs, expected 1"));
+  EXPECT_THAT(message_of(verify(b).failure), HasSubstr("2 outputs, expected 1"));
 }
 
 TEST(Verification, AnyReferenceFailureIsNobodysFault) {
   fake_session candidate(right_program());
   fake_session::behaviour broken = right_program();
-  broken.fails = [](std::size_t) { return program_failure{Outcome::CRASH, "", "no"}; };
+  broken.fails = [](std::size_t) { return failed(Outcome::CRASH, "no"); };
   EXPECT_THROW(verify(candidate, scale_task(), 5, {}, broken), reference_error);
 }
 

@@ -5,7 +5,10 @@ from torch import nn
 
 
 class Model(nn.Module):
-    """Self-attention of several heads in which no position sees a later one. The mask is a buffer."""
+    """Self-attention of several heads in which no position sees a later one.
+
+    The mask is a buffer.
+    """
 
     def __init__(self, width, heads, longest):
         super().__init__()
@@ -17,7 +20,10 @@ class Model(nn.Module):
 
     def forward(self, x):
         batch, steps, width = x.shape
-        q, k, v = (t.view(batch, steps, self.heads, width // self.heads).transpose(1, 2) for t in self.project(x).chunk(3, dim=-1))
+        q, k, v = (
+            t.view(batch, steps, self.heads, width // self.heads).transpose(1, 2)
+            for t in self.project(x).chunk(3, dim=-1)
+        )
         scores = q @ k.transpose(-2, -1) / math.sqrt(width // self.heads)
         scores = scores.masked_fill(~self.mask[:steps, :steps], float("-inf"))
         mixed = self.drop(torch.softmax(scores, dim=-1)) @ v

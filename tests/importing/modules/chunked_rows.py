@@ -5,7 +5,10 @@ CHUNK = 32
 
 
 class Model(torch.nn.Module):
-    """Sums of chunks of rows, each less the mean of its chunk; lengths that are no multiple of a chunk do not exist."""
+    """Sums of squared differences between rows and the mean of their chunk.
+
+    The number of rows must be a multiple of the chunk's length.
+    """
 
     def forward(self, x):
         chunks = rearrange(x, "b (c l) d -> b c l d", l=CHUNK)

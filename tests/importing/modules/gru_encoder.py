@@ -5,7 +5,9 @@ from torch import nn
 class Model(nn.Module):
     def __init__(self, features, hidden):
         super().__init__()
-        self.rnn = nn.GRU(features, hidden, num_layers=2, batch_first=True, bidirectional=True, dropout=0.2)
+        self.rnn = nn.GRU(
+            features, hidden, num_layers=2, batch_first=True, bidirectional=True, dropout=0.2
+        )
         self.head = nn.Linear(2 * hidden, 3)
 
     def forward(self, x):

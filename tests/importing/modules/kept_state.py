@@ -2,7 +2,10 @@ import torch
 
 
 class Model(torch.nn.Module):
-    """A recurrent step from a state that is no buffer, with more weights than are made for a check."""
+    """A recurrent step from a state that is no buffer.
+
+    The weights are larger than an import makes with real tensors.
+    """
 
     def __init__(self, width, batch):
         super().__init__()

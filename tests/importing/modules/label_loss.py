@@ -10,7 +10,11 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.rand(128, 10), torch.randint(0, 10, (128,)), torch.randint(0, 2, (128,)).float() * 2 - 1]
+    return [
+        torch.rand(128, 10),
+        torch.randint(0, 10, (128,)),
+        torch.randint(0, 2, (128,)).float() * 2 - 1,
+    ]
 
 
 def get_init_inputs():

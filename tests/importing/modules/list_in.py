@@ -5,7 +5,9 @@ from torch import nn
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.weights = nn.ParameterList([nn.Parameter(torch.full((16,), float(i + 1))) for i in range(3)])
+        self.weights = nn.ParameterList(
+            [nn.Parameter(torch.full((16,), float(i + 1))) for i in range(3)]
+        )
 
     def forward(self, parts, scale, times, negate):
         total = torch.zeros_like(parts[0])

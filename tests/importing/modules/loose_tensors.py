@@ -5,11 +5,13 @@ STEPS = torch.linspace(0.0, 1.0, 40)
 
 
 class Model(nn.Module):
-    """Tensors that are neither parameters nor buffers: one of the file, one of the module."""
+    """Tensors that are neither parameters nor buffers, of the file and of the module."""
 
     def __init__(self, width):
         super().__init__()
-        self.waves = torch.sin(torch.arange(40).unsqueeze(1) / (10.0 ** (torch.arange(width) / width)))
+        self.waves = torch.sin(
+            torch.arange(40).unsqueeze(1) / (10.0 ** (torch.arange(width) / width))
+        )
         self.gain = torch.tensor(0.25)
 
     def forward(self, x):

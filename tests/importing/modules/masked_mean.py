@@ -10,7 +10,11 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(10, 30, 8), torch.rand(10, 30) > 0.5, torch.softmax(torch.randn(10, 30), dim=-1)]
+    return [
+        torch.randn(10, 30, 8),
+        torch.rand(10, 30) > 0.5,
+        torch.softmax(torch.randn(10, 30), dim=-1),
+    ]
 
 
 def get_init_inputs():

@@ -3,7 +3,7 @@ import torch.nn.functional as F
 
 
 class Model(torch.nn.Module):
-    """How far one distribution is from another."""
+    """The Kullback-Leibler divergence between two distributions."""
 
     def forward(self, given, wanted):
         return F.kl_div(torch.log(given), wanted, reduction="batchmean")

@@ -2,10 +2,15 @@ import torch
 
 
 class Model(torch.nn.Module):
-    """What two views of the same rows have in common, and something that nothing in them changes."""
+    """A constant output, computed from two copies of the same rows.
+
+    The sum of the differences from a mean is 0, so clamp always returns 1.
+    """
 
     def forward(self, x, y):
-        return (x - x.mean(dim=1, keepdim=True)).sum(dim=1).clamp(min=1.0)[:, None] * torch.ones_like(y)
+        return (x - x.mean(dim=1, keepdim=True)).sum(dim=1).clamp(min=1.0)[
+            :, None
+        ] * torch.ones_like(y)
 
 
 def get_inputs():

@@ -3,7 +3,7 @@ from torch import nn
 
 
 class Model(nn.Module):
-    """The largest values of every row, where they are, and how many rows there are."""
+    """The largest values of every row, their positions, and the number of rows."""
 
     def __init__(self, k: int):
         super().__init__()

@@ -6,7 +6,7 @@ inner = 32768
 
 
 class Model(nn.Module):
-    """More parameters and inputs than an import should hold."""
+    """A layer with more parameters and inputs than an import makes with real tensors."""
 
     def __init__(self, features):
         super().__init__()

@@ -3,8 +3,9 @@
     python -m pip install transformers==5.23.0 tokenizers==0.23.3 torch==2.11.0
     python tests/policy/golden/make.py
 
-Random weights of a few kilobytes for each kind of decoder, the logits and greedy continuations that `transformers` computes from
-them, and the token ids that `tokenizers` gives for awkward texts.
+The files, which this script writes beside itself, are a few kilobytes of random weights for each
+kind of decoder, the logits and greedy continuations that `transformers` computes from these
+weights, and the token ids that `tokenizers` gives for awkward texts.
 """
 
 import json
@@ -89,10 +90,12 @@ TEXTS = [
 
 
 def make_decoders() -> None:
+    """Writes a folder for each decoder: a checkpoint and golden.json."""
     for name, (config_class, model_class, extra) in DECODERS.items():
         torch.manual_seed(7)
         model = model_class(config_class(**SHAPE, **extra)).eval()
-        for parameter in model.parameters():  # norms and biases that are not all ones and zeros
+        # Norms and biases would otherwise be all ones and zeros.
+        for parameter in model.parameters():
             if parameter.dim() == 1:
                 parameter.data.add_(torch.randn_like(parameter) * 0.2)
         folder = here / name
@@ -123,11 +126,15 @@ def make_decoders() -> None:
 
 
 def make_tokenizers() -> None:
+    """Writes each tokenizer's JSON file and its golden file for `TEXTS`."""
     corpus = TEXTS * 3 + [
         "the quick brown fox jumps over the lazy dog " * 4,
         "for (int i = 0; i < n; ++i) { c[i] = a[i] * b[i]; }\n" * 4,
     ]
-    llama3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    llama3 = (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
     kinds = {
         "llama3": (
             None,

@@ -1,0 +1,111 @@
+#include "evaluation/backends/cores.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace hone {
+namespace {
+
+// With fewer cores beside it, compilers and the policy need the core more than a GPU's launches do.
+constexpr std::size_t least_other_cores = 4;
+
+// Returns the core and the hyper-threads that share it. The kernel's list reads "3,11" or "2-3". A
+// virtual machine often hides them; they are usually neighbours then.
+std::vector<int> siblings_of(int core) {
+  std::vector<int> all;
+  std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(core) +
+                   "/topology/thread_siblings_list");
+  int first = 0;
+  while (in >> first) {
+    int last = first;
+    if (in.peek() == '-') in.ignore() >> last;
+    for (int sibling = first; sibling <= last; ++sibling) all.push_back(sibling);
+    if (in.peek() == ',') in.ignore();
+  }
+  if (all.size() < 2) all = {core, core ^ 1};
+  return all;
+}
+
+// Returns the allowed cores that no other process of Hone has reserved.
+std::vector<int> free_cores() {
+  std::vector<int> cores = allowed_cores();
+  std::erase_if(cores, [](int core) { return !lock_core(core); });
+  return cores;
+}
+
+}  // namespace
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0)
+    throw std::runtime_error("cannot read this process's processor cores");
+  std::vector<int> cores;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) cores.push_back(i);
+  }
+  return cores;
+}
+
+void bind_thread(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    throw std::runtime_error("cannot bind to the processor's cores");
+}
+
+unique_fd lock_core(int core) {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("hone-core-" + std::to_string(core) + ".lock");
+  unique_fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
+  return file;
+}
+
+std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
+  if (share_cores) return std::vector<int>(devices, -1);
+  std::vector<int> cores = free_cores();
+  const std::size_t allowed = allowed_cores().size();
+  if (devices >= cores.size()) {
+    throw std::runtime_error(std::to_string(devices) + " CPU devices need " +
+                             std::to_string(devices + 1) +
+                             " processor cores; this process may use " + std::to_string(allowed) +
+                             ", of which other processes of Hone have reserved " +
+                             std::to_string(allowed - cores.size()) +
+                             " (--share-cores or node.share_cores = true gives up exclusive cores, "
+                             "and with them trustworthy times)");
+  }
+  std::vector<int> reserved(cores.rbegin(), cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
+  cores.resize(cores.size() - devices);
+  if (devices > 0) bind_thread(cores);
+  return reserved;
+}
+
+int reserve_launch_core() {
+  const std::vector<int> cores = allowed_cores();
+  const std::vector<int> free = free_cores();
+  if (free.empty()) return -1;
+  const int core = free.back();
+  const std::vector<int> siblings = siblings_of(core);
+  std::vector<int> others = cores;
+  std::erase_if(others, [&](int other) {
+    return std::find(siblings.begin(), siblings.end(), other) != siblings.end();
+  });
+  if (others.size() < least_other_cores) {
+    others = cores;
+    std::erase(others, core);
+  }
+  if (others.size() < least_other_cores) return -1;
+  bind_thread(others);
+  return core;
+}
+
+}  // namespace hone

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "evaluation/program/failure.hpp"
+#include "evaluation/program/session.hpp"
+#include "evaluation/program/source.hpp"
+#include "evaluation/sandbox/arena.hpp"
+#include "evaluation/sandbox/client/zygote.hpp"
+#include "messages/schema/pipeline.capnp.h"
+#include "tasks/task_file.hpp"
+
+namespace hone {
+
+// The processes that run programs for a CPU device, all forked from one zygote: a candidate has the
+// same addresses as the reference that it is compared with. Functions throw std::runtime_error if
+// no process can be started. Confined to one thread.
+class cpu_processes {
+ public:
+  // Opens a fresh session with the candidate loaded, on an arena that no reference uses. Sessions
+  // of candidates share that arena, so only one of them may live at a time.
+  program_result<std::unique_ptr<program_session>> open_candidate(
+      const schema::Artifact::Reader& artifact, const task& t);
+  // Opens a fresh session with the task's reference, to be timed; only one may live at a time.
+  // Throws reference_error.
+  std::unique_ptr<program_session> open_reference(const task& t);
+  // Opens a session with the programs of the task's oracle. Throws reference_error.
+  std::unique_ptr<program_session> open_oracle(const task& t);
+
+ private:
+  std::unique_ptr<sandbox_session> fork(arena& memory);
+  std::unique_ptr<sandbox_session> open_trusted(const std::vector<program_source>& programs,
+                                                arena& memory);
+
+  std::shared_ptr<sandbox_zygote> zygote_;
+  std::unique_ptr<arena> candidate_arena_;
+  std::unique_ptr<arena> reference_arena_;
+};
+
+}  // namespace hone

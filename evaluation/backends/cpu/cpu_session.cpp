@@ -1,0 +1,200 @@
+#include "evaluation/backends/cpu/cpu_session.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "evaluation/sandbox/programs.hpp"
+
+namespace hone {
+namespace {
+
+// Copies a strided tensor row-major.
+template <class T>
+void gather(const std::byte* from, const std::vector<std::int64_t>& shape,
+            const std::vector<std::int64_t>& strides, std::byte* to) {
+  const std::size_t n = static_cast<std::size_t>(element_count(shape));
+  if (n == 0) return;
+  std::vector<std::int64_t> index(shape.size(), 0);
+  const std::size_t inner = shape.empty() ? 1 : static_cast<std::size_t>(shape.back());
+  const std::int64_t step = shape.empty() ? 1 : strides.back();
+  for (std::size_t done = 0; done < n; done += inner) {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d + 1 < shape.size(); ++d) offset += index[d] * strides[d];
+    const std::byte* row = from + offset * static_cast<std::int64_t>(sizeof(T));
+    if (step == 1) {
+      std::memcpy(to, row, inner * sizeof(T));
+      to += inner * sizeof(T);
+    } else {
+      for (std::size_t i = 0; i < inner; ++i, to += sizeof(T))
+        std::memcpy(
+            to, row + static_cast<std::int64_t>(i) * step * static_cast<std::int64_t>(sizeof(T)),
+            sizeof(T));
+    }
+    for (std::size_t d = shape.size() - (shape.empty() ? 0 : 1); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+cpu_session::cpu_session(std::unique_ptr<sandbox_session> process, arena& memory)
+    : process_(std::move(process)), memory_(&memory) {}
+cpu_session::cpu_session(std::unique_ptr<sandbox_session> process, std::unique_ptr<arena> memory)
+    : owned_(std::move(memory)), process_(std::move(process)), memory_(owned_.get()) {}
+cpu_session::~cpu_session() = default;
+
+void cpu_session::arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
+                          const std::vector<tensor_layout>& parameters, std::size_t sets) {
+  plan_.arrange(program, inputs, parameters, sets, arena_head_bytes, memory_->size());
+  parameters_changed_ = true;
+  memory_->poison(arena_head_bytes, plan_.end());  // for the guards; the rest is overwritten
+  dirty_end_ = std::max(dirty_end_, plan_.end());
+  poisoned_end_ = std::max(poisoned_end_, plan_.end());
+}
+
+std::vector<std::span<std::byte>> cpu_session::input_places(std::size_t set) {
+  std::vector<std::span<std::byte>> places;
+  for (const arena_region& r : plan_.inputs(set))
+    places.emplace_back(memory_->at(r.begin), r.bytes);
+  return places;
+}
+
+void cpu_session::write_parameters(const value_set& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].bytes.size() != plan_.parameters().at(i).bytes)
+      throw std::out_of_range("a parameter does not fit its buffer");
+    std::copy(values[i].bytes.begin(), values[i].bytes.end(),
+              memory_->at(plan_.parameters()[i].begin));
+  }
+  parameters_changed_ = true;
+}
+
+record<schema::Command> cpu_session::stage(std::span<const std::size_t> sets) const {
+  return stage_command(plan_, sets, parameters_changed_,
+                       {plan_.end(), memory_->size() - plan_.end()}, poisoned_end_);
+}
+
+program_result<void> cpu_session::prepare(time_point deadline) {
+  thaw();
+  auto prepared = process_->prepare(stage({}), deadline);
+  parameters_changed_ = false;
+  freeze();
+  return prepared;
+}
+
+program_result<batch_clock> cpu_session::run(std::span<const std::size_t> sets,
+                                             time_point deadline) {
+  thaw();
+  memory_->poison(plan_.end(), dirty_end_);
+  last_sets_.assign(sets.begin(), sets.end());
+  if (auto staged = process_->stage(stage(sets), deadline); !staged) return failed(staged.error());
+  auto clock = process_->go(deadline);
+  freeze();  // at once: whatever the program left running would use time that no clock sees
+  // The process reports how much memory it used. If it reports less, it keeps its own remains,
+  // which are of no use to it.
+  dirty_end_ = std::clamp(memory_->head().scratch_used + guard_bytes, plan_.end(), memory_->size());
+  poisoned_end_ = std::max(poisoned_end_, dirty_end_);
+  if (!clock) return clock;
+  const bool prepared = std::exchange(parameters_changed_, false);
+  if (prepared) clock->outside_ns = 0;
+  return clock;
+}
+
+void cpu_session::freeze() {
+  if (!frozen_) process_->freeze();
+  frozen_ = true;
+}
+
+void cpu_session::thaw() {
+  if (frozen_) process_->thaw();
+  frozen_ = false;
+}
+
+program_result<tensor_value> cpu_session::read_output(std::size_t call, std::size_t output) {
+  const auto place = plan_.locate(memory_->head(), call, output);
+  if (!place) return failed(place.error());
+  if (place->extent.bytes > 0 && place->extent.begin == not_in_arena) {
+    return cheated("output_alias",
+                   "output " + std::to_string(output) + " is not memory that the call allocated");
+  }
+  tensor_value value{place->layout, std::vector<std::byte>(place->layout.bytes())};
+  if (place->extent.bytes == 0) return value;
+  const std::byte* from = memory_->at(place->extent.begin);
+  const auto& shape = place->layout.shape;
+  switch (bytes_of(place->layout.type)) {
+    case 1:
+      gather<std::uint8_t>(from, shape, place->strides, value.bytes.data());
+      break;
+    case 2:
+      gather<std::uint16_t>(from, shape, place->strides, value.bytes.data());
+      break;
+    case 4:
+      gather<std::uint32_t>(from, shape, place->strides, value.bytes.data());
+      break;
+    default:
+      gather<std::uint64_t>(from, shape, place->strides, value.bytes.data());
+      break;
+  }
+  return value;
+}
+
+program_result<value_set> cpu_session::outputs(std::size_t call) {
+  freeze();
+  const auto count = arena_plan::outputs_per_call(memory_->head());
+  if (!count) return failed(count.error());
+  value_set values;
+  for (std::uint32_t i = 0; i < *count; ++i) {
+    auto value = read_output(call, i);
+    if (!value) return failed(value.error());
+    values.push_back(*std::move(value));
+  }
+  return values;
+}
+
+std::set<output_alias> cpu_session::aliases(std::size_t call) {
+  freeze();
+  return plan_.aliases(memory_->head(), call, last_sets_);
+}
+
+std::size_t cpu_session::output_bytes(std::size_t call) {
+  freeze();
+  return plan_.output_bytes(memory_->head(), call);
+}
+
+bool cpu_session::inputs_hold(std::size_t set, const value_set& values) {
+  freeze();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::equal(values[i].bytes.begin(), values[i].bytes.end(),
+                    memory_->at(plan_.inputs(set).at(i).begin)))
+      return false;
+  }
+  return true;
+}
+
+bool cpu_session::parameters_hold(const value_set& values) {
+  freeze();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::equal(values[i].bytes.begin(), values[i].bytes.end(),
+                    memory_->at(plan_.parameters().at(i).begin)))
+      return false;
+  }
+  return true;
+}
+
+std::optional<std::string> cpu_session::memory_damage() {
+  freeze();
+  const auto own = plan_.scratch_guards(memory_->head(), plan_.end(), poisoned_end_);
+  if (!own) return "the record of its buffers is damaged";
+  for (const auto& guards : {plan_.guards(), *own}) {
+    for (const arena_plan::guard& g : guards) {
+      if (!memory_->is_poison(g.range.begin, g.range.end())) return g.damage;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace hone

@@ -1,0 +1,171 @@
+#include "evaluation/backends/cuda/cuda_judge.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "evaluation/backends/cores.hpp"
+#include "evaluation/backends/cuda/gpu_case_timing.hpp"
+#include "evaluation/backends/cuda/gpu_trial.hpp"
+#include "evaluation/compile/cuda/cuda_compiler.hpp"
+#include "evaluation/judge/clock_checks.hpp"
+#include "messages/ids.hpp"
+
+namespace hone {
+namespace {
+
+constexpr std::size_t kept_tasks = 1024;  // their texts and facts
+constexpr std::uint64_t largest_arena = 16ULL << 30U;
+constexpr auto compile_limit = std::chrono::seconds(60);
+// Attempts at a timing that something other than the candidate may have disturbed.
+constexpr int doubtful_attempts = 3;
+
+std::uint64_t arena_bytes_for(const gpu_facts& facts, const cuda_judge_options& options) {
+  return options.arena_bytes > 0 ? options.arena_bytes
+                                 : std::min(largest_arena, facts.memory_bytes / 6);
+}
+
+}  // namespace
+
+cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& architecture) {
+  cuda_compiler compiler;
+  const auto& names = gpu_context::kernel_names();
+  auto compiled = compiler.compile(gpu_context::kernel_source(), {names.begin(), names.end()}, {},
+                                   architecture, compile_limit);
+  if (!compiled)
+    throw std::runtime_error("the judge's own kernels do not compile: " + compiled.error().message);
+  return {compiler.name(), *std::move(compiled)};
+}
+
+cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options)
+    : facts_(facts),
+      call_limit_(options.call_limit),
+      core_lock_(options.launch_core >= 0 ? lock_core(options.launch_core) : unique_fd()),
+      management_(facts.bus_id),
+      kernels_(own_kernels::compile_for(facts.architecture)),
+      gpu_(facts, kernels_.block),
+      sessions_(gpu_, facts, kernels_.block, options.launch_core, arena_bytes_for(facts, options)),
+      calibrator_(gpu_, sessions_, facts, options.call_limit),
+      prepared_(kept_tasks) {
+  if (options.launch_core >= 0 && !core_lock_)
+    throw std::runtime_error("another process of Hone has processor core " +
+                             std::to_string(options.launch_core));
+}
+
+cuda_judge::~cuda_judge() = default;
+
+prepared_gpu_task& cuda_judge::prepare(const task& t) {
+  return prepared_.of(t.id, [&] {
+    return std::make_unique<prepared_gpu_task>(
+        gpu_, room_, t, [this](const task& of) -> gpu_session& { return sessions_.reference(of); });
+  });
+}
+
+void cuda_judge::forget(const task& t) { prepared_.forget(t.id); }
+
+verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact, const task& t,
+                                       std::uint64_t& seed) {
+  prepared_gpu_task& prepared = prepare(t);
+  const auto candidate = sessions_.open_candidate(role::verifying, artifact, t);
+  if (seed == 0) seed = random_bits();
+  if (!candidate) return {candidate.error(), 0, {}};
+  gpu_trial trial(prepared.on_gpu, **candidate);
+  verification_limits limits;
+  limits.call = call_limit_;
+  return verify_program(trial, kind(), seed, limits);
+}
+
+// The bias of the processes is found for every case before they have seen the candidate.
+program_result<void> cuda_judge::begin_timing(const schema::Artifact::Reader& artifact,
+                                              const task& t,
+                                              const std::vector<const task_case*>& cases,
+                                              int earlier, random_stream& random) {
+  timed_ = {artifact, &prepare(t), earlier == 0 ? role::timing : role::confirming};
+  if (earlier > 1) sessions_.replace_candidate(timed_.in);
+  for (const task_case* at : cases) calibrator_.calibrate(*timed_.prepared, *at, timed_.in, random);
+  return {};
+}
+
+case_timing cuda_judge::time_case(const task_case& at, random_stream& random) {
+  // Again, since the calibration of a later case may have replaced a process.
+  const case_facts& facts = calibrator_.calibrate(*timed_.prepared, at, timed_.in, random);
+  reverify_agreement_ = facts.rules.reverify_agreement;
+  // Nothing is known of a process that has died since.
+  const auto known = facts.pairs.find(sessions_.pair_of(timed_.in));
+  const pair_facts pair = known != facts.pairs.end() ? known->second : pair_facts{};
+  const auto candidate =
+      sessions_.open_candidate(timed_.in, timed_.artifact, timed_.prepared->of());
+  if (!candidate) {
+    case_timing timing;
+    timing.failure = candidate.error();
+    return timing;
+  }
+  return time_beyond_doubt(**candidate, at, facts, pair, random);
+}
+
+// Measures again, up to twice, if something other than the candidate may have disturbed the timing.
+case_timing cuda_judge::time_beyond_doubt(gpu_session& candidate, const task_case& at,
+                                          const case_facts& facts, const pair_facts& pair,
+                                          random_stream& random) {
+  gpu_task& on_gpu = timed_.prepared->on_gpu;
+  const auto time_once = [&] {
+    const std::string before = management_.throttled_by();
+    on_gpu.choose(at);
+    case_timing once = time_gpu_case(
+        {gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts, pair}, random);
+    once.throttled = before.empty() ? management_.throttled_by() : before;
+    return once;
+  };
+  case_timing timing = time_once();
+  const auto is_slowed_here = [&] {
+    return !timing.failure && !facts.is_launch_bound &&
+           is_slowed(timing.reference_us, pair.reference_us);
+  };
+  const auto is_doubtful = [&] {
+    return timing.has_unseen_time || is_slowed_here() ||
+           (!timing.failure && !timing.throttled.empty());
+  };
+  for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt)
+    timing = time_once();
+  if (is_slowed_here() && timing.throttled.empty())
+    timing.failure = judge_slowed_reference(at, as_clocked(pair.bias, timing.reference_us), random);
+  return timing;
+}
+
+// The GPU itself may have become slower. So the reference is timed beside itself once more, in a
+// process that has not seen the candidate. If it is as fast as ever there, by its own process's
+// clock, the candidate has found a way to slow down what it is compared with.
+std::optional<program_failure> cuda_judge::judge_slowed_reference(const task_case& at,
+                                                                  double reference_us,
+                                                                  random_stream& random) {
+  sessions_.replace_candidate(timed_.in);
+  const case_facts& facts = calibrator_.calibrate(*timed_.prepared, at, timed_.in, random);
+  const pair_facts& alone = facts.pairs.at(sessions_.pair_of(timed_.in));
+  const double alone_us = as_clocked(alone.bias, alone.reference_us);
+  if (!is_slowed(reference_us, alone_us)) return std::nullopt;
+  return program_failure{Outcome::UNSTABLE, "",
+                         "the reference takes " + std::to_string(reference_us) +
+                             " us a call beside this program and " + std::to_string(alone_us) +
+                             " us beside itself"};
+}
+
+std::vector<std::string> cuda_judge::check_task(const task& t) {
+  std::vector<std::string> lines;
+  prepared_gpu_task& prepared = prepare(t);
+  gpu_task& on_gpu = prepared.on_gpu;
+  for (const task_case& at : t.cases) {
+    if (!runs_on(at, kind())) continue;
+    on_gpu.choose(at);
+    double inexactness = 0;
+    for (const distribution how : t.distributions) {
+      on_gpu.draw_parameters(prepared.random.bits());
+      on_gpu.draw_inputs(how, prepared.random.bits());
+      on_gpu.expect();
+      inexactness = std::max(inexactness, on_gpu.reference_inexactness());
+    }
+    lines.push_back(describe_case(at, on_gpu.expected_layouts(),
+                                  on_gpu.has_wide() ? std::optional(inexactness) : std::nullopt));
+  }
+  return lines;
+}
+
+}  // namespace hone

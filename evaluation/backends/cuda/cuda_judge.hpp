@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "evaluation/backends/cuda/gpu_calibration.hpp"
+#include "evaluation/backends/cuda/gpu_sessions.hpp"
+#include "evaluation/backends/program_judge.hpp"
+#include "evaluation/backends/task_cache.hpp"
+#include "evaluation/driver/gpus.hpp"
+#include "evaluation/driver/management.hpp"
+#include "process/unique_fd.hpp"
+
+namespace hone {
+
+struct cuda_judge_options {
+  int launch_core = -1;  // the core from which all of its processes launch; -1: any core
+  // Size of each of the two arenas; 0: a sixth of the GPU's memory, at most 16 GiB.
+  std::uint64_t arena_bytes = 0;
+  // A call that takes longer is a timeout (evaluation.md section 3, point 6).
+  std::chrono::milliseconds call_limit{2000};
+};
+
+// Judges programs on a GPU. The judge's own context draws inputs and compares outputs in the memory
+// that they lie in; candidates run in processes of their own and references in another, and they
+// take turns. Confined to the thread that made it.
+class cuda_judge final : public program_judge {
+ public:
+  cuda_judge(const gpu_facts& facts, const cuda_judge_options& options);
+  ~cuda_judge() override;
+
+  std::string kind() const override { return "cuda"; }
+  verification_result verify(const schema::Artifact::Reader& artifact, const task& t,
+                             std::uint64_t& seed) override;
+  program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
+                                    const std::vector<const task_case*>& cases, int earlier,
+                                    random_stream& random) override;
+  case_timing time_case(const task_case& at, random_stream& random) override;
+  double reverify_agreement() const override { return reverify_agreement_; }
+  std::vector<std::string> check_task(const task& t) override;
+  void forget(const task& t) override;
+  double clock_mhz() const override { return management_.clock_mhz(); }
+  double temperature_c() const override { return management_.temperature_c(); }
+  std::string toolchain() const override { return kernels_.toolchain; }
+  std::string driver() const override { return facts_.driver; }
+
+ private:
+  using role = gpu_sessions::role;
+  // judge_kernels.cuh, compiled for this GPU.
+  struct own_kernels {
+    std::string toolchain;
+    compiled_block block;
+    static own_kernels compile_for(const std::string& architecture);
+  };
+  // The candidate that is being timed, set by begin_timing().
+  struct timed_candidate {
+    schema::Artifact::Reader artifact;
+    prepared_gpu_task* prepared = nullptr;
+    role in = role::timing;
+  };
+
+  prepared_gpu_task& prepare(const task& t);
+  case_timing time_beyond_doubt(gpu_session& candidate, const task_case& at,
+                                const case_facts& facts, const pair_facts& pair,
+                                random_stream& random);
+  std::optional<program_failure> judge_slowed_reference(const task_case& at, double reference_us,
+                                                        random_stream& random);
+
+  gpu_facts facts_;
+  std::chrono::milliseconds call_limit_;
+  unique_fd core_lock_;
+  gpu_management management_;
+  own_kernels kernels_;
+  gpu_context gpu_;
+  gpu_sessions sessions_;
+  gpu_calibrator calibrator_;
+  gpu_workspace room_;
+  task_cache<prepared_gpu_task> prepared_;
+  timed_candidate timed_;
+  double reverify_agreement_ = 0;  // of the last timed case
+};
+
+}  // namespace hone

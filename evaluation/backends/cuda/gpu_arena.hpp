@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "evaluation/backends/cuda/gpu_context.hpp"
+#include "evaluation/sandbox/client/gpu_process.hpp"
+
+namespace hone {
+
+// An arena in GPU memory, which the judge shares with one process at a time by CUDA IPC, and its
+// head in host memory. The judge owns it, so it outlives any process. Offsets and sizes in bytes.
+// Confined to one thread.
+class gpu_arena {
+ public:
+  gpu_arena(const gpu_context& gpu, std::uint64_t bytes);
+
+  CUdeviceptr at(std::uint64_t offset) const { return memory_.at() + offset; }
+  std::uint64_t size() const { return memory_.bytes(); }
+  arena_head& head() const { return *head_; }
+  int head_descriptor() const { return head_.descriptor(); }
+  // Returns the CUipcMemHandle, as bytes.
+  const std::string& handle() const { return handle_; }
+
+  // Poisons what is known to have been used since the last time.
+  void poison_used(const gpu_context& gpu);
+  // Poisons everything: a program may have written anywhere, and the next one must neither find
+  // that nor be blamed for it.
+  void poison_all(const gpu_context& gpu);
+  void poison(const gpu_context& gpu, std::uint64_t begin, std::uint64_t end,
+              unsigned char with = poison_byte) const;
+  // Notes which range is in use from now on, or that it reaches up to `end`.
+  void use_from(std::uint64_t begin) { dirty_begin_ = dirty_end_ = begin; }
+  void note_use(std::uint64_t end) { dirty_end_ = std::max(dirty_end_, std::min(end, size())); }
+  std::uint64_t dirty_end() const { return dirty_end_; }
+
+ private:
+  gpu_memory memory_;
+  shared_head head_;
+  std::string handle_;
+  std::uint64_t dirty_begin_ = 0;  // everything outside of these two is poison
+  std::uint64_t dirty_end_ = 0;
+};
+
+}  // namespace hone

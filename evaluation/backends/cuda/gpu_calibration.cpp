@@ -1,0 +1,165 @@
+#include "evaluation/backends/cuda/gpu_calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "evaluation/judge/clock_checks.hpp"
+
+namespace hone {
+namespace {
+
+constexpr std::uint64_t largest_offset = 1ULL << 30U;
+constexpr std::size_t max_sets = 9;  // a sample of eight calls behind one that does not count
+constexpr std::size_t few_samples = 5;
+constexpr int calibration_attempts = 3;
+// A bias beyond this is not luck: something is wrong with one of the processes.
+constexpr double max_bias = 0.1;
+constexpr double max_bias_half_width = 0.01;
+
+// Returns the median nanoseconds of a call, as it is scored.
+double median_call(gpu_side& side) {
+  const std::size_t calls = side.try_call() < long_call_ns ? side.max_calls() : 1;
+  std::vector<double> ns;
+  for (std::size_t i = 0; i < few_samples; ++i) {
+    const auto sample = side.sample(calls);
+    ns.insert(ns.end(), sample.begin(), sample.end());
+  }
+  return median(ns);
+}
+
+}  // namespace
+
+double us_per_call(double ns, const burst_clock& burst) {
+  return ns / 1e3 / static_cast<double>(burst.calls);
+}
+
+const case_facts& gpu_calibrator::calibrate(prepared_gpu_task& prepared, const task_case& at,
+                                            gpu_sessions::role in, random_stream& random) {
+  prepared.on_gpu.choose(at);
+  auto found = prepared.cases.find(print_sizes(at));
+  if (found == prepared.cases.end())
+    found = prepared.cases.emplace(print_sizes(at), calibrate_case(prepared, random)).first;
+  calibrate_pair(prepared, found->second, in, random);
+  return found->second;
+}
+
+case_facts gpu_calibrator::calibrate_case(prepared_gpu_task& prepared, random_stream& random) {
+  case_facts facts;
+  facts.limits = limits_of(prepared.on_gpu, random);
+  facts.baselines = time_baselines(prepared, facts.limits, random);
+  time_reference_bursts(prepared, facts, random);
+  return facts;
+}
+
+// Beside the calls' inputs and outputs there must be room for parameters, for what prepare() makes
+// of them, and for intermediate results.
+gpu_side::limits gpu_calibrator::limits_of(gpu_task& on_gpu, random_stream& random) const {
+  on_gpu.draw_parameters(random.bits());
+  on_gpu.draw_inputs(distribution::declared, random.bits());
+  on_gpu.expect();
+  const std::uint64_t bytes_per_call = std::max<std::uint64_t>(
+      1, total_bytes(on_gpu.inputs().layouts) + 3 * total_bytes(on_gpu.expected_layouts()));
+  const std::uint64_t size = sessions_->arena_bytes();
+  const std::uint64_t offset = std::min(largest_offset, size / 8);
+  const std::uint64_t taken = std::min(size, offset + 2 * total_bytes(on_gpu.parameters().layouts));
+  const std::uint64_t calls = (size - taken) / 3 / bytes_per_call;
+  return {std::clamp<std::uint64_t>(calls, 1, max_sets), facts_.l2_bytes, calls > 0 ? offset : 0,
+          call_limit_};
+}
+
+std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_task& prepared,
+                                                                  const gpu_side::limits& limits,
+                                                                  random_stream& random) {
+  std::vector<std::pair<std::string, settings>> ways(1);
+  ways[0].first = "graph";
+  ways[0].second.cuda_graph = true;
+  if (prepared.of().relaxed) {
+    ways.emplace_back("tf32+autotune", settings{});
+    ways[1].second.tf32 = true;
+    ways[1].second.cudnn_benchmark = true;
+  }
+  std::vector<case_timing::baseline> baselines;
+  for (const auto& [name, asked] : ways) {
+    try {
+      const gpu_sessions::reference_settings_scope scope(*sessions_, asked);
+      gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), limits, random,
+                    gpu_side::role::reference);
+      side.set_parameters(random.bits());
+      baselines.push_back({name, median_call(side) / 1e3});
+    } catch (const reference_error&) {
+      // A reference that reads a tensor's contents cannot be captured, so it has no such baseline.
+    }
+  }
+  return baselines;
+}
+
+// Finds out how fast calls of the reference follow each other, and whether it is launch-bound.
+void gpu_calibrator::time_reference_bursts(prepared_gpu_task& prepared, case_facts& facts,
+                                           random_stream& random) {
+  gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), facts.limits, random,
+                gpu_side::role::reference);
+  side.set_parameters(random.bits());
+  const double call_ns = median_call(side);
+  const burst_clock burst = undisturbed_burst([&] { return side.burst(burst_ns, call_ns, false); });
+  const burst_clock traced = side.burst(burst_ns, call_ns, true);
+  facts.is_launch_bound = is_launch_bound(
+      side.host_share(), traced.busy_ns / static_cast<double>(traced.calls) / call_ns);
+  facts.reference_wall_us = us_per_call(burst.wall_ns, burst);
+  facts.rules = facts.is_launch_bound ? launch_bound_timing_rules() : gpu_timing_rules();
+}
+
+// Finds the bias of the two processes of the moment. If it is implausible, one of them is replaced.
+void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& facts,
+                                    gpu_sessions::role in, random_stream& random) {
+  for (int attempt = 1;; ++attempt) {
+    const auto pair = sessions_->pair_of(in);
+    if (facts.pairs.contains(pair)) return;
+    const pair_facts found = compare_processes(prepared, facts, in, random);
+    const bool is_plausible = std::abs(found.bias.log_ratio) < max_bias;
+    const bool is_last = attempt >= calibration_attempts;
+    if (is_plausible && (found.bias.half_width < max_bias_half_width || is_last)) {
+      facts.pairs[pair] = found;
+    } else if (is_last) {
+      throw reference_error(Outcome::INFRASTRUCTURE,
+                            "the same program takes " +
+                                std::to_string(std::exp(found.bias.log_ratio)) +
+                                " times as long in one process as in another");
+    } else if (!is_plausible) {
+      replace_one_of_pair(in, attempt);
+    }
+  }
+}
+
+// One of the two processes is odd, and it is unknown which: the candidate's is replaced first, then
+// the reference's.
+void gpu_calibrator::replace_one_of_pair(gpu_sessions::role in, int attempt) {
+  if (attempt % 2 != 0) {
+    sessions_->replace_candidate(in);
+  } else {
+    sessions_->replace_reference();
+  }
+}
+
+// Times the reference in both processes. Where a process has its kernels' code is a matter of luck
+// that stays with it, and a short kernel whose code is at the other end of the chip takes some 0.1
+// us longer (doc/decisions/012).
+pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const case_facts& facts,
+                                             gpu_sessions::role in, random_stream& random) {
+  const task& t = prepared.of();
+  gpu_session& twin = sessions_->open_twin(in, t);
+  gpu_side reference(*gpu_, prepared.on_gpu, sessions_->reference(t), facts.limits, random,
+                     gpu_side::role::reference);
+  gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::role::candidate);
+  gpu_side::share_head_start(same, reference);
+  const timing_rules rules = gpu_calibration_rules();
+  time_budget budget(rules.time_budget_ns);
+  case_timing timing = time_pair(same, reference, rules, random, budget, nullptr);
+  if (timing.failure) throw reference_error(timing.failure->outcome, timing.failure->message);
+  const process_bias bias = bias_of(timing);
+  subtract_bias(bias, timing);
+  return {bias, timing.reference_us, unseen_beside(same.unseen_ns(), reference.unseen_ns()),
+          same.burst(burst_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
+}
+
+}  // namespace hone

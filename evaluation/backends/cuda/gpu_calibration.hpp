@@ -1,0 +1,87 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "evaluation/backends/cuda/gpu_sessions.hpp"
+#include "evaluation/backends/cuda/gpu_side.hpp"
+#include "evaluation/backends/cuda/gpu_task.hpp"
+#include "evaluation/judge/process_bias.hpp"
+#include "evaluation/judge/timing_rules.hpp"
+
+namespace hone {
+
+// What is known of a case in a pair of processes, found with the reference in both of them.
+struct pair_facts {
+  process_bias bias;
+  double reference_us = 0;  // a call beside itself, as scored, the bias subtracted; 0: unknown
+  // Host-side time per call that the device clock does not show, candidate's process minus
+  // reference's. Nanoseconds.
+  double unseen_ns = 0;
+  bool can_trace = false;  // CUPTI shows the reference's work in the candidate's process
+};
+
+// What is known of a timed case on a GPU, whatever the candidate.
+struct case_facts {
+  gpu_side::limits limits;
+  timing_rules rules;
+  std::vector<case_timing::baseline> baselines;
+  double reference_wall_us = 0;  // a call in a burst
+  bool is_launch_bound = false;  // the reference is
+  std::map<gpu_sessions::process_pair, pair_facts> pairs;
+};
+
+// A task on a GPU with the facts of its cases.
+struct prepared_gpu_task {
+  prepared_gpu_task(gpu_context& gpu, gpu_workspace& room, const task& t,
+                    gpu_task::reference_source reference)
+      : on_gpu(gpu, room, t, std::move(reference)) {}
+  const task& of() const { return on_gpu.of(); }
+
+  gpu_task on_gpu;
+  random_stream random{random_bits()};
+  std::map<std::string, case_facts> cases;  // by sizes, as printed
+};
+
+// Nanoseconds that a burst lasts at least.
+inline constexpr double burst_ns = 3e6;
+
+// Returns the time per call of a burst in microseconds.
+double us_per_call(double ns, const burst_clock& burst);
+
+// Finds out what does not depend on the candidate: how many calls fit into memory, the baselines,
+// whether the reference is launch-bound, and what two processes differ by. Functions throw
+// reference_error. Confined to one thread.
+class gpu_calibrator {
+ public:
+  gpu_calibrator(gpu_context& gpu, gpu_sessions& sessions, const gpu_facts& facts,
+                 std::chrono::milliseconds call_limit)
+      : gpu_(&gpu), sessions_(&sessions), facts_(facts), call_limit_(call_limit) {}
+
+  // Selects a case of the task and returns its facts, with those of the processes of the moment.
+  // What is known is not measured again. May replace processes that are odd.
+  const case_facts& calibrate(prepared_gpu_task& prepared, const task_case& at,
+                              gpu_sessions::role in, random_stream& random);
+
+ private:
+  case_facts calibrate_case(prepared_gpu_task& prepared, random_stream& random);
+  gpu_side::limits limits_of(gpu_task& on_gpu, random_stream& random) const;
+  std::vector<case_timing::baseline> time_baselines(prepared_gpu_task& prepared,
+                                                    const gpu_side::limits& limits,
+                                                    random_stream& random);
+  void time_reference_bursts(prepared_gpu_task& prepared, case_facts& facts, random_stream& random);
+  void calibrate_pair(prepared_gpu_task& prepared, case_facts& facts, gpu_sessions::role in,
+                      random_stream& random);
+  pair_facts compare_processes(prepared_gpu_task& prepared, const case_facts& facts,
+                               gpu_sessions::role in, random_stream& random);
+  void replace_one_of_pair(gpu_sessions::role in, int attempt);
+
+  gpu_context* gpu_;
+  gpu_sessions* sessions_;
+  gpu_facts facts_;
+  std::chrono::milliseconds call_limit_;
+};
+
+}  // namespace hone

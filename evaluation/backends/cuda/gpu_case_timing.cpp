@@ -1,0 +1,140 @@
+#include "evaluation/backends/cuda/gpu_case_timing.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "evaluation/backends/cuda/gpu_trial.hpp"
+#include "evaluation/judge/clock_checks.hpp"
+
+namespace hone {
+namespace {
+
+// The timing of one case, one function per phase.
+class gpu_case_timing {
+ public:
+  gpu_case_timing(const gpu_case& of, random_stream& random)
+      : of_(of),
+        random_(&random),
+        rules_(rules_between(of.pair.bias, of.pair.reference_us, of.facts.rules)),
+        budget_(rules_.time_budget_ns),
+        reference_(of.gpu, of.on_gpu, of.reference, of.facts.limits, random,
+                   gpu_side::role::reference),
+        candidate_(of.gpu, of.on_gpu, of.candidate, of.facts.limits, random,
+                   gpu_side::role::candidate),
+        checks_(of.on_gpu.of().distributions, random,
+                [this](std::optional<distribution> how, error_totals& totals) {
+                  return budget_.for_judge([&] { return check(how, totals); });
+                }) {
+    gpu_side::share_head_start(candidate_, reference_);
+  }
+
+  // Returns false if the measurement has failed.
+  bool time_rounds() {
+    timing_ = time_pair(candidate_, reference_, rules_, *random_, budget_, &checks_);
+    timing_.baselines = of_.facts.baselines;
+    if (timing_.rounds == 0) return false;
+    subtract_bias(of_.pair.bias, timing_);
+    timing_.floor_us =
+        gpu_write_floor_us(least_bytes_, of_.device.l2_bytes, of_.device.memory_gb_per_second);
+    return !timing_.failure;
+  }
+
+  // A hopeless candidate has too few rounds for unseen time, and without a calibration of the
+  // processes there is nothing to compare it with.
+  void find_unseen_time() {
+    if (timing_.rounds < rules_.min_rounds || of_.pair.reference_us <= 0) return;
+    timing_.unseen_us =
+        (unseen_beside(candidate_.unseen_ns(), reference_.unseen_ns()) - of_.pair.unseen_ns) / 1e3;
+  }
+
+  // CUPTI makes every launch slower, so one burst is traced and another shows how fast calls follow
+  // each other.
+  void time_bursts() {
+    const double call_ns = timing_.candidate_us * 1e3;
+    burst_ = undisturbed_burst([&] { return candidate_.burst(burst_ns, call_ns, false); });
+    checks_.check();
+    traced_ = candidate_.burst(burst_ns, call_ns, true);
+    checks_.check();
+    timing_.burst_us = us_per_call(burst_.device_ns, burst_);
+    timing_.candidate_wall_us = us_per_call(burst_.wall_ns, burst_);
+    timing_.reference_wall_us = of_.facts.reference_wall_us;
+    timing_.burst_span_us = us_per_call(traced_.span_ns, traced_);
+    timing_.burst_busy_us = us_per_call(traced_.busy_ns, traced_);
+    timing_.traced_us = us_per_call(traced_.device_ns, traced_);
+  }
+
+  void describe_work() {
+    for (const kernel_launch& launch : of_.candidate.launches()) {
+      const double occupancy = of_.device.threads_per_multiprocessor > 0
+                                   ? static_cast<double>(launch.blocks_per_multiprocessor) *
+                                         launch.threads / of_.device.threads_per_multiprocessor
+                                   : 0;
+      timing_.kernels.push_back(
+          {launch.kernel, launch.threads, launch.blocks, launch.dynamic_shared_bytes, occupancy});
+    }
+    timing_.flops = of_.on_gpu.flops();
+    timing_.bytes = total_bytes(of_.on_gpu.inputs().layouts) +
+                    total_bytes(of_.on_gpu.parameters().layouts) +
+                    total_bytes(of_.on_gpu.expected_layouts());
+  }
+
+  case_timing judge() {
+    judge_clocks(burst_, traced_, of_.pair.can_trace, timing_);
+    return std::move(timing_);
+  }
+
+  case_timing fail(const program_failure& why) {
+    timing_.failure = why;
+    return std::move(timing_);
+  }
+  case_timing result() { return std::move(timing_); }
+
+ private:
+  program_result<void> check(std::optional<distribution> how, error_totals& totals) {
+    const std::size_t call =
+        how ? candidate_.sample_with(*how) : random_->below(candidate_.last_calls());
+    const std::size_t set = candidate_.set_of(call);
+    const gpu_side::contents& held = candidate_.contents_of(set);
+    of_.on_gpu.draw_inputs(held.how, held.seed);
+    auto checked = judge_by_degrees(totals, [&](exactness with, error_totals& errors) {
+      of_.on_gpu.expect(with);
+      gpu_call finished(of_.on_gpu, of_.candidate, call, set);
+      return check_call(finished, of_.on_gpu.aliases(), of_.on_gpu.of(), errors);
+    });
+    if (checked) {
+      const bool writes = writes_outputs(of_.on_gpu.aliases());
+      least_bytes_ =
+          std::min<std::uint64_t>(least_bytes_, writes ? of_.candidate.output_bytes(call) : 0);
+    }
+    return checked;
+  }
+
+  gpu_case of_;
+  random_stream* random_;
+  timing_rules rules_;
+  time_budget budget_;
+  gpu_side reference_;
+  gpu_side candidate_;
+  timed_checks checks_;
+  std::uint64_t least_bytes_ = std::numeric_limits<std::uint64_t>::max();  // of a checked call
+  burst_clock burst_;
+  burst_clock traced_;
+  case_timing timing_;
+};
+
+}  // namespace
+
+case_timing time_gpu_case(const gpu_case& of, random_stream& random) {
+  gpu_case_timing timing(of, random);
+  try {
+    if (!timing.time_rounds()) return timing.result();
+    timing.find_unseen_time();
+    timing.time_bursts();
+    timing.describe_work();
+    return timing.judge();
+  } catch (const timing_failure& e) {
+    return timing.fail(e.why);
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "evaluation/backends/cuda/gpu_calibration.hpp"
+#include "evaluation/backends/cuda/gpu_session.hpp"
+#include "evaluation/driver/gpus.hpp"
+#include "evaluation/judge/case_timing.hpp"
+
+namespace hone {
+
+// What timing a case of a candidate on a GPU needs. All of it must outlive the timing.
+struct gpu_case {
+  gpu_context& gpu;
+  gpu_task& on_gpu;  // with the case selected
+  gpu_session& candidate;
+  gpu_session& reference;
+  const gpu_facts& device;
+  const case_facts& facts;
+  const pair_facts& pair;
+};
+
+// Times one case (evaluation.md section 3): paired rounds, two bursts, and a comparison of all
+// clocks. Throws reference_error if the reference fails.
+case_timing time_gpu_case(const gpu_case& of, random_stream& random);
+
+}  // namespace hone

@@ -1,0 +1,306 @@
+#include "evaluation/backends/cuda/gpu_context.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "embedded/judge_kernels.hpp"
+#include "evaluation/program/arena_layout.hpp"
+
+namespace hone {
+namespace {
+
+constexpr unsigned threads_per_block = 256;  // the kernels' reductions rely on it
+constexpr unsigned blocks_per_multiprocessor = 8;
+
+struct gpu_strided {
+  std::uint64_t n = 0;
+  std::int32_t dimensions = 0;
+  std::int32_t bytes = 0;
+  std::array<std::int64_t, 12> sizes{};
+  std::array<std::int64_t, 12> strides{};
+};
+
+}  // namespace
+
+struct gpu_context::comparison {
+  CUdeviceptr actual = 0;
+  CUdeviceptr own = 0;
+  CUdeviceptr wide = 0;
+  std::uint64_t n = 0;
+  std::int32_t type = 0;
+  double rms = 0;
+  double rtol = 0;
+  double atol = 0;
+};
+
+// Sums and extremes over one output: the layout of `measures` in judge_kernels.cuh.
+struct gpu_context::measures {
+  double squares = 0;
+  double sum = 0;
+  double error = 0;
+  double norm = 0;
+  double own_error = 0;
+  double worst = 0;
+  double own_worst = 0;
+  std::uint64_t worst_at = ~std::uint64_t{0};
+  std::uint64_t finite = 0;
+  std::uint64_t first_bad = ~std::uint64_t{0};  // none
+  std::int32_t varies = 0;
+  std::int32_t expected_varies = 0;
+};
+
+gpu_memory::gpu_memory(const cuda_driver& driver, std::uint64_t bytes)
+    : driver_(&driver), bytes_(bytes) {
+  driver.check(driver.cuMemAlloc(&at_, std::max<std::uint64_t>(bytes, 1)),
+               "allocating " + std::to_string(bytes >> 20U) + " MiB of a GPU's memory");
+}
+
+gpu_memory::~gpu_memory() {
+  if (at_ != 0) driver_->cuMemFree(at_);
+}
+
+std::string gpu_context::kernel_source() { return std::string(embedded::judge_kernels); }
+
+const std::vector<std::string>& gpu_context::kernel_names() {
+  static const std::vector<std::string> names = {
+      "draw",          "add_outliers",    "perturb",     "scramble",         "convert",
+      "gather",        "find_difference", "find_damage", "measure_expected", "measure_errors",
+      "measure_exact", "spoil_shared"};
+  return names;
+}
+
+gpu_context::gpu_context(const gpu_facts& facts, const compiled_block& kernels)
+    : driver_(&cuda_driver::get()) {
+  driver_->check(driver_->cuDeviceGet(&device_, facts.ordinal), "finding the GPU");
+  CUcontext context = nullptr;
+  driver_->check(driver_->cuDevicePrimaryCtxRetain(&context, device_), "making a context");
+  driver_->check(driver_->cuCtxSetCurrent(context), "taking a context");
+  driver_->check(driver_->cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
+  driver_->check(driver_->cuModuleLoadData(&module_, kernels.code.data()),
+                 "loading the judge's kernels");
+  for (const kernel_facts& k : kernels.kernels)
+    driver_->check(driver_->cuModuleGetFunction(&kernels_[k.name], module_, k.symbol.c_str()),
+                   "finding the judge's kernels");
+  blocks_ = static_cast<unsigned>(facts.multiprocessors) * blocks_per_multiprocessor;
+  flag_ = allocate(sizeof(std::uint32_t));
+  partial_ = allocate(blocks_ * sizeof(measures));
+}
+
+gpu_context::~gpu_context() {
+  flag_ = {};
+  partial_ = {};
+  ranges_ = {};
+  if (module_ != nullptr) driver_->cuModuleUnload(module_);
+  if (stream_ != nullptr) driver_->cuStreamDestroy(stream_);
+  driver_->cuDevicePrimaryCtxRelease(device_);
+}
+
+void gpu_context::grow(gpu_memory& memory, std::uint64_t bytes) const {
+  if (memory.bytes() >= bytes && memory.at() != 0) return;
+  memory = {};
+  memory = allocate(bytes);
+}
+
+std::string gpu_context::export_handle(const gpu_memory& memory) const {
+  CUipcMemHandle handle{};
+  driver_->check(driver_->cuIpcGetMemHandle(&handle, memory.at()), "sharing a GPU's memory");
+  return {reinterpret_cast<const char*>(&handle), sizeof handle};
+}
+
+void gpu_context::fill(CUdeviceptr at, unsigned char value, std::uint64_t bytes) const {
+  if (bytes > 0)
+    driver_->check(driver_->cuMemsetD8Async(at, value, bytes, stream_), "filling memory");
+}
+
+void gpu_context::copy(CUdeviceptr to, CUdeviceptr from, std::uint64_t bytes) const {
+  if (bytes > 0)
+    driver_->check(driver_->cuMemcpyDtoDAsync(to, from, bytes, stream_), "copying memory");
+}
+
+void gpu_context::upload(CUdeviceptr to, const void* from, std::uint64_t bytes) const {
+  if (bytes == 0) return;
+  driver_->check(driver_->cuMemcpyHtoDAsync(to, from, bytes, stream_), "sending memory to a GPU");
+  finish();
+}
+
+void gpu_context::download(void* to, CUdeviceptr from, std::uint64_t bytes) const {
+  if (bytes == 0) return;
+  driver_->check(driver_->cuMemcpyDtoHAsync(to, from, bytes, stream_), "reading a GPU's memory");
+  finish();
+}
+
+void gpu_context::finish() const {
+  driver_->check(driver_->cuStreamSynchronize(stream_), "waiting for the judge's kernels");
+}
+
+void gpu_context::launch(const char* name, std::uint64_t threads, void** arguments) const {
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::uint64_t>((threads + threads_per_block - 1) / threads_per_block, 1, blocks_));
+  driver_->check(driver_->cuLaunchKernel(kernel(name), blocks, 1, 1, threads_per_block, 1, 1, 0,
+                                         stream_, arguments, nullptr),
+                 std::string("starting ") + name);
+}
+
+void gpu_context::draw(CUdeviceptr to, const gpu_drawing& drawing) const {
+  if (drawing.n == 0) return;
+  gpu_drawing d = drawing;
+  std::array<void*, 2> arguments = {&to, &d};
+  launch("draw", (d.n + 3) / 4, arguments.data());
+  const bool is_real = d.of == static_cast<int>(initializer::kind::normal) ||
+                       d.of == static_cast<int>(initializer::kind::uniform);
+  if (d.how != static_cast<int>(distribution::outliers) || !is_real) return;
+  add_outliers(to, d, std::max<std::uint64_t>(1, d.n / 5000), false);
+}
+
+void gpu_context::add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
+                               bool mirrored) const {
+  gpu_drawing d = drawing;
+  auto flip = static_cast<std::uint32_t>(mirrored);
+  std::array<void*, 4> more = {&to, &d, &count, &flip};
+  const auto blocks = static_cast<unsigned>((count + threads_per_block - 1) / threads_per_block);
+  driver_->check(driver_->cuLaunchKernel(kernel("add_outliers"), blocks, 1, 1, threads_per_block, 1,
+                                         1, 0, stream_, more.data(), nullptr),
+                 "starting add_outliers");
+}
+
+void gpu_context::perturb(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed,
+                          int count) const {
+  if (drawing.n == 0) return;
+  gpu_drawing d = drawing;
+  std::array<void*, 4> arguments = {&to, &d, &seed, &count};
+  driver_->check(driver_->cuLaunchKernel(kernel("perturb"), 1, 1, 1, 1, 1, 1, 0, stream_,
+                                         arguments.data(), nullptr),
+                 "starting perturb");
+}
+
+void gpu_context::scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key) const {
+  if (bytes == 0) return;
+  std::array<void*, 3> arguments = {&at, &bytes, &key};
+  launch("scramble", (bytes + 15) / 16, arguments.data());
+}
+
+void gpu_context::convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type,
+                          std::uint64_t n) const {
+  if (n == 0) return;
+  auto to_number = static_cast<std::int32_t>(to_type);
+  auto from_number = static_cast<std::int32_t>(from_type);
+  std::array<void*, 5> arguments = {&to, &to_number, &from, &from_number, &n};
+  launch("convert", n, arguments.data());
+}
+
+void gpu_context::gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout,
+                         const std::vector<std::int64_t>& strides) const {
+  gpu_strided s;
+  s.n = layout.elements();
+  if (s.n == 0) return;
+  s.dimensions = static_cast<std::int32_t>(layout.shape.size());
+  s.bytes = static_cast<std::int32_t>(bytes_of(layout.type));
+  std::copy(layout.shape.begin(), layout.shape.end(), s.sizes.begin());
+  std::copy(strides.begin(), strides.end(), s.strides.begin());
+  std::array<void*, 3> arguments = {&to, &from, &s};
+  launch("gather", s.n, arguments.data());
+}
+
+bool gpu_context::equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const {
+  if (bytes == 0) return true;
+  fill(flag_.at(), 0, sizeof(std::uint32_t));
+  CUdeviceptr flag = flag_.at();
+  std::array<void*, 4> arguments = {&a, &b, &bytes, &flag};
+  launch("find_difference", (bytes + 15) / 16, arguments.data());
+  std::uint32_t differs = 0;
+  download(&differs, flag_.at(), sizeof differs);
+  return differs == 0;
+}
+
+std::optional<std::size_t> gpu_context::find_damage(CUdeviceptr base,
+                                                    const std::vector<gpu_range>& ranges) {
+  if (ranges.empty()) return std::nullopt;
+  grow(ranges_, ranges.size() * sizeof(gpu_range));
+  driver_->check(driver_->cuMemcpyHtoDAsync(ranges_.at(), ranges.data(),
+                                            ranges.size() * sizeof(gpu_range), stream_),
+                 "sending memory to a GPU");
+  fill(flag_.at(), 0xff, sizeof(std::uint32_t));
+  auto count = static_cast<std::uint32_t>(ranges.size());
+  CUdeviceptr list = ranges_.at();
+  CUdeviceptr flag = flag_.at();
+  unsigned char other = other_poison_byte;
+  std::array<void*, 5> arguments = {&base, &list, &count, &other, &flag};
+  launch("find_damage", std::uint64_t{count} * threads_per_block, arguments.data());
+  std::uint32_t first = 0;
+  download(&first, flag_.at(), sizeof first);
+  if (first == ~std::uint32_t{0}) return std::nullopt;
+  return first;
+}
+
+gpu_context::measures gpu_context::reduced(const char* kernel_name, comparison& with) {
+  const auto blocks = static_cast<unsigned>(
+      std::clamp<std::uint64_t>((with.n + threads_per_block - 1) / threads_per_block, 1, blocks_));
+  CUdeviceptr out = partial_.at();
+  std::array<void*, 2> arguments = {&with, &out};
+  driver_->check(driver_->cuLaunchKernel(kernel(kernel_name), blocks, 1, 1, threads_per_block, 1, 1,
+                                         0, stream_, arguments.data(), nullptr),
+                 std::string("starting ") + kernel_name);
+  std::vector<measures> partial(blocks);
+  download(partial.data(), partial_.at(), blocks * sizeof(measures));
+  measures all;
+  for (const measures& m : partial) {
+    all.squares += m.squares;
+    all.sum += m.sum;
+    all.error += m.error;
+    all.norm += m.norm;
+    all.own_error += m.own_error;
+    if (m.worst > all.worst || (m.worst == all.worst && m.worst_at < all.worst_at)) {
+      all.worst = m.worst;
+      all.worst_at = m.worst_at;
+    }
+    all.own_worst = std::max(all.own_worst, m.own_worst);
+    all.finite += m.finite;
+    all.first_bad = std::min(all.first_bad, m.first_bad);
+    all.varies |= m.varies;
+    all.expected_varies |= m.expected_varies;
+  }
+  return all;
+}
+
+std::optional<std::size_t> gpu_context::find_wrong_element(CUdeviceptr actual, CUdeviceptr own,
+                                                           CUdeviceptr wide, dtype type,
+                                                           std::uint64_t n) {
+  if (n == 0) return std::nullopt;
+  comparison with{actual, own, wide, n, static_cast<std::int32_t>(type), 0, 0, 0};
+  const std::uint64_t first = reduced("measure_exact", with).first_bad;
+  return first < n ? std::optional<std::size_t>(first) : std::nullopt;
+}
+
+output_errors gpu_context::measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide,
+                                            dtype type, std::uint64_t n, tolerance allowed) {
+  comparison with{actual, own,          wide,        n, static_cast<std::int32_t>(type),
+                  0,      allowed.rtol, allowed.atol};
+  const measures expected = n > 0 ? reduced("measure_expected", with) : measures{};
+  const auto finite = static_cast<double>(expected.finite);
+  with.rms = expected.finite > 0 ? std::sqrt(expected.squares / finite) : 0;
+  const measures m = n > 0 ? reduced("measure_errors", with) : measures{};
+  output_errors errors;
+  if (m.first_bad < n) errors.first_bad = m.first_bad;
+  const double norm = std::max(std::sqrt(m.norm), tiny);
+  errors.given = {m.worst, std::sqrt(m.error) / norm};
+  errors.worst_at = m.worst_at;
+  errors.own = {m.own_worst, std::sqrt(m.own_error) / norm};
+  errors.given_error = m.error;
+  errors.own_error = m.own_error;
+  errors.expected_norm = expected.squares;
+  errors.expected_deviation =
+      expected.finite > 0 ? std::max(0.0, expected.squares - expected.sum * expected.sum / finite)
+                          : 0;
+  errors.is_constant = expected.varies == 0;
+  errors.is_expected_constant = expected.expected_varies == 0;
+  return errors;
+}
+
+double gpu_context::element(CUdeviceptr from, dtype type, std::uint64_t index) const {
+  tensor_value value{{type, {1}}, std::vector<std::byte>(bytes_of(type))};
+  download(value.bytes.data(), from + index * bytes_of(type), value.bytes.size());
+  return to_doubles(value).front();
+}
+
+}  // namespace hone

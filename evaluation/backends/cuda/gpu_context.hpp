@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evaluation/compile/compiled_block.hpp"
+#include "evaluation/driver/cuda_driver.hpp"
+#include "evaluation/driver/gpus.hpp"
+#include "evaluation/judge/comparison.hpp"
+#include "evaluation/program/tensors.hpp"
+
+namespace hone {
+
+// GPU memory with one owner, which frees it.
+class gpu_memory {
+ public:
+  gpu_memory() = default;
+  gpu_memory(const cuda_driver& driver, std::uint64_t bytes);  // throws cuda_error
+  gpu_memory(gpu_memory&& other) noexcept
+      : driver_(other.driver_),
+        at_(std::exchange(other.at_, 0)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  gpu_memory& operator=(gpu_memory&& other) noexcept {
+    std::swap(driver_, other.driver_);
+    std::swap(at_, other.at_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~gpu_memory();
+
+  CUdeviceptr at() const { return at_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  const cuda_driver* driver_ = nullptr;
+  CUdeviceptr at_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+// What a tensor is filled with: the layout of `drawing` in judge_kernels.cuh.
+struct gpu_drawing {
+  std::uint64_t seed = 0;
+  std::uint64_t n = 0;
+  double a = 0;
+  double b = 1;
+  std::uint64_t row = 1;
+  std::int32_t tensor = 0;
+  std::int32_t type = 0;  // dtype
+  std::int32_t of = 0;    // initializer::kind
+  std::int32_t how = 0;   // distribution
+};
+
+// A range of memory in bytes from a base: the layout of `range` in judge_kernels.cuh.
+struct gpu_range {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+// The judge's own context, stream and kernels on a GPU, for memory that no candidate's process maps
+// or that the judge shares with one. All work is ordered on one stream; functions that return a
+// value wait for it. Functions throw cuda_error. Confined to one thread.
+class gpu_context {
+ public:
+  // `kernels`: judge_kernels.cuh, compiled for this GPU.
+  gpu_context(const gpu_facts& facts, const compiled_block& kernels);
+  ~gpu_context();
+  gpu_context(const gpu_context&) = delete;
+  gpu_context& operator=(const gpu_context&) = delete;
+
+  static std::string kernel_source();
+  static const std::vector<std::string>& kernel_names();
+
+  gpu_memory allocate(std::uint64_t bytes) const { return gpu_memory(*driver_, bytes); }
+  // Replaces a buffer that is too small; its contents are lost then.
+  void grow(gpu_memory& memory, std::uint64_t bytes) const;
+  // Returns the CUipcMemHandle with which another process maps the memory, as bytes.
+  std::string export_handle(const gpu_memory& memory) const;
+
+  void fill(CUdeviceptr at, unsigned char value, std::uint64_t bytes) const;
+  void copy(CUdeviceptr to, CUdeviceptr from, std::uint64_t bytes) const;
+  void upload(CUdeviceptr to, const void* from, std::uint64_t bytes) const;
+  void download(void* to, CUdeviceptr from, std::uint64_t bytes) const;
+  void finish() const;
+
+  void draw(CUdeviceptr to, const gpu_drawing& drawing) const;
+  // Adds 500 with a random sign to `count` elements that `drawing` has drawn; `mirrored` gives it
+  // the opposite sign.
+  void add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
+                    bool mirrored) const;
+  void perturb(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const;
+  // Encrypts memory with a key, or decrypts it again.
+  void scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key) const;
+  void convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type,
+               std::uint64_t n) const;
+  // Copies a strided tensor row-major.
+  void gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout,
+              const std::vector<std::int64_t>& strides) const;
+  bool equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const;
+  // Returns the index of the first range that no longer holds poison.
+  std::optional<std::size_t> find_damage(CUdeviceptr base, const std::vector<gpu_range>& ranges);
+  // Compare with the reference's run in its own types and, if `wide` is not 0, with its float64 run
+  // (in the output's type if that is exact). Return the first wrong element of an exact type, or
+  // the errors of a floating-point type.
+  std::optional<std::size_t> find_wrong_element(CUdeviceptr actual, CUdeviceptr own,
+                                                CUdeviceptr wide, dtype type, std::uint64_t n);
+  output_errors measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type,
+                                 std::uint64_t n, tolerance allowed);
+  // Reads one element.
+  double element(CUdeviceptr from, dtype type, std::uint64_t index) const;
+
+ private:
+  struct comparison;
+  struct measures;
+  CUfunction kernel(const char* name) const { return kernels_.at(name); }
+  void launch(const char* name, std::uint64_t threads, void** arguments) const;
+  measures reduced(const char* kernel_name, comparison& with);
+
+  const cuda_driver* driver_;
+  CUdevice device_ = 0;
+  CUstream stream_ = nullptr;
+  CUmodule module_ = nullptr;
+  unsigned blocks_ = 0;  // that fill the GPU
+  std::map<std::string, CUfunction, std::less<>> kernels_;
+  gpu_memory flag_;
+  gpu_memory partial_;
+  gpu_memory ranges_;
+};
+
+}  // namespace hone

@@ -1,0 +1,85 @@
+#include "evaluation/backends/cuda/gpu_processes.hpp"
+
+#include <cstdlib>
+#include <sstream>
+
+namespace hone {
+namespace {
+
+constexpr std::size_t spares = 3;
+
+// Returns the CUDA_VISIBLE_DEVICES entry of the GPU that has the number `ordinal` in this process.
+std::string visible_device(int ordinal) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return std::to_string(ordinal);
+  std::istringstream in(visible);
+  std::string name;
+  for (int i = 0; i <= ordinal && std::getline(in, name, ','); ++i) {
+  }
+  return name;
+}
+
+}  // namespace
+
+gpu_processes::gpu_processes(const gpu_facts& facts, const compiled_block& tools, int launch_core,
+                             const gpu_arena& candidates, const gpu_arena& references)
+    : visible_(visible_device(facts.ordinal)),
+      candidate_arena_(&candidates),
+      reference_arena_(&references) {
+  attachment_.tools = tools.code;
+  attachment_.core = launch_core;
+  for (const kernel_facts& k : tools.kernels) {
+    if (k.name == "spoil_shared") attachment_.spoil_symbol = k.symbol;
+    if (k.name == "scramble") attachment_.scramble_symbol = k.symbol;
+  }
+  for (auto& one : candidates_) one = start(candidates);
+  reference_ = start(references);
+  while (spares_.size() < spares) spares_.push_back(start(candidates));
+  for (const auto& one : candidates_) one->await_ready();
+  reference_->await_ready();
+  await_spares();
+}
+
+std::unique_ptr<gpu_process> gpu_processes::start(const gpu_arena& arena) const {
+  gpu_attachment attachment = attachment_;
+  attachment.handle = arena.handle();
+  attachment.bytes = arena.size();
+  attachment.head = arena.head_descriptor();
+  return std::make_unique<gpu_process>(visible_, attachment);
+}
+
+gpu_process& gpu_processes::candidate(role of) {
+  auto& place = candidates_[static_cast<std::size_t>(of)];
+  if (!place->alive()) replace(of);
+  return *place;
+}
+
+gpu_process& gpu_processes::reference() {
+  if (!reference_->alive()) replace_reference();
+  return *reference_;
+}
+
+void gpu_processes::replace_reference() {
+  reference_ = start(*reference_arena_);
+  reference_->await_ready();
+}
+
+void gpu_processes::await_spares() {
+  for (const auto& one : spares_) one->await_ready();
+}
+
+void gpu_processes::replace(role of) {
+  auto& place = candidates_[static_cast<std::size_t>(of)];
+  do {
+    place = std::move(spares_.front());
+    spares_.pop_front();
+    spares_.push_back(start(*candidate_arena_));
+    place->await_ready();
+  } while (!place->alive());
+}
+
+std::pair<std::uint64_t, std::uint64_t> gpu_processes::pair_of(role of) {
+  return {candidate(of).serial(), reference().serial()};
+}
+
+}  // namespace hone

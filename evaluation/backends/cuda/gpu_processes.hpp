@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "evaluation/backends/cuda/gpu_arena.hpp"
+#include "evaluation/compile/compiled_block.hpp"
+#include "evaluation/driver/gpus.hpp"
+#include "evaluation/sandbox/client/gpu_process.hpp"
+
+namespace hone {
+
+// The processes that run programs on one GPU for its judge: three for candidates, one for
+// references, and spares that were started beforehand. A spare replaces a candidate's process that
+// died, hung or lost its context (doc/decisions/013). Functions throw std::runtime_error if no
+// process can be started. Confined to the thread that made it; the arenas must outlive it.
+class gpu_processes {
+ public:
+  // What a candidate's process is for. Most bad candidates end in the verifying one. The bias of
+  // the other two is known for as long as they live, and the confirming one repeats surprising
+  // measurements of the timing one.
+  enum class role : std::size_t { verifying, timing, confirming };
+
+  // `tools`: the judge's kernels. `launch_core`: the core from which all processes launch, one at a
+  // time, so that launch cost is comparable; -1: any core. All processes are ready when the
+  // constructor returns.
+  gpu_processes(const gpu_facts& facts, const compiled_block& tools, int launch_core,
+                const gpu_arena& candidates, const gpu_arena& references);
+
+  // Return a process that is alive; a dead one is replaced first.
+  gpu_process& candidate(role of);
+  gpu_process& reference();
+  void replace(role of);
+  void replace_reference();
+  // Waits until no process is starting: that would disturb what is timed.
+  void await_spares();
+  // Returns the serial numbers of the candidate's and the reference's process.
+  std::pair<std::uint64_t, std::uint64_t> pair_of(role of);
+
+ private:
+  std::unique_ptr<gpu_process> start(const gpu_arena& arena) const;
+
+  std::string visible_;
+  gpu_attachment attachment_;  // without an arena
+  const gpu_arena* candidate_arena_;
+  const gpu_arena* reference_arena_;
+  std::array<std::unique_ptr<gpu_process>, 3> candidates_;  // by role
+  std::unique_ptr<gpu_process> reference_;
+  std::deque<std::unique_ptr<gpu_process>> spares_;  // they start while others work
+};
+
+}  // namespace hone

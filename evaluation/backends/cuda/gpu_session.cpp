@@ -1,0 +1,173 @@
+#include "evaluation/backends/cuda/gpu_session.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+#include "evaluation/sandbox/programs.hpp"
+
+namespace hone {
+namespace {
+
+constexpr const char* damaged_buffers = "the record of its buffers is damaged";
+constexpr const char* damaged_times = "the record of its times is damaged";
+
+bool are_times(std::initializer_list<double> all_ns) {
+  return std::all_of(all_ns.begin(), all_ns.end(),
+                     [](double ns) { return std::isfinite(ns) && ns >= 0; });
+}
+
+}  // namespace
+
+void gpu_session::arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
+                          const std::vector<tensor_layout>& parameters, std::size_t sets,
+                          std::uint64_t begin) {
+  plan_.arrange(program, inputs, parameters, sets, begin, arena_->size());
+  arena_->poison_used(*gpu_);
+  arena_->use_from(begin);
+  arena_->note_use(plan_.end());
+  scratch_begin_ = plan_.end();
+}
+
+void gpu_session::write(const std::vector<arena_region>& to, const gpu_tensors& from) {
+  for (std::size_t i = 0; i < from.layouts.size(); ++i)
+    gpu_->copy(arena_->at(to.at(i).begin), from.memory[i].at(), from.layouts[i].bytes());
+}
+
+bool gpu_session::holds(const std::vector<arena_region>& places, const gpu_tensors& written) const {
+  for (std::size_t i = 0; i < written.layouts.size(); ++i) {
+    if (!gpu_->equal(arena_->at(places.at(i).begin), written.memory[i].at(),
+                     written.layouts[i].bytes()))
+      return false;
+  }
+  return true;
+}
+
+// The process reports how much memory it used. If it reports less, it keeps its own remains, which
+// are of no use to it.
+void gpu_session::note_scratch_use() {
+  arena_->note_use(arena_->head().scratch_used + guard_bytes);
+}
+
+program_result<void> gpu_session::prepare(time_point deadline) {
+  scratch_begin_ = plan_.end();
+  arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end());
+  gpu_->finish();
+  last_sets_.clear();
+  auto staged = process_->stage(
+      stage_command(plan_, {}, true, {scratch_begin_, arena_->size() - scratch_begin_},
+                    arena_->size()),
+      deadline);
+  note_scratch_use();
+  return staged ? keep_prepared() : staged;
+}
+
+// Keeps what prepare() has allocated so far: calls use the memory behind it.
+program_result<void> gpu_session::keep_prepared() {
+  const std::uint64_t used = arena_->head().scratch_used;
+  if (used < scratch_begin_ || used > arena_->size())
+    return failed(Outcome::CRASH, damaged_buffers);
+  scratch_begin_ = used;
+  return {};
+}
+
+program_result<void> gpu_session::stage(std::span<const std::size_t> sets, bool parameters_changed,
+                                        time_point deadline) {
+  uses_other_poison_ = !uses_other_poison_;
+  arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end(),
+                 uses_other_poison_ ? other_poison_byte : poison_byte);
+  gpu_->finish();
+  last_sets_.assign(sets.begin(), sets.end());
+  return process_->stage(
+      stage_command(plan_, sets, parameters_changed,
+                    {scratch_begin_, arena_->size() - scratch_begin_}, arena_->size()),
+      deadline);
+}
+
+program_result<void> gpu_session::run(std::span<const std::size_t> sets, time_point deadline) {
+  auto staged = stage(sets, false, deadline);
+  return staged ? go(deadline) : staged;
+}
+
+program_result<void> gpu_session::run_anew(std::span<const std::size_t> sets, time_point deadline) {
+  scratch_begin_ = plan_.end();
+  auto prepared = stage(sets, true, deadline);
+  note_scratch_use();
+  if (prepared) prepared = keep_prepared();
+  return prepared ? go(deadline) : prepared;
+}
+
+program_result<void> gpu_session::go(time_point deadline) {
+  auto done = process_->go(deadline);
+  note_scratch_use();
+  return done;
+}
+
+program_result<std::vector<call_clock>> gpu_session::time(
+    std::span<const std::size_t> sets, const std::vector<std::vector<std::uint64_t>>& keys,
+    const flush_plan& flushes, time_point deadline) {
+  if (auto staged = stage(sets, false, deadline); !staged) return failed(staged.error());
+  const auto done = process_->time(keys, flushes, deadline);
+  note_scratch_use();
+  if (!done) return failed(done.error());
+  const auto& clocks = arena_->head().call_clocks;
+  std::vector<call_clock> taken(
+      clocks.begin(),
+      clocks.begin() + static_cast<std::ptrdiff_t>(std::min(sets.size(), clocks.size())));
+  for (const call_clock& c : taken) {
+    if (!are_times({c.event_ns, c.host_ns, c.launch_ns, c.flush_ns}))
+      return failed(Outcome::CRASH, damaged_times);
+  }
+  return taken;
+}
+
+program_result<burst_clock> gpu_session::burst(std::span<const std::size_t> sets,
+                                               std::uint32_t repeats, bool traced,
+                                               time_point deadline) {
+  if (auto staged = stage(sets, false, deadline); !staged) return failed(staged.error());
+  const auto done = process_->burst(repeats, traced, deadline);
+  last_sets_ = {sets.back()};
+  note_scratch_use();
+  if (!done) return failed(done.error());
+  const burst_clock clock = arena_->head().burst;
+  if (!are_times({clock.device_ns, clock.wall_ns, clock.span_ns, clock.busy_ns}))
+    return failed(Outcome::CRASH, damaged_times);
+  return clock;
+}
+
+program_result<std::vector<gpu_output>> gpu_session::outputs(std::size_t call) const {
+  const auto count = arena_plan::outputs_per_call(arena_->head());
+  if (!count) return failed(count.error());
+  std::vector<gpu_output> all;
+  for (std::uint32_t i = 0; i < *count; ++i) {
+    const auto place = plan_.locate(arena_->head(), call, i);
+    if (!place) return failed(place.error());
+    const bool is_empty = place->extent.bytes == 0;
+    if (!is_empty && place->extent.begin == not_in_arena) {
+      return cheated("output_alias",
+                     "output " + std::to_string(i) + " is not memory that the call allocated");
+    }
+    all.push_back({place->layout, place->strides, is_empty ? 0 : arena_->at(place->extent.begin)});
+  }
+  return all;
+}
+
+std::vector<kernel_launch> gpu_session::launches() const {
+  const arena_head& head = arena_->head();
+  return {head.launches.begin(),
+          head.launches.begin() + std::min(head.launch_count, max_kernel_launches)};
+}
+
+std::optional<std::string> gpu_session::memory_damage() {
+  auto all = plan_.guards();
+  const auto own = plan_.scratch_guards(arena_->head(), scratch_begin_, arena_->size());
+  if (!own) return damaged_buffers;
+  all.insert(all.end(), own->begin(), own->end());
+  std::vector<gpu_range> ranges;
+  for (const arena_plan::guard& g : all) ranges.push_back({g.range.begin, g.range.end()});
+  const auto first = gpu_->find_damage(arena_->at(0), ranges);
+  if (first) return all[*first].damage;
+  return std::nullopt;
+}
+
+}  // namespace hone

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "evaluation/backends/cuda/gpu_arena.hpp"
+#include "evaluation/backends/cuda/gpu_context.hpp"
+#include "evaluation/program/arena_plan.hpp"
+#include "evaluation/program/failure.hpp"
+#include "evaluation/sandbox/client/gpu_process.hpp"
+
+namespace hone {
+
+// Tensors in GPU memory that only the judge maps. The memory only grows, so there may be more of it
+// than tensors.
+struct gpu_tensors {
+  std::vector<tensor_layout> layouts;
+  std::vector<gpu_memory> memory;
+};
+
+// An output in an arena.
+struct gpu_output {
+  tensor_layout layout;
+  std::vector<std::int64_t> strides;  // in elements
+  CUdeviceptr at = 0;
+};
+
+// Programs opened in a process on the GPU, and the arena that they work in; the counterpart of
+// program_session. arrange() makes room, the judge writes contents into it, runs make calls, and
+// outputs, aliases and damage are read until the next run. References and candidates are alike. A
+// session must not be used once its process has been replaced. Confined to one thread.
+class gpu_session {
+ public:
+  gpu_session(gpu_context& gpu, gpu_arena& arena, gpu_process& process)
+      : gpu_(&gpu), arena_(&arena), process_(&process) {}
+
+  // Makes room for `sets` input sets, each at its own addresses, from `begin` on. Throws
+  // std::length_error if they do not fit.
+  void arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
+               const std::vector<tensor_layout>& parameters, std::size_t sets,
+               std::uint64_t begin = 0);
+  CUdeviceptr input(std::size_t set, std::size_t i) const {
+    return arena_->at(plan_.inputs(set).at(i).begin);
+  }
+  CUdeviceptr parameter(std::size_t i) const { return arena_->at(plan_.parameters().at(i).begin); }
+  // The tensors must have the layouts that the session was arranged for.
+  void write_inputs(std::size_t set, const gpu_tensors& from) { write(plan_.inputs(set), from); }
+  void write_parameters(const gpu_tensors& from) { write(plan_.parameters(), from); }
+  // Return true if the arguments still hold what was written.
+  bool inputs_hold(std::size_t set, const gpu_tensors& written) const {
+    return holds(plan_.inputs(set), written);
+  }
+  bool parameters_hold(const gpu_tensors& written) const {
+    return holds(plan_.parameters(), written);
+  }
+
+  // Runs the program's prepare() now, untimed. What it must not know is written after this.
+  program_result<void> prepare(time_point deadline);
+  // Makes one call per entry of `sets`, in order, on poisoned scratch memory. All outputs stay
+  // until the next run.
+  program_result<void> run(std::span<const std::size_t> sets, time_point deadline);
+  // Runs prepare() and the calls in one command, for references, from which nothing is kept secret.
+  program_result<void> run_anew(std::span<const std::size_t> sets, time_point deadline);
+  // Makes the same calls, each timed by itself behind `flushes`. Inputs must have been encrypted
+  // with `keys`, by call and input; each is decrypted when its call's turn comes.
+  program_result<std::vector<call_clock>> time(std::span<const std::size_t> sets,
+                                               const std::vector<std::vector<std::uint64_t>>& keys,
+                                               const flush_plan& flushes, time_point deadline);
+  // Makes the calls `repeats` times without a pause. Only the last call's outputs are kept, as
+  // those of call 0.
+  program_result<burst_clock> burst(std::span<const std::size_t> sets, std::uint32_t repeats,
+                                    bool traced, time_point deadline);
+
+  program_result<std::vector<gpu_output>> outputs(std::size_t call) const;
+  std::set<output_alias> aliases(std::size_t call) const {
+    return plan_.aliases(arena_->head(), call, last_sets_, scratch_begin_);
+  }
+  std::size_t output_bytes(std::size_t call) const {
+    return plan_.output_bytes(arena_->head(), call);
+  }
+  // Describes a write outside of the buffers that were handed out; nullopt if there was none.
+  std::optional<std::string> memory_damage();
+  // Returns the floating-point operations of the last run in products and convolutions; counted for
+  // references only.
+  std::uint64_t flops() const { return arena_->head().flops; }
+  // Returns the most recent launch of each kernel, by prepare() or by a call.
+  std::vector<kernel_launch> launches() const;
+
+ private:
+  program_result<void> stage(std::span<const std::size_t> sets, bool parameters_changed,
+                             time_point deadline);
+  program_result<void> go(time_point deadline);
+  program_result<void> keep_prepared();
+  void write(const std::vector<arena_region>& to, const gpu_tensors& from);
+  bool holds(const std::vector<arena_region>& places, const gpu_tensors& written) const;
+  void note_scratch_use();
+
+  gpu_context* gpu_;
+  gpu_arena* arena_;
+  gpu_process* process_;
+  arena_plan plan_;
+  std::uint64_t scratch_begin_ = 0;  // behind what prepare() allocated
+  bool uses_other_poison_ = false;   // runs alternate between the two patterns
+  std::vector<std::size_t> last_sets_;
+};
+
+}  // namespace hone

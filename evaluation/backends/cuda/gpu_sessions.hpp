@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "evaluation/backends/cuda/gpu_processes.hpp"
+#include "evaluation/backends/cuda/gpu_session.hpp"
+#include "messages/schema/pipeline.capnp.h"
+#include "tasks/settings.hpp"
+#include "tasks/task_file.hpp"
+
+namespace hone {
+
+// Opens programs in the processes of one GPU and owns the two arenas that they work in: candidates'
+// and references'. At most one candidate and one reference are open at a time. Confined to the
+// thread that made it.
+class gpu_sessions {
+ public:
+  using role = gpu_processes::role;
+  // Serial numbers of the candidate's and the reference's process.
+  using process_pair = std::pair<std::uint64_t, std::uint64_t>;
+
+  // `arena_bytes`: the size of each of the two arenas.
+  gpu_sessions(gpu_context& gpu, const gpu_facts& facts, const compiled_block& tools,
+               int launch_core, std::uint64_t arena_bytes);
+
+  // Opens a candidate on poisoned memory. The session stays valid until the next candidate is
+  // opened.
+  program_result<gpu_session*> open_candidate(role in, const schema::Artifact::Reader& artifact,
+                                              const task& t);
+  // Opens the reference in the candidate's process, to be compared with itself. Throws
+  // reference_error.
+  gpu_session& open_twin(role in, const task& t);
+  // Returns the open session of the task's reference, opening it first if it is not open with the
+  // settings of the moment. Throws reference_error.
+  gpu_session& reference(const task& t);
+
+  // Runs references with other settings for as long as the object lives: for baselines only.
+  class reference_settings_scope {
+   public:
+    reference_settings_scope(gpu_sessions& of, const settings& asked)
+        : of_(&of), before_(std::exchange(of.reference_settings_, asked)) {}
+    ~reference_settings_scope() { of_->reference_settings_ = before_; }
+    reference_settings_scope(const reference_settings_scope&) = delete;
+    reference_settings_scope& operator=(const reference_settings_scope&) = delete;
+
+   private:
+    gpu_sessions* of_;
+    settings before_;
+  };
+
+  // Replace a process by one that has run nothing, and wait until no process is starting.
+  void replace_candidate(role in);
+  void replace_reference();
+
+  process_pair pair_of(role in) { return processes_.pair_of(in); }
+  std::uint64_t arena_bytes() const { return candidate_arena_.size(); }
+
+ private:
+  struct opened_reference {
+    task_id of;
+    settings asked;
+    std::uint64_t process = 0;  // its serial number
+    bool operator==(const opened_reference&) const = default;
+  };
+
+  gpu_context* gpu_;
+  gpu_arena candidate_arena_;
+  gpu_arena reference_arena_;
+  gpu_processes processes_;
+  settings reference_settings_;
+  std::optional<opened_reference> opened_reference_;
+  std::optional<gpu_session> candidate_session_;
+  std::optional<gpu_session> reference_session_;
+};
+
+}  // namespace hone

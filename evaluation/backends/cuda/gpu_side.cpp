@@ -1,0 +1,214 @@
+#include "evaluation/backends/cuda/gpu_side.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace hone {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr double max_repeats = 500;
+constexpr auto trace_limit = std::chrono::seconds(5);  // for CUPTI's own work
+// A side's place in its arena is drawn anew, in such steps, with every set of parameters: which
+// memory a short kernel happens to use moves its time by several per cent (doc/decisions/012).
+constexpr std::uint64_t offset_step = 2ULL << 20U;
+
+double unseen_ns_of(const call_clock& call) { return call.host_ns - call.event_ns; }
+
+// Returns the mean over a sample. Its first call does not count if there are others.
+double mean_unseen_ns(std::span<const call_clock> calls) {
+  if (calls.size() > 1) calls = calls.subspan(1);
+  double ns = 0;
+  for (const call_clock& call : calls) ns += unseen_ns_of(call);
+  return ns / static_cast<double>(calls.size());
+}
+
+}  // namespace
+
+gpu_side::gpu_side(gpu_context& gpu, gpu_task& of, gpu_session& session, const limits& l,
+                   random_stream& random, role plays)
+    : sampled_side(plays),
+      gpu_(&gpu),
+      task_(&of),
+      session_(&session),
+      limits_(l),
+      random_(&random),
+      held_(l.sets) {
+  arrange();
+}
+
+void gpu_side::arrange() {
+  const std::uint64_t begin = random_->below(limits_.max_offset / offset_step + 1) * offset_step;
+  session_->arrange(0, task_->inputs().layouts, task_->parameters().layouts, limits_.sets, begin);
+  seen_calls_ = task_->reference_calls();
+}
+
+void gpu_side::fail(const program_failure& why) const {
+  if (is_reference()) throw reference_error(why.outcome, why.message);
+  throw timing_failure{why};
+}
+
+void gpu_side::write_parameters() {
+  session_->write_parameters(task_->parameters());
+  if (auto prepared = session_->prepare(clock::now() + limits_.call); !prepared)
+    fail(prepared.error());
+}
+
+void gpu_side::ensure_arranged() {
+  if (!is_reference() || seen_calls_ == task_->reference_calls()) return;
+  arrange();
+  write_parameters();
+}
+
+void gpu_side::share_head_start(gpu_side& candidate, gpu_side& reference) {
+  candidate.other_ = &reference;
+  reference.other_ = &candidate;
+}
+
+void gpu_side::set_parameters(std::uint64_t seed) {
+  task_->draw_parameters(seed);
+  arrange();
+  write_parameters();
+}
+
+void gpu_side::write_inputs(std::span<const std::size_t> sets) {
+  if (task_->draws_with_reference()) return write_inputs_by_staging(sets);
+  ensure_arranged();
+  for (const std::size_t set : sets) {
+    std::vector<CUdeviceptr> places;
+    for (std::size_t i = 0; i < task_->inputs().layouts.size(); ++i)
+      places.push_back(session_->input(set, i));
+    task_->fill_inputs(places, held_[set].how, held_[set].seed);
+  }
+}
+
+// If drawing needs the reference's process, contents go through the judge's own memory: the arena
+// to be filled may be the one in which they are drawn.
+void gpu_side::write_inputs_by_staging(std::span<const std::size_t> sets) {
+  const auto& layouts = task_->inputs().layouts;
+  staging_.resize(limits_.sets * layouts.size());
+  for (const std::size_t set : sets) {
+    std::vector<CUdeviceptr> places;
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      gpu_memory& memory = staging_[set * layouts.size() + i];
+      gpu_->grow(memory, layouts[i].bytes());
+      places.push_back(memory.at());
+    }
+    task_->fill_inputs(places, held_[set].how, held_[set].seed);
+  }
+  ensure_arranged();
+  for (const std::size_t set : sets) {
+    for (std::size_t i = 0; i < layouts.size(); ++i)
+      gpu_->copy(session_->input(set, i), staging_[set * layouts.size() + i].at(),
+                 layouts[i].bytes());
+  }
+}
+
+// Encrypts the inputs of the sets and returns the keys, by call and input.
+std::vector<std::vector<std::uint64_t>> gpu_side::encrypt(std::span<const std::size_t> sets) {
+  std::vector<std::vector<std::uint64_t>> keys(sets.size());
+  const auto& layouts = task_->inputs().layouts;
+  for (std::size_t c = 0; c < sets.size(); ++c) {
+    for (std::size_t i = 0; i < layouts.size(); ++i) {
+      keys[c].push_back(random_->bits());
+      gpu_->scramble(session_->input(sets[c], i), layouts[i].bytes(), keys[c].back());
+    }
+  }
+  return keys;
+}
+
+// Takes the next sets in turn and chooses their contents.
+void gpu_side::take_sets(std::size_t calls) {
+  last_.resize(std::min(calls, limits_.sets));
+  for (std::size_t& set : last_) {
+    set = next_;
+    next_ = (next_ + 1) % limits_.sets;
+    held_[set] = {random_->bits(), distribution::declared};
+  }
+}
+
+std::uint32_t gpu_side::flushes_needed() const {
+  if (other_ == nullptr) return flushes_ahead(host_.ns(), flush_ns_);
+  return is_reference() ? flushes_of_round(other_->host_, host_, flush_ns_)
+                        : flushes_of_round(host_, other_->host_, other_->flush_ns_);
+}
+
+void gpu_side::begin_round() {
+  flushes_ = flushes_needed();
+  begins_round_ = true;
+}
+
+std::vector<call_clock> gpu_side::time_last_sets() {
+  write_inputs(last_);
+  const std::vector<std::vector<std::uint64_t>> keys = encrypt(last_);
+  const flush_plan flushes{limits_.cache_bytes, flushes_ > 0 ? flushes_ : flushes_needed()};
+  // Calls are short if a sample has several.
+  const auto limit = limits_.call * (last_.size() > 1 ? 2 : 1);
+  auto clocks = session_->time(last_, keys, flushes, clock::now() + limit);
+  if (!clocks) fail(clocks.error());
+  for (const call_clock& clock : *clocks) {
+    host_.see(clock.launch_ns);
+    flush_ns_ = clock.flush_ns;
+  }
+  return *std::move(clocks);
+}
+
+std::vector<double> gpu_side::sample(std::size_t calls) {
+  sampled_ = calls;
+  take_sets(calls);
+  const std::vector<call_clock> clocks = time_last_sets();
+  std::vector<double> ns;
+  for (const call_clock& clock : clocks) {
+    ns.push_back(clock.event_ns);
+    host_shares_.push_back(clock.launch_ns / std::max(clock.host_ns, 1.0));
+  }
+  const double unseen_ns = mean_unseen_ns(clocks);
+  // A first call counts only if it is long, and its events may be forged like any other's.
+  if (clocks.size() > 1) ns.front() += std::max(0.0, unseen_ns_of(clocks.front()) - unseen_ns);
+  if (std::exchange(begins_round_, false)) unseen_ns_.push_back(unseen_ns);
+  return ns;
+}
+
+double gpu_side::host_share() const { return host_shares_.empty() ? 0 : median(host_shares_); }
+
+std::size_t gpu_side::sample_with(distribution how) {
+  take_sets(sampled_);
+  const std::size_t call = random_->below(last_.size());
+  held_[last_[call]].how = how;
+  (void)time_last_sets();
+  return call;
+}
+
+double gpu_side::try_call() {
+  sample(1);
+  return sample(1).back();
+}
+
+burst_clock gpu_side::burst(double ns, double call_ns, bool traced) {
+  std::vector<std::size_t> sets(limits_.sets);
+  std::iota(sets.begin(), sets.end(), std::size_t{0});
+  std::rotate(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(random_->below(sets.size())),
+              sets.end());
+  for (contents& held : held_) held = {random_->bits(), distribution::declared};
+  write_inputs(sets);
+  last_ = {sets.back()};  // the set whose outputs are kept
+  const double round_ns = std::max(call_ns, 1e3) * static_cast<double>(sets.size());
+  // A program knows neither the last set nor the number of calls, so it must do its work in all of
+  // them.
+  auto repeats = static_cast<std::uint32_t>(std::clamp(std::ceil(ns / round_ns), 1.0, max_repeats));
+  repeats += static_cast<std::uint32_t>(random_->below(1 + repeats / 4));
+  // The limit is ten times what the calls took one by one.
+  const auto expected = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::duration<double, std::nano>(round_ns * repeats));
+  auto clocks = session_->burst(sets, repeats, traced,
+                                clock::now() + limits_.call + 10 * expected +
+                                    (traced ? trace_limit : std::chrono::seconds(0)));
+  if (!clocks) fail(clocks.error());
+  clocks->calls = std::max<std::uint64_t>(clocks->calls, 1);
+  return *clocks;
+}
+
+}  // namespace hone

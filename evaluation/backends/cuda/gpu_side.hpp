@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "evaluation/backends/cuda/gpu_task.hpp"
+#include "evaluation/backends/cuda/head_start.hpp"
+#include "evaluation/judge/sampled_side.hpp"
+
+namespace hone {
+
+// One of the two programs of a timed case on a GPU: its session and its input sets, with fresh
+// contents before every sample. A reference's session is also used by the task's oracle, so it is
+// arranged again when that has happened. All arguments must outlive it.
+class gpu_side final : public sampled_side {
+ public:
+  struct limits {
+    std::size_t sets = 2;
+    std::uint64_t cache_bytes = 0;  // size of the L2 cache, which is flushed before each timed call
+    std::uint64_t max_offset = 0;   // where in its arena the side may begin
+    std::chrono::milliseconds call{2000};
+  };
+  gpu_side(gpu_context& gpu, gpu_task& of, gpu_session& session, const limits& l,
+           random_stream& random, role plays);
+
+  // Gives both sides the same head start in every round from now on: what the slower host of the
+  // two needs. Neither may be moved afterwards.
+  static void share_head_start(gpu_side& candidate, gpu_side& reference);
+
+  void set_parameters(std::uint64_t seed) override;
+  void begin_round() override;
+  std::vector<double> sample(std::size_t calls) override;
+  std::size_t max_calls() const override { return limits_.sets; }
+
+  // Makes a sample that looks like the last one and does not count, in which one call's inputs are
+  // drawn from `how`. Returns that call.
+  std::size_t sample_with(distribution how);
+  // Makes two calls, of which the first may load code, and returns the second's nanoseconds.
+  double try_call();
+
+  // Returns for each round the host-side time per call that the call's own clock does not show,
+  // flushes included: the mean over the calls that count. Nanoseconds.
+  const std::vector<double>& unseen_ns() const { return unseen_ns_; }
+  // Returns the median share of a call, as the host sees it, during which the host launches it.
+  double host_share() const;
+
+  // Makes a burst over all input sets of at least `ns`, if a call takes `call_ns`.
+  burst_clock burst(double ns, double call_ns, bool traced);
+
+  // The last sample: its number of calls, the set that each used, and what that set held.
+  struct contents {
+    std::uint64_t seed = 0;
+    distribution how = distribution::declared;
+  };
+  std::size_t last_calls() const { return last_.size(); }
+  std::size_t set_of(std::size_t call) const { return last_.at(call); }
+  const contents& contents_of(std::size_t set) const { return held_.at(set); }
+
+ private:
+  void arrange();
+  void write_parameters();
+  void ensure_arranged();
+  [[noreturn]] void fail(const program_failure& why) const;
+  void take_sets(std::size_t calls);
+  std::vector<call_clock> time_last_sets();
+  std::uint32_t flushes_needed() const;
+  void write_inputs(std::span<const std::size_t> sets);
+  void write_inputs_by_staging(std::span<const std::size_t> sets);
+  std::vector<std::vector<std::uint64_t>> encrypt(std::span<const std::size_t> sets);
+
+  gpu_context* gpu_;
+  gpu_task* task_;
+  gpu_session* session_;
+  limits limits_;
+  random_stream* random_;
+  std::uint64_t seen_calls_ = 0;  // of the task's oracle when the session was arranged
+  std::vector<contents> held_;    // by set
+  std::vector<std::size_t> last_;
+  std::vector<double> unseen_ns_;
+  std::vector<double> host_shares_;  // by call
+  host_time host_;
+  double flush_ns_ = 0;              // one flush before the last call
+  const gpu_side* other_ = nullptr;  // the side that the head start is shared with
+  std::uint32_t flushes_ = 0;        // of the round; 0: no round has begun
+  bool begins_round_ = false;
+  std::size_t sampled_ = 1;  // calls of the last sample
+  std::size_t next_ = 0;
+  std::vector<gpu_memory> staging_;
+};
+
+}  // namespace hone

@@ -1,0 +1,283 @@
+#include "evaluation/backends/cuda/gpu_task.hpp"
+
+#include <algorithm>
+
+namespace hone {
+namespace {
+
+std::vector<tensor_layout> widened(std::vector<tensor_layout> layouts) {
+  for (tensor_layout& layout : layouts) {
+    if (is_floating(layout.type)) layout.type = dtype::float64;
+  }
+  return layouts;
+}
+
+bool is_dense(const gpu_output& output) {
+  std::int64_t step = 1;
+  for (std::size_t d = output.layout.shape.size(); d-- > 0;) {
+    if (output.layout.shape[d] != 1 && output.strides[d] != step) return false;
+    step *= output.layout.shape[d];
+  }
+  return true;
+}
+
+std::vector<tensor_layout> layouts_of(const std::vector<gpu_output>& outputs) {
+  std::vector<tensor_layout> layouts;
+  for (const gpu_output& output : outputs) layouts.push_back(output.layout);
+  return layouts;
+}
+
+}  // namespace
+
+gpu_task::gpu_task(gpu_context& gpu, gpu_workspace& room, task t, reference_source reference)
+    : gpu_(&gpu),
+      room_(&room),
+      task_(std::move(t)),
+      reference_(std::move(reference)),
+      program_of_(reference_oracle::program_numbers(task_)) {}
+
+void gpu_task::choose(const task_case& at) {
+  if (room_->user == task_.id && case_ != nullptr && *case_ == at) return;
+  if (room_->user != task_.id) room_->data.clear();
+  room_->user = task_.id;
+  case_ = &*std::find(task_.cases.begin(), task_.cases.end(), at);
+  room_->inputs.layouts = layouts_of(task_.inputs, at);
+  room_->parameters.layouts = layouts_of(task_.parameters, at);
+  for (gpu_tensors* tensors : {&room_->inputs, &room_->parameters}) {
+    tensors->memory.resize(std::max(tensors->memory.size(), tensors->layouts.size()));
+    for (std::size_t i = 0; i < tensors->layouts.size(); ++i)
+      gpu_->grow(tensors->memory[i], tensors->layouts[i].bytes());
+  }
+}
+
+gpu_drawing gpu_task::drawing_of(std::size_t tensor, distribution how, std::uint64_t seed) const {
+  const tensor_spec& spec = tensor_of(task_, tensor);
+  const tensor_layout layout{program_of_[tensor] != 0 ? raw_type(spec) : spec.type,
+                             resolve_shape(spec, *case_)};
+  gpu_drawing drawing;
+  drawing.seed = seed;
+  drawing.n = layout.elements();
+  drawing.a = argument_of(spec.init.a, *case_);
+  drawing.b = argument_of(spec.init.b, *case_);
+  drawing.row = layout.shape.empty()
+                    ? 1
+                    : static_cast<std::uint64_t>(std::max<std::int64_t>(layout.shape.back(), 1));
+  drawing.tensor = static_cast<std::int32_t>(tensor);
+  drawing.type = static_cast<std::int32_t>(layout.type);
+  drawing.of = static_cast<std::int32_t>(spec.init.of);
+  drawing.how = static_cast<std::int32_t>(spec.init.expr.empty() ? how : distribution::declared);
+  if (spec.init.of == initializer::kind::integers && !(drawing.b > drawing.a)) {
+    throw reference_error(Outcome::WRONG_RESULT, spec.name + ": integers(" +
+                                                     std::to_string(drawing.a) + "," +
+                                                     std::to_string(drawing.b) + ") is empty");
+  }
+  return drawing;
+}
+
+// Copies a parameter's data file, which is uploaded once.
+void gpu_task::copy_data(const tensor_spec& spec, CUdeviceptr to, std::uint64_t bytes) {
+  auto found = room_->data.find(spec.name);
+  if (found == room_->data.end()) {
+    const tensor_value value = load_parameter(task_, spec, *case_);
+    gpu_memory memory = gpu_->allocate(value.bytes.size());
+    gpu_->upload(memory.at(), value.bytes.data(), value.bytes.size());
+    found = room_->data.emplace(spec.name, std::move(memory)).first;
+  }
+  gpu_->copy(to, found->second.at(), bytes);
+}
+
+void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, std::uint64_t seed,
+                        std::uint64_t perturbation) {
+  const tensor_spec& spec = tensor_of(task_, tensor);
+  const tensor_layout layout{spec.type, resolve_shape(spec, *case_)};
+  if (!spec.data_file.empty()) return copy_data(spec, to, layout.bytes());
+  const std::size_t program = program_of_[tensor];
+  const gpu_drawing drawing = drawing_of(tensor, how, seed);
+  CUdeviceptr raw = to;
+  const tensor_layout raw_layout{raw_type(spec), layout.shape};
+  if (program != 0) {
+    gpu_->grow(room_->raw, raw_layout.bytes());
+    raw = room_->raw.at();
+  }
+  gpu_->draw(raw, drawing);
+  if (perturbation != 0)
+    gpu_->perturb(raw, drawing, perturbation, static_cast<int>(perturbed_elements));
+  if (program == 0) return;
+  const auto outputs = call(program, {raw_layout}, {}, [&](gpu_session& session) {
+    gpu_->copy(session.input(0, 0), raw, raw_layout.bytes());
+  });
+  check_expression(spec, layouts_of(outputs), raw_layout);
+  gpu_->grow(room_->dense, outputs[0].layout.bytes());
+  gpu_->gather(room_->dense.at(), outputs[0].at, outputs[0].layout, outputs[0].strides);
+  gpu_->convert(to, spec.type, room_->dense.at(), outputs[0].layout.type, layout.elements());
+}
+
+void gpu_task::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation) {
+  for (std::size_t i = 0; i < task_.inputs.size(); ++i)
+    draw_one(i, room_->inputs.memory[i].at(), how, seed, perturbation);
+}
+
+void gpu_task::draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored) {
+  draw_inputs(distribution::declared, seed);
+  for (std::size_t i = 0; i < task_.inputs.size(); ++i) {
+    if (takes_distributions(task_.inputs[i]) && room_->inputs.layouts[i].elements() > 0)
+      gpu_->add_outliers(room_->inputs.memory[i].at(), drawing_of(i, distribution::declared, seed),
+                         1, mirrored);
+  }
+}
+
+void gpu_task::draw_parameters(std::uint64_t seed) {
+  for (std::size_t i = 0; i < task_.parameters.size(); ++i)
+    draw_one(task_.inputs.size() + i, room_->parameters.memory[i].at(), distribution::declared,
+             seed, 0);
+}
+
+void gpu_task::fill_inputs(const std::vector<CUdeviceptr>& to, distribution how,
+                           std::uint64_t seed) {
+  for (std::size_t i = 0; i < task_.inputs.size(); ++i) draw_one(i, to[i], how, seed, 0);
+}
+
+bool gpu_task::draws_with_reference() const {
+  return std::any_of(program_of_.begin(),
+                     program_of_.begin() + static_cast<std::ptrdiff_t>(task_.inputs.size()),
+                     [](std::size_t program) { return program != 0; });
+}
+
+std::vector<gpu_output> gpu_task::call(std::size_t program,
+                                       const std::vector<tensor_layout>& inputs,
+                                       const std::vector<tensor_layout>& parameters,
+                                       const std::function<void(gpu_session&)>& write) {
+  ++reference_calls_;
+  gpu_session& session = reference_(task_);
+  try {
+    session.arrange(program, inputs, parameters, 1);
+  } catch (const std::length_error& e) {
+    // Tensors in float64 may not fit where those in the reference's own types do.
+    throw reference_error(Outcome::CRASH, e.what());
+  }
+  write(session);
+  const auto deadline = std::chrono::steady_clock::now() + reference_call_limit;
+  const std::size_t set = 0;
+  if (const auto ran = session.run_anew({&set, 1}, deadline); !ran)
+    throw reference_error(ran.error().outcome, ran.error().message);
+  auto outputs = session.outputs(0);
+  if (!outputs) throw reference_error(outputs.error().outcome, outputs.error().message);
+  if (program == 0) {
+    aliases_ = session.aliases(0);
+    flops_ = session.flops();
+  }
+  return *std::move(outputs);
+}
+
+void gpu_task::keep(gpu_tensors& to, const std::vector<gpu_output>& outputs) {
+  to.layouts.clear();
+  to.memory.resize(std::max(to.memory.size(), outputs.size()));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    to.layouts.push_back(outputs[i].layout);
+    gpu_->grow(to.memory[i], outputs[i].layout.bytes());
+    if (is_dense(outputs[i])) {
+      gpu_->copy(to.memory[i].at(), outputs[i].at, outputs[i].layout.bytes());
+    } else {
+      gpu_->gather(to.memory[i].at(), outputs[i].at, outputs[i].layout, outputs[i].strides);
+    }
+  }
+}
+
+std::vector<gpu_output> gpu_task::call_in_float64() {
+  const auto inputs = widened(room_->inputs.layouts);
+  const auto parameters = widened(room_->parameters.layouts);
+  return call(0, inputs, parameters, [&](gpu_session& session) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      gpu_->convert(session.input(0, i), inputs[i].type, room_->inputs.memory[i].at(),
+                    room_->inputs.layouts[i].type, inputs[i].elements());
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      gpu_->convert(session.parameter(i), parameters[i].type, room_->parameters.memory[i].at(),
+                    room_->parameters.layouts[i].type, parameters[i].elements());
+  });
+}
+
+void gpu_task::expect(exactness how) {
+  keep(room_->own,
+       call(0, room_->inputs.layouts, room_->parameters.layouts, [&](gpu_session& session) {
+         session.write_inputs(0, room_->inputs);
+         session.write_parameters(room_->parameters);
+       }));
+  has_wide_ = false;
+  if (how == exactness::own_types || without_wide_.contains(case_) ||
+      (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts)))
+    return;
+  const auto aliases = aliases_;
+  try {
+    const auto outputs = call_in_float64();
+    has_wide_ = stands_for(layouts_of(outputs), room_->own.layouts);
+    if (has_wide_) keep(room_->wide, outputs);
+  } catch (const reference_error& e) {
+    // The reference works in its own types only, or wider tensors do not fit.
+    if (e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT) throw;
+  }
+  if (!has_wide_) without_wide_.insert(case_);
+  aliases_ = aliases;
+}
+
+CUdeviceptr gpu_task::wide_of(std::size_t output) const {
+  return has_wide_ && room_->wide.layouts[output].type == dtype::float64
+             ? room_->wide.memory[output].at()
+             : 0;
+}
+
+double gpu_task::reference_inexactness() {
+  double worst = 0;
+  for (std::size_t i = 0; i < room_->own.layouts.size(); ++i) {
+    const tensor_layout& layout = room_->own.layouts[i];
+    if (!is_floating(layout.type) || wide_of(i) == 0) continue;
+    const CUdeviceptr own = room_->own.memory[i].at();
+    const tolerance allowed = tolerance_for(task_, layout.type);
+    worst = std::max(
+        worst, inexactness_of_reference(gpu_->measure_floating(own, own, wide_of(i), layout.type,
+                                                               layout.elements(), allowed),
+                                        allowed));
+  }
+  return worst;
+}
+
+agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
+  const tensor_layout& layout = room_->own.layouts[index];
+  CUdeviceptr actual = given.at;
+  if (!is_dense(given)) {
+    gpu_->grow(room_->dense, layout.bytes());
+    gpu_->gather(room_->dense.at(), given.at, layout, given.strides);
+    actual = room_->dense.at();
+  }
+  const std::uint64_t n = layout.elements();
+  const CUdeviceptr own = room_->own.memory[index].at();
+  if (!is_floating(layout.type)) {
+    const CUdeviceptr wide = has_wide_ && room_->wide.layouts[index].type == layout.type
+                                 ? room_->wide.memory[index].at()
+                                 : 0;
+    const auto first = gpu_->find_wrong_element(actual, own, wide, layout.type, n);
+    return conclude_exact(first, layout, [&](std::size_t i) {
+      return element_text{gpu_->element(actual, layout.type, i), gpu_->element(own, layout.type, i),
+                          false};
+    });
+  }
+  const CUdeviceptr wide = wide_of(index);
+  const tolerance allowed = tolerance_for(task_, layout.type);
+  const output_errors errors = gpu_->measure_floating(actual, own, wide, layout.type, n, allowed);
+  return conclude(errors, layout, allowed, [&](std::size_t i) {
+    std::vector<std::byte> bytes(bytes_of(layout.type));
+    gpu_->download(bytes.data(), actual + i * bytes.size(), bytes.size());
+    const bool is_poison = std::all_of(bytes.begin(), bytes.end(),
+                                       [](std::byte b) { return b == std::byte{poison_byte}; });
+    return element_text{
+        gpu_->element(actual, layout.type, i),
+        wide != 0 ? gpu_->element(wide, dtype::float64, i) : gpu_->element(own, layout.type, i),
+        is_poison};
+  });
+}
+
+agreement gpu_task::compare(const std::vector<gpu_output>& actual) {
+  return compare_all(layouts_of(actual), room_->own.layouts,
+                     [&](std::size_t i) { return compare_one(actual[i], i); });
+}
+
+}  // namespace hone

@@ -1,0 +1,50 @@
+#include "evaluation/backends/cuda/gpu_trial.hpp"
+
+namespace hone {
+
+program_result<agreement> gpu_call::compare() {
+  const auto outputs = session_->outputs(call_);
+  if (!outputs) return failed(outputs.error());
+  return task_->compare(*outputs);
+}
+
+void gpu_trial::arrange(const task_case& at) {
+  task_->choose(at);
+  candidate_->arrange(0, task_->inputs().layouts, task_->parameters().layouts, 2);
+}
+
+void gpu_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
+  how_ = how;
+  seed_ = inputs_seed;
+  task_->draw_parameters(parameters_seed);
+  task_->draw_inputs(how, inputs_seed);
+  task_->expect();
+  candidate_->write_parameters(task_->parameters());
+  parameters_changed_ = true;
+}
+
+void gpu_trial::perturb(std::size_t set, std::uint64_t perturbation) {
+  task_->draw_inputs(how_, seed_, perturbation);
+  task_->expect();
+  candidate_->write_inputs(set, task_->inputs());
+}
+
+void gpu_trial::hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) {
+  task_->draw_inputs_with_an_outlier(inputs_seed, mirrored);
+  task_->expect();
+  candidate_->write_inputs(set, task_->inputs());
+}
+
+program_result<void> gpu_trial::call(std::size_t set, time_point deadline, error_totals& totals) {
+  if (parameters_changed_) {
+    parameters_changed_ = false;
+    if (auto prepared = candidate_->prepare(deadline); !prepared) return prepared;
+    // Inputs are written now, so that prepare() has not seen them.
+    for (std::size_t s = 0; s < 2; ++s) candidate_->write_inputs(s, task_->inputs());
+  }
+  if (auto ran = candidate_->run({&set, 1}, deadline); !ran) return ran;
+  gpu_call finished(*task_, *candidate_, 0, set);
+  return check_call(finished, task_->aliases(), of(), totals);
+}
+
+}  // namespace hone

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "evaluation/backends/cuda/gpu_task.hpp"
+#include "evaluation/judge/verification.hpp"
+
+namespace hone {
+
+// A finished call of a session on a GPU, to be compared with what is expected of the current
+// contents of its task. Both arguments must outlive it.
+class gpu_call final : public finished_call {
+ public:
+  gpu_call(gpu_task& of, gpu_session& session, std::size_t call, std::size_t set)
+      : task_(&of), session_(&session), call_(call), set_(set) {}
+
+  std::optional<std::string> memory_damage() override { return session_->memory_damage(); }
+  bool inputs_hold() override { return session_->inputs_hold(set_, task_->inputs()); }
+  bool parameters_hold() override { return session_->parameters_hold(task_->parameters()); }
+  std::set<output_alias> aliases() override { return session_->aliases(call_); }
+  program_result<agreement> compare() override;
+
+ private:
+  gpu_task* task_;
+  gpu_session* session_;
+  std::size_t call_;
+  std::size_t set_;
+};
+
+// A candidate on trial on a GPU. The session and the task must outlive it.
+class gpu_trial final : public trial {
+ public:
+  gpu_trial(gpu_task& of, gpu_session& candidate) : task_(&of), candidate_(&candidate) {}
+
+  const task& of() const override { return task_->of(); }
+  void arrange(const task_case& at) override;
+  void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override;
+  void perturb(std::size_t set, std::uint64_t perturbation) override;
+  void hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) override;
+  program_result<void> call(std::size_t set, time_point deadline, error_totals& totals) override;
+
+ private:
+  gpu_task* task_;
+  gpu_session* candidate_;
+  distribution how_ = distribution::declared;
+  std::uint64_t seed_ = 0;
+  bool parameters_changed_ = false;
+};
+
+}  // namespace hone

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace hone {
+
+inline constexpr double max_head_start_ns = 0.4e6;
+inline constexpr std::uint32_t max_flushes = 8;  // however short one of them seems
+
+// Returns how often a device flushes its L2 cache before a timed call, so that the host is ahead of
+// it: for half as long again as the host takes for a call, within `max_head_start_ns` and
+// `max_flushes`, at least once. Once is enough for a call of a few launches; a call of many would
+// otherwise be timed by what else its host does (doc/decisions/012). `host_ns`: the host's time for
+// a call; `flush_ns`: one flush; either may be 0, which means unknown.
+inline std::uint32_t flushes_ahead(double host_ns, double flush_ns) {
+  constexpr double reserve = 1.5;
+  if (flush_ns <= 0) return 1;
+  const double most = std::min<double>(std::floor(max_head_start_ns / flush_ns), max_flushes);
+  return static_cast<std::uint32_t>(
+      std::max(1.0, std::min(std::ceil(reserve * host_ns / flush_ns), most)));
+}
+
+// Estimates what the host takes for a program's calls: the most of late that two calls in a row
+// have taken. A single call that loads code or is interrupted does not count, and the estimate
+// decays by a tenth with every call.
+class host_time {
+ public:
+  double ns() const { return most_; }
+  void see(double ns) {
+    constexpr double decay = 0.9;
+    most_ = std::max(std::min({ns, last_, max_head_start_ns}), decay * most_);
+    last_ = ns;
+  }
+
+ private:
+  double last_ = 0;
+  double most_ = 0;
+};
+
+// Returns the flushes before the calls of both programs in a round: what the slower host of the two
+// needs. A candidate could forge how long a flush takes, so the reference's flushes are the
+// measure.
+inline std::uint32_t flushes_of_round(const host_time& candidate, const host_time& reference,
+                                      double reference_flush_ns) {
+  return flushes_ahead(std::max(candidate.ns(), reference.ns()), reference_flush_ns);
+}
+
+}  // namespace hone

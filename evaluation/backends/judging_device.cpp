@@ -1,0 +1,275 @@
+#include "evaluation/backends/judging_device.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+
+#include "messages/clock.hpp"
+#include "messages/ids.hpp"
+#include "messages/versions.hpp"
+
+namespace hone {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+constexpr int settling_attempts = 3;
+
+double ms_since(steady::time_point begin) {
+  return std::chrono::duration<double, std::milli>(steady::now() - begin).count();
+}
+
+program_failure failure_of_reference(const reference_error& e) {
+  return {Outcome::INFRASTRUCTURE, "",
+          "the task's reference failed (" + std::string(name_of(e.outcome)) + "): " + e.what()};
+}
+
+// Calls end_timing() at the end of its scope.
+class timing_scope {
+ public:
+  explicit timing_scope(program_judge& judge) : judge_(&judge) {}
+  ~timing_scope() { judge_->end_timing(); }
+  timing_scope(const timing_scope&) = delete;
+  timing_scope& operator=(const timing_scope&) = delete;
+
+ private:
+  program_judge* judge_;
+};
+
+// Enters a failure, or `ok`, into a verdict or a measurement.
+template <class Builder>
+void describe(Builder& out, const std::optional<program_failure>& failure) {
+  out->setOutcome(failure ? failure->outcome : Outcome::OK);
+  if (!failure) return;
+  out->setKind(failure->kind);
+  out->setMessage(failure->message);
+}
+
+void describe_kernels(schema::CaseTiming::Builder out, const case_timing& timing,
+                      const schema::Artifact::Reader& artifact) {
+  std::vector<case_timing::kernel_use> used = timing.kernels;
+  std::erase_if(used, [&](const auto& k) { return k.kernel >= artifact.getKernels().size(); });
+  auto kernels = out.initKernels(static_cast<unsigned>(used.size()));
+  for (unsigned i = 0; i < kernels.size(); ++i) {
+    const auto facts = artifact.getKernels()[used[i].kernel];
+    kernels[i].setName(facts.getName());
+    kernels[i].setBlocks(used[i].blocks);
+    kernels[i].setThreads(used[i].threads);
+    kernels[i].setRegisters(facts.getRegisters());
+    kernels[i].setStaticSharedBytes(facts.getStaticSharedBytes());
+    kernels[i].setDynamicSharedBytes(used[i].dynamic_shared_bytes);
+    kernels[i].setLocalBytes(facts.getLocalBytes());
+    kernels[i].setSpilledBytes(facts.getSpilledBytes());
+    kernels[i].setOccupancy(used[i].occupancy);
+  }
+}
+
+void describe_timing(schema::CaseTiming::Builder out, const task_case& at,
+                     const case_timing& timing, const schema::Artifact::Reader& artifact) {
+  out.setSizes(print_sizes(at));
+  out.setReferenceUs(timing.reference_us);
+  out.setCandidateUs(timing.candidate_us);
+  out.setReferenceWallUs(timing.reference_wall_us);
+  out.setCandidateWallUs(timing.candidate_wall_us);
+  out.setSpeedup(timing.ratio.speedup);
+  out.setIntervalLow(timing.ratio.range.low);
+  out.setIntervalHigh(timing.ratio.range.high);
+  out.setRounds(timing.rounds);
+  out.setFloorUs(timing.floor_us);
+  auto buckets = out.initBuckets(static_cast<unsigned>(timing.ratio.buckets.size()));
+  for (unsigned i = 0; i < buckets.size(); ++i) buckets.set(i, timing.ratio.buckets[i]);
+  auto baselines = out.initBaselines(static_cast<unsigned>(1 + timing.baselines.size()));
+  baselines[0].setName("eager");
+  baselines[0].setUs(timing.reference_us);
+  for (unsigned i = 0; i < timing.baselines.size(); ++i) {
+    baselines[i + 1].setName(timing.baselines[i].name);
+    baselines[i + 1].setUs(timing.baselines[i].us);
+  }
+  out.setBurstUs(timing.burst_us);
+  out.setBurstSpanUs(timing.burst_span_us);
+  out.setBurstBusyUs(timing.burst_busy_us);
+  out.setUnseenUs(timing.unseen_us);
+  out.setThrottled(timing.throttled);
+  out.setTracedUs(timing.traced_us);
+  out.setBytes(timing.bytes);
+  out.setFlops(timing.flops);
+  describe_kernels(out, timing, artifact);
+}
+
+}  // namespace
+
+std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs,
+                          std::optional<double> inexactness) {
+  std::string shapes;
+  for (const tensor_layout& output : outputs)
+    shapes += (shapes.empty() ? "" : ", ") + print_layout(output);
+  const std::string sizes = print_sizes(at);
+  std::string exactness;
+  if (!inexactness) exactness = " (compared in its own type)";
+  if (inexactness && *inexactness > 1) {
+    std::ostringstream times;
+    times.precision(3);
+    times << *inexactness;
+    exactness = " (the reference is off by " + times.str() +
+                " times the tolerance: programs that are right may be refused)";
+  }
+  return (sizes.empty() ? "the only sizes" : sizes) + (at.timed ? " (timed)" : "") + ": " + shapes +
+         exactness;
+}
+
+judging_device::judging_device(std::string name, std::string node, record<schema::DeviceType> type,
+                               std::unique_ptr<program_judge> judge)
+    : name_(std::move(name)),
+      node_(std::move(node)),
+      type_(std::move(type)),
+      judge_(std::move(judge)) {}
+
+scored_ratio judging_device::timed_program::score() const {
+  std::vector<ratio_summary> ratios;
+  for (const auto& [at, timing] : timings) ratios.push_back(timing.ratio);
+  return combine(ratios);
+}
+
+task_report judging_device::check_task(const task& t) {
+  try {
+    return {std::nullopt, judge_->check_task(t)};
+  } catch (const reference_error& e) {
+    return {program_failure{e.outcome, "", e.what()}, {}};
+  }
+}
+
+record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& job, const task& t,
+                                               std::uint64_t seed) {
+  const auto begin = steady::now();
+  verification_result result;
+  try {
+    result = judge_->verify(job.getArtifact(), t, seed);
+  } catch (const reference_error& e) {
+    result.failure = failure_of_reference(e);
+    judge_->forget(t);
+  } catch (const std::length_error& e) {
+    result.failure = program_failure{Outcome::INFRASTRUCTURE, "", e.what()};
+  }
+  record_builder<schema::Verdict> verdict;
+  describe(verdict, result.failure);
+  verdict->setRounds(result.rounds);
+  verdict->setWorstElement(result.errors.worst_element);
+  verdict->setWorstRelativeL2(result.errors.relative_l2);
+  verdict->setSeed(seed);
+  verdict->setVerifyMs(ms_since(begin));
+  return verdict.finish();
+}
+
+judging_device::timed_program judging_device::time(const schema::Artifact::Reader& artifact,
+                                                   const task& t, int earlier,
+                                                   random_stream& random) {
+  timed_program result;
+  std::vector<const task_case*> cases;
+  for (const task_case& at : t.cases) {
+    if (at.timed && runs_on(at, judge_->kind())) cases.push_back(&at);
+  }
+  if (cases.empty()) {
+    result.failure = program_failure{Outcome::INFRASTRUCTURE, "",
+                                     "the task has no timed case for this kind of device"};
+    return result;
+  }
+  const timing_scope scope(*judge_);
+  if (auto begun = judge_->begin_timing(artifact, t, cases, earlier, random); !begun) {
+    result.failure = begun.error();
+    return result;
+  }
+  for (const task_case* at : cases) {
+    case_timing timing = judge_->time_case(*at, random);
+    result.failure = timing.failure;
+    result.reverify_agreement = std::max(result.reverify_agreement, judge_->reverify_agreement());
+    result.timings.emplace_back(*at, std::move(timing));
+    if (result.failure) {
+      result.failure->message += " (case " + print_sizes(*at) + ")";
+      break;
+    }
+  }
+  return result;
+}
+
+// Measures again in other processes what does not settle: the noise may come from other work on the
+// machine.
+judging_device::timed_program judging_device::time_until_settled(
+    const schema::Artifact::Reader& artifact, const task& t, int& earlier, random_stream& random) {
+  timed_program timed = time(artifact, t, earlier++, random);
+  for (int attempt = 1;
+       attempt < settling_attempts && timed.failure && timed.failure->outcome == Outcome::UNSTABLE;
+       ++attempt)
+    timed = time(artifact, t, earlier++, random);
+  return timed;
+}
+
+// A confirming measurement must agree with the first. Bursts of other work on the machine can last
+// for a whole measurement and slow down one side alone (doc/decisions/003), so if two measurements
+// disagree, a third decides.
+judging_device::timed_program judging_device::time_and_confirm(
+    const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random) {
+  int earlier = job.hasFirst() ? 1 : 0;
+  timed_program timed = time_until_settled(job.getArtifact(), t, earlier, random);
+  if (!job.hasFirst() || timed.failure) return timed;
+  const auto agree = [&](double a, double b) {
+    return std::max(a / b, b / a) - 1 <= timed.reverify_agreement;
+  };
+  const double first = job.getFirst().getScoreRaw();
+  const double second = timed.score().raw;
+  if (agree(first, second)) return timed;
+  timed = time_until_settled(job.getArtifact(), t, earlier, random);
+  if (timed.failure) return timed;
+  const double third = timed.score().raw;
+  if (!agree(first, third) && !agree(second, third)) {
+    timed.failure =
+        program_failure{Outcome::UNSTABLE, "",
+                        "measurements in different processes disagree: " + std::to_string(first) +
+                            ", " + std::to_string(second) + " and " + std::to_string(third)};
+  }
+  return timed;
+}
+
+record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::Reader& job,
+                                                    const task& t, std::uint64_t seed) {
+  const auto begin = steady::now();
+  record_builder<schema::Measurement> measurement;
+  measurement->setId(job.getHeader().getMeasurementId());
+  measurement->setDevice(name_);
+  measurement->setNode(node_);
+  measurement->setToolchain(judge_->toolchain());
+  measurement->setDriver(judge_->driver());
+  measurement->setJudgeVersion(judge_version);
+  measurement->setStartedMs(unix_ms());
+  measurement->setClockMhzBefore(judge_->clock_mhz());
+  measurement->setTemperatureBefore(judge_->temperature_c());
+  if (seed == 0) seed = random_bits();
+  timed_program timed;
+  try {
+    random_stream random(seed);
+    timed = time_and_confirm(job, t, random);
+  } catch (const reference_error& e) {
+    timed.failure = failure_of_reference(e);
+    judge_->forget(t);
+  } catch (const std::length_error& e) {
+    timed.failure = program_failure{Outcome::INFRASTRUCTURE, "", e.what()};
+  }
+
+  if (timed.is_timed()) {
+    const scored_ratio scored = timed.score();
+    measurement->setScore(timed.failure ? 0 : scored.score);
+    measurement->setScoreRaw(scored.raw);
+    measurement->setIntervalLow(scored.range.low);
+    measurement->setIntervalHigh(scored.range.high);
+    auto cases = measurement->initCases(static_cast<unsigned>(timed.timings.size()));
+    for (unsigned i = 0; i < cases.size(); ++i)
+      describe_timing(cases[i], timed.timings[i].first, timed.timings[i].second, job.getArtifact());
+  }
+  describe(measurement, timed.failure);
+  measurement->setSeed(seed);
+  measurement->setClockMhzAfter(judge_->clock_mhz());
+  measurement->setTemperatureAfter(judge_->temperature_c());
+  measurement->setMeasureMs(ms_since(begin));
+  return measurement.finish();
+}
+
+}  // namespace hone

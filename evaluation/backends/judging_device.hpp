@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evaluation/backends/program_judge.hpp"
+#include "evaluation/device.hpp"
+
+namespace hone {
+
+// A device that runs programs. It makes verdicts and measurements of what a program_judge finds,
+// measures again what does not settle, and confirms what is surprising.
+class judging_device final : public device {
+ public:
+  judging_device(std::string name, std::string node, record<schema::DeviceType> type,
+                 std::unique_ptr<program_judge> judge);
+
+  const record<schema::DeviceType>& type() const override { return type_; }
+  const std::string& name() const override { return name_; }
+  record<schema::Verdict> verify(const schema::VerifyJob::Reader& job, const task& t,
+                                 std::uint64_t seed) override;
+  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& job, const task& t,
+                                      std::uint64_t seed) override;
+  task_report check_task(const task& t) override;
+
+ private:
+  // A program's timed cases, up to the first that failed.
+  struct timed_program {
+    std::optional<program_failure> failure;
+    std::vector<std::pair<task_case, case_timing>> timings;
+    double reverify_agreement = 0;
+
+    bool is_timed() const { return !failure || failure->outcome == Outcome::UNSTABLE; }
+    scored_ratio score() const;
+  };
+  timed_program time(const schema::Artifact::Reader& artifact, const task& t, int earlier,
+                     random_stream& random);
+  timed_program time_until_settled(const schema::Artifact::Reader& artifact, const task& t,
+                                   int& earlier, random_stream& random);
+  timed_program time_and_confirm(const schema::BenchmarkJob::Reader& job, const task& t,
+                                 random_stream& random);
+
+  std::string name_;
+  std::string node_;
+  record<schema::DeviceType> type_;
+  std::unique_ptr<program_judge> judge_;
+};
+
+}  // namespace hone

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "evaluation/judge/case_timing.hpp"
+#include "evaluation/judge/oracle.hpp"
+#include "evaluation/judge/random_values.hpp"
+#include "evaluation/judge/verification.hpp"
+#include "messages/record.hpp"
+#include "messages/schema/pipeline.capnp.h"
+#include "tasks/task_file.hpp"
+
+namespace hone {
+
+// What every kind of device that runs programs implements: the steps of evaluation.md's two
+// protocols that depend on where programs run. judging_device makes verdicts and measurements of
+// them. The judge keeps what it prepares for the tasks that it met last. Functions throw
+// reference_error if the task is at fault, std::length_error if it does not fit, and
+// std::runtime_error if the device cannot go on. Confined to one thread.
+class program_judge {
+ public:
+  virtual ~program_judge() = default;
+
+  // Returns the kind of device as task files name it: "cpu" or "cuda".
+  virtual std::string kind() const = 0;
+
+  // Verifies an artifact. `seed` 0 is replaced by a seed from the operating system, drawn once the
+  // variant is loaded.
+  virtual verification_result verify(const schema::Artifact::Reader& artifact, const task& t,
+                                     std::uint64_t& seed) = 0;
+
+  // Prepares processes for timing `cases` of a candidate. `earlier` counts the measurements that
+  // this one has to agree with or replaces: the first two are made in different processes, and each
+  // further one in a process that has not run the candidate. The artifact and the cases must
+  // outlive the measurement.
+  virtual program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
+                                            const std::vector<const task_case*>& cases, int earlier,
+                                            random_stream& random) = 0;
+  // Times one of those cases.
+  virtual case_timing time_case(const task_case& at, random_stream& random) = 0;
+  // Ends the candidate's processes. Called after the last case, whatever has happened.
+  virtual void end_timing() {}
+  // Returns how far another measurement of the last case may be from this one, relative.
+  virtual double reverify_agreement() const = 0;
+
+  // Runs the reference on every case of this kind of device, with every distribution. Returns a
+  // line per case.
+  virtual std::vector<std::string> check_task(const task& t) = 0;
+  // Discards what was prepared for a task.
+  virtual void forget(const task& t) = 0;
+
+  virtual double clock_mhz() const = 0;               // at this moment; 0: unknown
+  virtual double temperature_c() const { return 0; }  // at this moment; 0: unknown
+  virtual std::string toolchain() const = 0;
+  virtual std::string driver() const = 0;
+};
+
+// Describes a case for check_task(): "N=63 M=257 (timed): float32[63, 257]". `inexactness` is the
+// reference's error in its own types over what is allowed, or nullopt if it does not run in
+// float64.
+std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs,
+                          std::optional<double> inexactness);
+
+}  // namespace hone

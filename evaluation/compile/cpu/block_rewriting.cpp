@@ -1,0 +1,100 @@
+#include "evaluation/compile/cpu/block_rewriting.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <regex>
+
+#include "evaluation/compile/compiled_block.hpp"
+
+namespace hone {
+namespace {
+
+constexpr std::size_t max_expanded_bytes = 1U << 20U;
+
+std::string_view identifier_before(std::string_view text, std::size_t end) {
+  while (end > 0 && std::isspace(static_cast<unsigned char>(text[end - 1])) != 0) --end;
+  std::size_t begin = end;
+  while (begin > 0 &&
+         (std::isalnum(static_cast<unsigned char>(text[begin - 1])) != 0 || text[begin - 1] == '_'))
+    --begin;
+  return text.substr(begin, end - begin);
+}
+
+// Removes pragmas and foreign line markers.
+std::string without_directives(std::string_view preprocessed) {
+  std::string kept;
+  kept.reserve(preprocessed.size());
+  for (std::size_t i = 0; i < preprocessed.size();) {
+    const std::size_t end = std::min(preprocessed.find('\n', i), preprocessed.size());
+    const std::string_view line = preprocessed.substr(i, end - i);
+    const std::size_t first = line.find_first_not_of(" \t");
+    const bool is_directive = first != std::string_view::npos &&
+                              (line[first] == '#' || line.substr(first).starts_with("%:"));
+    const bool is_marker =
+        line.starts_with("# ") && line.find("\"cuda\"") != std::string_view::npos;
+    if (is_directive && !is_marker && line.find("pragma") == std::string_view::npos)
+      throw block_refused("cuda: a directive is left after preprocessing");
+    if (!is_directive || is_marker) kept.append(line);
+    kept += '\n';
+    i = end + 1;
+  }
+  return kept;
+}
+
+std::string with_dynamic_shared_pointers(const std::string& source) {
+  static const std::regex dynamic(
+      R"(\bextern\s+__shared__\s+([^;{}()=]*(?:\([^;{}()=]*\)[^;{}()=]*)?)\[\s*\]\s*;)");
+  std::string text;
+  auto from = source.cbegin();
+  for (std::sregex_iterator it(source.begin(), source.end(), dynamic), none; it != none; ++it) {
+    text.append(from, (*it)[0].first);
+    const std::string declaration = (*it)[1];
+    const std::string_view name = identifier_before(declaration, declaration.size());
+    std::string type =
+        declaration.substr(0, static_cast<std::size_t>(name.data() - declaration.data()));
+    type = std::regex_replace(type, std::regex(R"(\balignas\s*\([^()]*\))"), " ");
+    type = std::regex_replace(type, std::regex(R"(\bvolatile\b)"), " ");
+    text += "static " + type + "* const " + std::string(name) + " = reinterpret_cast<" + type +
+            "*>(hone::dynamic_shared);";
+    from = (*it)[0].second;
+  }
+  text.append(from, source.cend());
+  return text;
+}
+
+}  // namespace
+
+std::string_view block_part(std::string_view preprocessed) {
+  const std::size_t at = preprocessed.find("\n# 1 \"cuda\"");
+  if (at == std::string_view::npos) throw block_refused("cuda: the preprocessor lost the block");
+  return preprocessed.substr(at + 1);
+}
+
+std::string rewrite_block(std::string_view preprocessed) {
+  if (preprocessed.size() > max_expanded_bytes)
+    throw block_refused("cuda: macros make more than a MiB of the block");
+  const std::string text = with_dynamic_shared_pointers(without_directives(preprocessed));
+  // __align__ has become alignas, which stands behind __shared__ as often as before it. C++ requires
+  // it before.
+  static const std::regex fixed(
+      R"(\b(?:static\s+)?(?:volatile\s+)?__shared__\b\s*(alignas\s*\([^()]*\))?)");
+  static const std::regex global(R"(\b__global__\b)");
+  // "used": the compiler would otherwise replace a variable that the block never writes by zero.
+  return std::regex_replace(
+      std::regex_replace(text, fixed, "$1 __attribute__((used)) static thread_local "), global, "");
+}
+
+std::string launch_table(const std::vector<std::string>& kernels) {
+  std::string text = "\n# 1 \"launch\"\nstatic const hone::kernel hone_kernels[] = {";
+  for (const std::string& name : kernels)
+    text += "hone::entry<&" + name + ">::describe(\"" + name + "\"), ";
+  text += "{nullptr, 0, nullptr, nullptr, nullptr}};\n";
+  return text +
+         "extern \"C\" __attribute__((visibility(\"default\"))) const hone::module hone_module;\n"
+         "const hone::module hone_module = {1, " +
+         std::to_string(kernels.size()) +
+         ", hone_kernels, &hone::bind, &hone::set_launch, hone::dynamic_shared, sizeof "
+         "hone::dynamic_shared, &hone::static_shared};\n";
+}
+
+}  // namespace hone

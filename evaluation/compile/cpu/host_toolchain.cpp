@@ -1,0 +1,128 @@
+#include "evaluation/compile/cpu/host_toolchain.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
+
+#include "evaluation/compile/compiled_block.hpp"
+
+namespace hone {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t compiler_memory = 3ULL << 30U;
+constexpr std::size_t max_code_bytes = 32U << 20U;
+
+std::string ask_compiler(const std::vector<std::string>& arguments) {
+  child_options options;
+  options.arguments = {"/usr/bin/env", "g++"};
+  options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
+  options.environment = {
+      "PATH=" + std::string(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "/usr/bin:/bin"),
+      "LC_ALL=C"};
+  const process_result result = run_process(options, "", milliseconds(20000));
+  if (!result.succeeded())
+    throw std::runtime_error("the CPU device needs g++, which does not run: " + result.err);
+  return result.out + result.err;
+}
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// Keeps the compiler's own lines about the block, without other text that it quotes, and limits their
+// length.
+std::string tidy_diagnostics(const std::string& raw) {
+  std::istringstream in(raw);
+  std::string tidy;
+  int kept = 0;
+  for (std::string line; std::getline(in, line) && kept < 12;) {
+    if (line.find("error:") == std::string::npos) continue;
+    if (!line.starts_with("cuda:") && !line.starts_with("launch:"))
+      line = "cuda: " + line.substr(line.find("error:"));
+    tidy += (tidy.empty() ? "" : "\n") + line.substr(0, 400);
+    ++kept;
+  }
+  return tidy;
+}
+
+}  // namespace
+
+std::string native_target() {
+  static const std::string target = [] {
+    std::string options;
+    for (std::string word :
+         words(ask_compiler({"-march=native", "-###", "-E", "-x", "c++", "-"}))) {
+      word.erase(std::remove(word.begin(), word.end(), '"'), word.end());
+      static const std::regex relevant("-m(arch|tune)?[a-z0-9.=_-]+");
+      if (std::regex_match(word, relevant) && options.find(word + " ") == std::string::npos)
+        options += word + " ";
+    }
+    while (options.ends_with(' ')) options.pop_back();
+    return options;
+  }();
+  return target;
+}
+
+std::string compiler_name() {
+  static const std::string name = [] {
+    const std::string version = ask_compiler({"-dumpfullversion"});
+    return "gcc" + version.substr(0, version.find('.', version.find('.') + 1));
+  }();
+  return name;
+}
+
+std::string tool_path(const std::string& name) {
+  std::string path = ask_compiler({"-print-prog-name=" + name});
+  while (path.ends_with('\n')) path.pop_back();
+  if (!path.starts_with('/')) {
+    std::istringstream folders(std::getenv("PATH") != nullptr ? std::getenv("PATH")
+                                                              : "/usr/bin:/bin");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      if (access((folder + "/" + path).c_str(), X_OK) == 0) return folder + "/" + path;
+    }
+    throw std::runtime_error("g++ has no " + name);
+  }
+  return path;
+}
+
+process_result run_tool(const std::vector<std::string>& arguments, std::string_view input,
+                        steady_clock::time_point deadline, const std::string& folder) {
+  child_options options;
+  options.arguments = arguments;
+  options.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + folder};
+  options.folder = folder;
+  options.address_space_bytes = compiler_memory;
+  options.file_bytes = max_code_bytes;
+  const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+  options.cpu_seconds =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(1, left.count() / 1000 + 1));
+  options.filter = &toolchain_filter();
+  process_result result = run_process(options, input, std::max(left, milliseconds(1)));
+  if (result.timed_out || (WIFSIGNALED(result.status) && (WTERMSIG(result.status) == SIGXCPU ||
+                                                          WTERMSIG(result.status) == SIGKILL))) {
+    throw block_refused("the compiler was stopped at its deadline");
+  }
+  if (result.too_much || (WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGXFSZ))
+    throw block_refused("the compiler's output is too large");
+  return result;
+}
+
+void refuse_diagnosed(const process_result& result, const char* what) {
+  const std::string tidy = tidy_diagnostics(result.err);
+  if (!tidy.empty()) throw block_refused(tidy);
+  throw block_refused(std::string(what) + " failed (" + describe_status(result.status) +
+                      "): too deep, too large, or not C++");
+}
+
+}  // namespace hone

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "evaluation/compile/cuda/nvrtc/block_compiler.hpp"
+#include "messages/record.hpp"
+#include "process/unique_fd.hpp"
+
+namespace hone {
+
+// Serves compilations over a socket, each in a process of its own that is forked from this one.
+// Forking a process takes milliseconds, and so does reaping one: both happen while there is nothing
+// else to do, or beside a block that compiles if there are enough cores.
+class compile_server {
+ public:
+  // Throws std::runtime_error if NVRTC does not work here.
+  explicit compile_server(int socket);
+
+  // Sends the greeting: NVRTC's version and CUDA's include folders.
+  void greet() const;
+  // Confines this process and its forks to CUDA's headers and the current folder.
+  void confine() const;
+  // Serves until the socket closes, which throws connection_lost.
+  [[noreturn]] void serve();
+
+ private:
+  // How many processes wait for a block, and what each of them compiles before. On few cores that
+  // gets in the way of the block that compiles meanwhile: one process is prepared beside it, and
+  // compiles next to nothing.
+  struct readiness {
+    std::size_t idle = 2;     // processes while no block compiles
+    std::size_t working = 1;  // processes while one does
+    std::string_view warm_up = "extern \"C\" __global__ void hone_nothing() {}\n";
+    static readiness for_this_machine();
+  };
+  // A fork that waits for a block, and its socket. The destructor kills it.
+  struct waiting_process {
+    pid_t pid = -1;
+    unique_fd socket;
+
+    waiting_process(pid_t id, unique_fd to_it) : pid(id), socket(std::move(to_it)) {}
+    waiting_process(const waiting_process&) = delete;
+    waiting_process& operator=(const waiting_process&) = delete;
+    ~waiting_process();
+    void stop() const;
+  };
+
+  void warm_up() const;
+  void fork_ready(std::size_t count);
+  record<schema::NvrtcResult> serve_one(const record<schema::NvrtcJob>& job);
+  void hand_out(const record<schema::NvrtcJob>& job);
+  static record<schema::NvrtcResult> answer_of(waiting_process& one,
+                                               const schema::NvrtcJob::Reader& job);
+  [[noreturn]] void confine_and_compile(int socket) const;
+
+  int socket_;
+  readiness readiness_ = readiness::for_this_machine();
+  const void* heap_;  // the heap's first address
+  block_compiler compiler_;
+  std::deque<std::unique_ptr<waiting_process>> ready_;
+  std::unique_ptr<waiting_process> working_;  // compiles, or has done so
+  std::optional<record<schema::NvrtcJob>> last_;
+  rlim_t reserved_ = 0;  // address space that the library takes before any block does
+};
+
+}  // namespace hone

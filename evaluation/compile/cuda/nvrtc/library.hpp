@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hone {
+
+// NVRTC, loaded at run time: a machine without it can do everything else. Confined to one thread.
+class nvrtc_library {
+ public:
+  struct result {
+    bool compiled = false;
+    std::string code;  // cubin
+    std::string ptx;
+    std::vector<std::string> symbols;  // of the kernels, in their order
+    std::string log;
+  };
+
+  // Looks for the library in the folder that HONE_CUDA names, then beside LibTorch (the loader's
+  // path), then where CMake found it. Throws std::runtime_error if there is none.
+  nvrtc_library();
+
+  int major() const { return major_; }
+  int minor() const { return minor_; }
+  const std::string& folder() const { return folder_; }                          // of the library
+  const std::vector<std::string>& include_folders() const { return includes_; }  // of CUDA
+
+  // Compiles for the real architecture that `options` name. `kernels` are C++ name expressions, which
+  // are instantiated.
+  result compile(const std::string& source, const std::vector<std::string>& options,
+                 const std::vector<std::string>& kernels) const;
+
+ private:
+  struct functions;
+  const functions* call_;
+  int major_ = 0;
+  int minor_ = 0;
+  std::string folder_;
+  std::vector<std::string> includes_;
+};
+
+}  // namespace hone

@@ -1,0 +1,137 @@
+#include "evaluation/devices.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "evaluation/backends/cores.hpp"
+#include "evaluation/backends/cpu/cpu_device.hpp"
+#include "evaluation/backends/cuda/cuda_device.hpp"
+
+namespace hone {
+namespace {
+
+// Returns all GPUs for "cuda", one for "cuda:1", and none for names of other devices.
+std::vector<gpu_facts> gpus_named(const std::string& name) {
+  if (name != "cuda" && !name.starts_with("cuda:")) return {};
+  std::vector<gpu_facts> all = find_gpus();
+  if (name == "cuda") {
+    if (all.empty()) throw std::runtime_error("the NVIDIA driver sees no GPU");
+    return all;
+  }
+  const std::string number = name.substr(5);
+  std::erase_if(all, [&](const gpu_facts& gpu) { return std::to_string(gpu.ordinal) != number; });
+  if (all.empty())
+    throw std::runtime_error("there is no GPU " + number + "; `hone devices` lists what is there");
+  return all;
+}
+
+// Plans devices one name after another.
+class device_planner {
+ public:
+  device_planner(bool share_cores,
+                 const std::map<std::string, simulated_device_options>& simulated,
+                 const std::string& node, std::vector<int> cores)
+      : share_cores_(share_cores), simulated_(&simulated), node_(node), cores_(std::move(cores)) {}
+
+  void plan(const std::string& name) {
+    if (name == "cpu") return plan_cpu();
+    if (const auto gpus = gpus_named(name); !gpus.empty()) return plan_gpus(gpus);
+    if (name.starts_with(simulated_prefix) && name.size() > simulated_prefix.size())
+      return plan_simulated(name);
+    throw std::runtime_error("'" + name +
+                             "' is no device; expected cpu, cuda, cuda:NUMBER or simulated:NAME");
+  }
+  std::vector<planned_device> planned() { return std::move(devices_); }
+
+ private:
+  static constexpr std::string_view simulated_prefix = "simulated:";
+
+  void plan_cpu() {
+    const int core = cores_.back();
+    cores_.pop_back();
+    const std::string name = core >= 0 ? "cpu:" + std::to_string(core)
+                                       : "cpu " + std::to_string(counts_["cpu"]++);
+    const cpu_device_options options{core, share_cores_, node_, name};
+    devices_.push_back({name, cpu_device_type(), [options] { return make_cpu_device(options); }});
+  }
+
+  void plan_gpus(const std::vector<gpu_facts>& gpus) {
+    for (const gpu_facts& gpu : gpus) {
+      const std::string name = "cuda:" + std::to_string(gpu.ordinal);
+      if (counts_[name]++ > 0) continue;  // both "cuda" and "cuda:0" are listed
+      const cuda_device_options options{
+          .node = node_, .judge = {.launch_core = share_cores_ ? -1 : reserve_launch_core()}};
+      devices_.push_back(
+          {name, gpu.type, [gpu, options] { return make_cuda_device(gpu, options); }});
+    }
+  }
+
+  void plan_simulated(const std::string& name) {
+    simulated_device_options options;
+    const std::string kind = name.substr(simulated_prefix.size());
+    if (const auto known = simulated_->find(kind); known != simulated_->end())
+      options = known->second;
+    options.name = kind;
+    options.node = node_;
+    const int number = counts_[name]++;
+    options.device_name = name + (number > 0 ? "#" + std::to_string(number) : "");
+    // A fast device gets many credits, so that a run with it measures the ring and not the waiting.
+    const std::int64_t job_us = options.verify_us + options.measure_us;
+    const std::uint32_t credits = job_us < 1000 ? 64 : 2;
+    const std::chrono::seconds job_limit(2 + credits * job_us / 250000);
+    devices_.push_back({options.device_name, simulated_device_type(kind),
+                        [options] { return make_simulated_device(options); }, credits, job_limit});
+  }
+
+  bool share_cores_;
+  const std::map<std::string, simulated_device_options>* simulated_;
+  std::string node_;
+  std::vector<int> cores_;             // reserved for CPU devices
+  std::map<std::string, int> counts_;  // by name
+  std::vector<planned_device> devices_;
+};
+
+}  // namespace
+
+std::vector<planned_device> plan_devices(
+    const std::vector<std::string>& names, bool share_cores,
+    const std::map<std::string, simulated_device_options>& simulated, const std::string& node) {
+  const auto cpus = static_cast<std::size_t>(std::count(names.begin(), names.end(), "cpu"));
+  device_planner planner(share_cores, simulated, node,
+                         cpus > 0 ? reserve_cores(cpus, share_cores) : std::vector<int>());
+  for (const std::string& name : names) planner.plan(name);
+  return planner.planned();
+}
+
+planned_device* find_device_on_gpu(std::vector<planned_device>& devices,
+                                   const std::string& policy_device) {
+  if (!policy_device.starts_with("cuda")) return nullptr;
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const planned_device& d) {
+    return d.name == (policy_device == "cuda" ? "cuda:0" : policy_device);
+  });
+  return found != devices.end() ? &*found : nullptr;
+}
+
+std::unique_ptr<device> open_device(const std::string& name, const std::string& node) {
+  if (name == "cpu")
+    return make_cpu_device({.core = reserve_cores(1, false).front(), .node = node});
+  const auto gpus = gpus_named(name);
+  if (gpus.empty())
+    throw std::runtime_error("--device " + name + ": expected cpu, cuda or cuda:NUMBER");
+  return make_cuda_device(gpus.front(),
+                          {.node = node, .judge = {.launch_core = reserve_launch_core()}});
+}
+
+present_devices find_devices() {
+  present_devices found{cpu_device_type(), {}, ""};
+  try {
+    found.gpus = find_gpus();
+    if (found.gpus.empty())
+      found.gpu_problem = "the NVIDIA driver is here, but no GPU that this process may use";
+  } catch (const std::exception& e) {
+    found.gpu_problem = e.what();
+  }
+  return found;
+}
+
+}  // namespace hone

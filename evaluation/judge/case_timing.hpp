@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluation/judge/statistics.hpp"
+#include "evaluation/program/failure.hpp"
+
+namespace hone {
+
+// Thrown where a candidate fails while it is timed; ends the timing of the case.
+struct timing_failure {
+  program_failure why;
+};
+
+// The result of timing one case. Times are microseconds per call, medians over rounds unless stated
+// otherwise.
+struct case_timing {
+  std::optional<program_failure> failure;
+
+  ratio_summary ratio;
+  std::uint32_t rounds = 0;
+  std::vector<double> log_ratios;  // ln(reference / candidate), one per round
+  double reference_us = 0;
+  double candidate_us = 0;
+  double reference_wall_us = 0;
+  double candidate_wall_us = 0;
+  double least_candidate_us = 0;  // the candidate's fastest run, by its clock alone
+  double floor_us = 0;            // no call can be faster
+
+  struct baseline {
+    std::string name;
+    double us = 0;
+  };
+  std::vector<baseline> baselines;  // beside the eager reference
+
+  // The following are measured on GPUs only.
+  struct kernel_use {
+    std::uint32_t kernel = 0;  // index in the artifact
+    std::uint32_t threads = 0;
+    std::uint64_t blocks = 0;
+    std::uint32_t dynamic_shared_bytes = 0;
+    double occupancy = 0;
+  };
+  std::vector<kernel_use> kernels;
+  std::uint64_t bytes = 0;   // least that a call reads and writes; 0: not counted
+  std::uint64_t flops = 0;   // of the reference's products and convolutions; 0: none or not counted
+  double burst_us = 0;       // a call in a burst, by events
+  double traced_us = 0;      // a call in a burst that CUPTI traces, by events
+  double burst_span_us = 0;  // a call in the traced burst, by CUPTI; 0: tracing is not possible
+  double burst_busy_us = 0;  // part of burst_span_us during which any kernel ran
+  std::string throttled;     // what slowed the GPU down before or after; empty: nothing
+  double unseen_us = 0;      // see unseen_beside() in clock_checks.hpp
+  bool has_unseen_time = false;  // the failure is due to unseen time
+};
+
+// Multiplies every speed-up of a measurement, and its interval, by exp(log_factor).
+void scale_speedups(double log_factor, case_timing& timing);
+
+// Prints with `decimals` decimals, truncated.
+std::string print_number(double value, std::size_t decimals);
+
+// Returns a failure if a call took less time than writing its outputs does.
+std::optional<program_failure> find_impossible_time(double call_us, double floor_us);
+
+}  // namespace hone

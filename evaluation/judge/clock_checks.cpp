@@ -1,0 +1,131 @@
+#include "evaluation/judge/clock_checks.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hone {
+namespace {
+
+// How far two clocks of one burst may differ: two per cent, plus starting and ending the burst.
+constexpr double clock_agreement = 0.02;
+constexpr double start_and_end_ns = 60e3;
+// A scored call takes longer than its kernels do in a burst, where caches are warm. CUPTI makes
+// short kernels look longer.
+constexpr double least_share_of_work = 0.85;
+constexpr double event_resolution_ns = 0.5e3;
+// Bandwidth of the L2 cache relative to DRAM. It is generous, since only the impossible may lie
+// below the floor.
+constexpr double l2_over_dram = 5;
+constexpr double unknown_gb_per_second = 20000;
+// Largest unseen time that is no failure. Equal programs differ by less than a microsecond.
+constexpr double most_unseen_us = 5;
+constexpr double most_unseen_share = 0.01;
+// Unseen time that is not charged: equal programs, and honest ones of under 100 us, differ by that.
+constexpr double uncharged_us = 0.5;
+constexpr double uncharged_share = 0.005;
+// How much slower a reference may be beside a candidate than beside itself. The candidate
+// contributes to the chip's heat and power.
+constexpr double slowed_by = 1.1;
+constexpr double slowed_by_us = 1;
+
+std::string microseconds(double ns) { return print_number(ns / 1e3, 2) + " us"; }
+
+// Returns the most that another clock may show for work that took the device `device_ns`.
+double most_beside(double device_ns) {
+  return device_ns * (1 + clock_agreement) + start_and_end_ns;
+}
+
+}  // namespace
+
+bool is_launch_bound(double host_share, double busy_share) {
+  constexpr double most_with_host_ahead = 0.8;
+  constexpr double least_of_a_busy_gpu = 0.9;
+  return host_share > most_with_host_ahead && busy_share < least_of_a_busy_gpu;
+}
+
+bool is_slowed(double reference_us, double alone_us) {
+  return alone_us > 0 && reference_us > slowed_by * alone_us + slowed_by_us;
+}
+
+bool is_late_on_host(const burst_clock& burst) {
+  return burst.wall_ns > most_beside(burst.device_ns);
+}
+
+burst_clock undisturbed_burst(const std::function<burst_clock()>& run) {
+  constexpr int attempts = 5;
+  burst_clock burst = run();
+  for (int attempt = 1; attempt < attempts && is_late_on_host(burst); ++attempt) burst = run();
+  return burst;
+}
+
+double unseen_beside(const std::vector<double>& candidate_ns,
+                     const std::vector<double>& reference_ns) {
+  std::vector<double> differences(std::min(candidate_ns.size(), reference_ns.size()));
+  for (std::size_t round = 0; round < differences.size(); ++round)
+    differences[round] = candidate_ns[round] - reference_ns[round];
+  return differences.empty() ? 0 : median(bucket_medians(differences));
+}
+
+std::optional<program_failure> find_unseen_time(double unseen_us, double call_us) {
+  if (unseen_us <= most_unseen_us + most_unseen_share * call_us) return std::nullopt;
+  return program_failure{Outcome::CHEATING, "late_work",
+                         "the host waits " + microseconds(unseen_us * 1e3) +
+                             " longer for a call than the call's clock says"};
+}
+
+double unseen_charge(double unseen_us, double call_us) {
+  return std::max(0.0, unseen_us - uncharged_us - uncharged_share * call_us);
+}
+
+void charge(double us, case_timing& timing) {
+  const interval before = timing.ratio.range;
+  scale_speedups(std::log(timing.candidate_us / (timing.candidate_us + us)), timing);
+  if (before.low <= 1 && before.high >= 1) timing.ratio.range.high = before.high;
+  timing.candidate_us += us;
+}
+
+double gpu_write_floor_us(std::uint64_t bytes, std::uint64_t l2_bytes, double dram_gb_per_second) {
+  const double dram = dram_gb_per_second > 0 ? dram_gb_per_second : unknown_gb_per_second;
+  const auto cached = static_cast<double>(std::min(bytes, l2_bytes));
+  return (cached / (l2_over_dram * dram) + (static_cast<double>(bytes) - cached) / dram) / 1e3;
+}
+
+std::optional<program_failure> find_disagreement(const burst_clock& burst,
+                                                 const burst_clock& traced, double scored_call_ns,
+                                                 bool can_trace) {
+  if (can_trace && traced.busy_ns == 0)
+    return program_failure{
+        Outcome::UNSTABLE, "",
+        "the trace shows nothing of its work on the GPU, and all of the reference's"};
+  if (traced.span_ns > most_beside(traced.device_ns)) {
+    return program_failure{Outcome::CHEATING, "late_work",
+                           "worked on the GPU for " + microseconds(traced.span_ns) +
+                               ", of which the timed region saw " + microseconds(traced.device_ns)};
+  }
+  if (is_late_on_host(burst)) {
+    return program_failure{Outcome::UNSTABLE, "",
+                           "the host waited " + microseconds(burst.wall_ns) +
+                               " for work that took the GPU " + microseconds(burst.device_ns)};
+  }
+  const double busy_call_ns = traced.busy_ns / static_cast<double>(traced.calls);
+  if (scored_call_ns < least_share_of_work * busy_call_ns - event_resolution_ns) {
+    return program_failure{Outcome::CHEATING, "late_work",
+                           "a call is timed at " + microseconds(scored_call_ns) +
+                               " and keeps the GPU busy for " + microseconds(busy_call_ns)};
+  }
+  return std::nullopt;
+}
+
+void judge_clocks(const burst_clock& burst, const burst_clock& traced, bool can_trace,
+                  case_timing& timing) {
+  timing.failure = find_impossible_time(timing.candidate_us, timing.floor_us);
+  if (timing.failure) return;
+  timing.failure = find_unseen_time(timing.unseen_us, timing.candidate_us);
+  timing.has_unseen_time = timing.failure.has_value();
+  if (timing.failure) return;
+  timing.failure = find_disagreement(burst, traced, timing.candidate_us * 1e3, can_trace);
+  if (timing.failure) return;
+  charge(unseen_charge(timing.unseen_us, timing.candidate_us), timing);
+}
+
+}  // namespace hone

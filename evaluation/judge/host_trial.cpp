@@ -1,0 +1,44 @@
+#include "evaluation/judge/host_trial.hpp"
+
+namespace hone {
+
+program_result<agreement> host_call::compare() {
+  const auto outputs = session_->outputs(call_);
+  if (!outputs) return failed(outputs.error());
+  return compare_outputs(*outputs, *expected_, *task_);
+}
+
+void host_trial::arrange(const task_case& at) {
+  recipe_.emplace(*oracle_, at);
+  candidate_->arrange(0, recipe_->input_layouts(), recipe_->parameter_layouts(), 2);
+}
+
+void host_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
+  how_ = how;
+  seed_ = inputs_seed;
+  parameters_ = recipe_->draw_parameters(parameters_seed);
+  inputs_ = recipe_->draw_inputs(how, inputs_seed);
+  expected_ = oracle_->expect(inputs_, parameters_);
+  candidate_->write_parameters(parameters_);
+  for (std::size_t set = 0; set < 2; ++set) candidate_->write_inputs(set, inputs_);
+}
+
+void host_trial::perturb(std::size_t set, std::uint64_t perturbation) {
+  inputs_ = recipe_->draw_inputs(how_, seed_, perturbation);
+  expected_ = oracle_->expect(inputs_, parameters_);
+  candidate_->write_inputs(set, inputs_);
+}
+
+void host_trial::hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) {
+  inputs_ = recipe_->draw_inputs_with_an_outlier(inputs_seed, mirrored);
+  expected_ = oracle_->expect(inputs_, parameters_);
+  candidate_->write_inputs(set, inputs_);
+}
+
+program_result<void> host_trial::call(std::size_t set, time_point deadline, error_totals& totals) {
+  if (const auto ran = candidate_->run({&set, 1}, deadline); !ran) return failed(ran.error());
+  host_call finished(*candidate_, 0, set, inputs_, parameters_, expected_, of());
+  return check_call(finished, oracle_->aliases(), of(), totals);
+}
+
+}  // namespace hone

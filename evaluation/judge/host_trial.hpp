@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "evaluation/judge/inputs.hpp"
+#include "evaluation/judge/oracle.hpp"
+#include "evaluation/judge/verification.hpp"
+
+namespace hone {
+
+// A finished call of a session in host memory, with the values that its arguments had and the
+// outputs that are expected of it. All arguments must outlive it.
+class host_call final : public finished_call {
+ public:
+  host_call(program_session& session, std::size_t call, std::size_t set, const value_set& inputs,
+            const value_set& parameters, const expected_outputs& expected, const task& t)
+      : session_(&session),
+        call_(call),
+        set_(set),
+        inputs_(&inputs),
+        parameters_(&parameters),
+        expected_(&expected),
+        task_(&t) {}
+
+  std::optional<std::string> memory_damage() override { return session_->memory_damage(); }
+  bool inputs_hold() override { return session_->inputs_hold(set_, *inputs_); }
+  bool parameters_hold() override { return session_->parameters_hold(*parameters_); }
+  std::set<output_alias> aliases() override { return session_->aliases(call_); }
+  program_result<agreement> compare() override;
+
+ private:
+  program_session* session_;
+  std::size_t call_;
+  std::size_t set_;
+  const value_set* inputs_;
+  const value_set* parameters_;
+  const expected_outputs* expected_;
+  const task* task_;
+};
+
+// A candidate on trial whose tensors lie in host memory. The session and the oracle must outlive
+// it.
+class host_trial final : public trial {
+ public:
+  host_trial(program_session& candidate, reference_oracle& oracle)
+      : candidate_(&candidate), oracle_(&oracle) {}
+
+  const task& of() const override { return oracle_->of(); }
+  void arrange(const task_case& at) override;
+  void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override;
+  void perturb(std::size_t set, std::uint64_t perturbation) override;
+  void hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) override;
+  program_result<void> call(std::size_t set, time_point deadline, error_totals& totals) override;
+
+ private:
+  program_session* candidate_;
+  reference_oracle* oracle_;
+  std::optional<input_recipe> recipe_;
+  distribution how_ = distribution::declared;
+  std::uint64_t seed_ = 0;
+  value_set inputs_;
+  value_set parameters_;
+  expected_outputs expected_;
+};
+
+}  // namespace hone

@@ -1,0 +1,40 @@
+#include "evaluation/judge/process_bias.hpp"
+
+#include <cmath>
+
+namespace hone {
+namespace {
+
+// What the place of a kernel's code in memory adds to its time, or takes away: a matter of luck
+// that a loaded module keeps (doc/decisions/012). The reference's luck is part of the bias; the
+// candidate's is unknown, so no interval is narrower than this.
+constexpr double code_place_us = 0.1;
+
+}  // namespace
+
+process_bias bias_of(const case_timing& equal_programs) {
+  const interval& range = equal_programs.ratio.range;
+  return {median(equal_programs.log_ratios), std::log(range.high / range.low) / 2};
+}
+
+timing_rules rules_between(const process_bias& bias, double reference_us, timing_rules rules) {
+  rules.equal_log_ratio = bias.log_ratio;
+  rules.equal_half_width = bias.half_width + (reference_us > 0 ? code_place_us / reference_us : 0);
+  return rules;
+}
+
+double as_clocked(const process_bias& bias, double reference_us) {
+  return reference_us * std::exp(bias.log_ratio);
+}
+
+void subtract_bias(const process_bias& bias, case_timing& timing) {
+  timing.reference_us *= std::exp(-bias.log_ratio);
+  scale_speedups(-bias.log_ratio, timing);
+  const interval& range = timing.ratio.range;
+  const double middle = std::sqrt(range.low * range.high);
+  const double half_width = std::hypot(std::log(range.high / range.low) / 2, bias.half_width) +
+                            code_place_us / timing.candidate_us;
+  timing.ratio.range = {middle * std::exp(-half_width), middle * std::exp(half_width)};
+}
+
+}  // namespace hone

@@ -1,0 +1,74 @@
+#include "evaluation/judge/sampled_side.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <span>
+
+namespace hone {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t warm_up_calls = 4;
+// What the first call of a candidate's sample may take without being charged: twice the mean of the
+// calls behind it, plus this. Other caches and clocks explain that much.
+constexpr double lead_in_ratio = 2;
+constexpr double lead_in_ns = 50e3;
+
+double elapsed_ns(clock::time_point since) {
+  return std::chrono::duration<double, std::nano>(clock::now() - since).count();
+}
+
+double mean(std::span<const double> ns) {
+  return std::accumulate(ns.begin(), ns.end(), 0.0) / static_cast<double>(ns.size());
+}
+
+}  // namespace
+
+void sampled_side::end_warm_up() {
+  is_warm_ = true;
+  lead_in_calls_ = call_ns_ < long_call_ns && max_calls() > 1 ? 1 : 0;
+}
+
+std::size_t sampled_side::least_calls() const {
+  return std::min(lead_in_calls_ + (call_ns_ < long_call_ns ? 2 : 1), max_calls());
+}
+
+double sampled_side::least_batch_ns() const {
+  return static_cast<double>(least_calls()) * whole_call_ns_;
+}
+
+// Makes a few calls to find out how long one takes with everything around it. That follows what
+// both programs have shown to need.
+run_time sampled_side::clock_calls() {
+  const bool is_first = call_ns_ == 0;  // it may load code
+  const std::size_t calls =
+      is_first || call_ns_ >= long_call_ns ? 1 : std::min(max_calls(), warm_up_calls);
+  const auto before = clock::now();
+  call_ns_ = std::max(1.0, sample(calls).back());
+  const double wall_ns = elapsed_ns(before);
+  whole_call_ns_ = std::max(1.0, wall_ns / static_cast<double>(calls));
+  return {call_ns_, call_ns_, wall_ns, wall_ns, calls};
+}
+
+// Uses the mean and not the median: one call of several must not do the others' work.
+double sampled_side::charged_call_ns(const std::vector<double>& times) const {
+  const double counted = mean(std::span(times).subspan(lead_in_calls_));
+  const double beyond = role_ == role::candidate && lead_in_calls_ > 0
+                            ? std::max(0.0, times.front() - lead_in_ratio * counted - lead_in_ns)
+                            : 0;
+  return std::max(1.0, counted + beyond / static_cast<double>(times.size()));
+}
+
+run_time sampled_side::run(double target_ns) {
+  if (!is_warm_) return clock_calls();
+  const std::size_t calls =
+      std::clamp(static_cast<std::size_t>(target_ns / whole_call_ns_), least_calls(), max_calls());
+  const auto before = clock::now();
+  const double call_ns = charged_call_ns(sample(calls));
+  const double wall_ns = elapsed_ns(before);
+  return {call_ns, call_ns, wall_ns, wall_ns, calls};
+}
+
+}  // namespace hone

@@ -1,0 +1,76 @@
+#include "evaluation/judge/timing_rules.hpp"
+
+#include <cmath>
+
+#include "evaluation/judge/statistics.hpp"
+
+namespace hone {
+
+timing_rules cpu_timing_rules() { return {}; }
+
+timing_rules gpu_timing_rules() {
+  timing_rules rules;
+  rules.target_width = 0.005;
+  rules.doubling_width = 0.01;
+  rules.unstable_width = 0.05;
+  rules.unstable_variance = 0.005;
+  rules.budget_ns = 0.25e9;
+  rules.min_rounds = 21;
+  rules.near_equal = 0.02;
+  rules.near_equal_rounds = 84;
+  rules.warm_up_ns = 4e6;
+  rules.lead_in_ns = 0;    // the first call of a run does not count instead
+  rules.batch_ns = 1.2e6;  // with everything that a call takes beside itself
+  rules.runs_per_batch = 1;
+  rules.max_runs_per_batch = 1;
+  rules.new_parameters_one_in = 2;
+  rules.check_one_in = 4;
+  rules.check_one_in_late = 4;
+  rules.suspicious_ratio = 0.9;
+  rules.reverify_agreement = 0.1;
+  return rules;
+}
+
+timing_rules gpu_calibration_rules() {
+  timing_rules rules = gpu_timing_rules();
+  rules.target_width = 0.0015;
+  rules.min_rounds = 42;
+  rules.near_equal = 0;
+  rules.doubling_width = 1;
+  rules.unstable_width = 1;
+  rules.unstable_variance = 1;
+  rules.hopeless_ratio = 0;
+  return rules;
+}
+
+timing_rules launch_bound_timing_rules() {
+  const timing_rules of_processors = cpu_timing_rules();
+  timing_rules rules = gpu_timing_rules();
+  rules.unstable_width = of_processors.unstable_width;
+  rules.unstable_variance = of_processors.unstable_variance;
+  rules.reverify_agreement = of_processors.reverify_agreement;
+  return rules;
+}
+
+timing_decision decide(const timing_rules& rules, std::span<const double> log_ratios,
+                       double clocked_ns) {
+  if (log_ratios.size() == rules.hopeless_rounds &&
+      median(log_ratios) < std::log(rules.hopeless_ratio))
+    return timing_decision::hopeless;
+  if (log_ratios.size() < rules.min_rounds) return timing_decision::go_on;
+  const interval logs = median_interval(log_ratios);
+  const double width = relative_half_width({std::exp(logs.low), std::exp(logs.high)});
+  const bool seems_unequal = logs.low > rules.equal_log_ratio + rules.equal_half_width ||
+                             logs.high < rules.equal_log_ratio - rules.equal_half_width;
+  const bool is_near_equal =
+      std::abs(median(log_ratios) - rules.equal_log_ratio) < rules.near_equal;
+  const bool is_unproven =
+      seems_unequal && is_near_equal && log_ratios.size() < rules.near_equal_rounds;
+  if (width <= rules.target_width && !is_unproven) return timing_decision::settled;
+  if (clocked_ns < rules.budget_ns) return timing_decision::go_on;
+  if (width > rules.doubling_width && clocked_ns < 2 * rules.budget_ns)
+    return timing_decision::go_on;
+  return width <= rules.unstable_width ? timing_decision::settled : timing_decision::unstable;
+}
+
+}  // namespace hone

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace hone {
+
+// A TorchScript program that a session opens: a reference, a host program, or an initializer's
+// expression.
+struct program_source {
+  std::string python;
+  std::size_t inputs = 0;      // arguments of forward() that are inputs
+  std::size_t parameters = 0;  // arguments of forward(), behind the inputs, that are parameters
+};
+
+// What opening programs has found out about the first of them.
+struct opened_programs {
+  std::vector<std::string> launches;  // kernels that it names, sorted
+  bool has_prepare = false;
+};
+
+}  // namespace hone

@@ -1,0 +1,227 @@
+#include "evaluation/sandbox/child/common/graph_rules.hpp"
+
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <set>
+#include <unordered_set>
+
+#include "evaluation/sandbox/child/common/torchscript_program.hpp"
+#include "tasks/operators.hpp"
+
+namespace hone {
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+
+template <class BlockType, class Visit>
+void for_each_node(BlockType* block, const Visit& visit) {
+  for (auto it = block->nodes().begin(); it != block->nodes().end();) {
+    auto* node = *it++;  // visit may destroy it
+    for (auto* inner : node->blocks()) for_each_node(inner, visit);
+    visit(node);
+  }
+}
+
+std::string place_of(const Node* node) {
+  // Inside an inlined function the outermost call is what the author wrote.
+  const auto stack = node->callstack();
+  const torch::jit::SourceRange range =
+      stack ? std::get<1>((*stack)->vec().front()) : node->sourceRange();
+  const auto position = range.file_line_col();
+  if (position && std::get<0>(*position) == "python")
+    return "python:" + std::to_string(std::get<1>(*position)) + ": ";
+  const auto own = node->sourceRange().file_line_col();
+  if (own && std::get<0>(*own) == "python")
+    return "python:" + std::to_string(std::get<1>(*own)) + ": ";
+  return "";
+}
+
+[[noreturn]] void reject(const Node* node, const std::string& why) {
+  throw program_error(Outcome::REJECTED, place_of(node) + why);
+}
+
+bool is_none(const Value* value) {
+  const auto known = torch::jit::toIValue(value);
+  return known && known->isNone();
+}
+
+// A loop's bound may depend on shapes, not on what tensors hold. A value is tainted if it is a
+// number read out of a tensor, or derived from one, or the size of a tensor whose shape is.
+class content_taint {
+ public:
+  void run(const Block* block) {
+    do {
+      changed_ = false;
+      visit(block);
+    } while (changed_);
+  }
+  bool is_tainted(const Value* value) const { return tainted_.contains(value); }
+
+ private:
+  void taint(const Value* value) { changed_ = tainted_.insert(value).second || changed_; }
+
+  void visit(const Block* block) {
+    for (const Node* node : block->nodes()) {
+      bool any = reads_contents(node->kind().toQualString());
+      if (node->kind() == c10::aten::index || node->kind() == c10::aten::_unsafe_index)
+        any = true;  // a mask selects by contents
+      for (const Value* input : node->inputs()) any = any || is_tainted(input);
+      if (node->kind() == c10::prim::Loop) {
+        flow_through_loop(node);
+        continue;
+      }
+      for (const Block* inner : node->blocks()) {
+        visit(inner);
+        for (std::size_t i = 0; i < inner->outputs().size(); ++i) {
+          if (is_tainted(inner->outputs()[i])) taint(node->outputs()[i]);
+        }
+      }
+      if (!any) continue;
+      for (const Value* output : node->outputs()) taint(output);
+      // A list that takes in a tainted number is tainted itself.
+      for (const Value* input : node->inputs()) {
+        if (input->type()->kind() == c10::TypeKind::ListType && node->outputs().empty())
+          taint(input);
+        if (node->kind() == c10::aten::append || node->kind() == c10::aten::_set_item)
+          taint(node->inputs()[0]);
+      }
+    }
+  }
+
+  void flow_through_loop(const Node* loop) {
+    const Block* body = loop->blocks()[0];
+    for (std::size_t i = 2; i < loop->inputs().size(); ++i) {
+      if (is_tainted(loop->inputs()[i])) taint(body->inputs()[i - 1]);
+    }
+    visit(body);
+    for (std::size_t i = 1; i < body->outputs().size(); ++i) {
+      if (!is_tainted(body->outputs()[i])) continue;
+      taint(body->inputs()[i]);
+      taint(loop->outputs()[i - 1]);
+    }
+  }
+
+  std::unordered_set<const Value*> tainted_;
+  bool changed_ = false;
+};
+
+void check_node(const Node* node) {
+  const std::string name = node->kind().toQualString();
+  if (!is_allowed_operator(name)) {
+    const bool is_call =
+        node->kind() == c10::prim::CallFunction || node->kind() == c10::prim::CallMethod;
+    reject(node, is_call ? "the program calls something that cannot be inlined"
+                         : "the operator " + name + " is not allowed");
+  }
+  const torch::jit::FunctionSchema* schema = node->maybeSchema();
+  if (schema == nullptr) return;
+  for (std::size_t i = 0; i < node->inputs().size() && i < schema->arguments().size(); ++i) {
+    const c10::Argument& argument = schema->arguments()[i];
+    const auto known = torch::jit::toIValue(node->inputs()[i]);
+    if (argument.name() == "generator" && !is_none(node->inputs()[i]))
+      reject(node, name + ": random generators are not allowed");
+    if (argument.name() == "pin_memory" &&
+        !(known && (known->isNone() || (known->isBool() && !known->toBool()))))
+      reject(node, name + ": pinned memory is not allowed");
+    const bool may_draw = name == "aten::dropout" || name == "aten::alpha_dropout" ||
+                          name == "aten::native_dropout" || name == "aten::rrelu" ||
+                          name == "aten::scaled_dot_product_attention";
+    if (may_draw && (argument.name() == "train" || argument.name() == "training") &&
+        !(known && known->isBool() && !known->toBool())) {
+      reject(node, name + " draws random numbers unless its training flag is the constant False");
+    }
+    if (may_draw && argument.name() == "dropout_p" &&
+        !(known && known->isDouble() && known->toDouble() == 0.0)) {
+      reject(node, name + " draws random numbers unless dropout_p is the constant 0.0");
+    }
+  }
+}
+
+// A factory function without a device means the one that is judged; what takes a tensor stays where
+// that lies.
+void put_factory_on(c10::Device judged, Node* node) {
+  const torch::jit::FunctionSchema* schema = node->maybeSchema();
+  if (schema == nullptr) return;
+  const auto takes_tensor = [](const c10::Argument& a) {
+    return a.type()->isSubtypeOf(*c10::TensorType::get()) ||
+           a.type()->isSubtypeOf(*c10::ListType::ofTensors());
+  };
+  if (std::any_of(schema->arguments().begin(), schema->arguments().end(), takes_tensor)) return;
+  const auto device = schema->argumentIndexWithName("device");
+  if (device && static_cast<std::size_t>(*device) < node->inputs().size() &&
+      is_none(node->inputs()[static_cast<std::size_t>(*device)])) {
+    node->replaceInput(static_cast<std::size_t>(*device),
+                       node->owningGraph()->insertConstant(judged, node->sourceRange()));
+  }
+}
+
+}  // namespace
+
+void settle_devices(Graph& graph, c10::Device judged) {
+  constexpr const char* only_cuda =
+      "a program may name no device but \"cuda\", which means the one that is being judged";
+  // The front end folds device="cuda" into a constant. These come first: below, devices are put
+  // where none was named.
+  for_each_node(graph.block(), [&](Node* node) {
+    if (node->kind() != c10::prim::Constant || node->outputs().empty()) return;
+    const auto known = torch::jit::toIValue(node->output());
+    if (!known || !known->isDevice()) return;
+    if (known->toDevice() != c10::Device(c10::kCUDA))
+      reject(node->output()->hasUses() ? node->output()->uses().front().user : node, only_cuda);
+    const torch::jit::WithInsertPoint here(node);
+    node->output()->replaceAllUsesWith(graph.insertConstant(judged, node->sourceRange()));
+    node->destroy();
+  });
+  for_each_node(graph.block(), [&](Node* node) {
+    const std::string name = node->kind().toQualString();
+    const torch::jit::WithInsertPoint here(node);
+    if (name == "prim::is_cuda" || name == "prim::is_cpu") {
+      node->output()->replaceAllUsesWith(
+          graph.insertConstant(name == "prim::is_cuda", node->sourceRange()));
+      node->destroy();
+    } else if (name == "prim::type") {
+      node->output()->replaceAllUsesWith(
+          graph.insertConstant(std::string("cuda"), node->sourceRange()));
+      node->destroy();
+    } else if (name == "aten::cuda") {
+      node->output()->replaceAllUsesWith(node->inputs()[0]);
+      node->destroy();
+    } else if (name == "aten::device") {
+      const auto text = torch::jit::toIValue(node->inputs()[0]);
+      if (!text || !text->isString() || text->toStringRef() != "cuda") {
+        reject(node, only_cuda);
+      }
+      node->output()->replaceAllUsesWith(graph.insertConstant(judged, node->sourceRange()));
+      node->destroy();
+    } else if (judged.is_cuda()) {
+      put_factory_on(judged, node);
+    }
+  });
+}
+
+void check_rules(const Graph& graph) {
+  for_each_node(graph.block(), [](const Node* node) { check_node(node); });
+  content_taint taint;
+  taint.run(graph.block());
+  for_each_node(graph.block(), [&](const Node* node) {
+    if (node->kind() != c10::prim::Loop) return;
+    if (taint.is_tainted(node->inputs()[0]) || taint.is_tainted(node->inputs()[1]) ||
+        taint.is_tainted(node->blocks()[0]->outputs()[0])) {
+      reject(node, "a loop's bound depends on what a tensor holds");
+    }
+  });
+}
+
+std::vector<std::string> launched_kernels(const Graph& graph) {
+  std::set<std::string> names;
+  for_each_node(graph.block(), [&](const Node* node) {
+    if (std::string(node->kind().toQualString()) == "hone::launch")
+      names.insert(torch::jit::toIValue(node->inputs()[0])->toStringRef());
+  });
+  return {names.begin(), names.end()};
+}
+
+}  // namespace hone

@@ -1,0 +1,278 @@
+#include "evaluation/sandbox/child/common/torchscript_program.hpp"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/jit/api/compilation_unit.h>
+#include <torch/csrc/jit/frontend/parser.h>
+#include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+#include <torch/csrc/jit/runtime/operator.h>
+
+#include <array>
+#include <regex>
+#include <sstream>
+
+#include "evaluation/sandbox/child/common/graph_rules.hpp"
+#include "evaluation/sandbox/child/common/names.hpp"
+
+namespace hone {
+namespace {
+
+using torch::jit::Code;
+using torch::jit::Graph;
+using torch::jit::Stack;
+
+thread_local kernel_launcher* current_launcher = nullptr;
+c10::Device judged_device = c10::kCPU;
+
+// Pops (kernel, grid, block, shared, arguments..., count), as the interpreter pushes them for a
+// variadic operator.
+void run_launch(Stack& stack) {
+  const auto count = static_cast<std::size_t>(stack.back().toInt());
+  stack.pop_back();
+  std::vector<c10::IValue> inputs(
+      std::make_move_iterator(stack.end() - static_cast<std::ptrdiff_t>(count)),
+      std::make_move_iterator(stack.end()));
+  stack.resize(stack.size() - count);
+  if (current_launcher == nullptr)
+    throw program_error(Outcome::LAUNCH_ERROR, "a reference launches nothing");
+  const std::vector<c10::IValue> arguments(inputs.begin() + 4, inputs.end());
+  current_launcher->launch(inputs[0].toStringRef(), inputs[1].toIntVector(),
+                           inputs[2].toIntVector(), inputs[3].toInt(), arguments);
+}
+
+void run_stream(Stack& stack) {
+  const std::int64_t k = stack.back().toInt();
+  stack.pop_back();
+  if (current_launcher == nullptr)
+    throw program_error(Outcome::LAUNCH_ERROR, "a reference uses no side streams");
+  if (k < 0 || k > side_streams)
+    throw program_error(
+        Outcome::LAUNCH_ERROR,
+        "stream(" + std::to_string(k) + "): expected 0 to " + std::to_string(side_streams));
+  current_launcher->use_stream(k);
+}
+
+void run_join(Stack& /*stack*/) {
+  if (current_launcher == nullptr)
+    throw program_error(Outcome::LAUNCH_ERROR, "a reference uses no side streams");
+  current_launcher->join_streams();
+}
+
+void register_operators() {
+  static const bool done = [] {
+    // Anything weaker than CONSERVATIVE and a launch would be removed as dead code.
+    constexpr auto effects = c10::AliasAnalysisKind::CONSERVATIVE;
+    torch::jit::registerOperator(torch::jit::Operator(
+        "hone::launch(str kernel, int[] grid, int[] block, int shared, ...) -> ()", run_launch,
+        effects));
+    torch::jit::registerOperator(
+        torch::jit::Operator("hone::stream(int k) -> ()", run_stream, effects));
+    torch::jit::registerOperator(torch::jit::Operator("hone::join() -> ()", run_join, effects));
+    return true;
+  }();
+  (void)done;
+}
+
+// The imports that people write out of habit: what they name is there already. Lines stay where
+// they are.
+std::string without_imports(const std::string& source) {
+  static const std::regex habitual(
+      R"(^(import torch|import math|import torch\.nn\.functional as F|import torch\.nn as nn)"
+      R"(|from torch import Tensor|from typing import [A-Za-z, ]+)"
+      R"(|from torch\.nn import functional as F|from __future__ import annotations)\s*(#.*)?$)");
+  std::istringstream in(source);
+  std::string kept;
+  for (std::string line; std::getline(in, line);)
+    kept += (std::regex_match(line, habitual) ? "" : line) + "\n";
+  return kept;
+}
+
+// The front end's messages show the source around the error; a verdict wants one line with the
+// place.
+std::string tidy(const std::string& raw) {
+  std::istringstream in(raw);
+  std::string message;
+  std::string place;
+  static const std::regex location(R"re(\s*File "([^"]*)", line (\d+).*)re");
+  int kept = 0;
+  bool in_snippet = false;
+  for (std::string line; std::getline(in, line);) {
+    std::smatch match;
+    if (std::regex_match(line, match, location)) {
+      if (place.empty() && match[1] == "python") place = "python:" + match[2].str() + ": ";
+      in_snippet = true;
+      continue;
+    }
+    if (in_snippet || line.empty() || kept >= 4) continue;
+    if (line.find("(function operator") != std::string::npos ||
+        line.starts_with("Exception raised from") || line.starts_with("frame #"))
+      break;
+    message += (message.empty() ? "" : " ") + line.substr(0, 300);
+    ++kept;
+  }
+  while (message.ends_with(':') || message.ends_with(' ')) message.pop_back();
+  return place + (message.empty() ? "the program could not be compiled" : message);
+}
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw program_error(Outcome::COMPILE_ERROR, message);
+}
+
+std::shared_ptr<Graph> runnable_graph(torch::jit::Function& function) {
+  auto graph = torch::jit::toGraphFunction(function).graph()->copy();
+  torch::jit::Inline(*graph);
+  settle_devices(*graph, judged_device);
+  torch::jit::runRequiredPasses(graph);
+  check_rules(*graph);
+  return graph;
+}
+
+std::vector<c10::TypePtr> spread(const c10::TypePtr& type) {
+  if (const auto tuple = type->cast<c10::TupleType>()) return tuple->elements().vec();
+  return {type};
+}
+
+void check_signature(const c10::FunctionSchema& schema, const std::vector<c10::TypePtr>& expected,
+                     const std::string& name) {
+  if (schema.arguments().size() != expected.size()) {
+    refuse(name + " takes " + std::to_string(schema.arguments().size()) + " arguments, expected " +
+           std::to_string(expected.size()));
+  }
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (!expected[i]->isSubtypeOf(*schema.arguments()[i].type())) {
+      refuse(name + ": argument '" + schema.arguments()[i].name() + "' is a " +
+             schema.arguments()[i].type()->repr_str() + ", expected " + expected[i]->repr_str());
+    }
+  }
+}
+
+}  // namespace
+
+struct torchscript_program::state {
+  std::unique_ptr<torch::jit::CompilationUnit> unit;
+  Code forward;
+  std::optional<Code> prepare;
+  std::vector<std::string> launches;
+};
+
+torchscript_program::torchscript_program(const std::string& source, std::size_t inputs, std::size_t parameters)
+    : state_(std::make_unique<state>()) {
+  register_operators();
+  try {
+    state_->unit = std::make_unique<torch::jit::CompilationUnit>();
+    torch::jit::Parser parser(
+        std::make_shared<torch::jit::Source>(without_imports(source), "python", 1));
+    std::vector<torch::jit::Def> definitions;
+    std::vector<torch::jit::ResolverPtr> resolvers;
+    const auto names = torchscript_names();
+    while (parser.lexer().cur().kind != torch::jit::TK_EOF) {
+      definitions.emplace_back(parser.parseFunction(/*is_method=*/false));
+      resolvers.push_back(names);
+    }
+    state_->unit->define(std::nullopt, {}, {}, definitions, resolvers, nullptr);
+
+    auto* forward = state_->unit->find_function(c10::QualifiedName("forward"));
+    if (forward == nullptr) refuse("there is no function 'forward'");
+    std::vector<c10::TypePtr> expected(inputs, c10::TensorType::get());
+    auto* prepare = state_->unit->find_function(c10::QualifiedName("prepare"));
+    if (prepare != nullptr) {
+      check_signature(prepare->getSchema(),
+                      std::vector<c10::TypePtr>(parameters, c10::TensorType::get()), "prepare");
+      const auto graph = runnable_graph(*prepare);
+      if (!launched_kernels(*graph).empty() && parameters == 0)
+        refuse("prepare has no parameters to work on");
+      const auto prepared = spread(prepare->getSchema().returns()[0].type());
+      expected.insert(expected.end(), prepared.begin(), prepared.end());
+      state_->launches = launched_kernels(*graph);
+      state_->prepare = Code(graph, "prepare");
+    } else {
+      expected.insert(expected.end(), parameters, c10::TensorType::get());
+    }
+    check_signature(forward->getSchema(), expected, "forward");
+    for (const c10::TypePtr& type : spread(forward->getSchema().returns()[0].type())) {
+      if (type->kind() != c10::TypeKind::TensorType)
+        refuse("forward returns a " + forward->getSchema().returns()[0].type()->repr_str() +
+               ", expected a Tensor or a tuple of Tensors");
+    }
+    const auto graph = runnable_graph(*forward);
+    const auto launched = launched_kernels(*graph);
+    state_->launches.insert(state_->launches.end(), launched.begin(), launched.end());
+    std::sort(state_->launches.begin(), state_->launches.end());
+    state_->launches.erase(std::unique(state_->launches.begin(), state_->launches.end()),
+                           state_->launches.end());
+    state_->forward = Code(graph, "forward");
+  } catch (const program_error&) {
+    throw;
+  } catch (const std::exception& e) {
+    refuse(tidy(e.what()));
+  }
+}
+
+torchscript_program::~torchscript_program() = default;
+torchscript_program::torchscript_program(torchscript_program&&) noexcept = default;
+
+const std::vector<std::string>& torchscript_program::launches() const { return state_->launches; }
+bool torchscript_program::has_prepare() const { return state_->prepare.has_value(); }
+
+std::vector<c10::IValue> torchscript_program::prepare(const std::vector<at::Tensor>& parameters) {
+  Stack stack(parameters.begin(), parameters.end());
+  if (!state_->prepare) return stack;
+  torch::jit::InterpreterState(*state_->prepare).run(stack);
+  if (!stack.front().isTuple()) return stack;
+  const auto& elements = stack.front().toTupleRef().elements();
+  return std::vector<c10::IValue>(elements.begin(), elements.end());
+}
+
+std::vector<at::Tensor> torchscript_program::forward(std::vector<c10::IValue>& arguments) {
+  torch::jit::InterpreterState(state_->forward).run(arguments);
+  std::vector<at::Tensor> outputs;
+  if (arguments.front().isTuple()) {
+    for (const c10::IValue& element : arguments.front().toTupleRef().elements())
+      outputs.push_back(element.toTensor());
+  } else {
+    outputs.push_back(arguments.front().toTensor());
+  }
+  // What is only marked as negated or conjugated becomes real here, while the clock runs.
+  for (at::Tensor& output : outputs) output = output.resolve_conj().resolve_neg();
+  arguments.clear();
+  return outputs;
+}
+
+void torchscript_program::set_launcher(kernel_launcher* launcher) { current_launcher = launcher; }
+
+void torchscript_program::judge_on_gpu() { judged_device = c10::Device(c10::kCUDA, 0); }
+
+void torchscript_program::enter_thread() {
+  // Warnings would go to standard error, which a session may not write to.
+  struct quiet : c10::WarningHandler {
+    void process(const c10::Warning& /*warning*/) override {}
+  };
+  static quiet handler;
+  c10::WarningUtils::set_warning_handler(&handler);
+  torch::jit::setGraphExecutorOptimize(false);
+}
+
+void torchscript_program::warm_up() {
+  enter_thread();
+  torch::jit::getProfilingMode() = false;
+  torch::jit::getExecutorMode() = false;
+  // Load what first calls load: dispatch tables, vector code paths, oneDNN, and FBGEMM's code for
+  // bags, which looks at the processor's files.
+  torchscript_program program(
+      "def forward(a: Tensor, b: Tensor) -> Tensor:\n"
+      "    c = torch.matmul(a, b) + torch.relu(a).sum() * 2.0\n"
+      "    d = F.conv2d(a.view(1, 1, 16, 16), b.view(1, 1, 16, 16)[:, :, :3, :3])\n"
+      "    e = torch.softmax(c, dim=1) + F.gelu(c).transpose(0, 1).contiguous()\n"
+      "    return e + d.mean() + F.layer_norm(c, [16]).exp() + torch.cumsum(a, 0) + "
+      "torch.sort(b)[0] + F.embedding_bag(a.long().flatten(), b, torch.arange(0, 256, 16, "
+      "device=a.device))\n",
+      2, 0);
+  for (int i = 0; i < 2; ++i) {
+    std::vector<c10::IValue> arguments = {at::ones({16, 16}, judged_device),
+                                          at::ones({16, 16}, judged_device)};
+    program.forward(arguments);
+  }
+}
+
+}  // namespace hone

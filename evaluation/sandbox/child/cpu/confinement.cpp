@@ -1,0 +1,174 @@
+#include "evaluation/sandbox/child/cpu/confinement.hpp"
+
+#include <asm/prctl.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <system_error>
+
+#include "evaluation/program/arena_layout.hpp"
+
+namespace hone {
+namespace {
+
+constexpr const char* the_artifact = "/hone/artifact.so";
+constexpr gid_t nobody = 65534;
+
+int artifact_descriptor = -1;
+std::uint32_t* refused = nullptr;
+
+// The kernel has stopped a call. The one that dlopen makes for the artifact is answered; any other
+// is the end.
+void on_refused_call(int /*signal*/, siginfo_t* info, void* context) {
+  auto* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  if (info->si_syscall == SYS_openat && artifact_descriptor >= 0 &&
+      std::strcmp(reinterpret_cast<const char*>(registers[REG_RSI]), the_artifact) == 0) {
+    registers[REG_RAX] = static_cast<greg_t>(dup(artifact_descriptor));
+    return;
+  }
+  if (refused != nullptr) *refused = static_cast<std::uint32_t>(info->si_syscall) + 1;
+  _exit(refused_call_exit_code);
+}
+
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+void limit(__rlimit_resource which, std::uint64_t value) {
+  const rlimit both{value, value};
+  if (setrlimit(which, &both) != 0) fail("cannot set a resource limit");
+}
+
+std::uint64_t address_space_in_use() {
+  std::ifstream in("/proc/self/statm");
+  std::uint64_t pages = 0;
+  in >> pages;
+  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void drop_root() {
+  if (geteuid() != 0) return;
+  if (setgroups(0, nullptr) != 0 || setresgid(nobody, nobody, nobody) != 0 ||
+      setresuid(nobody, nobody, nobody) != 0) {
+    if (errno != EPERM && errno != EINVAL)
+      fail("cannot give up root");  // a container may map no other user
+  }
+  // Changing the user clears what a child inherits here.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail("cannot tie the process to its parent");
+}
+
+void install_filter(int socket) {
+  const std::unique_ptr<void, decltype(&seccomp_release)> context(seccomp_init(SCMP_ACT_TRAP),
+                                                                  seccomp_release);
+  bool ok = context != nullptr;
+  const auto allow = [&](int call) {
+    ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 0) == 0;
+  };
+  // Memory, time's passing, and leaving.
+  for (const int call : {SCMP_SYS(mmap),
+                         SCMP_SYS(munmap),
+                         SCMP_SYS(mremap),
+                         SCMP_SYS(mprotect),
+                         SCMP_SYS(brk),
+                         SCMP_SYS(futex),
+                         SCMP_SYS(clock_gettime),
+                         SCMP_SYS(gettimeofday),
+                         SCMP_SYS(time),
+                         SCMP_SYS(clock_getres),
+                         SCMP_SYS(getpid),
+                         SCMP_SYS(gettid),
+                         SCMP_SYS(sched_yield),
+                         SCMP_SYS(sched_getaffinity),
+                         SCMP_SYS(getcpu),
+                         SCMP_SYS(getrandom),
+                         SCMP_SYS(rt_sigreturn),
+                         SCMP_SYS(rt_sigprocmask),
+                         SCMP_SYS(sigaltstack),
+                         SCMP_SYS(exit),
+                         SCMP_SYS(exit_group),
+                         SCMP_SYS(restart_syscall),
+                         SCMP_SYS(sysinfo),
+                         SCMP_SYS(uname),
+                         SCMP_SYS(getrusage),
+                         SCMP_SYS(get_mempolicy),
+                         SCMP_SYS(fstat),
+                         SCMP_SYS(close),
+                         SCMP_SYS(membarrier),
+                         SCMP_SYS(rseq),
+                         SCMP_SYS(set_robust_list)}) {
+    allow(call);
+  }
+  // Reading the artifact while it is loaded: no other file is open. fstat by descriptor alone.
+  for (const int call : {SCMP_SYS(pread64), SCMP_SYS(lseek), SCMP_SYS(dup)}) allow(call);
+  ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
+                              SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH)) == 0;
+  // The command socket; descriptors above it are the artifact's.
+  for (const int call : {SCMP_SYS(write), SCMP_SYS(sendmsg), SCMP_SYS(sendto)}) {
+    ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
+                                SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(socket))) == 0;
+  }
+  for (const int call : {SCMP_SYS(read), SCMP_SYS(recvmsg), SCMP_SYS(recvfrom)}) {
+    ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
+                                SCMP_A0(SCMP_CMP_GE, static_cast<scmp_datum_t>(socket))) == 0;
+  }
+  // What allocators (and sanitizers) advise. Other advice reaches the arena's pages themselves,
+  // which later sessions use.
+  for (const int advice :
+       {MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP}) {
+    ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
+                                SCMP_A2(SCMP_CMP_EQ, static_cast<scmp_datum_t>(advice))) == 0;
+  }
+  // abort() signals its own process.
+  ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                              SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()))) == 0;
+  // AMX must be asked for before it is used.
+  ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(arch_prctl), 1,
+                              SCMP_A0(SCMP_CMP_GE, 0x1021)) == 0;
+  ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(rt_sigaction), 1,
+                              SCMP_A1(SCMP_CMP_EQ, 0)) == 0;
+  // Naming memory is a courtesy of glibc's and of allocators'; refusing it quietly is what old
+  // kernels do.
+  ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EINVAL), SCMP_SYS(prctl), 1,
+                              SCMP_A0(SCMP_CMP_EQ, 0x53564d41)) == 0;
+  ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
+                              SCMP_A2(SCMP_CMP_EQ, 0)) == 0;
+  if (!ok || seccomp_load(context.get()) != 0) fail("cannot install the system call filter");
+}
+
+}  // namespace
+
+const char* artifact_path() { return the_artifact; }
+
+void confine(int socket, int artifact, std::uint64_t private_bytes, std::uint32_t* refused_call) {
+  artifact_descriptor = artifact;
+  refused = refused_call;
+  struct sigaction action {};
+  action.sa_sigaction = on_refused_call;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  if (sigaction(SIGSYS, &action, nullptr) != 0) fail("cannot handle SIGSYS");
+  drop_root();
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_AS, address_space_in_use() + private_bytes);
+  limit(RLIMIT_NOFILE, 16);
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) fail("cannot forbid dumps");
+  install_filter(socket);
+}
+
+void close_door() {
+  if (artifact_descriptor >= 0) close(artifact_descriptor);
+  artifact_descriptor = -1;
+}
+
+}  // namespace hone

@@ -1,0 +1,110 @@
+#include "evaluation/sandbox/child/cpu/kernels.hpp"
+
+#include <ATen/ATen.h>
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "evaluation/program/arena_layout.hpp"
+#include "evaluation/sandbox/child/cpu/block_runtime.hpp"
+#include "evaluation/sandbox/child/common/launch_checks.hpp"
+
+namespace hone {
+namespace {
+
+constexpr std::size_t shared_guard_bytes = 1024;
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw program_error(Outcome::LAUNCH_ERROR, message);
+}
+
+block_abi::size abi_size(const launch_size& size) { return {size.x, size.y, size.z}; }
+
+// Finds the size of the thread-local segment, which is where a module's __shared__ variables live,
+// of the module loaded at the address wanted->first.
+int find_segment(dl_phdr_info* info, std::size_t /*size*/, void* wanted) {
+  auto& [address, bytes] = *static_cast<std::pair<std::uint64_t, std::uint64_t>*>(wanted);
+  if (info->dlpi_addr != address) return 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    if (info->dlpi_phdr[i].p_type == PT_TLS) bytes = info->dlpi_phdr[i].p_memsz;
+  }
+  return 1;
+}
+
+}  // namespace
+
+struct cpu_kernels::state {
+  void* handle = nullptr;
+  const block_abi::module* module = nullptr;
+  char* static_shared = nullptr;
+  std::uint64_t static_shared_bytes = 0;
+  std::uint64_t dynamic_in_use = 0;
+};
+
+cpu_kernels::cpu_kernels(const std::string& path) : state_(std::make_unique<state>()) {
+  state_->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (state_->handle == nullptr)
+    throw std::runtime_error(std::string("the kernels cannot be loaded: ") + dlerror());
+  state_->module = static_cast<const block_abi::module*>(dlsym(state_->handle, "hone_module"));
+  if (state_->module == nullptr || state_->module->version != 1)
+    throw std::runtime_error("the kernels were compiled for another version of the sandbox");
+  state_->module->bind(&block_runtime::interface());
+  state_->module->static_shared();  // the first touch allocates this thread's copy
+  link_map* map = nullptr;
+  if (dlinfo(state_->handle, RTLD_DI_LINKMAP, &map) == 0) {
+    std::pair<std::uint64_t, std::uint64_t> segment = {map->l_addr, 0};
+    dl_iterate_phdr(find_segment, &segment);
+    void* block = nullptr;
+    if (dlinfo(state_->handle, RTLD_DI_TLS_DATA, &block) == 0 && block != nullptr) {
+      state_->static_shared = static_cast<char*>(block);
+      state_->static_shared_bytes = segment.second;
+    }
+  }
+}
+
+cpu_kernels::~cpu_kernels() =
+    default;  // the process ends with its kernels: unloading would only run their code
+
+void cpu_kernels::poison_shared() {
+  if (state_->static_shared != nullptr)
+    std::memset(state_->static_shared, poison_byte, state_->static_shared_bytes);
+  std::memset(state_->module->dynamic_shared, poison_byte, state_->module->dynamic_shared_bytes);
+}
+
+bool cpu_kernels::shared_overrun() const {
+  if (state_->dynamic_in_use == 0) return false;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(state_->module->dynamic_shared);
+  const std::uint64_t end = std::min<std::uint64_t>(state_->module->dynamic_shared_bytes,
+                                                    state_->dynamic_in_use + shared_guard_bytes);
+  for (std::uint64_t i = state_->dynamic_in_use; i < end; ++i) {
+    if (bytes[i] != poison_byte) return true;
+  }
+  return false;
+}
+
+void cpu_kernels::launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
+                         const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
+                         const std::vector<c10::IValue>& arguments) {
+  const block_abi::kernel* found = nullptr;
+  for (unsigned i = 0; i < state_->module->kernel_count; ++i) {
+    if (kernel == state_->module->kernels[i].name) found = &state_->module->kernels[i];
+  }
+  if (found == nullptr) refuse("the cuda block has no __global__ function '" + kernel + "'");
+  const launch_size blocks = checked_grid(kernel, grid);
+  const launch_size threads = checked_block(kernel, block);
+  check_shared_bytes(kernel, shared_bytes);
+  std::vector<parameter_facts> parameters;
+  for (unsigned i = 0; i < found->parameter_count; ++i)
+    parameters.push_back({static_cast<parameter_facts::kinds>(found->parameters[i].kind),
+                          static_cast<unsigned>(found->parameters[i].bytes)});
+  marshalled_arguments marshalled(kernel, arguments, parameters, false);
+  if (blocks.count() == 0) return;
+  state_->dynamic_in_use =
+      std::max<std::uint64_t>(state_->dynamic_in_use, static_cast<std::uint64_t>(shared_bytes));
+  block_runtime::run(*state_->module, *found, abi_size(blocks), abi_size(threads),
+                     marshalled.addresses());
+}
+
+}  // namespace hone

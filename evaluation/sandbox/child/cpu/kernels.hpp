@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "evaluation/sandbox/child/common/torchscript_program.hpp"
+
+namespace hone {
+
+// The kernels of a loaded shared object, behind `launch`. Checks everything that CUDA would before
+// anything runs.
+class cpu_kernels final : public kernel_launcher {
+ public:
+  // Loads from the path; throws std::runtime_error.
+  explicit cpu_kernels(const std::string& path);
+  ~cpu_kernels() override;
+
+  // Fills static and dynamic shared memory with poison, so that nothing reads zeros there.
+  void poison_shared();
+  // Whether a launch wrote behind the dynamic shared memory that it asked for.
+  bool shared_overrun() const;
+
+  void launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
+              const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
+              const std::vector<c10::IValue>& arguments) override;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace hone

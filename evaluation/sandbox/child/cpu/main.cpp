@@ -1,0 +1,104 @@
+// hone-sandbox: a warm, single-threaded process that has LibTorch loaded and forks one confined
+// session after another. It is started by a node with its command socket as descriptor 3, and ends
+// with it.
+
+#include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "evaluation/sandbox/child/common/torchscript_program.hpp"
+#include "evaluation/sandbox/child/cpu/session.hpp"
+#include "process/framing.hpp"
+#include "evaluation/sandbox/protocol.capnp.h"
+#include "messages/record.hpp"
+
+namespace hone {
+namespace {
+
+constexpr int command_socket = 3;
+constexpr int session_socket = 4;
+constexpr int session_arena = 5;
+
+void reply_number(schema::Reply::Which which, int number) {
+  record_builder<schema::Reply> reply;
+  if (which == schema::Reply::FORKED) {
+    reply->setForked(number);
+  } else {
+    reply->setEnded(number);
+  }
+  send_message(command_socket, reply.finish().bytes());
+}
+
+void fork_session(const schema::Fork::Reader& request, std::vector<unique_fd>& descriptors) {
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || descriptors.empty())
+      _exit(1);
+    const bool has_arena = descriptors.size() > 1;
+    // The passed descriptors lie above 3, so moving the arena first overwrites nothing that is
+    // still needed.
+    const int arena = has_arena ? fcntl(descriptors[1].get(), F_DUPFD, 10) : -1;
+    if (dup2(descriptors[0].get(), session_socket) < 0 ||
+        (has_arena && dup2(arena, session_arena) < 0))
+      _exit(1);
+    for (int fd = 0; fd < 64; ++fd) {
+      if (fd != session_socket && fd != session_arena && fd != 2) close(fd);
+    }
+    const int null = open(
+        "/dev/null", O_RDWR);  // standard output and error lead nowhere; 0 stays closed after this
+    if (null >= 0) {
+      dup2(null, 1);
+      dup2(null, 2);
+      if (null > 2) close(null);
+    }
+    if (!has_arena) close(session_arena);
+    serve_session(session_socket, has_arena ? session_arena : -1, request.getPrivateBytes());
+  }
+  reply_number(schema::Reply::FORKED, pid);
+}
+
+void reap(pid_t pid) {
+  int status = 0;
+  if (pid <= 0) return reply_number(schema::Reply::ENDED, 0);  // only asks whether we are there
+  kill(pid, SIGKILL);
+  if (waitpid(pid, &status, 0) != pid) status = -1;
+  reply_number(schema::Reply::ENDED, status);
+}
+
+[[noreturn]] void serve() {
+  while (true) {
+    received_message message = receive_with_descriptors(command_socket);
+    const auto command = record<schema::Command>::from_bytes(std::move(message.bytes));
+    if (command->isFork()) fork_session(command->getFork(), message.descriptors);
+    if (command->isReap()) reap(command->getReap());
+  }
+}
+
+}  // namespace
+}  // namespace hone
+
+int main(int argc, char** /*argv*/) {
+  if (argc != 1 || fcntl(hone::command_socket, F_GETFD) < 0) {
+    std::fputs("hone-sandbox runs programs for hone; it is not started by hand.\n", stderr);
+    return 2;
+  }
+  try {
+    at::set_num_threads(1);  // a fork of a process with worker threads hangs
+    hone::torchscript_program::warm_up();
+    hone::serve();
+  } catch (const hone::connection_lost&) {
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "hone-sandbox: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <torch/csrc/cuda/CUDAPluggableAllocator.h>
+
+#include <memory>
+
+#include "evaluation/sandbox/child/common/arena_ledger.hpp"
+
+namespace hone {
+
+// Gives every tensor on the GPU its place in the arena's device memory, which the parent owns and
+// reads. Before there is an arena, and for what outlives all runs (the libraries' workspaces), it
+// asks CUDA. A tensor may outlive the run that it was made in: its memory is then somebody else's
+// already, and its release means nothing. One a process, one thread.
+class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
+ public:
+  // The process's, which is LibTorch's from the first call on: that must come before LibTorch has
+  // allocated anything on a GPU.
+  static gpu_allocator& instance();
+  gpu_allocator();
+
+  // Device memory mapped at `base`, and its head in the host's memory.
+  void attach(char* base, std::uint64_t bytes, arena_head& head);
+  arena_head& head() const { return *head_; }
+  arena_ledger& ledger() { return ledger_; }
+  char* base() const { return base_; }
+  std::uint64_t bytes() const { return bytes_; }
+  bool contains(const void* p) const { return p >= base_ && p < base_ + bytes_; }
+  std::uint64_t offset_of(const void* p) const {
+    return static_cast<std::uint64_t>(static_cast<const char*>(p) - base_);
+  }
+
+  c10::DataPtr allocate(std::size_t n) override;
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void* raw_alloc(std::size_t n) override { return take(n); }
+  void* raw_alloc_with_stream(std::size_t n, cudaStream_t /*stream*/) override { return take(n); }
+  void raw_delete(void* data) override { give_back(data); }
+  // Libraries that choose algorithms by the memory they may use ask this way.
+  void cacheInfo(c10::DeviceIndex device, std::size_t* largest) override;
+  std::string name() override { return "hone"; }
+
+ private:
+  static void release(void* data) { instance().give_back(data); }
+  void* take(std::size_t n);
+  void give_back(void* data);
+
+  char* base_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  arena_head* head_ = nullptr;
+  arena_ledger ledger_;
+};
+
+}  // namespace hone

@@ -1,0 +1,210 @@
+#include "evaluation/sandbox/client/gpu_process.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <system_error>
+
+#include "evaluation/sandbox/programs.hpp"
+#include "process/framing.hpp"
+#include "process/memory_file.hpp"
+
+namespace hone {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// Loads LibTorch and CUDA's libraries from a cold disk.
+constexpr auto start_limit = std::chrono::seconds(120);
+// The driver first stops what still runs.
+constexpr auto end_limit = std::chrono::seconds(30);
+// How long a late reply is awaited before the process is killed. The driver reports an error of all
+// multiprocessors seconds late, and a call that is merely slow need not cost the process.
+constexpr auto report_limit = std::chrono::seconds(4);
+constexpr const char* out_of_turn = "the process answered out of turn";
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+shared_head::shared_head() : file_(memfd_create("hone-arena-head", MFD_CLOEXEC)) {
+  if (!file_ || ftruncate(file_.get(), arena_head_bytes) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot make an arena's head");
+  void* mapped =
+      mmap(nullptr, arena_head_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (mapped == MAP_FAILED)
+    throw std::system_error(errno, std::generic_category(), "cannot map an arena's head");
+  head_ = static_cast<arena_head*>(mapped);
+}
+
+shared_head::~shared_head() { munmap(head_, arena_head_bytes); }
+
+gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attachment)
+    : serial_(next_serial()), core_(attachment.core) {
+  auto [ours, theirs] = socket_pair();
+  socket_ = std::move(ours);
+  child_options options;
+  options.arguments = {companion_program("hone-gpu-sandbox", "HONE_GPU_SANDBOX")};
+  options.environment = {"OMP_NUM_THREADS=1",
+                         "MKL_NUM_THREADS=1",
+                         "LC_ALL=C",
+                         "TORCH_CPP_LOG_LEVEL=ERROR",
+                         "CUDA_VISIBLE_DEVICES=" + visible,
+                         "CUDA_CACHE_DISABLE=1"};
+  inherit(options.environment, {"LD_LIBRARY_PATH", "CUDA_DEVICE_ORDER"});
+  const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  options.descriptors = {{null.get(), 0}, {null.get(), 1}, {null.get(), 2}, {theirs.get(), 3}};
+  process_ = child_process(options);
+  theirs.reset();
+  const timeval send_limit{10, 0};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
+
+  record_builder<schema::Command> command;
+  auto attach = command->initAttach();
+  attach.setHandle(as_data(attachment.handle));
+  attach.setBytes(attachment.bytes);
+  attach.setTools(as_data(attachment.tools));
+  attach.setSpoilSymbol(attachment.spoil_symbol);
+  attach.setScrambleSymbol(attachment.scramble_symbol);
+  const int head = attachment.head;
+  send_message(socket_.get(), command.finish().bytes(), {&head, 1});
+}
+
+bool gpu_process::alive() { return ready_ && process_.running() && !process_.wait(clock::now()); }
+
+void gpu_process::await_ready() {
+  if (ready_) return;
+  try {
+    auto message = receive_message(socket_.get(), clock::now() + start_limit);
+    if (!message) throw std::runtime_error("hone-gpu-sandbox did not start within two minutes");
+    const auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
+    if (reply->isFailed())
+      throw std::runtime_error("hone-gpu-sandbox does not start: " +
+                               std::string(view(reply->getFailed().getMessage())));
+  } catch (const connection_lost&) {
+    const auto status = process_.wait(clock::now() + end_limit);
+    throw std::runtime_error("hone-gpu-sandbox does not start: " +
+                             (status ? describe_status(*status) : "no answer"));
+  }
+  // Not before: processes that start at the same time use all cores.
+  cpu_set_t core;
+  CPU_ZERO(&core);
+  if (core_ >= 0) {
+    CPU_SET(core_, &core);
+    sched_setaffinity(process_.pid(), sizeof core, &core);
+  }
+  ready_ = true;
+}
+
+program_failure gpu_process::end(bool timed_out) {
+  if (timed_out) {
+    process_.kill();
+    socket_.reset();
+    return {Outcome::TIMEOUT, "", "did not finish within its deadline"};
+  }
+  const auto status = process_.wait(clock::now() + end_limit);
+  process_.kill();
+  socket_.reset();
+  return {Outcome::CRASH, "",
+          "the process ended: " + (status ? describe_status(*status) : "it had to be killed")};
+}
+
+program_result<record<schema::Reply>> gpu_process::request(const std::vector<char>& bytes,
+                                                           std::span<const int> descriptors,
+                                                           time_point deadline) {
+  if (!process_.running() || !ready_)
+    return failed(Outcome::INFRASTRUCTURE, "the session has ended");
+  try {
+    send_message(socket_.get(), bytes, descriptors);
+    auto message = receive_message(socket_.get(), deadline);
+    const bool late = !message;
+    if (late) message = receive_message(socket_.get(), clock::now() + report_limit);
+    if (!message) return failed(end(true));
+    auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
+    const bool is_lost = reply->isFailed() && reply->getFailed().getIsLast();
+    if (late && !is_lost) return failed(Outcome::TIMEOUT, "did not finish within its deadline");
+    if (!reply->isFailed()) return reply;
+    if (is_lost) end(false);
+    return failed(reply->getFailed().getOutcome(), failure_text(reply->getFailed()));
+  } catch (const connection_lost&) {
+    return failed(end(false));
+  } catch (const invalid_record&) {
+    end(true);
+    return failed(Outcome::CRASH, "the process wrote nonsense to its command socket");
+  }
+}
+
+program_result<opened_programs> gpu_process::open(const std::vector<program_source>& programs,
+                                                  const schema::Artifact::Reader* artifact,
+                                                  const settings& asked, time_point deadline) {
+  record_builder<schema::Command> command;
+  auto open = command->initOpen();
+  describe_programs(open, programs);
+  const bool has_code = artifact != nullptr && artifact->getCode().size() > 0;
+  open.setHasObject(has_code);
+  open.setJudgesCandidate(artifact != nullptr);
+  open.setTf32(asked.tf32);
+  open.setCudnnBenchmark(asked.cudnn_benchmark);
+  open.setCudaGraph(asked.cuda_graph);
+  unique_fd file;
+  std::vector<int> descriptors;
+  if (has_code) {
+    open.setKernels(artifact->getKernels());
+    file = memory_file(view(artifact->getCode()));
+    descriptors.push_back(file.get());
+  }
+  const auto reply = request(command.finish().bytes(), descriptors, deadline);
+  if (!reply) return failed(reply.error());
+  if (!(*reply)->isOpened()) return failed(Outcome::CRASH, out_of_turn);
+  return read_opened((*reply)->getOpened());
+}
+
+program_result<void> gpu_process::execute(const record<schema::Command>& command,
+                                          schema::Reply::Which expected, time_point deadline) {
+  const auto reply = request(command.bytes(), {}, deadline);
+  if (!reply) return failed(reply.error());
+  if ((*reply)->which() != expected) return failed(Outcome::CRASH, out_of_turn);
+  return {};
+}
+
+program_result<void> gpu_process::stage(const record<schema::Command>& command,
+                                        time_point deadline) {
+  return execute(command, schema::Reply::STAGED, deadline);
+}
+
+program_result<void> gpu_process::go(time_point deadline) {
+  record_builder<schema::Command> command;
+  command->setGo();
+  return execute(command.finish(), schema::Reply::DONE, deadline);
+}
+
+program_result<void> gpu_process::time(const std::vector<std::vector<std::uint64_t>>& keys,
+                                       const flush_plan& flushes, time_point deadline) {
+  record_builder<schema::Command> command;
+  auto time = command->initTime();
+  time.setCacheBytes(flushes.cache_bytes);
+  time.setFlushes(flushes.times);
+  auto calls = time.initKeys(static_cast<unsigned>(keys.size()));
+  for (unsigned c = 0; c < calls.size(); ++c) {
+    auto inputs = calls.init(c, static_cast<unsigned>(keys[c].size()));
+    for (unsigned i = 0; i < inputs.size(); ++i) inputs.set(i, keys[c][i]);
+  }
+  return execute(command.finish(), schema::Reply::DONE, deadline);
+}
+
+program_result<void> gpu_process::burst(std::uint32_t repeats, bool traced, time_point deadline) {
+  record_builder<schema::Command> command;
+  auto burst = command->initBurst();
+  burst.setRepeats(repeats);
+  burst.setTraced(traced);
+  return execute(command.finish(), schema::Reply::DONE, deadline);
+}
+
+}  // namespace hone

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "evaluation/program/arena_layout.hpp"
+#include "evaluation/program/failure.hpp"
+#include "evaluation/program/session.hpp"
+#include "evaluation/program/source.hpp"
+#include "evaluation/sandbox/protocol.capnp.h"
+#include "messages/record.hpp"
+#include "process/child_process.hpp"
+#include "process/unique_fd.hpp"
+#include "tasks/settings.hpp"
+
+namespace hone {
+
+// The head of an arena in GPU memory: a file in host memory, which the processes that work in the
+// arena map as well.
+class shared_head {
+ public:
+  shared_head();  // throws std::system_error
+  ~shared_head();
+  shared_head(const shared_head&) = delete;
+  shared_head& operator=(const shared_head&) = delete;
+  int descriptor() const { return file_.get(); }
+  arena_head& operator*() const { return *head_; }
+  arena_head* operator->() const { return head_; }
+
+ private:
+  unique_fd file_;
+  arena_head* head_ = nullptr;
+};
+
+// What a process on a GPU works with: its arena and the judge's kernels.
+struct gpu_attachment {
+  std::string handle;  // the arena's CUipcMemHandle, as bytes
+  std::uint64_t bytes = 0;
+  int head = -1;      // descriptor of the arena's head
+  std::string tools;  // cubin of the judge's kernels
+  std::string spoil_symbol;
+  std::string scramble_symbol;
+  int core = -1;  // the launch core once the process is ready; -1: any core
+};
+
+// What precedes a timed call: flushes of the L2 cache, during which the host gets ahead of the
+// device.
+struct flush_plan {
+  std::uint64_t cache_bytes = 0;
+  std::uint32_t times = 1;
+};
+
+// The program hone-gpu-sandbox on one GPU. It serves one session after another: each open() forgets
+// the programs before. Every command has a deadline, and a command that misses it has timed out. The
+// process is killed if the command does not end soon after, or if the GPU's context is lost.
+// Confined to one thread, with which the process dies.
+class gpu_process {
+ public:
+  // Starts the process without waiting for it: making a context takes about a second. `visible` is
+  // the value of CUDA_VISIBLE_DEVICES in the process. Throws std::runtime_error.
+  gpu_process(const std::string& visible, const gpu_attachment& attachment);
+
+  // Waits until the process is ready. No command may be given before. Throws std::runtime_error if
+  // it cannot be used.
+  void await_ready();
+  // Returns true if the process is ready and has not ended.
+  bool alive();
+  // Returns a number that no other process started by this program has or had.
+  std::uint64_t serial() const { return serial_; }
+
+  // `artifact` is null for references, which launch no kernels.
+  program_result<opened_programs> open(const std::vector<program_source>& programs,
+                                       const schema::Artifact::Reader* artifact,
+                                       const settings& asked, time_point deadline);
+  program_result<void> stage(const record<schema::Command>& command, time_point deadline);
+  // Runs what was staged.
+  program_result<void> go(time_point deadline);
+  // Runs what was staged, each call by itself; afterwards the arena's head holds a clock per call.
+  // `keys` decrypt the inputs, by call and input.
+  program_result<void> time(const std::vector<std::vector<std::uint64_t>>& keys,
+                            const flush_plan& flushes, time_point deadline);
+  // Runs what was staged `repeats` times without a pause; afterwards the head holds the burst's
+  // clocks. `traced` adds CUPTI's clock.
+  program_result<void> burst(std::uint32_t repeats, bool traced, time_point deadline);
+
+ private:
+  program_result<record<schema::Reply>> request(const std::vector<char>& bytes,
+                                                std::span<const int> descriptors,
+                                                time_point deadline);
+  program_result<void> execute(const record<schema::Command>& command,
+                               schema::Reply::Which expected, time_point deadline);
+  program_failure end(bool timed_out);
+
+  std::uint64_t serial_;
+  child_process process_;
+  unique_fd socket_;
+  int core_;
+  bool ready_ = false;
+};
+
+}  // namespace hone

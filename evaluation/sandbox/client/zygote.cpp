@@ -1,0 +1,235 @@
+#include "evaluation/sandbox/client/zygote.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+#include "evaluation/sandbox/programs.hpp"
+#include "process/framing.hpp"
+#include "process/memory_file.hpp"
+
+namespace hone {
+namespace {
+
+using clock = std::chrono::steady_clock;
+constexpr auto start_limit = std::chrono::seconds(120);  // loads LibTorch from a cold disk
+constexpr auto fork_limit = std::chrono::seconds(20);
+constexpr const char* nonsense = "the process wrote nonsense to its command socket";
+constexpr const char* out_of_turn = "the process answered out of turn";
+
+std::vector<std::string> zygote_environment() {
+  std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C",
+                                          "TORCH_CPP_LOG_LEVEL=ERROR"};
+  inherit(environment, {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"});
+  return environment;
+}
+
+std::int64_t now_ns(clockid_t which) {
+  timespec t{};
+  clock_gettime(which, &t);
+  return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+std::string call_name(std::uint32_t number) {
+  char* name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, static_cast<int>(number));
+  const std::string text = name != nullptr ? name : "number " + std::to_string(number);
+  std::free(name);
+  return text;
+}
+
+}  // namespace
+
+std::shared_ptr<sandbox_zygote> sandbox_zygote::start() {
+  return std::shared_ptr<sandbox_zygote>(new sandbox_zygote);
+}
+
+sandbox_zygote::sandbox_zygote() {
+  auto [ours, theirs] = socket_pair();
+  socket_ = std::move(ours);
+  child_options options;
+  options.arguments = {companion_program("hone-sandbox", "HONE_SANDBOX")};
+  options.environment = zygote_environment();
+  const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  options.descriptors = {{null.get(), 0}, {null.get(), 1}, {2, 2}, {theirs.get(), 3}};
+  process_ = child_process(options);
+  theirs.reset();
+  // The zygote answers once it is warm.
+  record_builder<schema::Command> hello;
+  hello->setReap(0);
+  send_message(socket_.get(), hello.finish().bytes());
+  if (!receive_message(socket_.get(), clock::now() + start_limit))
+    throw std::runtime_error("hone-sandbox did not start within two minutes");
+}
+
+int sandbox_zygote::ask(const record<schema::Command>& command, std::span<const int> descriptors) {
+  send_message(socket_.get(), command.bytes(), descriptors);
+  auto message = receive_message(socket_.get(), clock::now() + fork_limit);
+  if (!message) throw std::runtime_error("hone-sandbox does not answer");
+  const auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
+  return reply->isForked() ? reply->getForked() : reply->getEnded();
+}
+
+std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
+                                                              std::uint64_t private_bytes) {
+  auto [ours, theirs] = socket_pair();
+  // A session that stops reading must not block this thread: sending fails after a while, and the
+  // session ends.
+  const timeval send_limit{10, 0};
+  setsockopt(ours.get(), SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
+  record_builder<schema::Command> command;
+  command->initFork().setPrivateBytes(private_bytes);
+  std::vector<int> descriptors = {theirs.get()};
+  if (memory != nullptr) {
+    memory->head().refused_call = 0;
+    descriptors.push_back(memory->descriptor());
+  }
+  const int pid = ask(command.finish(), descriptors);
+  if (pid <= 0) throw std::runtime_error("hone-sandbox cannot fork");
+  return std::unique_ptr<sandbox_session>(
+      new sandbox_session(shared_from_this(), pid, std::move(ours), memory));
+}
+
+sandbox_session::sandbox_session(std::shared_ptr<sandbox_zygote> zygote, pid_t pid,
+                                 unique_fd socket, const arena* memory)
+    : zygote_(std::move(zygote)), pid_(pid), socket_(std::move(socket)), memory_(memory) {
+  if (clock_getcpuclockid(pid, &clock_) != 0) clock_ = CLOCK_MONOTONIC;
+}
+
+sandbox_session::~sandbox_session() {
+  try {
+    if (pid_ > 0) end(false);
+  } catch (const std::exception&) {
+    // The zygote has died, and the session with it.
+  }
+}
+
+program_failure sandbox_session::end(bool timed_out) {
+  const std::uint32_t refused =
+      memory_ != nullptr ? const_cast<arena*>(memory_)->head().refused_call : 0;
+  record_builder<schema::Command> command;
+  command->setReap(pid_);
+  pid_ = -1;
+  socket_.reset();
+  const int status = zygote_->ask(command.finish(), {});
+  if (timed_out) return {Outcome::TIMEOUT, "", "did not finish within its deadline"};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == refused_call_exit_code) {
+    const std::string name =
+        refused > 0 ? "'" + call_name(refused - 1) + "'" : "that touches the outside";
+    return {Outcome::CRASH, "", "the system call " + name + " is not allowed"};
+  }
+  return {Outcome::CRASH, "", "the process ended: " + describe_status(status)};
+}
+
+program_result<record<schema::Reply>> sandbox_session::request(const std::vector<char>& bytes,
+                                                               std::span<const int> descriptors,
+                                                               time_point deadline) {
+  if (!alive()) return failed(Outcome::INFRASTRUCTURE, "the session has ended");
+  try {
+    send_message(socket_.get(), bytes, descriptors);
+    auto message = receive_message(socket_.get(), deadline);
+    if (!message) return failed(end(true));
+    auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
+    if (!reply->isFailed()) return reply;
+    // A candidate can write to the socket. It may report its own crash or launch error, but no
+    // other outcome.
+    const Outcome outcome = reply->getFailed().getOutcome();
+    if (runs_candidate_ && outcome != Outcome::CRASH && outcome != Outcome::LAUNCH_ERROR)
+      return failed(Outcome::CRASH, nonsense);
+    return failed(outcome, failure_text(reply->getFailed()));
+  } catch (const connection_lost&) {
+    return failed(end(false));
+  } catch (const invalid_record&) {
+    end(false);
+    return failed(Outcome::CRASH, nonsense);
+  }
+}
+
+program_result<opened_programs> sandbox_session::open(const std::vector<program_source>& programs,
+                                                      const std::string& object,
+                                                      bool judges_candidate, time_point deadline) {
+  record_builder<schema::Command> command;
+  auto open = command->initOpen();
+  describe_programs(open, programs);
+  open.setHasObject(!object.empty());
+  open.setJudgesCandidate(judges_candidate);
+  unique_fd file;
+  std::vector<int> descriptors;
+  if (!object.empty()) {
+    file = memory_file(object);
+    descriptors.push_back(file.get());
+  }
+  const auto reply = request(command.finish().bytes(), descriptors, deadline);
+  if (!reply) return failed(reply.error());
+  if (!(*reply)->isOpened()) return failed(Outcome::CRASH, out_of_turn);
+  runs_candidate_ = judges_candidate;
+  return read_opened((*reply)->getOpened());
+}
+
+program_result<void> sandbox_session::stage(const record<schema::Command>& command,
+                                            time_point deadline) {
+  const auto reply = request(command.bytes(), {}, deadline);
+  if (!reply) return failed(reply.error());
+  if (!(*reply)->isStaged()) return failed(Outcome::CRASH, out_of_turn);
+  return {};
+}
+
+program_result<void> sandbox_session::prepare(const record<schema::Command>& command,
+                                              time_point deadline) {
+  auto staged = stage(command, deadline);
+  if (staged) last_run_end_ns_ = now_ns(clock_);
+  return staged;
+}
+
+program_result<batch_clock> sandbox_session::go(time_point deadline) {
+  static const std::vector<char> bytes = [] {
+    record_builder<schema::Command> command;
+    command->setGo();
+    return command.finish().bytes();
+  }();
+  // The process sleeps in recvmsg at both readings of its processor clock, so everything that it
+  // used in between belongs to the run.
+  const std::int64_t cpu_before = now_ns(clock_);
+  const std::int64_t wall_before = now_ns(CLOCK_MONOTONIC);
+  const auto reply = request(bytes, {}, deadline);
+  const std::int64_t wall_after = now_ns(CLOCK_MONOTONIC);
+  const std::int64_t cpu_after = now_ns(clock_);
+  if (!reply) return failed(reply.error());
+  if (!(*reply)->isDone()) return failed(Outcome::CRASH, out_of_turn);
+  const std::int64_t outside = last_run_end_ns_ >= 0 ? cpu_before - last_run_end_ns_ : 0;
+  last_run_end_ns_ = cpu_after;
+  return batch_clock{static_cast<double>(cpu_after - cpu_before),
+                     static_cast<double>(wall_after - wall_before), static_cast<double>(outside)};
+}
+
+void sandbox_session::freeze() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGSTOP);
+  // Stopping is not immediate; /proc shows when it has happened.
+  for (int attempt = 0; attempt < 100000; ++attempt) {
+    std::ifstream in("/proc/" + std::to_string(pid_) + "/stat");
+    std::string line;
+    std::getline(in, line);
+    const std::size_t close = line.rfind(')');
+    if (close == std::string::npos || close + 2 >= line.size() || line[close + 2] == 'T' ||
+        line[close + 2] == 'Z' || line[close + 2] == 'X')
+      return;
+    sched_yield();  // a process on the same core has to run once to stop
+  }
+}
+
+void sandbox_session::thaw() {
+  if (pid_ > 0) kill(pid_, SIGCONT);
+}
+
+}  // namespace hone

@@ -1,0 +1,193 @@
+#include "evaluation/variant_compiler.hpp"
+
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "evaluation/compile/compiled_block.hpp"
+#include "evaluation/compile/cpu/cpu_compiler.hpp"
+#include "evaluation/compile/cuda/cuda_compiler.hpp"
+#include "evaluation/compile/recently_used.hpp"
+#include "evaluation/sandbox/client/zygote.hpp"
+#include "messages/ids.hpp"
+#include "tasks/settings.hpp"
+
+namespace hone {
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+using kernel_names = std::set<std::string>;
+
+constexpr std::uint64_t checker_memory = 2ULL << 30U;
+
+record<schema::Artifact> make_artifact(const schema::CompileJob::Reader& job,
+                                       const schema::DeviceType::Reader& device_type,
+                                       const compiled_block& block, double compile_ms) {
+  record_builder<schema::Artifact> artifact;
+  content_id<artifact_id>(
+      {device_type.getName().cStr(), job.getSettings().cStr(), job.getPython().cStr(), block.code})
+      .store(artifact->initId());
+  artifact->setVariantId(job.getHeader().getVariantId());
+  artifact->setDeviceType(device_type.getName());
+  artifact->setSettings(job.getSettings());
+  artifact->setPython(job.getPython());
+  artifact->setCode(as_data(block.code));
+  auto kernels = artifact->initKernels(static_cast<unsigned>(block.kernels.size()));
+  for (unsigned i = 0; i < kernels.size(); ++i) {
+    const kernel_facts& facts = block.kernels[i];
+    kernels[i].setName(facts.name);
+    kernels[i].setRegisters(facts.registers);
+    kernels[i].setStaticSharedBytes(facts.static_shared_bytes);
+    kernels[i].setLocalBytes(facts.local_bytes);
+    kernels[i].setSpilledBytes(facts.spilled_bytes);
+    kernels[i].setMaxThreadsPerBlock(facts.max_threads_per_block);
+    kernels[i].setSymbol(facts.symbol);
+    kernels[i].setCooperative(facts.cooperative);
+    auto parameters = kernels[i].initParameters(static_cast<unsigned>(facts.parameters.size()));
+    for (unsigned p = 0; p < parameters.size(); ++p) {
+      parameters[p].setKind(facts.parameters[p].kind);
+      parameters[p].setBytes(facts.parameters[p].bytes);
+    }
+  }
+  artifact->setLog(block.log);
+  artifact->setCompileMs(compile_ms);
+  return artifact.finish();
+}
+
+}  // namespace
+
+struct variant_compiler::state {
+  explicit state(const limits& l)
+      : options(l), artifacts(l.kept_artifacts), blocks(l.kept_blocks) {}
+
+  program_result<record<schema::Artifact>> compile(const schema::CompileJob::Reader& job,
+                                                   const task& t,
+                                                   const schema::DeviceType::Reader& device_type);
+  program_result<compiled_block> compile_program(const schema::CompileJob::Reader& job,
+                                                 const task& t,
+                                                 const schema::DeviceType::Reader& device_type);
+  program_result<kernel_names> check_host_program(const std::string& python, const task& t);
+  std::string toolchain_of(const schema::DeviceType::Reader& device_type);
+  program_result<compiled_block> compile_block(std::string_view cuda, const kernel_names& launches,
+                                               const settings& asked,
+                                               const schema::DeviceType::Reader& device_type);
+  program_result<compiled_block> compile_anew(std::string_view cuda, const kernel_names& launches,
+                                              const settings& asked,
+                                              const schema::DeviceType::Reader& device_type);
+
+  limits options;
+  std::map<std::string, cpu_compiler> cpu_compilers;  // by target
+  std::unique_ptr<cuda_compiler> cuda;                // made by toolchain_of()
+  std::shared_ptr<sandbox_zygote> checker;
+  recently_used<program_result<record<schema::Artifact>>> artifacts;
+  recently_used<program_result<compiled_block>> blocks;
+  std::uint64_t blocks_compiled = 0;
+};
+
+variant_compiler::variant_compiler(const limits& l) : state_(std::make_unique<state>(l)) {}
+variant_compiler::variant_compiler() : variant_compiler(limits{}) {}
+variant_compiler::~variant_compiler() = default;
+variant_compiler::variant_compiler(variant_compiler&&) noexcept = default;
+variant_compiler& variant_compiler::operator=(variant_compiler&&) noexcept = default;
+
+std::uint64_t variant_compiler::blocks_compiled() const { return state_->blocks_compiled; }
+
+void variant_compiler::require_cuda_toolchain() { (void)cuda_compiler(); }
+
+program_result<record<schema::Artifact>> variant_compiler::compile(
+    const schema::CompileJob::Reader& job, const task& t,
+    const schema::DeviceType::Reader& device_type) {
+  return state_->compile(job, t, device_type);
+}
+
+// Compiles the host program in a process that only checks it. Returns the kernels that it launches.
+program_result<kernel_names> variant_compiler::state::check_host_program(
+    const std::string& python, const task& t) {
+  if (checker == nullptr) checker = sandbox_zygote::start();
+  std::unique_ptr<sandbox_session> session;
+  try {
+    session = checker->fork_session(nullptr, checker_memory);
+  } catch (const std::exception&) {
+    checker = sandbox_zygote::start();  // it has died; a new one gets one chance
+    session = checker->fork_session(nullptr, checker_memory);
+  }
+  const auto opened = session->open({{python, t.inputs.size(), t.parameters.size()}}, "", true,
+                                    clock_type::now() + options.host_program);
+  if (opened) return kernel_names(opened->launches.begin(), opened->launches.end());
+  const program_failure& why = opened.error();
+  if (why.outcome == Outcome::INFRASTRUCTURE) throw std::runtime_error(why.message);
+  if (session->alive()) return failed(why);
+  return failed(Outcome::COMPILE_ERROR,
+                "the host program cannot be compiled (nested too deeply, or too large): " +
+                    why.message);
+}
+
+std::string variant_compiler::state::toolchain_of(const schema::DeviceType::Reader& device_type) {
+  if (device_type.getKind() != schema::DeviceType::Kind::CUDA)
+    return std::string(view(device_type.getName()));  // it names the compiler
+  if (cuda == nullptr) cuda = std::make_unique<cuda_compiler>();
+  return cuda->name();
+}
+
+// Must follow toolchain_of().
+program_result<compiled_block> variant_compiler::state::compile_anew(
+    std::string_view block, const kernel_names& launches, const settings& asked,
+    const schema::DeviceType::Reader& device_type) {
+  const std::string target = device_type.getTarget();
+  switch (device_type.getKind()) {
+    case schema::DeviceType::Kind::CPU:
+      return cpu_compilers.try_emplace(target, target)
+          .first->second.compile(block, launches, asked.fast_math, options.block);
+    case schema::DeviceType::Kind::CUDA:
+      return cuda->compile(block, launches, asked, target, options.block);
+    case schema::DeviceType::Kind::SIMULATED: return compiled_block{};
+  }
+  return compiled_block{};
+}
+
+program_result<compiled_block> variant_compiler::state::compile_block(
+    std::string_view block, const kernel_names& launches, const settings& asked,
+    const schema::DeviceType::Reader& device_type) {
+  const std::string flags = std::string(asked.fast_math ? "fast_math" : "") + " " +
+                            std::to_string(asked.max_registers.value_or(0));
+  std::string names;
+  for (const std::string& name : launches) names += std::to_string(name.size()) + ":" + name;
+  const std::string key = to_string(content_id<artifact_id>(
+      {toolchain_of(device_type), view(device_type.getTarget()), flags, names, block}));
+  if (auto known = blocks.find(key)) return *known;
+  ++blocks_compiled;
+  auto result = compile_anew(block, launches, asked, device_type);
+  if (result || !result.error().is_transient) blocks.keep(key, result);
+  return result;
+}
+
+program_result<compiled_block> variant_compiler::state::compile_program(
+    const schema::CompileJob::Reader& job, const task& t,
+    const schema::DeviceType::Reader& device_type) {
+  if (device_type.getKind() == schema::DeviceType::Kind::SIMULATED) return compiled_block{};
+  const auto launches = check_host_program(job.getPython(), t);
+  if (!launches) return failed(launches.error());
+  if (job.getCuda().size() == 0) return compiled_block{};
+  return compile_block(view(job.getCuda()), *launches, parse_settings(view(job.getSettings())),
+                       device_type);
+}
+
+program_result<record<schema::Artifact>> variant_compiler::state::compile(
+    const schema::CompileJob::Reader& job, const task& t,
+    const schema::DeviceType::Reader& device_type) {
+  const std::string key =
+      to_string(variant_id(job.getHeader().getVariantId())) + " " + device_type.getName().cStr();
+  if (auto known = artifacts.find(key)) return *known;
+  const auto begin = clock_type::now();
+  const auto block = compile_program(job, t, device_type);
+  program_result<record<schema::Artifact>> result = block.map([&](const compiled_block& compiled) {
+    const std::chrono::duration<double, std::milli> took = clock_type::now() - begin;
+    return make_artifact(job, device_type, compiled, took.count());
+  });
+  artifacts.keep(key, result);
+  return result;
+}
+
+}  // namespace hone

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "process/seccomp_filters.hpp"
+
+namespace hone {
+
+// How a child process is started. Everything here is applied between fork and exec, so the child
+// never runs without it.
+struct child_options {
+  std::vector<std::string> arguments;    // [0]: the program's path
+  std::vector<std::string> environment;  // "KEY=value"; nothing is inherited
+  // (descriptor here, number in the child); all other descriptors are closed in the child.
+  std::vector<std::pair<int, int>> descriptors;
+  std::optional<std::string> folder;        // working directory
+  std::uint64_t address_space_bytes = 0;    // 0: unlimited
+  std::uint64_t file_bytes = 0;             // largest file it may write; 0: unlimited
+  std::uint64_t cpu_seconds = 0;            // 0: unlimited
+  const seccomp_program* filter = nullptr;  // installed with no_new_privs; null: none
+};
+
+// A child process that dies with the thread that started it, however that thread ends. The
+// destructor kills and reaps it.
+class child_process {
+ public:
+  child_process() = default;
+  explicit child_process(const child_options& options);  // throws std::system_error
+  child_process(child_process&& other) noexcept : pid_(other.pid_) { other.pid_ = -1; }
+  child_process& operator=(child_process&& other) noexcept;
+  ~child_process() { kill(); }
+
+  pid_t pid() const { return pid_; }
+  bool running() const { return pid_ > 0; }
+  // Waits until the child ends or the deadline passes. Returns the wait status, or nullopt at the
+  // deadline.
+  std::optional<int> wait(std::chrono::steady_clock::time_point deadline);
+  void kill();
+
+ private:
+  pid_t pid_ = -1;
+};
+
+// Returns the path of a program of Hone's that runs beside this one: the value of the environment
+// variable `variable`, else `name` in this program's folder or its parent. Throws
+// std::runtime_error.
+std::string companion_program(const std::string& name, const char* variable);
+
+// Appends those of the variables that are set in this process.
+void inherit(std::vector<std::string>& environment, std::initializer_list<const char*> variables);
+
+// Describes a wait status: "exit code 1", "signal 11 (Segmentation fault)".
+std::string describe_status(int status);
+
+}  // namespace hone

@@ -1,0 +1,120 @@
+#include "process/seccomp_filters.hpp"
+
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "process/unique_fd.hpp"
+
+namespace hone {
+namespace {
+
+seccomp_program export_filter(scmp_filter_ctx context) {
+  const unique_fd file(memfd_create("filter", MFD_CLOEXEC));
+  if (!file || seccomp_export_bpf(context, file.get()) != 0)
+    throw std::runtime_error("cannot export a seccomp filter");
+  const off_t size = lseek(file.get(), 0, SEEK_END);
+  seccomp_program program(static_cast<std::size_t>(size) / sizeof(sock_filter));
+  if (pread(file.get(), program.data(), static_cast<std::size_t>(size), 0) != size)
+    throw std::runtime_error("cannot read a seccomp filter");
+  return program;
+}
+
+}  // namespace
+
+const seccomp_program& toolchain_filter() {
+  static const seccomp_program program = [] {
+    const std::unique_ptr<void, decltype(&seccomp_release)> context(seccomp_init(SCMP_ACT_ALLOW),
+                                                                    seccomp_release);
+    const auto refuse = [&](int call) {
+      seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), call, 0);
+    };
+    for (const int call :
+         {SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(ptrace),
+          SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(io_uring_setup),
+          SCMP_SYS(openat2), SCMP_SYS(open_by_handle_at)}) {
+      refuse(call);
+    }
+    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOENT), SCMP_SYS(openat), 1,
+                     SCMP_A2(SCMP_CMP_MASKED_EQ, O_NOCTTY, O_NOCTTY));
+    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOENT), SCMP_SYS(open), 1,
+                     SCMP_A1(SCMP_CMP_MASKED_EQ, O_NOCTTY, O_NOCTTY));
+    return export_filter(context.get());
+  }();
+  return program;
+}
+
+const seccomp_program& reader_filter() {
+  static const seccomp_program program = [] {
+    const std::unique_ptr<void, decltype(&seccomp_release)> context(seccomp_init(SCMP_ACT_ALLOW),
+                                                                    seccomp_release);
+    const auto refuse = [&](std::initializer_list<int> calls) {
+      for (const int call : calls) seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), call, 0);
+    };
+    // Files: only reading.
+    constexpr std::pair<int, int> writing[] = {
+        {O_ACCMODE, O_WRONLY}, {O_ACCMODE, O_RDWR}, {O_CREAT, O_CREAT}, {O_TRUNC, O_TRUNC}};
+    for (const auto& [mask, flags] : writing) {
+      const auto bits = static_cast<scmp_datum_t>(mask);
+      const auto value = static_cast<scmp_datum_t>(flags);
+      seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 1,
+                       SCMP_A2(SCMP_CMP_MASKED_EQ, bits, value));
+      seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(open), 1,
+                       SCMP_A1(SCMP_CMP_MASKED_EQ, bits, value));
+    }
+    refuse({SCMP_SYS(openat2),   SCMP_SYS(creat),       SCMP_SYS(open_by_handle_at),
+            SCMP_SYS(unlink),    SCMP_SYS(unlinkat),    SCMP_SYS(rename),
+            SCMP_SYS(renameat),  SCMP_SYS(renameat2),   SCMP_SYS(mkdir),
+            SCMP_SYS(mkdirat),   SCMP_SYS(rmdir),       SCMP_SYS(link),
+            SCMP_SYS(linkat),    SCMP_SYS(symlink),     SCMP_SYS(symlinkat),
+            SCMP_SYS(truncate),  SCMP_SYS(chmod),       SCMP_SYS(fchmod),
+            SCMP_SYS(fchmodat),  SCMP_SYS(chown),       SCMP_SYS(fchown),
+            SCMP_SYS(lchown),    SCMP_SYS(fchownat),    SCMP_SYS(mknod),
+            SCMP_SYS(mknodat),   SCMP_SYS(setxattr),    SCMP_SYS(lsetxattr),
+            SCMP_SYS(fsetxattr), SCMP_SYS(removexattr), SCMP_SYS(utime),
+            SCMP_SYS(utimes),    SCMP_SYS(utimensat),   SCMP_SYS(mount),
+            SCMP_SYS(umount2),   SCMP_SYS(chroot),      SCMP_SYS(pivot_root),
+            SCMP_SYS(unshare),   SCMP_SYS(setns)});
+    // Other processes.
+    refuse({SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill), SCMP_SYS(rt_sigqueueinfo),
+            SCMP_SYS(rt_tgsigqueueinfo), SCMP_SYS(pidfd_send_signal), SCMP_SYS(ptrace),
+            SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
+            SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork)});
+    constexpr scmp_datum_t thread = 0x10000;  // CLONE_THREAD
+    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(clone), 1,
+                     SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
+    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3),
+                     0);  // its flags lie in memory; the C library then uses clone
+    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(prlimit64), 1,
+                     SCMP_A0(SCMP_CMP_NE, 0));
+    // The network, and the kernel's larger doors.
+    refuse({SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
+            SCMP_SYS(io_uring_setup), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
+            SCMP_SYS(userfaultfd), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key),
+            SCMP_SYS(shmget), SCMP_SYS(msgget), SCMP_SYS(semget)});
+    return export_filter(context.get());
+  }();
+  return program;
+}
+
+void install_filter(const seccomp_program& filter) {
+  const sock_fprog program{static_cast<unsigned short>(filter.size()),
+                           const_cast<sock_filter*>(filter.data())};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot install a system call filter");
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "process/child_process.hpp"
+#include "process/unique_fd.hpp"
+
+namespace hone {
+
+// What a module's file became.
+struct imported_module {
+  std::string error;                   // empty: it was imported; else why not, in a sentence
+  std::string text;                    // of the task file
+  std::string data;                    // of the safetensors file beside it; empty: none is needed
+  std::vector<std::string> operators;  // that the reference calls, "aten::relu"
+  std::vector<std::string> notes;      // what was left out or is not as in the file
+  std::string checked;                 // the sizes at which reference and module were compared
+};
+
+// A Python process that imports modules, each in a fork of its own with limits
+// (tasks/importing/serve.py says how the two talk). Started at the first import, and again when it
+// was lost. Belongs to the thread that first imports with it.
+class import_worker {
+ public:
+  struct settings {
+    std::filesystem::path python;
+    std::filesystem::path program;  // serve.py
+    std::string folder;             // where modules run
+    int seconds = 60;               // of processor time for one file
+    std::uint64_t bytes = 0;        // of address space beyond what the process has loaded
+    bool varies_constants = false;  // parameters that a file sets to one value are drawn near it
+  };
+  explicit import_worker(settings chosen) : settings_(std::move(chosen)) {}
+
+  // Whatever the module does, this comes back soon after its time is up. Throws std::system_error
+  // where no process can be started.
+  imported_module import(const std::filesystem::path& file, const std::string& task_name);
+
+ private:
+  void start();
+  void send(const std::string& line);
+  std::string read_line(std::chrono::steady_clock::time_point deadline);
+  std::string read_bytes(std::size_t count, std::chrono::steady_clock::time_point deadline);
+  void receive(std::chrono::steady_clock::time_point deadline);
+
+  settings settings_;
+  child_process process_;
+  unique_fd connection_;
+  std::string received_;
+};
+
+}  // namespace hone

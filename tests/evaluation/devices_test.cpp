@@ -1,0 +1,42 @@
+#include "evaluation/devices.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hone {
+namespace {
+
+std::vector<planned_device> devices_named(const std::vector<std::string>& names) {
+  std::vector<planned_device> devices;
+  for (const std::string& name : names) devices.push_back({name, {}, {}});
+  return devices;
+}
+
+std::string shared(const std::vector<std::string>& names, const std::string& policy) {
+  std::vector<planned_device> devices = devices_named(names);
+  const planned_device* found = find_device_on_gpu(devices, policy);
+  return found != nullptr ? found->name : "";
+}
+
+TEST(SharedDevice, IsTheGpuThatThePolicyRunsOn) {
+  EXPECT_EQ(shared({"cuda:0", "cuda:1"}, "cuda:1"), "cuda:1");
+  EXPECT_EQ(shared({"cpu:3", "cuda:0"}, "cuda:0"), "cuda:0");
+}
+
+TEST(SharedDevice, WithoutANumberIsTheFirstGpu) {
+  EXPECT_EQ(shared({"cuda:1", "cuda:0"}, "cuda"), "cuda:0");
+}
+
+TEST(SharedDevice, IsNoneWhereThePolicyHasAGpuOfItsOwnOrNone) {
+  EXPECT_EQ(shared({"cuda:0"}, "cuda:1"), "");
+  EXPECT_EQ(shared({"cpu:1", "simulated:a"}, "cpu"), "");
+}
+
+TEST(PlannedDevices, HaveTheNamesThatDevicesAreSharedBy) {
+  const auto planned = plan_devices({"simulated:a", "simulated:a"}, true, {}, "node");
+  ASSERT_EQ(planned.size(), 2U);
+  EXPECT_EQ(planned[0].name, "simulated:a");
+  EXPECT_EQ(planned[1].name, "simulated:a#1");
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,255 @@
+#include "evaluation/judge/clock_checks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/failures.hpp"
+
+namespace hone {
+namespace {
+
+TEST(SlowedReference, IsOneThatTakesATenthLongerThanBesideItself) {
+  EXPECT_FALSE(is_slowed(100, 100));
+  EXPECT_FALSE(is_slowed(109, 100));
+  EXPECT_TRUE(is_slowed(112, 100));
+  EXPECT_FALSE(is_slowed(5.2, 4)) << "a microsecond is within what short kernels differ by";
+  EXPECT_FALSE(is_slowed(1000, 0)) << "nothing is known of it";
+}
+
+TEST(UnseenTime, OfACandidateIsHeldAgainstTheReferencesOfTheSameRound) {
+  // More is written before the calls of some rounds, which the host waits for on both sides.
+  EXPECT_DOUBLE_EQ(
+      unseen_beside({101e3, 161e3, 102e3, 162e3, 101e3}, {100e3, 160e3, 100e3, 160e3, 100e3}), 1e3);
+  EXPECT_DOUBLE_EQ(unseen_beside({101e3, 161e3}, {100e3}), 1e3)
+      << "a round that one side has not finished";
+  EXPECT_DOUBLE_EQ(unseen_beside({}, {}), 0);
+}
+
+TEST(UnseenTime, OfFewRoundsThatWereHeldUpDoesNotCount) {
+  std::vector<double> candidate(21, 100e3);
+  const std::vector<double> reference(21, 100e3);
+  for (const std::size_t round : {0, 1, 2, 3, 4, 5}) candidate[round] += 400e3;
+  EXPECT_DOUBLE_EQ(unseen_beside(candidate, reference), 0);
+}
+
+// What moves a score is the median of seven buckets' medians, which fewer than half of the rounds
+// can carry where they are chosen well.
+TEST(UnseenTime, IsFoundWhereverItWouldMoveTheScore) {
+  std::vector<double> candidate(21, 100e3);
+  const std::vector<double> reference(21, 100e3);
+  for (const std::size_t round : {0, 7, 1, 8, 2, 9, 3, 10}) candidate[round] += 30e3;
+  EXPECT_DOUBLE_EQ(unseen_beside(candidate, reference), 30e3);
+}
+
+TEST(UnseenTime, IsWhatTheHostWaitsForAndNoClockShows) {
+  EXPECT_FALSE(find_unseen_time(3, 40)) << "a host's clock varies by that";
+  EXPECT_FALSE(find_unseen_time(-15, 40));
+  EXPECT_FALSE(find_unseen_time(5.4, 50));
+  EXPECT_TRUE(find_unseen_time(5.6, 50));
+  // A call of 50 us whose first event was set 20 us later.
+  const auto found = find_unseen_time(20, 30);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->outcome, Outcome::CHEATING);
+  EXPECT_EQ(found->kind, "late_work");
+  EXPECT_FALSE(find_unseen_time(50, 5000)) << "of a long call that is little";
+  EXPECT_TRUE(find_unseen_time(60, 5000));
+}
+
+TEST(UnseenTime, IsToldFromOtherFailuresOfTheSameMeasurement) {
+  burst_clock honest;
+  honest.device_ns = 30e3;
+  honest.wall_ns = 30e3;
+  case_timing timing;
+  timing.candidate_us = 30;
+  timing.unseen_us = 20;
+  judge_clocks(honest, honest, false, timing);
+  EXPECT_EQ(message_of(timing.failure), find_unseen_time(20, 30)->message);
+  EXPECT_TRUE(timing.has_unseen_time);
+  timing.unseen_us = 0;
+  judge_clocks(honest, honest, true, timing);
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::UNSTABLE) << "the trace shows nothing";
+  EXPECT_FALSE(timing.has_unseen_time);
+}
+
+TEST(UnseenTime, IsChargedBeyondWhatAClockMayBeOffBy) {
+  EXPECT_EQ(unseen_charge(0.5, 40), 0);
+  EXPECT_EQ(unseen_charge(-12, 40), 0) << "nobody is paid for it";
+  EXPECT_EQ(unseen_charge(2.5, 500), 0);
+  // A call of 8 us that sets its begin 3 us later.
+  EXPECT_NEAR(unseen_charge(3, 5), 2.475, 1e-9);
+}
+
+TEST(UnseenTime, ThatIsChargedTakesNoEqualProgramOffOne) {
+  case_timing timing;
+  timing.candidate_us = 4;
+  timing.ratio.range = {0.97, 1.02};
+  charge(0.2, timing);
+  EXPECT_DOUBLE_EQ(timing.ratio.range.low, 0.97 * 4 / 4.2);
+  EXPECT_DOUBLE_EQ(timing.ratio.range.high, 1.02) << "what the host saw may be chance";
+}
+
+TEST(UnseenTime, ThatIsChargedLengthensEveryCall) {
+  case_timing timing;
+  timing.candidate_us = 5;
+  timing.reference_us = 8;
+  timing.log_ratios = {std::log(1.6), std::log(1.5)};
+  timing.ratio.buckets = {1.6, 1.5};
+  timing.ratio.speedup = 1.6;
+  timing.ratio.range = {1.5, 1.7};
+  charge(3, timing);
+  EXPECT_DOUBLE_EQ(timing.candidate_us, 8);
+  EXPECT_DOUBLE_EQ(timing.ratio.speedup, 1);
+  EXPECT_NEAR(timing.log_ratios[0], 0, 1e-12);
+  EXPECT_DOUBLE_EQ(timing.ratio.buckets[1], 1.5 * 5 / 8);
+  EXPECT_DOUBLE_EQ(timing.ratio.range.low, 1.5 * 5 / 8);
+  EXPECT_DOUBLE_EQ(timing.ratio.range.high, 1.7 * 5 / 8);
+  const case_timing before = timing;
+  charge(0, timing);
+  EXPECT_EQ(timing.ratio.speedup, before.ratio.speedup);
+}
+
+TEST(Clocks, AreJudgedTogetherAndWhatIsLeftIsCharged) {
+  const burst_clock burst{.device_ns = 3e6, .wall_ns = 3e6, .calls = 100};
+  const burst_clock traced{
+      .device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 2.9e6, .calls = 100};
+  case_timing good;
+  good.failure = {Outcome::OK, "", ""};
+  good.candidate_us = 30;
+  good.reference_us = 60;
+  good.floor_us = 1;
+  good.ratio.speedup = 2;
+  good.ratio.range = {1.9, 2.1};
+  const auto judged = [&](case_timing timing) {
+    judge_clocks(burst, traced, true, timing);
+    return timing;
+  };
+  EXPECT_EQ(outcome_of(judged(good).failure), Outcome::OK);
+  EXPECT_EQ(judged(good).ratio.speedup, 2);
+  case_timing forged = good;
+  forged.unseen_us = 3;
+  EXPECT_EQ(outcome_of(judged(forged).failure), Outcome::OK);
+  EXPECT_DOUBLE_EQ(judged(forged).candidate_us, 30 + 3 - 0.5 - 0.005 * 30);
+  forged.unseen_us = 20;
+  EXPECT_EQ(kind_of(judged(forged).failure), "late_work");
+  EXPECT_EQ(judged(forged).candidate_us, 30) << "what fails is as it was measured";
+  case_timing impossible = good;
+  impossible.floor_us = 31;
+  EXPECT_EQ(kind_of(judged(impossible).failure), "impossible_time");
+  case_timing short_of_work = good;
+  short_of_work.candidate_us = 20;
+  EXPECT_EQ(kind_of(judged(short_of_work).failure), "late_work")
+      << "the GPU is busy for 29 us a call";
+}
+
+TEST(ImpossibleTime, IsOneInWhichTheOutputsCannotHaveBeenWritten) {
+  // An H200: 60 MB of L2 cache, 4,800 GB/s of DRAM. 480 MB: 420 of them to DRAM in 87.5 us, 60 to
+  // the cache in 2.5.
+  const double floor_us = gpu_write_floor_us(480'000'000, 60'000'000, 4800);
+  EXPECT_NEAR(floor_us, 90, 0.1);
+  EXPECT_FALSE(find_impossible_time(91, floor_us));
+  const auto found = find_impossible_time(89, floor_us);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, "impossible_time");
+  EXPECT_NEAR(gpu_write_floor_us(1'000'000, 60'000'000, 4800), 0.042, 0.001)
+      << "what fits into the cache";
+  EXPECT_LT(gpu_write_floor_us(480'000'000, 60'000'000, 0), floor_us)
+      << "where the bandwidth is unknown";
+}
+
+TEST(ThreeClocks, AgreeOnHonestWork) {
+  EXPECT_FALSE(find_disagreement(
+      {.device_ns = 3e6, .wall_ns = 3.02e6, .calls = 30},
+      {.device_ns = 3.3e6, .wall_ns = 3.3e6, .span_ns = 3.29e6, .busy_ns = 3e6, .calls = 30}, 101e3,
+      true));
+}
+
+TEST(ThreeClocks, WorkBehindTheTimedRegionIsLate) {
+  const auto found = find_disagreement(
+      {.device_ns = 3e6, .wall_ns = 3e6, .calls = 30},
+      {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3.5e6, .busy_ns = 3.4e6, .calls = 30}, 100e3,
+      true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, "late_work");
+}
+
+TEST(ThreeClocks, AHostThatWaitsLongerThanTheDeviceWorksIsUnstable) {
+  const auto found =
+      find_disagreement({.device_ns = 3e6, .wall_ns = 4e6, .calls = 30},
+                        {.device_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 100e3, true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->outcome, Outcome::UNSTABLE);
+}
+
+TEST(ThreeClocks, ATraceThatShowsTheReferenceMustShowTheCandidate) {
+  const burst_clock burst{.device_ns = 3e6, .wall_ns = 3e6, .calls = 30};
+  const burst_clock blind{.device_ns = 3e6, .wall_ns = 3e6, .calls = 30};
+  const auto found = find_disagreement(burst, blind, 100e3, true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->outcome, Outcome::UNSTABLE);
+  EXPECT_FALSE(find_disagreement(burst, blind, 100e3, false))
+      << "where CUPTI may not look, the other two clocks are all there is";
+}
+
+TEST(ThreeClocks, TwoPerCentAndTheEndsOfATrainAreNoDelay) {
+  EXPECT_FALSE(is_late_on_host({.device_ns = 3e6, .wall_ns = 3.1e6, .calls = 30}));
+  EXPECT_TRUE(is_late_on_host({.device_ns = 3e6, .wall_ns = 3.2e6, .calls = 30}));
+}
+
+TEST(ThreeClocks, ATrainThatItsHostHeldUpIsMadeAgain) {
+  const auto after = [](int hiccups) {
+    int bursts = 0;
+    const burst_clock last = undisturbed_burst([&] {
+      return burst_clock{.device_ns = 3e6, .wall_ns = bursts++ < hiccups ? 4e6 : 3e6, .calls = 30};
+    });
+    return std::pair(bursts, is_late_on_host(last));
+  };
+  EXPECT_EQ(after(0), std::pair(1, false));
+  EXPECT_EQ(after(3), std::pair(4, false));
+  EXPECT_EQ(after(100), std::pair(5, true)) << "a host that is always late is no hiccup";
+}
+
+TEST(ThreeClocks, ACallThatIsTimedAtLessThanItsWorkCheats) {
+  const auto found = find_disagreement(
+      {.device_ns = 3e6, .wall_ns = 3e6, .calls = 30},
+      {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 80e3, true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, "late_work");
+}
+
+TEST(ThreeClocks, ACallMayTakeAsLongAsInATrainAndALittleLess) {
+  const auto scored = [](double call_us, double busy_us) {
+    const burst_clock burst{.device_ns = 30 * busy_us * 1e3,
+                            .wall_ns = 30 * busy_us * 1e3,
+                            .span_ns = 30 * busy_us * 1e3,
+                            .busy_ns = 30 * busy_us * 1e3,
+                            .calls = 30};
+    return find_disagreement(burst, burst, call_us * 1e3, true).has_value();
+  };
+  EXPECT_FALSE(scored(86, 100));
+  EXPECT_TRUE(scored(84, 100));
+  EXPECT_FALSE(scored(3, 4));
+  EXPECT_TRUE(scored(2.5, 4))
+      << "short calls have no more room than long ones but for what an event tells apart";
+}
+
+TEST(ThreeClocks, ProgramsThatTheHostHoldsUpAreNoCheats) {
+  // 9 us apart in a burst, because the host takes that long; 4 us by itself, and 4 us of work.
+  EXPECT_FALSE(find_disagreement(
+      {.device_ns = 3e6, .wall_ns = 3e6, .calls = 333},
+      {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 1.3e6, .calls = 333}, 4e3,
+      true));
+}
+
+TEST(LaunchBoundReference, LeavesTheGpuIdle) {
+  // An element-wise kernel of 4 us behind 70 us of writing: its host takes 12.
+  EXPECT_FALSE(is_launch_bound(12.0 / 100, 0.6));
+  // A recurrent layer of 150 short kernels, each launched in 9 us, behind the longest head start
+  // that there is: the last ends with the host.
+  EXPECT_TRUE(is_launch_bound(1350.0 / 1400, 0.3));
+  // One that reads a result on its host: all of its work is done by then.
+  EXPECT_FALSE(is_launch_bound(1350.0 / 1400, 0.98));
+}
+
+}  // namespace
+}  // namespace hone

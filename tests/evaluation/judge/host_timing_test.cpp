@@ -1,0 +1,280 @@
+#include "evaluation/judge/host_timing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "tests/support/failures.hpp"
+#include "tests/support/fake_session.hpp"
+
+namespace hone {
+namespace {
+
+using testing::HasSubstr;
+using testing_support::fake_session;
+using testing_support::right_program;
+using testing_support::scale_task;
+
+// One timed case of the scale task, on sessions that only pretend to take time.
+class Timing : public testing::Test {
+ protected:
+  case_timing time(fake_session& candidate, fake_session& reference,
+                   const timing_limits& limits = {}, std::size_t sets = 8,
+                   const timing_rules& rules = {}) {
+    reference_oracle oracle(task_, std::make_unique<fake_session>(right_program()));
+    timed_inputs inputs(input_recipe(oracle, task_.cases[0]), sets, random_);
+    return time_case({candidate, reference, oracle}, inputs, rules, limits, random_);
+  }
+  case_timing time(const fake_session::behaviour& b, const timing_limits& limits = {},
+                   double reference_deviation = 0) {
+    fake_session candidate(b);
+    fake_session::behaviour r = right_program();
+    if (reference_deviation > 0) r.call_ns = noisy(50e3, reference_deviation);
+    fake_session reference(r);
+    candidate.remember = reference.remember = false;
+    return time(candidate, reference, limits);
+  }
+  // Log-normal noise of the given standard deviation around `ns`.
+  std::function<double()> noisy(double ns, double deviation) {
+    return [this, ns, deviation] {
+      float z = 0;
+      noise_.fill_normal({&z, 1});
+      return ns * std::exp(deviation * static_cast<double>(z));
+    };
+  }
+
+  task task_ = scale_task();
+  random_stream random_{3};
+  random_stream noise_{4};
+};
+
+TEST_F(Timing, TheRatioIsReferenceOverCandidate) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = noisy(25e3, 0.05);
+  const case_timing timing = time(b, {}, 0.05);
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::OK);
+  EXPECT_NEAR(timing.ratio.speedup, 2, 0.05);
+  EXPECT_NEAR(timing.reference_us, 49, 1.5);  // the fastest of five runs of some 24 calls
+  EXPECT_GE(timing.rounds, 7U);
+}
+
+TEST_F(Timing, WhatIsRightForDeclaredContentsAloneIsCaught) {
+  fake_session::behaviour b = right_program();
+  b.programs = {[](const value_set& inputs, const value_set& parameters) {
+    value_set y = testing_support::scaled(inputs, parameters);
+    std::vector<double> numbers = to_doubles(y[0]);
+    const double scale = std::abs(to_doubles(inputs[0])[0]);
+    // Declared inputs are normal; of the others some are all tiny, some all or here and there
+    // large.
+    for (double& number : numbers)
+      number = number > 20 || number < -20 || scale < 0.01 ? 0 : number;
+    return value_set{from_doubles(numbers, y[0].layout)};
+  }};
+  const case_timing timing = time(b);
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::WRONG_RESULT);
+  EXPECT_THAT(message_of(timing.failure), HasSubstr("in a timed call"));
+}
+
+TEST_F(Timing, AReferenceThatFailsIsTheTasksFault) {
+  fake_session candidate(right_program());
+  fake_session::behaviour broken = right_program();
+  broken.fails = [](std::size_t run) {
+    return run == 5 ? program_result<void>(failed(Outcome::CRASH, "gone")) : program_result<void>();
+  };
+  fake_session reference(broken);
+  EXPECT_THROW(time(candidate, reference), reference_error);
+}
+
+TEST_F(Timing, TheSameProgramTwiceScoresOne) {
+  fake_session::behaviour b = right_program();
+  for (int i = 0; i < 50; ++i) {
+    b.call_ns = noisy(50e3, 0.1);
+    const case_timing timing = time(b, {}, 0.1);
+    ASSERT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
+    ASSERT_NEAR(timing.ratio.speedup, 1, 0.05);
+  }
+}
+
+// What others do on the machine makes runs slower, and never faster.
+TEST_F(Timing, RunsThatWereDisturbedDoNotCount) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = [this] {
+    float z = 0;
+    noise_.fill_uniform({&z, 1});
+    return z < 0.005F ? 2e6
+                      : 25e3;  // one call in 200 is held up for two milliseconds: every ninth run
+  };
+  const case_timing timing = time(b);
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::OK);
+  EXPECT_NEAR(timing.ratio.speedup, 2, 0.02);
+}
+
+TEST_F(Timing, MuchSlowerCandidatesAreGivenUpAfterThreeRounds) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = [] { return 600e3; };
+  const case_timing timing = time(b);
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::OK);
+  EXPECT_EQ(timing.rounds, 3U);
+  EXPECT_NEAR(timing.ratio.speedup, 1.0 / 12, 0.01);
+}
+
+TEST_F(Timing, ATimingThatDragsOnEnds) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  timing_rules rules;
+  rules.time_budget_ns = -1e18;  // spent before the first round
+  EXPECT_EQ(outcome_of(time(candidate, reference, {}, 8, rules).failure), Outcome::TIMEOUT);
+}
+
+TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
+  fake_session::behaviour b = right_program();
+  // Stretches of some 12 ms, every other one three times as slow.
+  b.call_ns = [this, slow = false]() mutable {
+    if (noise_.below(slow ? 100 : 300) == 0) slow = !slow;
+    return slow ? 120e3 : 40e3;
+  };
+  EXPECT_EQ(outcome_of(time(b).failure), Outcome::UNSTABLE);
+}
+
+// Nor is anything of them: what was computed for one call would help with the next (evaluation.md
+// asks for less).
+TEST_F(Timing, ContentsAreNeverSeenTwice) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  time(candidate, reference);
+  std::set<std::vector<std::byte>> contents;
+  std::map<std::size_t, std::vector<double>> before;
+  for (const auto& call : candidate.calls) {
+    EXPECT_TRUE(contents.insert(call.inputs[0].bytes).second)
+        << "run " << call.run << ", set " << call.set;
+    if (call.parameters[0].bytes == candidate.calls.front().parameters[0].bytes)
+      continue;  // warming up: see below
+    const std::vector<double> now = to_doubles(call.inputs[0]);
+    std::vector<double>& then = before[call.set];
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < then.size(); ++i) same += then[i] == now[i] ? 1 : 0;
+    EXPECT_LE(same, 64U) << "of 640, in run " << call.run << ", set " << call.set;
+    then = now;
+  }
+  EXPECT_GT(contents.size(), 100U);
+}
+
+TEST_F(Timing, ACacheUnderASampleIsWrongWhileWarmingUp) {
+  fake_session::behaviour b = right_program();
+  // Honest for as long as verification may last; then the first result comes again for whatever has
+  // the same first elements.
+  b.programs = {[kept = std::pair<std::vector<double>, value_set>()](
+                    const value_set& inputs, const value_set& parameters) mutable {
+    std::vector<double> sample = to_doubles(inputs[0]);
+    sample.resize(4);
+    if (kept.first != sample) kept = {sample, testing_support::scaled(inputs, parameters)};
+    return kept.second;
+  }};
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(outcome_of(time(b).failure), Outcome::WRONG_RESULT);
+}
+
+// It could read them behind a parameter's buffer, and nobody counts its time.
+TEST_F(Timing, PrepareRunsBeforeTheInputsAreThere) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  const case_timing timing = time(candidate, reference);
+  ASSERT_EQ(candidate.prepared.size(), timing.rounds + 1U);
+  for (const auto& prepared : candidate.prepared) {
+    for (const auto& call : candidate.calls) {
+      const bool is_later = call.run >= prepared.run && call.set == 0;
+      EXPECT_FALSE(is_later && call.inputs[0].bytes == prepared.inputs[0].bytes)
+          << "run " << call.run;
+    }
+  }
+}
+
+TEST_F(Timing, ParametersChangeFromRoundToRound) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  const case_timing timing = time(candidate, reference);
+  std::set<std::vector<std::byte>> parameters;
+  for (const auto& call : candidate.calls) parameters.insert(call.parameters[0].bytes);
+  EXPECT_EQ(parameters.size(), timing.rounds + 1U);  // and once for the warm-up
+}
+
+TEST_F(Timing, BothSidesWorkOnRotatingSets) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  time(candidate, reference);
+  for (const auto* side : {&candidate, &reference}) {
+    std::set<std::size_t> sets;
+    for (const auto& call : side->calls) sets.insert(call.set);
+    EXPECT_EQ(sets.size(), 8U);
+  }
+}
+
+TEST_F(Timing, AProgramThatIsWrongInSomeTimedCallsIsFound) {
+  fake_session::behaviour b = right_program();
+  // One in four calls; about half of seven or more rounds look at one call each.
+  int found = 0;
+  for (int i = 0; i < 40; ++i) {
+    b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable {
+      return testing_support::scaled(inputs, parameters, ++call % 4 == 0 ? 3 : 2);
+    }};
+    found += outcome_of(time(b).failure) == Outcome::WRONG_RESULT ? 1 : 0;
+  }
+  EXPECT_GT(found, 18);  // expected 1 - (7/8)^7 = 0.61 of 40, less three standard deviations
+}
+
+TEST_F(Timing, NobodyKnowsWhichRunOfABatchIsChecked) {
+  fake_session candidate(right_program());
+  fake_session reference(right_program());
+  candidate.remember = false;
+  time(candidate, reference, {}, 4);  // 6 ms of 50 us calls over four sets: thirty runs a batch
+  std::set<std::size_t> places;
+  for (const std::size_t run : candidate.checked_runs) places.insert(run % 40);
+  for (int i = 0; i < 10; ++i) {
+    time(candidate, reference, {}, 4);
+    for (const std::size_t run : candidate.checked_runs) places.insert(run % 40);
+  }
+  EXPECT_GT(places.size(), 12U);
+}
+
+TEST_F(Timing, WorkBetweenRunsIsChargedAndIsLateWork) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = [] { return 5e3; };
+  b.outside_ns = 400e3;
+  const case_timing timing = time(b);
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::CHEATING);
+  EXPECT_EQ(kind_of(timing.failure), "late_work");
+  b.outside_ns = 100e3;  // what receiving a command may take on a busy machine
+  EXPECT_EQ(outcome_of(time(b).failure), Outcome::OK);
+}
+
+TEST_F(Timing, ATimeBelowTheFloorIsImpossible) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = [] { return 20; };
+  const timing_limits limits{.floor_us_per_byte = 0.05 / 2560};  // 640 floats
+  const case_timing timing = time(b, limits);
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::CHEATING);
+  EXPECT_EQ(kind_of(timing.failure), "impossible_time");
+  b.output_bytes = 4;  // one number, expanded
+  EXPECT_EQ(outcome_of(time(b, limits).failure), Outcome::OK);
+}
+
+TEST_F(Timing, ACrashInATimedRunEndsIt) {
+  fake_session::behaviour b = right_program();
+  b.fails = [](std::size_t run) {
+    return run == 20 ? program_result<void>(failed(Outcome::TIMEOUT, "too long"))
+                     : program_result<void>();
+  };
+  EXPECT_EQ(outcome_of(time(b).failure), Outcome::TIMEOUT);
+}
+
+TEST(AffordableSets, FillTheBudgetWithinLimits) {
+  EXPECT_EQ(affordable_sets(1U << 20U, 8U << 20U), 8U);
+  EXPECT_EQ(affordable_sets(64U << 20U, 8U << 20U), 2U);
+  EXPECT_EQ(affordable_sets(16, 8U << 20U), 128U);
+  EXPECT_EQ(affordable_sets(0, 8U << 20U), 128U);
+}
+
+}  // namespace
+}  // namespace hone

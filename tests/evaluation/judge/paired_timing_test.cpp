@@ -1,0 +1,202 @@
+#include "evaluation/judge/paired_timing.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "evaluation/judge/process_bias.hpp"
+#include "evaluation/judge/sampled_side.hpp"
+#include "tests/support/failures.hpp"
+#include "tests/support/made_up_sides.hpp"
+
+namespace hone {
+namespace {
+
+using testing_support::made_up_rules;
+using testing_support::made_up_side;
+using role = sampled_side::role;
+
+const program_result<void> right;
+const program_result<void> wrong = failed(Outcome::WRONG_RESULT, "wrong");
+
+class PairedTiming : public testing::Test {
+ protected:
+  std::function<double()> noisy(double ns, double deviation) {
+    return testing_support::noisy(noise_, ns, deviation);
+  }
+  case_timing time(std::function<double()> candidate_ns, std::function<double()> reference_ns,
+                   timed_checks* checks = nullptr) {
+    made_up_side candidate(role::candidate, std::move(candidate_ns));
+    made_up_side reference(role::reference, std::move(reference_ns));
+    const case_timing timing =
+        testing_support::time_pair(candidate, reference, made_up_rules(), random_, checks);
+    EXPECT_EQ(candidate.seeds, reference.seeds);
+    return timing;
+  }
+
+  timed_checks checks_that(timed_checks::check_function check) {
+    return timed_checks({distribution::declared, distribution::shifted}, random_, std::move(check));
+  }
+
+  random_stream random_{3};
+  random_stream noise_{4};
+};
+
+TEST_F(PairedTiming, TheRatioIsReferenceOverCandidate) {
+  const case_timing timing = time(noisy(20e3, 0.01), noisy(50e3, 0.01));
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
+  EXPECT_NEAR(timing.ratio.speedup, 2.5, 0.02);
+  EXPECT_NEAR(timing.candidate_us, 20, 0.2);
+  EXPECT_GE(timing.rounds, 21U);
+  EXPECT_EQ(timing.ratio.buckets.size(), bucket_count);
+}
+
+TEST_F(PairedTiming, EqualProgramsScoreOne) {
+  for (int i = 0; i < 20; ++i) {
+    const case_timing timing = time(noisy(4e3, 0.03), noisy(4e3, 0.03));
+    EXPECT_EQ(combine({&timing.ratio, 1}).score, 1.0) << timing.ratio.speedup;
+  }
+}
+
+TEST_F(PairedTiming, CallsThatGoAstrayDoNotMoveTheScore) {
+  // One call in a hundred takes three times as long: a processor core was busy elsewhere.
+  int calls = 0;
+  const auto astray = [&] { return ++calls % 100 == 0 ? 75e3 : 25e3; };
+  const case_timing timing = time(astray, [] { return 25e3; });
+  EXPECT_NEAR(timing.ratio.speedup, 1, 0.001);
+}
+
+// A side that records what is asked of it.
+class recording_side final : public sampled_side {
+ public:
+  recording_side(role plays, char name, std::string& record)
+      : sampled_side(plays), name_(name), record_(&record) {}
+  void set_parameters(std::uint64_t /*seed*/) override {}
+  void begin_round() override { *record_ += '|'; }
+  std::vector<double> sample(std::size_t calls) override {
+    *record_ += name_;
+    return std::vector<double>(calls, 25e3);
+  }
+  std::size_t max_calls() const override { return 9; }
+
+ private:
+  char name_;
+  std::string* record_;
+};
+
+TEST_F(PairedTiming, BothBeginARoundBeforeEitherMakesItsSample) {
+  std::string record;
+  recording_side candidate(role::candidate, 'c', record);
+  recording_side reference(role::reference, 'r', record);
+  timing_rules rules = gpu_timing_rules();
+  rules.warm_up_ns = 0;
+  timed_checks checks =
+      checks_that([](std::optional<distribution>, error_totals&) { return right; });
+  const case_timing timing =
+      testing_support::time_pair(candidate, reference, rules, random_, &checks);
+  ASSERT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
+  const std::string warm_up = record.substr(0, record.find('|'));
+  EXPECT_EQ(warm_up, "rrccr") << "the reference is calibrated again once the candidate is warm";
+  std::string rounds = record.substr(warm_up.size());
+  ASSERT_EQ(rounds.back(), 'c') << "one that does not count, and is checked";
+  rounds.pop_back();
+  ASSERT_EQ(rounds.size(), std::size_t{4} * timing.rounds);
+  for (std::size_t i = 0; i < rounds.size(); i += 4)
+    EXPECT_TRUE(rounds.substr(i, 4) == "||rc" || rounds.substr(i, 4) == "||cr")
+        << rounds.substr(i, 4);
+}
+
+TEST_F(PairedTiming, ASmallDifferenceIsMeasuredForLonger) {
+  // 1 % of 1 ms: no place of its code explains it.
+  timing_rules rules = rules_between({}, 1000, gpu_timing_rules());
+  rules.warm_up_ns = 0;
+  const auto rounds_at = [&](double speedup) {
+    made_up_side candidate(role::candidate, [speedup] { return 0.9e6 / speedup; });
+    made_up_side reference(role::reference, [] { return 0.9e6; });
+    return testing_support::time_pair(candidate, reference, rules, random_, nullptr).rounds;
+  };
+  EXPECT_EQ(rounds_at(1), 21U);
+  EXPECT_EQ(rounds_at(1.01), 84U);
+  EXPECT_EQ(rounds_at(1.1), 21U);
+  rules = rules_between({}, 5, gpu_timing_rules());
+  rules.warm_up_ns = 0;
+  EXPECT_EQ(rounds_at(1.01), 21U)
+      << "of a call of 5 us that is the luck of its place, and scores 1.00";
+  EXPECT_EQ(gpu_calibration_rules().near_equal, 0)
+      << "equal programs need not show that they differ";
+}
+
+TEST_F(PairedTiming, HopelessCandidatesEndEarly) {
+  const case_timing timing = time([] { return 600e3; }, [] { return 100e3; });
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::OK);
+  EXPECT_EQ(timing.rounds, 3U);
+}
+
+TEST_F(PairedTiming, ATimingThatDragsOnEnds) {
+  made_up_side candidate(role::candidate, [] { return 20e3; });
+  made_up_side reference(role::reference, [] { return 20e3; });
+  timing_rules rules = gpu_timing_rules();
+  rules.warm_up_ns = 0;
+  rules.time_budget_ns = -1e18;  // spent before the first round
+  const case_timing timing =
+      testing_support::time_pair(candidate, reference, rules, random_, nullptr);
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::TIMEOUT);
+  EXPECT_TRUE(timing.log_ratios.empty());
+}
+
+TEST_F(PairedTiming, WhatDoesNotSettleIsUnstable) {
+  const case_timing timing = time(noisy(50e3, 1.2), noisy(50e3, 1.2));
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::UNSTABLE);
+}
+
+TEST_F(PairedTiming, EverySuspiciouslyFastSampleIsChecked) {
+  int seen = 0;
+  timed_checks checks = checks_that([&](std::optional<distribution> how, error_totals&) {
+    seen += how ? 0 : 1;
+    return right;
+  });
+  time([] { return 50e3; }, [] { return 50e3; }, &checks);
+  EXPECT_GE(seen, 3);  // behind the warm-up, and the first round: nothing had been checked before;
+                       // and at the end
+  // Ever faster: every round is by far the fastest yet. It stops where times no longer differ.
+  int fast = 0;
+  double ns = 1e5;
+  timed_checks of_ever_faster = checks_that([&](std::optional<distribution> how, error_totals&) {
+    fast += !how && ns > 1e3 ? 1 : 0;
+    return right;
+  });
+  time([&] { return ns > 1e3 ? ns *= 0.97 : ns; }, [] { return 50e3; }, &of_ever_faster);
+  EXPECT_GE(fast,
+            15);  // 0.97 to the power of 9 is 0.76 a sample; 17 samples lead from 100 us to 1 us
+}
+
+TEST_F(PairedTiming, AWrongCallEndsTheMeasurement) {
+  timed_checks checks =
+      checks_that([](std::optional<distribution>, error_totals&) { return wrong; });
+  EXPECT_EQ(outcome_of(time([] { return 50e3; }, [] { return 50e3; }, &checks).failure),
+            Outcome::WRONG_RESULT);
+}
+
+TEST_F(PairedTiming, WhoeverIsWrongFromSomeCallOnNeverPasses) {
+  // Right for every distribution until so many calls have been made, then for declared contents
+  // alone.
+  for (int careful = 0; careful <= 150; careful += 10) {
+    int calls = 0;
+    timed_checks checks = checks_that([&](std::optional<distribution> how, error_totals&) {
+      return how && calls > careful ? wrong : right;
+    });
+    const auto candidate = [&] {
+      ++calls;
+      return 50e3;
+    };
+    const case_timing timing = time(
+        candidate, [] { return 50e3; }, &checks);
+    EXPECT_EQ(outcome_of(timing.failure), Outcome::WRONG_RESULT) << careful << " of " << calls;
+  }
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,39 @@
+#include "evaluation/judge/process_bias.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/made_up_sides.hpp"
+
+namespace hone {
+namespace {
+
+using testing_support::made_up_side;
+using testing_support::noisy;
+
+case_timing time(double candidate_ns, double reference_ns) {
+  static random_stream random(3);
+  static random_stream noise(4);
+  made_up_side candidate(sampled_side::role::candidate, noisy(noise, candidate_ns, 0.01));
+  made_up_side reference(sampled_side::role::reference, noisy(noise, reference_ns, 0.01));
+  return testing_support::time_pair(candidate, reference, testing_support::made_up_rules(), random,
+                                    nullptr);
+}
+
+TEST(ProcessBias, IsSubtracted) {
+  // The candidate's process is three per cent faster at everything.
+  const case_timing same = time(9.7e3, 10e3);
+  const process_bias bias = bias_of(same);
+  EXPECT_NEAR(bias.log_ratio, std::log(10 / 9.7), 0.005);
+  EXPECT_GT(bias.half_width, 0);
+  case_timing timing = time(4.85e3, 10e3);
+  const double width = std::log(timing.ratio.range.high / timing.ratio.range.low);
+  subtract_bias(bias, timing);
+  EXPECT_NEAR(timing.ratio.speedup, 2, 0.02);
+  EXPECT_NEAR(timing.reference_us, 9.7, 0.1);
+  EXPECT_GT(std::log(timing.ratio.range.high / timing.ratio.range.low), width);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,66 @@
+#include "evaluation/judge/sampled_side.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/made_up_sides.hpp"
+
+namespace hone {
+namespace {
+
+using testing_support::made_up_side;
+
+// A side in whose samples the first call takes another time than those behind it.
+class side_with_lead_in final : public sampled_side {
+ public:
+  side_with_lead_in(role plays, double first_ns, double call_ns)
+      : sampled_side(plays), first_ns_(first_ns), call_ns_(call_ns) {}
+  void set_parameters(std::uint64_t /*seed*/) override {}
+  std::vector<double> sample(std::size_t calls) override {
+    std::vector<double> times(calls, call_ns_);
+    times.front() = first_ns_;
+    return times;
+  }
+  std::size_t max_calls() const override { return 9; }
+
+ private:
+  double first_ns_;
+  double call_ns_;
+};
+
+double speedup_with_lead_in(double candidates_ns, double references_ns) {
+  random_stream random(3);
+  side_with_lead_in candidate(sampled_side::role::candidate, candidates_ns, 25e3);
+  side_with_lead_in reference(sampled_side::role::reference, references_ns, 25e3);
+  return testing_support::time_pair(candidate, reference, testing_support::made_up_rules(), random,
+                                    nullptr)
+      .ratio.speedup;
+}
+
+TEST(SampledSide, TheFirstCallOfASampleDoesNotCount) {
+  EXPECT_NEAR(speedup_with_lead_in(95e3, 25e3), 1, 0.001);
+}
+
+TEST(SampledSide, WhatACandidatesFirstCallDoesForOthersOrAgainstThemCounts) {
+  EXPECT_LT(speedup_with_lead_in(50e6, 25e3), 0.01) << "50 ms to heat the chip";
+  EXPECT_NEAR(speedup_with_lead_in(100e3 + 9 * 5e3, 25e3), 25.0 / 30, 0.01)
+      << "5 us for each of nine calls, beyond what it may take";
+  EXPECT_NEAR(speedup_with_lead_in(101e3, 25e3), 1, 0.01) << "no step where it begins to count";
+}
+
+TEST(SampledSide, WhatAReferencesFirstCallIsMadeToWaitForEarnsNothing) {
+  EXPECT_NEAR(speedup_with_lead_in(25e3, 0.9e6), 1, 0.001);
+}
+
+TEST(SampledSide, ACallThatDoesTheWorkOfOthersIsNoSaving) {
+  int calls = 0;
+  const auto lumped = [&] { return ++calls % 4 == 0 ? 100e3 : 0.0; };
+  random_stream random(3);
+  made_up_side candidate(sampled_side::role::candidate, lumped);
+  made_up_side reference(sampled_side::role::reference, [] { return 25e3; });
+  const case_timing timing = testing_support::time_pair(
+      candidate, reference, testing_support::made_up_rules(), random, nullptr);
+  EXPECT_LT(timing.ratio.speedup, 1.2);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,65 @@
+#include "evaluation/judge/time_budget.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hone {
+namespace {
+
+constexpr double second = 1e9;
+
+// In virtual time: work is what moves the clock.
+class Patience : public testing::Test {
+ protected:
+  std::function<void()> work(double ns) {
+    return [this, ns] { now_ns_ += ns; };
+  }
+  bool is_spent() const {
+    try {
+      left_.check();
+      return false;
+    } catch (const timing_failure& e) {
+      EXPECT_EQ(e.why.outcome, Outcome::TIMEOUT);
+      return true;
+    }
+  }
+
+  double now_ns_ = 17 * second;
+  time_budget left_{60 * second, [this] { return now_ns_; }};
+};
+
+TEST_F(Patience, IsWhatTheCandidateMayTake) {
+  work(59 * second)();
+  EXPECT_FALSE(is_spent());
+  EXPECT_NEAR(left_.left_ns(), second, 1);
+  work(2 * second)();
+  EXPECT_TRUE(is_spent());
+}
+
+TEST_F(Patience, GrowsByFiveTimesWhatTheReferenceTakes) {
+  left_.for_reference(work(20 * second));
+  EXPECT_NEAR(left_.left_ns(), 160 * second, 1);
+  work(159 * second)();
+  EXPECT_FALSE(is_spent());
+  work(2 * second)();
+  EXPECT_TRUE(is_spent());
+}
+
+TEST_F(Patience, IsNotSpentByTheJudge) {
+  left_.for_judge(work(1000 * second));
+  EXPECT_NEAR(left_.left_ns(), 60 * second, 1);
+}
+
+TEST_F(Patience, BillsWorkThatThrows) {
+  EXPECT_ANY_THROW(left_.for_judge([this] {
+    work(100 * second)();
+    throw std::runtime_error("stopped");
+  }));
+  EXPECT_FALSE(is_spent());
+}
+
+TEST_F(Patience, PassesOnWhatWorkGives) {
+  EXPECT_EQ(left_.for_reference([] { return 5; }), 5);
+}
+
+}  // namespace
+}  // namespace hone

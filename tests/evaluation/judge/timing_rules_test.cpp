@@ -1,0 +1,78 @@
+#include "evaluation/judge/timing_rules.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace hone {
+namespace {
+
+std::vector<double> noisy(double speedup, double sigma, std::size_t n, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> noise(0, sigma);
+  std::vector<double> logs(n);
+  for (double& x : logs) x = std::log(speedup) + noise(random);
+  return logs;
+}
+
+TEST(StoppingRule, AsksForTheLeastNumberOfRoundsAtLeast) {
+  const timing_rules rules;
+  const auto exact = noisy(1.5, 0, 20, 1);
+  EXPECT_EQ(decide(rules, std::span(exact).first(6), 1e8), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, std::span(exact).first(7), 1e8), timing_decision::settled);
+}
+
+TEST(StoppingRule, ASmallDifferenceMustShowInManyRounds) {
+  timing_rules rules;
+  rules.near_equal = 0.02;
+  rules.near_equal_rounds = 60;
+  const auto nearly = noisy(1.01, 0.001, 60, 1);
+  EXPECT_EQ(decide(rules, std::span(nearly).first(20), 1e8), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, std::span(nearly).first(20), rules.budget_ns), timing_decision::settled)
+      << "but not for longer than others";
+  EXPECT_EQ(decide(rules, nearly, 1e8), timing_decision::settled);
+  const auto equal = noisy(1, 0.01, 20, 1);
+  EXPECT_EQ(decide(rules, equal, 1e8), timing_decision::settled) << "1 is in the interval";
+  const auto twice = noisy(2, 0.001, 20, 1);
+  EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::settled);
+  rules.equal_log_ratio = std::log(2);
+  EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::settled)
+      << "as equal as programs are in these processes";
+  rules.equal_log_ratio = std::log(2.02);
+  EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::go_on);
+}
+
+TEST(StoppingRule, GivesUpOnTheHopelessAfterThreeRounds) {
+  const timing_rules rules;
+  const auto slow = noisy(0.15, 0.01, 3, 1);
+  EXPECT_EQ(decide(rules, std::span(slow).first(2), 0), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, slow, 0), timing_decision::hopeless);
+  const auto slowish = noisy(0.25, 0.01, 3, 1);
+  EXPECT_EQ(decide(rules, slowish, 0), timing_decision::go_on);
+}
+
+TEST(StoppingRule, SpendsTheDoubledBudgetBeforeItCallsATimeUnstable) {
+  const timing_rules rules;
+  const auto wild = noisy(1.0, 0.6, 30, 5);
+  EXPECT_EQ(decide(rules, wild, rules.budget_ns * 1.9), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, wild, rules.budget_ns * 2.1), timing_decision::unstable);
+  const auto middling = noisy(1.0, 0.18, 30, 5);  // between the two widths: as good as it gets
+  EXPECT_EQ(decide(rules, middling, rules.budget_ns * 2.1), timing_decision::settled);
+}
+
+TEST(LaunchBoundRules, AreTheGpusExceptForHowFarMeasurementsMaySpread) {
+  const timing_rules gpu = gpu_timing_rules();
+  const timing_rules launch_bound = launch_bound_timing_rules();
+  const timing_rules processors = cpu_timing_rules();
+  EXPECT_EQ(launch_bound.target_width, gpu.target_width);
+  EXPECT_EQ(launch_bound.min_rounds, gpu.min_rounds);
+  EXPECT_EQ(launch_bound.unstable_width, processors.unstable_width);
+  EXPECT_EQ(launch_bound.unstable_variance, processors.unstable_variance);
+  EXPECT_EQ(launch_bound.reverify_agreement, processors.reverify_agreement);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,115 @@
+#include "evaluation/variant_compiler.hpp"
+
+#include <gtest/gtest.h>
+
+#include "evaluation/evaluator.hpp"
+#include "tasks/variant_document.hpp"
+#include "tests/support/exploit_documents.hpp"
+
+namespace hone {
+namespace {
+
+const task& halve() {
+  static const task t = parse_task(
+      "name = \"halve\"\nsummary = \"x / 2\"\nreference = '''\ndef forward(x: Tensor) -> Tensor:\n "
+      "   return x * 0.5\n'''\n"
+      "[[input]]\nname = \"x\"\nshape = [\"N\"]\n[[case]]\nsizes = { N = 1000 }\ntimed = true\n",
+      "halve");
+  return t;
+}
+
+std::string document(const std::string& settings, const std::string& factor,
+                     const std::string& host_comment = "") {
+  return "## Code Implementation\n" + (settings.empty() ? "" : "```toml\n" + settings + "\n```\n") +
+         "```cuda\nextern \"C\" __global__ void k(const float* x, float* y, int n) {\n    int i = "
+         "blockIdx.x * 256 + threadIdx.x;\n    if (i < n) y[i] = x[i] * " +
+         factor + ";\n}\n```\n```python\ndef forward(x: Tensor) -> Tensor:\n    " + host_comment +
+         "\n    y = torch.empty_like(x)\n    launch(\"k\", [(x.size(0) + 255) // 256], [256], x, "
+         "y, x.size(0))\n    return y\n```\n";
+}
+
+// A device type that need not be here.
+record<schema::DeviceType> gpu_type(const std::string& architecture) {
+  record_builder<schema::DeviceType> type;
+  type->setName("gpu-" + architecture);
+  type->setKind(schema::DeviceType::Kind::CUDA);
+  type->setTarget(architecture);
+  return type.finish();
+}
+
+class VariantCompiler : public testing::Test {
+ protected:
+  std::string compile(const std::string& text, const std::string& architecture = "sm_90a") {
+    const auto type = gpu_type(architecture);
+    const auto made = compiler_.compile(
+        *make_compile_job(*make_variant(halve().id, text), view(type->getName())), halve(), *type);
+    if (!made) return made.error().message;
+    const auto code = (*made)->getCode();
+    return {reinterpret_cast<const char*>(code.begin()), code.size()};
+  }
+
+  variant_compiler compiler_;
+};
+
+TEST_F(VariantCompiler, ABlockIsCompiledOnceForEverythingThatItIsMadeFrom) {
+  const std::string code = compile(document("", "0.5f"));
+  EXPECT_EQ(code.substr(1, 3), "ELF") << code;
+  EXPECT_EQ(compiler_.blocks_compiled(), 1U);
+  EXPECT_EQ(compile(document("", "0.5f")), code);
+  EXPECT_EQ(compile(document("", "0.5f", "n = x.size(0)")), code)
+      << "another variant with the same block";
+  EXPECT_EQ(compile(document("cuda_graph = true", "0.5f")), code)
+      << "a setting that is none of the compiler's";
+  EXPECT_EQ(compiler_.blocks_compiled(), 1U);
+  EXPECT_NE(compile(document("", "0.25f")), code);
+  EXPECT_EQ(compiler_.blocks_compiled(), 2U);
+  (void)compile(document("fast_math = true", "0.5f"));
+  (void)compile(document("max_registers = 32", "0.5f"));
+  (void)compile(document("", "0.5f"), "sm_80");
+  EXPECT_EQ(compiler_.blocks_compiled(), 5U);
+}
+
+TEST_F(VariantCompiler, ARefusedBlockIsNotCompiledAgainEither) {
+  const std::string refusal = compile(document("", "undeclared"));
+  EXPECT_NE(refusal.find("cuda:3:"), std::string::npos) << refusal;
+  EXPECT_EQ(compile(document("", "undeclared", "n = 1")), refusal);
+  EXPECT_EQ(compiler_.blocks_compiled(), 1U);
+}
+
+// Exploits for GPUs that end before there is one: with the limits of a run, but for the time that a
+// block has.
+class RefusedExploit : public testing::TestWithParam<testing_support::exploit> {};
+
+const std::filesystem::path exploits =
+    std::filesystem::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/gpu";
+
+TEST_P(RefusedExploit, IsNotCompiledAndHarmsNoOther) {
+  variant_compiler compiler({.block = std::chrono::seconds(5)});
+  const auto type = gpu_type("sm_90a");
+  const auto [of, text] = testing_support::load_exploit(exploits, GetParam());
+  const auto made = compiler.compile(
+      *make_compile_job(*make_variant(of.id, text), view(type->getName())), of, *type);
+  ASSERT_TRUE(!made);
+  EXPECT_EQ(made.error().outcome,
+            GetParam().kind == "persisting_cache" ? Outcome::REJECTED : Outcome::COMPILE_ERROR)
+      << made.error().message;
+  const auto next = compiler.compile(
+      *make_compile_job(*make_variant(halve().id, document("", "0.5f")), view(type->getName())),
+      halve(), *type);
+  EXPECT_TRUE(next.has_value());
+}
+
+std::vector<testing_support::exploit> refused_exploits() {
+  std::vector<testing_support::exploit> all;
+  for (const std::string& trick : testing_support::tricks_of(exploits, "persisting_cache"))
+    all.push_back({"persisting_cache", trick});
+  for (const char* bomb : {"constexpr_bomb", "macro_bomb", "template_bomb"})
+    all.push_back({"exhaustion", bomb});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, RefusedExploit, testing::ValuesIn(refused_exploits()),
+                         [](const auto& each) { return each.param.kind + "_" + each.param.trick; });
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "evaluation/judge/random_values.hpp"
+#include "evaluation/judge/sampled_side.hpp"
+
+namespace hone::testing_support {
+
+// A side whose calls take what a function returns, in nanoseconds.
+class made_up_side final : public sampled_side {
+ public:
+  made_up_side(role plays, std::function<double()> call_ns)
+      : sampled_side(plays), call_ns_(std::move(call_ns)) {}
+  void set_parameters(std::uint64_t seed) override { seeds.push_back(seed); }
+  std::vector<double> sample(std::size_t calls) override {
+    std::vector<double> times;
+    for (std::size_t i = 0; i < calls; ++i) times.push_back(call_ns_());
+    return times;
+  }
+  std::size_t max_calls() const override { return 9; }
+
+  std::vector<std::uint64_t> seeds;  // of the parameters that it was given
+
+ private:
+  std::function<double()> call_ns_;
+};
+
+// Rules of a GPU for made-up time, which does not pass.
+inline timing_rules made_up_rules() {
+  timing_rules rules = gpu_timing_rules();
+  rules.warm_up_ns = 0;
+  // Real time, which rounds of made-up calls cost: at most some hundred of them.
+  rules.budget_ns = 0.5e6;
+  return rules;
+}
+
+inline case_timing time_pair(timed_side& candidate, timed_side& reference,
+                             const timing_rules& rules, random_stream& random,
+                             timed_checks* checks) {
+  time_budget budget(rules.time_budget_ns);
+  return hone::time_pair(candidate, reference, rules, random, budget, checks);
+}
+
+// Returns log-normal noise of this standard deviation around `ns`.
+inline std::function<double()> noisy(random_stream& noise, double ns, double deviation) {
+  return [&noise, ns, deviation] {
+    float z = 0;
+    noise.fill_normal({&z, 1});
+    return ns * std::exp(deviation * static_cast<double>(z));
+  };
+}
+
+}  // namespace hone::testing_support
