@@ -11,14 +11,15 @@
 
 namespace hone {
 
-// What an actor did with its time: counts, busy seconds, and spans for the trace, collected without
-// asking anyone and handed over whenever telemetry asks. Belongs to one actor.
+// Records what one actor does with its time: counts, busy seconds, and spans for the trace.
+// report() hands them to telemetry. Belongs to one actor and is used on its thread only.
 class activity {
  public:
   activity(std::string name, std::string room)
       : name_(std::move(name)), room_(std::move(room)), born_(clock::now()), born_us_(unix_us()) {}
 
-  // Time from here to its destruction becomes a span, and counts as busy where it is work.
+  // Records the time from its construction to its destruction as a span of the trace. A span of
+  // kind `work` counts as busy time.
   enum class kind { work, waiting };
   class span {
    public:
@@ -41,12 +42,13 @@ class activity {
 
   void processed(std::uint64_t n = 1) { processed_ += n; }
   void failed() { ++failed_; }
-  // In all, of spans that are no work.
+  // Returns the total duration of the spans of kind `waiting`.
   double waited_seconds() const { return static_cast<double>(waited_ns_) / 1e9; }
-  // Work that another actor did for this one (a device's for its verifier).
+  // Adds work that another actor did for this one, such as a device for its verifier.
   void add_busy_ms(double ms) { busy_ns_ += static_cast<std::int64_t>(ms * 1e6); }
   void set_number(const std::string& name, double value) { numbers_[name] = value; }
 
+  // Returns the counts since the start and the spans since the last report.
   actor_status_record report(std::size_t queued = 0, std::size_t in_flight = 0) {
     record_builder<schema::ActorStatus> status;
     status->setName(name_);
@@ -76,8 +78,8 @@ class activity {
 
  private:
   using clock = std::chrono::steady_clock;
-  static constexpr std::size_t max_spans =
-      512;  // between two reports; at zero cost a ring would fill any trace
+  // Most spans between two reports. A ring whose jobs cost nothing would fill any trace.
+  static constexpr std::size_t max_spans = 512;
   struct finished_span {
     const char* name;
     std::uint64_t start_us;

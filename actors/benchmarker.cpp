@@ -3,12 +3,12 @@
 #include <caf/all.hpp>
 
 #include "actors/job_headers.hpp"
-#include "evaluation/device.hpp"
+#include "evaluation/devices.hpp"
 
 namespace hone {
 namespace {
 
-// The job with a measurement to hold the next one against.
+// Returns the job with a first measurement, which the next one must confirm.
 benchmark_job with_first(const benchmark_job& job, const schema::Measurement::Reader& first) {
   record_builder<schema::BenchmarkJob> filled;
   filled->setHeader(job->getHeader());
@@ -18,7 +18,8 @@ benchmark_job with_first(const benchmark_job& job, const schema::Measurement::Re
   return filled.finish();
 }
 
-// The median of earlier measurements stands in for a first one.
+// A variant that was measured before has no single first measurement: the median of the earlier
+// ones takes its place.
 benchmark_job with_known_score(const benchmark_job& job) {
   const double known = job->getHeader().getKnownScore();
   if (known <= 0 || job->hasFirst()) return job;
@@ -33,21 +34,21 @@ benchmark_job with_known_score(const benchmark_job& job) {
 
 void benchmarker_state::measure(const benchmark_job& given) {
   const benchmark_job job = with_known_score(given);
-  ++working_on;
+  ++in_flight;
   self->request(device, job_limit, measure_atom_v, job)
       .then(
           [this, job](const measurement_record& measurement) {
-            --working_on;
+            --in_flight;
             counts.processed();
             counts.add_busy_ms(measurement->getMeasureMs());
-            finish(job);  // before the job may come back under the same id
+            finish(job);  // before the queue gets the job again under the same id
             conclude(job, measurement);
           },
           [this, job](const caf::error& error) {
-            --working_on;
+            --in_flight;
             counts.failed();
-            self->send(pool, close_atom_v,
-                       close_job(job->getHeader(), schema::Outcome::INFRASTRUCTURE, "",
+            self->send(wiring.pool, close_atom_v,
+                       close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
                                  "the device failed: " + self->system().render(error)));
             finish(job);
           });
@@ -56,34 +57,33 @@ void benchmarker_state::measure(const benchmark_job& given) {
 void benchmarker_state::conclude(const benchmark_job& job, const measurement_record& measurement) {
   if (job->hasFirst() ||
       !device::needs_confirmation(*measurement, job->getHeader().getBestScore())) {
-    self->send(pool, close_atom_v, close_job(*job, *measurement));
+    self->send(wiring.pool, close_atom_v, close_job(*job, *measurement));
     return;
   }
-  self->send(source, put_atom_v, with_first(job, *measurement));
+  self->send(wiring.benchmarks, put_atom_v, with_first(job, *measurement));
 }
 
 void benchmarker_state::finish(const benchmark_job& job) {
   const measurement_id id(job->getHeader().getMeasurementId());
-  self->send(source, done_atom_v, id.high, id.low);
+  self->send(wiring.benchmarks, done_atom_v, id.high, id.low);
 }
 
-benchmark_worker::behavior_type benchmarker(
-    benchmark_worker::stateful_pointer<benchmarker_state> self, std::string name,
-    std::string device_type, std::string device_name, device_actor device, benchmark_queue source,
-    pool_actor pool, std::uint32_t credits, std::chrono::seconds job_limit) {
+benchmarker_actor::behavior_type benchmarker_behavior(
+    benchmarker_actor::stateful_pointer<benchmarker_state> self, std::string name,
+    const planned_device& of, device_actor device, node_wiring wiring) {
   auto& s = self->state;
   s.self = self;
   s.device = std::move(device);
-  s.source = std::move(source);
-  s.pool = std::move(pool);
-  s.job_limit = job_limit;
+  s.wiring = std::move(wiring);
+  s.job_limit = of.job_limit;
   s.counts = activity(std::move(name), "benchmarker");
   self->link_to(s.device);
-  self->send(s.source, pull_atom_v,
-             std::vector<std::string>{std::move(device_type), "device " + device_name}, credits);
+  const std::string device_type(view(of.type->getName()));
+  self->send(s.wiring.benchmarks, pull_atom_v,
+             std::vector<std::string>{device_type, "device " + of.name}, of.credits);
   return {
       [self](const benchmark_job& job) { self->state.measure(job); },
-      [self](status_atom) { return self->state.counts.report(0, self->state.working_on); },
+      [self](status_atom) { return self->state.counts.report(0, self->state.in_flight); },
   };
 }
 

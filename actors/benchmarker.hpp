@@ -1,33 +1,36 @@
 #pragma once
 
+#include <string>
+
 #include "actors/activity.hpp"
+#include "actors/wiring.hpp"
+#include "evaluation/devices.hpp"
 #include "messages/interfaces.hpp"
 
 namespace hone {
 
-// Asks its device how fast artifacts are: pulls jobs of the device's type and closes them at the
-// pool. A surprising score goes back into the queue with its first measurement, to be confirmed.
-// One a device.
+// Has verified artifacts measured by its device: takes jobs of the device's type and sends the
+// results to the pool. A surprisingly good score goes back to the queue with its measurement, to be
+// confirmed. There is one per device, and it ends with its device.
 struct benchmarker_state {
   benchmarker_state() = default;
 
-  benchmark_worker::stateful_pointer<benchmarker_state> self = nullptr;
+  benchmarker_actor::stateful_pointer<benchmarker_state> self = nullptr;
   device_actor device;
-  benchmark_queue source;
-  pool_actor pool;
-  std::chrono::seconds job_limit{300};
+  node_wiring wiring;
+  std::chrono::seconds job_limit{};  // of a request to the device
   activity counts{"", "benchmarker"};
-  std::size_t working_on = 0;
+  std::size_t in_flight = 0;
 
   void measure(const benchmark_job& job);
   void conclude(const benchmark_job& job, const measurement_record& measurement);
   void finish(const benchmark_job& job);
 };
 
-// `device_name` lets the queue send a confirmation elsewhere.
-benchmark_worker::behavior_type benchmarker(
-    benchmark_worker::stateful_pointer<benchmarker_state> self, std::string name,
-    std::string device_type, std::string device_name, device_actor device, benchmark_queue source,
-    pool_actor pool, std::uint32_t credits, std::chrono::seconds job_limit);
+// `of` describes the device behind `device`. Its name lets the queue send a confirmation to
+// another device of the same type.
+benchmarker_actor::behavior_type benchmarker_behavior(
+    benchmarker_actor::stateful_pointer<benchmarker_state> self, std::string name,
+    const planned_device& of, device_actor device, node_wiring wiring);
 
 }  // namespace hone

@@ -18,45 +18,40 @@ verify_job make_verify_job(const compile_job& job, const record<schema::Artifact
 
 void compiler_state::compile(const compile_job& job) {
   const auto header = job->getHeader();
+  const auto close = [&](Outcome outcome, const std::string& kind, const std::string& message) {
+    self->send(wiring.pool, close_atom_v, close_job(header, outcome, kind, message));
+  };
   const auto t = tasks->find(task_id(header.getTaskId()));
-  if (t == nullptr) {
-    self->send(pool, close_atom_v,
-               close_job(header, Outcome::INFRASTRUCTURE, "", "this node does not know the task"));
-    return;
-  }
+  if (t == nullptr) return close(Outcome::INFRASTRUCTURE, "", "this node does not know the task");
   try {
     const activity::span busy(counts, "compile");
     const auto artifact = compiler.compile(*job, *t, job->getDeviceType());
     if (artifact) {
-      self->send(verifiers, put_atom_v, make_verify_job(job, *artifact));
+      self->send(wiring.verifies, put_atom_v, make_verify_job(job, *artifact));
     } else {
-      const program_failure& why = artifact.error();
-      self->send(pool, close_atom_v, close_job(header, why.outcome, why.kind, why.message));
+      close(artifact.error().outcome, artifact.error().kind, artifact.error().message);
     }
     counts.processed();
   } catch (const std::exception& e) {
     counts.failed();
-    self->send(pool, close_atom_v, close_job(header, Outcome::INFRASTRUCTURE, "", e.what()));
+    close(Outcome::INFRASTRUCTURE, "", e.what());
   }
 }
 
-compile_worker::behavior_type compiler(compile_worker::stateful_pointer<compiler_state> self,
-                                       std::string name, std::shared_ptr<const task_table> tasks,
-                                       compile_queue source, verify_queue verifiers,
-                                       pool_actor pool, std::uint32_t credits) {
+compiler_actor::behavior_type compiler_behavior(
+    compiler_actor::stateful_pointer<compiler_state> self, std::string name,
+    std::shared_ptr<const task_table> tasks, node_wiring wiring, std::uint32_t credits) {
   auto& s = self->state;
   s.self = self;
   s.tasks = std::move(tasks);
-  s.source = std::move(source);
-  s.verifiers = std::move(verifiers);
-  s.pool = std::move(pool);
+  s.wiring = std::move(wiring);
   s.counts = activity(std::move(name), "compiler");
-  self->send(s.source, pull_atom_v, std::vector<std::string>{"*"}, credits);
+  self->send(s.wiring.compiles, pull_atom_v, std::vector<std::string>{"*"}, credits);
   return {
       [self](const compile_job& job) {
         self->state.compile(job);
         const measurement_id id(job->getHeader().getMeasurementId());
-        self->send(self->state.source, done_atom_v, id.high, id.low);
+        self->send(self->state.wiring.compiles, done_atom_v, id.high, id.low);
       },
       [self](status_atom) { return self->state.counts.report(); },
   };

@@ -19,45 +19,45 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self,
     s.counts.processed();
     return result;
   } catch (const std::exception& e) {
-    // The device itself cannot go on: a fresh one takes its place.
+    // The device itself has failed; its supervisor starts another one.
     s.counts.failed();
     self->quit(caf::make_error(caf::sec::runtime_error, e.what()));
     return caf::make_error(caf::sec::runtime_error, e.what());
   }
 }
 
-// The sender's turn at the GPU. A lessee that dies uses nothing any more, and the device goes on.
-// While one that does not come back goes on computing, nothing that is timed means anything: that
-// is for people to hear of.
-caf::result<done_atom> lend(device_actor::stateful_pointer<device_state> self, std::uint64_t turn,
-                            std::uint32_t most_ms) {
+// Grants the sender its GPU lease and waits until the lease ends. A lessee that dies has released
+// the GPU. A lessee that exceeds the limit still computes, and no time measured beside it would
+// mean anything: the device ends, and its supervisor reports why.
+caf::result<done_atom> grant_lease(device_actor::stateful_pointer<device_state> self,
+                                   std::uint64_t number, std::uint32_t max_ms) {
   auto& s = self->state;
   const auto lessee = caf::actor_cast<lessee_actor>(self->current_sender());
   caf::result<done_atom> answer = done_atom_v;
   caf::scoped_actor waiting(self->system());
   {
-    const activity::span lent(s.counts, "lent", activity::kind::waiting);
-    waiting->request(lessee, std::chrono::milliseconds(most_ms), use_atom_v, turn)
+    const activity::span leased(s.counts, "leased", activity::kind::waiting);
+    waiting->request(lessee, std::chrono::milliseconds(max_ms), grant_atom_v, number)
         .receive([](done_atom) {},
                  [&](const caf::error& e) {
                    s.counts.failed();
                    answer = e;
                    if (e == caf::sec::request_timeout)
                      self->quit(caf::make_error(caf::sec::runtime_error,
-                                                "it was lent to the policy for " +
-                                                    std::to_string(most_ms) +
-                                                    " ms at most, and has not come back"));
+                                                "the policy did not return its GPU lease within " +
+                                                    std::to_string(max_ms) + " ms"));
                  });
   }
-  s.counts.set_number("lent_seconds", s.counts.waited_seconds());
+  s.counts.set_number("leased_seconds", s.counts.waited_seconds());
   return answer;
 }
 
 }  // namespace
 
-device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_state> self,
-                                         std::string name, std::shared_ptr<const task_table> tasks,
-                                         device_maker make) {
+device_actor::behavior_type device_behavior(device_actor::stateful_pointer<device_state> self,
+                                            std::string name,
+                                            std::shared_ptr<const task_table> tasks,
+                                            device_maker make) {
   auto& s = self->state;
   s.tasks = std::move(tasks);
   s.counts = activity(std::move(name), "device");
@@ -78,8 +78,8 @@ device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_s
           return self->state.owned->measure(*job, t, 0);
         });
       },
-      [self](lease_atom, std::uint64_t turn, std::uint32_t most_ms) {
-        return lend(self, turn, most_ms);
+      [self](lease_atom, std::uint64_t number, std::uint32_t max_ms) {
+        return grant_lease(self, number, max_ms);
       },
       [self](status_atom) { return self->state.counts.report(); },
   };

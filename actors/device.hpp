@@ -1,7 +1,7 @@
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <string>
 
 #include "actors/activity.hpp"
 #include "evaluation/devices.hpp"
@@ -10,9 +10,10 @@
 
 namespace hone {
 
-// One GPU, reserved core or simulated device, with everything that belongs to it. Its requests are
-// whole protocols, and its mailbox is the lock between them: verify, measure, and lease, during
-// which the sender has the GPU. Blocks: spawn it detached, so that all of it lives on one thread.
+// Owns one device. Each request is a whole protocol: verify, measure, or a GPU lease, during which
+// the lessee has the GPU. The mailbox is the lock between them. Blocks its thread, so it must be
+// spawned detached; everything of the device then lives on that thread. If the device fails, the
+// actor ends with the reason.
 struct device_state {
   device_state() = default;
 
@@ -21,9 +22,9 @@ struct device_state {
   std::unique_ptr<device> owned;
 };
 
-
-device_actor::behavior_type device_shell(device_actor::stateful_pointer<device_state> self,
-                                         std::string name, std::shared_ptr<const task_table> tasks,
-                                         device_maker make);
+device_actor::behavior_type device_behavior(device_actor::stateful_pointer<device_state> self,
+                                            std::string name,
+                                            std::shared_ptr<const task_table> tasks,
+                                            device_maker make);
 
 }  // namespace hone

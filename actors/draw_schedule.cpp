@@ -27,18 +27,17 @@ std::vector<draw_schedule::place> draw_schedule::places() const {
   return all;
 }
 
-// With several types, all but one may be slow, and what they hold must leave room for the groups of
-// a step.
-std::size_t draw_schedule::most_of_a_type() const {
+// All types but one may be slow, and their groups must leave room for the groups of a step.
+std::size_t draw_schedule::max_per_type() const {
   if (devices_.size() < 2) return options_.max_groups;
-  const std::size_t beside_a_step =
+  const std::size_t spare =
       options_.max_groups - std::min(options_.max_groups, options_.step_groups);
-  return std::max<std::size_t>(1, beside_a_step / (devices_.size() - 1));
+  return std::max<std::size_t>(1, spare / (devices_.size() - 1));
 }
 
 std::optional<draw_schedule::assignment> draw_schedule::next(
     Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready,
-    const std::map<std::string, std::size_t>& waiting_of) {
+    const std::map<std::string, std::size_t>& waiting_by_type) {
   if (!comparisons_.empty()) {
     const assignment first = comparisons_.front();
     comparisons_.pop_front();
@@ -46,13 +45,14 @@ std::optional<draw_schedule::assignment> draw_schedule::next(
   }
   if (stage != Stage::SELF_SUPERVISED && stage != Stage::CONTRASTIVE) return std::nullopt;
   const auto all = places();
-  if (all.empty() || out_.size() + waiting + ready >= options_.max_groups) return std::nullopt;
-  std::map<std::string, std::size_t> held = waiting_of;
-  for (const auto& [draw, given] : out_) ++held[given.what.where.device_type];
-  const std::size_t most = most_of_a_type();
+  if (all.empty() || outstanding_.size() + waiting + ready >= options_.max_groups)
+    return std::nullopt;
+  std::map<std::string, std::size_t> held = waiting_by_type;
+  for (const auto& [draw, issued] : outstanding_) ++held[issued.what.where.device_type];
+  const std::size_t max = max_per_type();
   for (std::size_t tries = 0; tries < all.size(); ++tries) {
-    const place& where = all[turn_++ % all.size()];
-    if (held[where.device_type] < most)
+    const place& where = all[next_place_++ % all.size()];
+    if (held[where.device_type] < max)
       return assignment{where, stage, version, 0, options_.samples};
   }
   return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<draw_schedule::assignment> draw_schedule::next(
 std::size_t draw_schedule::compare(const std::vector<std::uint64_t>& versions,
                                    std::uint32_t samples) {
   const auto all = places();
-  // Version by version: a generator changes its weights as seldom as possible.
+  // One version after the other, so that generators load weights as rarely as possible.
   for (const std::uint64_t version : versions) {
     for (std::size_t draw = 0; draw < samples * all.size(); ++draw)
       comparisons_.push_back({all[draw % all.size()], Stage::COMPARISON, version, draw, 1});
@@ -69,10 +69,10 @@ std::size_t draw_schedule::compare(const std::vector<std::uint64_t>& versions,
   return versions.size() * samples * all.size();
 }
 
-void draw_schedule::give_up_old(std::uint64_t now_ms) {
-  std::erase_if(out_, [&](const auto& entry) {
+void draw_schedule::expire(std::uint64_t now_ms) {
+  std::erase_if(outstanding_, [&](const auto& entry) {
     const assignment& what = entry.second.what;
-    const bool is_old = entry.second.when_ms + options_.draw_limit_ms < now_ms;
+    const bool is_old = entry.second.issued_ms + options_.draw_limit_ms < now_ms;
     if (is_old && what.stage == Stage::COMPARISON && devices_.contains(what.where.device_type))
       comparisons_.push_back(what);
     return is_old;

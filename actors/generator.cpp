@@ -2,22 +2,37 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
+
+#include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
+#include "messages/names.hpp"
 #include "policy/checkpoint.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
 namespace {
 
-constexpr auto draw_limit = std::chrono::seconds(20);
-constexpr auto submit_limit = std::chrono::seconds(60);
-constexpr std::size_t most_draws = 8;  // asked for at a time
-constexpr auto slice =
-    std::chrono::milliseconds(50);  // of writing between two looks at the mailbox
-constexpr auto shared_slice = std::chrono::milliseconds(
-    300);  // where each one is a turn at a GPU, with up to four jobs between them
+// The most draws that are requested at a time.
+constexpr std::size_t max_requested_draws = 8;
 
-group_record make_group(const generator_state::open_draw& from, const writer::finished& done) {
+void store(const completion& from, schema::Rollout::Builder rollout) {
+  auto tokens = rollout.initTokens(static_cast<unsigned>(from.tokens.size()));
+  for (unsigned t = 0; t < tokens.size(); ++t) tokens.set(t, from.tokens[t]);
+  auto log_probabilities =
+      rollout.initLogProbabilities(static_cast<unsigned>(from.log_probabilities.size()));
+  for (unsigned t = 0; t < log_probabilities.size(); ++t)
+    log_probabilities.set(t, from.log_probabilities[t]);
+  auto versions = rollout.initVersions(static_cast<unsigned>(from.versions.size()));
+  for (unsigned v = 0; v < versions.size(); ++v) {
+    versions[v].setVersion(from.versions[v].first);
+    versions[v].setTokens(from.versions[v].second);
+  }
+  rollout.setTruncated(from.truncated);
+}
+
+group_record make_group(const generator_state::open_draw& from,
+                        const completion_sampler::finished_prompt& done) {
   const task_id task(from.draw->getTaskId());
   record_builder<schema::RolloutGroup> group;
   random_id<group_id>().store(group->initId());
@@ -31,25 +46,14 @@ group_record make_group(const generator_state::open_draw& from, const writer::fi
   auto rollouts = group->initRollouts(static_cast<unsigned>(done.completions.size()));
   std::map<variant_id, record<schema::Variant>> variants;
   for (unsigned i = 0; i < rollouts.size(); ++i) {
-    const writer::written& one = done.completions[i];
+    const completion_sampler::sample& one = done.completions[i];
     const auto variant = make_variant(task, one.text);
     const variant_id id(variant->getId());
     variants.emplace(id, variant);
     random_id<rollout_id>().store(rollouts[i].initId());
     id.store(rollouts[i].initVariantId());
     rollouts[i].setText(one.text);
-    auto tokens = rollouts[i].initTokens(static_cast<unsigned>(one.how.tokens.size()));
-    for (unsigned t = 0; t < tokens.size(); ++t) tokens.set(t, one.how.tokens[t]);
-    auto log_probabilities =
-        rollouts[i].initLogProbabilities(static_cast<unsigned>(one.how.log_probabilities.size()));
-    for (unsigned t = 0; t < log_probabilities.size(); ++t)
-      log_probabilities.set(t, one.how.log_probabilities[t]);
-    auto versions = rollouts[i].initVersions(static_cast<unsigned>(one.how.versions.size()));
-    for (unsigned v = 0; v < versions.size(); ++v) {
-      versions[v].setVersion(one.how.versions[v].first);
-      versions[v].setTokens(one.how.versions[v].second);
-    }
-    rollouts[i].setTruncated(one.how.truncated);
+    store(one.how, rollouts[i]);
   }
   auto list = group->initVariants(static_cast<unsigned>(variants.size()));
   unsigned v = 0;
@@ -59,24 +63,25 @@ group_record make_group(const generator_state::open_draw& from, const writer::fi
 
 }  // namespace
 
-void generator_state::ask() {
-  if (stopping || !has_loaded || !pinned.empty()) return;
-  // As many as there is room for, so that the pool's answers cost one wait and not one each.
+// Requests as many draws as the sampler has slots for, so that the replies cost one wait together.
+void generator_state::request_draws() {
+  if (stopping || !has_loaded || !pinned_draws.empty()) return;
+  const std::size_t free = sampler->free_slots();
   const std::size_t wanted =
-      std::min(most_draws, group_size > 0 ? (pen->room() + group_size - 1) / group_size
-                                          : std::min<std::size_t>(pen->room(), 1));
-  while (asking < wanted) {
-    ++asking;
-    self->request(pool, draw_limit, draw_atom_v)
+      std::min(max_requested_draws, group_size > 0 ? (free + group_size - 1) / group_size
+                                                   : std::min<std::size_t>(free, 1));
+  while (requested_draws < wanted) {
+    ++requested_draws;
+    self->request(pool, timeouts::draw_request, draw_atom_v)
         .then(
             [this](const draw_record& draw) {
-              --asking;
+              --requested_draws;
               take_draw(draw);
-              ask();
+              request_draws();
             },
             [this](const caf::error&) {
-              --asking;  // there is no room at present, or the stage draws nothing
-              ask();
+              --requested_draws;  // the pool has no room at present, or the stage draws nothing
+              request_draws();
             });
   }
 }
@@ -84,25 +89,24 @@ void generator_state::ask() {
 void generator_state::take_draw(const draw_record& draw) {
   if (stopping) return;
   group_size = std::max<std::size_t>(1, draw->getSamples());
-  if (draw->getStage() == schema::Stage::COMPARISON && draw->getPolicyVersion() != loaded) {
-    pinned.push_back(draw);
-    keep_writing();
+  if (draw->getStage() == Stage::COMPARISON && draw->getPolicyVersion() != loaded) {
+    pinned_draws.push_back(draw);
+    schedule_tick();
     return;
   }
-  begin(draw);
+  submit_prompt(draw);
 }
 
-void generator_state::begin(const draw_record& draw) {
+// A prompt that leaves no room for a completion shows fewer exemplars: the best ones stand last.
+void generator_state::submit_prompt(const draw_record& draw) {
   const auto t = tasks->find(task_id(draw->getTaskId()));
   if (t == nullptr) return;
-  // Where the prompt leaves no room for an answer, it shows fewer exemplars: those that matter most
-  // come last.
   for (prompt_facts facts = facts_for(*t, *draw);; facts.exemplars.erase(facts.exemplars.begin())) {
     open_draw opened{draw, options.prompts->render(facts), unix_ms()};
     try {
-      pen->submit(next_ticket, opened.prompt, draw->getSamples());
-      open.emplace(next_ticket++, std::move(opened));
-      keep_writing();
+      sampler->submit(next_ticket, opened.prompt, draw->getSamples());
+      open_draws.emplace(next_ticket++, std::move(opened));
+      schedule_tick();
       return;
     } catch (const policy_error& e) {
       counts.failed();
@@ -115,7 +119,7 @@ void generator_state::begin(const draw_record& draw) {
 
 void generator_state::load(std::uint64_t version, const std::string& checkpoint) {
   const activity::span busy(counts, "load weights");
-  pen->load(options.run_folder / checkpoint, version);
+  sampler->load(options.run_folder / checkpoint, version);
   loaded = version;
   has_loaded = true;
 }
@@ -123,82 +127,89 @@ void generator_state::load(std::uint64_t version, const std::string& checkpoint)
 void generator_state::take_weights(const version_record& version) {
   newest = version;
   has_newest = true;
-  keep_writing();
+  schedule_tick();
 }
 
-void generator_state::keep_writing() {
-  if (writing) return;
-  writing = true;
+bool generator_state::is_comparing() const {
+  return !pinned_draws.empty() ||
+         std::any_of(open_draws.begin(), open_draws.end(), [](const auto& entry) {
+           return entry.second.draw->getStage() == Stage::COMPARISON;
+         });
+}
+
+void generator_state::load_pinned_version() {
+  const std::uint64_t version = pinned_draws.front()->getPolicyVersion();
+  load(version, checkpoint_name(version));
+  while (!pinned_draws.empty() && pinned_draws.front()->getPolicyVersion() == version) {
+    const draw_record draw = pinned_draws.front();
+    pinned_draws.pop_front();
+    submit_prompt(draw);
+  }
+}
+
+void generator_state::schedule_tick() {
+  if (tick_is_due) return;
+  tick_is_due = true;
   self->send(self, tick_atom_v);
 }
 
-void generator_state::write_on() {
-  writing = false;
+// A compared version stays loaded until its draws are finished. All other samples use the newest.
+void generator_state::sample() {
+  tick_is_due = false;
   if (stopping) return;
-  // A comparison's version stays until its draws are written; everything else is written with the
-  // newest.
-  const bool comparing =
-      !pinned.empty() || std::any_of(open.begin(), open.end(), [](const auto& entry) {
-        return entry.second.draw->getStage() == schema::Stage::COMPARISON;
-      });
-  if (has_newest && !comparing) {
+  if (has_newest && !is_comparing()) {
     load(newest->getVersion(), newest->getCheckpoint());
     has_newest = false;
   }
-  if (!pinned.empty() && pen->busy_with() == 0) {
-    const std::uint64_t version = pinned.front()->getPolicyVersion();
-    load(version, checkpoint_name(version));
-    while (!pinned.empty() && pinned.front()->getPolicyVersion() == version) {
-      const draw_record draw = pinned.front();
-      pinned.pop_front();
-      begin(draw);
-    }
-  }
-  if (pen->busy_with() > 0) {
+  if (!pinned_draws.empty() && sampler->unfinished_samples() == 0) load_pinned_version();
+  if (sampler->unfinished_samples() > 0) {
     const activity::span busy(counts, "write");
-    const auto end = std::chrono::steady_clock::now() + (turns.are_shared() ? shared_slice : slice);
-    while (pen->busy_with() > 0 && std::chrono::steady_clock::now() < end) {
-      for (const writer::finished& done : pen->step()) hand_in(done);
-      if (pen->room() == 0 || asking > 0) continue;
-      if (!turns.are_shared()) break;
-      ask();  // the answer comes behind this turn, whose end would cost more than an empty slot
+    const auto end =
+        std::chrono::steady_clock::now() +
+        (lease.is_shared() ? timeouts::leased_sampling_slice : timeouts::sampling_slice);
+    while (sampler->unfinished_samples() > 0 && std::chrono::steady_clock::now() < end) {
+      for (const auto& done : sampler->step()) finish_group(done);
+      if (sampler->free_slots() == 0 || requested_draws > 0) continue;
+      if (!lease.is_shared()) break;
+      // Under a lease the reply comes after this slice: ending the lease early for it would cost
+      // more than an empty slot.
+      request_draws();
     }
-    counts.set_number("tokens", static_cast<double>(pen->tokens_written()));
+    counts.set_number("tokens", static_cast<double>(sampler->tokens_generated()));
     counts.set_number("version", static_cast<double>(loaded));
   }
-  ask();
-  if (pen->busy_with() > 0 || !pinned.empty()) keep_writing();
+  request_draws();
+  if (sampler->unfinished_samples() > 0 || !pinned_draws.empty()) schedule_tick();
 }
 
-void generator_state::hand_in(const writer::finished& done) {
-  const auto found = open.find(done.ticket);
-  if (found == open.end()) return;
+void generator_state::finish_group(const completion_sampler::finished_prompt& done) {
+  const auto found = open_draws.find(done.ticket);
+  if (found == open_draws.end()) return;
   const group_record group = make_group(found->second, done);
-  open.erase(found);
+  open_draws.erase(found);
   counts.processed(done.completions.size());
-  send_group(group);
+  submit_group(group);
 }
 
-// Until the pool says that it is durable.
-void generator_state::send_group(const group_record& group) {
-  self->request(pool, submit_limit, submit_atom_v, group)
+void generator_state::submit_group(const group_record& group) {
+  self->request(pool, timeouts::submit_request, submit_atom_v, group)
       .then([](done_atom) {},
             [this, group](const caf::error&) {
               counts.failed();
-              if (!stopping) send_group(group);
+              if (!stopping) submit_group(group);
             });
 }
 
-generator_actor::behavior_type generator(generator_actor::stateful_pointer<generator_state> self,
-                                         std::string name, generator_options options,
-                                         std::shared_ptr<const task_table> tasks, pool_actor pool) {
+generator_actor::behavior_type generator_behavior(
+    generator_actor::stateful_pointer<generator_state> self, std::string name,
+    generator_options options, std::shared_ptr<const task_table> tasks, pool_actor pool) {
   auto& s = self->state;
   s.self = self;
   s.options = std::move(options);
   s.tasks = std::move(tasks);
   s.pool = std::move(pool);
   s.counts = activity(std::move(name), "generator");
-  s.turns = gpu_turns(s.options.gpu);
+  s.lease = gpu_lease(s.options.gpu);
   self->link_to(s.pool);
   const auto attempt = [self](auto work) {
     try {
@@ -207,21 +218,19 @@ generator_actor::behavior_type generator(generator_actor::stateful_pointer<gener
       self->quit(caf::make_error(caf::sec::runtime_error, e.what()));
     }
   };
-  attempt([&] { s.turns.take(self, [&s] { s.pen = s.options.make_writer(); }); });
+  attempt([&] { s.lease.run(self, [&s] { s.sampler = s.options.make_sampler(); }); });
   return {
-      [self](weights_atom, const version_record& version) { self->state.take_weights(version); },
-      [self, attempt](use_atom, std::uint64_t turn) {
-        attempt([&] { self->state.turns.use(self, turn); });
+      [&s](weights_atom, const version_record& version) { s.take_weights(version); },
+      [&s, self, attempt](grant_atom, std::uint64_t number) {
+        attempt([&] { s.lease.granted(self, number); });
         return done_atom_v;
       },
-      [self](lease_atom) { self->state.turns.ask_again(self); },
-      [self, attempt](tick_atom) {
-        attempt([&] { self->state.turns.take(self, [self] { self->state.write_on(); }); });
-      },
-      [self](stop_atom) { self->state.stopping = true; },
-      [self](status_atom) {
-        return self->state.counts.report(self->state.pinned.size(),
-                                         self->state.pen ? self->state.pen->busy_with() : 0);
+      [&s, self](lease_atom) { s.lease.request_again(self); },
+      [&s, self, attempt](tick_atom) { attempt([&] { s.lease.run(self, [&s] { s.sample(); }); }); },
+      [&s](stop_atom) { s.stopping = true; },
+      [&s](status_atom) {
+        return s.counts.report(s.pinned_draws.size(),
+                               s.sampler ? s.sampler->unfinished_samples() : 0);
       },
   };
 }

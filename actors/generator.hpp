@@ -5,26 +5,29 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "actors/activity.hpp"
-#include "actors/gpu_turns.hpp"
+#include "actors/gpu_lease.hpp"
 #include "messages/interfaces.hpp"
+#include "policy/completion_sampler.hpp"
 #include "policy/prompt.hpp"
-#include "policy/writer.hpp"
 #include "tasks/task_table.hpp"
 
 namespace hone {
 
 struct generator_options {
-  std::filesystem::path run_folder;                      // checkpoints' names are relative to it
-  std::function<std::unique_ptr<writer>()> make_writer;  // called on the actor's own thread
+  std::filesystem::path run_folder;  // the names of checkpoints are relative to it
+  // Called once, on the actor's own thread, under the GPU lease if the GPU is shared.
+  std::function<std::unique_ptr<completion_sampler>()> make_sampler;
   std::shared_ptr<const prompt_template> prompts;
-  shared_gpu gpu;  // set where a device of this node times on the policy's GPU
+  shared_gpu gpu;
 };
 
-// Keeps a writer busy: asks the pool for draws, renders prompts, hands finished groups to the pool.
-// New weights take effect between two tokens; a draw that names another version (a comparison)
-// waits until all sequences under way are finished. Runs the network: spawn it detached.
+// Keeps a sampler busy: requests draws from the pool, renders their prompts and submits finished
+// groups. New weights take effect between two tokens. A draw that names another version (of a
+// comparison) is pinned: it waits until all samples under way are finished, then its version is
+// loaded. Blocks its thread while the network runs, so it must be spawned detached.
 struct generator_state {
   generator_state() = default;
 
@@ -38,34 +41,40 @@ struct generator_state {
   generator_options options;
   std::shared_ptr<const task_table> tasks;
   pool_actor pool;
-  std::unique_ptr<writer> pen;  // empty until its first turn
-  gpu_turns turns;
+  gpu_lease lease;
+  std::unique_ptr<completion_sampler> sampler;  // null until the first work on the GPU
   activity counts{"", "generator"};
+
   version_record newest;
-  bool has_newest = false;  // not loaded yet
+  bool has_newest = false;  // `newest` is to be loaded
   std::uint64_t loaded = 0;
   bool has_loaded = false;
-  std::size_t asking = 0;      // draws that have been asked for and have not come
-  std::size_t group_size = 0;  // of the latest draw
-  bool writing = false;        // a tick is on its way
-  bool stopping = false;
-  std::uint64_t next_ticket = 0;
-  std::map<std::uint64_t, open_draw> open;
-  std::deque<draw_record> pinned;  // draws for another version than the one that is loaded
 
-  void ask();
+  std::size_t requested_draws = 0;                // requests to the pool without a reply yet
+  std::size_t group_size = 0;                     // samples of the latest draw; 0 before the first
+  std::map<std::uint64_t, open_draw> open_draws;  // by the sampler's ticket
+  std::uint64_t next_ticket = 0;
+  std::deque<draw_record> pinned_draws;
+  bool tick_is_due = false;
+  bool stopping = false;
+
+  void request_draws();
   void take_draw(const draw_record& draw);
-  void begin(const draw_record& draw);
+  void submit_prompt(const draw_record& draw);
   void load(std::uint64_t version, const std::string& checkpoint);
   void take_weights(const version_record& version);
-  void write_on();
-  void keep_writing();
-  void hand_in(const writer::finished& done);
-  void send_group(const group_record& group);
+  bool is_comparing() const;
+  void load_pinned_version();
+  void schedule_tick();
+  // One slice of sampling, between two looks at the mailbox.
+  void sample();
+  void finish_group(const completion_sampler::finished_prompt& done);
+  // Submits the group until the pool acknowledges it.
+  void submit_group(const group_record& group);
 };
 
-generator_actor::behavior_type generator(generator_actor::stateful_pointer<generator_state> self,
-                                         std::string name, generator_options options,
-                                         std::shared_ptr<const task_table> tasks, pool_actor pool);
+generator_actor::behavior_type generator_behavior(
+    generator_actor::stateful_pointer<generator_state> self, std::string name,
+    generator_options options, std::shared_ptr<const task_table> tasks, pool_actor pool);
 
 }  // namespace hone

@@ -8,16 +8,16 @@
 
 namespace hone {
 
-// A job like this one, given out once more.
+// Return the job with its attempt count incremented.
 compile_job next_attempt(const compile_job& job);
 verify_job next_attempt(const verify_job& job);
 benchmark_job next_attempt(const benchmark_job& job);
 
-// The result of a job that ended without one: what every stage sends to the pool.
+// Returns the evaluation of a job that ended with a failure before or without its last stage.
 evaluation_record close_job(const schema::JobHeader::Reader& header, schema::Outcome outcome,
                             const std::string& kind, const std::string& message);
 
-// The result of a job's last stages.
+// Return the evaluation of a job that ended at its verdict, or at its measurement.
 evaluation_record close_job(const schema::JobHeader::Reader& header,
                             const schema::Artifact::Reader& artifact,
                             const schema::Verdict::Reader& verdict);

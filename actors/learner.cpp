@@ -6,21 +6,18 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
 #include "policy/checkpoint.hpp"
 
 namespace hone {
 namespace {
 
-constexpr auto batch_limit = std::chrono::seconds(20);
-constexpr auto commit_limit = std::chrono::seconds(60);
-constexpr auto supervised_slice =
-    std::chrono::milliseconds(200);  // of training between two looks at the mailbox
-constexpr std::uint32_t all_that_is_ready = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t all_ready_groups = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-void learner_state::tick_soon(std::chrono::milliseconds delay) {
+void learner_state::schedule_tick(std::chrono::milliseconds delay) {
   if (delay.count() == 0) {
     self->send(self, tick_atom_v);
   } else {
@@ -28,8 +25,8 @@ void learner_state::tick_soon(std::chrono::milliseconds delay) {
   }
 }
 
-// A new run commits its initial weights as the first version; a resumed one loads what it goes on
-// from.
+// A new run commits its initial weights as its first version. A resumed run loads the weights of
+// the version that it continues from.
 void learner_state::start() {
   next_version = options.next_version;
   if (options.chain.empty()) {
@@ -37,34 +34,37 @@ void learner_state::start() {
     commit({plan->stage(), 0, {}}, {}, false);
     return;
   }
-  for (const version_record& version : options.chain) remember(version);
+  for (const version_record& version : options.chain) set_head(version);
   plan->load(options.run_folder / std::string(view(head->getCheckpoint())));
-  const auto replay = [this] {
-    self->request(pool, commit_limit, replay_atom_v, static_cast<std::uint8_t>(Stage::SFT))
-        .then(
-            [this](const std::vector<scored_group_record>& groups) {
-              for (const auto& group : groups) plan->admit(*group);
-              admitted_in_all = groups.size();
-              if (head->getComplete()) return finish(true);
-              turns.take(self, [this] {
-                // By other settings than before the stage may be over; everybody hears of a stage
-                // through its first version.
-                if (plan->advance()) return commit({plan->stage(), 0, {}}, {}, false);
-                publish();
-                tick_soon();
-              });
-            },
-            [this](const caf::error& e) { self->quit(e); });
-  };
   if (!options.leaves_branch) return replay();
-  self->request(pool, commit_limit, branch_atom_v, head->getVersion())
-      .then([replay](done_atom) { replay(); }, [this](const caf::error& e) { self->quit(e); });
+  self->request(pool, timeouts::commit_request, branch_atom_v, head->getVersion())
+      .then([this](done_atom) { replay(); }, [this](const caf::error& e) { self->quit(e); });
 }
 
-void learner_state::go_on() {
-  if (to_write) return write_and_commit(*std::exchange(to_write, std::nullopt));
+// Admits the corpus groups again that the run has learned from.
+void learner_state::replay() {
+  self->request(pool, timeouts::commit_request, replay_atom_v,
+                static_cast<std::uint8_t>(Stage::SFT))
+      .then(
+          [this](const std::vector<scored_group_record>& groups) {
+            for (const auto& group : groups) plan->admit(*group);
+            admitted_total = groups.size();
+            if (head->getComplete()) return finish(true);
+            lease.run(self, [this] {
+              // The configuration may have changed so that the stage is over. A stage becomes known
+              // through its first version.
+              if (plan->advance()) return commit({plan->stage(), 0, {}}, {}, false);
+              publish();
+              schedule_tick();
+            });
+          },
+          [this](const caf::error& e) { self->quit(e); });
+}
+
+void learner_state::work() {
+  if (unwritten) return write_and_commit(*std::exchange(unwritten, std::nullopt));
   if (committing || finished) return;
-  if (!plan) {  // its first turn has not come
+  if (!plan) {  // the first lease has not been granted yet
     if (stopping) finish(false);
     return;
   }
@@ -74,39 +74,41 @@ void learner_state::go_on() {
     case Stage::SELF_SUPERVISED: {
       if (stopping) return finish(false);
       const auto groups = static_cast<std::uint32_t>(options.plan.self_supervised.groups);
-      return ask(Stage::SELF_SUPERVISED, groups, groups, false);
+      return request_batch(Stage::SELF_SUPERVISED, groups, groups, false);
     }
     case Stage::CONTRASTIVE: {
       if (stopping) return finish(false);
       const auto groups = static_cast<std::uint32_t>(options.plan.contrastive.groups);
-      return ask(Stage::CONTRASTIVE, groups, groups, options.plan.contrastive.one_per_task);
+      return request_batch(Stage::CONTRASTIVE, groups, groups,
+                           options.plan.contrastive.one_per_task);
     }
     case Stage::COMPARISON:
       if (stopping) return finish(false);
-      return compared_groups > 0 ? ask(Stage::COMPARISON, compared_groups, compared_groups, false)
-                                 : compare();
+      return comparison_groups > 0
+                 ? request_batch(Stage::COMPARISON, comparison_groups, comparison_groups, false)
+                 : compare();
   }
 }
 
-// Trains while the corpus is still being judged; what has become known joins in.
+// Trains while the corpus is still being judged; each document joins in once its score is known.
 void learner_state::train_supervised() {
-  ask(Stage::SFT, 1, all_that_is_ready, false);
+  request_batch(Stage::SFT, 1, all_ready_groups, false);
   const auto needed = static_cast<std::size_t>(options.plan.sft.begin_with *
                                                static_cast<double>(options.corpus_groups));
-  if (admitted_in_all >= options.corpus_groups && !plan->can_update()) {
+  if (admitted_total >= options.corpus_groups && !plan->can_update()) {
     throw std::runtime_error("there is nothing to learn from: none of the " +
                              std::to_string(options.corpus_groups) +
                              " documents of the corpus is ok here (`hone pool ls` says why)");
   }
-  const bool enough = admitted_in_all >= needed && plan->can_update();
+  const bool enough = admitted_total >= needed && plan->can_update();
   if (stopping &&
       (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step))
     return finish(false);
-  if (!enough) return tick_soon(std::chrono::milliseconds(100));
-  if (slice_waits) return;
-  slice_waits = true;
-  turns.take(self, [this] {
-    slice_waits = false;
+  if (!enough) return schedule_tick(timeouts::corpus_poll);
+  if (slice_is_due) return;
+  slice_is_due = true;
+  lease.run(self, [this] {
+    slice_is_due = false;
     train_supervised_slice();
   });
 }
@@ -115,13 +117,13 @@ void learner_state::train_supervised_slice() {
   if (committing || finished) return;
   {
     const activity::span busy(counts, "sft");
-    const auto end = std::chrono::steady_clock::now() + supervised_slice;
+    const auto end = std::chrono::steady_clock::now() + timeouts::training_slice;
     while (plan->sft_updates_left_in_step() > 0 && std::chrono::steady_clock::now() < end) {
       plan->sft_update();
       counts.processed();
     }
   }
-  if (plan->sft_updates_left_in_step() > 0 && !stopping) return tick_soon();
+  if (plan->sft_updates_left_in_step() > 0 && !stopping) return schedule_tick();
   learned_step learned{Stage::SFT, 0, plan->end_sft_step()};
   learned.step = plan->step();
   std::vector<group_id> groups = std::move(admitted);
@@ -130,37 +132,38 @@ void learner_state::train_supervised_slice() {
   commit(learned, groups, false);
 }
 
-void learner_state::ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even) {
-  if (asking == stage) return;
-  asking = stage;
-  self->request(pool, batch_limit, take_atom_v, static_cast<std::uint8_t>(stage), at_least, at_most,
-                is_even)
+void learner_state::request_batch(Stage stage, std::uint32_t at_least, std::uint32_t at_most,
+                                  bool is_even) {
+  if (requested_stage == stage) return;
+  requested_stage = stage;
+  self->request(pool, timeouts::batch_request, take_atom_v, static_cast<std::uint8_t>(stage),
+                at_least, at_most, is_even)
       .then(
           [this, stage](const batch_record& batch) {
-            if (asking == stage) asking.reset();
-            take(batch);
+            if (requested_stage == stage) requested_stage.reset();
+            take_batch(batch);
           },
           [this, stage](const caf::error&) {
-            if (asking != stage) return;  // given up for another wish
-            asking.reset();
-            if (stage != Stage::SFT) go_on();  // not yet; the same again
+            if (requested_stage != stage) return;  // another request has replaced this one
+            requested_stage.reset();
+            if (stage != Stage::SFT) work();  // which repeats the request
           });
 }
 
-void learner_state::take(const batch_record& batch) {
+void learner_state::take_batch(const batch_record& batch) {
   if (batch->getStage() != plan->stage() || committing || finished) return;
   if (batch->getStage() == Stage::SFT) {
-    // Ready groups stay ready until a step over them is committed, so the same ones come again.
+    // Groups stay ready until a step over them is committed, so a batch repeats them.
     for (const auto scored : batch->getGroups()) {
       const group_id id(scored.getGroup().getId());
       if (std::find(admitted.begin(), admitted.end(), id) != admitted.end()) continue;
       plan->admit(scored);
       admitted.push_back(id);
-      ++admitted_in_all;
+      ++admitted_total;
     }
     return;
   }
-  turns.take(self, [this, batch] { learn(batch); });
+  lease.run(self, [this, batch] { learn(batch); });
 }
 
 void learner_state::learn(const batch_record& batch) {
@@ -182,7 +185,6 @@ void learner_state::learn(const batch_record& batch) {
   commit(learned, groups, false);
 }
 
-// In the policy's turn.
 void learner_state::commit(const learned_step& learned, const std::vector<group_id>& groups,
                            bool complete) {
   const std::uint64_t number = next_version++;
@@ -209,28 +211,29 @@ void learner_state::commit(const learned_step& learned, const std::vector<group_
     metrics[m++].setValue(value);
   }
   committing = true;
-  to_write = {plan->take_checkpoint(), version.finish(), step.finish(), learned};
-  tick_soon();
+  unwritten = {plan->take_checkpoint(), version.finish(), step.finish(), learned};
+  schedule_tick();
 }
 
-// The checkpoint first, then one write that makes the step true.
+// The checkpoint is on disk before the one write that makes the step part of the run.
 void learner_state::write_and_commit(const taken_version& taken) {
   {
     const activity::span busy(counts, "checkpoint");
     const auto folder = options.run_folder / std::string(view(taken.version->getCheckpoint()));
-    std::filesystem::remove_all(folder);  // left by a run that was killed before its commit
+    // A run that was killed before its commit may have left a folder of this name.
+    std::filesystem::remove_all(folder);
     taken.checkpoint(folder);
   }
-  self->request(pool, commit_limit, commit_atom_v, taken.version, taken.step)
+  self->request(pool, timeouts::commit_request, commit_atom_v, taken.version, taken.step)
       .then(
           [this, version = taken.version, learned = taken.learned](done_atom) {
             committing = false;
-            remember(version);
+            set_head(version);
             if (options.metrics) options.metrics(head, learned);
             delete_old_checkpoints();
             publish();
             if (head->getComplete()) return finish(true);
-            tick_soon();
+            schedule_tick();
           },
           [this](const caf::error& e) { self->quit(e); });
 }
@@ -245,26 +248,27 @@ void learner_state::publish() {
   for (const generator_actor& generator : generators) self->send(generator, weights_atom_v, head);
 }
 
-// The policies before and after the contrastive stage write for the same prompts, and are judged
+// The policies before and after the contrastive stage write for the same prompts and are judged
 // afresh.
 void learner_state::compare() {
-  if (asking == Stage::COMPARISON || comparing) return;
+  if (requested_stage == Stage::COMPARISON || comparing) return;
   comparing = true;
-  if (!before_contrast || options.plan.comparison_samples == 0) {
-    return turns.take(self, [this] {
+  if (!before_contrastive || options.plan.comparison_samples == 0) {
+    return lease.run(self, [this] {
       if (!committing && !finished) commit({Stage::COMPARISON, 1, {}}, {}, true);
     });
   }
-  const std::vector<std::uint64_t> versions = {*before_contrast, head->getVersion()};
+  const std::vector<std::uint64_t> versions = {*before_contrastive, head->getVersion()};
   if (options.log)
     options.log("comparing version " + std::to_string(versions[0]) + " with version " +
                 std::to_string(versions[1]) + ": " +
-                std::to_string(options.plan.comparison_samples) + " samples a task each");
-  self->request(pool, commit_limit, compare_atom_v, versions, options.plan.comparison_samples)
+                std::to_string(options.plan.comparison_samples) + " samples per task each");
+  self->request(pool, timeouts::commit_request, compare_atom_v, versions,
+                options.plan.comparison_samples)
       .then(
           [this](std::uint32_t groups) {
-            compared_groups = groups;
-            ask(Stage::COMPARISON, groups, groups, false);
+            comparison_groups = groups;
+            request_batch(Stage::COMPARISON, groups, groups, false);
           },
           [this](const caf::error& e) { self->quit(e); });
 }
@@ -275,10 +279,10 @@ void learner_state::finish(bool complete) {
   caf::anon_send(supervisor, finish_atom_v, complete);
 }
 
-void learner_state::remember(const version_record& version) {
+void learner_state::set_head(const version_record& version) {
   if (version->getStep() == 0) stage_ends.insert(version->getVersion());
   if (version->getStage() == Stage::CONTRASTIVE && version->getStep() == 0)
-    before_contrast = version->getVersion();
+    before_contrastive = version->getVersion();
   head = version;
 }
 
@@ -299,10 +303,10 @@ void learner_state::delete_old_checkpoints() const {
   }
 }
 
-learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_state> self,
-                                     learner_options options, pool_actor pool,
-                                     std::vector<generator_actor> generators,
-                                     caf::actor supervisor) {
+learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<learner_state> self,
+                                              learner_options options, pool_actor pool,
+                                              std::vector<generator_actor> generators,
+                                              caf::actor supervisor) {
   auto& s = self->state;
   s.self = self;
   s.options = std::move(options);
@@ -318,26 +322,28 @@ learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_sta
     }
   };
   self->link_to(s.pool);
-  s.turns = gpu_turns(s.options.gpu);
+  s.lease = gpu_lease(s.options.gpu);
   attempt([&] {
-    s.turns.take(self, [&s] {
+    s.lease.run(self, [&s] {
       if (s.finished) return;
       s.plan = s.options.make_curriculum();
       s.start();
     });
   });
   return {
-      [self, attempt](use_atom, std::uint64_t turn) {
-        attempt([&] { self->state.turns.use(self, turn); });
+      [self, attempt](grant_atom, std::uint64_t number) {
+        attempt([&] { self->state.lease.granted(self, number); });
         return done_atom_v;
       },
-      [self](lease_atom) { self->state.turns.ask_again(self); },
-      [self, attempt](tick_atom) { attempt([&] { self->state.go_on(); }); },
+      [self](lease_atom) { self->state.lease.request_again(self); },
+      [self, attempt](tick_atom) { attempt([&] { self->state.work(); }); },
       [self](stop_atom) {
         self->state.stopping = true;
-        if (!self->state.committing) self->state.tick_soon();
+        if (!self->state.committing) self->state.schedule_tick();
       },
-      [self](status_atom) { return self->state.counts.report(0, self->state.asking ? 1U : 0U); },
+      [self](status_atom) {
+        return self->state.counts.report(0, self->state.requested_stage ? 1U : 0U);
+      },
   };
 }
 

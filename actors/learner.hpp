@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "actors/activity.hpp"
-#include "actors/gpu_turns.hpp"
+#include "actors/gpu_lease.hpp"
 #include "messages/interfaces.hpp"
 #include "policy/curriculum.hpp"
 #include "tasks/task_table.hpp"
 
 namespace hone {
 
-// What a step was, and the numbers that it brought; before the first one of a run there are none.
+// One training step with its metrics. The first version of a run has none.
 struct learned_step {
   Stage stage = Stage::SFT;
   std::int64_t step = 0;  // of its stage, from 1
@@ -26,27 +26,34 @@ struct learned_step {
 };
 
 struct learner_options {
-  std::filesystem::path run_folder;
-  std::function<std::unique_ptr<curriculum>()> make_curriculum;  // called on the actor's own thread
   curriculum_options plan;
-  std::size_t corpus_groups = 0;     // that will enter the pool
-  std::size_t keep_checkpoints = 5;  // the newest; each stage's last stay as well
-  std::vector<version_record>
-      chain;  // from the root to the version to go on from; empty: a new run
-  bool leaves_branch =
-      false;  // that version is not the pool's head: what came after it is given up
+  // Number of checkpoints kept: the newest ones. The last of each stage are kept as well.
+  std::size_t keep_checkpoints = 3;
+
+  // The rest is set by the run, not by its configuration.
+  std::filesystem::path run_folder;
+  // Called once, on the actor's own thread, under the GPU lease if the GPU is shared.
+  std::function<std::unique_ptr<curriculum>()> make_curriculum;
+  std::size_t corpus_groups = 0;  // corpus groups that will enter the pool
+  // Versions from the root to the one to continue from; empty for a new run.
+  std::vector<version_record> chain;
+  // True if that version is not the pool's head, so that a branch starts and what came after the
+  // version is abandoned.
+  bool leaves_branch = false;
   std::uint64_t next_version = 0;
-  shared_gpu gpu;  // set where a device of this node times on the policy's GPU
-  std::function<void(const std::string&)> log;                              // for people
-  std::function<void(const version_record&, const learned_step&)> metrics;  // a line a step
+  shared_gpu gpu;
+  std::function<void(const std::string&)> log;                              // a line for people
+  std::function<void(const version_record&, const learned_step&)> metrics;  // called once per step
 };
 
-// Owns the stage. Takes complete groups, makes a step, puts its checkpoint on disk, commits it with
-// the groups that it consumed, publishes the new weights. Trains: spawn it detached.
+// Owns the stage of learning. Takes ready groups, makes a step, puts its checkpoint on disk,
+// commits it with the groups that it consumed, and publishes the new weights. Blocks its thread
+// while the network is trained, so it must be spawned detached.
 struct learner_state {
   learner_state() = default;
 
-  // Taken from the policy in its turn, to be written and committed outside of it.
+  // A version as it was taken from the policy under the GPU lease. It is written to disk and
+  // committed without the lease.
   struct taken_version {
     taken_checkpoint checkpoint;
     version_record version;
@@ -58,46 +65,51 @@ struct learner_state {
   learner_options options;
   pool_actor pool;
   std::vector<generator_actor> generators;
-  caf::actor supervisor;             // hears (finish_atom, complete) and (fatal_atom, reason)
-  std::unique_ptr<curriculum> plan;  // empty until its first turn
-  gpu_turns turns;
+  caf::actor supervisor;             // receives (finish_atom, complete) and (fatal_atom, reason)
+  std::unique_ptr<curriculum> plan;  // null until the first work on the GPU
+  gpu_lease lease;
   activity counts{"learner", "learner"};
-  std::uint64_t next_version = 0;
+
   version_record head;
-  std::set<std::uint64_t> stage_ends;  // versions with which a stage ended; their checkpoints stay
-  std::optional<std::uint64_t>
-      before_contrast;             // the version that the comparison holds the last one against
-  std::vector<group_id> admitted;  // corpus groups since the last version
-  std::size_t admitted_in_all = 0;
-  std::optional<Stage> asking;  // a batch of this stage has been asked for and has not come
-  bool slice_waits = false;     // of supervised training, for its turn
+  std::uint64_t next_version = 0;
+  // Versions that ended a stage; their checkpoints are kept.
+  std::set<std::uint64_t> stage_ends;
+  // Version before the contrastive stage, which the comparison compares with the last one.
+  std::optional<std::uint64_t> before_contrastive;
+  std::optional<Stage> requested_stage;  // stage of the request for a batch without a reply yet
+  std::vector<group_id> admitted;        // corpus groups since the last version
+  std::size_t admitted_total = 0;
+  bool slice_is_due = false;  // a slice of supervised training waits for its lease
   bool comparing = false;
-  std::uint32_t compared_groups = 0;      // that the comparison will bring
-  std::optional<taken_version> to_write;  // is not yet on disk
-  bool committing = false;                // until the pool has it
+  std::uint32_t comparison_groups = 0;
+  std::optional<taken_version> unwritten;  // not yet on disk
+  bool committing = false;                 // from taking a version until the pool acknowledged it
   bool stopping = false;
   bool finished = false;
 
   void start();
-  void go_on();
+  void replay();
+  // Does the next piece of work of the current stage.
+  void work();
   void train_supervised();
   void train_supervised_slice();
-  void ask(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even);
-  void take(const batch_record& batch);
+  void request_batch(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even);
+  void take_batch(const batch_record& batch);
   void learn(const batch_record& batch);
+  // Takes the new version from the policy; must run under the lease.
   void commit(const learned_step& learned, const std::vector<group_id>& groups, bool complete);
   void write_and_commit(const taken_version& taken);
   void publish();
   void compare();
   void finish(bool complete);
-  void tick_soon(std::chrono::milliseconds delay = std::chrono::milliseconds(0));
-  void remember(const version_record& version);
+  void schedule_tick(std::chrono::milliseconds delay = std::chrono::milliseconds(0));
+  void set_head(const version_record& version);
   void delete_old_checkpoints() const;
 };
 
-learner_actor::behavior_type learner(learner_actor::stateful_pointer<learner_state> self,
-                                     learner_options options, pool_actor pool,
-                                     std::vector<generator_actor> generators,
-                                     caf::actor supervisor);
+learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<learner_state> self,
+                                              learner_options options, pool_actor pool,
+                                              std::vector<generator_actor> generators,
+                                              caf::actor supervisor);
 
 }  // namespace hone

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/wiring.hpp"
 #include "evaluation/devices.hpp"
 #include "messages/interfaces.hpp"
 #include "tasks/task_table.hpp"
@@ -16,37 +17,29 @@
 namespace hone {
 
 struct node_options {
-  std::string name;
-  std::vector<planned_device> devices;
   std::size_t compilers = 1;
   std::uint32_t compiler_credits = 2;
+
+  // The rest is set by the run, not by its configuration.
+  std::string name;
+  std::vector<planned_device> devices;
   std::function<void(const std::string&)> log;
 };
 
-// Where a node's workers take work from and bring results to: its own, or those of the node that it
-// joined.
-struct node_wiring {
-  compile_queue compiles;
-  verify_queue verifies;
-  benchmark_queue benchmarks;
-  pool_actor pool;
-  node_actor uplink;  // of the node that was joined; empty on the first one
-};
-
-// Spawns and restarts a node's workers: a compiler, or a device with its verifier and benchmarker,
-// that dies comes back after a growing pause, and its jobs are done again elsewhere meanwhile. Lets
-// other nodes join, and answers those who ask for the status.
+// Starts and supervises a node's workers: compilers, and devices with their verifiers and
+// benchmarkers. A compiler or device that failed is started again after a growing pause; its jobs
+// are done elsewhere meanwhile. Lets other nodes join, and answers requests for the status.
 struct node_state {
   node_state() = default;
 
-  struct kept_device {
-    planned_device what;
+  struct supervised_device {
+    planned_device plan;
     caf::actor_addr device;
     std::uint32_t restarts = 0;
-    bool announced = false;
+    bool is_announced = false;
   };
-  struct kept_compiler {
-    caf::actor_addr worker;
+  struct supervised_compiler {
+    caf::actor_addr compiler;
     std::uint32_t restarts = 0;
   };
 
@@ -55,26 +48,31 @@ struct node_state {
   node_wiring wiring;
   std::shared_ptr<const task_table> tasks;
   telemetry_actor telemetry;
-  std::vector<kept_device> devices;
-  std::vector<kept_compiler> compilers;
-  std::map<caf::actor_addr, std::vector<device_type_record>>
-      joined;  // node actors, and a record for each device that they announced
+  std::vector<supervised_device> devices;
+  std::vector<supervised_compiler> compilers;
+  // Joined nodes, with one record for each device that they announced.
+  std::map<caf::actor_addr, std::vector<device_type_record>> joined;
 
   void start_device(std::size_t index);
   void start_compiler(std::size_t index);
+  void watch(caf::strong_actor_ptr one);
+  // Adds `by` devices of a type to those that the pool draws for.
   void announce(const device_type_record& type, std::int32_t by);
-  void hear_of_device(const caf::actor& from, const device_type_record& type, std::int32_t by);
-  device_actor find_device(
-      const std::string& name) const;  // empty: there is none, or it is being started again
-  void lost(const caf::down_msg& down);
+  void take_announcement(const caf::actor& from, const device_type_record& type, std::int32_t by);
+  // Returns null if there is no device of this name at present, for example while it restarts.
+  device_actor find_device(const std::string& name) const;
+  void handle_down(const caf::down_msg& down);
+  void restart_later(const std::string& what, const std::string& reason, bool is_device,
+                     std::size_t index, std::uint32_t restarts);
   void log(const std::string& line) const;
 };
 
-node_actor::behavior_type node(node_actor::stateful_pointer<node_state> self, node_options options,
-                               node_wiring wiring, std::shared_ptr<const task_table> tasks,
-                               telemetry_actor telemetry);
+node_actor::behavior_type node_behavior(node_actor::stateful_pointer<node_state> self,
+                                        node_options options, node_wiring wiring,
+                                        std::shared_ptr<const task_table> tasks,
+                                        telemetry_actor telemetry);
 
-// Why a node that asks to join must be refused, naming both sides' versions; empty: it may.
+// Returns why a node that asks to join must be refused, naming both versions; empty if it may join.
 std::string find_join_problem(const join_record& request);
 
 }  // namespace hone

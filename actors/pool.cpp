@@ -3,24 +3,25 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <optional>
+
+#include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
 #include "messages/names.hpp"
 
 namespace hone {
 namespace {
 
-constexpr auto tick_interval = std::chrono::milliseconds(500);
-constexpr std::uint64_t patience_ms = 15000;  // less than those who ask have
-
-// A draw that one more version is to write for: the same choices under another id.
-draw_record for_version(const draw_record& draw, std::uint64_t version, std::uint32_t samples) {
-  capnp::MallocMessageBuilder scratch;
-  scratch.setRoot(*draw);
-  auto copy = scratch.getRoot<schema::Draw>();
-  random_id<draw_id>().store(copy.getId());
-  copy.setPolicyVersion(version);
-  copy.setSamples(samples);
-  return copy_record<schema::Draw>(copy.asReader());
+// Returns a reply that delivers a promise; nullopt becomes the error request_timeout.
+template <class Record>
+pool_requests::reply<Record> deliver(caf::typed_response_promise<Record> promise) {
+  return [promise](const std::optional<Record>& answer) mutable {
+    if (answer) {
+      promise.deliver(*answer);
+    } else {
+      promise.deliver(caf::make_error(caf::sec::request_timeout));
+    }
+  };
 }
 
 }  // namespace
@@ -31,7 +32,6 @@ void pool_state::fail(const std::string& reason) {
   self->quit(caf::make_error(caf::sec::runtime_error, reason));
 }
 
-// A pool that cannot be written stops the run; what was acknowledged is safe on disk.
 void pool_state::attempt(const std::function<void()>& work) {
   try {
     work();
@@ -49,7 +49,7 @@ void pool_state::schedule_flush() {
 void pool_state::submit(const group_record& group,
                         const caf::typed_response_promise<done_atom>& promise) {
   const activity::span busy(counts, "group");
-  schedule->came_back(draw_id(group->getDraw().getId()));
+  schedule->complete(draw_id(group->getDraw().getId()));
   const std::size_t unparsable = owned->record_group(group, unix_ms(), unsent);
   if (unparsable > 0) outcomes[Outcome::UNPARSABLE] += unparsable;
   unacknowledged.push_back({promise, "group " + to_string(group_id(group->getId()))});
@@ -62,7 +62,7 @@ void pool_state::close(const evaluation_record& result) {
   const pool::taken how = owned->record_evaluation(result, unix_ms(), unsent);
   if (how == pool::taken::not_at_all) return;
   if (how == pool::taken::as_first) ++outcomes[result->getOutcome()];
-  if (acknowledgements >= 0 && result->getOutcome() != Outcome::INFRASTRUCTURE)
+  if (acknowledgements && result->getOutcome() != Outcome::INFRASTRUCTURE)
     closed_lines.push_back("measurement " + to_string(measurement_id(result->getMeasurementId())) +
                            " " + to_string(variant_id(result->getVariantId())));
   schedule_flush();
@@ -94,73 +94,20 @@ void pool_state::flush() {
     lines += ack.line + "\n";
   }
   unacknowledged.clear();
-  if (acknowledgements >= 0 && !lines.empty() &&
-      write(acknowledgements, lines.data(), lines.size()) < 0)
+  if (acknowledgements && !lines.empty() &&
+      write(acknowledgements.get(), lines.data(), lines.size()) < 0)
     fail("the file of acknowledgements cannot be written");
   const activity::span busy(counts, "hand out");
   for (const compile_job& job : unsent) self->send(compilers, put_atom_v, job);
   unsent.clear();
-  serve_takers();
-  serve_draws();
+  requests->serve_batch();
+  if (!stopping && compilers) requests->serve_draws(unix_ms());
 }
 
-draw_record pool_state::make_draw(const draw_schedule::assignment& what) {
-  if (what.stage == Stage::COMPARISON && what.comparison < comparison_draws.size())
-    return for_version(comparison_draws[what.comparison], what.version, what.samples);
-  const auto draw = owned->draw(
-      {what.where.task, what.where.device_type, what.stage, what.version, what.samples});
-  if (what.stage == Stage::COMPARISON) comparison_draws.push_back(draw);
-  return draw;
-}
-
-void pool_state::serve_draws() {
-  const auto head = owned->versions().head();
-  if (stopping || !head || !compilers) return;
-  const Stage stage = (*owned->versions().find(*head))->getStage();
-  turn_away_old_askers();
-  while (!waiting_draws.empty()) {
-    const auto what = schedule->next(stage, *head, owned->waiting_groups(),
-                                     owned->ready_groups(stage), owned->waiting_by_type());
-    if (!what) return;
-    const draw_record draw = make_draw(*what);
-    schedule->given_out(draw_id(draw->getId()), *what, unix_ms());
-    waiting_draws.front().promise.deliver(draw);
-    waiting_draws.pop_front();
-  }
-}
-
-void pool_state::serve_takers() {
-  std::vector<waiting_taker> left;
-  for (waiting_taker& taker : takers) {
-    pool::batch_request& request = taker.request;
-    const std::size_t ready = owned->ready_groups(request.stage);
-    // Where nothing else will come, a step takes more than its share of some tasks, and a
-    // comparison does without what has gone with its devices.
-    const bool is_all = schedule->has_run_dry(request.stage, owned->waiting_groups(), ready);
-    if (taker.is_even)
-      request.most_of_a_task =
-          is_all ? request.at_most : schedule->share_of_a_task(request.at_least);
-    if (is_all && request.stage == Stage::COMPARISON)
-      request.at_least = std::min(request.at_least, ready);
-    const auto batch = owned->take(request);
-    if (!batch) {
-      left.push_back(taker);
-      continue;
-    }
-    double total = 0;
-    std::size_t count = 0;
-    for (const auto scored : (*batch)->getGroups()) {
-      for (const auto rollout : scored.getGroup().getRollouts()) {
-        for (const auto run : rollout.getVersions()) {
-          total += owned->versions().lag_of(run.getVersion()).value_or(0);
-          ++count;
-        }
-      }
-    }
-    lag = count > 0 ? total / static_cast<double>(count) : 0;
-    taker.promise.deliver(*batch);
-  }
-  takers = std::move(left);
+// Groups of a comparison that was interrupted are dropped first.
+void pool_state::start_comparison() {
+  requests->start_comparison();
+  owned->abandon(Stage::COMPARISON);
 }
 
 void pool_state::change_devices(const device_type_record& type, std::int32_t by) {
@@ -176,25 +123,12 @@ void pool_state::change_devices(const device_type_record& type, std::int32_t by)
   schedule_flush();
 }
 
-// Whoever asked has stopped waiting soon after; what would be sent now would be lost.
-void pool_state::turn_away_old_askers() {
-  const std::uint64_t now = unix_ms();
-  while (!waiting_draws.empty() && waiting_draws.front().since_ms + patience_ms < now) {
-    waiting_draws.front().promise.deliver(caf::make_error(caf::sec::request_timeout));
-    waiting_draws.pop_front();
-  }
-  if (!takers.empty() && takers.front().since_ms + patience_ms < now) {
-    takers.front().promise.deliver(caf::make_error(caf::sec::request_timeout));
-    takers.clear();
-  }
-}
-
 void pool_state::tick() {
   owned->collect_overdue(unix_ms(), unsent);
-  schedule->give_up_old(unix_ms());
-  turn_away_old_askers();
+  schedule->expire(unix_ms());
+  requests->refuse_expired(unix_ms());
   schedule_flush();
-  self->delayed_send(self, tick_interval, tick_atom_v);
+  self->delayed_send(self, timeouts::pool_tick, tick_atom_v);
 }
 
 run_status_record pool_state::status() const {
@@ -214,7 +148,7 @@ run_status_record pool_state::status() const {
     ready += owned->ready_groups(stage);
   status->setReadyGroups(static_cast<std::uint32_t>(ready));
   status->setDroppedGroups(owned->dropped_groups());
-  status->setLag(lag);
+  status->setLag(requests->lag());
   auto results = status->initOutcomes(static_cast<unsigned>(outcomes.size()));
   unsigned i = 0;
   for (const auto& [outcome, count] : outcomes) {
@@ -236,107 +170,98 @@ run_status_record pool_state::status() const {
   return status.finish();
 }
 
-pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> self,
-                                     pool_actor_options options,
-                                     std::shared_ptr<const task_table> tasks,
-                                     caf::actor supervisor) {
+void pool_state::open(const pool_actor_options& options) {
+  owned = std::make_unique<pool>(options.storage);
+  std::vector<task_id> ids;
+  for (const auto& t : tasks->all()) {
+    owned->add_task(to_record(*t));
+    ids.push_back(t->id);
+  }
+  owned->commit();
+  if (const auto head = owned->versions().head())
+    outcomes_of = (*owned->versions().find(*head))->getStage();
+  schedule = std::make_unique<draw_schedule>(ids, options.draws);
+  requests = std::make_unique<pool_requests>(*owned, *schedule);
+  if (options.acknowledgements.empty()) return;
+  acknowledgements.reset(
+      ::open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!acknowledgements)
+    throw std::runtime_error(options.acknowledgements + ": cannot be opened for acknowledgements");
+}
+
+// Longer than 60 lines: one handler per message of the interface, in its order.
+pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state> self,
+                                        pool_actor_options options,
+                                        std::shared_ptr<const task_table> tasks,
+                                        caf::actor supervisor) {
   auto& s = self->state;
   s.self = self;
-  s.tasks = tasks;
+  s.tasks = std::move(tasks);
   s.supervisor = std::move(supervisor);
-  std::vector<task_id> ids;
-  for (const auto& t : tasks->all()) ids.push_back(t->id);
-  try {
-    s.owned = std::make_unique<pool>(options.storage);
-    for (const auto& t : tasks->all()) s.owned->add_task(to_record(*t));
-    s.owned->commit();
-  } catch (const std::exception& e) {
-    s.fail(e.what());
-    return pool_actor::behavior_type::make_empty_behavior();
-  }
-  if (const auto head = s.owned->versions().head())
-    s.outcomes_of = (*s.owned->versions().find(*head))->getStage();
-  s.schedule = std::make_unique<draw_schedule>(ids, options.draws);
-  if (!options.acknowledgements.empty()) {
-    s.acknowledgements =
-        open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (s.acknowledgements < 0) {
-      s.fail(options.acknowledgements + ": cannot be opened for acknowledgements");
-      return pool_actor::behavior_type::make_empty_behavior();
-    }
-  }
-  self->delayed_send(self, tick_interval, tick_atom_v);
-
+  s.attempt([&] { s.open(options); });
+  if (s.stopping) return pool_actor::behavior_type::make_empty_behavior();
+  self->delayed_send(self, timeouts::pool_tick, tick_atom_v);
   return {
-      [self](draw_atom) {
+      [&s, self](draw_atom) {
         auto promise = self->make_response_promise<draw_record>();
-        self->state.waiting_draws.push_back({promise, unix_ms()});
-        self->state.schedule_flush();
+        s.requests->add(deliver(promise), unix_ms());
+        s.schedule_flush();
         return promise;
       },
-      [self](submit_atom, const group_record& group) {
+      [&s, self](submit_atom, const group_record& group) {
         auto promise = self->make_response_promise<done_atom>();
-        self->state.attempt([&] { self->state.submit(group, promise); });
+        s.attempt([&] { s.submit(group, promise); });
         return promise;
       },
-      [self](close_atom, const evaluation_record& result) {
-        self->state.attempt([&] { self->state.close(result); });
-      },
-      [self](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t at_most,
-             bool is_even) {
+      [&s](close_atom, const evaluation_record& result) { s.attempt([&] { s.close(result); }); },
+      [&s, self](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t at_most,
+                 bool is_even) {
         auto promise = self->make_response_promise<batch_record>();
-        self->state.takers = {{{static_cast<Stage>(stage), at_least, at_most},
-                               is_even,
-                               promise,
-                               unix_ms()}};  // a newer wish replaces one that was given up
-        self->state.schedule_flush();
+        s.requests->add({{static_cast<Stage>(stage), at_least, at_most}, is_even}, deliver(promise),
+                        unix_ms());
+        s.schedule_flush();
         return promise;
       },
-      [self](replay_atom, std::uint8_t stage) -> caf::result<std::vector<scored_group_record>> {
+      [&s](replay_atom, std::uint8_t stage) -> caf::result<std::vector<scored_group_record>> {
         try {
-          return self->state.owned->trained_groups(static_cast<Stage>(stage));
+          return s.owned->trained_groups(static_cast<Stage>(stage));
         } catch (const std::exception& e) {
-          self->state.fail(e.what());
+          s.fail(e.what());
           return caf::make_error(caf::sec::runtime_error, e.what());
         }
       },
-      [self](commit_atom, const version_record& version, const step_record& step) {
+      [&s, self](commit_atom, const version_record& version, const step_record& step) {
         auto promise = self->make_response_promise<done_atom>();
-        self->state.attempt([&] { self->state.commit_step(version, step, promise); });
+        s.attempt([&] { s.commit_step(version, step, promise); });
         return promise;
       },
-      [self](branch_atom, std::uint64_t version) -> caf::result<done_atom> {
+      [&s](branch_atom, std::uint64_t version) -> caf::result<done_atom> {
         try {
-          self->state.owned->choose_branch(version);
+          s.owned->choose_branch(version);
           return done_atom_v;
         } catch (const std::exception& e) {
           return caf::make_error(caf::sec::runtime_error, e.what());
         }
       },
-      [self](compare_atom, const std::vector<std::uint64_t>& versions, std::uint32_t samples) {
-        self->state.comparison_draws.clear();
-        self->state.attempt([&] {
-          self->state.owned->abandon(Stage::COMPARISON);
-        });  // of a comparison that was broken off
-        const auto groups =
-            static_cast<std::uint32_t>(self->state.schedule->compare(versions, samples));
-        self->state.schedule_flush();
+      [&s](compare_atom, const std::vector<std::uint64_t>& versions, std::uint32_t samples) {
+        s.attempt([&] { s.start_comparison(); });
+        const auto groups = static_cast<std::uint32_t>(s.schedule->compare(versions, samples));
+        s.schedule_flush();
         return groups;
       },
-      [self](connect_atom, const compile_queue& queue) {
-        self->state.compilers = queue;
-        self->state.schedule_flush();
+      [&s](connect_atom, const compile_queue_actor& queue) {
+        s.compilers = queue;
+        s.schedule_flush();
       },
-      [self](device_atom, const device_type_record& type, std::int32_t by) {
-        self->state.attempt([&] { self->state.change_devices(type, by); });
+      [&s](device_atom, const device_type_record& type, std::int32_t by) {
+        s.attempt([&] { s.change_devices(type, by); });
       },
-      [self](status_atom, watch_atom) { return self->state.status(); },
-      [self](tick_atom) { self->state.attempt([&] { self->state.tick(); }); },
-      [self](flush_atom) { self->state.attempt([&] { self->state.flush(); }); },
-      [self](stop_atom) { self->state.stopping = true; },
-      [self](status_atom) {
-        return self->state.counts.report(self->state.waiting_draws.size(),
-                                         self->state.owned->in_flight());
+      [&s](status_atom, watch_atom) { return s.status(); },
+      [&s](tick_atom) { s.attempt([&] { s.tick(); }); },
+      [&s](flush_atom) { s.attempt([&] { s.flush(); }); },
+      [&s](stop_atom) { s.stopping = true; },
+      [&s](status_atom) {
+        return s.counts.report(s.requests->waiting_draws(), s.owned->in_flight());
       },
   };
 }

@@ -2,7 +2,6 @@
 
 #include <caf/all.hpp>
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,7 +10,9 @@
 
 #include "actors/activity.hpp"
 #include "actors/draw_schedule.hpp"
+#include "actors/pool_requests.hpp"
 #include "messages/interfaces.hpp"
+#include "process/unique_fd.hpp"
 #include "storage/pool.hpp"
 #include "tasks/task_table.hpp"
 
@@ -20,71 +21,63 @@ namespace hone {
 struct pool_actor_options {
   pool_options storage;
   draw_schedule::options draws;
-  std::string acknowledgements;  // a file that lists what has been acknowledged; empty: none
+  // File that lists everything that was acknowledged; empty for none.
+  std::string acknowledgements;
 };
 
-// Owns everything durable. Messages change the pool in memory; one flush behind them makes all of
-// it durable with a single write, and only then are answers given and jobs sent on.
+// Owns everything durable. Messages change the pool in memory. One flush per mailbox batch writes
+// all changes at once; replies and jobs are sent only after that write. A pool that cannot be
+// written stops the run: everything that was acknowledged is safe on disk.
 struct pool_state {
   pool_state() = default;
 
-  pool_actor::stateful_pointer<pool_state> self = nullptr;
-  std::shared_ptr<const task_table> tasks;
-  std::unique_ptr<pool> owned;
-  std::unique_ptr<draw_schedule> schedule;
-  caf::actor supervisor;  // hears (fatal_atom, reason)
-  compile_queue compilers;
-  activity counts{"pool", "pool"};
-
-  struct waiting_taker {
-    pool::batch_request request;
-    bool is_even = false;  // over the tasks
-    caf::typed_response_promise<batch_record> promise;
-    std::uint64_t since_ms = 0;
-  };
-  struct waiting_asker {
-    caf::typed_response_promise<draw_record> promise;
-    std::uint64_t since_ms = 0;
-  };
   struct acknowledgement {
     caf::typed_response_promise<done_atom> promise;
     std::string line;
   };
 
-  std::deque<waiting_asker> waiting_draws;
-  std::vector<waiting_taker> takers;
-  std::vector<acknowledgement> unacknowledged;  // for the next flush
-  std::vector<std::string> closed_lines;        // measurements that the next flush acknowledges
-  std::vector<compile_job> unsent;              // likewise
-  std::vector<draw_record> comparison_draws;    // what all compared versions are shown
-  std::map<Outcome, std::uint64_t>
-      outcomes;  // of this stage's new programs, as they were first judged
-  Stage outcomes_of = Stage::SFT;
-  double lag = 0;
+  pool_actor::stateful_pointer<pool_state> self = nullptr;
+  std::shared_ptr<const task_table> tasks;
+  std::unique_ptr<pool> owned;
+  std::unique_ptr<draw_schedule> schedule;
+  std::unique_ptr<pool_requests> requests;
+  caf::actor supervisor;  // receives (fatal_atom, reason)
+  compile_queue_actor compilers;
+  activity counts{"pool", "pool"};
+
+  // Replies, lines of the acknowledgements' file and jobs that the next flush sends.
+  std::vector<acknowledgement> unacknowledged;
+  std::vector<std::string> closed_lines;
+  std::vector<compile_job> unsent;
   bool flush_is_due = false;
   bool stopping = false;
-  int acknowledgements = -1;  // file descriptor
+  unique_fd acknowledgements;
 
+  // First outcomes of the programs that are new in `outcomes_of`, the current stage.
+  std::map<Outcome, std::uint64_t> outcomes;
+  Stage outcomes_of = Stage::SFT;
+
+  // Opens the pool. Throws std::runtime_error.
+  void open(const pool_actor_options& options);
   void submit(const group_record& group, const caf::typed_response_promise<done_atom>& promise);
   void close(const evaluation_record& result);
   void commit_step(const version_record& version, const step_record& step,
                    const caf::typed_response_promise<done_atom>& promise);
+  void start_comparison();
+  void change_devices(const device_type_record& type, std::int32_t by);
   void schedule_flush();
   void flush();
-  void serve_draws();
-  void serve_takers();
-  void change_devices(const device_type_record& type, std::int32_t by);
-  void turn_away_old_askers();
   void tick();
-  void attempt(const std::function<void()>& work);
-  draw_record make_draw(const draw_schedule::assignment& what);
   run_status_record status() const;
+
+  // Runs `work`; an exception stops the run.
+  void attempt(const std::function<void()>& work);
   void fail(const std::string& reason);
 };
 
-pool_actor::behavior_type pool_shell(pool_actor::stateful_pointer<pool_state> self,
-                                     pool_actor_options options,
-                                     std::shared_ptr<const task_table> tasks,
-                                     caf::actor supervisor);
+pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state> self,
+                                        pool_actor_options options,
+                                        std::shared_ptr<const task_table> tasks,
+                                        caf::actor supervisor);
 
 }  // namespace hone

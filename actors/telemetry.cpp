@@ -6,34 +6,29 @@
 #include "messages/versions.hpp"
 
 namespace hone {
-namespace {
-
-constexpr auto answer_limit = std::chrono::minutes(
-    10);  // an actor that computes answers late, and its spans come with the answer
-constexpr auto last_answer_limit = std::chrono::seconds(10);
-constexpr std::uint64_t forget_node_ms = 30000;
-
-}  // namespace
-
-void telemetry_state::look() {
+void telemetry_state::start_round() {
   for (const caf::actor& one : watched) {
-    self->request(one, answer_limit, status_atom_v)
+    self->request(one, timeouts::status_request, status_atom_v)
         .then([this](const actor_status_record& status) { keep(status); },
               [](const caf::error&) {});
   }
   if (pool) {
-    self->request(pool, answer_limit, status_atom_v, watch_atom_v)
+    self->request(pool, timeouts::status_request, status_atom_v, watch_atom_v)
         .then([this](const run_status_record& run) { snapshot.run = run; },
               [](const caf::error&) {});
   }
   if (uplink) self->send(uplink, report());
-  std::erase_if(others,
-                [](const auto& entry) { return entry.second.second + forget_node_ms < unix_ms(); });
+  const std::uint64_t now_ms = unix_ms();
+  constexpr std::chrono::milliseconds max_age = timeouts::node_report_age;
+  std::erase_if(
+      joined, [now_ms, limit_ms = static_cast<std::uint64_t>(max_age.count())](const auto& entry) {
+        return entry.second.received_ms + limit_ms < now_ms;
+      });
   if (options.show) options.show(snapshot);
   self->delayed_send(self, options.interval, tick_atom_v);
 }
 
-void telemetry_state::look_a_last_time(caf::typed_response_promise<done_atom> promise) {
+void telemetry_state::start_last_round(caf::typed_response_promise<done_atom> promise) {
   const auto left = std::make_shared<std::size_t>(watched.size() + 1);
   auto one_less = [this, left, promise]() mutable {
     if (--*left > 0) return;
@@ -41,7 +36,7 @@ void telemetry_state::look_a_last_time(caf::typed_response_promise<done_atom> pr
     promise.deliver(done_atom_v);
   };
   for (const caf::actor& one : watched) {
-    self->request(one, last_answer_limit, status_atom_v)
+    self->request(one, timeouts::last_status_request, status_atom_v)
         .then(
             [this, one_less](const actor_status_record& status) mutable {
               keep(status);
@@ -69,12 +64,12 @@ void telemetry_state::keep(const actor_status_record& status) {
   if (trace.is_open()) write_spans(status);
 }
 
-// Chrome's trace event format: complete events, a row an actor, by process: a resumed run's stand
-// under their own. The closing bracket may be missing.
+// Writes Chrome's trace event format: complete events, one row per actor and process, so that a
+// resumed run has rows of its own. The format allows the closing bracket to be missing.
 void telemetry_state::write_spans(const actor_status_record& status) {
   const std::string name(view(status->getName()));
-  const auto [row, fresh] = trace_rows.emplace(name, static_cast<int>(trace_rows.size()) + 1);
-  if (fresh)
+  const auto [row, is_new] = trace_rows.emplace(name, static_cast<int>(trace_rows.size()) + 1);
+  if (is_new)
     trace << R"({"name":"thread_name","ph":"M","pid":)" << getpid() << R"(,"tid":)" << row->second
           << R"(,"args":{"name":")" << name << "\"}},\n";
   for (const auto span : status->getSpans()) {
@@ -106,9 +101,9 @@ node_status_record telemetry_state::report() const {
   return status.finish();
 }
 
-telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telemetry_state> self,
-                                         telemetry_options options, pool_actor pool,
-                                         node_actor uplink) {
+telemetry_actor::behavior_type telemetry_behavior(
+    telemetry_actor::stateful_pointer<telemetry_state> self, telemetry_options options,
+    pool_actor pool, node_actor uplink) {
   auto& s = self->state;
   s.self = self;
   s.options = std::move(options);
@@ -129,19 +124,19 @@ telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telem
         self->monitor(one);
       },
       [self](const node_status_record& other) {
-        self->state.others[std::string(view(other->getNode()))] = {other, unix_ms()};
+        self->state.joined[std::string(view(other->getNode()))] = {other, unix_ms()};
       },
       [self](status_atom) {
         std::vector<node_status_record> all = {self->state.report()};
-        for (const auto& [name, entry] : self->state.others) all.push_back(entry.first);
+        for (const auto& [name, entry] : self->state.joined) all.push_back(entry.status);
         return all;
       },
       [self](finish_atom) {
         auto promise = self->make_response_promise<done_atom>();
-        self->state.look_a_last_time(promise);
+        self->state.start_last_round(promise);
         return promise;
       },
-      [self](tick_atom) { self->state.look(); },
+      [self](tick_atom) { self->state.start_round(); },
   };
 }
 

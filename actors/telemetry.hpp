@@ -10,56 +10,66 @@
 #include <memory>
 #include <vector>
 
+#include "actors/timeouts.hpp"
 #include "messages/interfaces.hpp"
 
 namespace hone {
 
-// What all actors of a node did, second by second. Nobody waits for it.
+// The latest status of all actors of a node.
 struct node_snapshot {
-  std::map<std::string, actor_status_record> actors;  // by name, as last reported
-  std::map<std::string, double> rates;  // processed a second, between the last two reports
-  std::map<std::string, std::uint32_t> restarts;  // how often another actor has taken the name
+  std::map<std::string, actor_status_record> actors;  // by name
+  // Items processed per second between the last two reports, by the actor's name.
+  std::map<std::string, double> rates;
+  // How often another actor has taken the name, after a restart.
+  std::map<std::string, std::uint32_t> restarts;
   struct life {
     double busy_seconds = 0;
     double alive_seconds = 0;
   };
-  std::map<std::string, life> earlier;  // of those that had the name before
-  run_status_record run;                // empty on nodes without a pool
+  // Sums over the earlier actors of the name.
+  std::map<std::string, life> earlier;
+  run_status_record run;  // empty on nodes without a pool
 };
 
 struct telemetry_options {
   std::string node;
   std::vector<device_type_record> device_types;
-  std::filesystem::path trace;  // Chrome trace; empty: none
-  std::chrono::milliseconds interval{1000};
-  std::function<void(const node_snapshot&)> show;  // after each round
+  std::filesystem::path trace;  // file for a Chrome trace; empty for none
+  std::chrono::milliseconds interval = timeouts::telemetry_interval;
+  std::function<void(const node_snapshot&)> show;  // called after each round
 };
 
-// Asks the actors that it watches for their counts and spans, keeps the latest, writes the trace,
-// and shows what it has. Sends a joined node's report to the node that it joined.
+// Requests the counts and spans of the watched actors in rounds, keeps the latest, writes the
+// trace and shows the snapshot. On a joined node it sends its reports to the node that was joined.
+// No actor waits for it.
 struct telemetry_state {
   telemetry_state() = default;
 
+  struct node_report {
+    node_status_record status;
+    std::uint64_t received_ms = 0;  // Unix time
+  };
+
   telemetry_actor::stateful_pointer<telemetry_state> self = nullptr;
   telemetry_options options;
-  pool_actor pool;    // empty on nodes without one
-  node_actor uplink;  // on joined nodes
+  pool_actor pool;    // null on nodes without a pool
+  node_actor uplink;  // the node that was joined; null on the first node
   std::vector<caf::actor> watched;
   node_snapshot snapshot;
-  std::map<std::string, std::pair<node_status_record, std::uint64_t>>
-      others;  // joined nodes, and when they were heard (Unix ms)
+  std::map<std::string, node_report> joined;  // by node
   std::ofstream trace;
   std::map<std::string, int> trace_rows;
 
-  void look();
-  void look_a_last_time(caf::typed_response_promise<done_atom> promise);
+  void start_round();
+  // Delivers the promise when all actors have replied or failed to.
+  void start_last_round(caf::typed_response_promise<done_atom> promise);
   void keep(const actor_status_record& status);
   void write_spans(const actor_status_record& status);
   node_status_record report() const;
 };
 
-telemetry_actor::behavior_type telemetry(telemetry_actor::stateful_pointer<telemetry_state> self,
-                                         telemetry_options options, pool_actor pool,
-                                         node_actor uplink);
+telemetry_actor::behavior_type telemetry_behavior(
+    telemetry_actor::stateful_pointer<telemetry_state> self, telemetry_options options,
+    pool_actor pool, node_actor uplink);
 
 }  // namespace hone

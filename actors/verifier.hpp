@@ -1,33 +1,35 @@
 #pragma once
 
+#include <string>
+
 #include "actors/activity.hpp"
+#include "actors/wiring.hpp"
+#include "evaluation/devices.hpp"
 #include "messages/interfaces.hpp"
 
 namespace hone {
 
-// Asks its device whether artifacts are right: pulls jobs of the device's type, hands good ones to
-// the benchmark stage, the others to the pool. One a device.
+// Has artifacts verified by its device: takes jobs of the device's type, sends an artifact that
+// passed to the benchmark queue and every other verdict to the pool. There is one per device, and
+// it ends with its device.
 struct verifier_state {
   verifier_state() = default;
 
-  verify_worker::stateful_pointer<verifier_state> self = nullptr;
+  verifier_actor::stateful_pointer<verifier_state> self = nullptr;
   device_actor device;
-  verify_queue source;
-  benchmark_queue benchmarks;
-  pool_actor pool;
-  std::chrono::seconds job_limit{300};
+  node_wiring wiring;
+  std::chrono::seconds job_limit{};  // of a request to the device
   activity counts{"", "verifier"};
-  std::size_t working_on = 0;
+  std::size_t in_flight = 0;
 
   void verify(const verify_job& job);
-  void hand_on(const verify_job& job, const verdict_record& verdict);
+  void forward(const verify_job& job, const verdict_record& verdict);
   void finish(const verify_job& job);
 };
 
-verify_worker::behavior_type verifier(verify_worker::stateful_pointer<verifier_state> self,
-                                      std::string name, std::string device_type,
-                                      device_actor device, verify_queue source,
-                                      benchmark_queue benchmarks, pool_actor pool,
-                                      std::uint32_t credits, std::chrono::seconds job_limit);
+// `of` describes the device behind `device`.
+verifier_actor::behavior_type verifier_behavior(
+    verifier_actor::stateful_pointer<verifier_state> self, std::string name,
+    const planned_device& of, device_actor device, node_wiring wiring);
 
 }  // namespace hone

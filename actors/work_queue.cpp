@@ -33,9 +33,8 @@ void work_queue_state<Job>::put(const Job& job) {
   hand_out(device_type);
 }
 
-// A worker with a free credit for the job, the one served longest ago first. A surprising
-// measurement is confirmed by another device than it was made on, if there is one;
-// `avoid_first_device` is that wish.
+// Returns a worker with a free credit for the job, the one that was served longest ago first, or
+// null. `avoid_first_device` skips the device that made the measurement to be confirmed.
 template <class Job>
 typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(
     const Job& job, bool avoid_first_device) {
@@ -55,6 +54,21 @@ typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(
   return found != nullptr ? found : wrapped;
 }
 
+// A surprising measurement is confirmed by another device than the one that made it, if there is
+// one: the job waits for a device that is only busy.
+template <class Job>
+typename work_queue_state<Job>::worker* work_queue_state<Job>::choose_worker(const Job& job) {
+  if (worker* other = find_worker(job, true)) return other;
+  const std::string_view device_type = view(job->getHeader().getDeviceType());
+  const std::string_view avoided = first_device(job);
+  const bool is_other_busy =
+      !avoided.empty() && std::any_of(workers.begin(), workers.end(), [&](const auto& entry) {
+        return entry.second.serves(device_type) &&
+               !entry.second.serves("device " + std::string(avoided));
+      });
+  return is_other_busy ? nullptr : find_worker(job, false);
+}
+
 template <class Job>
 void work_queue_state<Job>::hand_out(const std::string& device_type) {
   auto& jobs = waiting[device_type];
@@ -65,21 +79,11 @@ void work_queue_state<Job>::hand_out(const std::string& device_type) {
       (void)jobs.take_front();
       continue;
     }
-    worker* w = find_worker(jobs.front(), true);
-    if (w == nullptr) {
-      // Another device of the type may only be busy: the wish is dropped when there is none at all.
-      const std::string_view avoided = first_device(jobs.front());
-      const bool others =
-          !avoided.empty() && std::any_of(workers.begin(), workers.end(), [&](const auto& entry) {
-            return entry.second.serves(device_type) &&
-                   !entry.second.serves("device " + std::string(avoided));
-          });
-      if (!others) w = find_worker(jobs.front(), false);
-    }
+    worker* const w = choose_worker(jobs.front());
     if (w == nullptr) return;
     const Job job = jobs.take_front();
     --w->credits;
-    w->working_on.emplace(measurement_id(job->getHeader().getMeasurementId()), job);
+    w->in_flight.emplace(measurement_id(job->getHeader().getMeasurementId()), job);
     last_served = w->handle.address();
     self->send(w->handle, job);
   }
@@ -105,9 +109,9 @@ template <class Job>
 void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measurement_id& id) {
   const auto found = workers.find(caf::actor_cast<caf::actor_addr>(who));
   if (found == workers.end()) return;
-  const auto job = found->second.working_on.find(id);
-  if (job == found->second.working_on.end()) return;
-  found->second.working_on.erase(job);
+  const auto job = found->second.in_flight.find(id);
+  if (job == found->second.in_flight.end()) return;
+  found->second.in_flight.erase(job);
   ++found->second.credits;
   counts.processed();
   for (auto& [device_type, jobs] : waiting) {
@@ -119,7 +123,7 @@ template <class Job>
 void work_queue_state<Job>::lose(const caf::actor_addr& who) {
   const auto found = workers.find(who);
   if (found == workers.end()) return;
-  const std::multimap<measurement_id, Job> lost = std::move(found->second.working_on);
+  const std::multimap<measurement_id, Job> lost = std::move(found->second.in_flight);
   workers.erase(found);
   for (const auto& [id, job] : lost) {
     counts.failed();
@@ -147,13 +151,13 @@ std::size_t work_queue_state<Job>::queued() const {
 template <class Job>
 std::size_t work_queue_state<Job>::in_flight() const {
   std::size_t count = 0;
-  for (const auto& [address, w] : workers) count += w.working_on.size();
+  for (const auto& [address, w] : workers) count += w.in_flight.size();
   return count;
 }
 
 template <class Job>
-typename queue_actor<Job>::behavior_type work_queue(
-    typename queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self,
+typename work_queue_actor<Job>::behavior_type work_queue_behavior(
+    typename work_queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self,
     std::string stage, pool_actor pool) {
   auto& s = self->state;
   s.self = self;
@@ -178,11 +182,12 @@ typename queue_actor<Job>::behavior_type work_queue(
 template struct work_queue_state<compile_job>;
 template struct work_queue_state<verify_job>;
 template struct work_queue_state<benchmark_job>;
-template compile_queue::behavior_type work_queue<compile_job>(
-    compile_queue::stateful_pointer<work_queue_state<compile_job>>, std::string, pool_actor);
-template verify_queue::behavior_type work_queue<verify_job>(
-    verify_queue::stateful_pointer<work_queue_state<verify_job>>, std::string, pool_actor);
-template benchmark_queue::behavior_type work_queue<benchmark_job>(
-    benchmark_queue::stateful_pointer<work_queue_state<benchmark_job>>, std::string, pool_actor);
+template compile_queue_actor::behavior_type work_queue_behavior<compile_job>(
+    compile_queue_actor::stateful_pointer<work_queue_state<compile_job>>, std::string, pool_actor);
+template verify_queue_actor::behavior_type work_queue_behavior<verify_job>(
+    verify_queue_actor::stateful_pointer<work_queue_state<verify_job>>, std::string, pool_actor);
+template benchmark_queue_actor::behavior_type work_queue_behavior<benchmark_job>(
+    benchmark_queue_actor::stateful_pointer<work_queue_state<benchmark_job>>, std::string,
+    pool_actor);
 
 }  // namespace hone

@@ -11,8 +11,8 @@
 
 namespace hone {
 
-// Jobs for one type of device, first in, first out, in two lanes: measurements that only sharpen a
-// known score let those pass that a group waits for, except every sixteenth time.
+// Jobs for one device type, first in, first out, in two lanes. A job that measures a known score
+// again lets the others pass, except every sixteenth time.
 template <class Job>
 class job_line {
  public:
@@ -42,28 +42,30 @@ class job_line {
   unsigned taken_ = 0;
 };
 
-// Gives jobs to the workers that asked for them. Remembers who has what, so that a lost worker's
-// jobs go back in front, one attempt later; after the last attempt the pool hears that nobody could
-// do it. A job past its deadline is dropped: the pool has sent it again by then.
+// Sends jobs to the workers that have credits and records which worker has which job. Jobs of a
+// lost worker return to the front of the queue with their attempt count incremented. After the last
+// attempt the queue reports the outcome `infrastructure` to the pool. A job past its deadline is
+// dropped, because the pool has handed it out again by then.
 template <class Job>
 struct work_queue_state {
   struct worker {
     worker_actor<Job> handle;
     std::vector<std::string> device_types;
     std::uint32_t credits = 0;
-    std::multimap<measurement_id, Job> working_on;  // one that was sent again may be here twice
+    // A job that the pool has handed out again may be here twice.
+    std::multimap<measurement_id, Job> in_flight;
     bool serves(std::string_view device_type) const;
   };
 
   work_queue_state() = default;
 
-  typename queue_actor<Job>::template stateful_pointer<work_queue_state> self = nullptr;
+  typename work_queue_actor<Job>::template stateful_pointer<work_queue_state> self = nullptr;
   pool_actor pool;
   std::string stage;
   activity counts{"", "queue"};
   std::map<std::string, job_line<Job>> waiting;  // by device type
   std::map<caf::actor_addr, worker> workers;
-  caf::actor_addr last_served;  // round robin among equals
+  caf::actor_addr last_served;  // workers with equal claims take turns
 
   void put(const Job& job);
   void pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types,
@@ -71,15 +73,16 @@ struct work_queue_state {
   void done(const caf::strong_actor_ptr& who, const measurement_id& id);
   void lose(const caf::actor_addr& who);
   void hand_out(const std::string& device_type);
+  worker* choose_worker(const Job& job);
   worker* find_worker(const Job& job, bool avoid_first_device);
   std::size_t queued() const;
   std::size_t in_flight() const;
 };
 
-// `stage` names it: "compile", "verify", "benchmark".
+// `stage` is the stage of the pipeline that the queue leads to: "compile", "verify", "benchmark".
 template <class Job>
-typename queue_actor<Job>::behavior_type work_queue(
-    typename queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self,
+typename work_queue_actor<Job>::behavior_type work_queue_behavior(
+    typename work_queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self,
     std::string stage, pool_actor pool);
 
 extern template struct work_queue_state<compile_job>;

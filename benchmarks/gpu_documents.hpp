@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "evaluation/device.hpp"
+#include "evaluation/backends/device.hpp"
 #include "evaluation/evaluator.hpp"
 #include "evaluation/judge/random_values.hpp"
 #include "evaluation/variant_compiler.hpp"
@@ -19,7 +19,7 @@
 
 namespace hone::benchmark {
 
-// Documents of configs/gpu and their way through the judge, for gpu.cpp.
+// Documents of configs/gpu and their way through the judge, for the modes of gpu_benchmark.
 
 // A document with its compile job and, once it has been compiled, its artifact or failure.
 struct compiled_document {

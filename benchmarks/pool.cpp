@@ -144,45 +144,81 @@ double insert(pool& into, std::uint64_t first, std::uint64_t count, std::vector<
   return inside;
 }
 
-// Throws std::runtime_error with SQLite's message if `status` is an error.
-void check(int status, sqlite3* db) {
-  if (status != SQLITE_OK && status != SQLITE_DONE && status != SQLITE_ROW)
-    throw std::runtime_error(sqlite3_errmsg(db));
-}
-
-// Inserts the pool's records into SQLite under the same keys: one table per column family, one
-// transaction per burst.
-void sqlite_inserts(const std::filesystem::path& file, std::uint64_t count) {
-  sqlite3* db = nullptr;
-  check(sqlite3_open(file.c_str(), &db), db);
-  for (const char* statement :
-       {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-98304"})
-    check(sqlite3_exec(db, statement, nullptr, nullptr, nullptr), db);
-  std::vector<sqlite3_stmt*> puts;
-  for (const char* table :
-       {"variants", "rollouts", "groups_", "progress", "ready", "evaluations", "exemplars"}) {
-    check(sqlite3_exec(
-              db,
-              ("CREATE TABLE " + std::string(table) + " (k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID")
-                  .c_str(),
-              nullptr, nullptr, nullptr),
-          db);
-    sqlite3_stmt* put = nullptr;
-    check(sqlite3_prepare_v2(
-              db, ("INSERT OR REPLACE INTO " + std::string(table) + " VALUES (?, ?)").c_str(), -1,
-              &put, nullptr),
-          db);
-    puts.push_back(put);
+// A SQLite database with the pool's records under the same keys: one table per column family. Every
+// member but the destructor throws std::runtime_error with SQLite's message.
+class sqlite_tables {
+ public:
+  explicit sqlite_tables(const std::filesystem::path& file) {
+    check(sqlite3_open(file.c_str(), &db_));
+    for (const char* statement :
+         {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA cache_size=-98304"})
+      execute(statement);
+    for (const char* table :
+         {"variants", "rollouts", "groups_", "progress", "ready", "evaluations", "exemplars"}) {
+      execute(("CREATE TABLE " + std::string(table) + " (k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID")
+                  .c_str());
+      sqlite3_stmt* put = nullptr;
+      check(sqlite3_prepare_v2(
+          db_, ("INSERT OR REPLACE INTO " + std::string(table) + " VALUES (?, ?)").c_str(), -1,
+          &put, nullptr));
+      puts_.push_back(put);
+    }
   }
-  const auto put = [&](std::size_t table, const std::string& key, std::string_view value) {
-    sqlite3_bind_blob(puts[table], 1, key.data(), static_cast<int>(key.size()), SQLITE_STATIC);
-    sqlite3_bind_blob(puts[table], 2, value.data(), static_cast<int>(value.size()), SQLITE_STATIC);
-    check(sqlite3_step(puts[table]), db);
-    sqlite3_reset(puts[table]);
-  };
-  const auto bytes = [](const auto& r) {
-    return std::string_view(r.bytes().data(), r.bytes().size());
-  };
+  ~sqlite_tables() {
+    for (sqlite3_stmt* one : puts_) sqlite3_finalize(one);
+    sqlite3_close(db_);
+  }
+  sqlite_tables(const sqlite_tables&) = delete;
+  sqlite_tables& operator=(const sqlite_tables&) = delete;
+
+  void begin() { execute("BEGIN"); }
+  void commit() { execute("COMMIT"); }
+
+  // Puts the records of a group and of its variants. `sequence` counts the groups.
+  void put_group(const judged_group& g, const record<schema::Evaluation>& evaluation,
+                 std::uint64_t& sequence) {
+    const std::string group_key = key_of(group_id(g.group->getId()));
+    put(2, group_key, bytes(g.group));
+    put(3, group_key, small_);
+    put(4, key_of(sequence++), small_);
+    for (const auto variant : g.group->getVariants()) {
+      const std::string key = key_of(variant_id(variant.getId()));
+      put(0, key, bytes(copy_record<schema::Variant>(variant)));
+      put(1, key + group_key, small_);
+      put(5, key + device_type(), bytes(evaluation));
+      put(6, "e" + key_of(sequence) + key, small_);
+      put(6, "s" + key, small_);
+    }
+  }
+
+ private:
+  template <class T>
+  static std::string_view bytes(const record<T>& r) {
+    return {r.bytes().data(), r.bytes().size()};
+  }
+  void check(int status) {
+    if (status != SQLITE_OK && status != SQLITE_DONE && status != SQLITE_ROW)
+      throw std::runtime_error(sqlite3_errmsg(db_));
+  }
+  void execute(const char* statement) {
+    check(sqlite3_exec(db_, statement, nullptr, nullptr, nullptr));
+  }
+  void put(std::size_t table, const std::string& key, std::string_view value) {
+    sqlite3_stmt* statement = puts_[table];
+    sqlite3_bind_blob(statement, 1, key.data(), static_cast<int>(key.size()), SQLITE_STATIC);
+    sqlite3_bind_blob(statement, 2, value.data(), static_cast<int>(value.size()), SQLITE_STATIC);
+    check(sqlite3_step(statement));
+    sqlite3_reset(statement);
+  }
+
+  sqlite3* db_ = nullptr;
+  std::vector<sqlite3_stmt*> puts_;
+  const std::string small_ = std::string(56, 's');
+};
+
+// Inserts the pool's records into SQLite, one transaction per burst.
+void sqlite_inserts(const std::filesystem::path& file, std::uint64_t count) {
+  sqlite_tables tables(file);
   double inside = 0;
   std::uint64_t sequence = 0;
   for (std::uint64_t at = 0; at < count; at += burst) {
@@ -191,29 +227,13 @@ void sqlite_inserts(const std::filesystem::path& file, std::uint64_t count) {
     record_builder<schema::CompileJob> job;
     random_id<measurement_id>().store(job->initHeader().initMeasurementId());
     const auto evaluation = judged(*job.finish(), 1.5);
-    const std::string small(56, 's');
     const stopwatch watch;
-    check(sqlite3_exec(db, "BEGIN", nullptr, nullptr, nullptr), db);
-    for (const judged_group& g : groups) {
-      const std::string group_key = key_of(group_id(g.group->getId()));
-      put(2, group_key, bytes(g.group));
-      put(3, group_key, small);
-      put(4, key_of(sequence++), small);
-      for (const auto variant : g.group->getVariants()) {
-        const std::string key = key_of(variant_id(variant.getId()));
-        put(0, key, bytes(copy_record<schema::Variant>(variant)));
-        put(1, key + group_key, small);
-        put(5, key + device_type(), bytes(evaluation));
-        put(6, "e" + key_of(sequence) + key, small);
-        put(6, "s" + key, small);
-      }
-    }
-    check(sqlite3_exec(db, "COMMIT", nullptr, nullptr, nullptr), db);
+    tables.begin();
+    for (const judged_group& g : groups) tables.put_group(g, evaluation, sequence);
+    tables.commit();
     inside += watch.seconds();
   }
   report("sqlite_sustained_inserts", static_cast<double>(count) / inside, "variants/s");
-  for (sqlite3_stmt* one : puts) sqlite3_finalize(one);
-  sqlite3_close(db);
 }
 
 // Opens the pool in a child process, inserts eight bursts and kills the child, so that the next

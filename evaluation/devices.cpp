@@ -28,8 +28,7 @@ std::vector<gpu_facts> gpus_named(const std::string& name) {
 // Plans devices one name after another.
 class device_planner {
  public:
-  device_planner(bool share_cores,
-                 const std::map<std::string, simulated_device_options>& simulated,
+  device_planner(bool share_cores, const std::map<std::string, simulated_device_options>& simulated,
                  const std::string& node, std::vector<int> cores)
       : share_cores_(share_cores), simulated_(&simulated), node_(node), cores_(std::move(cores)) {}
 
@@ -49,8 +48,8 @@ class device_planner {
   void plan_cpu() {
     const int core = cores_.back();
     cores_.pop_back();
-    const std::string name = core >= 0 ? "cpu:" + std::to_string(core)
-                                       : "cpu " + std::to_string(counts_["cpu"]++);
+    const std::string name =
+        core >= 0 ? "cpu:" + std::to_string(core) : "cpu " + std::to_string(counts_["cpu"]++);
     const cpu_device_options options{core, share_cores_, node_, name};
     devices_.push_back({name, cpu_device_type(), [options] { return make_cpu_device(options); }});
   }
@@ -58,7 +57,7 @@ class device_planner {
   void plan_gpus(const std::vector<gpu_facts>& gpus) {
     for (const gpu_facts& gpu : gpus) {
       const std::string name = "cuda:" + std::to_string(gpu.ordinal);
-      if (counts_[name]++ > 0) continue;  // both "cuda" and "cuda:0" are listed
+      if (counts_[name]++ > 0) continue;  // listed twice, as in "cuda" and "cuda:0"
       const cuda_device_options options{
           .node = node_, .judge = {.launch_core = share_cores_ ? -1 : reserve_launch_core()}};
       devices_.push_back(
@@ -75,7 +74,8 @@ class device_planner {
     options.node = node_;
     const int number = counts_[name]++;
     options.device_name = name + (number > 0 ? "#" + std::to_string(number) : "");
-    // A fast device gets many credits, so that a run with it measures the ring and not the waiting.
+    // A fast device gets many credits, so that a run with it measures the ring's own speed and not
+    // the time that the device waits for jobs.
     const std::int64_t job_us = options.verify_us + options.measure_us;
     const std::uint32_t credits = job_us < 1000 ? 64 : 2;
     const std::chrono::seconds job_limit(2 + credits * job_us / 250000);

@@ -102,15 +102,16 @@ program_result<record<schema::Artifact>> variant_compiler::compile(
   return state_->compile(job, t, device_type);
 }
 
-// Compiles the host program in a process that only checks it. Returns the kernels that it launches.
-program_result<kernel_names> variant_compiler::state::check_host_program(
-    const std::string& python, const task& t) {
+// Compiles the host program in a sandbox process that does not run it. Returns the kernels that it
+// launches.
+program_result<kernel_names> variant_compiler::state::check_host_program(const std::string& python,
+                                                                         const task& t) {
   if (checker == nullptr) checker = sandbox_zygote::start();
   std::unique_ptr<sandbox_session> session;
   try {
     session = checker->fork_session(nullptr, checker_memory);
   } catch (const std::exception&) {
-    checker = sandbox_zygote::start();  // it has died; a new one gets one chance
+    checker = sandbox_zygote::start();  // the old zygote has died; a new one is tried once
     session = checker->fork_session(nullptr, checker_memory);
   }
   const auto opened = session->open({{python, t.inputs.size(), t.parameters.size()}}, "", true,
@@ -119,19 +120,19 @@ program_result<kernel_names> variant_compiler::state::check_host_program(
   const program_failure& why = opened.error();
   if (why.outcome == Outcome::INFRASTRUCTURE) throw std::runtime_error(why.message);
   if (session->alive()) return failed(why);
-  return failed(Outcome::COMPILE_ERROR,
-                "the host program cannot be compiled (nested too deeply, or too large): " +
-                    why.message);
+  return failed(
+      Outcome::COMPILE_ERROR,
+      "the host program cannot be compiled (nested too deeply, or too large): " + why.message);
 }
 
 std::string variant_compiler::state::toolchain_of(const schema::DeviceType::Reader& device_type) {
   if (device_type.getKind() != schema::DeviceType::Kind::CUDA)
-    return std::string(view(device_type.getName()));  // it names the compiler
+    return std::string(view(device_type.getName()));  // a CPU type's name includes the compiler
   if (cuda == nullptr) cuda = std::make_unique<cuda_compiler>();
   return cuda->name();
 }
 
-// Must follow toolchain_of().
+// Requires an earlier call of toolchain_of() for the device type, which makes the CUDA compiler.
 program_result<compiled_block> variant_compiler::state::compile_anew(
     std::string_view block, const kernel_names& launches, const settings& asked,
     const schema::DeviceType::Reader& device_type) {
@@ -142,7 +143,8 @@ program_result<compiled_block> variant_compiler::state::compile_anew(
           .first->second.compile(block, launches, asked.fast_math, options.block);
     case schema::DeviceType::Kind::CUDA:
       return cuda->compile(block, launches, asked, target, options.block);
-    case schema::DeviceType::Kind::SIMULATED: return compiled_block{};
+    case schema::DeviceType::Kind::SIMULATED:
+      return compiled_block{};
   }
   return compiled_block{};
 }

@@ -13,9 +13,9 @@
 
 namespace hone {
 
-// Turns variants into artifacts for any type of device, which need not be present: a sandbox process
-// checks host programs, the device type's compiler compiles cuda blocks. Artifacts are cached by
-// variant and device type, compiled blocks by everything that they are made from: text, launched
+// Compiles variants into artifacts for any device type; no such device need be present. A sandbox
+// process checks host programs, and the device type's compiler compiles cuda blocks. Artifacts are
+// cached by variant and device type. Compiled blocks are cached by all their inputs: text, launched
 // kernels, options, target and toolchain. Confined to one thread, which it blocks while compilers
 // run.
 class variant_compiler {
@@ -23,8 +23,8 @@ class variant_compiler {
   struct limits {
     std::chrono::milliseconds host_program{10000};  // for parsing and checking a host program
     std::chrono::milliseconds block{30000};         // for compiling a cuda block
-    std::size_t kept_artifacts = 256;
-    std::size_t kept_blocks = 256;
+    std::size_t kept_artifacts = 256;               // capacity of the cache of artifacts
+    std::size_t kept_blocks = 256;                  // capacity of the cache of compiled blocks
   };
   explicit variant_compiler(const limits& l);
   variant_compiler();
@@ -32,12 +32,12 @@ class variant_compiler {
   variant_compiler(variant_compiler&&) noexcept;
   variant_compiler& operator=(variant_compiler&&) noexcept;
 
-  // Returns the artifact, or what is wrong with the variant. Throws std::runtime_error if this machine
+  // Returns the artifact, or the variant's failure. Throws std::runtime_error if this machine
   // cannot compile at all (no g++, no sandbox).
   program_result<record<schema::Artifact>> compile(const schema::CompileJob::Reader& job,
                                                    const task& t,
                                                    const schema::DeviceType::Reader& device_type);
-  // Returns how many blocks were compiled rather than found in the cache.
+  // Returns the number of blocks that were compiled, that is, not found in the cache.
   std::uint64_t blocks_compiled() const;
 
   // Throws std::runtime_error if this machine cannot compile for CUDA devices.

@@ -6,76 +6,68 @@
 #include <string>
 #include <vector>
 
-#include "actors/draw_schedule.hpp"
-#include "evaluation/backends/simulated/simulated_device.hpp"
-#include "policy/curriculum.hpp"
+#include "actors/learner.hpp"
+#include "actors/node.hpp"
+#include "actors/pool.hpp"
+#include "evaluation/devices.hpp"
 #include "policy/generation.hpp"
 #include "policy/optimizer.hpp"
-#include "storage/exemplar_choice.hpp"
 
 namespace hone {
 
-// A run's configuration, complete: what the file leaves out has its default here. Paths are
-// relative to the file there, and absolute here.
+// The complete configuration of a run. The options structs that it embeds own the defaults of what
+// they configure; the sections here own the rest. launch/configuration_keys.hpp lists every key.
+// Paths in a file are relative to the file; paths here are absolute.
 struct configuration {
   std::filesystem::path file;
   std::uint64_t seed = 1;
-  std::string directory = "runs/hone";  // of the run; relative to the current folder
+  std::string directory = "runs/hone";
+  bool trace = true;
 
   struct {
-    std::uint16_t port = 0;  // 0: a free one
+    std::uint16_t port = 0;
     std::vector<std::string> devices = {"cpu"};
-    std::int64_t compilers = 1;
     bool share_cores = false;
+    node_options options;
   } node;
   struct {
     std::string folder = "tasks";
-    std::vector<std::string> names;  // empty: all of the folder
+    std::vector<std::string> names;
   } tasks;
   struct {
-    std::string folder;  // empty: none
-    std::int64_t per_task =
-        0;  // at most so many documents of each task, spread over its files; 0: all
+    std::string folder;
+    std::int64_t per_task = 0;
   } corpus;
   struct {
     std::string prompt_template;
   } prompt;
   struct {
-    std::string kind =
-        "model";  // or "scripted": documents without a model, to exercise everything else
+    std::string kind = "model";
     std::string folder;
-    bool random_weights = true;  // false: from the folder's safetensors
+    bool random_weights = true;
     std::string device = "cpu";
     std::int64_t threads = 1;
   } policy;
   struct {
-    std::int64_t group_size = 16;
-    std::int64_t replicas = 1;  // generators, each with its own copy of the policy
+    std::int64_t replicas = 1;
     generation_options options;
   } generation;
-  struct {
-    exemplar_options exemplars;
-    std::int64_t max_groups = 20;  // drawn and not yet trained on
-    std::int64_t max_lag = 2;
-    double job_deadline_s =
-        600;  // a job that has not come back is sent again; above what queues hold
-    std::int64_t keep_checkpoints = 3;
-    std::string
-        acknowledgements;  // a file that lists what has been acknowledged, for tests of durability
-  } pool;
-  curriculum_options plan;
-  optimizer_options optimiser;
-  bool trace = true;
+  pool_actor_options pool;
+  learner_options learner;
+  optimizer_options optimizer;
   std::map<std::string, simulated_device_options> simulated;
 };
 
-// Reads a configuration with `overrides` ("section.key=value") applied. Throws format_error that
-// names the file, the line (or
-// --set), the key, what was found and what was expected.
+// Reads a configuration and applies `overrides` ("section.key=value"). Throws format_error that
+// names the file, the line (or --set), the key, what was found and what was expected.
 configuration load_configuration(const std::filesystem::path& file,
                                  const std::vector<std::string>& overrides);
 
-// All of it as TOML, which reads back to the same: kept in the run's folder.
-std::string print_configuration(const configuration& c);
+// Returns the whole configuration as TOML that reads back to the same. `with_comments` adds a
+// sentence about each key.
+std::string print_configuration(const configuration& c, bool with_comments);
+
+// Returns a reference of all keys, with their defaults, as Markdown: doc/configuration.md.
+std::string configuration_reference();
 
 }  // namespace hone

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <iostream>
 
-#include "launch/commands.hpp"
+#include "launch/commands/commands.hpp"
 
 namespace {
 
-// The first word that should name a command and does not; null: there is none.
+// Returns the first word that should name a command and does not, or null.
 const char* find_unknown_command(const CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
@@ -29,10 +29,12 @@ int run(int argc, char** argv) {
   hone::add_task_commands(app, action);
   hone::add_corpus_commands(app, action);
   hone::add_pool_commands(app, action);
-  hone::add_node_commands(app, action);
+  hone::add_status_command(app, action);
+  hone::add_node_command(app, action);
   hone::add_devices_command(app, action);
+  hone::add_config_command(app, action);
   if (const char* const unknown = find_unknown_command(app, argc, argv)) {
-    std::cerr << "hone: '" << unknown << "' is no command; --help lists them\n";
+    std::cerr << "hone: '" << unknown << "' is not a command; --help lists them\n";
     return 2;
   }
   try {

@@ -12,24 +12,29 @@
 
 namespace hone {
 
-// CAF with everything that travels registered, and its network set up for records of megabytes
+// CAF's configuration: registers all message types and sets up the network for records of megabytes
 // between nodes.
 class actor_configuration : public caf::actor_system_config {
  public:
   actor_configuration();
 };
 
-// "127.0.0.1:4242" as its parts. Only loopback addresses are accepted: nodes do not know who talks
-// to them. Throws std::runtime_error with the reason.
+// Splits "127.0.0.1:4242" into host and port. Only loopback addresses are accepted, because nodes
+// cannot authenticate each other. Throws std::runtime_error with the reason.
 std::pair<std::string, std::uint16_t> parse_address(const std::string& address);
 
-// Never torn down, nor is its configuration: connections would be waited for, and what is durable
-// is on disk. Its threads run until the process leaves by _exit, which main does: destructors of
-// static objects would run beside them.
+// Starts the actor system. It and its configuration are never destroyed: destruction would wait for
+// connections, and everything durable is on disk. Its threads run until main() leaves by _exit,
+// which skips the destructors of static objects that these threads may use.
 caf::actor_system& start_actor_system();
 
-// The node actor behind an address, connected within the limit. Throws std::runtime_error.
+// How long to wait for a node. CAF reads the header of a new connection before it knows its sender
+// and allocates the announced payload, so strangers can keep a node's network thread busy for
+// seconds.
+inline constexpr std::chrono::seconds connect_limit{30};
+
+// Connects to the node at an address. Throws std::runtime_error.
 node_actor connect(caf::actor_system& system, const std::string& address,
-                   std::chrono::seconds limit);
+                   std::chrono::seconds limit = connect_limit);
 
 }  // namespace hone

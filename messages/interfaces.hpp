@@ -65,8 +65,8 @@ using finish_atom = caf::atom_constant<caf::atom("finish")>;
 constexpr finish_atom finish_atom_v = finish_atom{};
 using lease_atom = caf::atom_constant<caf::atom("lease")>;
 constexpr lease_atom lease_atom_v = lease_atom{};
-using use_atom = caf::atom_constant<caf::atom("use")>;
-constexpr use_atom use_atom_v = use_atom{};
+using grant_atom = caf::atom_constant<caf::atom("grant")>;
+constexpr grant_atom grant_atom_v = grant_atom{};
 using revive_atom = caf::atom_constant<caf::atom("revive")>;
 constexpr revive_atom revive_atom_v = revive_atom{};
 
@@ -86,7 +86,7 @@ using worker_actor = caf::typed_actor<
 
 // Hands out jobs, first in, first out per device type, to workers with credits.
 template <class Job>
-using queue_actor = caf::typed_actor<
+using work_queue_actor = caf::typed_actor<
     // previous stage: puts a job into the queue
     caf::reacts_to<put_atom, Job>,
     // worker: adds credits, (device types, credits), for jobs of these device types ("*": of all)
@@ -94,12 +94,12 @@ using queue_actor = caf::typed_actor<
     // worker: has finished the job with this measurement id, (high, low); its credit returns
     caf::reacts_to<done_atom, std::uint64_t, std::uint64_t>, observable>;
 
-using compile_worker = worker_actor<compile_job>;
-using verify_worker = worker_actor<verify_job>;
-using benchmark_worker = worker_actor<benchmark_job>;
-using compile_queue = queue_actor<compile_job>;
-using verify_queue = queue_actor<verify_job>;
-using benchmark_queue = queue_actor<benchmark_job>;
+using compiler_actor = worker_actor<compile_job>;
+using verifier_actor = worker_actor<verify_job>;
+using benchmarker_actor = worker_actor<benchmark_job>;
+using compile_queue_actor = work_queue_actor<compile_job>;
+using verify_queue_actor = work_queue_actor<verify_job>;
+using benchmark_queue_actor = work_queue_actor<benchmark_job>;
 
 // ---- the pool
 
@@ -126,7 +126,7 @@ using pool_actor = caf::typed_actor<
     // samples per task and device type; the reply is the number of groups to come
     caf::replies_to<compare_atom, std::vector<std::uint64_t>, std::uint32_t>::with<std::uint32_t>,
     // launch: names the work queue to which new jobs are sent
-    caf::reacts_to<connect_atom, compile_queue>,
+    caf::reacts_to<connect_atom, compile_queue_actor>,
     // node: changes the number of devices of a type by the given number, which may be negative
     caf::reacts_to<device_atom, device_type_record, std::int32_t>,
     // telemetry: requests the state of the run
@@ -146,23 +146,23 @@ using device_actor = caf::typed_actor<
     caf::replies_to<verify_atom, verify_job>::with<verdict_record>,
     // benchmarker: requests a measurement of an artifact; an error means that it was not judged
     caf::replies_to<measure_atom, benchmark_job>::with<measurement_record>,
-    // lessee, through its node: requests a GPU lease, (turn, limit in ms); the device sends
-    // (use_atom, turn) to the lessee and replies when the lessee has answered
+    // lessee, through its node: requests a GPU lease, (number, limit in ms); the device sends
+    // (grant_atom, number) to the lessee and replies when the lessee has answered
     caf::replies_to<lease_atom, std::uint64_t, std::uint32_t>::with<done_atom>, observable>;
 
 // The part of a generator's or learner's interface that a device uses for a GPU lease.
 using lessee_actor = caf::typed_actor<
-    // device: grants the GPU lease of this turn; the reply ends it, and the device verifies and
+    // device: grants the GPU lease of this number; the reply ends it, and the device verifies and
     // times nothing before the reply
-    caf::replies_to<use_atom, std::uint64_t>::with<done_atom>>;
+    caf::replies_to<grant_atom, std::uint64_t>::with<done_atom>>;
 
 // ---- policy
 
 using generator_actor = caf::typed_actor<
     // learner: announces a version, whose weights are used from the next token on
     caf::reacts_to<weights_atom, version_record>,
-    // device: grants the GPU lease of this turn; the reply ends it
-    caf::replies_to<use_atom, std::uint64_t>::with<done_atom>,
+    // device: grants the GPU lease of this number; the reply ends it
+    caf::replies_to<grant_atom, std::uint64_t>::with<done_atom>,
     // self: requests the GPU lease again
     caf::reacts_to<lease_atom>,
     // self: continues to write
@@ -171,8 +171,8 @@ using generator_actor = caf::typed_actor<
     caf::reacts_to<stop_atom>, observable>;
 
 using learner_actor = caf::typed_actor<
-    // device: grants the GPU lease of this turn; the reply ends it
-    caf::replies_to<use_atom, std::uint64_t>::with<done_atom>,
+    // device: grants the GPU lease of this number; the reply ends it
+    caf::replies_to<grant_atom, std::uint64_t>::with<done_atom>,
     // self: requests the GPU lease again
     caf::reacts_to<lease_atom>,
     // self: does the next piece of work
@@ -198,11 +198,12 @@ using telemetry_actor = caf::typed_actor<
 using node_actor = caf::typed_actor<
     // joining node: asks to join; the reply holds the work queues, the pool and the tasks, an error
     // names the versions that differ
-    caf::replies_to<join_atom, join_record>::with<compile_queue, verify_queue, benchmark_queue,
-                                                  pool_actor, std::vector<task_record>>,
+    caf::replies_to<join_atom, join_record>::with<compile_queue_actor, verify_queue_actor,
+                                                  benchmark_queue_actor, pool_actor,
+                                                  std::vector<task_record>>,
     // `hone status`: requests the status of all nodes, from telemetry
     caf::replies_to<status_atom>::with<std::vector<node_status_record>>,
-    // generator, learner: requests a GPU lease, (device name, turn, limit in ms); the node passes
+    // generator, learner: requests a GPU lease, (device name, number, limit in ms); the node passes
     // the request on to the device
     caf::replies_to<lease_atom, std::string, std::uint64_t, std::uint32_t>::with<done_atom>,
     // telemetry of a joined node: reports its status, every second
@@ -235,9 +236,9 @@ CAF_ADD_TYPE_ID(hone, (hone::join_record))
 CAF_ADD_TYPE_ID(hone, (hone::actor_status_record))
 CAF_ADD_TYPE_ID(hone, (hone::run_status_record))
 CAF_ADD_TYPE_ID(hone, (hone::node_status_record))
-CAF_ADD_TYPE_ID(hone, (hone::compile_queue))
-CAF_ADD_TYPE_ID(hone, (hone::verify_queue))
-CAF_ADD_TYPE_ID(hone, (hone::benchmark_queue))
+CAF_ADD_TYPE_ID(hone, (hone::compile_queue_actor))
+CAF_ADD_TYPE_ID(hone, (hone::verify_queue_actor))
+CAF_ADD_TYPE_ID(hone, (hone::benchmark_queue_actor))
 CAF_ADD_TYPE_ID(hone, (hone::pool_actor))
 CAF_ADD_TYPE_ID(hone, (std::vector<hone::scored_group_record>))
 CAF_ADD_TYPE_ID(hone, (std::vector<hone::node_status_record>))

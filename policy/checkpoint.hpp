@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "policy/decoder_weights.hpp"
 #include "policy/optimizer.hpp"
-#include "policy/transformer.hpp"
 
 namespace hone {
 

@@ -32,8 +32,8 @@ curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> lea
       tasks_(&tasks),
       random_(seed) {
   if (trainer_)
-    sampler_.emplace(trainer_->tokens(), trainer_->end_token(), *prompts_, facts_by_task(tasks),
-                     sft_sampler::options{o.sft.exemplar_share, 2});
+    sft_data_.emplace(trainer_->tokens(), trainer_->end_token(), *prompts_, facts_by_task(tasks),
+                     sft_data_set::options{o.sft.exemplar_share, 2});
 }
 
 std::int64_t curriculum::steps() const {
@@ -79,7 +79,7 @@ bool curriculum::advance() {
 void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
   const auto group = scored.getGroup();
   const auto t = tasks_->find(task_id(group.getDraw().getTaskId()));
-  if (t == nullptr || !sampler_) return;
+  if (t == nullptr || !sft_data_) return;
   for (unsigned i = 0; i < group.getRollouts().size(); ++i) {
     const auto result = scored.getResults()[i];
     if (result.getOutcome() != Outcome::OK) continue;
@@ -87,7 +87,7 @@ void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
     const auto parsed = parse_variant_document(text);
     const auto* document = std::get_if<variant_document>(&parsed);
     if (document == nullptr) continue;
-    sampler_->add(
+    sft_data_->add(
         {t->name, std::string(view(group.getDraw().getDeviceType())), text,
          show_variant(result.getScore(), document->options, document->cuda, document->python)});
   }
@@ -104,7 +104,7 @@ double curriculum::sft_update() {
     return 0;
   }
   std::vector<sft_example> batch;
-  for (std::int64_t i = 0; i < options_.sft.batch; ++i) batch.push_back(sampler_->next(random_));
+  for (std::int64_t i = 0; i < options_.sft.batch; ++i) batch.push_back(sft_data_->next(random_));
   const double loss =
       trainer_->sft_update(batch, options_.sft.rate.at(sft_updates_), options_.sft.prompt_weight);
   ++sft_updates_;

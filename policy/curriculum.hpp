@@ -14,7 +14,7 @@
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/training.capnp.h"
-#include "policy/sft_sampler.hpp"
+#include "policy/sft_data_set.hpp"
 #include "policy/trainer.hpp"
 #include "tasks/task_table.hpp"
 
@@ -90,7 +90,7 @@ class curriculum {
   // for a group of an unknown task or for a scripted policy.
   void admit(const schema::ScoredGroup::Reader& scored);
   // Returns the number of documents in the data set; 0 for a scripted policy.
-  std::size_t documents() const { return sampler_ ? sampler_->size() : 0; }
+  std::size_t documents() const { return sft_data_ ? sft_data_->size() : 0; }
   // Returns true if sft_update() may be called: the data set has a document, or the policy is
   // scripted.
   bool can_update() const { return !trainer_ || documents() > 0; }
@@ -122,7 +122,7 @@ class curriculum {
   std::unique_ptr<trainer> trainer_;
   std::shared_ptr<const prompt_template> prompts_;
   const task_table* tasks_;
-  std::optional<sft_sampler> sampler_;
+  std::optional<sft_data_set> sft_data_;
   std::mt19937_64 random_;
   Stage stage_ = Stage::SFT;
   std::chrono::steady_clock::time_point stage_began_ = std::chrono::steady_clock::now();

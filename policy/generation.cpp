@@ -386,6 +386,6 @@ std::size_t generation_engine::waiting() const {
   }
   return count;
 }
-std::uint64_t generation_engine::tokens_written() const { return state_->written; }
+std::uint64_t generation_engine::tokens_generated() const { return state_->written; }
 
 }  // namespace hone

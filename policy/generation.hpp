@@ -72,7 +72,7 @@ class generation_engine {
   // Returns the number of samples that have no slot yet.
   std::size_t waiting() const;
   bool idle() const { return active() == 0 && waiting() == 0; }
-  std::uint64_t tokens_written() const;
+  std::uint64_t tokens_generated() const;
 
  private:
   struct state;

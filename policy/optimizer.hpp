@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "policy/transformer.hpp"
+#include "policy/decoder_weights.hpp"
 
 namespace hone {
 

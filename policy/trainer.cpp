@@ -110,7 +110,7 @@ trainer::trainer(const std::filesystem::path& policy, bool random_weights, const
   const decoder_weights initial = random_weights ? decoder_weights::random(config, o.seed)
                                                  : decoder_weights::load(policy, config);
   state_->weights = initial.to(o.device, config.dtype);
-  state_->adam = std::make_unique<optimizer>(state_->weights, o.optimiser);
+  state_->adam = std::make_unique<optimizer>(state_->weights, o.optimizer);
 }
 
 trainer::~trainer() = default;
@@ -271,7 +271,7 @@ void trainer::keep_reference() {
 }
 
 void trainer::restart_optimiser() {
-  state_->adam = std::make_unique<optimizer>(state_->weights, state_->chosen.optimiser);
+  state_->adam = std::make_unique<optimizer>(state_->weights, state_->chosen.optimizer);
 }
 
 taken_checkpoint trainer::take_checkpoint(const trainer_numbers& numbers) const {

@@ -46,7 +46,7 @@ class trainer {
  public:
   struct options {
     std::string device = "cpu";
-    optimizer_options optimiser;
+    optimizer_options optimizer;
     // grpo_update() runs the network on micro batches. A micro batch is closed as soon as its
     // prompts and completions hold this many tokens. Gradients add up over the micro batches of an
     // update.

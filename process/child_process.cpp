@@ -31,12 +31,14 @@ std::vector<char*> c_strings(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Everything that a new child needs, laid out before the fork: between vfork and exec the child
+// All data that a new child needs, prepared before the fork: between vfork and exec the child
 // shares this process's memory and may only make system calls.
 struct launch_plan {
   std::vector<char*> arguments;
   std::vector<char*> environment;
-  std::vector<int> sources;  // moved above every target first, then into place
+  // Each source is duplicated to a number above every target first, then to its target, so that no
+  // target overwrites a source.
+  std::vector<int> sources;
   std::vector<int> targets;
   const char* folder;
   rlimit address_space;
@@ -77,10 +79,11 @@ bool set_limit(int which, const rlimit& limit) {
   return ::syscall(SYS_prlimit64, 0, which, &limit, nullptr) == 0;
 }
 
-// Runs in the child. Returns only after a failure.
+// Turns the forked child into the planned program. Returns only after a failure.
 void become(const launch_plan& plan) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != plan.parent) return;
-  // A terminal's interrupt must reach the parent alone, which ends its children itself.
+  // A terminal's interrupt must reach the parent alone, because the parent ends its children
+  // itself.
   setpgid(0, 0);
   constexpr int parking = 200;
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
@@ -110,7 +113,8 @@ void become(const launch_plan& plan) {
   execve(plan.arguments[0], plan.arguments.data(), plan.environment.data());
 }
 
-// Must not be inlined: vfork returns twice into this stack frame, which holds nothing else.
+// Forks and starts the planned program; sets `error` if that fails in the child. Must not be
+// inlined: vfork returns twice into this stack frame, which holds nothing else.
 [[gnu::noinline]] pid_t start(const launch_plan& plan, volatile int* error) {
   const pid_t pid = vfork();
   if (pid == 0) {

@@ -14,26 +14,29 @@
 
 namespace hone {
 
-// How a child process is started. Everything here is applied between fork and exec, so the child
-// never runs without it.
+// Options for starting a child process. All of them are applied between fork and exec, so the
+// child's program never runs without them.
 struct child_options {
   std::vector<std::string> arguments;    // [0]: the program's path
   std::vector<std::string> environment;  // "KEY=value"; nothing is inherited
-  // (descriptor here, number in the child); all other descriptors are closed in the child.
+  // (descriptor here, number in the child). The child closes all descriptors above 2 that are also
+  // above the highest of these numbers.
   std::vector<std::pair<int, int>> descriptors;
   std::optional<std::string> folder;        // working directory
   std::uint64_t address_space_bytes = 0;    // 0: unlimited
-  std::uint64_t file_bytes = 0;             // largest file it may write; 0: unlimited
+  std::uint64_t file_bytes = 0;             // largest file that the child may write; 0: unlimited
   std::uint64_t cpu_seconds = 0;            // 0: unlimited
   const seccomp_program* filter = nullptr;  // installed with no_new_privs; null: none
 };
 
 // A child process that dies with the thread that started it, however that thread ends. The
-// destructor kills and reaps it.
+// destructor kills and reaps the child.
 class child_process {
  public:
   child_process() = default;
-  explicit child_process(const child_options& options);  // throws std::system_error
+  // Starts the child; throws std::system_error if that fails. `options` may be destroyed
+  // afterwards.
+  explicit child_process(const child_options& options);
   child_process(child_process&& other) noexcept : pid_(other.pid_) { other.pid_ = -1; }
   child_process& operator=(child_process&& other) noexcept;
   ~child_process() { kill(); }
@@ -41,20 +44,21 @@ class child_process {
   pid_t pid() const { return pid_; }
   bool running() const { return pid_ > 0; }
   // Waits until the child ends or the deadline passes. Returns the wait status, or nullopt at the
-  // deadline.
+  // deadline. The child must be running.
   std::optional<int> wait(std::chrono::steady_clock::time_point deadline);
+  // Kills the child with SIGKILL and reaps it. Does nothing if there is no running child.
   void kill();
 
  private:
   pid_t pid_ = -1;
 };
 
-// Returns the path of a program of Hone's that runs beside this one: the value of the environment
-// variable `variable`, else `name` in this program's folder or its parent. Throws
-// std::runtime_error.
+// Returns the path of another program of Hone: the value of the environment variable `variable` if
+// it is set, else `name` in this program's folder or in the parent folder. Throws
+// std::runtime_error if there is no such program.
 std::string companion_program(const std::string& name, const char* variable);
 
-// Appends those of the variables that are set in this process.
+// Appends "KEY=value" for each of the variables that is set in this process.
 void inherit(std::vector<std::string>& environment, std::initializer_list<const char*> variables);
 
 // Describes a wait status: "exit code 1", "signal 11 (Segmentation fault)".

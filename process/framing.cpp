@@ -16,7 +16,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr std::size_t max_descriptors = 4;
 
-// Returns false if the deadline passed.
+// Waits until the socket is readable. Returns false if the deadline passed.
 bool wait_readable(int socket, std::optional<clock::time_point> deadline) {
   if (!deadline) return true;
   while (true) {
@@ -31,8 +31,8 @@ bool wait_readable(int socket, std::optional<clock::time_point> deadline) {
   }
 }
 
-// Reads exactly `size` bytes. Descriptors that arrive are collected, or dropped if `descriptors` is
-// null. Returns false if the deadline passed.
+// Reads exactly `size` bytes. Descriptors that arrive are added to `descriptors`, or dropped if it
+// is null. Returns false if the deadline passed.
 bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>* descriptors,
               std::optional<clock::time_point> deadline) {
   std::size_t got = 0;

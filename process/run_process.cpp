@@ -36,7 +36,8 @@ pipe_ends output_pipe() {
   return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
-// A socket instead of a pipe: writing to a child that has ended must not raise SIGPIPE.
+// Makes a socket instead of a pipe, because writing to a child that has ended must not raise
+// SIGPIPE.
 pipe_ends input_socket() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -59,7 +60,8 @@ class conversation {
     if (input_.empty()) in_.ours.reset();
   }
   bool is_open() const { return out_.ours || err_.ours; }
-  // Moves what is ready in either direction. Returns false if the deadline passes first.
+  // Transfers the bytes that are ready in either direction. Returns false if the deadline passes
+  // first.
   bool advance(clock::time_point deadline, process_result& result) {
     std::vector<pollfd> waiting;
     if (in_.ours) waiting.push_back({in_.ours.get(), POLLOUT, 0});

@@ -62,7 +62,7 @@ const seccomp_program& reader_filter() {
     const auto refuse = [&](std::initializer_list<int> calls) {
       for (const int call : calls) seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), call, 0);
     };
-    // Files: only reading.
+    // Files may only be read.
     constexpr std::pair<int, int> writing[] = {
         {O_ACCMODE, O_WRONLY}, {O_ACCMODE, O_RDWR}, {O_CREAT, O_CREAT}, {O_TRUNC, O_TRUNC}};
     for (const auto& [mask, flags] : writing) {
@@ -86,7 +86,7 @@ const seccomp_program& reader_filter() {
             SCMP_SYS(utimes),    SCMP_SYS(utimensat),   SCMP_SYS(mount),
             SCMP_SYS(umount2),   SCMP_SYS(chroot),      SCMP_SYS(pivot_root),
             SCMP_SYS(unshare),   SCMP_SYS(setns)});
-    // Other processes.
+    // Other processes may be neither started, signalled, traced nor read.
     refuse({SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill), SCMP_SYS(rt_sigqueueinfo),
             SCMP_SYS(rt_tgsigqueueinfo), SCMP_SYS(pidfd_send_signal), SCMP_SYS(ptrace),
             SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
@@ -94,11 +94,12 @@ const seccomp_program& reader_filter() {
     constexpr scmp_datum_t thread = 0x10000;  // CLONE_THREAD
     seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(clone), 1,
                      SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
-    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3),
-                     0);  // its flags lie in memory; the C library then uses clone
+    // The flags of clone3 lie in memory, where a filter cannot read them. The C library falls back
+    // to clone.
+    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(prlimit64), 1,
                      SCMP_A0(SCMP_CMP_NE, 0));
-    // The network, and the kernel's larger doors.
+    // The network, and system calls that give access to large parts of the kernel.
     refuse({SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
             SCMP_SYS(io_uring_setup), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
             SCMP_SYS(userfaultfd), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key),

@@ -6,19 +6,20 @@
 
 namespace hone {
 
-// Seccomp programs, to be installed by child_options or install_filter().
+// A seccomp program in BPF, to be installed by child_options or install_filter().
 using seccomp_program = std::vector<sock_filter>;
 
-// Filters a tool that reads hostile text from standard input: no sockets, no tracing, and no source
-// file can be opened. GCC opens every file that a source names with O_NOCTTY, and no other file.
+// Returns a filter for a tool that reads hostile text from standard input: it forbids sockets,
+// tracing and opening files that a source names. GCC opens these files, and no others, with
+// O_NOCTTY.
 const seccomp_program& toolchain_filter();
 
-// Filters a process that runs untrusted Python: it opens nothing for writing, changes no file,
-// starts and signals no process, and reaches no network. Reading files, memory and its own threads
-// stay allowed.
+// Returns a filter for a process that runs untrusted Python: the process can open no file for
+// writing, change no file, start or signal no process, and reach no network. It may read files,
+// allocate memory and start threads.
 const seccomp_program& reader_filter();
 
-// Installs a filter in this process, irrevocably. Throws std::system_error.
+// Installs a filter in the calling thread, irrevocably. Throws std::system_error.
 void install_filter(const seccomp_program& filter);
 
 }  // namespace hone

@@ -87,13 +87,11 @@ evaluation_ledger::evaluation_ledger(database& db, const options& o) : db_(&db),
         w.population = stored->getPopulation();
         w.is_stored = true;
         for (const auto group : stored->getGroups()) w.groups.emplace_back(group);
-        // Results of this judge cannot close the work of another judge version. With its attempts
-        // used up, overdue() reports the work as lost.
+        // Results of this judge cannot close the work of another judge version.
         if (parsed->judge != options_.judge_version) {
           w.attempt = max_attempts;
-          w.deadline_ms = 1;
+          w.how = work::state::obsolete;
         }
-        // Deadline 0: overdue() sends the work at once, under the same attempt.
         pending_.emplace(*parsed, std::move(w));
         return true;
       });
@@ -123,8 +121,9 @@ void evaluation_ledger::send(const evaluation_key& key, work& w,
                              std::vector<record<schema::CompileJob>>& jobs) {
   store(key, w);
   const auto type = device_types_.find(key.device_type);
-  w.deadline_ms = type != device_types_.end() ? now_ms + options_.deadline_ms : 0;
+  w.how = type != device_types_.end() ? work::state::sent : work::state::unsent;
   if (type == device_types_.end()) return;
+  w.deadline_ms = now_ms + options_.deadline_ms;
   record_builder<schema::CompileJob> job;
   auto header = job->initHeader();
   w.measurement.store(header.initMeasurementId());
@@ -161,10 +160,11 @@ std::optional<record<schema::Evaluation>> evaluation_ledger::find(const evaluati
   return db_->get<schema::Evaluation>(family::evaluations, key_of(key));
 }
 
-bool evaluation_ledger::meet(const schema::Variant::Reader& variant, bool is_new,
-                             const evaluation_key& key, const group_id& group, std::uint32_t times,
-                             std::uint32_t population, double best_score, std::uint64_t now_ms,
-                             std::vector<record<schema::CompileJob>>& jobs) {
+bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& variant, bool is_new,
+                                           const evaluation_key& key, const group_id& group,
+                                           std::uint32_t times, std::uint32_t population,
+                                           double best_score, std::uint64_t now_ms,
+                                           std::vector<record<schema::CompileJob>>& jobs) {
   if (const auto waiting = pending_.find(key); waiting != pending_.end()) {
     work& w = waiting->second;
     w.wanted = std::min(max_measurements, w.wanted + times);
@@ -277,9 +277,11 @@ void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_
                                 std::vector<record<schema::CompileJob>>& jobs,
                                 std::vector<record<schema::Evaluation>>& lost) {
   for (auto& [key, w] : pending_) {
-    if (w.deadline_ms > now_ms || !device_types_.contains(key.device_type)) continue;
-    const bool is_first_look = w.deadline_ms == 0;
-    if (!is_first_look && w.attempt >= max_attempts) {
+    const bool is_sent = w.how == work::state::sent;
+    if (!device_types_.contains(key.device_type)) continue;
+    if (is_sent && w.deadline_ms > now_ms) continue;
+    const bool is_obsolete = w.how == work::state::obsolete;
+    if (is_obsolete || (is_sent && w.attempt >= max_attempts)) {
       record_builder<schema::Evaluation> evaluation;
       key.variant.store(evaluation->initVariantId());
       w.task.store(evaluation->initTaskId());
@@ -293,7 +295,7 @@ void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_
       lost.push_back(evaluation.finish());
       continue;
     }
-    if (!is_first_look) ++w.attempt;
+    if (is_sent) ++w.attempt;
     const auto known = find(key);
     send(key, w, *variant_of(key), best_score(w.task, key.device_type),
          known && (*known)->getOutcome() == Outcome::OK ? (*known)->getScore() : 0, now_ms, jobs);

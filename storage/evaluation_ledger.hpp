@@ -28,7 +28,7 @@ class evaluation_ledger {
  public:
   struct options {
     std::uint32_t judge_version = 0;
-    std::uint64_t deadline_ms = 120000;  // from sending a job to its deadline
+    std::uint64_t deadline_ms = 0;  // from sending a job to its deadline
   };
   // Reads the stored pending work; overdue() sends it again. Pending work of another judge version
   // is not sent: overdue() reports it as lost.
@@ -45,9 +45,10 @@ class evaluation_ledger {
   // follows is appended to `jobs` with `best_score`, the highest score of the task on the device
   // type (0: none). `population` is that of the island which the variant joins (0: none). A variant
   // that did not parse gets the outcome `unparsable` at once.
-  bool meet(const schema::Variant::Reader& variant, bool is_new, const evaluation_key& key,
-            const group_id& group, std::uint32_t times, std::uint32_t population, double best_score,
-            std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
+  bool request_evaluation(const schema::Variant::Reader& variant, bool is_new,
+                          const evaluation_key& key, const group_id& group, std::uint32_t times,
+                          std::uint32_t population, double best_score, std::uint64_t now_ms,
+                          std::vector<record<schema::CompileJob>>& jobs);
   // Requests measurements until the variant has `wanted` of them, as long as it is ok.
   void measure_again(const schema::Variant::Reader& variant, const evaluation_key& key,
                      std::uint32_t wanted, double best_score, std::uint64_t now_ms,
@@ -86,6 +87,11 @@ class evaluation_ledger {
 
  private:
   struct work {
+    enum class state {
+      unsent,    // overdue() sends the current attempt
+      sent,      // until `deadline_ms`
+      obsolete,  // of another judge version: overdue() reports it as lost
+    };
     task_id task;
     measurement_id measurement;
     std::uint32_t attempt = 1;
@@ -93,7 +99,8 @@ class evaluation_ledger {
     std::uint32_t wanted = 1;      // number of measurements, existing ones included
     std::vector<group_id> groups;  // groups that wait for the result
     std::uint32_t population = 0;
-    std::uint64_t deadline_ms = 0;  // Unix time; 0: overdue() sends the current attempt
+    state how = state::unsent;
+    std::uint64_t deadline_ms = 0;  // Unix time; valid if `sent`
     bool has_result = true;         // there may be an evaluation already
     bool is_stored = false;         // in the database or its uncommitted batch
   };

@@ -129,7 +129,7 @@ std::size_t pool::record_group(const record<schema::RolloutGroup>& group, std::u
     if (is_new) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
     if (is_new && variant.getProblem().size() > 0) ++unparsable;
     const evaluation_key what{variant_key, device_type, options_.judge_version, scope_of(*group)};
-    if (ledger_.meet(variant, is_new, what, id, std::max(1U, times[variant_key]),
+    if (ledger_.request_evaluation(variant, is_new, what, id, std::max(1U, times[variant_key]),
                      draw.getPopulation(), best, now_ms, jobs))
       ++waits_for;
   }
@@ -245,13 +245,13 @@ void pool::drop_stale() {
 
 std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& request) {
   drop_stale();
-  const bool is_even = request.most_of_a_task > 0;
+  const bool is_even = request.max_per_task > 0;
   std::map<task_id, std::size_t> older;  // number of older groups per task
   std::vector<std::pair<std::size_t, group_id>> candidates;
   for (const auto& ready : book_.ready()) {
     if (ready.stage != request.stage) continue;
     const std::size_t turn = is_even ? older[ready.task]++ : 0;
-    if (!is_even || turn < request.most_of_a_task) candidates.emplace_back(turn, ready.group);
+    if (!is_even || turn < request.max_per_task) candidates.emplace_back(turn, ready.group);
   }
   if (candidates.size() < request.at_least) return std::nullopt;
   std::stable_sort(candidates.begin(), candidates.end(),

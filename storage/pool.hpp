@@ -87,7 +87,7 @@ class pool {
     // Maximum number of groups per task. Tasks take turns: the oldest group of each task comes
     // first, then the second oldest of each, and so on. 0 takes the oldest groups, whatever their
     // tasks.
-    std::size_t most_of_a_task = 0;
+    std::size_t max_per_task = 0;
   };
   // Returns the oldest ready groups of a stage with their scores, or nullopt if there are fewer
   // than `at_least`. First drops and counts every group, except a comparison's, whose oldest token

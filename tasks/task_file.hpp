@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,17 +13,10 @@
 #include "messages/ids.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/task.capnp.h"
+#include "tasks/dtype.hpp"
 #include "tasks/format_error.hpp"
 
 namespace hone {
-
-// Element types of tensors.
-enum class dtype { float32, float16, bfloat16, float64, int32, int64, boolean };
-
-std::string_view name_of(dtype type);                     // "float32", ..., "bool"
-std::optional<dtype> dtype_named(std::string_view name);  // nullopt: there is no such type
-std::size_t bytes_of(dtype type);                         // of one element
-bool is_floating(dtype type);
 
 // A dimension of a tensor: a number, or the name of a size that every case defines.
 using dimension = std::variant<std::int64_t, std::string>;
@@ -137,10 +129,6 @@ task parse_task(const std::string& text, const std::string& file,
 // Reads and parses a task file and the data files that it names, which lie in the same folder.
 // Throws format_error.
 task load_task(const std::filesystem::path& path);
-
-// Returns the names of the data files that a task's text refers to, sorted. parse_task() needs
-// these files. Throws format_error.
-std::vector<std::string> data_files_of(const std::string& text, const std::string& file);
 
 // Prints the text of a task file for a task that a program has made. parse_task() returns the same
 // task for this text, except for `text` and `id`.

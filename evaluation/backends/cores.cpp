@@ -13,11 +13,13 @@
 namespace hone {
 namespace {
 
-// With fewer cores beside it, compilers and the policy need the core more than a GPU's launches do.
+// Least number of cores that must remain beside a launch core. With fewer, compilers and the policy
+// need the core more than a GPU's launches do.
 constexpr std::size_t least_other_cores = 4;
 
 // Returns the core and the hyper-threads that share it. The kernel's list reads "3,11" or "2-3". A
-// virtual machine often hides them; they are usually neighbours then.
+// virtual machine often hides hyper-threads; then the core's neighbour is taken, which is usually
+// right.
 std::vector<int> siblings_of(int core) {
   std::vector<int> all;
   std::ifstream in("/sys/devices/system/cpu/cpu" + std::to_string(core) +

@@ -191,8 +191,8 @@ judging_device::timed_program judging_device::time(const schema::Artifact::Reade
   return result;
 }
 
-// Measures again in other processes what does not settle: the noise may come from other work on the
-// machine.
+// Repeats a measurement that does not settle, up to twice and in other processes, because the noise
+// may come from other work on the machine.
 judging_device::timed_program judging_device::time_until_settled(
     const schema::Artifact::Reader& artifact, const task& t, int& earlier, random_stream& random) {
   timed_program timed = time(artifact, t, earlier++, random);
@@ -203,9 +203,9 @@ judging_device::timed_program judging_device::time_until_settled(
   return timed;
 }
 
-// A confirming measurement must agree with the first. Bursts of other work on the machine can last
-// for a whole measurement and slow down one side alone (doc/decisions/003), so if two measurements
-// disagree, a third decides.
+// Measures, and confirms the job's first measurement if it has one. If the two disagree, a third
+// decides, because bursts of other work on the machine can last for a whole measurement and slow
+// down one side alone (doc/decisions/003).
 judging_device::timed_program judging_device::time_and_confirm(
     const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random) {
   int earlier = job.hasFirst() ? 1 : 0;

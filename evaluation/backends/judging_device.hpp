@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "evaluation/backends/device.hpp"
 #include "evaluation/backends/program_judge.hpp"
-#include "evaluation/device.hpp"
 
 namespace hone {
 
-// A device that runs programs. It makes verdicts and measurements of what a program_judge finds,
-// measures again what does not settle, and confirms what is surprising.
+// A device that runs programs. It builds verdicts and measurements from the results of a
+// program_judge, repeats measurements that do not settle, and confirms first measurements.
 class judging_device final : public device {
  public:
   judging_device(std::string name, std::string node, record<schema::DeviceType> type,
@@ -31,8 +31,9 @@ class judging_device final : public device {
   struct timed_program {
     std::optional<program_failure> failure;
     std::vector<std::pair<task_case, case_timing>> timings;
-    double reverify_agreement = 0;
+    double reverify_agreement = 0;  // the largest of the cases
 
+    // Returns true if the timings are worth reporting.
     bool is_timed() const { return !failure || failure->outcome == Outcome::UNSTABLE; }
     scored_ratio score() const;
   };

@@ -16,11 +16,11 @@
 
 namespace hone {
 
-// What every kind of device that runs programs implements: the steps of evaluation.md's two
-// protocols that depend on where programs run. judging_device makes verdicts and measurements of
-// them. The judge keeps what it prepares for the tasks that it met last. Functions throw
-// reference_error if the task is at fault, std::length_error if it does not fit, and
-// std::runtime_error if the device cannot go on. Confined to one thread.
+// The steps of evaluation.md's two protocols that depend on where programs run. Every kind of
+// device that runs programs implements them, and judging_device builds verdicts and measurements
+// from their results. The judge caches its preparations for the most recently used tasks. Functions
+// throw reference_error if the task is at fault, std::length_error if the task's tensors do not fit
+// into an arena, and std::runtime_error if the device cannot continue. Confined to one thread.
 class program_judge {
  public:
   virtual ~program_judge() = default;
@@ -28,29 +28,30 @@ class program_judge {
   // Returns the kind of device as task files name it: "cpu" or "cuda".
   virtual std::string kind() const = 0;
 
-  // Verifies an artifact. `seed` 0 is replaced by a seed from the operating system, drawn once the
-  // variant is loaded.
+  // Verifies an artifact. A `seed` of 0 is replaced by a seed from the operating system, which is
+  // drawn once the variant is loaded.
   virtual verification_result verify(const schema::Artifact::Reader& artifact, const task& t,
                                      std::uint64_t& seed) = 0;
 
-  // Prepares processes for timing `cases` of a candidate. `earlier` counts the measurements that
-  // this one has to agree with or replaces: the first two are made in different processes, and each
-  // further one in a process that has not run the candidate. The artifact and the cases must
-  // outlive the measurement.
+  // Prepares processes for timing `cases` of a candidate. `earlier` is the number of measurements
+  // that this one must agree with or replaces. The first two measurements are made in different
+  // processes, and each further one in a process that has not run the candidate. The artifact and
+  // the cases must outlive the measurement.
   virtual program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
                                             const std::vector<const task_case*>& cases, int earlier,
                                             random_stream& random) = 0;
   // Times one of those cases.
   virtual case_timing time_case(const task_case& at, random_stream& random) = 0;
-  // Ends the candidate's processes. Called after the last case, whatever has happened.
+  // Ends the candidate's processes. Called after the last case, and after any failure.
   virtual void end_timing() {}
-  // Returns how far another measurement of the last case may be from this one, relative.
+  // Returns the largest relative difference that is allowed between two measurements of the last
+  // timed case.
   virtual double reverify_agreement() const = 0;
 
-  // Runs the reference on every case of this kind of device, with every distribution. Returns a
-  // line per case.
+  // Runs the reference on every case that runs on this kind of device, with every distribution that
+  // the task lists. Returns one line per case, for people.
   virtual std::vector<std::string> check_task(const task& t) = 0;
-  // Discards what was prepared for a task.
+  // Discards the preparations for a task.
   virtual void forget(const task& t) = 0;
 
   virtual double clock_mhz() const = 0;               // at this moment; 0: unknown
@@ -60,8 +61,8 @@ class program_judge {
 };
 
 // Describes a case for check_task(): "N=63 M=257 (timed): float32[63, 257]". `inexactness` is the
-// reference's error in its own types over what is allowed, or nullopt if it does not run in
-// float64.
+// reference's error in its own types over the error that the tolerance allows, or nullopt if the
+// reference does not run in float64.
 std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs,
                           std::optional<double> inexactness);
 

@@ -9,7 +9,7 @@
 
 namespace hone {
 
-// Keeps what a judge has prepared for the tasks that it met last. `Prepared` has a member of() that
+// Caches a judge's preparations for its most recently used tasks. `Prepared` has a member of() that
 // returns its task. Confined to one thread.
 template <typename Prepared>
 class task_cache {
@@ -17,8 +17,9 @@ class task_cache {
   // Keeps up to `capacity` tasks.
   explicit task_cache(std::size_t capacity) : capacity_(capacity) {}
 
-  // Returns what is kept for the task, or the std::unique_ptr that `make` returns; if that throws,
-  // nothing is kept. The reference stays valid until `capacity` other tasks have been asked for.
+  // Returns the cached preparation of the task. If there is none, calls `make`, which returns a
+  // std::unique_ptr<Prepared>, and caches the result; if `make` throws, nothing is cached. The
+  // reference stays valid until forget(), or until `capacity` other tasks have been asked for.
   template <typename Make>
   Prepared& of(task_id id, const Make& make) {
     const auto found =

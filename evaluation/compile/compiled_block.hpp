@@ -8,12 +8,14 @@
 
 namespace hone {
 
+// A parameter of a kernel.
 struct kernel_parameter {
   schema::Kernel::Parameter::Kind kind = schema::Kernel::Parameter::Kind::OTHER;
   unsigned bytes = 0;
   bool operator==(const kernel_parameter&) const = default;
 };
 
+// Facts about a compiled kernel.
 struct kernel_facts {
   std::string name;
   std::vector<kernel_parameter> parameters;
@@ -24,10 +26,11 @@ struct kernel_facts {
   unsigned local_bytes = 0;
   unsigned spilled_bytes = 0;  // bytes of registers that are stored to local memory
   unsigned max_threads_per_block = 0;
-  bool cooperative = false;  // the kernel synchronises its whole grid
+  bool cooperative = false;  // synchronises its whole grid
 };
 
-// A compiled cuda block. Its kernels are those that the host program launches and the block declares.
+// A compiled cuda block. Its kernels are those that the host program launches and the block
+// declares.
 struct compiled_block {
   std::string code;  // shared object or cubin
   std::vector<kernel_facts> kernels;

@@ -18,8 +18,8 @@ bool is_word(char c) {
 }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
 
-// Length of the string or character literal that starts with the quote at `at` (escapes respected,
-// ends at a line's end).
+// Returns the length of the string or character literal whose opening quote is at `at`. Escapes are
+// respected, and a line's end ends the literal.
 std::size_t quoted_length(std::string_view text, std::size_t at) {
   const char quote = text[at];
   std::size_t i = at + 1;
@@ -27,13 +27,32 @@ std::size_t quoted_length(std::string_view text, std::size_t at) {
   return std::min(i + 1, text.size()) - at;
 }
 
-// Length of R"delimiter(...)delimiter" whose quote stands at `at`.
+// Returns the length of R"delimiter(...)delimiter" from its quote, which is at `at`.
 std::size_t raw_length(std::string_view text, std::size_t at) {
   const std::size_t open = text.find('(', at);
   if (open == std::string_view::npos) return text.size() - at;
   const std::string close = ")" + std::string(text.substr(at + 1, open - at - 1)) + "\"";
   const std::size_t end = text.find(close, open);
   return end == std::string_view::npos ? text.size() - at : end + close.size() - at;
+}
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+bool starts_number(std::string_view text, std::size_t at) {
+  return is_digit(text[at]) || (text[at] == '.' && at + 1 < text.size() && is_digit(text[at + 1]));
+}
+
+// Returns the length of the preprocessing number that starts at `at`.
+std::size_t number_length(std::string_view text, std::size_t at) {
+  std::size_t end = at + 1;
+  while (end < text.size() &&
+         (is_word(text[end]) || text[end] == '.' ||
+          (text[end] == '\'' && end + 1 < text.size() && is_word(text[end + 1])) ||
+          ((text[end] == '+' || text[end] == '-') &&
+           std::string_view("eEpP").find(text[end - 1]) != std::string_view::npos))) {
+    ++end;
+  }
+  return end - at;
 }
 
 bool is_raw_prefix(std::string_view word) {
@@ -78,7 +97,7 @@ std::vector<cuda_token> tokenize(std::string_view text) {
     if (c == '#' && at_line_start) {
       const std::size_t end = std::min(text.find('\n', i), text.size());
       const std::string_view directive = text.substr(i, end - i);
-      line = parse_line_marker(directive, line + 1) - 1;  // the marker names the line that follows
+      line = parse_line_marker(directive, line + 1) - 1;  // a marker names the line that follows it
       i = end;
       if (i < text.size()) ++i;
       ++line;
@@ -94,18 +113,8 @@ std::vector<cuda_token> tokenize(std::string_view text) {
       } else {
         take(cuda_token::kind::identifier, end - i);
       }
-    } else if (std::isdigit(static_cast<unsigned char>(c)) != 0 ||
-               (c == '.' && i + 1 < text.size() &&
-                std::isdigit(static_cast<unsigned char>(text[i + 1])) != 0)) {
-      std::size_t end = i + 1;
-      while (end < text.size() &&
-             (is_word(text[end]) || text[end] == '.' ||
-              (text[end] == '\'' && end + 1 < text.size() && is_word(text[end + 1])) ||
-              ((text[end] == '+' || text[end] == '-') &&
-               std::string_view("eEpP").find(text[end - 1]) != std::string_view::npos))) {
-        ++end;
-      }
-      take(cuda_token::kind::number, end - i);
+    } else if (starts_number(text, i)) {
+      take(cuda_token::kind::number, number_length(text, i));
     } else if (c == '"' || c == '\'') {
       take(c == '"' ? cuda_token::kind::string : cuda_token::kind::character,
            quoted_length(text, i));
@@ -230,7 +239,7 @@ std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token
   std::set<std::string, std::less<>> names;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].text != "__global__") continue;
-    // The declarator's name is the last identifier before the parameter list;
+    // The declarator's name is the last identifier before the parameter list.
     // __launch_bounds__(...) and attributes have lists of their own.
     std::string_view name;
     for (std::size_t k = i + 1; k < tokens.size() && tokens[k].text != ";" && tokens[k].text != "{";
@@ -258,7 +267,7 @@ bool names_a_kernel(std::string_view launched, const std::set<std::string, std::
 
 std::optional<source_problem> find_hidden_include(const include_scan& scan) {
   const std::string readable = blank_comments(scan.text);
-  std::string joined;  // continued lines as one
+  std::string joined;  // continued lines as one line
   int line = 1;
   int first = 1;
   for (std::size_t i = 0; i < readable.size();) {
@@ -303,8 +312,8 @@ std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& toke
       return source_problem{token.line, message};
     };
     const cuda_token* const next = i + 1 < tokens.size() ? &tokens[i + 1] : nullptr;
-    // Lines are taken out of the text behind this check; within a string that would change where it
-    // ends.
+    // Lines are removed from the text after this check. Within a raw string, a removed line could
+    // change where the string ends.
     if (token.is == cuda_token::kind::string && token.text.find('\n') != std::string_view::npos)
       return refuse("a raw string may not span lines on this device");
     const bool is_digraph = (token.text == "<" || token.text == "%") && next != nullptr &&

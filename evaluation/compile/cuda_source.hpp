@@ -8,26 +8,28 @@
 
 namespace hone {
 
-// Reading a cuda block as text: what it includes, which kernels it has, and what it may not say. A
-// lexer for C++ is enough, since the block has either been preprocessed or is only searched for
-// directives.
+// Analysis of a cuda block as text: its includes, its kernels, and the constructs that it must not
+// contain. A lexer for C++ is enough, because the text is either preprocessed or only searched for
+// directives. All functions are safe on any thread.
 
 struct cuda_token {
   enum class kind { identifier, number, string, character, punctuator };
   kind is;
   std::string_view text;
-  int line;  // from 1, as the last line marker says
+  int line;  // from 1, by the last line marker
 };
 
-// Tokens of preprocessed text: no comments, no directives but line markers ('# 12 "cuda"') and
-// pragmas, which are skipped.
+// Returns the tokens of preprocessed text, which has no comments and no directives except line
+// markers ('# 12 "cuda"') and pragmas. Both are skipped. The tokens refer to `preprocessed`.
 std::vector<cuda_token> tokenize(std::string_view preprocessed);
 
-// The includes that every device accepts, because what they declare is already there.
+// Returns true for the includes that every device accepts, because their declarations are already
+// there.
 bool is_accepted_include(std::string_view name);
 
 struct include_scan {
-  std::string text;  // the block with accepted includes blanked; lines keep their numbers
+  // The block with accepted includes blanked; lines keep their numbers.
+  std::string text;
   struct refused_include {
     int line;
     std::string name;
@@ -35,22 +37,24 @@ struct include_scan {
   std::vector<refused_include> refused;
 };
 
-// Takes accepted includes out of a block that has not been preprocessed. Comments, strings and raw
-// strings are respected.
+// Blanks the accepted includes of a block that has not been preprocessed, and lists all others.
+// Comments, strings and raw strings are respected.
 include_scan take_out_includes(std::string_view block);
 
-// The text without comments: blanks in their place, lines where they were. Strings are respected.
+// Returns the text with blanks in place of comments; lines keep their numbers. Strings are
+// respected.
 std::string blank_comments(std::string_view text);
 
-// Takes those of CUDA's headers out that stand in front of everything else in the block and that
-// are worth precompiling, in their order.
+// Removes those of CUDA's headers that precede everything else in the block and that are worth
+// precompiling. Returns their names in order.
 std::vector<std::string> take_out_leading_headers(include_scan& scan);
 
-// Names of the functions that are declared __global__ (a macro must not have replaced the word).
+// Returns the names of the functions that are declared __global__. No macro may have replaced that
+// word.
 std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token>& tokens);
 
-// Whether `launched` (a name, or a template's name with arguments) is one of the kernels, and safe
-// to put into source text.
+// Returns true if `launched` (a name, or a template's name with arguments) is one of the kernels
+// and is safe to insert into source text.
 bool names_a_kernel(std::string_view launched, const std::set<std::string, std::less<>>& kernels);
 
 struct source_problem {
@@ -58,12 +62,12 @@ struct source_problem {
   std::string message;
 };
 
-// An include that take_out_includes() has not seen: a computed one, one with its line continued, or
-// one spelt otherwise.
+// Finds an include that take_out_includes() does not see: a computed one, one with a continued
+// line, or one in another spelling. May recurse as deeply as a line is long (see on_deep_stack()).
 std::optional<source_problem> find_hidden_include(const include_scan& scan);
 
-// Assembler in any spelling, attributes that reach the assembler or the linker, and words reserved
-// for the harness.
+// Finds assembler in any spelling, attributes that reach the assembler or the linker, and words
+// reserved for Hone.
 std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& tokens);
 
 }  // namespace hone

@@ -9,10 +9,11 @@
 
 namespace hone {
 
-// What `work` returns or throws, on a thread of its own with room for recursion that is as deep as
-// a document is long: std::regex calls itself for every character that a repetition takes, and who
-// wrote the text decides how many those are. Memory is taken as far as it is used. Throws
-// std::runtime_error where there is no thread to be had.
+// Runs `work` on a thread of its own and returns its result, or rethrows its exception. The
+// thread's stack of 1 GiB allows recursion as deep as a document is long: std::regex calls itself
+// for every character that a repetition matches, and the author of the text decides how many those
+// are. The stack takes memory only as far as it is used. Throws std::runtime_error if the thread
+// cannot be started.
 template <class Work>
 auto on_deep_stack(Work work) -> decltype(work()) {
   using result_type = decltype(work());
@@ -39,7 +40,7 @@ auto on_deep_stack(Work work) -> decltype(work()) {
       },
       &one);
   pthread_attr_destroy(&attributes);
-  if (status != 0) throw std::runtime_error("there is no thread for reading a block");
+  if (status != 0) throw std::runtime_error("cannot start a thread for reading a block");
   pthread_join(thread, nullptr);
   if (one.thrown) std::rethrow_exception(one.thrown);
   return std::move(*one.result);

@@ -9,12 +9,13 @@
 
 namespace hone {
 
-// Copies of what was made last, by a name for what it was made from. One thread.
+// A cache of the `kept` most recently used values, by key. Confined to one thread.
 template <typename Value>
 class recently_used {
  public:
   explicit recently_used(std::size_t kept) : kept_(kept) {}
 
+  // Returns a copy of the value, and marks it as used.
   std::optional<Value> find(const std::string& key) {
     const auto found = places_.find(key);
     if (found == places_.end()) return std::nullopt;
@@ -22,6 +23,7 @@ class recently_used {
     return found->second->second;
   }
 
+  // Stores a copy of the value. Removes the least recently used value if there are too many.
   void keep(const std::string& key, const Value& value) {
     if (find(key)) {
       all_.front().second = value;

@@ -11,15 +11,15 @@
 namespace hone {
 namespace {
 
-// Of the toolkit that device code is compiled with, and that LibTorch was built for.
+// The CUDA toolkit that device code is compiled with and that LibTorch was built for.
 constexpr const char* toolkit = "cu130";
 
 std::string driver_version() {
   std::ifstream in("/sys/module/nvidia/version");
   std::string version;
   if (std::getline(in, version) && !version.empty()) return version;
-  // In a container that hides /sys: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04
-  // ..."
+  // A container may hide /sys. The following file holds text such as "NVRM version: NVIDIA UNIX
+  // x86_64 Kernel Module 580.159.04".
   std::ifstream proc("/proc/driver/nvidia/version");
   for (std::string word; proc >> word;) {
     if (std::isdigit(static_cast<unsigned char>(word.front())) != 0 &&
@@ -29,7 +29,8 @@ std::string driver_version() {
   return "unknown";
 }
 
-// Architectures from Hopper on have instructions that only their own code may use: the suffix a.
+// From Hopper on, architectures have instructions that are available only in code for exactly that
+// architecture, which has the suffix "a".
 std::string architecture_name(int major, int minor) {
   return "sm_" + std::to_string(major) + std::to_string(minor) + (major >= 9 ? "a" : "");
 }
@@ -62,10 +63,10 @@ gpu_facts describe(const cuda_driver& driver, int ordinal, const std::string& ve
       driver.attribute(device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
   facts.threads_per_multiprocessor =
       driver.attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-  // Two transfers a clock; kHz and bits.
-  facts.memory_gb_per_second = 2.0 * driver.attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) *
-                             driver.attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) /
-                             8 / 1e6;
+  // There are two transfers per clock cycle. The clock rate is in kHz, the bus width in bits.
+  facts.memory_gb_per_second =
+      2.0 * driver.attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) *
+      driver.attribute(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8 / 1e6;
   record_builder<schema::DeviceType> type;
   type->setName(gpu_type_name(facts.model, major, minor, version));
   type->setKind(schema::DeviceType::Kind::CUDA);

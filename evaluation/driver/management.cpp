@@ -9,8 +9,8 @@
 namespace hone {
 namespace {
 
-// The few of NVML's calls that are used; its header is not among CUDA's wheels. Numbers are
-// nvml.h's.
+// The NVML functions that are used are declared here, because CUDA's wheels do not contain nvml.h.
+// The numbers are from nvml.h.
 constexpr int success = 0;
 constexpr unsigned clock_sm = 1;
 constexpr unsigned sensor_gpu = 0;

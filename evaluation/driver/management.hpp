@@ -4,20 +4,23 @@
 
 namespace hone {
 
-// Of NVML's mask of reasons those that make times worthless: heat, the board's power brake, an
-// external signal. The power limit that every long product meets is not meant: it meets both sides
-// alike.
+// Names the throttling reasons in NVML's mask that make times worthless: heat, the board's power
+// brake, and an external signal. Omits the power limit, which every long matrix product reaches: it
+// affects both sides alike.
 std::string describe_throttling(unsigned long long reasons);
 
-// What NVML says of one GPU, loaded at run time. Where there is no NVML it knows nothing, which is
-// fine. One thread.
+// Reads the state of one GPU from NVML, which is loaded at run time. Without NVML all values are
+// unknown, which is no error. Confined to one thread.
 class gpu_management {
  public:
   explicit gpu_management(const std::string& bus_id);
 
-  double clock_mhz() const;      // of the multiprocessors, now; 0: unknown
-  double temperature_c() const;  // 0: unknown
-  // What slows it down now: "hardware thermal, power brake". Empty: nothing, or nothing is known.
+  // Returns the current clock rate of the multiprocessors, or 0 if it is unknown.
+  double clock_mhz() const;
+  // Returns the temperature, or 0 if it is unknown.
+  double temperature_c() const;
+  // Returns the reasons that slow the GPU down now, such as "hardware thermal, power brake". Empty
+  // if there is none or if the reasons are unknown.
   std::string throttled_by() const;
 
  private:

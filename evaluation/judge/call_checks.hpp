@@ -11,23 +11,27 @@
 
 namespace hone {
 
-// The largest errors of some outputs, relative to what is allowed and as relative L2 error.
+// The largest errors over the outputs of one call or several.
 struct error_totals {
-  double worst_element = 0;  // at most 1 is agreement
+  double worst_element = 0;  // error of an element over its allowed error; at most 1 is agreement
   double relative_l2 = 0;
+  // Raises both errors to those of `other` where these are larger.
   void include(const error_totals& other);
 };
 
-// A finished call of a candidate whose outputs are still in its memory, wherever that is.
+// A finished call of a candidate. Its outputs still lie in the candidate's memory, on the host or
+// on a GPU.
 class finished_call {
  public:
   virtual ~finished_call() = default;
   // Describes a write outside of the buffers that were handed out; nullopt if there was none.
   virtual std::optional<std::string> memory_damage() = 0;
+  // Return true if the call has left its inputs or parameters unchanged.
   virtual bool inputs_hold() = 0;
   virtual bool parameters_hold() = 0;
+  // Returns the memory that outputs share with other tensors.
   virtual std::set<output_alias> aliases() = 0;
-  // Compares the outputs with the expected ones. A malformed output is a failure.
+  // Compares the outputs with the expected ones. Returns a failure if an output is malformed.
   virtual program_result<agreement> compare() = 0;
 };
 
@@ -36,16 +40,18 @@ class finished_call {
 program_result<void> check_call(finished_call& call, const std::set<output_alias>& allowed_aliases,
                                 const task& t, error_totals& totals);
 
-// Returns true if a reference with these aliases writes its outputs. Memory that they share with
-// its arguments was written before.
+// Returns true if a reference whose outputs have these aliases writes all of them during the call.
+// An output that lies in older memory, such as an argument's, was written before the call.
 bool writes_outputs(const std::set<output_alias>& aliases);
 
-// An element may by bad luck be off by somewhat more than the rule allows, where large terms cancel
-// and the reference's own error decides. So one barely wrong result per verification, or per timed
-// case, does not count, and another call is checked in its place: a wrong program is wrong again.
+// Permits one barely wrong result per verification or per timed case, in whose place another call
+// is checked. Where large terms cancel, the reference's own error decides, and an element of a
+// correct program may by bad luck be off by somewhat more than the rule allows. A wrong program is
+// wrong in the second call as well.
 class second_chance {
  public:
-  // Returns true if this failure may be passed over. `totals`: the errors of that call or round.
+  // Returns true if this failure does not count, which happens at most once. `totals`: the errors
+  // of the failed call or round.
   bool take(const program_failure& wrong, const error_totals& totals);
 
  private:

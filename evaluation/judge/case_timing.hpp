@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// Thrown where a candidate fails while it is timed; ends the timing of the case.
+// Thrown if a candidate fails while it is timed, which ends the timing of the case.
 struct timing_failure {
   program_failure why;
 };
@@ -27,14 +27,14 @@ struct case_timing {
   double candidate_us = 0;
   double reference_wall_us = 0;
   double candidate_wall_us = 0;
-  double least_candidate_us = 0;  // the candidate's fastest run, by its clock alone
-  double floor_us = 0;            // no call can be faster
+  double least_candidate_us = 0;  // of the candidate's fastest run, by the clock without charges
+  double floor_us = 0;            // the floor: no call can be faster
 
   struct baseline {
     std::string name;
     double us = 0;
   };
-  std::vector<baseline> baselines;  // beside the eager reference
+  std::vector<baseline> baselines;  // in addition to the eager reference
 
   // The following are measured on GPUs only.
   struct kernel_use {
@@ -42,16 +42,16 @@ struct case_timing {
     std::uint32_t threads = 0;
     std::uint64_t blocks = 0;
     std::uint32_t dynamic_shared_bytes = 0;
-    double occupancy = 0;
+    double occupancy = 0;  // resident threads over the most that a multiprocessor can hold
   };
   std::vector<kernel_use> kernels;
-  std::uint64_t bytes = 0;   // least that a call reads and writes; 0: not counted
+  std::uint64_t bytes = 0;   // least bytes that a call reads and writes; 0: not counted
   std::uint64_t flops = 0;   // of the reference's products and convolutions; 0: none or not counted
-  double burst_us = 0;       // a call in a burst, by events
-  double traced_us = 0;      // a call in a burst that CUPTI traces, by events
-  double burst_span_us = 0;  // a call in the traced burst, by CUPTI; 0: tracing is not possible
+  double burst_us = 0;       // per call of the untraced burst, by events
+  double traced_us = 0;      // per call of the burst that CUPTI traces, by events
+  double burst_span_us = 0;  // per call of the traced burst, by CUPTI; 0: tracing is not possible
   double burst_busy_us = 0;  // part of burst_span_us during which any kernel ran
-  std::string throttled;     // what slowed the GPU down before or after; empty: nothing
+  std::string throttled;     // why the GPU was throttled before or after; empty: it was not
   double unseen_us = 0;      // see unseen_beside() in clock_checks.hpp
   bool has_unseen_time = false;  // the failure is due to unseen time
 };
@@ -59,10 +59,11 @@ struct case_timing {
 // Multiplies every speed-up of a measurement, and its interval, by exp(log_factor).
 void scale_speedups(double log_factor, case_timing& timing);
 
-// Prints with `decimals` decimals, truncated.
+// Prints a number with `decimals` decimals, at most six, truncated and not rounded.
 std::string print_number(double value, std::size_t decimals);
 
-// Returns a failure if a call took less time than writing its outputs does.
+// Returns a failure if a call took less time than the floor, which is the time to write its
+// outputs.
 std::optional<program_failure> find_impossible_time(double call_us, double floor_us);
 
 }  // namespace hone

@@ -6,31 +6,33 @@
 namespace hone {
 namespace {
 
-// How far two clocks of one burst may differ: two per cent, plus starting and ending the burst.
+// Largest difference between two clocks of one burst: two per cent, plus the time to start and end
+// the burst.
 constexpr double clock_agreement = 0.02;
 constexpr double start_and_end_ns = 60e3;
-// A scored call takes longer than its kernels do in a burst, where caches are warm. CUPTI makes
-// short kernels look longer.
+// Least time of a scored call relative to its kernels' time in a burst. A scored call takes longer,
+// because caches are warm in a burst, but CUPTI makes short kernels look longer.
 constexpr double least_share_of_work = 0.85;
 constexpr double event_resolution_ns = 0.5e3;
-// Bandwidth of the L2 cache relative to DRAM. It is generous, since only the impossible may lie
-// below the floor.
+// Upper bounds of the L2 cache's bandwidth relative to DRAM's, and of an unknown DRAM bandwidth.
+// They are generous, because only impossible times may lie below the floor.
 constexpr double l2_over_dram = 5;
 constexpr double unknown_gb_per_second = 20000;
 // Largest unseen time that is no failure. Equal programs differ by less than a microsecond.
 constexpr double most_unseen_us = 5;
 constexpr double most_unseen_share = 0.01;
-// Unseen time that is not charged: equal programs, and honest ones of under 100 us, differ by that.
+// Unseen time that is not charged. Equal programs, and honest programs whose calls take under 100
+// us, differ by as much.
 constexpr double uncharged_us = 0.5;
 constexpr double uncharged_share = 0.005;
-// How much slower a reference may be beside a candidate than beside itself. The candidate
-// contributes to the chip's heat and power.
+// Largest slow-down of a reference beside a candidate, compared with beside itself, that is no
+// fault: the candidate contributes to the chip's heat and power.
 constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
 
 std::string microseconds(double ns) { return print_number(ns / 1e3, 2) + " us"; }
 
-// Returns the most that another clock may show for work that took the device `device_ns`.
+// Returns the longest time that another clock may show for work that took the device `device_ns`.
 double most_beside(double device_ns) {
   return device_ns * (1 + clock_agreement) + start_and_end_ns;
 }
@@ -96,7 +98,7 @@ std::optional<program_failure> find_disagreement(const burst_clock& burst,
   if (can_trace && traced.busy_ns == 0)
     return program_failure{
         Outcome::UNSTABLE, "",
-        "the trace shows nothing of its work on the GPU, and all of the reference's"};
+        "the trace shows none of the program's work on the GPU, but all of the reference's"};
   if (traced.span_ns > most_beside(traced.device_ns)) {
     return program_failure{Outcome::CHEATING, "late_work",
                            "worked on the GPU for " + microseconds(traced.span_ns) +

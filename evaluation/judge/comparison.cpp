@@ -8,9 +8,9 @@
 namespace hone {
 namespace {
 
-// An output that hardly varies is within a loose tolerance of any constant near it. If it varies by
-// more than rounding, its errors must be smaller than half of that variation, or than twice the
-// reference's own.
+// A constant is within a loose tolerance of a nearby expected output that hardly varies. If the
+// expected output varies by more than rounding, the errors must be smaller than half of that
+// variation, or smaller than twice the reference's own errors.
 constexpr double unexplained_share = 0.5;
 constexpr double rounding_steps = 16;
 
@@ -73,7 +73,7 @@ agreement compare_exact(const tensor_value& actual, const tensor_value& own,
 }
 
 struct error_measures {
-  double worst_ratio = 0;  // largest |a - b| over what is allowed there
+  double worst_ratio = 0;  // largest |a - b| over the error allowed for that element
   std::size_t worst_at = 0;
   double relative_l2 = 0;
   double error = 0;  // sum of squares
@@ -132,8 +132,8 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own,
     if (same_special(a[i], b[i]) ||
         (same_special(a[i], reference[i]) && !std::isfinite(reference[i])))
       continue;
-    // The element is finite where only one of the reference's runs is. It is compared with that run
-    // if that is the run in its own type.
+    // If only the float64 run is not finite here, a finite element is compared with the reference's
+    // run in its own type.
     const bool agrees = std::isfinite(a[i]) && std::isfinite(reference[i]) &&
                         std::abs(a[i] - reference[i]) <= allowed.atol * std::max(rms, tiny) +
                                                              allowed.rtol * std::abs(reference[i]);
@@ -185,8 +185,8 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
                                  : described(*errors.first_bad, e);
     return result;
   }
-  // Twice the reference's own error is allowed if that is more: no program is refused for being as
-  // inexact as the reference.
+  // Twice the reference's own error is allowed if that is more than the tolerance, so that no
+  // program is refused for being as inexact as the reference.
   const double element_limit = std::max(1.0, 2 * errors.own.worst_ratio);
   const double l2_limit = std::max(allowed.rtol, 2 * errors.own.relative_l2);
   result.worst_element = errors.given.worst_ratio / element_limit;
@@ -206,7 +206,7 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
              errors.given_error > 4 * errors.own_error) {
     result.problem = "does not follow the expected output: its errors are " +
                      number(100 * std::sqrt(errors.given_error / errors.expected_deviation)) +
-                     " % of what that varies by";
+                     " % of that output's variation";
     result.only_by_tolerance = true;
   }
   return result;

@@ -9,7 +9,8 @@
 
 namespace hone {
 
-// Keeps an all-zero expectation from allowing anything.
+// Lower bound of the norms that errors are compared with, so that an all-zero expected output
+// allows no error.
 inline constexpr double tiny = 1e-30;
 
 // The outputs that a reference computes for a call.
@@ -18,29 +19,30 @@ struct expected_outputs {
   std::optional<value_set> wide;  // in float64; the same count and shapes, floating types widened
 };
 
-// The result of comparing outputs. Ratios are measured error over allowed error: at most 1 is
-// agreement.
+// The result of comparing outputs. Ratios are measured error over allowed error; a ratio of at most
+// 1 is agreement.
 struct agreement {
-  double worst_element = 0;
-  double relative_l2 = 0;  // the error itself, not a ratio
-  // Error of the reference in its own types, over what the tolerance alone allows.
+  double worst_element = 0;  // the largest ratio of an element
+  double relative_l2 = 0;    // the error itself, not a ratio
+  // Error of the reference in its own types, over the error that the tolerance alone allows.
   double reference_inexactness = 0;
+  // Describes the first disagreement; nullopt if the outputs agree.
   std::optional<std::string> problem;
-  // The tolerance would have accepted the output; a rule against constants did not.
+  // True if the tolerance accepts the output and only a rule against constant outputs refuses it.
   bool only_by_tolerance = false;
 };
 
-// The errors of one floating-point output, wherever its elements were compared.
+// The errors of one floating-point output, measured on the host or on a GPU.
 struct output_errors {
   struct measures {
-    double worst_ratio = 0;  // largest |a - b| over what is allowed there
+    double worst_ratio = 0;  // largest error of an element over the error allowed for that element
     double relative_l2 = 0;
   };
-  // Index of the first NaN or infinity where none is expected, or the opposite.
+  // Index of the first element that is NaN, infinite or finite where that is not expected.
   std::optional<std::size_t> first_bad;
-  measures given;
-  std::size_t worst_at = 0;
-  measures own;  // of the reference in its own type against its float64 run
+  measures given;            // of the candidate
+  std::size_t worst_at = 0;  // index of the candidate's worst element
+  measures own;              // of the reference in its own type against its float64 run
   bool is_constant = false;
   bool is_expected_constant = false;
   // Sums of squares.
@@ -54,11 +56,12 @@ struct output_errors {
 struct element_text {
   double actual = 0;
   double expected = 0;
-  bool is_poison = false;  // it was never written
+  bool is_poison = false;  // the element was never written
 };
 
-// Returns how far the reference in its own type is from its float64 run, over what the tolerance
-// allows. Beyond 1 the order of its operations decides, and correct programs may be refused.
+// Returns the error of the reference's run in its own type against its float64 run, over the error
+// that the tolerance allows. Above 1, the order of operations decides the result, and correct
+// programs may be refused.
 double inexactness_of_reference(const output_errors& errors, tolerance allowed);
 
 // Applies the acceptance rule to measured errors. `look` returns the element that a message names.

@@ -15,26 +15,29 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_sets = 128;
 // Processor time that a process may use between two runs, to receive a command and to free the last
-// run's tensors: per run and per call of it. (Typical are 60 us and 1.5 us; under load one run in a
-// hundred takes 300 us.) What exceeds this is work while the clock stands still, and is charged.
-// What exceeds it by the factor `glitch` is no accident, and a process that spends a tenth of its
-// time so cheats.
+// run's tensors: an allowance per run, and one per call of that run. (Typical times are 60 us and
+// 1.5 us; under load, one run in a hundred takes 300 us.) Time beyond the allowance is work while
+// the clock stands still, and is charged. Time beyond `glitch` times the allowance is no accident:
+// a process that spends more than a tenth of its time on such work cheats (`outside_share`).
 constexpr double outside_per_run_ns = 75e3;
 constexpr double outside_per_call_ns = 2e3;
 constexpr double glitch = 2;
-// At most this share of the run is free: where calls take a few microseconds, the whole work of a
-// run would fit otherwise.
+// At most this share of a run's time is free of charge. Where calls take a few microseconds, the
+// whole work of a run would otherwise fit into the allowance.
 constexpr double outside_most_share = 0.25;
 constexpr double outside_share = 0.1;
+// Time outside of runs, in total, below which its share means nothing.
 constexpr double outside_least_ns = 10e6;
 
-// What both sides of a timed case share: new parameters, and new numbers for inputs, per round.
+// The contents that both sides of a timed case share: parameters, and the numbers that inputs are
+// assembled from. Both are renewed together.
 class round_contents {
  public:
   explicit round_contents(timed_inputs& of) : of_(&of) {}
 
-  // Returns the parameters that belong to `seed`. The numbers that inputs are assembled from are
-  // renewed as well: what a program has learnt of them must not help the next prepare().
+  // Returns the parameters that belong to `seed`. A new seed also renews the numbers that inputs
+  // are assembled from, so that what a program has learnt about the old numbers cannot help its
+  // next prepare().
   const value_set& parameters(std::uint64_t seed) {
     if (seed != seed_) {
       seed_ = seed;
@@ -53,7 +56,7 @@ class round_contents {
   value_set parameters_;
 };
 
-// One of the two programs, with its own input sets.
+// One of the two programs, with its own input sets. Everything passed by reference must outlive it.
 class host_side final : public timed_side {
  public:
   // `budget` is null for the reference, whose failures are the task's fault.
@@ -69,7 +72,7 @@ class host_side final : public timed_side {
     session.arrange(0, recipe.input_layouts(), recipe.parameter_layouts(), held_.size());
   }
 
-  // prepare() runs before the inputs of the calls to come exist.
+  // Runs prepare() before the inputs of later calls exist.
   void set_parameters(std::uint64_t seed) override {
     session_->write_parameters(contents_->parameters(seed));
     if (const auto prepared = session_->prepare(deadline(call_limit_)); !prepared)
@@ -95,8 +98,8 @@ class host_side final : public timed_side {
             time.wall_ns, last_.size()};
   }
 
-  // Makes a run that looks like the last one and does not count, in which one call gets `values` as
-  // inputs. Returns that call.
+  // Makes an uncounted run that looks like the last one, in which one call gets `values` as inputs.
+  // Returns that call's index.
   std::size_t run_with(const value_set& values) {
     take_sets(last_.size());
     const std::size_t call = random_->below(last_.size());
@@ -113,8 +116,8 @@ class host_side final : public timed_side {
     contents_->inputs().inputs.fill(values_, held_[set].seed, held_[set].perturbation);
     return values_;
   }
-  // Returns the share of its time that this side has used between its runs; 0 if that is too little
-  // to mean anything.
+  // Returns the share of this side's time that lies between its runs, beyond the allowance; 0 if
+  // that time is too short to mean anything.
   double share_outside() const {
     return outside_ns_ > outside_least_ns ? outside_ns_ / charged_ns_ : 0;
   }
@@ -131,6 +134,7 @@ class host_side final : public timed_side {
   }
 
   // Returns the deadline of work that may take `limit`, or less if the budget is nearly used up.
+  // Throws timing_failure if it is used up.
   time_point deadline(std::chrono::milliseconds limit) const {
     if (budget_ == nullptr) return clock::now() + limit;
     budget_->check();
@@ -139,7 +143,7 @@ class host_side final : public timed_side {
                                1 + static_cast<std::int64_t>(budget_->left_ns() / 1e6)));
   }
 
-  // Takes the next sets in turn and gives them new contents.
+  // Takes the next `calls` sets in turn and gives them new contents.
   void take_sets(std::size_t calls) {
     last_.resize(calls);
     for (std::size_t& set : last_) {
@@ -165,8 +169,9 @@ class host_side final : public timed_side {
   random_stream* random_;
   const time_budget* budget_;
   std::vector<held_contents> held_;  // by set
-  // During the warm-up, all contents are perturbations of the same ones, so that a cache keyed by a
-  // sample of the contents shows. 0: contents have nothing in common.
+  // Seed of the contents that every call of the warm-up gets a perturbation of, so that a cache
+  // keyed by a sample of the contents gives wrong results. 0 outside of the warm-up, where contents
+  // have nothing in common.
   std::uint64_t perturbed_seed_ = 0;
   value_set values_;
   std::vector<std::size_t> last_;
@@ -188,7 +193,8 @@ class host_checks {
         random_(&random),
         budget_(&budget) {}
 
-  // Checks a random call. The process is stopped meanwhile.
+  // Checks a random call, as timed_checks::check_function demands. The candidate's process is
+  // stopped meanwhile.
   program_result<void> check(std::optional<distribution> how, error_totals& totals) {
     const value_set drawn = how ? inputs_->inputs.draw(*how, random_->bits()) : value_set{};
     const std::size_t call =
@@ -210,7 +216,8 @@ class host_checks {
     return checked;
   }
 
-  // Returns the least bytes that a checked call wrote. The warm-up checks at least one call.
+  // Returns the smallest number of bytes that a checked call wrote. The warm-up checks at least one
+  // call.
   std::size_t least_bytes() const { return least_bytes_; }
 
  private:
@@ -250,7 +257,7 @@ case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing
                       });
   case_timing timing = time_pair(candidate, reference, rules, random, budget, &checks);
   if (timing.failure && timing.failure->outcome != Outcome::UNSTABLE) return timing;
-  // A timing that has not settled may have an explanation that says more.
+  // If the timing has not settled, cheating may be the cause, and is then the failure to report.
   timing.floor_us = limits.floor_us_per_byte * static_cast<double>(calls.least_bytes());
   auto cheating = find_impossible_time(timing.least_candidate_us, timing.floor_us);
   if (!cheating) cheating = find_work_outside(candidate.share_outside());

@@ -11,8 +11,10 @@
 
 namespace hone {
 
-// What one case of a task is timed on, in host memory: `sets` input sets at their own addresses,
-// with fresh contents before every use. Kept from one measurement to the next.
+// The contents for timing one case of a task in host memory: reservoirs of inputs and parameters,
+// and the number of input sets, each of which has addresses of its own and gets fresh contents
+// before every use. Kept from one measurement to the next. The recipe's oracle and case must
+// outlive it.
 struct timed_inputs {
   timed_inputs(const input_recipe& from, std::size_t sets_, random_stream& random)
       : recipe(from),
@@ -26,11 +28,12 @@ struct timed_inputs {
   std::size_t sets;
 };
 
-// Returns how many input sets the timing of a case may have: enough calls for a batch, within
-// `memory_budget` bytes for inputs and outputs.
+// Returns the number of input sets for timing a case: as many as fit into `memory_budget` bytes, if
+// a call's inputs and outputs take `bytes_per_call`, but at least 2 and at most 128.
 std::size_t affordable_sets(std::size_t bytes_per_call, std::size_t memory_budget);
 
-// The two programs that are compared, each in a fresh process, and the oracle of their task.
+// The two programs that are timed against each other, each in a fresh process, and the oracle of
+// their task.
 struct timed_pair {
   program_session& candidate;
   program_session& reference;
@@ -39,12 +42,13 @@ struct timed_pair {
 
 struct timing_limits {
   std::chrono::milliseconds call{10000};  // for one call
-  double floor_us_per_byte = 0;           // of output that a call writes: no call can be faster
+  double floor_us_per_byte = 0;           // floor of a call per byte of output that it writes
 };
 
-// Times one case of a task in host memory, by the protocol of paired_timing.hpp. What a candidate
-// does between its runs, while the clock stands still, is charged, and is `late_work` where it is
-// much. Throws reference_error if the reference fails.
+// Times one case of a task in host memory, by the protocol of paired_timing.hpp. Processor time
+// that a candidate uses between its runs, while the clock stands still, is charged; a large share
+// of it is `late_work`. Everything passed by reference must outlive the call. Throws
+// reference_error if the reference fails.
 case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules,
                       const timing_limits& limits, random_stream& random);
 

@@ -9,8 +9,8 @@
 
 namespace hone {
 
-// A finished call of a session in host memory, with the values that its arguments had and the
-// outputs that are expected of it. All arguments must outlive it.
+// A finished call of a session in host memory, with the values that were written to its arguments
+// and the outputs that are expected of it. Everything passed by reference must outlive it.
 class host_call final : public finished_call {
  public:
   host_call(program_session& session, std::size_t call, std::size_t set, const value_set& inputs,
@@ -39,7 +39,7 @@ class host_call final : public finished_call {
   const task* task_;
 };
 
-// A candidate on trial whose tensors lie in host memory. The session and the oracle must outlive
+// A trial of a candidate whose tensors lie in host memory. The session and the oracle must outlive
 // it.
 class host_trial final : public trial {
  public:

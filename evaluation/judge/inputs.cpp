@@ -131,7 +131,7 @@ bool is_fixed(const tensor_spec& spec) {
   return !spec.data_file.empty() || spec.init.of == kind::constant;
 }
 
-// Draws a few elements anew; swaps two elements of a permutation.
+// Draws a few elements of a tensor anew, or swaps two elements of a permutation.
 void perturb_elements(std::span<std::byte> bytes, dtype type, const tensor_spec& spec,
                       const task_case& at, distribution how, random_stream& random) {
   const std::size_t size = bytes_of(type);
@@ -169,7 +169,7 @@ tensor_value numbers_of(const tensor_spec& spec, const task_case& at, random_str
                    type);
 }
 
-// Contents from ranges of `source`, wherever they begin.
+// Fills `into` with pieces of `source`, each from a random place.
 void assemble(const tensor_value& source, std::span<std::byte> into, random_stream& random) {
   const std::size_t element = bytes_of(source.layout.type);
   const std::size_t places = source.layout.elements() - piece_elements + 1;

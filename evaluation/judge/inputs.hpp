@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// The following are shared with drawing on a GPU (backends/cuda/gpu_task.cpp).
+// The following functions are shared with drawing on a GPU (backends/cuda/gpu_task.cpp).
 std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors, const task_case& at);
 // Returns the type that a tensor's numbers are drawn in, before its `expr`.
 dtype raw_type(const tensor_spec& spec);
@@ -23,9 +23,10 @@ inline constexpr std::size_t perturbed_elements = 3;
 // Returns true if the distributions apply to the tensor (evaluation.md section 2, point 2).
 bool takes_distributions(const tensor_spec& spec);
 
-// Draws the arguments of a task's case: numbers here, expressions by the oracle. A seed always
-// gives the same contents. A `perturbation` other than 0 replaces a few elements of every tensor,
-// which a cache that compares samples does not notice.
+// Draws the inputs and parameters of a case. Numbers are drawn in this process, and the oracle
+// evaluates `expr` programs. Equal seeds give equal contents. A `perturbation` other than 0
+// replaces a few elements of every tensor, which a cache that compares samples of the contents does
+// not notice. Functions throw reference_error. The oracle and the case must outlive the recipe.
 class input_recipe {
  public:
   input_recipe(reference_oracle& oracle, const task_case& at) : oracle_(&oracle), case_(&at) {}
@@ -48,12 +49,12 @@ class input_recipe {
   const task_case* case_;
 };
 
-// Contents drawn as `declared`, for thousands of calls at the price of a copy each. Numbers are
+// Draws contents as `declared` for thousands of calls, at the price of a copy each. Numbers are
 // drawn once, and contents are assembled from short pieces of them, each from a random place. Two
-// calls have no element in common except by chance, so nothing that was computed for one helps with
-// another (doc/decisions/009). What a program could learn of the numbers is worthless once they are
-// renewed. Tensors of few elements and permutations are drawn directly, constants and data files
-// stay as they are, and an `expr` is applied last. Confined to one thread.
+// calls have no element in common except by chance, so no result of one call helps with another
+// (doc/decisions/009). What a program learns about the numbers is worthless once they are renewed.
+// Tensors of few elements and permutations are drawn directly, constants and data files stay as
+// they are, and an `expr` is applied last. Functions throw reference_error. Confined to one thread.
 class reservoir {
  public:
   enum class of { inputs, parameters };
@@ -67,8 +68,9 @@ class reservoir {
             std::uint64_t perturbation = 0) const;
   // Assembles the same contents as values; `into` keeps its memory from call to call.
   void fill(value_set& into, std::uint64_t seed, std::uint64_t perturbation = 0) const;
-  // Assembles contents and changes them to another distribution, from the same numbers: a program
-  // that knows the reservoir's numbers cannot tell the difference.
+  // Assembles contents and changes them to another distribution. They come from the same numbers,
+  // so that a program cannot tell them from other contents by having learnt the reservoir's
+  // numbers.
   value_set draw(distribution how, std::uint64_t seed) const;
 
  private:
@@ -76,8 +78,8 @@ class reservoir {
 
   input_recipe recipe_;
   of which_;
-  // By tensor: numbers to assemble contents from, or fixed contents, or empty if contents are
-  // drawn.
+  // By tensor: numbers to assemble contents from, or fixed contents, or empty if contents are drawn
+  // directly.
   value_set sources_;
 };
 

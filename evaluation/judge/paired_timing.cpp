@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-// A warm-up ends after this many runs, however short they are.
+// A warm-up ends after this number of runs, even if they are short.
 constexpr std::size_t max_warm_up_runs = 64;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -24,13 +24,13 @@ struct batch_time {
 };
 
 struct batch_plan {
-  double lead_in_ns = 0;
-  double target_ns = 0;
-  double runs = 1;  // at least, if calls are short enough
+  double lead_in_ns = 0;  // uncounted calls before the first run and after each check
+  double target_ns = 0;   // least time of the batch, unless max_runs ends it
+  double runs = 1;        // least number of runs, if calls are short enough
   std::size_t max_runs = 1;
 };
 
-// Makes one side's batches and decides after which of their runs a check is due.
+// Makes one side's batches and decides after which of the runs a check is due.
 class batch_maker {
  public:
   batch_maker(timed_side& side, const timing_rules& rules, random_stream& random)
@@ -42,12 +42,13 @@ class batch_maker {
     make({.max_runs = 1}, nullptr, false);  // one call, which may load code
     make({0, rules_->warm_up_ns, rules_->runs_per_batch, max_warm_up_runs}, check, true);
     side_->end_warm_up();
-    fastest_checked_ns_ = infinity;  // the first run of the rounds is
+    fastest_checked_ns_ = infinity;  // the first run of the rounds is suspiciously fast
   }
 
-  // Makes a batch for a round. If `is_drawn`, `check` is called after a run drawn among as many as
-  // the last batch had: a program that knew which run is checked could be right there alone. It is
-  // also called after every suspiciously fast run.
+  // Makes a batch for a round. If `is_drawn`, `check` is called after one run, drawn at random
+  // among as many runs as the last batch had: a program that could predict the checked run could be
+  // right in that run alone. `check` is also called after every suspiciously fast run. It may be
+  // empty.
   batch_time make(double batch_ns, const std::function<void()>& check, bool is_drawn) {
     return make({rules_->lead_in_ns, batch_ns, rules_->runs_per_batch, rules_->max_runs_per_batch},
                 check, is_drawn);
@@ -66,8 +67,8 @@ class batch_maker {
       add(run, total);
       const bool is_last = ++runs == plan.max_runs || total.spent_ns >= plan.target_ns;
       if (check == nullptr) continue;
-      // A batch that is shorter than the last one is checked at its end; one that is longer goes on
-      // drawing.
+      // A batch that turns out shorter than the last one is checked at its end. In a longer batch,
+      // further runs are drawn for a check.
       const bool is_due =
           is_drawn && (is_checked ? runs > last_runs_ && random_->below(last_runs_) == 0
                                   : runs > drawn || is_last);
@@ -96,7 +97,7 @@ class batch_maker {
   double fastest_checked_ns_ = infinity;
 };
 
-// The protocol, one function per phase.
+// The protocol of time_pair(), one function per phase.
 class paired_timing {
  public:
   paired_timing(timed_side& candidate, timed_side& reference, const timing_rules& rules,
@@ -119,8 +120,8 @@ class paired_timing {
     candidate_batches_.warm_up(contents, check_);
   }
 
-  // Both sides get batches of the same length: if one side's take long, the other's may as well,
-  // and what is less noisy needs fewer rounds.
+  // Both sides get batches of the same length. If one side needs long batches, the other side's may
+  // be as long, because longer batches are less noisy and need fewer rounds.
   void calibrate() {
     budget_->for_reference([&] { reference_->recalibrate(); });
     batch_ns_ =
@@ -146,7 +147,7 @@ class paired_timing {
     decision_ = decide(rules_, timing_.log_ratios, clocked_ns_);
   }
 
-  // A batch that does not count precedes the last checks, and looks like those that did.
+  // Makes the last checks after a batch that does not count but looks like the batches that did.
   void check_every_distribution() {
     if (checks_ == nullptr) return;
     candidate_batches_.make(batch_ns_, nullptr, false);
@@ -215,14 +216,14 @@ class paired_timing {
   random_stream* random_;
   time_budget* budget_;
   timed_checks* checks_;
-  std::function<void()> check_;  // of the candidate's last run; empty: equal programs
+  std::function<void()> check_;  // checks the candidate's last run; empty for equal programs
   batch_maker candidate_batches_;
   batch_maker reference_batches_;
   double batch_ns_ = 0;
   double clocked_ns_ = 0;
   double least_candidate_ns_ = infinity;
   timing_decision decision_ = timing_decision::go_on;
-  std::vector<double> reference_us_;  // per round, like the following
+  std::vector<double> reference_us_;  // by round, as are the next three
   std::vector<double> candidate_us_;
   std::vector<double> reference_wall_us_;
   std::vector<double> candidate_wall_us_;

@@ -11,33 +11,35 @@
 
 namespace hone {
 
-// What one run of calls took. Nanoseconds.
+// The times of one run, in nanoseconds.
 struct run_time {
-  double call_ns = 0;     // charged per call; the ratio of a round is made of it
+  double call_ns = 0;     // per call, with charges; the ratios of rounds are computed from it
   double clocked_ns = 0;  // per call, by the clock alone, without charges
   double spent_ns = 0;    // the run's share of the measurement's budget
   double wall_ns = 0;     // the whole run by the wall clock
   std::size_t calls = 1;
 };
 
-// One of the two programs that are timed against each other, as a kind of device runs it. Sessions
-// on the CPU implement it in host_side.hpp, sessions on a GPU in backends/cuda/gpu_side.hpp.
-// Functions throw timing_failure if a candidate fails, reference_error if a reference does.
+// One of the two programs that are timed against each other, as a kind of device runs it. host_side
+// in host_timing.cpp implements it on the CPU, gpu_side in backends/cuda/gpu_side.hpp on a GPU.
+// Functions throw timing_failure if a candidate fails, and reference_error if a reference fails.
 // Confined to one thread.
 class timed_side {
  public:
   virtual ~timed_side() = default;
 
-  // Sets new parameters, which belong to `seed`, and runs prepare() at once, untimed.
+  // Writes the parameters that belong to `seed` and runs prepare() at once, untimed.
   virtual void set_parameters(std::uint64_t seed) = 0;
-  // Between the two, all calls may get contents that differ in a few elements only.
+  // Between begin_warm_up() and end_warm_up(), the contents of calls may differ in a few elements
+  // only. They are perturbations of the contents that belong to `seed`.
   virtual void begin_warm_up(std::uint64_t /*seed*/) {}
   virtual void end_warm_up() {}
-  // Adapts to what the other side has shown to need; called for the reference after both are warm.
+  // Clocks this side's calls again, because what precedes a call may depend on the other side
+  // (head_start.hpp). Called for the reference after both sides are warm.
   virtual void recalibrate() {}
-  // Returns the time of the shortest batch that is worth timing; 0 if any is.
+  // Returns the nanoseconds of the shortest batch that is worth timing; 0 if any batch is.
   virtual double least_batch_ns() const { return 0; }
-  // Called for both sides before either of them runs in a round.
+  // Begins a round. Called for both sides before either of them runs.
   virtual void begin_round() {}
   // Makes calls on fresh contents for about `target_ns`, at least one. All their outputs stay
   // readable until the next run.
@@ -45,12 +47,13 @@ class timed_side {
 };
 
 // Times a candidate against a reference as paired rounds (evaluation.md section 3): warm-up by
-// time; rounds in which each side makes a batch of calls, in random order; checks of outputs that
-// no program can foresee; at the end, one uncounted batch and a check for every distribution.
-// Without `checks`, for two equal programs, nothing is checked.
+// time; rounds in which each side makes a batch of calls, in random order; checks of outputs at
+// times that no program can predict; at the end, one uncounted batch and a check of every
+// distribution. If `checks` is null, as for two equal programs, no call is checked.
 //
-// Fills in the ratio, the medians, the rounds and a failure; the rest of case_timing is the
-// caller's. A timing_failure ends the measurement and becomes its failure.
+// Fills in the ratio, the medians, the rounds and a failure; the caller fills in the rest of
+// case_timing. A timing_failure ends the measurement and becomes its failure. Throws
+// reference_error if the reference fails.
 case_timing time_pair(timed_side& candidate, timed_side& reference, const timing_rules& rules,
                       random_stream& random, time_budget& budget, timed_checks* checks);
 

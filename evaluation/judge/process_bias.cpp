@@ -5,9 +5,10 @@
 namespace hone {
 namespace {
 
-// What the place of a kernel's code in memory adds to its time, or takes away: a matter of luck
-// that a loaded module keeps (doc/decisions/012). The reference's luck is part of the bias; the
-// candidate's is unknown, so no interval is narrower than this.
+// Time by which the place of a kernel's code in memory may lengthen or shorten the kernel. The
+// place is random and stays the same while a module is loaded (doc/decisions/012). Its effect on
+// the reference is part of the bias. Its effect on the candidate is unknown, so no interval is
+// narrower than this.
 constexpr double code_place_us = 0.1;
 
 }  // namespace

@@ -5,22 +5,23 @@
 
 namespace hone {
 
-// What two equal programs differ by in two given processes: ln(reference / candidate), and half of
-// its 95 % interval. It is the luck of where each process has its code and data
+// The difference between two equal programs in two given processes, as ln(reference / candidate),
+// and half of its 95 % interval. It is due to the random places of code and data in each process
 // (doc/decisions/012).
 struct process_bias {
   double log_ratio = 0;
   double half_width = 0;
 };
 
+// Returns the bias of two processes from timing the same program in both of them.
 process_bias bias_of(const case_timing& equal_programs);
 
-// Returns `rules` for two programs in these processes, of which a call of the reference takes
-// `reference_us`: a difference that equal programs may show is no difference.
+// Returns `rules` adapted to two processes with this bias: a difference that equal programs may
+// show there counts as none. `reference_us`: the time of a reference's call, or 0 if unknown.
 timing_rules rules_between(const process_bias& bias, double reference_us, timing_rules rules);
 
-// Subtracts the bias from a measurement. The interval widens by what is not known of the bias and
-// of the place of the candidate's code.
+// Subtracts the bias from a measurement. The interval widens by the uncertainty of the bias and by
+// the effect of the unknown place of the candidate's code.
 void subtract_bias(const process_bias& bias, case_timing& timing);
 
 // Returns a reference's time as it was clocked, before the bias was subtracted.

@@ -17,12 +17,12 @@ class random_stream {
   std::uint64_t bits();
   // Returns a number uniform over 0 .. bound - 1; bound > 0.
   std::uint64_t below(std::uint64_t bound);
-  float uniform();  // [0, 1), 24 bits
+  float uniform();  // over [0, 1), 24 bits
 
   void fill_normal(std::span<float> out);   // mean 0, standard deviation 1
   void fill_uniform(std::span<float> out);  // [0, 1)
-  void fill_integers(std::span<std::int64_t> out, std::int64_t low,
-                     std::int64_t high);  // low .. high - 1
+  // Fills with integers uniform over low .. high - 1; high > low.
+  void fill_integers(std::span<std::int64_t> out, std::int64_t low, std::int64_t high);
 
  private:
   static constexpr std::size_t lanes = 8;

@@ -11,8 +11,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t warm_up_calls = 4;
-// What the first call of a candidate's sample may take without being charged: twice the mean of the
-// calls behind it, plus this. Other caches and clocks explain that much.
+// Time that the first call of a candidate's sample may take without being charged: twice the mean
+// of the calls after it, plus `lead_in_ns`. Other caches and clocks explain that much.
 constexpr double lead_in_ratio = 2;
 constexpr double lead_in_ns = 50e3;
 
@@ -39,10 +39,10 @@ double sampled_side::least_batch_ns() const {
   return static_cast<double>(least_calls()) * whole_call_ns_;
 }
 
-// Makes a few calls to find out how long one takes with everything around it. That follows what
-// both programs have shown to need.
+// Makes a few calls to find out how long one takes, by the device's clock and with all that
+// surrounds it. The latter may depend on both programs (head_start.hpp).
 run_time sampled_side::clock_calls() {
-  const bool is_first = call_ns_ == 0;  // it may load code
+  const bool is_first = call_ns_ == 0;  // the first call may load code
   const std::size_t calls =
       is_first || call_ns_ >= long_call_ns ? 1 : std::min(max_calls(), warm_up_calls);
   const auto before = clock::now();
@@ -52,7 +52,7 @@ run_time sampled_side::clock_calls() {
   return {call_ns_, call_ns_, wall_ns, wall_ns, calls};
 }
 
-// Uses the mean and not the median: one call of several must not do the others' work.
+// Uses the mean and not the median, because one call of several must not do the work of the others.
 double sampled_side::charged_call_ns(const std::vector<double>& times) const {
   const double counted = mean(std::span(times).subspan(lead_in_calls_));
   const double beyond = role_ == role::candidate && lead_in_calls_ > 0

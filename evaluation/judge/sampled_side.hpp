@@ -7,15 +7,15 @@
 
 namespace hone {
 
-// A call of at least this long is a run by itself: compared with it, what the first call after
-// another process finds is negligible.
+// A call of at least this length is a run by itself. It does not matter to such a call that another
+// process used the device just before it.
 inline constexpr double long_call_ns = 1e6;
 
-// A side on a device whose clock tells single calls apart. A run is a sample of several calls, and
-// a batch is one run. The first call of a sample finds other caches and clocks than those behind
-// it, since another process has had the device; it does not count, unless calls are long. What a
-// candidate's first call takes beyond that explanation is shared out to all calls: it may not work
-// for them, nor against the other side.
+// A side on a device whose clock times single calls. A run is a sample of several calls, and a
+// batch is one run. The first call of a sample finds other caches and clocks than the calls after
+// it, because another process has used the device. It does not count, unless calls are long. Time
+// of a candidate's first call that this does not explain is spread over all calls of the sample:
+// the first call must not do the work of the others, nor disturb the other side.
 class sampled_side : public timed_side {
  public:
   enum class role { candidate, reference };
@@ -41,9 +41,9 @@ class sampled_side : public timed_side {
 
   role role_;
   bool is_warm_ = false;
-  std::size_t lead_in_calls_ = 0;  // calls of a sample that do not count
-  double call_ns_ = 0;             // by the device's clock
-  double whole_call_ns_ = 0;       // with new contents, an empty cache and waiting
+  std::size_t lead_in_calls_ = 0;  // first calls of a sample, which do not count
+  double call_ns_ = 0;             // of a call, by the device's clock
+  double whole_call_ns_ = 0;       // wall time, with new contents, cache flushes and waiting
 };
 
 }  // namespace hone

@@ -20,8 +20,8 @@ interval median_interval(std::span<const double> values) {
   std::sort(sorted.begin(), sorted.end());
   const std::size_t n = sorted.size();
   if (n == 0) throw std::invalid_argument("the interval of nothing");
-  // The largest k with P(fewer than k of n fair coins) <= 2.5 %: [x(k), x(n + 1 - k)] covers the
-  // median with 95 %.
+  // Finds the largest k with P(fewer than k heads of n fair coins) <= 2.5 %. Then [x(k), x(n + 1 -
+  // k)] covers the median with a probability of at least 95 %.
   double tail = 0;
   double probability = std::pow(0.5, static_cast<double>(n));
   std::size_t k = 0;

@@ -17,7 +17,8 @@ struct interval {
 
 // Returns the distribution-free 95 % interval of the median: order statistics whose ranks follow
 // from the binomial distribution (Conover, Practical Nonparametric Statistics, section 3.2). With
-// fewer than six values no ranks reach 95 %, and the result is the whole range.
+// fewer than six values no ranks reach 95 %, and the result is the whole range. Throws
+// std::invalid_argument if `values` is empty.
 interval median_interval(std::span<const double> values);
 
 // Rounds to two decimals toward 1: 1.237 -> 1.23, 0.874 -> 0.88. A value within rounding error of
@@ -45,7 +46,7 @@ ratio_summary summarise(std::span<const double> log_ratios);
 // the combined interval contains 1.
 struct scored_ratio {
   double score = 1;
-  double raw = 1;
+  double raw = 1;  // the geometric mean itself
   interval range;
 };
 scored_ratio combine(std::span<const ratio_summary> cases);

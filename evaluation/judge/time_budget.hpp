@@ -9,17 +9,18 @@
 
 namespace hone {
 
-// Limits the time that timing one case takes apart from what is clocked: prepare(), which runs
-// again and again, and calls that wait without working. A candidate may take `least_ns` plus five
-// times what its reference has taken so far. The judge's own time counts for neither. Confined to
-// one thread.
+// Limits the wall time of timing one case, because part of that time is not clocked: prepare(),
+// which runs repeatedly, and calls that wait without working. A candidate may take `least_ns` plus
+// five times the time that its reference has taken so far. The judge's own time counts for neither
+// of them. Times in nanoseconds of the clock `now`. Confined to one thread.
 class time_budget {
  public:
   using clock_ns = std::function<double()>;
   explicit time_budget(double least_ns, clock_ns now = steady_ns)
       : least_ns_(least_ns), now_(std::move(now)), begin_ns_(now_()) {}
 
-  // Run `work` and charge its time to the reference, or to the judge. The two must not be nested.
+  // Run `work`, charge its time to the reference or to the judge, and return its result. The two
+  // must not be nested. All other time is the candidate's.
   template <class Work>
   decltype(auto) for_reference(Work&& work) {
     const bill to{*this, reference_ns_};
@@ -31,7 +32,7 @@ class time_budget {
     return std::forward<Work>(work)();
   }
 
-  // Returns what the candidate may still take; negative if it has taken too much.
+  // Returns the nanoseconds that the candidate may still take; negative if it has taken too much.
   double left_ns() const {
     return least_ns_ + most_times_reference * reference_ns_ - candidate_ns();
   }
@@ -42,7 +43,7 @@ class time_budget {
       return std::to_string(static_cast<int>(ns / 1e9)) + " s";
     };
     throw timing_failure{{Outcome::TIMEOUT, "",
-                          "timing it has taken " + seconds(candidate_ns()) + ", beside " +
+                          "timing the program has taken " + seconds(candidate_ns()) + ", beside " +
                               seconds(reference_ns_) + " for its reference"}};
   }
 
@@ -55,7 +56,7 @@ class time_budget {
   }
   double candidate_ns() const { return now_() - begin_ns_ - reference_ns_ - judge_ns_; }
 
-  // Adds its own lifetime to an account.
+  // Adds the time from its construction to its destruction to an account.
   class bill {
    public:
     bill(const time_budget& of, double& to) : of_(&of), to_(&to), begin_ns_(of.now_()) {}

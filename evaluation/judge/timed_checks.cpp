@@ -7,7 +7,8 @@
 namespace hone {
 namespace {
 
-constexpr std::uint64_t others_one_in = 2;  // checks
+// One check in this number is followed by a check of another distribution.
+constexpr std::uint64_t others_one_in = 2;
 
 }  // namespace
 
@@ -26,8 +27,8 @@ timed_checks::timed_checks(std::vector<distribution> listed, random_stream& rand
   std::erase(others_, distribution::declared);
 }
 
-// A program that recognises timed calls by their addresses or their rhythm may be right for
-// declared inputs alone.
+// Other distributions are checked because a program that recognises timed calls, by their addresses
+// or their rhythm, may be right for declared inputs alone.
 void timed_checks::check() {
   check_one(std::nullopt);
   if (others_.empty() || random_->below(others_one_in) != 0) return;

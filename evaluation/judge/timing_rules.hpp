@@ -7,64 +7,67 @@
 
 namespace hone {
 
-// How a case is timed and when timing stops. The values belong to the kind of device (evaluation.md
-// section 3); the defaults are the CPU's. Times in nanoseconds, widths relative to the middle of
-// the interval.
+// The rules by which a case is timed and timing stops. Their values depend on the kind of device
+// (evaluation.md section 3); the defaults are the CPU's. Times are in nanoseconds, widths relative
+// to the middle of the interval.
 struct timing_rules {
-  // When to stop.
+  // Rules for stopping.
   double target_width = 0.05;    // half-width of the 95 % interval that is narrow enough
   double doubling_width = 0.08;  // half-width beyond which the budget is doubled
-  double unstable_width = 0.15;  // half-width beyond which, after the doubled budget, is `unstable`
-  // Variance of the buckets' speed-ups, relative to the median, beyond which the measurement is
-  // `unstable` whatever the budget.
+  double unstable_width = 0.15;  // half-width beyond which a used-up budget ends in `unstable`
+  // Variance of the buckets' speed-ups, relative to the median, beyond which a measurement is
+  // `unstable` regardless of its width.
   double unstable_variance = std::numeric_limits<double>::infinity();
   double budget_ns = 0.25e9;  // clocked time; doubled at most once
   std::size_t min_rounds = 7;
   double hopeless_ratio = 0.2;  // a candidate more than five times slower needs no precision
   std::size_t hopeless_rounds = 3;
-  // A difference smaller than `near_equal` (in log ratio) must show for `near_equal_rounds` rounds
-  // within the budget: chance leans toward 1, not away from it.
+  // A difference smaller than `near_equal` (in log ratio) is accepted only after
+  // `near_equal_rounds` rounds, or when the budget is used up, so that chance favours a score of 1.
   double near_equal = 0;
   std::size_t near_equal_rounds = 0;
-  double equal_log_ratio = 0;   // log ratio of two equal programs in the processes of the moment
-  double equal_half_width = 0;  // and half of the interval within which it is known
+  double equal_log_ratio = 0;   // log ratio of two equal programs in the current processes
+  double equal_half_width = 0;  // half of the interval of equal_log_ratio
 
-  // What a round is made of.
+  // The parts of a round.
   double warm_up_ns = 15e6;
-  double lead_in_ns = 2e6;  // uncounted calls before a batch: other processes have run in between
+  double lead_in_ns = 2e6;  // uncounted calls before a batch, since other processes ran before it
   double batch_ns = 6e6;    // least time of a batch
-  // A batch has at least this many runs if calls are short enough, and counts as its fastest run:
-  // other work on the machine only ever makes a run slower, and slows most runs on a shared one
-  // (doc/decisions/003).
+  // Least number of runs of a batch, if calls are short enough. The time of the fastest run counts:
+  // other work on the machine can only make a run slower, and on a shared machine it slows most
+  // runs (doc/decisions/003).
   double runs_per_batch = 5;
   std::size_t max_runs_per_batch = 64;
-  std::uint64_t new_parameters_one_in = 1;  // rounds
+  std::uint64_t new_parameters_one_in = 1;  // one round in this number gets new parameters
 
-  // Which batches are checked: one in `check_one_in` among the first `min_rounds` rounds, one in
-  // `check_one_in_late` beyond, and every run that is faster than `suspicious_ratio` times the
-  // fastest checked run. A program must not gain by being wrong now and then.
+  // Batches that are checked: one in `check_one_in` among the first `min_rounds` rounds and one in
+  // `check_one_in_late` after them. Every run that is faster than `suspicious_ratio` times the
+  // fastest checked run is checked as well. A program must not gain by being wrong occasionally.
   std::uint64_t check_one_in = 2;
   std::uint64_t check_one_in_late = 8;
   double suspicious_ratio = 0.8;
 
-  // How far a confirming measurement may be from the first, relative.
+  // Largest relative difference between a confirming measurement and the first.
   double reverify_agreement = 0.25;
-  // Time that timing a case may take beside five times what the reference takes.
+  // Time that timing a case may take in addition to five times the reference's time.
   double time_budget_ns = 60e9;
 };
 
 timing_rules cpu_timing_rules();
 timing_rules gpu_timing_rules();
-// For timing the reference against itself on a GPU, to find the process bias.
+// Returns the rules for timing the reference against itself on a GPU, to find the process bias.
 timing_rules gpu_calibration_rules();
-// For a GPU whose reference is launch-bound. The processor is what is timed then, and other
-// programs use it as well, so measurements may spread as far as a processor's.
+// Returns the rules for a GPU and a launch-bound reference. Such a timing measures the processor,
+// which other programs use as well, so measurements may spread as far as on a CPU device.
 timing_rules launch_bound_timing_rules();
 
+// go_on: another round is needed. settled: the interval is narrow enough. hopeless: the candidate
+// is so slow that its score needs no precision. unstable: the interval is too wide and the budget
+// used up.
 enum class timing_decision { go_on, settled, hopeless, unstable };
 
-// Decides after each round. `log_ratios`: ln(reference / candidate), one per round. `clocked_ns`:
-// time spent on rounds so far.
+// Decides after a round whether timing goes on. `log_ratios`: ln(reference / candidate), one per
+// round. `clocked_ns`: time spent on rounds so far.
 timing_decision decide(const timing_rules& rules, std::span<const double> log_ratios,
                        double clocked_ns);
 

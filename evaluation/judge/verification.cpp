@@ -54,21 +54,22 @@ class verification {
   program_result<void> verify_round(std::size_t round, distribution how, error_totals& totals) {
     const std::uint64_t contents = random_.bits();
     candidate_->draw(how, contents, random_.bits());
-    // The same inputs at two addresses show what depends on an address or on a race. The order is
-    // random, but the second round begins with the set that ended the first: some call always finds
-    // new contents at the address of the call before.
+    // The same inputs at two addresses show results that depend on an address or on a race. The
+    // order of the sets is random, but the second round begins with the set that ended the first,
+    // so that at least one call finds new contents at the address of the call before it.
     if (round == 1 || random_.below(2) == 1) std::swap(sets_[0], sets_[1]);
     for (const std::size_t set : sets_) {
       if (auto called = call(set, totals); !called) return called;
     }
-    // Nearly the same contents, where others were a moment ago: a cache keyed by a sample of the
-    // contents is stale.
+    // The new contents differ from the set's last contents in a few elements only, so a cache keyed
+    // by a sample of the contents is stale.
     if (round < perturbed_rounds) {
       candidate_->perturb(sets_[1], random_.bits() | 1U);
       if (auto called = call(sets_[1], totals); !called) return called;
     }
-    // One outlier in five thousand elements shows in any sample of some size; a single one does
-    // not. Both signs are tried: to a sum of exponentials a negative outlier is nothing.
+    // One outlier per five thousand elements shows in any sample of some size, but a single outlier
+    // does not. Both signs are tried, because a negative outlier hardly changes a sum of
+    // exponentials.
     if (how == distribution::outliers) {
       const std::uint64_t hiding = random_.bits();
       for (const bool mirrored : {false, true}) {
@@ -101,7 +102,7 @@ class verification {
   verification_limits limits_;
   random_stream random_;
   second_chance chance_;
-  clock::duration spent_{0};  // in calls; drawing and comparing are not the candidate's
+  clock::duration spent_{0};  // in trial::call(); drawing and expected outputs do not count
   std::array<std::size_t, 2> sets_ = {0, 1};
 };
 

@@ -23,30 +23,30 @@ struct verification_result {
   error_totals errors;
 };
 
-// A candidate on trial, one case at a time: it draws inputs, computes the expected outputs, makes
-// calls and compares. Kinds of device differ in where all of that lies. Functions throw
-// reference_error if the task is at fault.
+// The trial of a candidate, one case at a time: draws inputs, computes the expected outputs, makes
+// calls and compares their outputs. Kinds of device differ in where the tensors lie. Functions
+// throw reference_error if the task is at fault. Confined to one thread.
 class trial {
  public:
   virtual ~trial() = default;
   virtual const task& of() const = 0;
-  // Makes room for two input sets of this case.
+  // Begins a case and makes room for two input sets, 0 and 1.
   virtual void arrange(const task_case& at) = 0;
   // Draws parameters, and the same inputs for both sets.
   virtual void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) = 0;
   // Perturbs the inputs of one set.
   virtual void perturb(std::size_t set, std::uint64_t perturbation) = 0;
-  // Draws the inputs of one set as `declared`, with a single outlier in each. `mirrored` gives the
-  // outlier the opposite sign.
+  // Draws the inputs of one set as `declared`, with a single outlier in each input that may have
+  // outliers. `mirrored` gives the outlier the opposite sign.
   virtual void hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) = 0;
-  // Makes one call and checks it.
+  // Makes one call on an input set, checks it and adds its errors to `totals`.
   virtual program_result<void> call(std::size_t set, time_point deadline, error_totals& totals) = 0;
 };
 
 // Verifies a candidate (evaluation.md section 2): every case that runs on this kind of device, two
 // rounds with `declared` inputs and one with each other distribution that the task lists, at least
-// five rounds in all. Inputs are drawn from `seed`, which must be newer than the candidate's
-// session. Throws reference_error.
+// five rounds in all. Inputs are drawn from `seed`, which must have been drawn after the
+// candidate's session was opened. Throws reference_error.
 verification_result verify_program(trial& candidate, std::string_view device_kind,
                                    std::uint64_t seed, const verification_limits& limits);
 

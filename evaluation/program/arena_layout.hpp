@@ -8,17 +8,20 @@
 namespace hone {
 
 // The byte layout of an arena's head. The sandbox process writes it and the judge reads it. The
-// judge checks every number before use, and a CPU session's process is stopped while it reads.
+// judge checks every number before use. While the judge reads the head of a CPU session's arena,
+// the process is stopped.
 
-// Where one output of a call lies.
+// Describes one output of a call: its place in the arena, its type and its shape.
 struct arena_output {
-  std::uint64_t offset;  // of element 0, from the arena's start; not_in_arena if it lies elsewhere
-  std::uint32_t dtype;   // hone::dtype, or unsupported_dtype
+  // Bytes from the arena's start to element 0; not_in_arena if the output lies elsewhere.
+  std::uint64_t offset;
+  std::uint32_t dtype;  // hone::dtype, or unsupported_dtype
   std::uint32_t dimensions;
   std::array<std::int64_t, 12> sizes;
   std::array<std::int64_t, 12> strides;  // in elements
 };
 
+// A tensor's memory in an arena, in bytes from the arena's start.
 struct arena_allocation {
   std::uint64_t offset;
   std::uint64_t bytes;
@@ -36,27 +39,31 @@ struct kernel_launch {
   std::uint32_t threads;
   std::uint64_t blocks;
   std::uint32_t dynamic_shared_bytes;
-  std::uint32_t blocks_per_multiprocessor;  // that are resident at once
+  std::uint32_t blocks_per_multiprocessor;  // resident at once
 };
 inline constexpr std::uint32_t max_kernel_launches = 64;
 
 struct arena_head {
-  std::uint32_t refused_call;  // 1 + number of the system call that the filter refused; 0: none
+  // 1 + number of the system call that the filter refused; 0 if it refused none.
+  std::uint32_t refused_call;
   std::uint32_t outputs_per_call;
   std::uint32_t output_count;
-  std::uint32_t allocation_count;  // in this stage and run; those beyond the array are not listed
-  std::uint64_t scratch_used;      // end of the scratch memory that has been handed out
+  // Allocations of this stage and run. The array lists only the first max_arena_allocations.
+  std::uint32_t allocation_count;
+  std::uint64_t scratch_used;  // end of the scratch memory that has been handed out
   std::array<arena_output, max_arena_outputs> outputs;
   std::array<arena_allocation, max_arena_allocations> allocations;
   std::array<call_clock, max_calls> call_clocks;  // GPU only
   burst_clock burst;                              // GPU only
-  // GPU only: floating-point operations of a reference's last run in products and convolutions.
+  // GPU only: floating-point operations of a reference's last run in matrix products and
+  // convolutions.
   std::uint64_t flops;
   std::uint32_t launch_count;
   std::array<kernel_launch, max_kernel_launches> launches;
 };
 
-// Exit code of a CPU session whose system call was refused; arena_head::refused_call has its number.
+// Exit code of a CPU session whose system call was refused; arena_head::refused_call has its
+// number.
 inline constexpr int refused_call_exit_code = 159;
 
 inline constexpr std::uint64_t arena_head_bytes = 2U << 20U;
@@ -69,8 +76,8 @@ inline constexpr std::uint64_t guard_bytes = 256;
 inline constexpr std::uint64_t arena_alignment = 256;
 // The poison pattern: a NaN in every floating-point type, -1 in integers, no valid bool.
 inline constexpr unsigned char poison_byte = 0xff;
-// The poison pattern of every second run on a GPU, for outputs that are expected to be NaN or -1. As
-// a floating-point number it is 0.01 or 1.06.
+// The poison pattern of every second run on a GPU, for outputs that are expected to be NaN or -1.
+// As a floating-point number it is 0.01 or 1.06.
 inline constexpr unsigned char other_poison_byte = 0x3c;
 
 }  // namespace hone

@@ -15,8 +15,8 @@ constexpr std::uint64_t aligned(std::uint64_t n) {
   return (n + arena_alignment - 1) / arena_alignment * arena_alignment;
 }
 
-// Returns the bytes from the first element to behind the last, or nullopt if the sizes or strides
-// are impossible.
+// Returns the bytes from the first element to the end of the last, or nullopt if the sizes or
+// strides are impossible.
 std::optional<std::uint64_t> extent_bytes(const arena_output& out, std::size_t element_bytes) {
   std::uint64_t last = 0;
   for (std::uint32_t d = 0; d < out.dimensions; ++d) {
@@ -32,8 +32,8 @@ std::optional<std::uint64_t> extent_bytes(const arena_output& out, std::size_t e
   return (last + 1) * element_bytes;
 }
 
-// True if all elements, laid out densely, take at most `most` bytes. The sizes come from the process
-// and may overflow.
+// True if all elements, laid out densely, take at most `most` bytes. The sizes come from the
+// process, and their product may overflow.
 bool fits_densely(const std::vector<std::int64_t>& shape, std::size_t element_bytes,
                   std::uint64_t most) {
   std::uint64_t bytes = element_bytes;
@@ -46,15 +46,15 @@ bool fits_densely(const std::vector<std::int64_t>& shape, std::size_t element_by
   return true;
 }
 
-// True if two elements may share an address: some stride does not step over everything that the
-// smaller strides reach.
+// True if two elements may share an address: some stride is not larger than the distance that the
+// smaller strides span.
 bool overlaps_itself(const output_place& place) {
   std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride, size
   for (std::size_t d = 0; d < place.strides.size(); ++d) {
     if (place.layout.shape[d] > 1) steps.emplace_back(place.strides[d], place.layout.shape[d]);
   }
   std::sort(steps.begin(), steps.end());
-  std::int64_t reach = 0;  // of the strides so far
+  std::int64_t reach = 0;  // distance that the strides so far span
   for (const auto& [stride, size] : steps) {
     if (stride <= reach) return true;
     reach += stride * (size - 1);
@@ -105,9 +105,8 @@ program_result<std::uint32_t> arena_plan::outputs_per_call(const arena_head& hea
   return count;
 }
 
-program_result<output_place> arena_plan::locate(const arena_head& head,
-                                                               std::size_t call,
-                                                               std::size_t output) const {
+program_result<output_place> arena_plan::locate(const arena_head& head, std::size_t call,
+                                                std::size_t output) const {
   const std::size_t index = call * head.outputs_per_call + output;
   if (index >= std::min(head.output_count, max_arena_outputs))
     return failed(Outcome::CRASH, "the process did not describe its outputs");
@@ -126,15 +125,15 @@ program_result<output_place> arena_plan::locate(const arena_head& head,
   }
   placed.extent = {out.offset, *bytes};
   if (*bytes > 0 && out.offset != not_in_arena && out.offset % bytes_of(placed.layout.type) != 0)
-    return failed(Outcome::WRONG_RESULT, name + " lies between its elements");
+    return failed(Outcome::WRONG_RESULT, name + " is not aligned to the size of its elements");
   if (*bytes > 0 && (out.offset < begin_ || out.offset > size_ || *bytes > size_ - out.offset))
     placed.extent.begin = not_in_arena;
   return placed;
 }
 
 std::set<output_alias> arena_plan::aliases(const arena_head& head, std::size_t call,
-                                                      std::span<const std::size_t> sets,
-                                                      std::uint64_t calls_begin) const {
+                                           std::span<const std::size_t> sets,
+                                           std::uint64_t calls_begin) const {
   using with = output_alias::with;
   std::set<output_alias> shared;
   if (call >= sets.size()) throw std::out_of_range("the last run made no such call");
@@ -152,8 +151,8 @@ std::set<output_alias> arena_plan::aliases(const arena_head& head, std::size_t c
       shared.insert({o, with::foreign, 0});
       continue;
     }
-    if (own[o].begin >= end_ && own[o].begin < calls_begin)
-      shared.insert({o, with::foreign, 0});  // prepare() allocated it
+    // Memory between the arguments and the calls belongs to prepare().
+    if (own[o].begin >= end_ && own[o].begin < calls_begin) shared.insert({o, with::foreign, 0});
     for (std::size_t p = 0; p < parameters_.size(); ++p) {
       if (own[o].overlaps(parameters_[p])) shared.insert({o, with::parameter, p});
     }
@@ -206,7 +205,7 @@ std::optional<std::vector<arena_plan::guard>> arena_plan::scratch_guards(
     const arena_region r{head.allocations[i].offset, head.allocations[i].bytes};
     if (r.begin < scratch_begin + guard_bytes || r.begin > size_ || r.bytes > size_ - r.begin)
       return std::nullopt;
-    // If the run has used memory for the first time, nothing behind the last allocation has been
+    // If this run is the first to use this memory, the bytes after the last allocation are not
     // poisoned yet.
     add_guards(all, r, poisoned_end, "wrote outside of a buffer that it allocated");
   }

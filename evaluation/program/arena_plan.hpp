@@ -30,13 +30,14 @@ struct output_place {
   arena_region extent;
 };
 
-// Where a session's inputs and parameters lie in its arena, with guards around each, and where its
-// scratch memory begins. It also interprets the arena's head, which the process writes, and checks
-// every number in it. Works in offsets alone, so it serves host and device memory.
+// Computes the places of a session's inputs and parameters in its arena, with guards around each of
+// them, and the start of its scratch memory. Interprets the arena's head, which the process writes,
+// and checks every number in it. Works in offsets alone, so that the class serves host and device
+// memory. Not synchronised.
 class arena_plan {
  public:
-  // Places all tensors from `begin` on. Throws std::length_error if they do not fit into `size`
-  // bytes.
+  // Places `parameters` and then `sets` input sets from `begin` on, for the program of that index.
+  // Throws std::length_error if they do not fit into an arena of `size` bytes.
   void arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
                const std::vector<tensor_layout>& parameters, std::size_t sets, std::uint64_t begin,
                std::uint64_t size);
@@ -49,14 +50,20 @@ class arena_plan {
   // Returns the first offset that scratch memory may use.
   std::uint64_t end() const { return end_; }
 
-  // Returns the number of outputs of each call of the last run.
+  // Returns the number of outputs of each call of the last run, or a failure with the outcome
+  // `crash` if the head states none or too many.
   static program_result<std::uint32_t> outputs_per_call(const arena_head& head);
+  // Returns the place of an output of a call of the last run. Fails with `crash` if the head does
+  // not describe the output, and with `wrong_result` if its type, shape or alignment is impossible.
   program_result<output_place> locate(const arena_head& head, std::size_t call,
                                       std::size_t output) const;
-  // `sets`: the input sets of the last run. Memory before `calls_begin` was there before the run.
+  // Returns the memory that the outputs of `call` share with other tensors. `sets`: the input sets
+  // of the last run, by call. Memory before `calls_begin` was allocated before the run. Throws
+  // std::out_of_range if the last run did not make the call.
   std::set<output_alias> aliases(const arena_head& head, std::size_t call,
                                  std::span<const std::size_t> sets,
                                  std::uint64_t calls_begin = 0) const;
+  // Returns the bytes that the outputs of `call` occupy, each at most the bytes of its elements.
   std::size_t output_bytes(const arena_head& head, std::size_t call) const;
 
   // A range that must still hold poison, and the message if it does not.
@@ -64,6 +71,7 @@ class arena_plan {
     arena_region range;
     const char* damage;
   };
+  // Returns the guards around inputs and parameters.
   std::vector<guard> guards() const;
   // Returns the guards around the process's own allocations, up to `poisoned_end`. Returns nullopt
   // if the head's list of allocations is inconsistent.

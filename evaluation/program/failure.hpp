@@ -8,18 +8,18 @@
 
 namespace hone {
 
-// Why a step of an evaluation did not succeed. Failures are values: exceptions are reserved for
-// broken machines and broken tasks.
+// The reason why a step of an evaluation did not succeed. Failures are values: exceptions are
+// reserved for broken machines and broken tasks.
 struct program_failure {
   Outcome outcome = Outcome::INFRASTRUCTURE;  // never OK
-  std::string kind;                           // for the outcome `cheating`, see evaluation.md
+  std::string kind;  // set for the outcome `cheating`, see doc/evaluation.md
   std::string message;
-  // The machine may have been at fault, and another attempt may succeed. Such a failure must not be
-  // remembered.
+  // True if the machine may have been at fault, so that another attempt may succeed. Such a failure
+  // must not be remembered.
   bool is_transient = false;
 };
 
-// Either what a step produced, or why it failed.
+// Either the result of a step, or the reason why it failed.
 template <class T>
 using program_result = tl::expected<T, program_failure>;
 

@@ -22,33 +22,34 @@ struct output_alias {
   enum class with { input, parameter, output, earlier_call, foreign, itself };
   std::size_t output = 0;
   with what = with::input;
-  std::size_t index = 0;  // of the other tensor, for input, parameter and output
+  std::size_t index = 0;  // of the other tensor; 0 for foreign and itself
   auto operator<=>(const output_alias&) const = default;
 };
 
 // Programs opened in a process of their own whose tensors lie in host memory. References and
-// candidates have the same interface, and the judge is written against it. gpu_session is its
+// candidates have this interface, and the judge is written against it. gpu_session is its
 // counterpart on a GPU.
 //
-// Order of use: arrange() makes room, write_*() fills it, run() makes calls, and outputs, aliases and
-// damage are read until the next run. Offsets, addresses and contents that the process reports are
-// checked before use. Confined to one thread.
+// Order of use: arrange() makes room, write_inputs() and write_parameters() fill it, run() makes
+// calls, and outputs, aliases and damage are read until the next run. Offsets, addresses and
+// contents that the process reports are checked before use. Confined to one thread.
 class program_session {
  public:
   virtual ~program_session() = default;
 
   // Makes room for `sets` input sets, each at its own addresses, and selects the program that runs.
-  // The contents of inputs and parameters are undefined afterwards. Throws std::length_error if they
-  // do not fit.
+  // The contents of inputs and parameters are undefined afterwards. Throws std::length_error if
+  // they do not fit.
   virtual void arrange(std::size_t program, const std::vector<tensor_layout>& inputs,
                        const std::vector<tensor_layout>& parameters, std::size_t sets) = 0;
+  // Copies `values` into the inputs of a set. Throws std::out_of_range if a size differs.
   void write_inputs(std::size_t set, const value_set& values);
   // Returns the memory of a set's inputs, row-major, to be written in place before the next run.
   virtual std::vector<std::span<std::byte>> input_places(std::size_t set) = 0;
   // Writes new parameters. prepare() runs again, untimed, before the next calls.
   virtual void write_parameters(const value_set& values) = 0;
-  // Runs the program's prepare() now. It may read any memory of the session, so inputs that it must
-  // not know are written after this.
+  // Runs the program's prepare() now. prepare() may read any memory of the session, so inputs that
+  // it must not see are written afterwards.
   virtual program_result<void> prepare(time_point deadline) = 0;
 
   // Makes one call per entry of `sets`, in order, on freshly poisoned scratch memory. All outputs
@@ -57,13 +58,14 @@ class program_session {
   virtual program_result<batch_clock> run(std::span<const std::size_t> sets,
                                           time_point deadline) = 0;
 
-  // The following read the last run, and the process is stopped meanwhile. A malformed output is a
-  // failure.
+  // The following functions read the last run, while the process is stopped. A malformed output is
+  // a failure.
   virtual program_result<value_set> outputs(std::size_t call) = 0;
   virtual std::set<output_alias> aliases(std::size_t call) = 0;
   // Returns the bytes that the call's outputs occupy. A stride of 0 makes them fewer than the
   // elements' bytes.
   virtual std::size_t output_bytes(std::size_t call) = 0;
+  // Returns true if a set's inputs, or the parameters, still have these contents.
   virtual bool inputs_hold(std::size_t set, const value_set& values) = 0;
   virtual bool parameters_hold(const value_set& values) = 0;
   // Describes a write outside of the buffers that were handed out; nullopt if there was none.

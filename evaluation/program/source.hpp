@@ -11,12 +11,12 @@ namespace hone {
 struct program_source {
   std::string python;
   std::size_t inputs = 0;      // arguments of forward() that are inputs
-  std::size_t parameters = 0;  // arguments of forward(), behind the inputs, that are parameters
+  std::size_t parameters = 0;  // arguments of forward(), after the inputs, that are parameters
 };
 
-// What opening programs has found out about the first of them.
+// Facts about the first of the programs that a session has opened.
 struct opened_programs {
-  std::vector<std::string> launches;  // kernels that it names, sorted
+  std::vector<std::string> launches;  // names of the kernels that it launches, sorted
   bool has_prepare = false;
 };
 

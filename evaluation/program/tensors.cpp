@@ -82,9 +82,10 @@ std::uint16_t float_to_half(float value) {
   const auto sign = static_cast<std::uint16_t>(bits >> 16U & 0x8000U);
   const std::uint32_t magnitude = bits & 0x7fffffffU;
   if (magnitude > 0x7f800000U) return static_cast<std::uint16_t>(sign | 0x7e00U);
-  if (magnitude >= 0x477ff000U)
-    return static_cast<std::uint16_t>(sign | 0x7c00U);  // rounds to 65520 or more
-  if (magnitude < 0x38800000U) {                        // subnormal: the addition rounds
+  // 65520 and more rounds to infinity.
+  if (magnitude >= 0x477ff000U) return static_cast<std::uint16_t>(sign | 0x7c00U);
+  // The result is subnormal, and the addition rounds.
+  if (magnitude < 0x38800000U) {
     const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
     return static_cast<std::uint16_t>(
         sign | (std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5F)));
@@ -167,7 +168,8 @@ tensor_value with_type(tensor_value value, dtype type) {
 
 tensor_value convert_floating(const tensor_value& value, dtype type) {
   if (!is_floating(value.layout.type) || value.layout.type == type) return value;
-  if (value.layout.type == dtype::float32 && type == dtype::float64) {  // what the judge does most
+  if (value.layout.type == dtype::float32 && type == dtype::float64) {
+    // The judge's most frequent conversion has a path of its own.
     tensor_value wide{{type, value.layout.shape}, {}};
     wide.bytes.resize(wide.layout.bytes());
     const std::size_t n = value.layout.elements();

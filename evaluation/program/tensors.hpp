@@ -32,7 +32,7 @@ using value_set = std::vector<tensor_value>;
 std::size_t total_bytes(const value_set& set);
 std::size_t total_bytes(const std::vector<tensor_layout>& layouts);
 std::vector<tensor_layout> layouts_of(const value_set& set);
-// Prints "float32[512, 256]".
+// Returns text such as "float32[512, 256]".
 std::string print_layout(const tensor_layout& layout);
 
 // Element conversions, rounding to nearest even as LibTorch does.
@@ -43,7 +43,8 @@ std::uint16_t float_to_bfloat16(float value);
 
 // Converts any type to doubles. 64-bit integers beyond 2^53 lose their last bits.
 std::vector<double> to_doubles(const tensor_value& value);
-// Converts doubles to the layout's type: integers are truncated and saturated, bool is "not zero".
+// Converts doubles to the layout's type. Integers are truncated and saturated, and NaN becomes 0. A
+// bool is true if the number is not zero.
 tensor_value from_doubles(const std::vector<double>& numbers, tensor_layout layout);
 // Converts to another type.
 tensor_value with_type(tensor_value value, dtype type);

@@ -14,7 +14,7 @@ namespace hone {
 namespace {
 
 constexpr std::uint64_t huge_page = 2U << 20U;
-// Memory beyond this is returned to the system between sessions.
+// Memory beyond this offset is returned to the system between sessions.
 constexpr std::uint64_t kept_bytes = 64U << 20U;
 #ifndef MADV_COLLAPSE
 constexpr int MADV_COLLAPSE = 25;  // Linux 6.1
@@ -29,7 +29,8 @@ std::uint64_t rounded_up(std::uint64_t n) { return (n + huge_page - 1) / huge_pa
 }  // namespace
 
 std::byte* map_arena(int descriptor, std::uint64_t bytes) {
-  // Reserves one page more than needed, so that an aligned range lies in it, and unmaps the rest.
+  // One page more than needed is reserved, so that an aligned range lies in it. The rest is
+  // unmapped.
   void* reserved = mmap(nullptr, bytes + huge_page, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) fail("cannot reserve addresses for an arena");
@@ -58,8 +59,8 @@ arena::~arena() { munmap(base_, bytes_); }
 void arena::make_resident(std::uint64_t end) {
   end = std::min(rounded_up(end), bytes_ / huge_page * huge_page);
   for (; resident_end_ < end; resident_end_ += huge_page) {
-    // Only pages that exist can be collapsed into a huge one. If no huge page is available, the
-    // small ones remain.
+    // Only pages that exist can be collapsed into a huge page. If no huge page is available, the
+    // small pages remain.
     for (std::uint64_t page = 0; page < huge_page; page += 4096) {
       volatile std::byte& first = base_[resident_end_ + page];
       first = first;

@@ -7,14 +7,14 @@
 
 namespace hone {
 
-// Maps an arena at a multiple of the huge page size, so that its pages can be huge in every process.
-// Throws std::system_error.
+// Maps the arena file `descriptor` at a multiple of the huge page size, so that its pages can be
+// huge in every process. The caller unmaps it. Throws std::system_error.
 std::byte* map_arena(int descriptor, std::uint64_t bytes);
 
 // Host memory that a device shares with one of its sandbox sessions: the head, then inputs and
-// parameters, then scratch memory. Pages exist once they are poisoned or touched. Poisoned pages are
-// huge where the system has huge pages: which small pages a program happens to get moves its time
-// by several per cent. The parent owns the arena; the child can neither grow nor shrink it. Confined
+// parameters, then scratch memory. A page exists once it is poisoned or touched. Poisoned pages are
+// huge if the system has huge pages: otherwise the choice of small pages moves a program's time by
+// several per cent. The parent owns the arena; the child can neither grow nor shrink it. Confined
 // to one thread.
 class arena {
  public:
@@ -29,9 +29,10 @@ class arena {
   std::byte* at(std::uint64_t offset) { return base_ + offset; }
   const std::byte* at(std::uint64_t offset) const { return base_ + offset; }
 
+  // Fills the bytes between two offsets with poison.
   void poison(std::uint64_t begin, std::uint64_t end);
-  // Erases what earlier sessions left: some memory stays resident and is poisoned, the rest is
-  // returned to the system.
+  // Erases the contents that earlier sessions left: some memory stays resident and is poisoned, the
+  // rest is returned to the system. The head is zeroed. Throws std::system_error.
   void forget();
   // Returns true if every byte between two offsets still holds poison.
   bool is_poison(std::uint64_t begin, std::uint64_t end) const;
@@ -42,7 +43,7 @@ class arena {
   unique_fd file_;
   std::byte* base_ = nullptr;
   std::uint64_t bytes_ = 0;
-  std::uint64_t resident_end_ = 0;  // pages before it are resident
+  std::uint64_t resident_end_ = 0;  // pages before this offset are resident
 };
 
 }  // namespace hone

@@ -11,18 +11,19 @@
 
 namespace hone {
 
-// Conversions between the sandbox protocol's messages and the types of evaluation/program, the same
-// for sessions on the CPU and on a GPU.
+// Conversions between the sandbox protocol's messages and the types of evaluation/program. Sessions
+// on the CPU and on a GPU share them.
 
+// Writes the programs into an open command.
 void describe_programs(schema::Open::Builder open, const std::vector<program_source>& programs);
 opened_programs read_opened(schema::Opened::Reader opened);
 
-// Longest text of a failure that is kept.
+// Longest text of a failure that is kept, in bytes.
 inline constexpr std::size_t max_failure_text = 2000;
 std::string failure_text(schema::Failed::Reader failed);
 
-// Makes the command that stages one call per entry of `sets` on the tensors of `plan`. Scratch
-// memory is `scratch`, of which everything before `poisoned_end` is poisoned.
+// Returns the command that stages one call per entry of `sets` on the tensors of `plan`. The calls'
+// scratch memory is `scratch`, which is poisoned before the offset `poisoned_end`.
 record<schema::Command> stage_command(const arena_plan& plan, std::span<const std::size_t> sets,
                                       bool parameters_changed, arena_region scratch,
                                       std::uint64_t poisoned_end);

@@ -12,18 +12,20 @@ import warnings
 import torch
 from torch.export.graph_signature import InputKind
 
-import agreement
-import drawing
-import reference
 import task_text
+from agreement import Check
+from any_device import AnyDevice
 from cost import MODEL_BYTES, RUN_BYTES
+from graph_sizes import named_sizes
+from module_tensors import loose_tensors, named_tensors
+from reference import Reference
 from source_file import Failure, SourceFile, bytes_of, reason, require_type, tensors_of
+from task_dtypes import DTYPES
+from task_specification import Specification
+from torchscript_text import Unprintable
 
-# Limit on the bytes of a task's data file.
-DATA_BYTES = 64 << 20
 # Limit on the seconds of a static export. After a slower one, dynamic sizes are not tried.
 DYNAMIC_SECONDS = 8
-SIZE_NAMES = ["N", "M", "K", "L", "P", "Q", "R", "S", "T", "U", "V", "W"]
 
 
 class Importer:
@@ -114,7 +116,7 @@ class Importer:
                 tuple(self.inputs),
             )
             program = self.exported(self.model, self.inputs, automatic)
-            sizes = self.named_sizes(program)
+            sizes = named_sizes(program)
             if sizes:
                 self.reference, self.program, self.sizes = self.printed(program), program, sizes
         except Exception:  # the static graph remains, whatever the error is
@@ -124,7 +126,7 @@ class Importer:
         """Returns the exported program of a module; other arguments are torch.export's."""
         with (
             warnings.catch_warnings(),
-            drawing.AnyDevice() if "cuda" in self.source.text else contextlib.nullcontext(),
+            AnyDevice() if "cuda" in self.source.text else contextlib.nullcontext(),
         ):
             warnings.simplefilter("ignore")
             try:
@@ -160,227 +162,28 @@ class Importer:
                         "it holds tensors that are neither parameters nor buffers, and is too "
                         "large to be made here with real ones"
                     )
-                if value.numel() == 1 and value.dim() == 0 and value.dtype in drawing.DTYPES:
+                if value.numel() == 1 and value.dim() == 0 and value.dtype in DTYPES:
                     inline.add(spec.arg.name)
             elif spec.kind != InputKind.USER_INPUT:
                 raise Failure(f"its graph takes a {spec.kind.name.lower()}, which is no tensor")
         self.constants = constants
         try:
-            return reference.Reference(program, constants, inline)
-        except reference.Unprintable as error:
+            return Reference(program, constants, inline)
+        except Unprintable as error:
             raise Failure(str(error)) from None
 
-    def named_sizes(self, program):
-        """Returns a name for every symbol in the inputs' shapes.
-
-        The result is empty if there are more symbols than names, or if an extent is neither a
-        symbol nor a number.
-        """
-        names = {}
-        for node in program.graph.nodes:
-            value = node.meta.get("val")
-            if node.op != "placeholder" or not isinstance(value, torch.Tensor):
-                continue
-            for extent in value.shape:
-                if fixed(extent) is not None:
-                    continue
-                if not extent.node.expr.is_Symbol:
-                    return {}
-                if len(names) == len(SIZE_NAMES):
-                    return {}
-                names.setdefault(extent.node.expr, SIZE_NAMES[len(names)])
-        return names
-
     def specify(self):
-        """Specifies inputs and parameters: shapes, types and how they are drawn.
-
-        Sets `input_specs`, `parameter_specs`, `timed` (the file's sizes by name) and `data` (the
-        tensors of the data file by name).
-        """
-        placeholders = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
-        self.timed = {}
-        self.input_specs = []
-        drawn_for = {}  # by draw, the first input that is made of it
-        for (node, name), tensor, original in zip(
-            self.reference.inputs.items(), self.input_tensors, self.recorded_inputs
-        ):
-            shape = placeholders[node].meta["val"].shape
-            named = [fixed(e) if fixed(e) is not None else self.sizes[e.node.expr] for e in shape]
-            self.timed |= {
-                n: extent for n, extent in zip(named, tensor.shape) if isinstance(n, str)
-            }
-            if not original.is_contiguous():
-                self.notes.append(
-                    f"{name} is not contiguous in the file, but contiguous in the task"
-                )
-            draws = {
-                id(leaf)
-                for leaf in drawing.leaves_of(self.input_record.look_up(original), [])
-                if leaf is not None
-            }
-            shared = sorted({drawn_for[draw] for draw in draws if draw in drawn_for})
-            if shared:
-                self.notes.append(
-                    f"{name} is made of the same random numbers as {shared[0]} in the file, "
-                    "but drawn independently in the task"
-                )
-            drawn_for = dict.fromkeys(draws, name) | drawn_for
-            self.input_specs.append(
-                {
-                    "name": name,
-                    "shape": named,
-                    "dtype": tensor.dtype,
-                    "init": self.init_of(name, original, tensor),
-                }
-            )
-        for spec in self.input_specs:
-            init, same = spec["init"], [n for n, v in self.timed.items() if v == spec["init"].b]
-            if (
-                init.of == "integers"
-                and len(same) == 1
-                and same[0] not in spec["shape"][:1]
-                and init.a == 0
-            ):
-                init.b = same[0]
-        self.data = {}
-        self.targets = {s.arg.name: s.target for s in self.program.graph_signature.input_specs}
-        self.drawn = loose_tensors(self.drawn_model) | named_tensors(self.drawn_model)
-        self.parameter_specs = [
-            self.parameter_spec(node, name) for node, name in self.reference.parameters.items()
-        ]
-        if bytes_of(self.data.values()) > DATA_BYTES:
-            raise Failure(
-                f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the "
-                f"{DATA_BYTES >> 20} MiB that a task may carry"
-            )
-
-    def init_of(self, name, recorded, tensor):
-        """Returns the Init of an input: as recorded, else as measured, else a default one."""
-        init = drawing.init_from(self.input_record.look_up(recorded), tensor.dtype)
-        if init is not None and not self.is_drawable(init, tensor):
-            init = None
-        if init is None and tensor.device.type == "meta":
-            self.notes.append(
-                f"{name}: how it is drawn cannot be followed, and it is too large to be measured; "
-                "a default is declared"
-            )
-            return (
-                drawing.Init("coin" if tensor.dtype == torch.bool else "normal")
-                if not is_integer(tensor.dtype)
-                else drawing.Init("integers", 0, 2)
-            )
-        if init is None:
-            init = self.measured(name, tensor)
-        return init
-
-    def is_drawable(self, init, tensor):
-        """Returns True if an Init can draw a tensor of this shape.
-
-        Extents above 64 are tried as 64, unless the expression has numbers that may be sizes.
-        """
-        if not init.expr:
-            return True
-        try:
-            # Whole numbers of two digits or more may be sizes; 0.001 and float32 are none.
-            names_sizes = (
-                re.search(r"(?<![\w.])\d\d+(?![\w.])", init.expr) and "size" not in init.expr
-            )
-            small = [extent if names_sizes else min(extent, 64) for extent in tensor.shape]
-            init.draw(small, tensor.dtype, {}, self.generator)
-            return True
-        except Exception:
-            return False
-
-    def measured(self, name, tensor):
-        """Returns the Init that fits a tensor's values, and adds a note that it was measured."""
-        try:
-            init = drawing.measured(tensor)
-        except reference.Unprintable as error:
-            raise Failure(f"{name}: {error}") from None
-        if init.of != "constant":
-            self.notes.append(
-                f"{name}: how it is drawn cannot be followed; measured as "
-                f"{init.text().strip(chr(34)) or 'a fair coin'}"
-            )
-        return init
-
-    def parameter_spec(self, node, name):
-        """Returns a parameter's name, shape, type, and its Init or its data file.
-
-        Values that are neither random nor all equal go into the data file.
-        """
-        tensor = self.constants[node]
-        require_type(name, tensor)
-        spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
-        recorded = self.drawn.get(self.targets[node])
-        init = (
-            None
-            if recorded is None
-            else drawing.init_from(self.model_record.look_up(recorded), tensor.dtype)
-        )
-        is_deterministic = init is not None and init.of == "constant"
-        if is_deterministic and not init.expr:
-            is_learned = isinstance(tensor, torch.nn.Parameter) or self.targets[node].endswith(
-                ("running_mean", "running_var")
-            )
-            return spec | {
-                "init": self.near(name, init)
-                if is_learned and tensor.dtype.is_floating_point
-                else init
-            }
-        is_exact = (
-            is_deterministic
-            or is_integer(tensor.dtype)
-            or (init is None and not isinstance(tensor, torch.nn.Parameter))
-        )
-        if is_exact and tensor.device.type != "meta":
-            first = tensor.reshape(-1)[:1]
-            if tensor.numel() and bool((tensor == first).all()):
-                return spec | {"init": drawing.Init("constant", float(first.item()))}
-            self.data[name] = tensor
-            return spec | {"data": self.name + ".safetensors"}
-        if init is not None and self.is_drawable(init, tensor):
-            return spec | {"init": init}
-        if tensor.device.type == "meta":
-            raise Failure(
-                f"{name}: how it is initialised cannot be followed, and it is too large to be made "
-                "here"
-            )
-        return spec | {"init": self.measured(name, tensor)}
-
-    def near(self, name, constant):
-        """Returns the Init of a learned parameter that the file sets to one value.
-
-        Training would change that value; until then, a program could leave the parameter out
-        (doc/decisions/011).
-        """
-        said = "the file sets to one value"
-        if not any(said in note for note in self.notes):
-            self.notes.append(
-                f"parameters that {said} ({name}, ...) "
-                + (
-                    "are drawn near it"
-                    if self.varies_constants
-                    else "keep it: a program may leave them out (--vary-constants draws them "
-                    "near it)"
-                )
-            )
-        if not self.varies_constants:
-            return constant
-        return (
-            drawing.Init("uniform", constant.a / 2, constant.a * 1.5)
-            if constant.a > 0
-            else drawing.Init("normal", constant.a, 0.1)
-        )
+        """Specifies the task's inputs and parameters."""
+        self.specification = Specification(self)
 
     def write(self):
         """Checks the reference and returns the result of `import_file`."""
-        check = agreement.Check(self)
+        check = Check(self)
         check.run()
         self.notes += self.reference.left_out
         cases = [
             {
-                "sizes": self.timed,
+                "sizes": self.specification.timed,
                 "timed": True,
                 "on": ["cuda"] if check.is_too_large_for_cpu else [],
             }
@@ -393,17 +196,18 @@ class Importer:
         text = task_text.task_text(
             self.name,
             self.summary(),
-            self.text,
-            self.input_specs,
-            self.parameter_specs,
+            check.compiled.text,
+            self.specification.inputs,
+            self.specification.parameters,
             cases,
             check.distributions,
             self.source.text,
         )
+        data = self.specification.data
         return {
             "text": text,
-            "data": task_text.safetensors(self.data) if self.data else b"",
-            "operators": check.operators,
+            "data": task_text.safetensors(data) if data else b"",
+            "operators": check.compiled.operators,
             "notes": self.notes,
             "checked": check.checked,
         }
@@ -418,32 +222,3 @@ class Importer:
             if first and first != (torch.nn.Module.__doc__ or "")[:20]
             else self.name.replace("_", " ")
         )
-
-
-def fixed(extent):
-    """Returns an extent as a number, or None if it is symbolic."""
-    if isinstance(extent, int):
-        return extent
-    return int(extent.node.expr) if extent.node.expr.is_number else None
-
-
-def named_tensors(model):
-    """Returns a module's parameters and buffers by name."""
-    return dict(model.named_parameters(remove_duplicate=False)) | dict(
-        model.named_buffers(remove_duplicate=False)
-    )
-
-
-def loose_tensors(model):
-    """Returns the tensors that are plain attributes of modules, by their names in a graph."""
-    return {
-        ".".join(filter(None, (path, name))): v
-        for path, m in model.named_modules()
-        for name, v in vars(m).items()
-        if isinstance(v, torch.Tensor)
-    }
-
-
-def is_integer(dtype):
-    """Returns True for the integer types of tasks and bool."""
-    return dtype in (torch.int32, torch.int64, torch.bool)

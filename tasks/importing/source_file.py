@@ -12,7 +12,9 @@ import types
 
 import torch
 
-import drawing
+from any_device import AnyDevice
+from call_recording import Record
+from task_dtypes import DTYPES
 
 
 TOO_MUCH_MEMORY = "more memory than an import may have (--megabytes)"
@@ -103,7 +105,7 @@ class SourceFile:
         module.__file__ = path
         sys.modules[module.__name__] = module
         try:
-            with drawing.AnyDevice():
+            with AnyDevice():
                 exec(compile(tree, path, "exec"), module.__dict__)
         except ModuleNotFoundError as error:
             raise Failure(
@@ -144,7 +146,7 @@ class SourceFile:
 
     def model(self, device):
         """Makes a Model in eval mode. Raises Failure if it is not a torch.nn.Module."""
-        with torch.device(device), drawing.AnyDevice():
+        with torch.device(device), AnyDevice():
             torch.manual_seed(1)
             given = self.names["get_init_inputs"]()
             given = (
@@ -165,7 +167,7 @@ class SourceFile:
 
     def inputs(self, device, seed=1):
         """Returns the arguments of forward as a list; its tensors are on the given device."""
-        with torch.device(device), drawing.AnyDevice():
+        with torch.device(device), AnyDevice():
             torch.manual_seed(seed)
             given = self.names["get_inputs"]()
         given = list(given) if isinstance(given, (list, tuple)) else [given]
@@ -177,7 +179,7 @@ class SourceFile:
         The device is meta, or the CPU if `make` fails on the meta device.
         """
         for device in ("meta", "cpu"):
-            record = drawing.Record()
+            record = Record()
             try:
                 with record:
                     return make(device), record
@@ -196,7 +198,7 @@ def tensors_of(values):
 
 def require_type(what, tensor):
     """Raises Failure if tasks do not support a tensor's type; `what` names the tensor."""
-    if tensor.dtype not in drawing.DTYPES:
+    if tensor.dtype not in DTYPES:
         raise Failure(
             f"{what} is of type {str(tensor.dtype).removeprefix('torch.')}, "
             "which tasks do not support"

@@ -6,7 +6,8 @@ import struct
 
 import torch
 
-from drawing import DTYPES, quoted
+from task_dtypes import DTYPES
+from toml_strings import basic_string, quoted, source_string
 
 # The names of types in safetensors files.
 SAFETENSORS = {
@@ -18,31 +19,6 @@ SAFETENSORS = {
     torch.int64: "I64",
     torch.bool: "BOOL",
 }
-
-
-def basic_string(text):
-    """Returns any text as a basic string of TOML."""
-    out = []
-    for c in text:
-        if c in '"\\':
-            out.append("\\" + c)
-        elif c == "\n":
-            out.append("\\n")
-        elif ord(c) < 32 or ord(c) == 127:
-            out.append(f"\\u{ord(c):04x}")
-        else:
-            out.append(c)
-    return '"' + "".join(out) + '"'
-
-
-def source_string(text):
-    """Returns any text as a multi-line literal string of TOML if possible, else escaped."""
-    is_plain = (
-        "'''" not in text
-        and not text.endswith("'")
-        and all(c in "\n\t" or (ord(c) >= 32 and ord(c) != 127) for c in text)
-    )
-    return f"'''\n{text}'''" if is_plain else basic_string(text)
 
 
 def tensor_text(kind, tensor):

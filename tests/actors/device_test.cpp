@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr auto limit = std::chrono::seconds(20);
 
-// Counts what it is asked; breaks where the test says so.
+// A device that counts its verifications and fails when the test says so.
 class counting_device final : public device {
  public:
   struct what_happened {
@@ -53,8 +53,8 @@ class DeviceActor : public testing::Test {
         me_(system_),
         seen_(std::make_shared<counting_device::what_happened>()) {
     tasks_ = std::make_shared<const task_table>(table_of_softmax());
-    device_ =
-        system_.spawn<caf::detached>(device_shell, std::string("device"), tasks_, [seen = seen_] {
+    device_ = system_.spawn<caf::detached>(
+        device_behavior, std::string("device"), tasks_, [seen = seen_] {
           return std::unique_ptr<device>(std::make_unique<counting_device>(seen));
         });
   }
@@ -65,7 +65,7 @@ class DeviceActor : public testing::Test {
     (of_known_task ? tasks_->all().front()->id : task_id{1, 2}).store(header.initTaskId());
     return j.finish();
   }
-  // What a request for a verdict ends with; empty: a verdict.
+  // Requests a verdict. Returns the error, or an empty string for a verdict.
   std::string verify(const verify_job& j) {
     std::string problem;
     me_->request(device_, limit, verify_atom_v, j)
@@ -81,7 +81,7 @@ class DeviceActor : public testing::Test {
   device_actor device_;
 };
 
-TEST_F(DeviceActor, AnswersWithItsDevicesVerdict) {
+TEST_F(DeviceActor, ReturnsTheVerdictOfItsDevice) {
   EXPECT_EQ(verify(job()), "");
   EXPECT_EQ(seen_->verified, 1);
   me_->request(device_, limit, status_atom_v)
@@ -89,12 +89,12 @@ TEST_F(DeviceActor, AnswersWithItsDevicesVerdict) {
                [](const caf::error&) { ADD_FAILURE(); });
 }
 
-TEST_F(DeviceActor, AnUnknownTaskIsNoReasonToDie) {
+TEST_F(DeviceActor, SurvivesAnUnknownTask) {
   EXPECT_THAT(verify(job(false)), HasSubstr("does not know the task"));
   EXPECT_EQ(verify(job()), "");
 }
 
-TEST_F(DeviceActor, ABrokenDeviceEndsItsActorWithTheReason) {
+TEST_F(DeviceActor, ADeviceThatFailsEndsItsActorWithTheReason) {
   seen_->breaks = true;
   me_->monitor(device_);
   EXPECT_THAT(verify(job()), HasSubstr("fell over"));
@@ -107,36 +107,36 @@ TEST_F(DeviceActor, ABrokenDeviceEndsItsActorWithTheReason) {
   EXPECT_TRUE(is_down);
 }
 
-TEST_F(DeviceActor, DoesNothingElseWhileItIsLent) {
+TEST_F(DeviceActor, DoesNothingElseDuringALease) {
   (void)me_->request(device_, limit, lease_atom_v, std::uint64_t{7}, std::uint32_t{20000});
   (void)me_->request(device_, limit, verify_atom_v, job());
   me_->receive(
-      [&](use_atom, std::uint64_t turn) {
-        EXPECT_EQ(turn, 7U);
-        // What waits behind the lease is still there when the time is over.
+      [&](grant_atom, std::uint64_t number) {
+        EXPECT_EQ(number, 7U);
+        // The request that waits behind the lease is not served during it.
         EXPECT_FALSE(
             eventually([&] { return seen_->verified > 0; }, std::chrono::milliseconds(100)));
         return done_atom_v;
       },
-      caf::after(limit) >> [] { FAIL() << "it is not lent"; });
+      caf::after(limit) >> [] { FAIL() << "no lease was granted"; });
   EXPECT_TRUE(eventually([&] { return seen_->verified == 1; }));
 }
 
-TEST_F(DeviceActor, GoesOnWhenALesseeDies) {
-  std::atomic<bool> was_lent = false;
-  system_.spawn([&was_lent, device = device_](caf::event_based_actor* self) -> caf::behavior {
+TEST_F(DeviceActor, ContinuesWhenALesseeDies) {
+  std::atomic<bool> was_leased = false;
+  system_.spawn([&was_leased, device = device_](caf::event_based_actor* self) -> caf::behavior {
     self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{600000})
         .then([](done_atom) {}, [](const caf::error&) {});
-    return {[self, &was_lent](use_atom, std::uint64_t) -> caf::result<done_atom> {
-      was_lent = true;
+    return {[self, &was_leased](grant_atom, std::uint64_t) -> caf::result<done_atom> {
+      was_leased = true;
       throw std::runtime_error("out of memory");
     }};
   });
-  ASSERT_TRUE(eventually([&] { return was_lent.load(); }));
+  ASSERT_TRUE(eventually([&] { return was_leased.load(); }));
   EXPECT_EQ(verify(job()), "");
 }
 
-TEST_F(DeviceActor, ALesseeThatIsDeadAlreadyCostsNothing) {
+TEST_F(DeviceActor, ContinuesIfTheLesseeIsDeadAlready) {
   const auto dead = system_.spawn([device = device_](caf::event_based_actor* self) {
     self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{600000})
         .then([](done_atom) {}, [](const caf::error&) {});
@@ -145,20 +145,21 @@ TEST_F(DeviceActor, ALesseeThatIsDeadAlreadyCostsNothing) {
   EXPECT_EQ(verify(job()), "");
 }
 
-TEST_F(DeviceActor, BreaksWhereALesseeKeepsItTooLong) {
+TEST_F(DeviceActor, FailsIfALesseeExceedsItsLease) {
   me_->monitor(device_);
   const auto endless =
       system_.spawn([device = device_](caf::event_based_actor* self) -> caf::behavior {
         self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{50})
             .then([](done_atom) {}, [](const caf::error&) {});
-        return {[self](use_atom, std::uint64_t) -> caf::result<done_atom> {
+        return {[self](grant_atom, std::uint64_t) -> caf::result<done_atom> {
           return self->make_response_promise<done_atom>();
         }};
       });
   std::string reason;
-  me_->receive([&](const caf::down_msg& down) { reason = system_.render(down.reason); },
-               caf::after(limit) >> [] { FAIL() << "it times while the policy computes"; });
-  EXPECT_THAT(reason, HasSubstr("has not come back"));
+  me_->receive(
+      [&](const caf::down_msg& down) { reason = system_.render(down.reason); },
+      caf::after(limit) >> [] { FAIL() << "the device goes on while the policy computes"; });
+  EXPECT_THAT(reason, HasSubstr("did not return its GPU lease"));
   caf::anon_send_exit(endless, caf::exit_reason::kill);
 }
 

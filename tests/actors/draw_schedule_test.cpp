@@ -19,7 +19,7 @@ class DrawSchedule : public testing::Test {
   std::optional<draw_schedule::assignment> draw(draw_schedule& s, std::size_t waiting = 0,
                                                 std::size_t ready = 0) {
     auto next = s.next(Stage::CONTRASTIVE, 7, waiting, ready, {});
-    if (next) s.given_out({++number_, 0}, *next, 100);
+    if (next) s.issue({++number_, 0}, *next, 100);
     return next;
   }
   std::uint64_t number_ = 0;
@@ -41,7 +41,7 @@ TEST_F(DrawSchedule, BoundsWhatIsOutWaitingAndReadyTogether) {
   EXPECT_TRUE(draw(s, 0, 1));
   EXPECT_TRUE(draw(s, 1, 0));
   EXPECT_FALSE(draw(s, 1, 0)) << "two are out and one waits";
-  s.came_back({1, 0});
+  s.complete({1, 0});
   EXPECT_TRUE(draw(s, 1, 0));
 }
 
@@ -94,18 +94,18 @@ TEST_F(DrawSchedule, BothVersionsOfAComparisonShareTheirDraws) {
 
 TEST_F(DrawSchedule, AnEvenShareIsRoundedUp) {
   const draw_schedule s = make(10);
-  EXPECT_EQ(s.share_of_a_task(1), 1U);
-  EXPECT_EQ(s.share_of_a_task(2), 1U);
-  EXPECT_EQ(s.share_of_a_task(3), 2U);
+  EXPECT_EQ(s.groups_per_task(1), 1U);
+  EXPECT_EQ(s.groups_per_task(2), 1U);
+  EXPECT_EQ(s.groups_per_task(3), 2U);
 }
 
 TEST_F(DrawSchedule, IsFullOfReadyGroupsWhereNoOtherCanCome) {
   draw_schedule s = make(3);
-  EXPECT_TRUE(s.has_run_dry(Stage::CONTRASTIVE, 0, 3));
-  EXPECT_FALSE(s.has_run_dry(Stage::CONTRASTIVE, 0, 2)) << "there is room for a draw";
-  EXPECT_FALSE(s.has_run_dry(Stage::CONTRASTIVE, 1, 3)) << "one will become ready";
+  EXPECT_TRUE(s.is_exhausted(Stage::CONTRASTIVE, 0, 3));
+  EXPECT_FALSE(s.is_exhausted(Stage::CONTRASTIVE, 0, 2)) << "there is room for a draw";
+  EXPECT_FALSE(s.is_exhausted(Stage::CONTRASTIVE, 1, 3)) << "one will become ready";
   draw(s);
-  EXPECT_FALSE(s.has_run_dry(Stage::CONTRASTIVE, 0, 3)) << "one is being written";
+  EXPECT_FALSE(s.is_exhausted(Stage::CONTRASTIVE, 0, 3)) << "one is being written";
 }
 
 TEST_F(DrawSchedule, ASlowTypeOfDeviceLeavesRoomForAStepOfTheOthers) {
@@ -131,7 +131,7 @@ TEST_F(DrawSchedule, WhatIsOutCountsForItsTypeOfDevice) {
   }
   EXPECT_EQ(drawn["a"], 2);
   EXPECT_EQ(drawn["b"], 2);
-  s.came_back({1, 0});
+  s.complete({1, 0});
   EXPECT_EQ(draw(s)->where.device_type, "a");
 }
 
@@ -141,16 +141,16 @@ TEST_F(DrawSchedule, ALostDrawOfAComparisonIsDrawnOnceMore) {
   std::vector<draw_schedule::assignment> first;
   while (const auto next = draw(s)) first.push_back(*next);
   ASSERT_EQ(first.size(), 4U);
-  for (std::uint64_t back = 2; back <= 4; ++back) s.came_back({back, 0});
-  s.give_up_old(1101);
-  EXPECT_FALSE(s.has_run_dry(Stage::COMPARISON, 0, 3));
+  for (std::uint64_t back = 2; back <= 4; ++back) s.complete({back, 0});
+  s.expire(1101);
+  EXPECT_FALSE(s.is_exhausted(Stage::COMPARISON, 0, 3));
   const auto again = draw(s);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->where, first[0].where);
   EXPECT_EQ(again->comparison, first[0].comparison);
   EXPECT_FALSE(draw(s));
-  s.came_back({5, 0});
-  EXPECT_TRUE(s.has_run_dry(Stage::COMPARISON, 0, 4));
+  s.complete({5, 0});
+  EXPECT_TRUE(s.is_exhausted(Stage::COMPARISON, 0, 4));
 }
 
 TEST_F(DrawSchedule, NothingIsComparedOnATypeOfDeviceThatHasGone) {
@@ -163,15 +163,15 @@ TEST_F(DrawSchedule, NothingIsComparedOnATypeOfDeviceThatHasGone) {
     ++left;
   }
   EXPECT_EQ(left, 20);
-  EXPECT_TRUE(s.has_run_dry(Stage::COMPARISON, 0, 0));
+  EXPECT_TRUE(s.is_exhausted(Stage::COMPARISON, 0, 0));
 }
 
 TEST_F(DrawSchedule, ADrawThatNeverComesBackIsGivenUp) {
   draw_schedule s = make(1);
   EXPECT_TRUE(draw(s));
-  s.give_up_old(1100);
+  s.expire(1100);
   EXPECT_FALSE(draw(s));
-  s.give_up_old(1101);  // given out at 100, limit 1000
+  s.expire(1101);  // given out at 100, limit 1000
   EXPECT_TRUE(draw(s));
 }
 

@@ -8,6 +8,7 @@
 #include "messages/names.hpp"
 #include "policy/checkpoint.hpp"
 #include "tests/support/actor_system.hpp"
+#include "tests/support/actor_test.hpp"
 #include "tests/support/gpu_lender.hpp"
 #include "tests/support/pool_records.hpp"
 
@@ -17,10 +18,8 @@ namespace {
 using namespace testing_support;
 using testing::ElementsAre;
 
-constexpr auto limit = std::chrono::seconds(20);
-
-// Writes its version and the prompt, one draw a step.
-class echo final : public writer {
+// A sampler that writes its version and the prompt, and finishes one prompt per step.
+class echo final : public completion_sampler {
  public:
   void load(const std::filesystem::path& checkpoint, std::uint64_t version) override {
     if (checkpoint.filename() != std::to_string(version))
@@ -30,11 +29,11 @@ class echo final : public writer {
   void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override {
     waiting_.push_back({ticket, prompt, samples});
   }
-  std::vector<finished> step() override {
+  std::vector<finished_prompt> step() override {
     if (waiting_.empty()) return {};
     const auto one = waiting_.front();
     waiting_.pop_front();
-    finished f{one.ticket, {}};
+    finished_prompt f{one.ticket, {}};
     for (std::uint32_t i = 0; i < one.samples; ++i) {
       completion how;
       how.tokens = {1};
@@ -47,9 +46,9 @@ class echo final : public writer {
     return {f};
   }
   std::uint64_t version() const override { return version_; }
-  std::size_t busy_with() const override { return waiting_.size(); }
-  std::size_t room() const override { return waiting_.empty() ? 4 : 0; }
-  std::uint64_t tokens_written() const override { return 0; }
+  std::size_t unfinished_samples() const override { return waiting_.size(); }
+  std::size_t free_slots() const override { return waiting_.empty() ? 4 : 0; }
+  std::uint64_t tokens_generated() const override { return 0; }
 
  private:
   struct prompted {
@@ -62,27 +61,25 @@ class echo final : public writer {
 };
 
 // The test is the pool and the learner.
-class GeneratorActor : public testing::Test {
+class GeneratorActor : public actor_test {
  protected:
-  GeneratorActor() : system_(actor_settings()), me_(system_) {
+  GeneratorActor() {
     options_.run_folder = "run";
-    options_.make_writer = [] { return std::make_unique<echo>(); };
+    options_.make_sampler = [] { return std::make_unique<echo>(); };
     options_.prompts = std::make_shared<const prompt_template>(
         prompt_template::parse("{{task}} on {{device}}\n", "test"));
-    start();
   }
-  ~GeneratorActor() override { stop(); }
   void start() {
-    generator_ = system_.spawn(generator, std::string("generator 0"), options_,
-                               std::make_shared<const task_table>(table_of_softmax(the_task())),
-                               caf::actor_cast<pool_actor>(caf::actor_cast<caf::actor>(me_)));
+    generator_ = own(system_.spawn(generator_behavior, std::string("generator 0"), options_,
+                                   std::make_shared<const task_table>(table_of_softmax(the_task())),
+                                   caf::actor_cast<pool_actor>(me())));
+    settle();
   }
-  void stop() { caf::anon_send_exit(generator_, caf::exit_reason::kill); }
   void publish(std::uint64_t version) {
     record_builder<schema::PolicyVersion> v;
     v->setVersion(version);
     v->setCheckpoint(checkpoint_name(version));
-    me_->send(generator_, weights_atom_v, v.finish());
+    tell(generator_, weights_atom_v, v.finish());
   }
   void give_draw(std::uint64_t version, std::uint32_t samples, Stage stage = Stage::CONTRASTIVE) {
     record_builder<schema::Draw> draw;
@@ -92,19 +89,17 @@ class GeneratorActor : public testing::Test {
     draw->setStage(stage);
     draw->setPolicyVersion(version);
     draw->setSamples(samples);
-    const draw_record made = draw.finish();
-    me_->receive([&](draw_atom) { return made; },
-                 caf::after(limit) >> [] { ADD_FAILURE() << "no draw is asked for"; });
+    EXPECT_TRUE(take([made = draw.finish()](draw_atom) { return made; }))
+        << "no draw was requested";
   }
-  group_record take_group(bool says_durable = true) {
+  // Takes the submitted group and acknowledges or refuses it.
+  group_record take_group(bool acknowledges = true) {
     group_record group;
-    me_->receive(
-        [&](submit_atom, const group_record& g) -> caf::result<done_atom> {
-          group = g;
-          if (!says_durable) return caf::make_error(caf::sec::runtime_error, "not now");
-          return done_atom_v;
-        },
-        caf::after(limit) >> [] { ADD_FAILURE() << "no group comes"; });
+    EXPECT_TRUE(take([&](submit_atom, const group_record& g) -> caf::result<done_atom> {
+      group = g;
+      if (!acknowledges) return caf::make_error(caf::sec::runtime_error, "not now");
+      return done_atom_v;
+    })) << "no group was submitted";
     return group;
   }
   static std::vector<std::string> texts(const group_record& group) {
@@ -113,13 +108,12 @@ class GeneratorActor : public testing::Test {
     return all;
   }
 
-  caf::actor_system system_;
-  caf::scoped_actor me_;
   generator_options options_;
   generator_actor generator_;
 };
 
 TEST_F(GeneratorActor, WritesAGroupForADraw) {
+  start();
   publish(3);
   give_draw(3, 2);
   const group_record group = take_group();
@@ -127,70 +121,88 @@ TEST_F(GeneratorActor, WritesAGroupForADraw) {
                                         "version 3, sample 1 for softmax on cpu-test\n"));
   EXPECT_EQ(view(group->getPrompt()), "softmax on cpu-test\n");
   EXPECT_EQ(group->getRollouts()[0].getVersions()[0].getVersion(), 3U);
-  EXPECT_EQ(group->getVariants().size(), 2U) << "what does not parse is a variant as well";
+  EXPECT_EQ(group->getVariants().size(), 2U) << "documents that do not parse are variants as well";
   EXPECT_NE(group->getVariants()[0].getProblem().size(), 0U);
 }
 
-TEST_F(GeneratorActor, WritesNothingBeforeItHasWeights) {
-  caf::error none;
-  me_->request(generator_, limit, status_atom_v)
-      .receive([](const actor_status_record& status) { EXPECT_EQ(status->getProcessed(), 0U); },
-               [&](const caf::error& e) { none = e; });
-  EXPECT_FALSE(none);
-  EXPECT_TRUE(me_->mailbox().empty()) << "it has asked for a draw";
+TEST_F(GeneratorActor, RequestsNoDrawBeforeItHasWeights) {
+  start();
+  EXPECT_EQ(ask<actor_status_record>(generator_, status_atom_v)->getProcessed(), 0U);
+  EXPECT_FALSE(take([](draw_atom) { return draw_record(); }));
 }
 
-TEST_F(GeneratorActor, SendsAGroupUntilItIsDurable) {
+TEST_F(GeneratorActor, SubmitsAGroupAgainUntilItIsAcknowledged) {
+  start();
   publish(0);
   give_draw(0, 1);
   const group_id first(take_group(false)->getId());
-  EXPECT_EQ(group_id(take_group()->getId()), first) << "the same one, so that the pool can tell";
+  EXPECT_EQ(group_id(take_group()->getId()), first) << "the pool recognises a repetition by its id";
 }
 
-TEST_F(GeneratorActor, TakesNewWeightsForWhatItWritesNext) {
+TEST_F(GeneratorActor, NewWeightsApplyToTheNextTokens) {
+  start();
   publish(0);
   give_draw(0, 1);
   take_group();
   publish(1);
-  give_draw(0, 1);
   give_draw(1, 1);
-  take_group();
   EXPECT_THAT(texts(take_group()), ElementsAre("version 1, sample 0 for softmax on cpu-test\n"));
 }
 
-// Everything that would run on the GPU happens while it is lent.
-class careful_echo final : public writer {
+TEST_F(GeneratorActor, RequestsADrawAgainAfterARefusal) {
+  start();
+  publish(0);
+  EXPECT_TRUE(take([](draw_atom) -> caf::result<draw_record> {
+    return caf::make_error(caf::sec::request_timeout);
+  }));
+  give_draw(0, 1);
+  EXPECT_THAT(texts(take_group()), ElementsAre("version 0, sample 0 for softmax on cpu-test\n"));
+}
+
+TEST_F(GeneratorActor, RequestsADrawAgainWhenThePoolDoesNotReply) {
+  start();
+  publish(0);
+  EXPECT_TRUE(
+      take([&](draw_atom) -> caf::result<draw_record> { return caf::delegated<draw_record>(); }));
+  advance(timeouts::draw_request);
+  give_draw(0, 1);
+  EXPECT_THAT(texts(take_group()), ElementsAre("version 0, sample 0 for softmax on cpu-test\n"));
+}
+
+// A sampler that expects the GPU to be leased whenever it would use it.
+class lease_checking_echo final : public completion_sampler {
  public:
-  explicit careful_echo(std::shared_ptr<const lending> lent) : lent_(std::move(lent)) { look(); }
+  explicit lease_checking_echo(std::shared_ptr<const lender_state> lender)
+      : lender_(std::move(lender)) {
+    check();
+  }
   void load(const std::filesystem::path& checkpoint, std::uint64_t version) override {
-    look();
+    check();
     echo_.load(checkpoint, version);
   }
   void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override {
     echo_.submit(ticket, prompt, samples);
   }
-  std::vector<finished> step() override {
-    look();
+  std::vector<finished_prompt> step() override {
+    check();
     return echo_.step();
   }
   std::uint64_t version() const override { return echo_.version(); }
-  std::size_t busy_with() const override { return echo_.busy_with(); }
-  std::size_t room() const override { return echo_.room(); }
-  std::uint64_t tokens_written() const override { return 0; }
+  std::size_t unfinished_samples() const override { return echo_.unfinished_samples(); }
+  std::size_t free_slots() const override { return echo_.free_slots(); }
+  std::uint64_t tokens_generated() const override { return 0; }
 
  private:
-  void look() const { EXPECT_TRUE(lent_->is_lent); }
+  void check() const { EXPECT_TRUE(lender_->is_leased); }
 
-  std::shared_ptr<const lending> lent_;
+  std::shared_ptr<const lender_state> lender_;
   echo echo_;
 };
 
-TEST_F(GeneratorActor, OnASharedGpuWritesInItsTurns) {
-  stop();
-  const auto lent = std::make_shared<lending>();
-  const caf::actor lender = system_.spawn<caf::detached>(gpu_lender, lent);
-  options_.gpu = gpu_lent_by(lender);
-  options_.make_writer = [lent] { return std::make_unique<careful_echo>(lent); };
+TEST_F(GeneratorActor, OnASharedGpuWritesUnderLeases) {
+  const auto lender = std::make_shared<lender_state>();
+  options_.gpu = leased_gpu(own(system_.spawn(gpu_lender, lender)));
+  options_.make_sampler = [lender] { return std::make_unique<lease_checking_echo>(lender); };
   start();
   publish(0);
   for (int i = 0; i < 3; ++i) {
@@ -200,11 +212,11 @@ TEST_F(GeneratorActor, OnASharedGpuWritesInItsTurns) {
   publish(1);
   give_draw(1, 1, Stage::COMPARISON);
   take_group();
-  EXPECT_GE(lent->turns, 5);  // the writer, and one a draw at least
-  caf::anon_send_exit(lender, caf::exit_reason::kill);
+  EXPECT_GE(lender->leases, 5) << "one for the sampler, and at least one per draw";
 }
 
 TEST_F(GeneratorActor, AComparedVersionWritesItsOwnDraws) {
+  start();
   publish(7);
   give_draw(2, 1, Stage::COMPARISON);
   EXPECT_THAT(texts(take_group()), ElementsAre("version 2, sample 0 for softmax on cpu-test\n"));

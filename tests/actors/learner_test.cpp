@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/actor_system.hpp"
+#include "tests/support/actor_test.hpp"
 #include "tests/support/gpu_lender.hpp"
 #include "tests/support/pool_records.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -12,8 +12,6 @@ namespace hone {
 namespace {
 
 using namespace testing_support;
-
-constexpr auto limit = std::chrono::seconds(20);
 
 batch_record batch_of(const std::vector<group_record>& groups, Stage stage = Stage::CONTRASTIVE) {
   record_builder<schema::TrainingBatch> batch;
@@ -28,10 +26,10 @@ batch_record batch_of(const std::vector<group_record>& groups, Stage stage = Sta
 }
 
 // The test is the pool, the only generator and the supervisor of a learner whose policy is
-// scripted: it steps and learns nothing.
-class LearnerActor : public testing::Test {
+// scripted: it makes steps and learns nothing.
+class LearnerActor : public actor_test {
  protected:
-  LearnerActor() : system_(actor_settings()), me_(system_) {
+  LearnerActor() {
     options_.plan.sft.updates = 0;
     options_.plan.self_supervised.steps = 0;
     options_.plan.contrastive.steps = 2;
@@ -45,66 +43,57 @@ class LearnerActor : public testing::Test {
           tasks_, 1);
     };
   }
-  ~LearnerActor() override {
-    for (const auto& a : {caf::actor_cast<caf::actor>(learner_), lender_}) {
-      if (a) caf::anon_send_exit(a, caf::exit_reason::kill);
-    }
-  }
-  // From here on, every curriculum is made while the GPU is lent.
-  std::shared_ptr<lending> share_the_gpu() {
-    auto lent = std::make_shared<lending>();
-    lender_ = system_.spawn<caf::detached>(gpu_lender, lent);
-    options_.gpu = gpu_lent_by(lender_);
-    options_.make_curriculum = [lent, make = options_.make_curriculum] {
-      EXPECT_TRUE(lent->is_lent);
+  // Makes a learner that starts later share its GPU. Curricula may be made under a lease only.
+  std::shared_ptr<lender_state> share_the_gpu() {
+    auto lender = std::make_shared<lender_state>();
+    options_.gpu = leased_gpu(own(system_.spawn(gpu_lender, lender)));
+    options_.make_curriculum = [lender, make = options_.make_curriculum] {
+      EXPECT_TRUE(lender->is_leased);
       return make();
     };
-    return lent;
+    return lender;
   }
   void start() {
-    const auto me = caf::actor_cast<caf::actor>(me_);
-    learner_ =
-        system_.spawn(learner, options_, caf::actor_cast<pool_actor>(me),
-                      std::vector<generator_actor>{caf::actor_cast<generator_actor>(me)}, me);
+    learner_ = own(
+        system_.spawn(learner_behavior, options_, caf::actor_cast<pool_actor>(me()),
+                      std::vector<generator_actor>{caf::actor_cast<generator_actor>(me())}, me()));
+    settle();
   }
 
-  // What the learner asks of the pool next, and the answer.
-  struct wish {
+  struct batch_request {
     Stage stage = Stage::SFT;
     std::uint32_t at_least = 0;
     bool is_even = false;
   };
-  wish give(const batch_record& batch) {
-    wish w;
-    me_->receive(
-        [&](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t, bool is_even) {
-          w = {static_cast<Stage>(stage), at_least, is_even};
-          return batch;
-        },
-        caf::after(limit) >> [] { ADD_FAILURE() << "the learner asks for nothing"; });
-    return w;
+  // Answers the learner's request for a batch and returns the request.
+  batch_request give(const batch_record& batch) {
+    batch_request request;
+    EXPECT_TRUE(take([&](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t,
+                         bool is_even) {
+      request = {static_cast<Stage>(stage), at_least, is_even};
+      return batch;
+    })) << "no batch was requested";
+    return request;
   }
   struct committed {
     version_record version;
     step_record step;
     bool checkpoint_was_there = false;
   };
+  // Takes the committed step and acknowledges it.
   committed take_commit() {
     committed c;
-    me_->receive(
-        [&](commit_atom, const version_record& version, const step_record& step) {
-          c = {version, step,
-               std::filesystem::exists(options_.run_folder /
-                                       std::string(view(version->getCheckpoint())))};
-          return done_atom_v;
-        },
-        caf::after(limit) >> [] { ADD_FAILURE() << "no step is committed"; });
+    EXPECT_TRUE(take([&](commit_atom, const version_record& version, const step_record& step) {
+      const auto checkpoint = options_.run_folder / std::string(view(version->getCheckpoint()));
+      c = {version, step, std::filesystem::exists(checkpoint)};
+      return done_atom_v;
+    })) << "no step was committed";
     return c;
   }
   std::uint64_t next_weights() {
     std::uint64_t version = ~std::uint64_t{0};
-    me_->receive([&](weights_atom, const version_record& v) { version = v->getVersion(); },
-                 caf::after(limit) >> [] { ADD_FAILURE() << "no weights are published"; });
+    EXPECT_TRUE(take([&](weights_atom, const version_record& v) { version = v->getVersion(); }))
+        << "no weights were published";
     return version;
   }
   void expect_two_steps_and_the_end() {
@@ -119,19 +108,31 @@ class LearnerActor : public testing::Test {
     next_weights();
     EXPECT_EQ(end(), std::optional<bool>(true));
   }
+  // Returns whether the run is complete, or nullopt if the learner has not finished.
   std::optional<bool> end() {
     std::optional<bool> complete;
-    me_->receive([&](finish_atom, bool c) { complete = c; }, caf::after(limit) >> [] {});
+    take([&](finish_atom, bool c) { complete = c; });
     return complete;
+  }
+  // Takes a committed version and ends the learner before it can publish it.
+  void kill_after_commit() {
+    EXPECT_TRUE(take([&](commit_atom, const version_record& version, const step_record&) {
+      options_.chain = {version};
+      caf::anon_send_exit(learner_, caf::exit_reason::kill);
+      return done_atom_v;
+    })) << "no step was committed";
+  }
+  void answer_replay() {
+    EXPECT_TRUE(take([](replay_atom, std::uint8_t stage) {
+      EXPECT_EQ(static_cast<Stage>(stage), Stage::SFT);
+      return std::vector<scored_group_record>();
+    })) << "the trained groups were not requested";
   }
 
   temporary_folder folder_;
   task_table tasks_;
-  caf::actor_system system_;
-  caf::scoped_actor me_;
   learner_options options_;
   learner_actor learner_;
-  caf::actor lender_;
 };
 
 TEST_F(LearnerActor, ANewRunCommitsItsFirstWeightsAndPublishesThem) {
@@ -145,18 +146,18 @@ TEST_F(LearnerActor, ANewRunCommitsItsFirstWeightsAndPublishesThem) {
   EXPECT_EQ(next_weights(), 0U);
 }
 
-TEST_F(LearnerActor, AStepNamesWhatItConsumedAndWhatItCameFrom) {
+TEST_F(LearnerActor, AStepNamesItsGroupsAndItsParent) {
   start();
   take_commit();
   next_weights();
   const auto a = make_group({"a", "b"});
   const auto b = make_group({"c", "d"});
-  const wish w = give(batch_of({a, b}));
-  EXPECT_EQ(w.stage, Stage::CONTRASTIVE);
-  EXPECT_EQ(w.at_least, 3U);
-  EXPECT_TRUE(w.is_even);
+  const batch_request request = give(batch_of({a, b}));
+  EXPECT_EQ(request.stage, Stage::CONTRASTIVE);
+  EXPECT_EQ(request.at_least, 3U);
+  EXPECT_TRUE(request.is_even);
   const committed second = take_commit();
-  EXPECT_TRUE(second.checkpoint_was_there) << "a version is named when its weights are on disk";
+  EXPECT_TRUE(second.checkpoint_was_there) << "weights are on disk before the version is committed";
   EXPECT_EQ(second.version->getVersion(), 1U);
   EXPECT_EQ(second.version->getParent(), 0U);
   EXPECT_EQ(second.version->getDepth(), 1U);
@@ -166,7 +167,7 @@ TEST_F(LearnerActor, AStepNamesWhatItConsumedAndWhatItCameFrom) {
   EXPECT_EQ(next_weights(), 1U);
 }
 
-TEST_F(LearnerActor, MetricsStandUnderTheStepThatTheyAreOf) {
+TEST_F(LearnerActor, MetricsNameTheirStep) {
   std::vector<std::string> lines;
   options_.metrics = [&](const version_record& version, const learned_step& learned) {
     lines.push_back(std::to_string(version->getVersion()) + " " +
@@ -183,24 +184,24 @@ TEST_F(LearnerActor, IsCompleteAfterItsLastStep) {
   expect_two_steps_and_the_end();
 }
 
-TEST_F(LearnerActor, StopsBeforeItsFirstTurn) {
-  const auto lent = share_the_gpu();
-  lent->refusals = 1000000;
+TEST_F(LearnerActor, StopsBeforeItsFirstLease) {
+  const auto lender = share_the_gpu();
+  lender->refusals = 1000000;
   start();
-  me_->send(learner_, stop_atom_v);
+  tell(learner_, stop_atom_v);
   EXPECT_EQ(end(), std::optional<bool>(false));
 }
 
-TEST_F(LearnerActor, OnASharedGpuLearnsInItsTurns) {
-  const auto lent = share_the_gpu();
+TEST_F(LearnerActor, OnASharedGpuLearnsUnderLeases) {
+  const auto lender = share_the_gpu();
   start();
   expect_two_steps_and_the_end();
-  EXPECT_EQ(lent->turns, 4) << "its start, two steps, the last checkpoint";
+  EXPECT_EQ(lender->leases, 4) << "the start, two steps and the last checkpoint";
 }
 
-TEST_F(LearnerActor, OnASharedGpuWritesItsCheckpointsBetweenTurns) {
+TEST_F(LearnerActor, OnASharedGpuWritesCheckpointsBetweenLeases) {
   share_the_gpu();
-  std::vector<std::ptrdiff_t> on_disk;  // at the end of each turn
+  std::vector<std::ptrdiff_t> on_disk;  // at the end of each lease
   options_.gpu.finish = [&] {
     const auto checkpoints = options_.run_folder / "checkpoints";
     on_disk.push_back(std::filesystem::exists(checkpoints)
@@ -210,14 +211,14 @@ TEST_F(LearnerActor, OnASharedGpuWritesItsCheckpointsBetweenTurns) {
   start();
   expect_two_steps_and_the_end();
   EXPECT_EQ(on_disk, (std::vector<std::ptrdiff_t>{0, 1, 2, 3}))
-      << "each turn's own comes behind it";
+      << "a checkpoint is written after the lease that took it";
 }
 
-TEST_F(LearnerActor, OnASharedGpuTrainsInItsTurns) {
+TEST_F(LearnerActor, OnASharedGpuTrainsUnderLeases) {
   options_.plan.sft.updates = 2;
   options_.plan.sft.updates_per_step = 1;
   options_.plan.contrastive.steps = 0;
-  const auto lent = share_the_gpu();
+  const auto lender = share_the_gpu();
   start();
   take_commit();
   next_weights();
@@ -226,87 +227,67 @@ TEST_F(LearnerActor, OnASharedGpuTrainsInItsTurns) {
     next_weights();
   }
   EXPECT_TRUE(take_commit().version->getComplete());
-  EXPECT_EQ(lent->turns, 4) << "its start, two slices, the last checkpoint";
+  EXPECT_EQ(lender->leases, 4) << "the start, two slices and the last checkpoint";
 }
 
-TEST_F(LearnerActor, ARunGoesOnOnASharedGpu) {
-  const auto lent = share_the_gpu();
+TEST_F(LearnerActor, ARunResumesOnASharedGpu) {
+  const auto lender = share_the_gpu();
   start();
-  me_->receive(
-      [&](commit_atom, const version_record& version, const step_record&) {
-        options_.chain = {version};
-        caf::anon_send_exit(learner_, caf::exit_reason::kill);  // before it hears that it may go on
-        return done_atom_v;
-      },
-      caf::after(limit) >> [] { FAIL() << "no weights are committed"; });
+  kill_after_commit();
   options_.next_version = 1;
-  const int before = lent->turns;
+  const int before = lender->leases;
   start();
-  me_->receive(
-      [&](replay_atom, std::uint8_t stage) {
-        EXPECT_EQ(static_cast<Stage>(stage), Stage::SFT);
-        return std::vector<scored_group_record>();
-      },
-      caf::after(limit) >> [] { FAIL() << "it does not ask what it was trained on"; });
+  answer_replay();
   give(batch_of({make_group({"a", "b"})}));
   EXPECT_EQ(take_commit().version->getParent(), 0U);
-  EXPECT_EQ(lent->turns - before, 3) << "its weights, what follows from the replay, a step";
+  EXPECT_EQ(lender->leases - before, 3) << "the weights, the work after the replay, and a step";
 }
 
-TEST_F(LearnerActor, AStageThatIsOverByNewSettingsEndsWhenTheRunGoesOn) {
+TEST_F(LearnerActor, AStageThatANewConfigurationShortensEndsAtTheResumption) {
   options_.plan.self_supervised.steps = 3;
   start();
   take_commit();
   next_weights();
   give(batch_of({make_group({"a", "b"})}, Stage::SELF_SUPERVISED));
-  me_->receive(
-      [&](commit_atom, const version_record& version, const step_record&) {
-        EXPECT_EQ(version->getStage(), Stage::SELF_SUPERVISED);
-        options_.chain = {version};
-        caf::anon_send_exit(learner_, caf::exit_reason::kill);
-        return done_atom_v;
-      },
-      caf::after(limit) >> [] { FAIL() << "no step is committed"; });
+  kill_after_commit();
+  EXPECT_EQ(options_.chain.front()->getStage(), Stage::SELF_SUPERVISED);
   options_.next_version = 2;
   options_.plan.self_supervised.steps = 1;
   start();
-  me_->receive([&](replay_atom, std::uint8_t) { return std::vector<scored_group_record>(); },
-               caf::after(limit) >> [] { FAIL() << "it does not ask what it was trained on"; });
+  answer_replay();
   const committed next = take_commit();
   EXPECT_EQ(next.version->getStage(), Stage::CONTRASTIVE)
       << "the pool draws for the stage of the newest version";
   EXPECT_EQ(next.version->getParent(), 1U);
 }
 
-TEST_F(LearnerActor, StopsBetweenStepsWhenItIsAsked) {
+TEST_F(LearnerActor, StopsBetweenSteps) {
   start();
   take_commit();
   next_weights();
-  me_->send(learner_, stop_atom_v);
+  tell(learner_, stop_atom_v);
   EXPECT_EQ(end(), std::optional<bool>(false));
 }
 
-TEST_F(LearnerActor, AskedTooLongItAsksAgain) {
+TEST_F(LearnerActor, RequestsABatchAgainAfterARefusal) {
   start();
   take_commit();
   next_weights();
-  me_->receive(
+  EXPECT_TRUE(take(
       [](take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool) -> caf::result<batch_record> {
         return caf::make_error(caf::sec::request_timeout);
-      },
-      caf::after(limit) >> [] { FAIL() << "the learner asks for nothing"; });
+      }));
   EXPECT_EQ(give(batch_of({make_group({"a", "b"})})).stage, Stage::CONTRASTIVE);
   EXPECT_EQ(take_commit().version->getVersion(), 1U);
 }
 
-TEST_F(LearnerActor, WhatMakesNoPlanIsReported) {
+TEST_F(LearnerActor, ReportsACurriculumThatCannotBeMade) {
   options_.make_curriculum = []() -> std::unique_ptr<curriculum> {
     throw std::runtime_error("no such policy");
   };
   start();
   std::string reason;
-  me_->receive([&](fatal_atom, const std::string& why) { reason = why; },
-               caf::after(limit) >> [] { FAIL() << "nobody hears of it"; });
+  EXPECT_TRUE(take([&](fatal_atom, const std::string& why) { reason = why; }));
   EXPECT_THAT(reason, testing::HasSubstr("no such policy"));
 }
 

@@ -78,9 +78,11 @@ class Node : public testing::Test {
     type_ = type.finish();
     const auto pool = caf::actor_cast<pool_actor>(caf::actor(pool_.ptr()));
     wiring_.pool = pool;
-    wiring_.compiles = system_.spawn(work_queue<compile_job>, std::string("compile"), pool);
-    wiring_.verifies = system_.spawn(work_queue<verify_job>, std::string("verify"), pool);
-    wiring_.benchmarks = system_.spawn(work_queue<benchmark_job>, std::string("benchmark"), pool);
+    wiring_.compiles =
+        system_.spawn(work_queue_behavior<compile_job>, std::string("compile"), pool);
+    wiring_.verifies = system_.spawn(work_queue_behavior<verify_job>, std::string("verify"), pool);
+    wiring_.benchmarks =
+        system_.spawn(work_queue_behavior<benchmark_job>, std::string("benchmark"), pool);
   }
   ~Node() override {
     for (const auto& a :
@@ -106,8 +108,8 @@ class Node : public testing::Test {
                         1}};
     telemetry_options watches;
     watches.interval = std::chrono::milliseconds(20);
-    watching_ = system_.spawn(telemetry, watches, pool_actor(), node_actor());
-    node_ = system_.spawn(node, options, wiring_, tasks_, watching_);
+    watching_ = system_.spawn(telemetry_behavior, watches, pool_actor(), node_actor());
+    node_ = system_.spawn(node_behavior, options, wiring_, tasks_, watching_);
   }
   void put_job(std::uint64_t number) {
     record_builder<schema::VerifyJob> j;
@@ -190,25 +192,25 @@ TEST_F(Node, ADeviceThatFailsIsStartedAgainAndItsJobIsReported) {
   EXPECT_TRUE(testing_support::eventually([&] { return restarts_of("device test brittle") == 1; }));
 }
 
-TEST_F(Node, PassesALeaseOnToTheDevice) {
+TEST_F(Node, PassesALeaseRequestToTheDevice) {
   start();
   (void)pool_->request(node_, std::chrono::seconds(20), lease_atom_v, std::string("brittle"),
                        std::uint64_t{3}, std::uint32_t{20000});
-  std::uint64_t turn = 0;
+  std::uint64_t granted = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (turn == 0 && std::chrono::steady_clock::now() < end) {
+  while (granted == 0 && std::chrono::steady_clock::now() < end) {
     pool_->receive(
-        [&](use_atom, std::uint64_t t) {
-          turn = t;
+        [&](grant_atom, std::uint64_t number) {
+          granted = number;
           return done_atom_v;
         },
         [](device_atom, const device_type_record&, std::int32_t) {},
         caf::after(std::chrono::milliseconds(100)) >> [] {});
   }
-  EXPECT_EQ(turn, 3U);
+  EXPECT_EQ(granted, 3U);
 }
 
-TEST_F(Node, LendsNoDeviceThatItDoesNotHave) {
+TEST_F(Node, RefusesALeaseOfADeviceThatItDoesNotHave) {
   start();
   std::string problem;
   pool_

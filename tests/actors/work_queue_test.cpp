@@ -2,22 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <caf/all.hpp>
 
 #include "messages/names.hpp"
+#include "tests/support/actor_test.hpp"
 
 namespace hone {
 namespace {
-
-// Mailboxes are emptied and the clock moved only when a test says so.
-class manual_configuration : public caf::actor_system_config {
- public:
-  manual_configuration() {
-    add_message_types<caf::id_block::hone>();
-    set("scheduler.policy", caf::atom("testing"));
-    set("logger.console-verbosity", caf::atom("quiet"));
-  }
-};
 
 compile_job job(std::uint64_t number, const std::string& device_type, double known_score = 0,
                 std::uint64_t deadline_ms = ~std::uint64_t{0}) {
@@ -41,7 +31,7 @@ std::uint64_t number_of(const compile_job& j) {
   return measurement_id(j->getHeader().getMeasurementId()).high;
 }
 
-compile_worker::behavior_type worker(compile_worker::pointer /*self*/,
+compiler_actor::behavior_type worker(compiler_actor::pointer /*self*/,
                                      std::vector<compile_job>* received) {
   return {
       [received](const compile_job& j) { received->push_back(j); },
@@ -49,41 +39,32 @@ compile_worker::behavior_type worker(compile_worker::pointer /*self*/,
   };
 }
 
-class WorkQueue : public testing::Test {
+class WorkQueue : public testing_support::actor_test {
  protected:
   WorkQueue()
-      : system_(settings_),
-        scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
-        self_(system_),
-        queue_(system_.spawn(work_queue<compile_job>, std::string("compile"),
-                             caf::actor_cast<pool_actor>(caf::actor(self_.ptr())))) {
-    scheduler_.run();
-  }
-  ~WorkQueue() override {
-    caf::anon_send_exit(queue_, caf::exit_reason::kill);
-    scheduler_.run();
-  }
+      : queue_(own(system_.spawn(work_queue_behavior<compile_job>, std::string("compile"),
+                                 caf::actor_cast<pool_actor>(me())))) {}
   // A worker that takes `credits` jobs of these types at a time.
-  compile_worker join(std::vector<compile_job>& received, std::vector<std::string> types,
+  compiler_actor join(std::vector<compile_job>& received, std::vector<std::string> types,
                       std::uint32_t credits) {
-    const auto w = system_.spawn(worker, &received);
-    scheduler_.run();
+    const auto w = own(system_.spawn(worker, &received));
+    settle();
     as(w, caf::make_message(pull_atom_v, std::move(types), credits));
     return w;
   }
-  void done_as(const compile_worker& w, const compile_job& j) {
+  void done_as(const compiler_actor& w, const compile_job& j) {
     const measurement_id id(j->getHeader().getMeasurementId());
     as(w, caf::make_message(done_atom_v, id.high, id.low));
   }
   // A message to the queue whose sender is this worker.
-  void as(const compile_worker& w, const caf::message& message) {
+  void as(const compiler_actor& w, const caf::message& message) {
     caf::actor_cast<caf::abstract_actor*>(queue_)->enqueue(
         caf::actor_cast<caf::strong_actor_ptr>(w), caf::make_message_id(), message, nullptr);
-    scheduler_.run();
+    settle();
   }
   void put(const compile_job& j) {
     caf::anon_send(queue_, put_atom_v, j);
-    scheduler_.run();
+    settle();
   }
   static std::vector<std::uint64_t> numbers(const std::vector<compile_job>& jobs) {
     std::vector<std::uint64_t> all;
@@ -91,11 +72,7 @@ class WorkQueue : public testing::Test {
     return all;
   }
 
-  manual_configuration settings_;
-  caf::actor_system system_;
-  caf::scheduler::test_coordinator& scheduler_;
-  caf::scoped_actor self_;
-  compile_queue queue_;
+  compile_queue_actor queue_;
 };
 
 using numbers_list = std::vector<std::uint64_t>;
@@ -126,8 +103,7 @@ TEST_F(WorkQueue, GivesALostWorkersJobsToAnotherOneAttemptLater) {
   put(job(2, "a"));
   put(job(3, "a"));
   ASSERT_EQ(first.size(), 2U);
-  caf::anon_send_exit(w1, caf::exit_reason::kill);
-  scheduler_.run();
+  kill(w1);
   const auto w2 = join(second, {"a"}, 8);
   EXPECT_THAT(numbers(second), testing::UnorderedElementsAre(1, 2, 3));
   for (const compile_job& j : second)
@@ -140,18 +116,12 @@ TEST_F(WorkQueue, TellsThePoolAfterTheThirdDeath) {
     std::vector<compile_job> got;
     const auto w = join(got, {"a"}, 1);
     ASSERT_EQ(got.size(), 1U);
-    caf::anon_send_exit(w, caf::exit_reason::kill);
-    scheduler_.run();
+    kill(w);
   }
-  bool heard = false;
-  self_->receive(
-      [&](close_atom, const evaluation_record& e) {
-        heard = true;
-        EXPECT_EQ(e->getOutcome(), Outcome::INFRASTRUCTURE);
-        EXPECT_EQ(measurement_id(e->getMeasurementId()).high, 1U);
-      },
-      caf::after(std::chrono::seconds(0)) >> [] {});
-  EXPECT_TRUE(heard);
+  EXPECT_TRUE(take([](close_atom, const evaluation_record& e) {
+    EXPECT_EQ(e->getOutcome(), Outcome::INFRASTRUCTURE);
+    EXPECT_EQ(measurement_id(e->getMeasurementId()).high, 1U);
+  }));
 }
 
 TEST_F(WorkQueue, LetsFirstMeasurementsPassRepeatsButNotForEver) {

@@ -1,5 +1,6 @@
 #include "evaluation/devices.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace hone {
@@ -22,20 +23,34 @@ TEST(SharedDevice, IsTheGpuThatThePolicyRunsOn) {
   EXPECT_EQ(shared({"cpu:3", "cuda:0"}, "cuda:0"), "cuda:0");
 }
 
-TEST(SharedDevice, WithoutANumberIsTheFirstGpu) {
+TEST(SharedDevice, IsTheFirstGpuIfThePolicysDeviceHasNoNumber) {
   EXPECT_EQ(shared({"cuda:1", "cuda:0"}, "cuda"), "cuda:0");
 }
 
-TEST(SharedDevice, IsNoneWhereThePolicyHasAGpuOfItsOwnOrNone) {
+TEST(SharedDevice, IsNoneIfThePolicyHasItsOwnGpuOrNone) {
   EXPECT_EQ(shared({"cuda:0"}, "cuda:1"), "");
   EXPECT_EQ(shared({"cpu:1", "simulated:a"}, "cpu"), "");
 }
 
-TEST(PlannedDevices, HaveTheNamesThatDevicesAreSharedBy) {
+TEST(PlannedDevices, HaveDistinctNames) {
   const auto planned = plan_devices({"simulated:a", "simulated:a"}, true, {}, "node");
   ASSERT_EQ(planned.size(), 2U);
   EXPECT_EQ(planned[0].name, "simulated:a");
   EXPECT_EQ(planned[1].name, "simulated:a#1");
+}
+
+TEST(PlannedDevices, AMachineWithoutAGpuSaysSo) {
+  try {
+    find_gpus();
+    GTEST_SKIP() << "there is a GPU";
+  } catch (const std::runtime_error&) {
+  }
+  try {
+    plan_devices({"cuda:0"}, true, {}, "test");
+    FAIL() << "planned a GPU that is not there";
+  } catch (const std::runtime_error& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("driver"));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The other promise: an honest variant is never refused. What is judged here are the starter
-// corpus' own documents.
+// Tests that an honest variant is never refused, with documents of the starter corpus.
 
 #include <gtest/gtest.h>
 
@@ -28,8 +27,8 @@ std::string describe(const schema::Evaluation::Reader& evaluation) {
 }
 
 TEST(HonestSet, IsNeverRefused) {
-  // One document of every fourth file: some forty, which take half a minute; benchmarks/honest.cpp
-  // judges all of them, many times.
+  // Takes one document of every fourth file: about forty, which take half a minute to judge.
+  // benchmarks/honest.cpp judges all documents, many times.
   const auto set =
       testing_support::load_honest_set(std::filesystem::path(HONE_SOURCE_DIR) / "configs", 1, 4);
   EXPECT_GE(set.documents.size(), 40U);
@@ -37,7 +36,7 @@ TEST(HonestSet, IsNeverRefused) {
   for (const corpus_document& each : set.documents) {
     tasks.insert(each.task);
     auto evaluation = judge(each.text, set.tasks.at(each.task));
-    // As the pool does: a time that did not settle is taken again when its program comes again.
+    // The pool also measures an `unstable` variant again when that variant is written again.
     for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again)
       evaluation = judge(each.text, set.tasks.at(each.task));
     const bool excused =
@@ -68,8 +67,8 @@ sizes = { N = 96 }
 timed = true
 )";
 
-TEST(HonestProgram, MayUseMemoryThatHeldSomethingSmallerBefore) {
-  // A bool's block of 64 bytes comes back as a float's: nothing has been written outside of it.
+TEST(HonestProgram, MayReuseMemoryOfASmallerTensor) {
+  // The bool's block of 64 bytes is reused for floats, which is no out-of-bounds write.
   const auto evaluation =
       judge(document("def forward(x: Tensor) -> Tensor:\n    if bool(x[0, 0] == 12345.0):\n        "
                      "return x\n    one = torch.ones([7])\n    return x * 2.0 + one[:1]\n"),
@@ -77,8 +76,8 @@ TEST(HonestProgram, MayUseMemoryThatHeldSomethingSmallerBefore) {
   EXPECT_NE(evaluation->getOutcome(), Outcome::CHEATING) << describe(*evaluation);
 }
 
-TEST(HonestProgram, MayMultiplyInLowerPrecisionWhereTheToleranceAllowsIt) {
-  // oneDNN takes its scratch memory by raw_allocate.
+TEST(HonestProgram, MayMultiplyInLowerPrecisionWithinTheTolerance) {
+  // oneDNN allocates its workspace with raw_allocate().
   for (const char* type : {"bfloat16", "float16"}) {
     const auto evaluation = judge(
         document("def forward(x: Tensor) -> Tensor:\n    i = torch.eye(x.size(0), dtype=torch." +

@@ -1,4 +1,4 @@
-// What a killed process leaves behind: nothing that runs.
+// Tests that a killed process leaves no child process running.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,20 +24,21 @@ using testing_support::all_processes;
 using testing_support::descendants_of;
 using testing_support::eventually;
 
-// LibTorch is loaded three times before the first call, on a machine that may be busy.
+// Allows for loading LibTorch three times before the first call on a busy machine.
 constexpr milliseconds start_limit{60000};
-// A node's other half must find the machine free when it is started again.
+// After this time, a node that is started again must find the machine free.
 constexpr milliseconds death_limit{2000};
 
 struct work {
   const char* name;
   const char* document;
-  std::string waits_for;  // the process that is running when the owner is killed: part of its name
-  std::size_t count;      // of them
+  // Part of the name of the child processes that must run before the owner is killed.
+  std::string waits_for;
+  // The least number of such processes.
+  std::size_t count;
 };
 
-// A process that owns a CPU device, judging one document over and over; it is killed with its
-// children on the way out.
+// A process that owns a CPU device and judges one document over and over. The destructor kills it.
 class device_owner {
  public:
   explicit device_owner(const std::string& document) : pid_(fork()) {
@@ -79,11 +80,11 @@ std::size_t running(pid_t owner, const std::string& name) {
 
 class KillingADevicesOwner : public testing::TestWithParam<work> {};
 
-TEST_P(KillingADevicesOwner, LeavesNoneOfItsChildren) {
+TEST_P(KillingADevicesOwner, LeavesNoChildRunning) {
   device_owner owner(GetParam().document);
   ASSERT_TRUE(eventually(
       [&] { return running(owner.pid(), GetParam().waits_for) >= GetParam().count; }, start_limit))
-      << "its work never began";
+      << "its work did not begin";
   const auto children = descendants_of(owner.pid());
   ASSERT_GE(children.size(), GetParam().count);
   owner.kill_it();
@@ -100,7 +101,7 @@ TEST_P(KillingADevicesOwner, LeavesNoneOfItsChildren) {
       death_limit));
 }
 
-// A compiler's block that takes long, and a call that takes for ever.
+// A call that never ends, and a block that takes long to compile.
 const char* const endless_call =
     "## Code Implementation\n```python\ndef forward(x: Tensor) -> Tensor:\n    i = 1\n    while i "
     "> 0:\n        i = 3 - i\n    return x\n```\n";
@@ -111,12 +112,12 @@ const char* const long_compilation =
     "```python\ndef forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", "
     "[1], [1], y)\n    return y\n```\n";
 
-INSTANTIATE_TEST_SUITE_P(
-    Busy, KillingADevicesOwner,
-    // The checker's zygote and the device's, the oracle's session and the candidate's.
-    testing::Values(work{"Running", endless_call, "hone-sandbox", 4},
-                    work{"Compiling", long_compilation, "cc1plus", 1}),
-    [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(Busy, KillingADevicesOwner,
+                         // The four processes are the zygotes of the checker and of the device, and
+                         // the sessions of the oracle and of the candidate.
+                         testing::Values(work{"Running", endless_call, "hone-sandbox", 4},
+                                         work{"Compiling", long_compilation, "cc1plus", 1}),
+                         [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace hone

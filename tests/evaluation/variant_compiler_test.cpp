@@ -28,7 +28,7 @@ std::string document(const std::string& settings, const std::string& factor,
          "y, x.size(0))\n    return y\n```\n";
 }
 
-// A device type that need not be here.
+// Returns a device type. The machine need not have such a device.
 record<schema::DeviceType> gpu_type(const std::string& architecture) {
   record_builder<schema::DeviceType> type;
   type->setName("gpu-" + architecture);
@@ -51,7 +51,7 @@ class VariantCompiler : public testing::Test {
   variant_compiler compiler_;
 };
 
-TEST_F(VariantCompiler, ABlockIsCompiledOnceForEverythingThatItIsMadeFrom) {
+TEST_F(VariantCompiler, CompilesABlockOncePerTextSettingsAndArchitecture) {
   const std::string code = compile(document("", "0.5f"));
   EXPECT_EQ(code.substr(1, 3), "ELF") << code;
   EXPECT_EQ(compiler_.blocks_compiled(), 1U);
@@ -59,7 +59,7 @@ TEST_F(VariantCompiler, ABlockIsCompiledOnceForEverythingThatItIsMadeFrom) {
   EXPECT_EQ(compile(document("", "0.5f", "n = x.size(0)")), code)
       << "another variant with the same block";
   EXPECT_EQ(compile(document("cuda_graph = true", "0.5f")), code)
-      << "a setting that is none of the compiler's";
+      << "a setting that does not affect the compiler";
   EXPECT_EQ(compiler_.blocks_compiled(), 1U);
   EXPECT_NE(compile(document("", "0.25f")), code);
   EXPECT_EQ(compiler_.blocks_compiled(), 2U);
@@ -69,21 +69,21 @@ TEST_F(VariantCompiler, ABlockIsCompiledOnceForEverythingThatItIsMadeFrom) {
   EXPECT_EQ(compiler_.blocks_compiled(), 5U);
 }
 
-TEST_F(VariantCompiler, ARefusedBlockIsNotCompiledAgainEither) {
+TEST_F(VariantCompiler, DoesNotCompileARefusedBlockAgain) {
   const std::string refusal = compile(document("", "undeclared"));
   EXPECT_NE(refusal.find("cuda:3:"), std::string::npos) << refusal;
   EXPECT_EQ(compile(document("", "undeclared", "n = 1")), refusal);
   EXPECT_EQ(compiler_.blocks_compiled(), 1U);
 }
 
-// Exploits for GPUs that end before there is one: with the limits of a run, but for the time that a
-// block has.
+// Exploits for GPUs that are refused before a GPU is needed. The limits are those of a run, except
+// for the time that a block has.
 class RefusedExploit : public testing::TestWithParam<testing_support::exploit> {};
 
 const std::filesystem::path exploits =
     std::filesystem::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/gpu";
 
-TEST_P(RefusedExploit, IsNotCompiledAndHarmsNoOther) {
+TEST_P(RefusedExploit, IsRefusedAndTheNextBlockCompiles) {
   variant_compiler compiler({.block = std::chrono::seconds(5)});
   const auto type = gpu_type("sm_90a");
   const auto [of, text] = testing_support::load_exploit(exploits, GetParam());

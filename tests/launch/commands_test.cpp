@@ -25,7 +25,7 @@ TEST(Commands, AWordThatIsNoCommandIsNamed) {
        {std::vector<std::string>{"frob"}, {"pool", "frob"}}) {
     const auto unknown = run_hone(words);
     EXPECT_EQ(unknown.code, 2);
-    EXPECT_THAT(unknown.err, HasSubstr("'frob' is no command"));
+    EXPECT_THAT(unknown.err, HasSubstr("'frob' is not a command"));
   }
 }
 

@@ -1,4 +1,4 @@
-#include "launch/comparison.hpp"
+#include "launch/run/comparison.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "evaluation/devices.hpp"
 #include "tasks/format_error.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -32,10 +31,10 @@ class ConfigurationFile : public testing::Test {
   const std::string least_ = "[policy]\nkind = \"scripted\"\n";
 };
 
-TEST_F(ConfigurationFile, LeavesOutWhatHasADefault) {
+TEST_F(ConfigurationFile, MissingKeysHaveDefaults) {
   const configuration c = load(least_);
   EXPECT_EQ(c.node.devices, std::vector<std::string>{"cpu"});
-  EXPECT_EQ(c.pool.exemplars.method, exemplar_method::buckets);
+  EXPECT_EQ(c.pool.storage.exemplars.method, exemplar_method::buckets);
   EXPECT_EQ(c.node.port, 0);
 }
 
@@ -49,7 +48,7 @@ TEST_F(ConfigurationFile, AnUnknownSectionIsRefused) {
   EXPECT_THAT(refusal(least_ + "[benchmarker]\nn = 1\n"), HasSubstr("benchmarker"));
 }
 
-TEST_F(ConfigurationFile, AWrongTypeIsRefusedWithWhatWasExpected) {
+TEST_F(ConfigurationFile, AWrongTypeIsRefusedWithTheExpectedOne) {
   const std::string message = refusal(least_ + "[contrastive]\nsteps = \"ten\"\n");
   EXPECT_THAT(message, HasSubstr("run.toml:4"));
   EXPECT_THAT(message, HasSubstr("steps"));
@@ -89,20 +88,6 @@ TEST_F(ConfigurationFile, GpusAreNamedAllAtOnceOrByNumber) {
               HasSubstr("expected cpu, cuda, cuda:NUMBER or simulated:NAME"));
 }
 
-TEST(PlannedDevices, AMachineWithoutAGpuSaysSo) {
-  try {
-    find_gpus();
-    GTEST_SKIP() << "there is a GPU";
-  } catch (const std::runtime_error&) {
-  }
-  try {
-    plan_devices({"cuda:0"}, true, {}, "test");
-    FAIL() << "planned a GPU that is not there";
-  } catch (const std::runtime_error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("driver"));
-  }
-}
-
 TEST_F(ConfigurationFile, AMissingFileIsNamed) {
   try {
     load_configuration(folder_ / "none.toml", {});
@@ -116,37 +101,53 @@ TEST_F(ConfigurationFile, TextThatIsNoTomlIsRefusedWithItsLine) {
   EXPECT_THAT(refusal("seed = 1\n[policy\n"), HasSubstr("run.toml:2"));
 }
 
-TEST_F(ConfigurationFile, SettingsFromTheCommandLineComeOverTheFile) {
+TEST_F(ConfigurationFile, OverridesReplaceTheValuesOfTheFile) {
   const configuration c = load(least_ + "[pool]\nmax_lag = 2\n",
                                {"pool.max_lag=5", "pool.exemplars=none",
                                 "tasks.names=[\"softmax\"]", "directory=here", "sft.rate=1e-3"});
-  EXPECT_EQ(c.pool.max_lag, 5);
-  EXPECT_EQ(c.pool.exemplars.method, exemplar_method::none);
+  EXPECT_EQ(c.pool.storage.max_lag, 5U);
+  EXPECT_EQ(c.pool.storage.exemplars.method, exemplar_method::none);
   EXPECT_EQ(c.tasks.names, std::vector<std::string>{"softmax"});
   EXPECT_EQ(c.directory, "here");
-  EXPECT_DOUBLE_EQ(c.plan.sft.rate.peak, 1e-3);
+  EXPECT_DOUBLE_EQ(c.learner.plan.sft.rate.peak, 1e-3);
 }
 
-TEST_F(ConfigurationFile, AnUnknownSettingFromTheCommandLineIsRefused) {
+TEST_F(ConfigurationFile, AnUnknownOverrideIsRefused) {
   EXPECT_THAT(refusal(least_, {"pool.maxlag=5"}), HasSubstr("maxlag"));
   EXPECT_THAT(refusal(least_, {"pool"}), HasSubstr("section.key=value"));
 }
 
-TEST_F(ConfigurationFile, WhatIsPrintedReadsBackToTheSame) {
+TEST_F(ConfigurationFile, ThePrintedConfigurationReadsBackToTheSame) {
   const configuration c = load(
       least_ +
       "[simulated.slow]\nmeasure_us = 70\n[pool]\nexemplars = \"islands\"\n[sft]\nrate = 0.0061\n");
-  const std::string printed = print_configuration(c);
+  const std::string printed = print_configuration(c, false);
   write_file(folder_ / "printed.toml", printed);
-  EXPECT_EQ(print_configuration(load_configuration(folder_ / "printed.toml", {})), printed);
+  EXPECT_EQ(print_configuration(load_configuration(folder_ / "printed.toml", {}), false), printed);
   EXPECT_THAT(printed, HasSubstr("measure_us = 70"));
 }
 
-TEST_F(ConfigurationFile, PathsAreKeptWholeSoThatTheCopyInTheRunFolderWorks) {
+TEST_F(ConfigurationFile, PathsArePrintedAbsoluteSoThatTheCopyInTheRunFolderWorks) {
   const configuration c = load(least_ + "[tasks]\nfolder = \"tasks\"\n");
-  write_file(folder_ / "elsewhere" / "config.toml", print_configuration(c));
+  write_file(folder_ / "elsewhere" / "config.toml", print_configuration(c, false));
   const configuration copy = load_configuration(folder_ / "elsewhere" / "config.toml", {});
   EXPECT_EQ(copy.tasks.folder, (folder_ / "tasks").string());
+}
+
+TEST_F(ConfigurationFile, CommentsDoNotChangeThePrintedConfiguration) {
+  const configuration c = load(least_ + "[pool]\njob_deadline_s = 2.5\n[simulated.slow]\n");
+  const std::string commented = print_configuration(c, true);
+  EXPECT_THAT(commented, HasSubstr("\n# Seconds after which a job without a result is sent again.\n"
+                                   "job_deadline_s = 2.5\n"));
+  write_file(folder_ / "commented.toml", commented);
+  EXPECT_EQ(print_configuration(load_configuration(folder_ / "commented.toml", {}), false),
+            print_configuration(c, false));
+}
+
+TEST(ConfigurationReference, IsUpToDate) {
+  EXPECT_EQ(testing_support::read_file(std::string(HONE_SOURCE_DIR) + "/doc/configuration.md"),
+            configuration_reference())
+      << "write it anew: hone config --markdown > doc/configuration.md";
 }
 
 TEST(ShippedConfigurations, AreGood) {

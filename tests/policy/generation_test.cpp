@@ -51,7 +51,7 @@ TEST_F(GenerationTest, MoreRequestsThanSlotsAllFinish) {
       tokens += c.tokens.size();
     }
   }
-  EXPECT_EQ(engine.tokens_written(), tokens);
+  EXPECT_EQ(engine.tokens_generated(), tokens);
 }
 
 TEST_F(GenerationTest, NewWeightsApplyFromTheNextToken) {

@@ -8,6 +8,7 @@
 
 #include "policy/checkpoint.hpp"
 #include "policy/tokenizer.hpp"
+#include "policy/transformer.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "policy/transformer.hpp"
-#include "policy/writer.hpp"
+#include "policy/completion_sampler.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -155,11 +155,11 @@ TEST(Checkpoints, LoadIntoAWriter) {
   generation_options o;
   o.temperature = 0;
   o.max_new_tokens = 20;
-  const auto pen = make_model_writer(tiny, "cpu", o);
-  pen->load(folder / "1", 1);
-  pen->submit(7, "# softmax on cpu\n", 1);
-  std::vector<writer::finished> done;
-  for (int i = 0; i < 100 && done.empty(); ++i) done = pen->step();
+  const auto sampler = make_model_sampler(tiny, "cpu", o);
+  sampler->load(folder / "1", 1);
+  sampler->submit(7, "# softmax on cpu\n", 1);
+  std::vector<completion_sampler::finished_prompt> done;
+  for (int i = 0; i < 100 && done.empty(); ++i) done = sampler->step();
   ASSERT_EQ(done.size(), 1U);
   EXPECT_EQ(done[0].ticket, 7U);
   EXPECT_THAT(done[0].completions[0].text,

@@ -36,7 +36,7 @@ TEST(ChildProcess, RunsAProgramWithInputAndOutput) {
 
 TEST(ChildProcess, InheritsNeitherEnvironmentNorDescriptors) {
   setenv("HONE_TEST_SECRET", "visible", 1);
-  const int leaked = open("/dev/null", O_RDONLY);  // not even closed on exec
+  const int leaked = open("/dev/null", O_RDONLY);  // without O_CLOEXEC
   const auto result = shell("echo $HONE_TEST_SECRET; ls /proc/self/fd");
   EXPECT_THAT(result.out, testing::Not(HasSubstr("visible")));
   EXPECT_THAT(result.out,
@@ -57,7 +57,7 @@ TEST(ChildProcess, IsKilledWhenItPrintsTooMuch) {
                   .too_much);
 }
 
-TEST(ChildProcess, RespectsLimitsOnMemoryFilesAndTime) {
+TEST(ChildProcess, RespectsLimitsOnMemoryCoreFilesAndTime) {
   child_options options;
   options.arguments = {
       "/bin/sh", "-c",
@@ -68,18 +68,18 @@ TEST(ChildProcess, RespectsLimitsOnMemoryFilesAndTime) {
   EXPECT_EQ(run_process(options, "", milliseconds(5000)).out, "524288\n0\n7\ndone\n");
 }
 
-TEST(ChildProcess, InputThatNobodyReadsIsNoError) {
+TEST(ChildProcess, IgnoresInputThatItsProgramDoesNotRead) {
   EXPECT_TRUE(shell("exit 0", milliseconds(5000), 1000, std::string(1U << 20U, 'x')).succeeded());
 }
 
-TEST(ChildProcess, AProgramThatIsNotThereIsAnError) {
+TEST(ChildProcess, ThrowsIfTheProgramDoesNotExist) {
   child_options options;
   options.arguments = {"/no/such/program"};
   EXPECT_THROW(run_process(options, "", milliseconds(1000)), std::system_error);
 }
 
 TEST(ChildProcess, DiesWithItsParent) {
-  // The parent is a fork of this test, which writes its child's number to a pipe and waits to be
+  // The parent is a fork of this test. It writes its child's process id to a pipe and waits to be
   // killed.
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -104,7 +104,7 @@ TEST(ChildProcess, DiesWithItsParent) {
   close(ends[1]);
 }
 
-TEST(ChildProcess, DestructionKillsAndReapsIt) {
+TEST(ChildProcess, IsKilledAndReapedByItsDestructor) {
   pid_t pid = 0;
   {
     child_options options;

@@ -27,7 +27,7 @@ std::vector<char> framed(std::uint32_t length, const std::string& bytes) {
   return frame;
 }
 
-TEST(Framing, WhatIsSentIsReceived) {
+TEST(Framing, ReceivesTheBytesThatWereSent) {
   const auto [a, b] = socket_pair();
   for (const std::size_t size : {0U, 1U, 8U, 100000U}) {
     std::vector<char> bytes(size, 'x');
@@ -38,7 +38,7 @@ TEST(Framing, WhatIsSentIsReceived) {
   }
 }
 
-TEST(Framing, DescriptorsRideAlong) {
+TEST(Framing, PassesDescriptorsWithAMessage) {
   const auto [a, b] = socket_pair();
   int pipe_ends[2];
   ASSERT_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
@@ -55,13 +55,13 @@ TEST(Framing, DescriptorsRideAlong) {
   EXPECT_NE(fcntl(message.descriptors[0].get(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST(Framing, SilenceEndsAtTheDeadline) {
+TEST(Framing, ReturnsNothingIfNoMessageArrivesByTheDeadline) {
   const auto [a, b] = socket_pair();
   EXPECT_FALSE(receive_message(b.get(), soon()));
   EXPECT_FALSE(receive_message(b.get(), clock::now() - milliseconds(1)));
 }
 
-TEST(Framing, ATruncatedMessageEndsAtTheDeadlineOrWithTheConnection) {
+TEST(Framing, DoesNotReturnATruncatedMessage) {
   auto [a, b] = socket_pair();
   const std::vector<char> whole = framed(100, std::string(100, 'x'));
   for (const std::size_t cut : {1U, 3U, 4U, 50U, 103U}) {
@@ -73,27 +73,27 @@ TEST(Framing, ATruncatedMessageEndsAtTheDeadlineOrWithTheConnection) {
   }
 }
 
-TEST(Framing, AnAbsurdLengthIsNotAllocated) {
+TEST(Framing, DoesNotAllocateAnAbsurdLength) {
   const auto [a, b] = socket_pair();
   const std::vector<char> frame = framed(0xffffffffU, "x");
   ASSERT_GT(send(a.get(), frame.data(), frame.size(), 0), 0);
   EXPECT_THROW(receive_message(b.get(), soon()), connection_lost);
 }
 
-TEST(Framing, AClosedSocketIsALostConnection) {
+TEST(Framing, ReportsAClosedSocketAsALostConnection) {
   auto [a, b] = socket_pair();
   a.reset();
   EXPECT_THROW(receive_message(b.get(), soon()), connection_lost);
-  EXPECT_THROW(send_message(b.get(), std::vector<char>(100, 'x')),
-               connection_lost);  // and no SIGPIPE
+  // SIGPIPE would end this process.
+  EXPECT_THROW(send_message(b.get(), std::vector<char>(100, 'x')), connection_lost);
 }
 
-TEST(Framing, RandomBytesAreNeverAReplyAndNeverCrash) {
+TEST(Framing, ReadsOrRefusesRandomBytesWithoutCrashing) {
   std::mt19937_64 random(11);
   for (int i = 0; i < 2000; ++i) {
     std::vector<char> bytes(random() % 200);
     for (char& byte : bytes) byte = static_cast<char>(random());
-    // Half of them begin like a real message: one segment of the right size.
+    // Half of them begin as a real message does: with one segment of the right size.
     if (i % 2 == 0 && bytes.size() >= 16) {
       bytes.resize(bytes.size() / 8 * 8);
       const std::array<std::uint32_t, 2> table = {0,
@@ -108,7 +108,7 @@ TEST(Framing, RandomBytesAreNeverAReplyAndNeverCrash) {
   }
 }
 
-TEST(Framing, DamagedRepliesAreReadableOrRefused) {
+TEST(Framing, ReadsOrRefusesDamagedRepliesWithoutCrashing) {
   record_builder<schema::Reply> builder;
   auto failed = builder->initFailed();
   failed.setOutcome(schema::Outcome::CRASH);

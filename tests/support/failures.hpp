@@ -7,7 +7,8 @@
 
 namespace hone {
 
-// The parts of a failure that may be absent, for expectations: OK and empty texts if there is none.
+// Return parts of an optional failure, for expectations: OK or an empty text if there is no
+// failure.
 
 inline Outcome outcome_of(const std::optional<program_failure>& failure) {
   return failure ? failure->outcome : Outcome::OK;

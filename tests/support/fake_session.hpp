@@ -11,7 +11,7 @@
 namespace hone::testing_support {
 
 // A session without a process. Functions define the outputs of its programs, the time of a call and
-// the misbehaviour. It records its calls, so that tests can check what a protocol asks for.
+// any misbehaviour. It records its calls, so that tests can check what a protocol asks for.
 class fake_session final : public program_session {
  public:
   using compute_function =
@@ -21,7 +21,8 @@ class fake_session final : public program_session {
     std::vector<compute_function> programs;
     std::function<double()> call_ns = [] { return 50e3; };
     double outside_ns = 0;
-    std::size_t output_bytes = 0;  // 0: as many as the elements of the outputs have
+    // Bytes that the outputs of a call occupy; 0: the bytes of all their elements.
+    std::size_t output_bytes = 0;
     std::function<program_result<void>(std::size_t run)> fails = [](std::size_t) {
       return program_result<void>();
     };

@@ -12,23 +12,24 @@
 
 namespace hone::testing_support {
 
-// The machine's first GPU as a device, and an evaluator on it. There is one bench per process, and
-// both are made when they are first used. Without a GPU there is only the reason.
+// The machine's first GPU as a device, and an evaluator on it. There is one bench per process. The
+// device and the evaluator are made at their first use. Without a usable GPU, only reason() and
+// is_broken() may be called.
 class gpu_bench {
  public:
   static gpu_bench& instance() {
     static gpu_bench bench;
     return bench;
   }
-  // Returns the reason why there is no GPU to test on; empty: there is one.
+  // Returns the reason for which there is no GPU to test on; empty if there is one.
   const std::string& reason() const { return reason_; }
   // Returns true if the machine has a GPU but cannot use it. Tests fail on such a machine.
   bool is_broken() const { return !reason_.empty() && is_there_; }
   const gpu_facts& facts() const { return facts_; }
   device& device_under_test() {
     if (device_ == nullptr)
-      device_ =
-          make_cuda_device(facts_, {.node = "test", .judge = {.launch_core = reserve_launch_core()}});
+      device_ = make_cuda_device(facts_,
+                                 {.node = "test", .judge = {.launch_core = reserve_launch_core()}});
     return *device_;
   }
   evaluator& judge() {

@@ -10,14 +10,14 @@
 
 namespace hone::testing_support {
 
-// Documents of a corpus, none of which a judge may refuse, and their tasks by name.
+// Documents of a corpus and their tasks by name. A judge must not refuse any of the documents.
 struct honest_set {
   std::map<std::string, task> tasks;
   std::vector<corpus_document> documents;
 };
 
-// Loads the first `of_each_file` documents of every `stride`-th file of each task, from `configs`/
-// corpus, and the tasks from `configs`/tasks.
+// Loads documents from `configs`/corpus and their tasks from `configs`/tasks. Takes the first
+// `of_each_file` documents of every `stride`-th file of each task.
 inline honest_set load_honest_set(const std::filesystem::path& configs, std::size_t of_each_file,
                                   std::size_t stride) {
   honest_set set;

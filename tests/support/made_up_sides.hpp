@@ -11,7 +11,7 @@
 
 namespace hone::testing_support {
 
-// A side whose calls take what a function returns, in nanoseconds.
+// A side whose calls take the time that a function returns, in nanoseconds.
 class made_up_side final : public sampled_side {
  public:
   made_up_side(role plays, std::function<double()> call_ns)
@@ -24,21 +24,22 @@ class made_up_side final : public sampled_side {
   }
   std::size_t max_calls() const override { return 9; }
 
-  std::vector<std::uint64_t> seeds;  // of the parameters that it was given
+  std::vector<std::uint64_t> seeds;  // of all parameters so far
 
  private:
   std::function<double()> call_ns_;
 };
 
-// Rules of a GPU for made-up time, which does not pass.
+// Returns the rules of a GPU, adapted to calls that take no real time.
 inline timing_rules made_up_rules() {
   timing_rules rules = gpu_timing_rules();
   rules.warm_up_ns = 0;
-  // Real time, which rounds of made-up calls cost: at most some hundred of them.
+  // The budget is real time. It allows in the order of a hundred rounds of made-up calls.
   rules.budget_ns = 0.5e6;
   return rules;
 }
 
+// Calls hone::time_pair() with the time budget of `rules`.
 inline case_timing time_pair(timed_side& candidate, timed_side& reference,
                              const timing_rules& rules, random_stream& random,
                              timed_checks* checks) {

@@ -32,7 +32,7 @@ class temporary_folder {
   std::filesystem::path path_;
 };
 
-// Writes a file, and makes its folder if there is none.
+// Writes a file, and creates its folder if that does not exist.
 inline void write_file(const std::filesystem::path& path, std::string_view bytes) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary) << bytes;

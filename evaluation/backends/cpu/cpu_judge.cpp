@@ -17,8 +17,8 @@ using steady = std::chrono::steady_clock;
 constexpr std::size_t kept_tasks = 16;           // with their input sets
 constexpr std::size_t timing_bytes = 8U << 20U;  // for the inputs and outputs of one side
 
-// Returns the bytes per nanosecond that this core can write to its first-level cache: the best of
-// many short tries, since a slow moment must not make an honest time impossible.
+// Returns the bytes per nanosecond that this core can write to its first-level cache. It is the
+// best of many short attempts, because a slow moment must not make an honest time impossible.
 double measure_write_bandwidth() {
   std::vector<char> buffer(16U << 10U);
   double best = 0;
@@ -72,7 +72,7 @@ cpu_judge::cpu_judge(int core, unique_fd core_lock, std::chrono::milliseconds ca
     : core_(core),
       core_lock_(std::move(core_lock)),
       call_limit_(call_limit),
-      // Half of what the fastest conceivable writer needs, so that only the impossible lies below.
+      // Half of the time that the fastest writer needs, so that only impossible times lie below it.
       floor_us_per_byte_(1 / (2 * measure_write_bandwidth()) / 1e3),
       prepared_(kept_tasks) {}
 

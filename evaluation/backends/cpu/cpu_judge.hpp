@@ -13,8 +13,8 @@
 
 namespace hone {
 
-// Judges programs whose tensors lie in host memory, on one processor core: contents are drawn and
-// outputs compared by the processor, and runs are timed by a process's own processor time. Confined
+// Judges programs whose tensors lie in host memory, on one processor core. The judge's own process
+// draws contents and compares outputs, and runs are timed by the program's processor time. Confined
 // to one thread.
 class cpu_judge final : public program_judge {
  public:

@@ -12,7 +12,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr std::uint64_t arena_bytes = 1ULL << 30U;  // virtual; pages exist once touched
+constexpr std::uint64_t arena_bytes = 1ULL << 30U;  // virtual; a page is allocated once touched
 constexpr std::uint64_t private_bytes = 4ULL << 30U;
 constexpr auto open_limit = std::chrono::seconds(20);
 
@@ -49,7 +49,7 @@ std::unique_ptr<sandbox_session> cpu_processes::fork(arena& memory) {
       if (zygote_ == nullptr) zygote_ = sandbox_zygote::start();
       return zygote_->fork_session(&memory, private_bytes);
     } catch (const std::exception&) {
-      zygote_.reset();  // it has died; a new one gets one chance
+      zygote_.reset();  // the old zygote has died; a new one is tried once
       if (attempt > 0) throw;
     }
   }

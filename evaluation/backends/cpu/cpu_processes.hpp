@@ -13,13 +13,13 @@
 
 namespace hone {
 
-// The processes that run programs for a CPU device, all forked from one zygote: a candidate has the
-// same addresses as the reference that it is compared with. Functions throw std::runtime_error if
-// no process can be started. Confined to one thread.
+// The processes that run programs for a CPU device. All are forked from one zygote, so that a
+// candidate has the same addresses as the reference that it is compared with. Functions throw
+// std::runtime_error if no process can be started. Confined to one thread.
 class cpu_processes {
  public:
-  // Opens a fresh session with the candidate loaded, on an arena that no reference uses. Sessions
-  // of candidates share that arena, so only one of them may live at a time.
+  // Opens a fresh session with the candidate loaded, on an arena that no reference uses. All
+  // candidates' sessions use that arena, so only one of them may live at a time.
   program_result<std::unique_ptr<program_session>> open_candidate(
       const schema::Artifact::Reader& artifact, const task& t);
   // Opens a fresh session with the task's reference, to be timed; only one may live at a time.

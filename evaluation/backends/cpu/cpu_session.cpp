@@ -93,9 +93,9 @@ program_result<batch_clock> cpu_session::run(std::span<const std::size_t> sets,
   last_sets_.assign(sets.begin(), sets.end());
   if (auto staged = process_->stage(stage(sets), deadline); !staged) return failed(staged.error());
   auto clock = process_->go(deadline);
-  freeze();  // at once: whatever the program left running would use time that no clock sees
-  // The process reports how much memory it used. If it reports less, it keeps its own remains,
-  // which are of no use to it.
+  freeze();  // at once, because threads that still run would use time that no clock measures
+  // The process itself reports how much memory it used. If it reports too little, the rest keeps
+  // its old contents, which are of no use to the process.
   dirty_end_ = std::clamp(memory_->head().scratch_used + guard_bytes, plan_.end(), memory_->size());
   poisoned_end_ = std::max(poisoned_end_, dirty_end_);
   if (!clock) return clock;

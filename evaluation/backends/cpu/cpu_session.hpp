@@ -18,8 +18,9 @@ namespace hone {
 // guards around each, then scratch memory.
 class cpu_session final : public program_session {
  public:
-  // `memory` outlives the session, which uses it exclusively.
+  // `memory` must outlive the session, which uses it exclusively.
   cpu_session(std::unique_ptr<sandbox_session> process, arena& memory);
+  // The session owns `memory`.
   cpu_session(std::unique_ptr<sandbox_session> process, std::unique_ptr<arena> memory);
   ~cpu_session() override;
 
@@ -47,8 +48,8 @@ class cpu_session final : public program_session {
   arena* memory_;
   arena_plan plan_;
   bool parameters_changed_ = true;
-  std::uint64_t dirty_end_ = 0;     // the last run used scratch memory up to here
-  std::uint64_t poisoned_end_ = 0;  // memory has been poisoned at some time up to here
+  std::uint64_t dirty_end_ = 0;     // end of the memory that the last run used
+  std::uint64_t poisoned_end_ = 0;  // end of the memory that has ever been poisoned
   std::vector<std::size_t> last_sets_;
   bool frozen_ = false;
 };

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "evaluation/backends/cuda/cuda_judge.hpp"
-#include "evaluation/device.hpp"
+#include "evaluation/backends/device.hpp"
 #include "evaluation/driver/gpus.hpp"
 
 namespace hone {
@@ -15,7 +15,8 @@ struct cuda_device_options {
   cuda_judge_options judge{};
 };
 
-// Makes a device of one GPU, on the thread that will use it. Throws std::runtime_error.
+// Makes a device of one GPU. Must be called on the thread that will use the device. Throws
+// std::runtime_error.
 std::unique_ptr<device> make_cuda_device(const gpu_facts& facts,
                                          const cuda_device_options& options);
 

@@ -13,7 +13,7 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t kept_tasks = 1024;  // their texts and facts
+constexpr std::size_t kept_tasks = 1024;  // with their texts and facts
 constexpr std::uint64_t largest_arena = 16ULL << 30U;
 constexpr auto compile_limit = std::chrono::seconds(60);
 // Attempts at a timing that something other than the candidate may have disturbed.
@@ -47,7 +47,7 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       calibrator_(gpu_, sessions_, facts, options.call_limit),
       prepared_(kept_tasks) {
   if (options.launch_core >= 0 && !core_lock_)
-    throw std::runtime_error("another process of Hone has processor core " +
+    throw std::runtime_error("another process of Hone has reserved processor core " +
                              std::to_string(options.launch_core));
 }
 
@@ -74,7 +74,7 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
   return verify_program(trial, kind(), seed, limits);
 }
 
-// The bias of the processes is found for every case before they have seen the candidate.
+// Finds the bias of the two processes for every case, before they have run the candidate.
 program_result<void> cuda_judge::begin_timing(const schema::Artifact::Reader& artifact,
                                               const task& t,
                                               const std::vector<const task_case*>& cases,
@@ -86,10 +86,11 @@ program_result<void> cuda_judge::begin_timing(const schema::Artifact::Reader& ar
 }
 
 case_timing cuda_judge::time_case(const task_case& at, random_stream& random) {
-  // Again, since the calibration of a later case may have replaced a process.
+  // The case is calibrated again, because the calibration of a later case may have replaced a
+  // process.
   const case_facts& facts = calibrator_.calibrate(*timed_.prepared, at, timed_.in, random);
   reverify_agreement_ = facts.rules.reverify_agreement;
-  // Nothing is known of a process that has died since.
+  // There are no facts if a process has died since the calibration.
   const auto known = facts.pairs.find(sessions_.pair_of(timed_.in));
   const pair_facts pair = known != facts.pairs.end() ? known->second : pair_facts{};
   const auto candidate =
@@ -102,7 +103,8 @@ case_timing cuda_judge::time_case(const task_case& at, random_stream& random) {
   return time_beyond_doubt(**candidate, at, facts, pair, random);
 }
 
-// Measures again, up to twice, if something other than the candidate may have disturbed the timing.
+// Times a case, and up to twice again if something other than the candidate may have disturbed the
+// timing.
 case_timing cuda_judge::time_beyond_doubt(gpu_session& candidate, const task_case& at,
                                           const case_facts& facts, const pair_facts& pair,
                                           random_stream& random) {
@@ -131,9 +133,9 @@ case_timing cuda_judge::time_beyond_doubt(gpu_session& candidate, const task_cas
   return timing;
 }
 
-// The GPU itself may have become slower. So the reference is timed beside itself once more, in a
-// process that has not seen the candidate. If it is as fast as ever there, by its own process's
-// clock, the candidate has found a way to slow down what it is compared with.
+// Finds out whether the candidate has slowed down the reference, because the GPU itself may have
+// become slower. The reference is timed beside itself once more, in a process that has not run the
+// candidate. If it is faster there, by its own process's clock, the candidate is the cause.
 std::optional<program_failure> cuda_judge::judge_slowed_reference(const task_case& at,
                                                                   double reference_us,
                                                                   random_stream& random) {

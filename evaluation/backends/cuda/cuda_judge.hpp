@@ -16,16 +16,16 @@
 namespace hone {
 
 struct cuda_judge_options {
-  int launch_core = -1;  // the core from which all of its processes launch; -1: any core
+  int launch_core = -1;  // the core from which all of the GPU's processes launch; -1: any core
   // Size of each of the two arenas; 0: a sixth of the GPU's memory, at most 16 GiB.
   std::uint64_t arena_bytes = 0;
   // A call that takes longer is a timeout (evaluation.md section 3, point 6).
   std::chrono::milliseconds call_limit{2000};
 };
 
-// Judges programs on a GPU. The judge's own context draws inputs and compares outputs in the memory
-// that they lie in; candidates run in processes of their own and references in another, and they
-// take turns. Confined to the thread that made it.
+// Judges programs on a GPU. The judge's own context draws inputs and compares outputs in the GPU
+// memory that they lie in. Candidates and references run in separate processes, which take turns.
+// Confined to the thread that made it.
 class cuda_judge final : public program_judge {
  public:
   cuda_judge(const gpu_facts& facts, const cuda_judge_options& options);
@@ -48,7 +48,7 @@ class cuda_judge final : public program_judge {
 
  private:
   using role = gpu_sessions::role;
-  // judge_kernels.cuh, compiled for this GPU.
+  // The judge's own kernels (judge_kernels/), compiled for this GPU.
   struct own_kernels {
     std::string toolchain;
     compiled_block block;

@@ -12,7 +12,8 @@
 namespace hone {
 
 // An arena in GPU memory, which the judge shares with one process at a time by CUDA IPC, and its
-// head in host memory. The judge owns it, so it outlives any process. Offsets and sizes in bytes.
+// head in host memory. The judge owns the arena, so it outlives every process. Offsets and sizes
+// are in bytes. Poisoning is ordered on the judge's stream; functions that poison throw cuda_error.
 // Confined to one thread.
 class gpu_arena {
  public:
@@ -25,14 +26,15 @@ class gpu_arena {
   // Returns the CUipcMemHandle, as bytes.
   const std::string& handle() const { return handle_; }
 
-  // Poisons what is known to have been used since the last time.
+  // Poisons the range that is known to have been used since it was last poisoned.
   void poison_used(const gpu_context& gpu);
-  // Poisons everything: a program may have written anywhere, and the next one must neither find
-  // that nor be blamed for it.
+  // Poisons the whole arena. A program may have written anywhere, and the next program must neither
+  // find these contents nor be blamed for them.
   void poison_all(const gpu_context& gpu);
+  // Poisons a range with either pattern. Does not change the range that is known to be in use.
   void poison(const gpu_context& gpu, std::uint64_t begin, std::uint64_t end,
               unsigned char with = poison_byte) const;
-  // Notes which range is in use from now on, or that it reaches up to `end`.
+  // Set the used range to begin at `begin` and to be empty, or extend it up to `end`.
   void use_from(std::uint64_t begin) { dirty_begin_ = dirty_end_ = begin; }
   void note_use(std::uint64_t end) { dirty_end_ = std::max(dirty_end_, std::min(end, size())); }
   std::uint64_t dirty_end() const { return dirty_end_; }
@@ -41,7 +43,8 @@ class gpu_arena {
   gpu_memory memory_;
   shared_head head_;
   std::string handle_;
-  std::uint64_t dirty_begin_ = 0;  // everything outside of these two is poison
+  // The range that is known to be in use. All memory outside of it holds poison.
+  std::uint64_t dirty_begin_ = 0;
   std::uint64_t dirty_end_ = 0;
 };
 

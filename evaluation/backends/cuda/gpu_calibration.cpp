@@ -10,7 +10,7 @@ namespace hone {
 namespace {
 
 constexpr std::uint64_t largest_offset = 1ULL << 30U;
-constexpr std::size_t max_sets = 9;  // a sample of eight calls behind one that does not count
+constexpr std::size_t max_sets = 9;  // a sample of eight calls after one that does not count
 constexpr std::size_t few_samples = 5;
 constexpr int calibration_attempts = 3;
 // A bias beyond this is not luck: something is wrong with one of the processes.
@@ -52,8 +52,8 @@ case_facts gpu_calibrator::calibrate_case(prepared_gpu_task& prepared, random_st
   return facts;
 }
 
-// Beside the calls' inputs and outputs there must be room for parameters, for what prepare() makes
-// of them, and for intermediate results.
+// Besides the calls' inputs and outputs, the arena must have room for parameters, for the results
+// of prepare(), and for intermediate results.
 gpu_side::limits gpu_calibrator::limits_of(gpu_task& on_gpu, random_stream& random) const {
   on_gpu.draw_parameters(random.bits());
   on_gpu.draw_inputs(distribution::declared, random.bits());
@@ -88,7 +88,8 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
       side.set_parameters(random.bits());
       baselines.push_back({name, median_call(side) / 1e3});
     } catch (const reference_error&) {
-      // A reference that reads a tensor's contents cannot be captured, so it has no such baseline.
+      // A reference that reads a tensor's contents cannot be captured in a CUDA graph, so it has no
+      // such baseline.
     }
   }
   return baselines;
@@ -109,7 +110,7 @@ void gpu_calibrator::time_reference_bursts(prepared_gpu_task& prepared, case_fac
   facts.rules = facts.is_launch_bound ? launch_bound_timing_rules() : gpu_timing_rules();
 }
 
-// Finds the bias of the two processes of the moment. If it is implausible, one of them is replaced.
+// Finds the bias of the two current processes. If it is implausible, one of them is replaced.
 void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& facts,
                                     gpu_sessions::role in, random_stream& random) {
   for (int attempt = 1;; ++attempt) {
@@ -131,8 +132,8 @@ void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& fac
   }
 }
 
-// One of the two processes is odd, and it is unknown which: the candidate's is replaced first, then
-// the reference's.
+// Replaces the candidate's process at odd attempts and the reference's process at even ones,
+// because it is unknown which of the two is at fault.
 void gpu_calibrator::replace_one_of_pair(gpu_sessions::role in, int attempt) {
   if (attempt % 2 != 0) {
     sessions_->replace_candidate(in);
@@ -141,9 +142,9 @@ void gpu_calibrator::replace_one_of_pair(gpu_sessions::role in, int attempt) {
   }
 }
 
-// Times the reference in both processes. Where a process has its kernels' code is a matter of luck
-// that stays with it, and a short kernel whose code is at the other end of the chip takes some 0.1
-// us longer (doc/decisions/012).
+// Times the reference in both processes. The place of kernels' code in memory is random and stays
+// the same as long as a process lives, and a short kernel whose code is at the other end of the
+// chip takes some 0.1 us longer (doc/decisions/012).
 pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const case_facts& facts,
                                              gpu_sessions::role in, random_stream& random) {
   const task& t = prepared.of();

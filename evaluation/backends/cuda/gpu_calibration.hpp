@@ -13,23 +13,24 @@
 
 namespace hone {
 
-// What is known of a case in a pair of processes, found with the reference in both of them.
+// The facts about a case in a pair of processes, found with the reference in both of them.
 struct pair_facts {
   process_bias bias;
-  double reference_us = 0;  // a call beside itself, as scored, the bias subtracted; 0: unknown
-  // Host-side time per call that the device clock does not show, candidate's process minus
-  // reference's. Nanoseconds.
+  // Time of a reference's call beside itself, as scored, with the bias subtracted; 0: unknown.
+  double reference_us = 0;
+  // Unseen time of the two processes: host-side time per call that the device clock does not show,
+  // candidate's process minus reference's process. Nanoseconds.
   double unseen_ns = 0;
   bool can_trace = false;  // CUPTI shows the reference's work in the candidate's process
 };
 
-// What is known of a timed case on a GPU, whatever the candidate.
+// The facts about a timed case on a GPU that do not depend on the candidate.
 struct case_facts {
   gpu_side::limits limits;
   timing_rules rules;
   std::vector<case_timing::baseline> baselines;
-  double reference_wall_us = 0;  // a call in a burst
-  bool is_launch_bound = false;  // the reference is
+  double reference_wall_us = 0;  // of a reference's call in a burst
+  bool is_launch_bound = false;  // whether the reference is launch-bound
   std::map<gpu_sessions::process_pair, pair_facts> pairs;
 };
 
@@ -45,23 +46,25 @@ struct prepared_gpu_task {
   std::map<std::string, case_facts> cases;  // by sizes, as printed
 };
 
-// Nanoseconds that a burst lasts at least.
+// Least duration of a burst in nanoseconds.
 inline constexpr double burst_ns = 3e6;
 
-// Returns the time per call of a burst in microseconds.
+// Converts a time of a whole burst to microseconds per call.
 double us_per_call(double ns, const burst_clock& burst);
 
-// Finds out what does not depend on the candidate: how many calls fit into memory, the baselines,
-// whether the reference is launch-bound, and what two processes differ by. Functions throw
-// reference_error. Confined to one thread.
+// Finds the facts about a case that do not depend on the candidate: the number of calls that fit
+// into memory, the baselines, whether the reference is launch-bound, and the bias between two
+// processes. Functions throw reference_error. Confined to one thread. Everything passed by
+// reference, except `facts`, must outlive the calibrator.
 class gpu_calibrator {
  public:
   gpu_calibrator(gpu_context& gpu, gpu_sessions& sessions, const gpu_facts& facts,
                  std::chrono::milliseconds call_limit)
       : gpu_(&gpu), sessions_(&sessions), facts_(facts), call_limit_(call_limit) {}
 
-  // Selects a case of the task and returns its facts, with those of the processes of the moment.
-  // What is known is not measured again. May replace processes that are odd.
+  // Selects a case of the task and returns its facts, including those of the current processes for
+  // candidates of role `in` and for references. Known facts are not measured again. May replace a
+  // process whose bias is implausible. The result lives as long as `prepared`.
   const case_facts& calibrate(prepared_gpu_task& prepared, const task_case& at,
                               gpu_sessions::role in, random_stream& random);
 

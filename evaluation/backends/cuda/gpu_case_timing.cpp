@@ -39,16 +39,16 @@ class gpu_case_timing {
     return !timing_.failure;
   }
 
-  // A hopeless candidate has too few rounds for unseen time, and without a calibration of the
-  // processes there is nothing to compare it with.
+  // Skips hopeless candidates, which have too few rounds for unseen time, and processes without a
+  // calibration, whose own unseen time is unknown.
   void find_unseen_time() {
     if (timing_.rounds < rules_.min_rounds || of_.pair.reference_us <= 0) return;
     timing_.unseen_us =
         (unseen_beside(candidate_.unseen_ns(), reference_.unseen_ns()) - of_.pair.unseen_ns) / 1e3;
   }
 
-  // CUPTI makes every launch slower, so one burst is traced and another shows how fast calls follow
-  // each other.
+  // Makes two bursts, because CUPTI makes every launch slower: one shows how fast calls follow each
+  // other, the other is traced.
   void time_bursts() {
     const double call_ns = timing_.candidate_us * 1e3;
     burst_ = undisturbed_burst([&] { return candidate_.burst(burst_ns, call_ns, false); });
@@ -116,7 +116,8 @@ class gpu_case_timing {
   gpu_side reference_;
   gpu_side candidate_;
   timed_checks checks_;
-  std::uint64_t least_bytes_ = std::numeric_limits<std::uint64_t>::max();  // of a checked call
+  // Smallest number of bytes that a checked call wrote.
+  std::uint64_t least_bytes_ = std::numeric_limits<std::uint64_t>::max();
   burst_clock burst_;
   burst_clock traced_;
   case_timing timing_;

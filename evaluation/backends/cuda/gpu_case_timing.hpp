@@ -7,7 +7,7 @@
 
 namespace hone {
 
-// What timing a case of a candidate on a GPU needs. All of it must outlive the timing.
+// The arguments of time_gpu_case(). Everything referred to must outlive the timing.
 struct gpu_case {
   gpu_context& gpu;
   gpu_task& on_gpu;  // with the case selected
@@ -18,8 +18,8 @@ struct gpu_case {
   const pair_facts& pair;
 };
 
-// Times one case (evaluation.md section 3): paired rounds, two bursts, and a comparison of all
-// clocks. Throws reference_error if the reference fails.
+// Times one case of a candidate (evaluation.md section 3): paired rounds, two bursts, and a
+// comparison of all clocks. Throws reference_error if the reference fails.
 case_timing time_gpu_case(const gpu_case& of, random_stream& random);
 
 }  // namespace hone

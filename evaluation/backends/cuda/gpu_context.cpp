@@ -4,15 +4,20 @@
 #include <cmath>
 #include <cstring>
 
-#include "embedded/judge_kernels.hpp"
+#include "embedded/judge_comparison.hpp"
+#include "embedded/judge_drawing.hpp"
+#include "embedded/judge_elements.hpp"
+#include "embedded/judge_memory.hpp"
+#include "embedded/judge_shared_memory.hpp"
 #include "evaluation/program/arena_layout.hpp"
 
 namespace hone {
 namespace {
 
-constexpr unsigned threads_per_block = 256;  // the kernels' reductions rely on it
+constexpr unsigned threads_per_block = 256;  // judge_kernels/comparison.cuh relies on it
 constexpr unsigned blocks_per_multiprocessor = 8;
 
+// A strided tensor. Must have the layout of `strided` in judge_kernels/memory.cuh.
 struct gpu_strided {
   std::uint64_t n = 0;
   std::int32_t dimensions = 0;
@@ -23,6 +28,8 @@ struct gpu_strided {
 
 }  // namespace
 
+// An output and the expected ones. Must have the layout of `compared` in
+// judge_kernels/comparison.cuh.
 struct gpu_context::comparison {
   CUdeviceptr actual = 0;
   CUdeviceptr own = 0;
@@ -34,7 +41,8 @@ struct gpu_context::comparison {
   double atol = 0;
 };
 
-// Sums and extremes over one output: the layout of `measures` in judge_kernels.cuh.
+// Sums and extremes over one output. Must have the layout of `measures` in
+// judge_kernels/comparison.cuh.
 struct gpu_context::measures {
   double squares = 0;
   double sum = 0;
@@ -60,7 +68,14 @@ gpu_memory::~gpu_memory() {
   if (at_ != 0) driver_->cuMemFree(at_);
 }
 
-std::string gpu_context::kernel_source() { return std::string(embedded::judge_kernels); }
+std::string gpu_context::kernel_source() {
+  std::string source;
+  for (const std::string_view part :
+       {embedded::judge_elements, embedded::judge_drawing, embedded::judge_memory,
+        embedded::judge_comparison, embedded::judge_shared_memory})
+    source += part;
+  return source;
+}
 
 const std::vector<std::string>& gpu_context::kernel_names() {
   static const std::vector<std::string> names = {

@@ -44,75 +44,88 @@ class gpu_memory {
   std::uint64_t bytes_ = 0;
 };
 
-// What a tensor is filled with: the layout of `drawing` in judge_kernels.cuh.
+// The contents that a tensor is filled with. Must have the layout of `drawing` in
+// judge_kernels/elements.cuh.
 struct gpu_drawing {
   std::uint64_t seed = 0;
-  std::uint64_t n = 0;
-  double a = 0;
-  double b = 1;
-  std::uint64_t row = 1;
-  std::int32_t tensor = 0;
-  std::int32_t type = 0;  // dtype
-  std::int32_t of = 0;    // initializer::kind
-  std::int32_t how = 0;   // distribution
+  std::uint64_t n = 0;      // number of elements
+  double a = 0;             // first argument of the initializer
+  double b = 1;             // second argument of the initializer
+  std::uint64_t row = 1;    // elements of the last dimension
+  std::int32_t tensor = 0;  // number of the tensor: inputs first, then parameters
+  std::int32_t type = 0;    // dtype
+  std::int32_t of = 0;      // initializer::kind
+  std::int32_t how = 0;     // distribution
 };
 
-// A range of memory in bytes from a base: the layout of `range` in judge_kernels.cuh.
+// A range of memory in bytes from a base. Must have the layout of `range` in
+// judge_kernels/memory.cuh.
 struct gpu_range {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
-// The judge's own context, stream and kernels on a GPU, for memory that no candidate's process maps
-// or that the judge shares with one. All work is ordered on one stream; functions that return a
-// value wait for it. Functions throw cuda_error. Confined to one thread.
+// The judge's own context, stream and kernels on a GPU. They work in memory that only the judge
+// maps and in memory that it shares with programs' processes. All work is ordered on one stream,
+// and functions that return a value wait for it. Sizes are in bytes. Functions throw cuda_error.
+// Confined to one thread.
 class gpu_context {
  public:
-  // `kernels`: judge_kernels.cuh, compiled for this GPU.
+  // `kernels`: kernel_source(), compiled for this GPU.
   gpu_context(const gpu_facts& facts, const compiled_block& kernels);
   ~gpu_context();
   gpu_context(const gpu_context&) = delete;
   gpu_context& operator=(const gpu_context&) = delete;
 
+  // Returns the text of the judge's kernels: the files in judge_kernels/ as one cuda block.
   static std::string kernel_source();
+  // Returns the names of the kernels in kernel_source().
   static const std::vector<std::string>& kernel_names();
 
   gpu_memory allocate(std::uint64_t bytes) const { return gpu_memory(*driver_, bytes); }
-  // Replaces a buffer that is too small; its contents are lost then.
+  // Replaces a buffer that is too small by an uninitialised one.
   void grow(gpu_memory& memory, std::uint64_t bytes) const;
-  // Returns the CUipcMemHandle with which another process maps the memory, as bytes.
+  // Returns the bytes of the CUipcMemHandle with which another process can map the memory.
   std::string export_handle(const gpu_memory& memory) const;
 
   void fill(CUdeviceptr at, unsigned char value, std::uint64_t bytes) const;
   void copy(CUdeviceptr to, CUdeviceptr from, std::uint64_t bytes) const;
+  // Copy between host and GPU memory, and wait until that is done.
   void upload(CUdeviceptr to, const void* from, std::uint64_t bytes) const;
   void download(void* to, CUdeviceptr from, std::uint64_t bytes) const;
+  // Waits until all work on the stream is done.
   void finish() const;
 
+  // Fills a tensor with the contents that `drawing` describes.
   void draw(CUdeviceptr to, const gpu_drawing& drawing) const;
-  // Adds 500 with a random sign to `count` elements that `drawing` has drawn; `mirrored` gives it
-  // the opposite sign.
+  // Adds 500 with a random sign to `count` elements that `drawing` has drawn. `mirrored` gives each
+  // of them the opposite sign.
   void add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
                     bool mirrored) const;
+  // Replaces `count` elements that `drawing` has drawn by elements drawn from `seed`, or swaps two
+  // elements of a permutation.
   void perturb(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const;
   // Encrypts memory with a key, or decrypts it again.
   void scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key) const;
+  // Copies `n` elements and converts them to another type.
   void convert(CUdeviceptr to, dtype to_type, CUdeviceptr from, dtype from_type,
                std::uint64_t n) const;
   // Copies a strided tensor row-major.
   void gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout,
               const std::vector<std::int64_t>& strides) const;
+  // Returns true if two ranges of memory are bitwise equal. Both must be aligned to 16 bytes.
   bool equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const;
-  // Returns the index of the first range that no longer holds poison.
+  // Returns the index of the first range that no longer holds poison, of either pattern; nullopt if
+  // all ranges do.
   std::optional<std::size_t> find_damage(CUdeviceptr base, const std::vector<gpu_range>& ranges);
-  // Compare with the reference's run in its own types and, if `wide` is not 0, with its float64 run
-  // (in the output's type if that is exact). Return the first wrong element of an exact type, or
-  // the errors of a floating-point type.
+  // Compare `n` elements with the reference's run in its own types and, if `wide` is not 0, with
+  // its float64 run (`wide` has the output's type if that type is exact). Return the index of the
+  // first wrong element of an exact type, or the errors of a floating-point type.
   std::optional<std::size_t> find_wrong_element(CUdeviceptr actual, CUdeviceptr own,
                                                 CUdeviceptr wide, dtype type, std::uint64_t n);
   output_errors measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type,
                                  std::uint64_t n, tolerance allowed);
-  // Reads one element.
+  // Returns one element.
   double element(CUdeviceptr from, dtype type, std::uint64_t index) const;
 
  private:
@@ -126,11 +139,11 @@ class gpu_context {
   CUdevice device_ = 0;
   CUstream stream_ = nullptr;
   CUmodule module_ = nullptr;
-  unsigned blocks_ = 0;  // that fill the GPU
+  unsigned blocks_ = 0;  // number of blocks that fill the GPU
   std::map<std::string, CUfunction, std::less<>> kernels_;
-  gpu_memory flag_;
-  gpu_memory partial_;
-  gpu_memory ranges_;
+  gpu_memory flag_;     // a result of equal() or find_damage()
+  gpu_memory partial_;  // measures by block
+  gpu_memory ranges_;   // arguments of find_damage()
 };
 
 }  // namespace hone

@@ -17,13 +17,13 @@ namespace hone {
 
 // The processes that run programs on one GPU for its judge: three for candidates, one for
 // references, and spares that were started beforehand. A spare replaces a candidate's process that
-// died, hung or lost its context (doc/decisions/013). Functions throw std::runtime_error if no
+// has died, hung or lost its context (doc/decisions/013). Functions throw std::runtime_error if no
 // process can be started. Confined to the thread that made it; the arenas must outlive it.
 class gpu_processes {
  public:
-  // What a candidate's process is for. Most bad candidates end in the verifying one. The bias of
-  // the other two is known for as long as they live, and the confirming one repeats surprising
-  // measurements of the timing one.
+  // The use of a candidate's process. Most bad candidates fail in the verifying process. The bias
+  // of the other two processes stays known for as long as they live. The confirming process repeats
+  // surprising measurements of the timing process.
   enum class role : std::size_t { verifying, timing, confirming };
 
   // `tools`: the judge's kernels. `launch_core`: the core from which all processes launch, one at a
@@ -32,12 +32,14 @@ class gpu_processes {
   gpu_processes(const gpu_facts& facts, const compiled_block& tools, int launch_core,
                 const gpu_arena& candidates, const gpu_arena& references);
 
-  // Return a process that is alive; a dead one is replaced first.
+  // Return a process that is alive. A dead process is replaced first.
   gpu_process& candidate(role of);
   gpu_process& reference();
+  // Replace a process by one that has run nothing: a spare for candidates, a new one for
+  // references.
   void replace(role of);
   void replace_reference();
-  // Waits until no process is starting: that would disturb what is timed.
+  // Waits until no process is starting, because a starting process would disturb timing.
   void await_spares();
   // Returns the serial numbers of the candidate's and the reference's process.
   std::pair<std::uint64_t, std::uint64_t> pair_of(role of);
@@ -51,7 +53,7 @@ class gpu_processes {
   const gpu_arena* reference_arena_;
   std::array<std::unique_ptr<gpu_process>, 3> candidates_;  // by role
   std::unique_ptr<gpu_process> reference_;
-  std::deque<std::unique_ptr<gpu_process>> spares_;  // they start while others work
+  std::deque<std::unique_ptr<gpu_process>> spares_;  // may still be starting
 };
 
 }  // namespace hone

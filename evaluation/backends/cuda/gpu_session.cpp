@@ -43,8 +43,8 @@ bool gpu_session::holds(const std::vector<arena_region>& places, const gpu_tenso
   return true;
 }
 
-// The process reports how much memory it used. If it reports less, it keeps its own remains, which
-// are of no use to it.
+// Notes the scratch memory of the last run. The process itself reports how much it used. If it
+// reports too little, the rest keeps its old contents, which are of no use to the process.
 void gpu_session::note_scratch_use() {
   arena_->note_use(arena_->head().scratch_used + guard_bytes);
 }
@@ -62,7 +62,7 @@ program_result<void> gpu_session::prepare(time_point deadline) {
   return staged ? keep_prepared() : staged;
 }
 
-// Keeps what prepare() has allocated so far: calls use the memory behind it.
+// Keeps the memory that prepare() has allocated: calls use the memory after it.
 program_result<void> gpu_session::keep_prepared() {
   const std::uint64_t used = arena_->head().scratch_used;
   if (used < scratch_begin_ || used > arena_->size())

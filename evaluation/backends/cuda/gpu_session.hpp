@@ -17,8 +17,8 @@
 
 namespace hone {
 
-// Tensors in GPU memory that only the judge maps. The memory only grows, so there may be more of it
-// than tensors.
+// Tensors in GPU memory that only the judge maps. The memory only grows, so `memory` may have more
+// and larger entries than the tensors need.
 struct gpu_tensors {
   std::vector<tensor_layout> layouts;
   std::vector<gpu_memory> memory;
@@ -32,9 +32,12 @@ struct gpu_output {
 };
 
 // Programs opened in a process on the GPU, and the arena that they work in; the counterpart of
-// program_session. arrange() makes room, the judge writes contents into it, runs make calls, and
-// outputs, aliases and damage are read until the next run. References and candidates are alike. A
-// session must not be used once its process has been replaced. Confined to one thread.
+// program_session. References and candidates have the same interface. Confined to one thread.
+//
+// Order of use: arrange() makes room, the judge writes contents into it, runs make calls, and
+// outputs, aliases and damage are read until the next run. Times and offsets that the process
+// reports are checked before use. A session must not be used once its process has been replaced.
+// The context and the arena must outlive it.
 class gpu_session {
  public:
   gpu_session(gpu_context& gpu, gpu_arena& arena, gpu_process& process)
@@ -60,20 +63,23 @@ class gpu_session {
     return holds(plan_.parameters(), written);
   }
 
-  // Runs the program's prepare() now, untimed. What it must not know is written after this.
+  // Runs the program's prepare() now, untimed. Contents that it must not know are written after
+  // this.
   program_result<void> prepare(time_point deadline);
   // Makes one call per entry of `sets`, in order, on poisoned scratch memory. All outputs stay
   // until the next run.
   program_result<void> run(std::span<const std::size_t> sets, time_point deadline);
-  // Runs prepare() and the calls in one command, for references, from which nothing is kept secret.
+  // Runs prepare() and the calls in one command. For references, from which no contents are kept
+  // secret.
   program_result<void> run_anew(std::span<const std::size_t> sets, time_point deadline);
-  // Makes the same calls, each timed by itself behind `flushes`. Inputs must have been encrypted
-  // with `keys`, by call and input; each is decrypted when its call's turn comes.
+  // Makes calls as run() does, each timed by itself after the cache flushes that `flushes` demands.
+  // Inputs must have been encrypted with `keys`, by call and input; each input is decrypted just
+  // before its call.
   program_result<std::vector<call_clock>> time(std::span<const std::size_t> sets,
                                                const std::vector<std::vector<std::uint64_t>>& keys,
                                                const flush_plan& flushes, time_point deadline);
-  // Makes the calls `repeats` times without a pause. Only the last call's outputs are kept, as
-  // those of call 0.
+  // Makes the calls `repeats` times without a pause. Only the outputs of the last call are kept, as
+  // call 0. `traced` adds CUPTI's clock.
   program_result<burst_clock> burst(std::span<const std::size_t> sets, std::uint32_t repeats,
                                     bool traced, time_point deadline);
 
@@ -105,7 +111,7 @@ class gpu_session {
   gpu_arena* arena_;
   gpu_process* process_;
   arena_plan plan_;
-  std::uint64_t scratch_begin_ = 0;  // behind what prepare() allocated
+  std::uint64_t scratch_begin_ = 0;  // end of the memory that prepare() has allocated
   bool uses_other_poison_ = false;   // runs alternate between the two patterns
   std::vector<std::size_t> last_sets_;
 };

@@ -12,9 +12,9 @@
 
 namespace hone {
 
-// Opens programs in the processes of one GPU and owns the two arenas that they work in: candidates'
-// and references'. At most one candidate and one reference are open at a time. Confined to the
-// thread that made it.
+// Opens programs in the processes of one GPU. Owns the processes and their two arenas, one for
+// candidates and one for references. At most one candidate and one reference are open at a time.
+// Confined to the thread that made it.
 class gpu_sessions {
  public:
   using role = gpu_processes::role;
@@ -29,14 +29,14 @@ class gpu_sessions {
   // opened.
   program_result<gpu_session*> open_candidate(role in, const schema::Artifact::Reader& artifact,
                                               const task& t);
-  // Opens the reference in the candidate's process, to be compared with itself. Throws
-  // reference_error.
+  // Opens the reference in a candidate's process, to be timed against itself. The session stays
+  // valid until the next candidate is opened. Throws reference_error.
   gpu_session& open_twin(role in, const task& t);
-  // Returns the open session of the task's reference, opening it first if it is not open with the
-  // settings of the moment. Throws reference_error.
+  // Returns the session of the task's reference with the current settings, opening it first if
+  // necessary. Throws reference_error.
   gpu_session& reference(const task& t);
 
-  // Runs references with other settings for as long as the object lives: for baselines only.
+  // Changes the settings of references for as long as the object lives. For baselines only.
   class reference_settings_scope {
    public:
     reference_settings_scope(gpu_sessions& of, const settings& asked)
@@ -50,7 +50,8 @@ class gpu_sessions {
     settings before_;
   };
 
-  // Replace a process by one that has run nothing, and wait until no process is starting.
+  // Replace a process by one that has run nothing, and wait until no process is starting. The open
+  // session of a candidate or reference becomes invalid.
   void replace_candidate(role in);
   void replace_reference();
 

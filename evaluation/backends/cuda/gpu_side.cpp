@@ -12,13 +12,14 @@ using clock = std::chrono::steady_clock;
 
 constexpr double max_repeats = 500;
 constexpr auto trace_limit = std::chrono::seconds(5);  // for CUPTI's own work
-// A side's place in its arena is drawn anew, in such steps, with every set of parameters: which
-// memory a short kernel happens to use moves its time by several per cent (doc/decisions/012).
+// A side's offset in its arena is a random multiple of this, drawn anew with every set of
+// parameters: the memory that a short kernel happens to use changes its time by several per cent
+// (doc/decisions/012).
 constexpr std::uint64_t offset_step = 2ULL << 20U;
 
 double unseen_ns_of(const call_clock& call) { return call.host_ns - call.event_ns; }
 
-// Returns the mean over a sample. Its first call does not count if there are others.
+// Returns the mean over a sample. The first call does not count if there are others.
 double mean_unseen_ns(std::span<const call_clock> calls) {
   if (calls.size() > 1) calls = calls.subspan(1);
   double ns = 0;
@@ -85,8 +86,8 @@ void gpu_side::write_inputs(std::span<const std::size_t> sets) {
   }
 }
 
-// If drawing needs the reference's process, contents go through the judge's own memory: the arena
-// to be filled may be the one in which they are drawn.
+// Draws into the judge's own memory and copies from there, because drawing needs the reference's
+// process, and the session's arena may be that process's arena.
 void gpu_side::write_inputs_by_staging(std::span<const std::size_t> sets) {
   const auto& layouts = task_->inputs().layouts;
   staging_.resize(limits_.sets * layouts.size());
@@ -145,7 +146,7 @@ std::vector<call_clock> gpu_side::time_last_sets() {
   write_inputs(last_);
   const std::vector<std::vector<std::uint64_t>> keys = encrypt(last_);
   const flush_plan flushes{limits_.cache_bytes, flushes_ > 0 ? flushes_ : flushes_needed()};
-  // Calls are short if a sample has several.
+  // A sample has several calls only if calls are short, so all of them get the time of two.
   const auto limit = limits_.call * (last_.size() > 1 ? 2 : 1);
   auto clocks = session_->time(last_, keys, flushes, clock::now() + limit);
   if (!clocks) fail(clocks.error());
@@ -166,7 +167,8 @@ std::vector<double> gpu_side::sample(std::size_t calls) {
     host_shares_.push_back(clock.launch_ns / std::max(clock.host_ns, 1.0));
   }
   const double unseen_ns = mean_unseen_ns(clocks);
-  // A first call counts only if it is long, and its events may be forged like any other's.
+  // The mean does not include the first call of several, whose events may be forged like those of
+  // any other call. Its own unseen time is therefore added to its time.
   if (clocks.size() > 1) ns.front() += std::max(0.0, unseen_ns_of(clocks.front()) - unseen_ns);
   if (std::exchange(begins_round_, false)) unseen_ns_.push_back(unseen_ns);
   return ns;
@@ -196,11 +198,11 @@ burst_clock gpu_side::burst(double ns, double call_ns, bool traced) {
   write_inputs(sets);
   last_ = {sets.back()};  // the set whose outputs are kept
   const double round_ns = std::max(call_ns, 1e3) * static_cast<double>(sets.size());
-  // A program knows neither the last set nor the number of calls, so it must do its work in all of
-  // them.
+  // Both the order of the sets and the number of repeats are random: a program that cannot predict
+  // the last call must do its work in all calls.
   auto repeats = static_cast<std::uint32_t>(std::clamp(std::ceil(ns / round_ns), 1.0, max_repeats));
   repeats += static_cast<std::uint32_t>(random_->below(1 + repeats / 4));
-  // The limit is ten times what the calls took one by one.
+  // The limit allows ten times the time that the calls take one by one.
   const auto expected = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::duration<double, std::nano>(round_ns * repeats));
   auto clocks = session_->burst(sets, repeats, traced,

@@ -12,21 +12,22 @@
 namespace hone {
 
 // One of the two programs of a timed case on a GPU: its session and its input sets, with fresh
-// contents before every sample. A reference's session is also used by the task's oracle, so it is
-// arranged again when that has happened. All arguments must outlive it.
+// contents before every sample. The task uses a reference's session to compute expected outputs as
+// well, after which the side arranges the session again. Everything passed by reference, except the
+// limits, must outlive the side.
 class gpu_side final : public sampled_side {
  public:
   struct limits {
-    std::size_t sets = 2;
+    std::size_t sets = 2;           // input sets
     std::uint64_t cache_bytes = 0;  // size of the L2 cache, which is flushed before each timed call
-    std::uint64_t max_offset = 0;   // where in its arena the side may begin
-    std::chrono::milliseconds call{2000};
+    std::uint64_t max_offset = 0;   // largest offset in its arena at which the side may begin
+    std::chrono::milliseconds call{2000};  // for one call
   };
   gpu_side(gpu_context& gpu, gpu_task& of, gpu_session& session, const limits& l,
            random_stream& random, role plays);
 
-  // Gives both sides the same head start in every round from now on: what the slower host of the
-  // two needs. Neither may be moved afterwards.
+  // Gives both sides the same head start in every round from now on: the one that the side with the
+  // slower host needs. Neither side may be moved afterwards.
   static void share_head_start(gpu_side& candidate, gpu_side& reference);
 
   void set_parameters(std::uint64_t seed) override;
@@ -34,22 +35,22 @@ class gpu_side final : public sampled_side {
   std::vector<double> sample(std::size_t calls) override;
   std::size_t max_calls() const override { return limits_.sets; }
 
-  // Makes a sample that looks like the last one and does not count, in which one call's inputs are
-  // drawn from `how`. Returns that call.
+  // Makes an uncounted sample that looks like the last one, in which one call's inputs are drawn
+  // from `how`. Returns that call's index.
   std::size_t sample_with(distribution how);
-  // Makes two calls, of which the first may load code, and returns the second's nanoseconds.
+  // Makes two calls, of which the first may load code. Returns the nanoseconds of the second.
   double try_call();
 
   // Returns for each round the host-side time per call that the call's own clock does not show,
   // flushes included: the mean over the calls that count. Nanoseconds.
   const std::vector<double>& unseen_ns() const { return unseen_ns_; }
-  // Returns the median share of a call, as the host sees it, during which the host launches it.
+  // Returns the median share of a call, by the host's clock, during which the host launches it.
   double host_share() const;
 
-  // Makes a burst over all input sets of at least `ns`, if a call takes `call_ns`.
+  // Makes a burst over all input sets. It lasts at least `ns` if a call takes `call_ns`.
   burst_clock burst(double ns, double call_ns, bool traced);
 
-  // The last sample: its number of calls, the set that each used, and what that set held.
+  // The last sample: its number of calls, the set that each call used, and the contents of a set.
   struct contents {
     std::uint64_t seed = 0;
     distribution how = distribution::declared;
@@ -75,15 +76,15 @@ class gpu_side final : public sampled_side {
   gpu_session* session_;
   limits limits_;
   random_stream* random_;
-  std::uint64_t seen_calls_ = 0;  // of the task's oracle when the session was arranged
+  std::uint64_t seen_calls_ = 0;  // task_->reference_calls() when the session was arranged
   std::vector<contents> held_;    // by set
   std::vector<std::size_t> last_;
   std::vector<double> unseen_ns_;
   std::vector<double> host_shares_;  // by call
   host_time host_;
-  double flush_ns_ = 0;              // one flush before the last call
+  double flush_ns_ = 0;              // of one flush before the last call
   const gpu_side* other_ = nullptr;  // the side that the head start is shared with
-  std::uint32_t flushes_ = 0;        // of the round; 0: no round has begun
+  std::uint32_t flushes_ = 0;        // before each call of this round; 0: no round has begun
   bool begins_round_ = false;
   std::size_t sampled_ = 1;  // calls of the last sample
   std::size_t next_ = 0;

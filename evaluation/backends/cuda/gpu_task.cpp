@@ -74,7 +74,7 @@ gpu_drawing gpu_task::drawing_of(std::size_t tensor, distribution how, std::uint
   return drawing;
 }
 
-// Copies a parameter's data file, which is uploaded once.
+// Copies a parameter's contents from its data file, which is uploaded once.
 void gpu_task::copy_data(const tensor_spec& spec, CUdeviceptr to, std::uint64_t bytes) {
   auto found = room_->data.find(spec.name);
   if (found == room_->data.end()) {
@@ -152,7 +152,8 @@ std::vector<gpu_output> gpu_task::call(std::size_t program,
   try {
     session.arrange(program, inputs, parameters, 1);
   } catch (const std::length_error& e) {
-    // Tensors in float64 may not fit where those in the reference's own types do.
+    // Tensors in float64 may not fit where those in the reference's own types do. expect() must be
+    // able to go on without them, so the outcome is not `infrastructure`.
     throw reference_error(Outcome::CRASH, e.what());
   }
   write(session);

@@ -30,10 +30,10 @@ struct gpu_workspace {
   gpu_memory dense;
 };
 
-// A task on a GPU; the counterpart of input_recipe and reference_oracle. Arguments are drawn in the
-// memory in which they are used. Expected outputs are computed by the reference in a process of its
-// own and kept where no candidate's process can map them. Functions throw reference_error. Confined
-// to one thread.
+// A task on a GPU; the counterpart of input_recipe and reference_oracle. Contents are drawn in the
+// GPU memory in which they are used. The reference computes expected outputs in a process of its
+// own, and they are kept where no candidate's process can map them. Functions throw
+// reference_error. Confined to one thread. The context and the workspace must outlive it.
 class gpu_task {
  public:
   // Returns a session in the reference's process in which reference_oracle::programs() of the task
@@ -42,23 +42,26 @@ class gpu_task {
   gpu_task(gpu_context& gpu, gpu_workspace& room, task t, reference_source reference);
 
   const task& of() const { return task_; }
-  // Selects the case that everything below is about, until another task uses the workspace.
+  // Selects the case to which all functions below refer. The choice holds until another task uses
+  // the workspace.
   void choose(const task_case& at);
 
-  // Draw the contents that belong to a seed, optionally perturbed. They stay until the next draw.
+  // Draw the contents that belong to a seed into the workspace, optionally perturbed. They stay
+  // until the next draw.
   void draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation = 0);
   void draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored);
   void draw_parameters(std::uint64_t seed);
   const gpu_tensors& inputs() const { return room_->inputs; }
   const gpu_tensors& parameters() const { return room_->parameters; }
-  // Draws the same contents into other memory, for timing. If drawing needs the reference's
-  // process, that must not be the reference's arena.
+  // Draws the same contents into other memory, for timing. That memory must not lie in the
+  // reference's arena if draws_with_reference().
   void fill_inputs(const std::vector<CUdeviceptr>& to, distribution how, std::uint64_t seed);
   // Returns true if drawing inputs needs the reference's process, for an `expr`.
   bool draws_with_reference() const;
 
-  // Computes the outputs that a call with the current contents must have.
+  // Computes the expected outputs of a call with the current contents.
   void expect(exactness how = exactness::float64);
+  // Returns the memory that the reference's outputs shared with other tensors in the last expect().
   const std::set<output_alias>& aliases() const { return aliases_; }
   // Returns true if the expected outputs were computed in float64 as well.
   bool has_wide() const { return has_wide_; }
@@ -67,7 +70,7 @@ class gpu_task {
   const std::vector<tensor_layout>& expected_layouts() const { return room_->own.layouts; }
   // Returns the floating-point operations of the reference's products and convolutions.
   std::uint64_t flops() const { return flops_; }
-  // Compares as compare_outputs() does.
+  // Compares outputs in GPU memory as compare_outputs() does in host memory.
   agreement compare(const std::vector<gpu_output>& actual);
 
   // Counts uses of the reference's session. Other users of that session must arrange it again when
@@ -86,7 +89,8 @@ class gpu_task {
                                const std::function<void(gpu_session&)>& write);
   std::vector<gpu_output> call_in_float64();
   void keep(gpu_tensors& to, const std::vector<gpu_output>& outputs);
-  CUdeviceptr wide_of(std::size_t output) const;  // 0: there is none in float64
+  // Returns the float64 run's output, or 0 if there is none of type float64.
+  CUdeviceptr wide_of(std::size_t output) const;
   agreement compare_one(const gpu_output& actual, std::size_t index);
 
   gpu_context* gpu_;
@@ -94,7 +98,7 @@ class gpu_task {
   task task_;
   const task_case* case_ = nullptr;
   reference_source reference_;
-  std::vector<std::size_t> program_of_;      // by tensor, inputs first; 0: none
+  std::vector<std::size_t> program_of_;      // reference_oracle::program_numbers()
   std::set<const task_case*> without_wide_;  // cases in which float64 is impossible
   bool has_wide_ = false;
   std::set<output_alias> aliases_;

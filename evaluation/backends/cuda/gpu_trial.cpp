@@ -39,7 +39,7 @@ program_result<void> gpu_trial::call(std::size_t set, time_point deadline, error
   if (parameters_changed_) {
     parameters_changed_ = false;
     if (auto prepared = candidate_->prepare(deadline); !prepared) return prepared;
-    // Inputs are written now, so that prepare() has not seen them.
+    // Inputs are written only now, so that prepare() could not read them.
     for (std::size_t s = 0; s < 2; ++s) candidate_->write_inputs(s, task_->inputs());
   }
   if (auto ran = candidate_->run({&set, 1}, deadline); !ran) return ran;

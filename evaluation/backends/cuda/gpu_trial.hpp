@@ -10,8 +10,8 @@
 
 namespace hone {
 
-// A finished call of a session on a GPU, to be compared with what is expected of the current
-// contents of its task. Both arguments must outlive it.
+// A finished call of a session on a GPU, to be compared with the expected outputs for the current
+// contents of its task. The task and the session must outlive it.
 class gpu_call final : public finished_call {
  public:
   gpu_call(gpu_task& of, gpu_session& session, std::size_t call, std::size_t set)
@@ -30,7 +30,7 @@ class gpu_call final : public finished_call {
   std::size_t set_;
 };
 
-// A candidate on trial on a GPU. The session and the task must outlive it.
+// A trial of a candidate on a GPU. The task and the session must outlive it.
 class gpu_trial final : public trial {
  public:
   gpu_trial(gpu_task& of, gpu_session& candidate) : task_(&of), candidate_(&candidate) {}

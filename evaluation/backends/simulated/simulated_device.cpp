@@ -39,7 +39,7 @@ class simulated_device final : public device {
                                       std::uint64_t seed) override {
     pretend(options_.measure_us);
     random_stream fate = fate_of(job.getHeader().getVariantId());
-    (void)fate.uniform();  // the number that verify() draws
+    (void)fate.uniform();  // skips the number that verify() draws
     float z = 0;
     fate.fill_normal({&z, 1});
     if (seed == 0) seed = random_bits();

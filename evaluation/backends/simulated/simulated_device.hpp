@@ -4,21 +4,21 @@
 #include <memory>
 #include <string>
 
-#include "evaluation/device.hpp"
+#include "evaluation/backends/device.hpp"
 
 namespace hone {
 
-// How a simulated device behaves. The true speed-up of a variant is a log-normal draw that its
-// identity and the device's name decide; each measurement adds noise. No code runs.
+// The behaviour of a simulated device. The true speed-up of a variant is a log-normal draw that the
+// variant's id and the device's name determine; each measurement adds noise. No code is run.
 struct simulated_device_options {
   std::string name = "a";
-  std::int64_t verify_us = 20000;
-  std::int64_t measure_us = 50000;
-  // Share of variants, by identity, that are ok; the others end as wrong_result.
+  std::int64_t verify_us = 20000;   // duration of a verification
+  std::int64_t measure_us = 50000;  // duration of a measurement
+  // Share of variants that are `ok`, decided by the variant's id; the others end as `wrong_result`.
   double ok_share = 0.8;
   double median_speedup = 1.0;
-  double spread = 0.5;  // standard deviation of the logarithm of the true speed-up
-  double noise = 0.01;  // standard deviation of the logarithm of a measurement around it
+  double spread = 0.5;  // standard deviation of the logarithm of true speed-ups
+  double noise = 0.01;  // standard deviation of the logarithm of measured over true speed-up
   std::string node;
   std::string device_name;  // as measurements name the device; empty: simulated:NAME
 };

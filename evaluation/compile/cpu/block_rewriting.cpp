@@ -66,20 +66,22 @@ std::string with_dynamic_shared_pointers(const std::string& source) {
 
 std::string_view block_part(std::string_view preprocessed) {
   const std::size_t at = preprocessed.find("\n# 1 \"cuda\"");
-  if (at == std::string_view::npos) throw block_refused("cuda: the preprocessor lost the block");
+  if (at == std::string_view::npos)
+    throw block_refused("cuda: the preprocessor's output does not contain the block");
   return preprocessed.substr(at + 1);
 }
 
 std::string rewrite_block(std::string_view preprocessed) {
   if (preprocessed.size() > max_expanded_bytes)
-    throw block_refused("cuda: macros make more than a MiB of the block");
+    throw block_refused("cuda: macros expand the block to more than a MiB");
   const std::string text = with_dynamic_shared_pointers(without_directives(preprocessed));
-  // __align__ has become alignas, which stands behind __shared__ as often as before it. C++ requires
-  // it before.
+  // alignas, to which __align__ expands, may follow or precede __shared__ in a block. C++ requires
+  // it before the type.
   static const std::regex fixed(
       R"(\b(?:static\s+)?(?:volatile\s+)?__shared__\b\s*(alignas\s*\([^()]*\))?)");
   static const std::regex global(R"(\b__global__\b)");
-  // "used": the compiler would otherwise replace a variable that the block never writes by zero.
+  // Without the attribute "used", the compiler would replace a variable that the block never writes
+  // by zero.
   return std::regex_replace(
       std::regex_replace(text, fixed, "$1 __attribute__((used)) static thread_local "), global, "");
 }

@@ -6,17 +6,18 @@
 
 namespace hone {
 
-// Turns a preprocessed cuda block into C++ for g++. The text is hostile. Functions throw
-// block_refused.
+// Conversion of a preprocessed cuda block to C++ for g++. The text is hostile. Functions throw
+// block_refused. They may recurse as deeply as a line is long (see on_deep_stack()).
 
-// Returns the part of preprocessed text that begins with the block's first line. Everything before it
-// is cuda_on_cpu.cuh.
+// Returns the part of preprocessed text that begins with the block's first line. The text before it
+// is cuda_on_cpu().
 std::string_view block_part(std::string_view preprocessed);
 
-// g++ knows neither kernels nor shared memory. Removes `__global__`. Turns `__shared__ T x[N];` into a
-// thread-local static (all fibers of a block share a thread, and the sandbox can find and poison it),
-// and `extern __shared__ T x[];` into a pointer to the launch's dynamic part. Removes pragmas, and line
-// markers other than the block's own. Lines keep their numbers.
+// Replaces kernels and shared memory, which g++ does not have. Removes `__global__`. Turns
+// `__shared__ T x[N];` into a thread-local static (all fibers of a block share a thread, and the
+// sandbox can find and poison it), and `extern __shared__ T x[];` into a pointer to the launch's
+// dynamic shared memory. Removes pragmas, and line markers other than the block's own. Lines keep
+// their numbers.
 std::string rewrite_block(std::string_view preprocessed);
 
 // Returns the definition of the module that the sandbox loads, with an entry per kernel.

@@ -5,8 +5,8 @@
 #include <sstream>
 #include <utility>
 
-#include "embedded/cuda_on_cpu.hpp"
 #include "evaluation/compile/cpu/block_rewriting.hpp"
+#include "evaluation/compile/cpu/cuda_on_cpu.hpp"
 #include "evaluation/compile/cpu/host_toolchain.hpp"
 #include "evaluation/compile/cpu/shared_object.hpp"
 #include "evaluation/compile/cuda_source.hpp"
@@ -34,8 +34,8 @@ cpu_compiler::cpu_compiler(std::string target)
       assembler_(tool_path("as")),
       linker_(tool_path("ld")) {}
 
-// With -nostdinc, standard input, and a filter that refuses to open sources, the preprocessor sees
-// this text and nothing else.
+// With -nostdinc, standard input, and a filter that refuses to open sources, the preprocessor reads
+// only this text.
 std::vector<std::string> cpu_compiler::preprocess_arguments(bool fast_math) const {
   std::vector<std::string> arguments = {compiler_,   "-E",           "-quiet",
                                         "-nostdinc", "-std=gnu++20", "-w"};
@@ -98,8 +98,8 @@ compiled_block cpu_compiler::build(std::string_view block, const std::set<std::s
   };
 
   const process_result preprocessed =
-      run(preprocess_arguments(fast_math), "# 1 \"hone\"\n" + std::string(embedded::cuda_on_cpu) +
-                                               "\n# 1 \"cuda\"\n" + includes.text + "\n");
+      run(preprocess_arguments(fast_math),
+          "# 1 \"hone\"\n" + cuda_on_cpu() + "\n# 1 \"cuda\"\n" + includes.text + "\n");
   if (!preprocessed.succeeded()) refuse_diagnosed(preprocessed, "the preprocessor");
   const std::string_view own = block_part(preprocessed.out);
   const std::string_view prelude =
@@ -115,13 +115,13 @@ compiled_block cpu_compiler::build(std::string_view block, const std::set<std::s
     if (names_a_kernel(name, declared)) kernels.push_back(name);
   }
   const std::string rewritten = on_deep_stack([&] { return rewrite_block(own); });
-  const process_result compiled = run(
-      compile_arguments(fast_math), std::string(prelude) + rewritten + launch_table(kernels));
+  const process_result compiled =
+      run(compile_arguments(fast_math), std::string(prelude) + rewritten + launch_table(kernels));
   if (!compiled.succeeded()) refuse_diagnosed(compiled, "the compiler");
   if (!run({assembler_, "--64", "block.s", "-o", "block.o"}, "").succeeded())
     throw block_refused("the assembler refused the block");
-  if (!run({linker_, "-shared", "-z", "noexecstack", "-z", "now", "-z", "relro",
-            "--hash-style=gnu", "-s", "block.o", "-o", "block.so"},
+  if (!run({linker_, "-shared", "-z", "noexecstack", "-z", "now", "-z", "relro", "--hash-style=gnu",
+            "-s", "block.o", "-o", "block.so"},
            "")
            .succeeded())
     throw block_refused("the linker refused the block");

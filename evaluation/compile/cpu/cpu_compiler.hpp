@@ -10,16 +10,18 @@
 
 namespace hone {
 
-// Compiles cuda blocks for the CPU device with the host's g++, against cuda_on_cpu.cuh. A block is
-// hostile text: it is preprocessed by a process that can open no file, the result is searched for
+// Compiles cuda blocks for the CPU device with the host's g++, against cuda_on_cpu(). A block is
+// hostile text: a process that can open no file preprocesses it, the result is searched for
 // assembler, and the shared object is checked before it is loaded. Each call runs processes of its
 // own, limited in time and memory. Safe on any thread.
 class cpu_compiler {
  public:
-  // `target`: see native_target() in host_toolchain.hpp. Throws std::runtime_error if there is no g++.
+  // `target`: see native_target() in host_toolchain.hpp. Throws std::runtime_error if there is no
+  // g++.
   explicit cpu_compiler(std::string target);
 
-  // `launched`: the kernels that the host program names, possibly with template arguments.
+  // Compiles a block. `launched`: the kernels that the host program names, possibly with template
+  // arguments.
   program_result<compiled_block> compile(std::string_view block,
                                          const std::set<std::string>& launched, bool fast_math,
                                          std::chrono::milliseconds time_limit) const;

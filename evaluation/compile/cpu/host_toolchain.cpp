@@ -40,8 +40,8 @@ std::vector<std::string> words(const std::string& text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-// Keeps the compiler's own lines about the block, without other text that it quotes, and limits their
-// length.
+// Keeps the lines of the compiler that report errors, without other text that it quotes. Limits
+// their number and length.
 std::string tidy_diagnostics(const std::string& raw) {
   std::istringstream in(raw);
   std::string tidy;

@@ -9,8 +9,8 @@
 
 namespace hone {
 
-// Returns what g++ calls this machine's processor: the options that -march=native stands for,
-// separated by blanks. Artifacts for a device may then be compiled on another machine. Throws
+// Returns the options that -march=native stands for on this machine's processor, separated by
+// blanks. With them, another machine can compile artifacts for this machine's device. Throws
 // std::runtime_error if there is no g++.
 std::string native_target();
 // Returns the compiler and its version: "gcc12.2". Throws std::runtime_error if there is no g++.
@@ -18,12 +18,12 @@ std::string compiler_name();
 // Returns the path of one of g++'s programs, such as "cc1plus". Throws std::runtime_error.
 std::string tool_path(const std::string& name);
 
-// Runs one of these programs in `folder` on hostile input, confined and limited in time and memory.
+// Runs one of g++'s programs in `folder` on hostile input, confined and limited in time and memory.
 // Throws block_refused if it exceeds its limits.
 process_result run_tool(const std::vector<std::string>& arguments, std::string_view input,
                         std::chrono::steady_clock::time_point deadline, const std::string& folder);
 
-// Throws block_refused with the compiler's errors, of a program that has failed. `what` names it.
+// Throws block_refused with the errors of a program that has failed. `what` names the program.
 [[noreturn]] void refuse_diagnosed(const process_result& result, const char* what);
 
 }  // namespace hone

@@ -11,24 +11,26 @@
 namespace hone {
 namespace {
 
+// Thrown by the checks. `what` continues a sentence about the block, such as "needs another
+// library".
 struct malformed {
   std::string what;
 };
 
-// Copies a T out of the bytes; the file's own offsets are checked every time.
+// Copies a T out of the bytes, after checking that it lies within them.
 template <class T>
 T read_at(std::string_view bytes, std::uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T))
-    throw malformed{"a structure lies outside the file"};
+    throw malformed{"has a structure outside its file"};
   T value;
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
 
 std::string_view string_at(std::string_view bytes, std::uint64_t offset) {
-  if (offset >= bytes.size()) throw malformed{"a name lies outside the file"};
+  if (offset >= bytes.size()) throw malformed{"has a name outside its file"};
   const std::size_t end = bytes.find('\0', offset);
-  if (end == std::string_view::npos) throw malformed{"a name has no end"};
+  if (end == std::string_view::npos) throw malformed{"has a name without an end"};
   return bytes.substr(offset, end - offset);
 }
 
@@ -53,24 +55,30 @@ bool is_allowed_import(std::string_view name) {
   return std::regex_match(name.begin(), name.end(), vectorised);
 }
 
-void check(std::string_view bytes) {
+std::vector<Elf64_Phdr> read_segments(std::string_view bytes) {
   const auto header = read_at<Elf64_Ehdr>(bytes, 0);
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_type != ET_DYN || header.e_machine != EM_X86_64) {
-    throw malformed{"no 64-bit x86 shared object"};
+    throw malformed{"is not a 64-bit x86 shared object"};
   }
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > 32)
-    throw malformed{"odd program headers"};
+    throw malformed{"has unexpected program headers"};
   std::vector<Elf64_Phdr> segments;
   for (unsigned i = 0; i < header.e_phnum; ++i)
     segments.push_back(read_at<Elf64_Phdr>(bytes, header.e_phoff + i * sizeof(Elf64_Phdr)));
-  const auto file_offset = [&](std::uint64_t address) {
-    for (const Elf64_Phdr& s : segments) {
-      if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz)
-        return s.p_offset + (address - s.p_vaddr);
-    }
-    throw malformed{"an address lies outside the segments"};
-  };
+  return segments;
+}
+
+std::uint64_t file_offset(const std::vector<Elf64_Phdr>& segments, std::uint64_t address) {
+  for (const Elf64_Phdr& s : segments) {
+    if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz)
+      return s.p_offset + (address - s.p_vaddr);
+  }
+  throw malformed{"has an address outside its segments"};
+}
+
+// Checks all segments and returns the one that holds the dynamic section.
+Elf64_Phdr dynamic_segment(const std::vector<Elf64_Phdr>& segments) {
   Elf64_Phdr dynamic{};
   for (const Elf64_Phdr& s : segments) {
     if (s.p_type == PT_INTERP) throw malformed{"names an interpreter"};
@@ -81,81 +89,93 @@ void check(std::string_view bytes) {
     if (s.p_type == PT_DYNAMIC) dynamic = s;
   }
   if (dynamic.p_filesz == 0 || dynamic.p_filesz > 65536) throw malformed{"has no dynamic section"};
+  return dynamic;
+}
+
+// Throws for the entries of a dynamic section that make the loader run code or open files.
+void check_entry(const Elf64_Dyn& entry) {
+  switch (entry.d_tag) {
+    case DT_NEEDED:
+      throw malformed{"needs another library"};
+    case DT_INIT:
+    case DT_INIT_ARRAY:
+    case DT_PREINIT_ARRAY:
+    case DT_FINI:
+    case DT_FINI_ARRAY:
+      throw malformed{
+          "has a global variable that is initialised at run time (it needs a constructor or "
+          "destructor)"};
+    case DT_TEXTREL:
+      throw malformed{"has relocations in its code"};
+    case DT_RPATH:
+    case DT_RUNPATH:
+    case DT_AUDIT:
+    case DT_DEPAUDIT:
+    case DT_FILTER:
+    case DT_AUXILIARY:
+      throw malformed{"asks the loader for other files"};
+    case DT_REL:
+    case DT_RELR:
+      throw malformed{"has relocations of an unexpected kind"};
+    default:
+      break;
+  }
+}
+
+// The tables that a dynamic section refers to, as offsets in the file and bytes.
+struct dynamic_tables {
   std::uint64_t symbols = 0;
   std::uint64_t strings = 0;
   std::uint64_t rela = 0;
   std::uint64_t rela_bytes = 0;
   std::uint64_t plt = 0;
   std::uint64_t plt_bytes = 0;
+};
+
+dynamic_tables read_dynamic_section(std::string_view bytes,
+                                    const std::vector<Elf64_Phdr>& segments) {
+  const Elf64_Phdr dynamic = dynamic_segment(segments);
+  dynamic_tables tables;
   for (std::uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamic.p_filesz; at += sizeof(Elf64_Dyn)) {
     const auto entry = read_at<Elf64_Dyn>(bytes, dynamic.p_offset + at);
-    switch (entry.d_tag) {
-      case DT_NEEDED:
-        throw malformed{"needs another library"};
-      case DT_INIT:
-      case DT_INIT_ARRAY:
-      case DT_PREINIT_ARRAY:
-      case DT_FINI:
-      case DT_FINI_ARRAY:
-        throw malformed{
-            "a global variable is initialised at run time (it needs a constructor or destructor)"};
-      case DT_TEXTREL:
-        throw malformed{"has relocations in its code"};
-      case DT_RPATH:
-      case DT_RUNPATH:
-      case DT_AUDIT:
-      case DT_DEPAUDIT:
-      case DT_FILTER:
-      case DT_AUXILIARY:
-        throw malformed{"asks the loader for other files"};
-      case DT_SYMTAB:
-        symbols = file_offset(entry.d_un.d_ptr);
-        break;
-      case DT_STRTAB:
-        strings = file_offset(entry.d_un.d_ptr);
-        break;
-      case DT_RELA:
-        rela = file_offset(entry.d_un.d_ptr);
-        break;
-      case DT_RELASZ:
-        rela_bytes = entry.d_un.d_val;
-        break;
-      case DT_JMPREL:
-        plt = file_offset(entry.d_un.d_ptr);
-        break;
-      case DT_PLTRELSZ:
-        plt_bytes = entry.d_un.d_val;
-        break;
-      case DT_REL:
-      case DT_RELR:
-        throw malformed{"has relocations of an unexpected kind"};
-      default:
-        break;
-    }
+    check_entry(entry);
     if (entry.d_tag == DT_NULL) break;
+    if (entry.d_tag == DT_SYMTAB) tables.symbols = file_offset(segments, entry.d_un.d_ptr);
+    if (entry.d_tag == DT_STRTAB) tables.strings = file_offset(segments, entry.d_un.d_ptr);
+    if (entry.d_tag == DT_RELA) tables.rela = file_offset(segments, entry.d_un.d_ptr);
+    if (entry.d_tag == DT_RELASZ) tables.rela_bytes = entry.d_un.d_val;
+    if (entry.d_tag == DT_JMPREL) tables.plt = file_offset(segments, entry.d_un.d_ptr);
+    if (entry.d_tag == DT_PLTRELSZ) tables.plt_bytes = entry.d_un.d_val;
   }
-  if (symbols == 0 || strings == 0) throw malformed{"has no symbols"};
-  // Every symbol that a relocation can reach: the loader resolves no others but the one that the
-  // sandbox asks for.
-  std::set<std::uint32_t> reached;
-  const auto walk = [&](std::uint64_t offset, std::uint64_t size) {
-    for (std::uint64_t at = 0; at + sizeof(Elf64_Rela) <= size; at += sizeof(Elf64_Rela)) {
-      const auto relocation = read_at<Elf64_Rela>(bytes, offset + at);
-      const auto type = ELF64_R_TYPE(relocation.r_info);
-      if (type != R_X86_64_RELATIVE && type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT &&
-          type != R_X86_64_64 && type != R_X86_64_DTPMOD64 && type != R_X86_64_DTPOFF64 &&
-          type != R_X86_64_NONE) {
-        throw malformed{"has a relocation of type " + std::to_string(type)};
-      }
-      reached.insert(static_cast<std::uint32_t>(ELF64_R_SYM(relocation.r_info)));
+  if (tables.symbols == 0 || tables.strings == 0) throw malformed{"has no symbols"};
+  return tables;
+}
+
+// Adds the symbols that the relocations of one table refer to.
+void collect_symbols(std::string_view bytes, std::uint64_t offset, std::uint64_t size,
+                     std::set<std::uint32_t>& reached) {
+  for (std::uint64_t at = 0; at + sizeof(Elf64_Rela) <= size; at += sizeof(Elf64_Rela)) {
+    const auto relocation = read_at<Elf64_Rela>(bytes, offset + at);
+    const auto type = ELF64_R_TYPE(relocation.r_info);
+    if (type != R_X86_64_RELATIVE && type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT &&
+        type != R_X86_64_64 && type != R_X86_64_DTPMOD64 && type != R_X86_64_DTPOFF64 &&
+        type != R_X86_64_NONE) {
+      throw malformed{"has a relocation of type " + std::to_string(type)};
     }
-  };
-  walk(rela, rela_bytes);
-  walk(plt, plt_bytes);
+    reached.insert(static_cast<std::uint32_t>(ELF64_R_SYM(relocation.r_info)));
+  }
+}
+
+void check(std::string_view bytes) {
+  const dynamic_tables tables = read_dynamic_section(bytes, read_segments(bytes));
+  // The loader resolves only these symbols, and the one that the sandbox asks for.
+  std::set<std::uint32_t> reached;
+  collect_symbols(bytes, tables.rela, tables.rela_bytes, reached);
+  collect_symbols(bytes, tables.plt, tables.plt_bytes, reached);
   for (const std::uint32_t index : reached) {
     if (index == 0) continue;
-    const auto symbol = read_at<Elf64_Sym>(bytes, symbols + index * sizeof(Elf64_Sym));
-    const std::string_view name = string_at(bytes, strings + symbol.st_name);
+    const auto symbol = read_at<Elf64_Sym>(bytes, tables.symbols + index * sizeof(Elf64_Sym));
+    const std::string_view name = string_at(bytes, tables.strings + symbol.st_name);
     if (ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC)
       throw malformed{"resolves '" + std::string(name) + "' by running code"};
     if (symbol.st_shndx == SHN_UNDEF && !is_allowed_import(name))

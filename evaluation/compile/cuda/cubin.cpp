@@ -57,8 +57,8 @@ std::string_view object_bytes(std::string_view file, const std::string& object) 
     for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.size(); at += sizeof(Elf64_Sym)) {
       const Elf64_Sym symbol = *read_at<Elf64_Sym>(symbols, at);
       if (name_at(names, symbol.st_name) != object || symbol.st_shndx >= sections.size()) continue;
-      // A table of nothing but zeros, that of a kernel without parameters, takes no room in the
-      // file.
+      // A table of zeros takes no room in the file. The table of a kernel without parameters is
+      // such a table.
       static constexpr std::array<char, 64> zeros{};
       if (sections[symbol.st_shndx].sh_type == SHT_NOBITS && symbol.st_size <= zeros.size())
         return {zeros.data(), symbol.st_size};
@@ -73,7 +73,7 @@ std::string_view object_bytes(std::string_view file, const std::string& object) 
 unsigned number_before(std::string_view line, std::string_view unit) {
   const std::size_t end = line.find(unit);
   if (end == std::string_view::npos || end == 0) return 0;
-  std::size_t begin = end - 1;  // a blank
+  std::size_t begin = end - 1;  // the blank before the unit
   while (begin > 0 && std::isdigit(static_cast<unsigned char>(line[begin - 1])) != 0) --begin;
   unsigned number = 0;
   std::from_chars(line.data() + begin, line.data() + end, number);
@@ -118,8 +118,7 @@ std::vector<kernel_facts> read_resource_usage(std::string_view log) {
   return all;
 }
 
-// Whoever wrote the block may have written into the PTX as well: what is not as it should be is
-// passed over.
+// The author of the block may have written into the PTX as well, so malformed lines are skipped.
 std::optional<int> find_source_line(std::string_view ptx, long line, std::string_view file) {
   const auto take_word = [](std::string_view& text) {
     text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
@@ -145,11 +144,12 @@ std::optional<int> find_source_line(std::string_view ptx, long line, std::string
     if (at < line && word == ".loc") {
       file_there = take_number(text);
       line_there = take_number(text);
-    } else if (word == ".file" && take_number(text) == file_there) {  // files are named at the end
+    } else if (word == ".file" && take_number(text) == file_there) {
+      // The PTX names its files at the end.
       std::string_view name = take_word(text);
       if (name.size() < 2 || name.front() != '"' || name.back() != '"') continue;
       name = name.substr(1, name.size() - 2);
-      name.remove_prefix(name.rfind('/') + 1);  // without its folder
+      name.remove_prefix(name.rfind('/') + 1);  // removes the folder
       if (name == file) return line_there > 0 ? std::optional(line_there) : std::nullopt;
     }
   }

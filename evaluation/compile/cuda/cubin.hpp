@@ -9,27 +9,30 @@
 
 namespace hone {
 
-// Reading what NVRTC made. None of these throws for malformed bytes: they find nothing.
+// Analysis of NVRTC's output. None of these functions throws for malformed bytes: they find
+// nothing. Safe on any thread.
 
-// The parameters of a kernel from its table in the cubin (cuda_prelude.cuh), an object of that
-// name.
+// Returns the parameters of a kernel from its table in the cubin (see cuda_prelude.cuh), which is
+// the object of that name. Returns nullopt if the table is missing or malformed.
 std::optional<std::vector<kernel_parameter>> read_parameter_table(std::string_view cubin,
                                                                   const std::string& object);
 
-// Registers, shared and local memory of each entry function, as ptxas -v tells them in the log;
-// names are symbols. Threads a block are not in it (0).
+// Returns the registers, shared memory and local memory of each entry function, which ptxas -v
+// reports in the log. Names are symbols. The log does not contain the threads per block, which are
+// 0.
 std::vector<kernel_facts> read_resource_usage(std::string_view log);
 
-// The line of `file` that a line of PTX (counted from 1) comes from, by the .loc before it.
-// Nothing: it comes from another, or nothing is said.
+// Returns the line of `file` from which a line of PTX (counted from 1) was made, by the .loc
+// directive before it. Returns nullopt if the line comes from another file, or if no directive
+// precedes it.
 std::optional<int> find_source_line(std::string_view ptx, long line, std::string_view file);
 
-// Why PTX is refused: instructions that make lines of the L2 cache persist would keep inputs there
-// from call to call.
+// Returns the reason to refuse PTX that makes lines of the L2 cache persist, or nullopt. Such lines
+// would keep inputs in the cache from call to call.
 std::optional<std::string> find_persisting_cache_use(std::string_view ptx);
 
-// Whether a kernel synchronises its whole grid, so that it must be launched with all blocks at
-// once: cooperative groups find their barrier through %envreg registers, in the kernel's own body
+// Returns true if a kernel synchronises its whole grid, so that all its blocks must be launched at
+// once. Cooperative groups find their barrier through %envreg registers, in the kernel's own body
 // or in a function that any kernel may call.
 bool synchronises_grid(std::string_view ptx, const std::string& symbol);
 

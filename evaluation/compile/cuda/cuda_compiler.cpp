@@ -21,7 +21,7 @@ namespace {
 
 using clock_type = std::chrono::steady_clock;
 
-constexpr auto start_limit = std::chrono::seconds(60);  // loads NVRTC from a cold disk
+constexpr auto start_limit = std::chrono::seconds(60);  // enough to load NVRTC from a cold disk
 // Time beyond a block's own limit, for headers that are precompiled first.
 constexpr auto answer_grace = std::chrono::seconds(20);
 
@@ -52,7 +52,8 @@ std::string parameter_tables(const std::vector<std::string>& kernels) {
   return text;
 }
 
-record<schema::NvrtcJob> make_job(const std::vector<std::string>& headers, const std::string& source,
+record<schema::NvrtcJob> make_job(const std::vector<std::string>& headers,
+                                  const std::string& source,
                                   const std::vector<std::string>& kernels,
                                   const std::vector<std::string>& options,
                                   std::chrono::milliseconds time_limit) {
@@ -69,7 +70,7 @@ record<schema::NvrtcJob> make_job(const std::vector<std::string>& headers, const
   return job.finish();
 }
 
-// Reads what NVRTC and ptxas have found out about the kernels. Throws block_refused.
+// Reads the code and the facts about the kernels from NVRTC's result. Throws block_refused.
 compiled_block read_result(const schema::NvrtcResult::Reader& made,
                            const std::vector<std::string>& kernels) {
   compiled_block result;
@@ -88,7 +89,7 @@ compiled_block read_result(const schema::NvrtcResult::Reader& made,
     const auto parameters = read_parameter_table(result.code, table_name(i));
     if (!parameters)
       throw block_refused("cuda: the parameters of " + kernels[i] +
-                          " cannot be read from what was compiled");
+                          " cannot be read from the compiled code");
     facts.parameters = *parameters;
     result.kernels.push_back(std::move(facts));
   }
@@ -178,8 +179,8 @@ std::vector<char> cuda_compiler::request(const std::vector<char>& job,
     // Reported below like a missed deadline.
   }
   if (!message) {
-    process_.kill();  // the next block starts it again
-    throw block_refused("the compiler was stopped at its deadline, or died of the block",
+    process_.kill();  // the next block starts the process again
+    throw block_refused("the compiler was stopped at its deadline, or crashed on the block",
                         Outcome::COMPILE_ERROR, true);
   }
   return std::move(message->bytes);

@@ -14,17 +14,17 @@
 
 namespace hone {
 
-// Compiles cuda blocks to cubins for an exact architecture, with NVRTC and without a GPU. A block is
-// hostile text: each is compiled by a process of its own, forked from one that has the library and
-// CUDA's headers ready (nvrtc/main.cpp), limited in time, memory and the files that it can read.
-// Confined to one thread.
+// Compiles cuda blocks to cubins for an exact architecture, with NVRTC and without a GPU. A block
+// is hostile text. Each block is compiled by a process of its own, limited in time, memory and the
+// files that it can read. That process is forked from one that has the library and CUDA's headers
+// ready (nvrtc/main.cpp). Confined to one thread.
 class cuda_compiler {
  public:
   // Throws std::runtime_error if NVRTC or CUDA's headers are not found.
   cuda_compiler();
 
-  // `architecture`: "sm_90a". `launched`: the kernels that the host program names, possibly with
-  // template arguments.
+  // Compiles a block. `architecture`: "sm_90a". `launched`: the kernels that the host program
+  // names, possibly with template arguments.
   program_result<compiled_block> compile(std::string_view block,
                                          const std::set<std::string>& launched,
                                          const settings& asked, const std::string& architecture,
@@ -38,7 +38,7 @@ class cuda_compiler {
   bool is_cuda_header(const std::string& name) const;
   static std::vector<std::string> find_kernels(const std::string& source,
                                                const std::set<std::string>& launched);
-  // Sends a job to hone-nvrtc and returns the answer. Throws block_refused if there is none in time.
+  // Sends a job to hone-nvrtc and returns the answer. Throws block_refused if none arrives in time.
   std::vector<char> request(const std::vector<char>& job, std::chrono::milliseconds time_limit);
   // Throws block_refused.
   compiled_block build(std::string_view block, const std::set<std::string>& launched,

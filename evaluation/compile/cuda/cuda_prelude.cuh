@@ -1,12 +1,12 @@
-// What a cuda block may use without including anything, beyond what NVRTC itself declares: the
-// contents of the headers that are accepted on every device (cuda_runtime.h, math_constants.h,
-// float.h, math.h, cmath, stdint.h, cstdint). cuda_on_cpu.cuh is the same for the CPU device.
+// Declarations for cuda blocks in addition to those of NVRTC itself: the contents of the headers
+// that every device accepts (cuda_runtime.h, math_constants.h, float.h, math.h, cmath, stdint.h,
+// cstdint). evaluation/compile/cpu/cuda_on_cpu/ holds the declarations for the CPU device.
 #pragma once
 
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
-typedef long long int64_t;  // as CCCL's headers have it
+typedef long long int64_t;  // as in CCCL's headers
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
@@ -88,7 +88,8 @@ typedef unsigned long ulong;
 #define CUDART_PI 3.1415926535897931e+0
 #endif
 
-// What a kernel takes, as a table in the module: the compiler behind this reads it (cubin.hpp).
+// A table of a kernel's parameters, as an object in the cubin. read_parameter_table() in cubin.cpp
+// reads it. The numbers of the kinds are those of schema::Kernel::Parameter::Kind.
 namespace hone {
 
 template <class T>
@@ -104,21 +105,31 @@ struct kind_of<T*> {
   struct kind_of<type> {                      \
     static constexpr unsigned value = number; \
   };
+// clang-format off
 HONE_KIND(bool, 3)
 HONE_KIND(float, 2)
-HONE_KIND(double, 2) HONE_KIND(char, 1) HONE_KIND(signed char, 1) HONE_KIND(unsigned char, 1)
-    HONE_KIND(short, 1) HONE_KIND(unsigned short, 1) HONE_KIND(int, 1) HONE_KIND(unsigned, 1)
-        HONE_KIND(long, 1) HONE_KIND(unsigned long, 1) HONE_KIND(long long, 1)
-            HONE_KIND(unsigned long long, 1)
+HONE_KIND(double, 2)
+HONE_KIND(char, 1)
+HONE_KIND(signed char, 1)
+HONE_KIND(unsigned char, 1)
+HONE_KIND(short, 1)
+HONE_KIND(unsigned short, 1)
+HONE_KIND(int, 1)
+HONE_KIND(unsigned, 1)
+HONE_KIND(long, 1)
+HONE_KIND(unsigned long, 1)
+HONE_KIND(long long, 1)
+HONE_KIND(unsigned long long, 1)
+// clang-format on
 #undef HONE_KIND
 
-                template <class Function>
-                struct parameters;
+template <class Function>
+struct parameters;
 template <class... P>
 struct parameters<void (*)(P...)> {
   unsigned count = sizeof...(P);
-  unsigned
-      kind_and_bytes[2 * sizeof...(P) + 2];  // one pair more than there are: an array has elements
+  // One pair more than there are parameters, because an array cannot be empty.
+  unsigned kind_and_bytes[2 * sizeof...(P) + 2];
   constexpr parameters() : kind_and_bytes{} {
     unsigned i = 0;
     ((kind_and_bytes[i] = kind_of<P>::value, kind_and_bytes[i + 1] = sizeof(P), i += 2), ...);

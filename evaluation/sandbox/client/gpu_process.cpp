@@ -18,12 +18,13 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Loads LibTorch and CUDA's libraries from a cold disk.
+// Enough to load LibTorch and CUDA's libraries from a cold disk.
 constexpr auto start_limit = std::chrono::seconds(120);
-// The driver first stops what still runs.
+// When a process ends, the driver first stops the kernels that still run.
 constexpr auto end_limit = std::chrono::seconds(30);
-// How long a late reply is awaited before the process is killed. The driver reports an error of all
-// multiprocessors seconds late, and a call that is merely slow need not cost the process.
+// Time for which a late reply is awaited before the process is killed. The driver reports an error
+// that affects all multiprocessors seconds late, and a call that is merely slow need not cost the
+// process.
 constexpr auto report_limit = std::chrono::seconds(4);
 constexpr const char* out_of_turn = "the process answered out of turn";
 
@@ -93,7 +94,7 @@ void gpu_process::await_ready() {
     throw std::runtime_error("hone-gpu-sandbox does not start: " +
                              (status ? describe_status(*status) : "no answer"));
   }
-  // Not before: processes that start at the same time use all cores.
+  // The process is pinned only now: processes that start at the same time use all cores.
   cpu_set_t core;
   CPU_ZERO(&core);
   if (core_ >= 0) {

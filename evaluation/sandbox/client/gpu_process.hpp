@@ -18,7 +18,7 @@
 namespace hone {
 
 // The head of an arena in GPU memory: a file in host memory, which the processes that work in the
-// arena map as well.
+// arena map as well. Owns the file and its mapping.
 class shared_head {
  public:
   shared_head();  // throws std::system_error
@@ -34,55 +34,57 @@ class shared_head {
   arena_head* head_ = nullptr;
 };
 
-// What a process on a GPU works with: its arena and the judge's kernels.
+// Resources of a process on a GPU: its arena, the judge's kernels and its launch core.
 struct gpu_attachment {
   std::string handle;  // the arena's CUipcMemHandle, as bytes
   std::uint64_t bytes = 0;
-  int head = -1;      // descriptor of the arena's head
-  std::string tools;  // cubin of the judge's kernels
-  std::string spoil_symbol;
-  std::string scramble_symbol;
-  int core = -1;  // the launch core once the process is ready; -1: any core
+  int head = -1;                // descriptor of the arena's head; not owned
+  std::string tools;            // cubin of the judge's kernels
+  std::string spoil_symbol;     // kernel that leaves poison in shared memory
+  std::string scramble_symbol;  // kernel that makes inputs readable
+  // The launch core, to which the process is pinned once it is ready; -1: any core.
+  int core = -1;
 };
 
-// What precedes a timed call: flushes of the L2 cache, during which the host gets ahead of the
-// device.
+// Flushes of the L2 cache before a timed call. While the device executes them, the host gets ahead
+// of the device.
 struct flush_plan {
-  std::uint64_t cache_bytes = 0;
+  std::uint64_t cache_bytes = 0;  // size of the L2 cache
   std::uint32_t times = 1;
 };
 
-// The program hone-gpu-sandbox on one GPU. It serves one session after another: each open() forgets
-// the programs before. Every command has a deadline, and a command that misses it has timed out. The
-// process is killed if the command does not end soon after, or if the GPU's context is lost.
-// Confined to one thread, with which the process dies.
+// The program hone-gpu-sandbox on one GPU. It serves one session after another: each open() drops
+// the programs of the session before. Every command has a deadline, and a command that misses it
+// has timed out. The process is killed if the command does not end soon after, or if the GPU's
+// context is lost. Confined to one thread; the process dies with that thread.
 class gpu_process {
  public:
   // Starts the process without waiting for it: making a context takes about a second. `visible` is
   // the value of CUDA_VISIBLE_DEVICES in the process. Throws std::runtime_error.
   gpu_process(const std::string& visible, const gpu_attachment& attachment);
 
-  // Waits until the process is ready. No command may be given before. Throws std::runtime_error if
-  // it cannot be used.
+  // Waits until the process is ready, at most two minutes. Must be called before any command is
+  // given. Throws std::runtime_error if the process cannot be used.
   void await_ready();
   // Returns true if the process is ready and has not ended.
   bool alive();
-  // Returns a number that no other process started by this program has or had.
+  // Returns a number that differs from those of all other processes that this program has started.
   std::uint64_t serial() const { return serial_; }
 
-  // `artifact` is null for references, which launch no kernels.
+  // Opens a session with these programs. `artifact` is null for references, which launch no
+  // kernels.
   program_result<opened_programs> open(const std::vector<program_source>& programs,
                                        const schema::Artifact::Reader* artifact,
                                        const settings& asked, time_point deadline);
   program_result<void> stage(const record<schema::Command>& command, time_point deadline);
-  // Runs what was staged.
+  // Runs the staged calls.
   program_result<void> go(time_point deadline);
-  // Runs what was staged, each call by itself; afterwards the arena's head holds a clock per call.
-  // `keys` decrypt the inputs, by call and input.
+  // Runs the staged calls, each timed by itself. Afterwards the arena's head holds a clock per
+  // call. `keys` make the inputs readable: one key per input, by call.
   program_result<void> time(const std::vector<std::vector<std::uint64_t>>& keys,
                             const flush_plan& flushes, time_point deadline);
-  // Runs what was staged `repeats` times without a pause; afterwards the head holds the burst's
-  // clocks. `traced` adds CUPTI's clock.
+  // Runs the staged calls `repeats` times without a pause. Afterwards the head holds the clocks of
+  // the burst. `traced` adds CUPTI's clock.
   program_result<void> burst(std::uint32_t repeats, bool traced, time_point deadline);
 
  private:

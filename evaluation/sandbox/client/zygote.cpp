@@ -23,7 +23,7 @@ namespace hone {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr auto start_limit = std::chrono::seconds(120);  // loads LibTorch from a cold disk
+constexpr auto start_limit = std::chrono::seconds(120);  // enough to load LibTorch from a cold disk
 constexpr auto fork_limit = std::chrono::seconds(20);
 constexpr const char* nonsense = "the process wrote nonsense to its command socket";
 constexpr const char* out_of_turn = "the process answered out of turn";
@@ -64,7 +64,7 @@ sandbox_zygote::sandbox_zygote() {
   options.descriptors = {{null.get(), 0}, {null.get(), 1}, {2, 2}, {theirs.get(), 3}};
   process_ = child_process(options);
   theirs.reset();
-  // The zygote answers once it is warm.
+  // The zygote answers as soon as it is warm.
   record_builder<schema::Command> hello;
   hello->setReap(0);
   send_message(socket_.get(), hello.finish().bytes());
@@ -83,7 +83,7 @@ int sandbox_zygote::ask(const record<schema::Command>& command, std::span<const 
 std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
                                                               std::uint64_t private_bytes) {
   auto [ours, theirs] = socket_pair();
-  // A session that stops reading must not block this thread: sending fails after a while, and the
+  // A session that stops reading must not block this thread. Sending fails after this time, and the
   // session ends.
   const timeval send_limit{10, 0};
   setsockopt(ours.get(), SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
@@ -124,8 +124,7 @@ program_failure sandbox_session::end(bool timed_out) {
   const int status = zygote_->ask(command.finish(), {});
   if (timed_out) return {Outcome::TIMEOUT, "", "did not finish within its deadline"};
   if (WIFEXITED(status) && WEXITSTATUS(status) == refused_call_exit_code) {
-    const std::string name =
-        refused > 0 ? "'" + call_name(refused - 1) + "'" : "that touches the outside";
+    const std::string name = refused > 0 ? "'" + call_name(refused - 1) + "'" : "of unknown number";
     return {Outcome::CRASH, "", "the system call " + name + " is not allowed"};
   }
   return {Outcome::CRASH, "", "the process ended: " + describe_status(status)};
@@ -197,8 +196,8 @@ program_result<batch_clock> sandbox_session::go(time_point deadline) {
     command->setGo();
     return command.finish().bytes();
   }();
-  // The process sleeps in recvmsg at both readings of its processor clock, so everything that it
-  // used in between belongs to the run.
+  // The process sleeps in recvmsg at both readings of its processor clock, so all processor time in
+  // between belongs to the run.
   const std::int64_t cpu_before = now_ns(clock_);
   const std::int64_t wall_before = now_ns(CLOCK_MONOTONIC);
   const auto reply = request(bytes, {}, deadline);

@@ -20,25 +20,28 @@ namespace hone {
 
 class sandbox_zygote;
 
-// One process forked from a zygote, with programs loaded. Every command has a deadline; a process
-// that misses it is killed. Confined to one thread. Keeps its zygote alive.
+// One process forked from a zygote, with programs loaded. Every command has a deadline, and a
+// process that misses it is killed. Keeps its zygote alive; the destructor kills the process.
+// Confined to one thread.
 class sandbox_session {
  public:
   ~sandbox_session();
   sandbox_session(const sandbox_session&) = delete;
   sandbox_session& operator=(const sandbox_session&) = delete;
 
-  // Loads programs and, if `object` is not empty, the candidate's shared object.
+  // Loads programs and, if `object` is not empty, the candidate's shared object, whose bytes it is.
   program_result<opened_programs> open(const std::vector<program_source>& programs,
                                        const std::string& object, bool judges_candidate,
                                        time_point deadline);
   program_result<void> stage(const record<schema::Command>& command, time_point deadline);
-  // Runs what was staged.
+  // Runs the staged calls.
   program_result<batch_clock> go(time_point deadline);
-  // Stages parameters alone. The time does not count as outside of the runs.
+  // Stages parameters without calls, so that prepare() runs. Its processor time does not count as
+  // batch_clock::outside_ns of the next run.
   program_result<void> prepare(const record<schema::Command>& command, time_point deadline);
 
-  // Stops the process so that nothing in the arena changes while it is read, or continues it.
+  // freeze() stops the process, so that nothing in the arena changes while it is read. thaw()
+  // continues the process.
   void freeze();
   void thaw();
   bool alive() const { return pid_ > 0; }
@@ -57,20 +60,20 @@ class sandbox_session {
   unique_fd socket_;
   const arena* memory_;
   clockid_t clock_ = 0;
-  // From the first successful open() of a candidate on: a candidate can write to the socket, so not
-  // every message is trusted.
+  // True from the first successful open() of a candidate on. A candidate can write to the socket,
+  // so not every message is trusted.
   bool runs_candidate_ = false;
-  std::int64_t last_run_end_ns_ = -1;  // on the process's own clock
+  std::int64_t last_run_end_ns_ = -1;  // on the process's processor clock; -1: no run yet
 };
 
-// The warm process that sessions are forked from. Starting it takes some 0.4 s, a session 1 to 4 ms.
-// It dies with the thread that made it. Functions throw std::runtime_error if it cannot be started
-// or has died.
+// The warm process that sessions are forked from. Starting the zygote takes about 0.4 s, and
+// forking a session 1 to 4 ms. The zygote dies with the thread that started it. Functions throw
+// std::runtime_error if it cannot be started or has died. Confined to one thread.
 class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
  public:
   static std::shared_ptr<sandbox_zygote> start();
-  // `memory` is mapped by the session and must outlive it; null for sessions that only check
-  // programs. `private_bytes` limits the memory that the session may have beside the arena.
+  // Starts a session. The session maps `memory`, which must outlive it; null for sessions that only
+  // check programs. `private_bytes` limits the memory that the session may have beside the arena.
   std::unique_ptr<sandbox_session> fork_session(arena* memory, std::uint64_t private_bytes);
   pid_t pid() const { return process_.pid(); }
 

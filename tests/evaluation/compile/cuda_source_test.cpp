@@ -14,26 +14,26 @@ std::vector<std::string> texts(std::string_view source) {
   return all;
 }
 
-TEST(Tokenizer, CutsCppIntoWords) {
+TEST(Tokenizer, SplitsCppIntoTokens) {
   EXPECT_THAT(
       texts("a+=0x1F'00ULL; s::t(1.5e-3f);"),
       ElementsAre("a", "+", "=", "0x1F'00ULL", ";", "s", "::", "t", "(", "1.5e-3f", ")", ";"));
 }
 
-TEST(Tokenizer, LiteralsAreOneTokenWhateverTheyHold) {
+TEST(Tokenizer, MakesOneTokenOfEveryLiteral) {
   const std::string source = R"~(x = "asm \" /* "; y = '"'; z = R"d(asm ")" )d";)~";
   EXPECT_THAT(texts(source), ElementsAre("x", "=", R"("asm \" /* ")", ";", "y", "=", R"('"')", ";",
                                          "z", "=", R"~(R"d(asm ")" )d")~", ";"));
 }
 
-TEST(Tokenizer, LineMarkersMoveTheLine) {
+TEST(Tokenizer, TakesLineNumbersFromLineMarkers) {
   const auto tokens = tokenize("a\n# 7 \"cuda\"\nb\n\nc");
   EXPECT_EQ(tokens[0].line, 1);
   EXPECT_EQ(tokens[1].line, 7);
   EXPECT_EQ(tokens[2].line, 9);
 }
 
-TEST(Includes, AcceptedOnesAreBlankedInPlace) {
+TEST(Includes, AreBlankedInPlaceIfAccepted) {
   const auto scan =
       take_out_includes("#include <cuda_runtime.h>\n  #  include \"math.h\" // for expf\nint x;\n");
   EXPECT_TRUE(scan.refused.empty());
@@ -41,7 +41,7 @@ TEST(Includes, AcceptedOnesAreBlankedInPlace) {
   EXPECT_EQ(std::count(scan.text.begin(), scan.text.end(), '\n'), 3);
 }
 
-TEST(Includes, OthersAreReportedWithTheirLine) {
+TEST(Includes, AreReportedWithTheirLineIfRefused) {
   const auto scan =
       take_out_includes("#include <cmath>\n#include <cuda_fp16.h>\n#include \"/etc/hostname\"\n");
   ASSERT_EQ(scan.refused.size(), 2U);
@@ -50,7 +50,7 @@ TEST(Includes, OthersAreReportedWithTheirLine) {
   EXPECT_EQ(scan.refused[1].name, "/etc/hostname");
 }
 
-TEST(Includes, TextInCommentsAndStringsIsNoInclude) {
+TEST(Includes, AreNotFoundInCommentsAndStrings) {
   const auto scan = take_out_includes(
       "/*\n#include <stdio.h>\n*/\nconst char* s = R\"x(\n#include <stdio.h>\n)x\";\n// "
       "\"\n#include <math.h>\n");
@@ -59,7 +59,7 @@ TEST(Includes, TextInCommentsAndStringsIsNoInclude) {
   EXPECT_EQ(scan.text.find("math.h"), std::string::npos);
 }
 
-TEST(Kernels, AreFoundHoweverTheyAreDeclared) {
+TEST(Kernels, AreFoundInEveryFormOfDeclaration) {
   const auto names = declared_kernels(tokenize(R"(
 extern "C" __global__ void plain(float* a) {}
 __global__ void __launch_bounds__(256, 2) bounded(int n) {}
@@ -70,7 +70,7 @@ namespace inner { __global__ void nested() {} }
   EXPECT_THAT(names, ElementsAre("bounded", "nested", "plain", "templated"));
 }
 
-TEST(Kernels, ALaunchNamesOneOrNone) {
+TEST(Kernels, AreNamedByLaunchesWithTheirArguments) {
   const std::set<std::string, std::less<>> kernels = {"scale", "tiled"};
   EXPECT_TRUE(names_a_kernel("scale", kernels));
   EXPECT_TRUE(names_a_kernel("tiled<16, float>", kernels));
@@ -85,6 +85,11 @@ struct forbidden_text {
   const char* source;
   const char* message;
 };
+
+// Prints the source, which becomes part of the test's name in CTest.
+void PrintTo(const forbidden_text& text, std::ostream* out) {
+  *out << testing::PrintToString(text.source);
+}
 
 class Forbidden : public testing::TestWithParam<forbidden_text> {};
 

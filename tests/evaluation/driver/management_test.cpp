@@ -5,15 +5,15 @@
 namespace hone {
 namespace {
 
-TEST(GpuManagement, NamesWhatSlowsAGpuDown) {
+TEST(GpuManagement, NamesTheReasonsForThrottling) {
   EXPECT_EQ(describe_throttling(0), "");
   EXPECT_EQ(describe_throttling(0x1), "") << "idle";
-  EXPECT_EQ(describe_throttling(0x4), "") << "the power limit, which meets both sides alike";
+  EXPECT_EQ(describe_throttling(0x4), "") << "the power limit affects both sides equally";
   EXPECT_EQ(describe_throttling(0x40), "hardware thermal");
   EXPECT_EQ(describe_throttling(0x20 | 0x80 | 0x4), "software thermal, power brake");
 }
 
-TEST(GpuManagement, KnowsNothingOfAGpuThatIsNotThere) {
+TEST(GpuManagement, ReturnsZerosForAnAbsentGpu) {
   const gpu_management none("ffffffff:ff:1f.7");
   EXPECT_EQ(none.clock_mhz(), 0);
   EXPECT_EQ(none.temperature_c(), 0);

@@ -9,54 +9,54 @@
 namespace hone {
 namespace {
 
-TEST(SlowedReference, IsOneThatTakesATenthLongerThanBesideItself) {
+TEST(SlowedReference, TakesATenthLongerThanBesideItself) {
   EXPECT_FALSE(is_slowed(100, 100));
   EXPECT_FALSE(is_slowed(109, 100));
   EXPECT_TRUE(is_slowed(112, 100));
-  EXPECT_FALSE(is_slowed(5.2, 4)) << "a microsecond is within what short kernels differ by";
-  EXPECT_FALSE(is_slowed(1000, 0)) << "nothing is known of it";
+  EXPECT_FALSE(is_slowed(5.2, 4)) << "short kernels may differ by a microsecond";
+  EXPECT_FALSE(is_slowed(1000, 0)) << "its time beside itself is unknown";
 }
 
-TEST(UnseenTime, OfACandidateIsHeldAgainstTheReferencesOfTheSameRound) {
-  // More is written before the calls of some rounds, which the host waits for on both sides.
+TEST(UnseenTime, IsTheDifferenceToTheReferenceOfTheSameRound) {
+  // Some rounds have more flushes before their calls, for which the host waits on both sides.
   EXPECT_DOUBLE_EQ(
       unseen_beside({101e3, 161e3, 102e3, 162e3, 101e3}, {100e3, 160e3, 100e3, 160e3, 100e3}), 1e3);
   EXPECT_DOUBLE_EQ(unseen_beside({101e3, 161e3}, {100e3}), 1e3)
-      << "a round that one side has not finished";
+      << "a round that only one side has finished does not count";
   EXPECT_DOUBLE_EQ(unseen_beside({}, {}), 0);
 }
 
-TEST(UnseenTime, OfFewRoundsThatWereHeldUpDoesNotCount) {
+TEST(UnseenTime, DoesNotCountIfOnlyAFewRoundsAreDelayed) {
   std::vector<double> candidate(21, 100e3);
   const std::vector<double> reference(21, 100e3);
   for (const std::size_t round : {0, 1, 2, 3, 4, 5}) candidate[round] += 400e3;
   EXPECT_DOUBLE_EQ(unseen_beside(candidate, reference), 0);
 }
 
-// What moves a score is the median of seven buckets' medians, which fewer than half of the rounds
-// can carry where they are chosen well.
-TEST(UnseenTime, IsFoundWhereverItWouldMoveTheScore) {
+// A score is the median of seven buckets' medians. Fewer than half of the rounds can move it if
+// they are distributed accordingly.
+TEST(UnseenTime, CountsIfItsRoundsCouldMoveTheScore) {
   std::vector<double> candidate(21, 100e3);
   const std::vector<double> reference(21, 100e3);
   for (const std::size_t round : {0, 7, 1, 8, 2, 9, 3, 10}) candidate[round] += 30e3;
   EXPECT_DOUBLE_EQ(unseen_beside(candidate, reference), 30e3);
 }
 
-TEST(UnseenTime, IsWhatTheHostWaitsForAndNoClockShows) {
-  EXPECT_FALSE(find_unseen_time(3, 40)) << "a host's clock varies by that";
+TEST(UnseenTime, IsLateWorkBeyondTheTolerance) {
+  EXPECT_FALSE(find_unseen_time(3, 40)) << "the host's clock varies by that much";
   EXPECT_FALSE(find_unseen_time(-15, 40));
   EXPECT_FALSE(find_unseen_time(5.4, 50));
   EXPECT_TRUE(find_unseen_time(5.6, 50));
-  // A call of 50 us whose first event was set 20 us later.
+  // A call of 50 us that moved its first event 20 us later.
   const auto found = find_unseen_time(20, 30);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->outcome, Outcome::CHEATING);
   EXPECT_EQ(found->kind, "late_work");
-  EXPECT_FALSE(find_unseen_time(50, 5000)) << "of a long call that is little";
+  EXPECT_FALSE(find_unseen_time(50, 5000)) << "that is little for a long call";
   EXPECT_TRUE(find_unseen_time(60, 5000));
 }
 
-TEST(UnseenTime, IsToldFromOtherFailuresOfTheSameMeasurement) {
+TEST(UnseenTime, IsDistinguishedFromOtherFailuresOfTheMeasurement) {
   burst_clock honest;
   honest.device_ns = 30e3;
   honest.wall_ns = 30e3;
@@ -72,21 +72,21 @@ TEST(UnseenTime, IsToldFromOtherFailuresOfTheSameMeasurement) {
   EXPECT_FALSE(timing.has_unseen_time);
 }
 
-TEST(UnseenTime, IsChargedBeyondWhatAClockMayBeOffBy) {
+TEST(UnseenTime, IsChargedBeyondTheUncertaintyOfTheClocks) {
   EXPECT_EQ(unseen_charge(0.5, 40), 0);
-  EXPECT_EQ(unseen_charge(-12, 40), 0) << "nobody is paid for it";
+  EXPECT_EQ(unseen_charge(-12, 40), 0) << "negative unseen time earns nothing";
   EXPECT_EQ(unseen_charge(2.5, 500), 0);
-  // A call of 8 us that sets its begin 3 us later.
+  // A call of 8 us that moved its first event 3 us later.
   EXPECT_NEAR(unseen_charge(3, 5), 2.475, 1e-9);
 }
 
-TEST(UnseenTime, ThatIsChargedTakesNoEqualProgramOffOne) {
+TEST(UnseenTime, ThatIsChargedKeepsAnEqualProgramAtOne) {
   case_timing timing;
   timing.candidate_us = 4;
   timing.ratio.range = {0.97, 1.02};
   charge(0.2, timing);
   EXPECT_DOUBLE_EQ(timing.ratio.range.low, 0.97 * 4 / 4.2);
-  EXPECT_DOUBLE_EQ(timing.ratio.range.high, 1.02) << "what the host saw may be chance";
+  EXPECT_DOUBLE_EQ(timing.ratio.range.high, 1.02) << "unseen time may be chance";
 }
 
 TEST(UnseenTime, ThatIsChargedLengthensEveryCall) {
@@ -109,7 +109,7 @@ TEST(UnseenTime, ThatIsChargedLengthensEveryCall) {
   EXPECT_EQ(timing.ratio.speedup, before.ratio.speedup);
 }
 
-TEST(Clocks, AreJudgedTogetherAndWhatIsLeftIsCharged) {
+TEST(Clocks, AreAllCheckedAndUnseenTimeIsCharged) {
   const burst_clock burst{.device_ns = 3e6, .wall_ns = 3e6, .calls = 100};
   const burst_clock traced{
       .device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 2.9e6, .calls = 100};
@@ -132,7 +132,7 @@ TEST(Clocks, AreJudgedTogetherAndWhatIsLeftIsCharged) {
   EXPECT_DOUBLE_EQ(judged(forged).candidate_us, 30 + 3 - 0.5 - 0.005 * 30);
   forged.unseen_us = 20;
   EXPECT_EQ(kind_of(judged(forged).failure), "late_work");
-  EXPECT_EQ(judged(forged).candidate_us, 30) << "what fails is as it was measured";
+  EXPECT_EQ(judged(forged).candidate_us, 30) << "a failed measurement is not charged";
   case_timing impossible = good;
   impossible.floor_us = 31;
   EXPECT_EQ(kind_of(judged(impossible).failure), "impossible_time");
@@ -142,9 +142,9 @@ TEST(Clocks, AreJudgedTogetherAndWhatIsLeftIsCharged) {
       << "the GPU is busy for 29 us a call";
 }
 
-TEST(ImpossibleTime, IsOneInWhichTheOutputsCannotHaveBeenWritten) {
-  // An H200: 60 MB of L2 cache, 4,800 GB/s of DRAM. 480 MB: 420 of them to DRAM in 87.5 us, 60 to
-  // the cache in 2.5.
+TEST(ImpossibleTime, IsLessThanWritingTheOutputsTakes) {
+  // An H200 has 60 MB of L2 cache and 4,800 GB/s to DRAM. Of 480 MB, it writes 420 MB to DRAM in
+  // 87.5 us and 60 MB to the cache in 2.5 us.
   const double floor_us = gpu_write_floor_us(480'000'000, 60'000'000, 4800);
   EXPECT_NEAR(floor_us, 90, 0.1);
   EXPECT_FALSE(find_impossible_time(91, floor_us));
@@ -152,9 +152,9 @@ TEST(ImpossibleTime, IsOneInWhichTheOutputsCannotHaveBeenWritten) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, "impossible_time");
   EXPECT_NEAR(gpu_write_floor_us(1'000'000, 60'000'000, 4800), 0.042, 0.001)
-      << "what fits into the cache";
+      << "outputs that fit into the cache";
   EXPECT_LT(gpu_write_floor_us(480'000'000, 60'000'000, 0), floor_us)
-      << "where the bandwidth is unknown";
+      << "if the bandwidth is unknown";
 }
 
 TEST(ThreeClocks, AgreeOnHonestWork) {
@@ -164,7 +164,7 @@ TEST(ThreeClocks, AgreeOnHonestWork) {
       true));
 }
 
-TEST(ThreeClocks, WorkBehindTheTimedRegionIsLate) {
+TEST(ThreeClocks, WorkAfterTheTimedRegionIsLateWork) {
   const auto found = find_disagreement(
       {.device_ns = 3e6, .wall_ns = 3e6, .calls = 30},
       {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3.5e6, .busy_ns = 3.4e6, .calls = 30}, 100e3,
@@ -188,15 +188,15 @@ TEST(ThreeClocks, ATraceThatShowsTheReferenceMustShowTheCandidate) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->outcome, Outcome::UNSTABLE);
   EXPECT_FALSE(find_disagreement(burst, blind, 100e3, false))
-      << "where CUPTI may not look, the other two clocks are all there is";
+      << "without CUPTI, only the other two clocks are compared";
 }
 
-TEST(ThreeClocks, TwoPerCentAndTheEndsOfATrainAreNoDelay) {
+TEST(ThreeClocks, TwoPerCentAndTheEndsOfABurstAreNoDelay) {
   EXPECT_FALSE(is_late_on_host({.device_ns = 3e6, .wall_ns = 3.1e6, .calls = 30}));
   EXPECT_TRUE(is_late_on_host({.device_ns = 3e6, .wall_ns = 3.2e6, .calls = 30}));
 }
 
-TEST(ThreeClocks, ATrainThatItsHostHeldUpIsMadeAgain) {
+TEST(ThreeClocks, ABurstThatItsHostDelayedIsRepeated) {
   const auto after = [](int hiccups) {
     int bursts = 0;
     const burst_clock last = undisturbed_burst([&] {
@@ -206,10 +206,11 @@ TEST(ThreeClocks, ATrainThatItsHostHeldUpIsMadeAgain) {
   };
   EXPECT_EQ(after(0), std::pair(1, false));
   EXPECT_EQ(after(3), std::pair(4, false));
-  EXPECT_EQ(after(100), std::pair(5, true)) << "a host that is always late is no hiccup";
+  EXPECT_EQ(after(100), std::pair(5, true))
+      << "a host that is always late is not merely interrupted";
 }
 
-TEST(ThreeClocks, ACallThatIsTimedAtLessThanItsWorkCheats) {
+TEST(ThreeClocks, ACallTimedAtLessThanItsWorkIsLateWork) {
   const auto found = find_disagreement(
       {.device_ns = 3e6, .wall_ns = 3e6, .calls = 30},
       {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 80e3, true);
@@ -217,7 +218,7 @@ TEST(ThreeClocks, ACallThatIsTimedAtLessThanItsWorkCheats) {
   EXPECT_EQ(found->kind, "late_work");
 }
 
-TEST(ThreeClocks, ACallMayTakeAsLongAsInATrainAndALittleLess) {
+TEST(ThreeClocks, ACallMayTakeALittleLessThanInABurst) {
   const auto scored = [](double call_us, double busy_us) {
     const burst_clock burst{.device_ns = 30 * busy_us * 1e3,
                             .wall_ns = 30 * busy_us * 1e3,
@@ -230,11 +231,12 @@ TEST(ThreeClocks, ACallMayTakeAsLongAsInATrainAndALittleLess) {
   EXPECT_TRUE(scored(84, 100));
   EXPECT_FALSE(scored(3, 4));
   EXPECT_TRUE(scored(2.5, 4))
-      << "short calls have no more room than long ones but for what an event tells apart";
+      << "short calls have only the resolution of an event as additional room";
 }
 
-TEST(ThreeClocks, ProgramsThatTheHostHoldsUpAreNoCheats) {
-  // 9 us apart in a burst, because the host takes that long; 4 us by itself, and 4 us of work.
+TEST(ThreeClocks, ProgramsThatTheirHostDelaysDoNotCheat) {
+  // In the burst the calls are 9 us apart, because the host takes that long for each. A single call
+  // takes 4 us, all of which is work.
   EXPECT_FALSE(find_disagreement(
       {.device_ns = 3e6, .wall_ns = 3e6, .calls = 333},
       {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 1.3e6, .calls = 333}, 4e3,
@@ -242,12 +244,12 @@ TEST(ThreeClocks, ProgramsThatTheHostHoldsUpAreNoCheats) {
 }
 
 TEST(LaunchBoundReference, LeavesTheGpuIdle) {
-  // An element-wise kernel of 4 us behind 70 us of writing: its host takes 12.
+  // An element-wise kernel of 4 us after 70 us of flushes. Its host takes 12 us.
   EXPECT_FALSE(is_launch_bound(12.0 / 100, 0.6));
-  // A recurrent layer of 150 short kernels, each launched in 9 us, behind the longest head start
-  // that there is: the last ends with the host.
+  // A recurrent layer of 150 short kernels, each launched in 9 us, after the longest head start.
+  // Its last kernel ends when the host does.
   EXPECT_TRUE(is_launch_bound(1350.0 / 1400, 0.3));
-  // One that reads a result on its host: all of its work is done by then.
+  // A reference that reads a result on its host. All of its work is done by then.
   EXPECT_FALSE(is_launch_bound(1350.0 / 1400, 0.98));
 }
 

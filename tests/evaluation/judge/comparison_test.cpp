@@ -44,9 +44,9 @@ TEST(Comparison, AcceptsWhatLiesWithinTheTolerance) {
               HasSubstr("element [1] is 2, expected 2.01"));
 }
 
-TEST(Comparison, MeasuresTheAbsolutePartAgainstTheOutputsScale) {
-  // rms(b) = 1e-3 here, so 1e-6 off is ten times what atol 1e-4 allows, though tiny in absolute
-  // terms.
+TEST(Comparison, ScalesTheAbsoluteToleranceByTheRmsOfTheOutput) {
+  // The output's root mean square is 1e-3, so an atol of 1e-4 allows 1e-7. The error of 1e-6 is ten
+  // times that.
   std::vector<double> small = normals(1000);
   for (double& x : small) x *= 1e-3;
   std::vector<double> off = small;
@@ -55,18 +55,18 @@ TEST(Comparison, MeasuresTheAbsolutePartAgainstTheOutputsScale) {
   EXPECT_THAT(problem(f32(off), f32(small)), HasSubstr("element [17]"));
 }
 
-TEST(Comparison, AnErrorSpreadOverEverythingShowsInTheL2Norm) {
+TEST(Comparison, DetectsAnErrorOfAllElementsByTheL2Norm) {
   const std::vector<double> b = normals(10000);
   std::vector<double> a = b;
   double sign = 1;
   for (double& x : a) {
-    x += sign * 1.5e-4 * std::abs(x) * 0.99;  // below the limit of large elements
+    x += sign * 1.5e-4 * std::abs(x) * 0.99;  // below the limit for a large element
     sign = -sign;
   }
   EXPECT_NE(problem(f32(a), f32(b)), "agrees");
 }
 
-TEST(Comparison, LowerPrecisionInsideIsSeen) {
+TEST(Comparison, DetectsLowerPrecision) {
   const std::vector<double> b = normals(4096);
   std::vector<double> a(b.size());
   for (std::size_t i = 0; i < b.size(); ++i)
@@ -74,10 +74,10 @@ TEST(Comparison, LowerPrecisionInsideIsSeen) {
   EXPECT_NE(problem(f32(a), f32(b)), "agrees");
   for (std::size_t i = 0; i < b.size(); ++i)
     a[i] = half_to_float(float_to_half(static_cast<float>(b[i])));
-  EXPECT_NE(problem(f32(a), f32(b)), "agrees") << "TF32 keeps as many bits";
+  EXPECT_NE(problem(f32(a), f32(b)), "agrees") << "half precision keeps as many bits as TF32";
 }
 
-TEST(Comparison, SpecialValuesMustStandWhereTheyAreExpected) {
+TEST(Comparison, RequiresSpecialValuesWhereTheyAreExpected) {
   EXPECT_EQ(problem(f32({nan, infinity, -infinity, 1}), f32({nan, infinity, -infinity, 1})),
             "agrees");
   EXPECT_THAT(problem(f32({1, 1}), f32({nan, 1})), HasSubstr("element [0]"));
@@ -85,24 +85,24 @@ TEST(Comparison, SpecialValuesMustStandWhereTheyAreExpected) {
   EXPECT_THAT(problem(f32({infinity, 1}), f32({3e38, 1})), HasSubstr("element [0]"));
 }
 
-TEST(Comparison, EitherIsAcceptedWhereTheReferencesRunsDisagreeOnASpecialValue) {
-  // In float32 the reference overflows, in float64 it does not (but the value does when cast back):
-  // both say infinity here; where only the narrow run is NaN, NaN and the wide run's number are
-  // both right.
+TEST(Comparison, AcceptsEitherValueIfTheReferencesRunsDisagreeOnASpecialOne) {
+  // If the reference overflows in float32 but not in float64, both runs give infinity, because the
+  // wide value overflows when it is cast back. If only the narrow run is NaN, both NaN and the wide
+  // run's number are right.
   EXPECT_EQ(problem(f32({nan, 1}), f32({nan, 1}), f64({2, 1})), "agrees");
   EXPECT_EQ(problem(f32({2, 1}), f32({nan, 1}), f64({2, 1})), "agrees");
   EXPECT_NE(problem(f32({3, 1}), f32({nan, 1}), f64({2, 1})), "agrees");
 }
 
-TEST(Comparison, TwiceTheReferencesOwnErrorCountsWhereThatIsLarge) {
+TEST(Comparison, AllowsTwiceTheReferencesOwnErrorIfThatIsLarger) {
   // The reference itself is off by 1e-3 from float64: ten times the tolerance.
   EXPECT_EQ(problem(f32({1.0018, 1}), f32({1.001, 1}), f64({1, 1})), "agrees");
   EXPECT_NE(problem(f32({1.0028, 1}), f32({1.001, 1}), f64({1, 1})), "agrees");
   EXPECT_NE(problem(f32({1.0018, 1}), f32({1, 1}), f64({1, 1})), "agrees");
 }
 
-TEST(Comparison, TellsHowInexactTheReferenceIsItself) {
-  // atol and rtol of 1e-3 allow 2e-3 where everything is 1.
+TEST(Comparison, ReportsHowInexactTheReferenceIs) {
+  // An atol and an rtol of 1e-3 allow 2e-3 if all elements are 1.
   const tolerance allowed{1e-3, 1e-3};
   const tensor_value exact = f64({1, 1});
   const auto inexactness = [&](double own) {
@@ -111,37 +111,37 @@ TEST(Comparison, TellsHowInexactTheReferenceIsItself) {
   EXPECT_NEAR(inexactness(1.001), 0.7, 0.01) << "the relative L2 error is 0.7e-3";
   EXPECT_NEAR(inexactness(1.01), 7.1, 0.1);
   EXPECT_EQ(compare_output(f32({1}), f32({2}), nullptr, allowed).reference_inexactness, 0)
-      << "nothing to hold it against";
+      << "unknown without a wide run";
 }
 
-TEST(Comparison, IntegersAreExactOrAsInTheOtherRun) {
+TEST(Comparison, RequiresIntegersOfOneOfTheReferencesRuns) {
   EXPECT_EQ(problem(i64({1, 2}), i64({1, 2})), "agrees");
   EXPECT_THAT(problem(i64({1, 3}), i64({1, 2})), HasSubstr("element [1] is 3, expected 2"));
   EXPECT_EQ(problem(i64({1, 3}), i64({1, 2}), i64({1, 3})), "agrees")
-      << "an argmax that the two precisions see differently";
+      << "an argmax that differs between the two precisions";
 }
 
-TEST(Comparison, UnwrittenMemoryIsNamed) {
+TEST(Comparison, NamesUnwrittenMemory) {
   tensor_value actual = f32({1, 2});
   std::fill(actual.bytes.begin() + 4, actual.bytes.end(), std::byte{0xff});
   EXPECT_THAT(problem(actual, f32({1, 2})), HasSubstr("element [1] was never written"));
 }
 
-TEST(Comparison, AConstantFailsWhateverTheTolerance) {
+TEST(Comparison, RefusesAConstantUnderAnyTolerance) {
   const tolerance loose{10, 10};
   const agreement zeros = compare_output(f32({0, 0, 0}), f32({1e-9, -1e-9, 2e-9}), nullptr, loose);
   EXPECT_THAT(zeros.problem.value_or(""), HasSubstr("constant"));
   EXPECT_TRUE(zeros.only_by_tolerance);
   EXPECT_FALSE(compare_output(f32({0, 0}), f32({0, 0}), nullptr, strict).problem)
-      << "zeros where zeros belong";
+      << "zeros are expected";
   EXPECT_FALSE(compare_output(f32({5}), f32({5}), nullptr, strict).problem);
 }
 
-TEST(Comparison, AnAllZeroExpectationAllowsNothingElse) {
+TEST(Comparison, AllowsOnlyZerosIfOnlyZerosAreExpected) {
   EXPECT_NE(problem(f32({0, 1e-12}), f32({0, 0})), "agrees");
 }
 
-TEST(Comparison, NamesCountShapeAndType) {
+TEST(Comparison, NamesWrongCountsShapesAndTypes) {
   task t;
   expected_outputs expected{{f32({1, 2})}, std::nullopt};
   EXPECT_THAT(compare_outputs({}, expected, t).problem.value_or(""),

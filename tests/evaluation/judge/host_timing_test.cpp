@@ -18,7 +18,7 @@ using testing_support::fake_session;
 using testing_support::right_program;
 using testing_support::scale_task;
 
-// One timed case of the scale task, on sessions that only pretend to take time.
+// Times a case of the scale task on fake sessions, which report made-up times.
 class Timing : public testing::Test {
  protected:
   case_timing time(fake_session& candidate, fake_session& reference,
@@ -37,7 +37,7 @@ class Timing : public testing::Test {
     candidate.remember = reference.remember = false;
     return time(candidate, reference, limits);
   }
-  // Log-normal noise of the given standard deviation around `ns`.
+  // Returns log-normal noise of this standard deviation around `ns`.
   std::function<double()> noisy(double ns, double deviation) {
     return [this, ns, deviation] {
       float z = 0;
@@ -57,18 +57,18 @@ TEST_F(Timing, TheRatioIsReferenceOverCandidate) {
   const case_timing timing = time(b, {}, 0.05);
   EXPECT_EQ(outcome_of(timing.failure), Outcome::OK);
   EXPECT_NEAR(timing.ratio.speedup, 2, 0.05);
-  EXPECT_NEAR(timing.reference_us, 49, 1.5);  // the fastest of five runs of some 24 calls
+  EXPECT_NEAR(timing.reference_us, 49, 1.5);  // the fastest of five runs of about 24 calls
   EXPECT_GE(timing.rounds, 7U);
 }
 
-TEST_F(Timing, WhatIsRightForDeclaredContentsAloneIsCaught) {
+TEST_F(Timing, CatchesAProgramThatIsRightForDeclaredContentsAlone) {
   fake_session::behaviour b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     value_set y = testing_support::scaled(inputs, parameters);
     std::vector<double> numbers = to_doubles(y[0]);
     const double scale = std::abs(to_doubles(inputs[0])[0]);
-    // Declared inputs are normal; of the others some are all tiny, some all or here and there
-    // large.
+    // Declared inputs are normal. The other distributions have only tiny values, many large values,
+    // or a few large ones.
     for (double& number : numbers)
       number = number > 20 || number < -20 || scale < 0.01 ? 0 : number;
     return value_set{from_doubles(numbers, y[0].layout)};
@@ -78,7 +78,7 @@ TEST_F(Timing, WhatIsRightForDeclaredContentsAloneIsCaught) {
   EXPECT_THAT(message_of(timing.failure), HasSubstr("in a timed call"));
 }
 
-TEST_F(Timing, AReferenceThatFailsIsTheTasksFault) {
+TEST_F(Timing, ThrowsIfTheReferenceFails) {
   fake_session candidate(right_program());
   fake_session::behaviour broken = right_program();
   broken.fails = [](std::size_t run) {
@@ -98,21 +98,21 @@ TEST_F(Timing, TheSameProgramTwiceScoresOne) {
   }
 }
 
-// What others do on the machine makes runs slower, and never faster.
-TEST_F(Timing, RunsThatWereDisturbedDoNotCount) {
+// Other work on the machine makes runs slower, never faster.
+TEST_F(Timing, IgnoresDisturbedRuns) {
   fake_session::behaviour b = right_program();
   b.call_ns = [this] {
     float z = 0;
     noise_.fill_uniform({&z, 1});
-    return z < 0.005F ? 2e6
-                      : 25e3;  // one call in 200 is held up for two milliseconds: every ninth run
+    // One call in 200 takes two milliseconds, so that every ninth run is disturbed.
+    return z < 0.005F ? 2e6 : 25e3;
   };
   const case_timing timing = time(b);
   EXPECT_EQ(outcome_of(timing.failure), Outcome::OK);
   EXPECT_NEAR(timing.ratio.speedup, 2, 0.02);
 }
 
-TEST_F(Timing, MuchSlowerCandidatesAreGivenUpAfterThreeRounds) {
+TEST_F(Timing, EndsAfterThreeRoundsIfTheCandidateIsMuchSlower) {
   fake_session::behaviour b = right_program();
   b.call_ns = [] { return 600e3; };
   const case_timing timing = time(b);
@@ -121,7 +121,7 @@ TEST_F(Timing, MuchSlowerCandidatesAreGivenUpAfterThreeRounds) {
   EXPECT_NEAR(timing.ratio.speedup, 1.0 / 12, 0.01);
 }
 
-TEST_F(Timing, ATimingThatDragsOnEnds) {
+TEST_F(Timing, EndsWhenTheTimeBudgetIsSpent) {
   fake_session candidate(right_program());
   fake_session reference(right_program());
   timing_rules rules;
@@ -131,7 +131,7 @@ TEST_F(Timing, ATimingThatDragsOnEnds) {
 
 TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
   fake_session::behaviour b = right_program();
-  // Stretches of some 12 ms, every other one three times as slow.
+  // Phases of about 12 ms. Every other phase is three times as slow.
   b.call_ns = [this, slow = false]() mutable {
     if (noise_.below(slow ? 100 : 300) == 0) slow = !slow;
     return slow ? 120e3 : 40e3;
@@ -139,9 +139,9 @@ TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
   EXPECT_EQ(outcome_of(time(b).failure), Outcome::UNSTABLE);
 }
 
-// Nor is anything of them: what was computed for one call would help with the next (evaluation.md
-// asks for less).
-TEST_F(Timing, ContentsAreNeverSeenTwice) {
+// No part of the contents is repeated either, because results for one call could otherwise help
+// with the next. evaluation.md requires less.
+TEST_F(Timing, NeverRepeatsContents) {
   fake_session candidate(right_program());
   fake_session reference(right_program());
   time(candidate, reference);
@@ -151,7 +151,7 @@ TEST_F(Timing, ContentsAreNeverSeenTwice) {
     EXPECT_TRUE(contents.insert(call.inputs[0].bytes).second)
         << "run " << call.run << ", set " << call.set;
     if (call.parameters[0].bytes == candidate.calls.front().parameters[0].bytes)
-      continue;  // warming up: see below
+      continue;  // contents of the warm-up differ in a few elements only
     const std::vector<double> now = to_doubles(call.inputs[0]);
     std::vector<double>& then = before[call.set];
     std::size_t same = 0;
@@ -162,10 +162,9 @@ TEST_F(Timing, ContentsAreNeverSeenTwice) {
   EXPECT_GT(contents.size(), 100U);
 }
 
-TEST_F(Timing, ACacheUnderASampleIsWrongWhileWarmingUp) {
+TEST_F(Timing, CatchesACacheKeyedByASampleDuringTheWarmUp) {
   fake_session::behaviour b = right_program();
-  // Honest for as long as verification may last; then the first result comes again for whatever has
-  // the same first elements.
+  // Returns the last result again if the first four elements of the input are the same.
   b.programs = {[kept = std::pair<std::vector<double>, value_set>()](
                     const value_set& inputs, const value_set& parameters) mutable {
     std::vector<double> sample = to_doubles(inputs[0]);
@@ -176,8 +175,8 @@ TEST_F(Timing, ACacheUnderASampleIsWrongWhileWarmingUp) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(outcome_of(time(b).failure), Outcome::WRONG_RESULT);
 }
 
-// It could read them behind a parameter's buffer, and nobody counts its time.
-TEST_F(Timing, PrepareRunsBeforeTheInputsAreThere) {
+// prepare() is not timed, and could read inputs behind a parameter's buffer.
+TEST_F(Timing, RunsPrepareBeforeTheInputsAreWritten) {
   fake_session candidate(right_program());
   fake_session reference(right_program());
   const case_timing timing = time(candidate, reference);
@@ -200,7 +199,7 @@ TEST_F(Timing, ParametersChangeFromRoundToRound) {
   EXPECT_EQ(parameters.size(), timing.rounds + 1U);  // and once for the warm-up
 }
 
-TEST_F(Timing, BothSidesWorkOnRotatingSets) {
+TEST_F(Timing, BothSidesUseAllInputSets) {
   fake_session candidate(right_program());
   fake_session reference(right_program());
   time(candidate, reference);
@@ -211,9 +210,9 @@ TEST_F(Timing, BothSidesWorkOnRotatingSets) {
   }
 }
 
-TEST_F(Timing, AProgramThatIsWrongInSomeTimedCallsIsFound) {
+TEST_F(Timing, CatchesAProgramThatIsWrongInSomeTimedCalls) {
   fake_session::behaviour b = right_program();
-  // One in four calls; about half of seven or more rounds look at one call each.
+  // One in four calls is wrong. About half of seven or more rounds check one call each.
   int found = 0;
   for (int i = 0; i < 40; ++i) {
     b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable {
@@ -221,14 +220,15 @@ TEST_F(Timing, AProgramThatIsWrongInSomeTimedCallsIsFound) {
     }};
     found += outcome_of(time(b).failure) == Outcome::WRONG_RESULT ? 1 : 0;
   }
-  EXPECT_GT(found, 18);  // expected 1 - (7/8)^7 = 0.61 of 40, less three standard deviations
+  EXPECT_GT(found, 18);  // expected 1 - (7/8)^7 = 0.61 of 40, less two standard deviations
 }
 
-TEST_F(Timing, NobodyKnowsWhichRunOfABatchIsChecked) {
+TEST_F(Timing, ChecksAnUnpredictableRunOfABatch) {
   fake_session candidate(right_program());
   fake_session reference(right_program());
   candidate.remember = false;
-  time(candidate, reference, {}, 4);  // 6 ms of 50 us calls over four sets: thirty runs a batch
+  // Batches of 6 ms have thirty runs, each of four calls of 50 us.
+  time(candidate, reference, {}, 4);
   std::set<std::size_t> places;
   for (const std::size_t run : candidate.checked_runs) places.insert(run % 40);
   for (int i = 0; i < 10; ++i) {
@@ -238,14 +238,14 @@ TEST_F(Timing, NobodyKnowsWhichRunOfABatchIsChecked) {
   EXPECT_GT(places.size(), 12U);
 }
 
-TEST_F(Timing, WorkBetweenRunsIsChargedAndIsLateWork) {
+TEST_F(Timing, MuchWorkBetweenRunsIsLateWork) {
   fake_session::behaviour b = right_program();
   b.call_ns = [] { return 5e3; };
   b.outside_ns = 400e3;
   const case_timing timing = time(b);
   EXPECT_EQ(outcome_of(timing.failure), Outcome::CHEATING);
   EXPECT_EQ(kind_of(timing.failure), "late_work");
-  b.outside_ns = 100e3;  // what receiving a command may take on a busy machine
+  b.outside_ns = 100e3;  // receiving a command may take that long on a busy machine
   EXPECT_EQ(outcome_of(time(b).failure), Outcome::OK);
 }
 
@@ -256,11 +256,11 @@ TEST_F(Timing, ATimeBelowTheFloorIsImpossible) {
   const case_timing timing = time(b, limits);
   EXPECT_EQ(outcome_of(timing.failure), Outcome::CHEATING);
   EXPECT_EQ(kind_of(timing.failure), "impossible_time");
-  b.output_bytes = 4;  // one number, expanded
+  b.output_bytes = 4;  // one element, expanded
   EXPECT_EQ(outcome_of(time(b, limits).failure), Outcome::OK);
 }
 
-TEST_F(Timing, ACrashInATimedRunEndsIt) {
+TEST_F(Timing, EndsWithTheFailureOfATimedRun) {
   fake_session::behaviour b = right_program();
   b.fails = [](std::size_t run) {
     return run == 20 ? program_result<void>(failed(Outcome::TIMEOUT, "too long"))

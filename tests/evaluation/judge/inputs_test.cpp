@@ -13,8 +13,8 @@ namespace {
 
 using testing_support::fake_session;
 
-// A task whose only input is as told, with 10,000 elements in rows of 100, and its recipe over an
-// oracle that doubles in `expr`.
+// A task with one input as `input` describes it, of 10,000 elements in rows of 100, and its recipe.
+// The oracle evaluates every `expr` as x * 2.
 class drawing {
  public:
   explicit drawing(const std::string& input)
@@ -60,7 +60,7 @@ double deviation(const std::vector<double>& x) {
   return std::sqrt(sum / static_cast<double>(x.size()));
 }
 
-TEST(Inputs, DistributionsAreThoseOfTheProtocol) {
+TEST(Inputs, HaveTheDistributionsOfTheProtocol) {
   drawing normal("init = \"normal\"");
   // Ten thousand draws: five standard errors of the mean are 0.05.
   EXPECT_NEAR(mean(normal.draw(distribution::declared)), 0, 0.05);
@@ -74,7 +74,7 @@ TEST(Inputs, DistributionsAreThoseOfTheProtocol) {
   EXPECT_LE(large, 2);  // one in five thousand
 }
 
-TEST(Inputs, AHiddenOutlierIsASingleOne) {
+TEST(Inputs, HideASingleOutlierOfEitherSign) {
   const auto large = [](drawing& from) {
     const std::uint64_t seed = from.random().bits();
     const std::vector<double> x =
@@ -84,8 +84,8 @@ TEST(Inputs, AHiddenOutlierIsASingleOne) {
     const auto is_large = [](double v) { return std::abs(v) > 400; };
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_EQ(is_large(x[i]), is_large(other[i]));
-      EXPECT_EQ(is_large(x[i]), x[i] != other[i]) << "the same contents otherwise";
-      EXPECT_EQ(is_large(x[i]), x[i] * other[i] < -400.0 * 400) << "the other sign";
+      EXPECT_EQ(is_large(x[i]), x[i] != other[i]) << "all other elements are equal";
+      EXPECT_EQ(is_large(x[i]), x[i] * other[i] < -400.0 * 400) << "the signs differ";
     }
     return std::count_if(x.begin(), x.end(), is_large);
   };
@@ -101,7 +101,7 @@ TEST(Inputs, AHiddenOutlierIsASingleOne) {
   }
 }
 
-TEST(Inputs, ArgumentsOfInitializersAreRespectedAndDisturbedAlike) {
+TEST(Inputs, ApplyDistributionsOnTopOfInitializerArguments) {
   drawing normal("init = \"normal(3,0.5)\"");
   EXPECT_NEAR(mean(normal.draw(distribution::declared)), 3, 0.03);
   EXPECT_NEAR(mean(normal.draw(distribution::shifted)), 55, 0.3);
@@ -112,7 +112,7 @@ TEST(Inputs, ArgumentsOfInitializersAreRespectedAndDisturbedAlike) {
   EXPECT_NEAR(mean(x), 1, 0.1);
 }
 
-TEST(Inputs, WholeNumbersConstantsAndExpressionsAreNeverDisturbed) {
+TEST(Inputs, KeepIntegersConstantsAndExpressionsAsDeclared) {
   drawing integers("dtype = \"int64\"\ninit = \"integers(0,M)\"");
   const std::vector<double> indices = integers.draw(distribution::shifted);
   EXPECT_EQ(*std::min_element(indices.begin(), indices.end()), 0);
@@ -123,7 +123,7 @@ TEST(Inputs, WholeNumbersConstantsAndExpressionsAreNeverDisturbed) {
   EXPECT_NEAR(deviation(expression.draw(distribution::shifted)), 2, 0.1);
 }
 
-TEST(Inputs, PermutationsArePermutationsOfEveryRow) {
+TEST(Inputs, PermuteEveryRow) {
   drawing permutation("dtype = \"int64\"\ninit = \"permutation\"");
   const std::vector<double> x = permutation.draw(distribution::declared);
   for (std::size_t row = 0; row < 100; ++row) {
@@ -134,12 +134,12 @@ TEST(Inputs, PermutationsArePermutationsOfEveryRow) {
   }
 }
 
-TEST(Inputs, BoolsAreAFairCoin) {
+TEST(Inputs, DrawBoolsWithEqualProbability) {
   drawing coin("dtype = \"bool\"");
   EXPECT_NEAR(mean(coin.draw(distribution::declared)), 0.5, 0.025);
 }
 
-TEST(Inputs, EveryTypeIsDrawnInFloatAndCastLast) {
+TEST(Inputs, AreDrawnInFloatAndCastLast) {
   drawing half("dtype = \"float16\"\ninit = \"uniform(1,2)\"");
   for (const double x : half.draw(distribution::declared))
     ASSERT_EQ(x, static_cast<double>(half_to_float(float_to_half(static_cast<float>(x)))));
@@ -147,7 +147,7 @@ TEST(Inputs, EveryTypeIsDrawnInFloatAndCastLast) {
 
 class Reservoir : public testing::TestWithParam<const char*> {};
 
-TEST_P(Reservoir, GivesNewContentsForEverySeedAndTheSameForOne) {
+TEST_P(Reservoir, GivesEqualContentsForEqualSeedsAlone) {
   drawing d(GetParam());
   const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
   value_set first;
@@ -161,7 +161,7 @@ TEST_P(Reservoir, GivesNewContentsForEverySeedAndTheSameForOne) {
   EXPECT_EQ(first[0].layout, d.recipe().input_layouts()[0]);
 }
 
-TEST_P(Reservoir, GivesWhatTheInitializerDraws) {
+TEST_P(Reservoir, HasTheMeanAndDeviationOfItsInitializer) {
   drawing d(GetParam());
   const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
   value_set values;
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(EveryInitializer, Reservoir,
                                          "dtype = \"bool\"",
                                          "init = { of = \"normal\", expr = \"x * 2\" }"));
 
-TEST_P(Reservoir, TwistsAFewElements) {
+TEST_P(Reservoir, PerturbsAFewElements) {
   drawing d(GetParam());
   const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
   value_set plain;
@@ -201,12 +201,11 @@ TEST_P(Reservoir, TwistsAFewElements) {
     EXPECT_EQ(to_doubles(d.recipe().draw_inputs(distribution::shifted, 5, perturbation)[0]).size(),
               after.size());
   }
-  EXPECT_GE(
-      changed,
-      12);  // a coin comes up the same way as often as not: three elements do with probability 1/8
+  // A bool is redrawn to its old value with probability 1/2, three bools are with probability 1/8.
+  EXPECT_GE(changed, 12);
 }
 
-TEST(Reservoir, LeavesConstantsAlone) {
+TEST(Reservoir, KeepsConstants) {
   drawing d("init = \"constant(7)\"");
   const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
   value_set values;
@@ -214,7 +213,7 @@ TEST(Reservoir, LeavesConstantsAlone) {
   EXPECT_EQ(to_doubles(values[0]), std::vector<double>(10000, 7.0));
 }
 
-TEST(Reservoir, DrawsPermutationsThatAreOnes) {
+TEST(Reservoir, DrawsWholePermutations) {
   drawing d("dtype = \"int64\"\ninit = \"permutation\"");
   const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
   value_set values;

@@ -25,7 +25,7 @@ TEST(Oracle, RunsTheReferenceInItsOwnTypesAndInDoublePrecision) {
   EXPECT_EQ(to_doubles((*expected.wide)[0]), (std::vector<double>{4, 6}));
 }
 
-TEST(Oracle, RunsTheReferenceOnceWhereItsOwnTypesSuffice) {
+TEST(Oracle, RunsTheReferenceOnceIfItsOwnTypesSuffice) {
   const task t = scale_task();
   auto session = std::make_unique<fake_session>(right_program());
   const fake_session& watched = *session;
@@ -34,10 +34,10 @@ TEST(Oracle, RunsTheReferenceOnceWhereItsOwnTypesSuffice) {
   EXPECT_EQ(to_doubles(expected.own[0]), (std::vector<double>{4, 6}));
   EXPECT_FALSE(expected.wide);
   EXPECT_EQ(watched.runs, 1U);
-  EXPECT_TRUE(oracle.expect(x, w).wide) << "the next may be asked for it";
+  EXPECT_TRUE(oracle.expect(x, w).wide) << "another call may ask for it";
 }
 
-TEST(Oracle, DoesWithoutDoublePrecisionWhereTheReferenceRefusesIt) {
+TEST(Oracle, OmitsDoublePrecisionIfTheReferenceFailsInIt) {
   fake_session::behaviour b = right_program();
   auto last = std::make_shared<dtype>(dtype::float32);
   b.programs = {[](const value_set& inputs, const value_set& parameters) -> value_set {
@@ -48,7 +48,7 @@ TEST(Oracle, DoesWithoutDoublePrecisionWhereTheReferenceRefusesIt) {
   fake_session* watched = session.get();
   const task t = scale_task();
   reference_oracle oracle(t, std::move(session));
-  EXPECT_TRUE(oracle.expect(x, w).wide) << "a reference may give float32 whatever it is given";
+  EXPECT_TRUE(oracle.expect(x, w).wide) << "a reference may return float32 for float64 inputs";
 
   fake_session::behaviour refuses = right_program();
   refuses.fails = [run = 0](std::size_t) mutable {
@@ -57,11 +57,11 @@ TEST(Oracle, DoesWithoutDoublePrecisionWhereTheReferenceRefusesIt) {
   };
   reference_oracle strict(t, std::make_unique<fake_session>(refuses));
   EXPECT_FALSE(strict.expect(x, w).wide);
-  EXPECT_FALSE(strict.expect(x, w).wide) << "it is not asked again";
+  EXPECT_FALSE(strict.expect(x, w).wide) << "it is not tried again";
   EXPECT_EQ(watched->runs, 2U);
 }
 
-TEST(Oracle, KnowsWhatTheReferencesOutputsShare) {
+TEST(Oracle, ReportsTheAliasesOfTheReferencesOutputs) {
   fake_session::behaviour b = right_program();
   b.aliases = {{0, output_alias::with::input, 0}};
   const task t = scale_task();
@@ -78,7 +78,7 @@ task with_expression() {
       "t.toml");
 }
 
-TEST(Oracle, ExpressionsAreProgramsOfTheirOwnAndTheCastComesLast) {
+TEST(Oracle, EvaluatesExpressionsAsProgramsAndCastsLast) {
   const task t = with_expression();
   const auto programs = reference_oracle::programs(t);
   ASSERT_EQ(programs.size(), 2U);
@@ -96,7 +96,7 @@ TEST(Oracle, ExpressionsAreProgramsOfTheirOwnAndTheCastComesLast) {
   EXPECT_EQ(to_doubles(realised), (std::vector<double>{1, -2, 10}));
 }
 
-TEST(Oracle, AnExpressionMustKeepTheShape) {
+TEST(Oracle, RequiresThatAnExpressionKeepsTheShape) {
   const task t = with_expression();
   fake_session::behaviour b;
   b.programs = {nullptr, [](const value_set&, const value_set&) {

@@ -61,15 +61,15 @@ TEST_F(PairedTiming, EqualProgramsScoreOne) {
   }
 }
 
-TEST_F(PairedTiming, CallsThatGoAstrayDoNotMoveTheScore) {
-  // One call in a hundred takes three times as long: a processor core was busy elsewhere.
+TEST_F(PairedTiming, AFewSlowCallsDoNotMoveTheScore) {
+  // One call in a hundred takes three times as long, as if its processor core had been busy.
   int calls = 0;
   const auto astray = [&] { return ++calls % 100 == 0 ? 75e3 : 25e3; };
   const case_timing timing = time(astray, [] { return 25e3; });
   EXPECT_NEAR(timing.ratio.speedup, 1, 0.001);
 }
 
-// A side that records what is asked of it.
+// A side that appends '|' to a record in begin_round(), and its name in sample().
 class recording_side final : public sampled_side {
  public:
   recording_side(role plays, char name, std::string& record)
@@ -87,7 +87,7 @@ class recording_side final : public sampled_side {
   std::string* record_;
 };
 
-TEST_F(PairedTiming, BothBeginARoundBeforeEitherMakesItsSample) {
+TEST_F(PairedTiming, BeginsARoundOnBothSidesBeforeAnySample) {
   std::string record;
   recording_side candidate(role::candidate, 'c', record);
   recording_side reference(role::reference, 'r', record);
@@ -101,7 +101,7 @@ TEST_F(PairedTiming, BothBeginARoundBeforeEitherMakesItsSample) {
   const std::string warm_up = record.substr(0, record.find('|'));
   EXPECT_EQ(warm_up, "rrccr") << "the reference is calibrated again once the candidate is warm";
   std::string rounds = record.substr(warm_up.size());
-  ASSERT_EQ(rounds.back(), 'c') << "one that does not count, and is checked";
+  ASSERT_EQ(rounds.back(), 'c') << "an uncounted batch, which is checked";
   rounds.pop_back();
   ASSERT_EQ(rounds.size(), std::size_t{4} * timing.rounds);
   for (std::size_t i = 0; i < rounds.size(); i += 4)
@@ -109,8 +109,8 @@ TEST_F(PairedTiming, BothBeginARoundBeforeEitherMakesItsSample) {
         << rounds.substr(i, 4);
 }
 
-TEST_F(PairedTiming, ASmallDifferenceIsMeasuredForLonger) {
-  // 1 % of 1 ms: no place of its code explains it.
+TEST_F(PairedTiming, MeasuresASmallDifferenceForLonger) {
+  // 1 % of 1 ms is more than the place of a program's code explains.
   timing_rules rules = rules_between({}, 1000, gpu_timing_rules());
   rules.warm_up_ns = 0;
   const auto rounds_at = [&](double speedup) {
@@ -124,18 +124,17 @@ TEST_F(PairedTiming, ASmallDifferenceIsMeasuredForLonger) {
   rules = rules_between({}, 5, gpu_timing_rules());
   rules.warm_up_ns = 0;
   EXPECT_EQ(rounds_at(1.01), 21U)
-      << "of a call of 5 us that is the luck of its place, and scores 1.00";
-  EXPECT_EQ(gpu_calibration_rules().near_equal, 0)
-      << "equal programs need not show that they differ";
+      << "1 % of 5 us may come from the place of the code, and scores 1.00";
+  EXPECT_EQ(gpu_calibration_rules().near_equal, 0) << "a calibration compares equal programs";
 }
 
-TEST_F(PairedTiming, HopelessCandidatesEndEarly) {
+TEST_F(PairedTiming, EndsEarlyForHopelessCandidates) {
   const case_timing timing = time([] { return 600e3; }, [] { return 100e3; });
   EXPECT_EQ(outcome_of(timing.failure), Outcome::OK);
   EXPECT_EQ(timing.rounds, 3U);
 }
 
-TEST_F(PairedTiming, ATimingThatDragsOnEnds) {
+TEST_F(PairedTiming, EndsWhenTheTimeBudgetIsSpent) {
   made_up_side candidate(role::candidate, [] { return 20e3; });
   made_up_side reference(role::reference, [] { return 20e3; });
   timing_rules rules = gpu_timing_rules();
@@ -147,21 +146,21 @@ TEST_F(PairedTiming, ATimingThatDragsOnEnds) {
   EXPECT_TRUE(timing.log_ratios.empty());
 }
 
-TEST_F(PairedTiming, WhatDoesNotSettleIsUnstable) {
+TEST_F(PairedTiming, IsUnstableIfTheRatiosDoNotSettle) {
   const case_timing timing = time(noisy(50e3, 1.2), noisy(50e3, 1.2));
   EXPECT_EQ(outcome_of(timing.failure), Outcome::UNSTABLE);
 }
 
-TEST_F(PairedTiming, EverySuspiciouslyFastSampleIsChecked) {
+TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
   int seen = 0;
   timed_checks checks = checks_that([&](std::optional<distribution> how, error_totals&) {
     seen += how ? 0 : 1;
     return right;
   });
   time([] { return 50e3; }, [] { return 50e3; }, &checks);
-  EXPECT_GE(seen, 3);  // behind the warm-up, and the first round: nothing had been checked before;
-                       // and at the end
-  // Ever faster: every round is by far the fastest yet. It stops where times no longer differ.
+  // Checks come after the warm-up, in the first round (no run was checked before) and at the end.
+  EXPECT_GE(seen, 3);
+  // Every sample is the fastest so far, until the times no longer change.
   int fast = 0;
   double ns = 1e5;
   timed_checks of_ever_faster = checks_that([&](std::optional<distribution> how, error_totals&) {
@@ -169,8 +168,8 @@ TEST_F(PairedTiming, EverySuspiciouslyFastSampleIsChecked) {
     return right;
   });
   time([&] { return ns > 1e3 ? ns *= 0.97 : ns; }, [] { return 50e3; }, &of_ever_faster);
-  EXPECT_GE(fast,
-            15);  // 0.97 to the power of 9 is 0.76 a sample; 17 samples lead from 100 us to 1 us
+  // Each sample takes 0.97^9 = 0.76 of the last one; 17 samples lead from 100 us to 1 us.
+  EXPECT_GE(fast, 15);
 }
 
 TEST_F(PairedTiming, AWrongCallEndsTheMeasurement) {
@@ -180,9 +179,9 @@ TEST_F(PairedTiming, AWrongCallEndsTheMeasurement) {
             Outcome::WRONG_RESULT);
 }
 
-TEST_F(PairedTiming, WhoeverIsWrongFromSomeCallOnNeverPasses) {
-  // Right for every distribution until so many calls have been made, then for declared contents
-  // alone.
+TEST_F(PairedTiming, CatchesAProgramThatIsWrongFromSomeCallOn) {
+  // The program is right for every distribution in its first `careful` calls, then for declared
+  // contents alone.
   for (int careful = 0; careful <= 150; careful += 10) {
     int calls = 0;
     timed_checks checks = checks_that([&](std::optional<distribution> how, error_totals&) {

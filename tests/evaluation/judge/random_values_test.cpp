@@ -32,7 +32,8 @@ TEST(RandomStream, NormalsHaveTheMomentsOfTheNormalDistribution) {
   std::vector<float> x(1 << 20);
   random_stream(11).fill_normal(x);
   const moments m = moments_of(x);
-  EXPECT_NEAR(m.mean, 0, 0.005);  // five standard errors of a million draws, as the next two
+  // The limits of these three are five standard errors of a million draws.
+  EXPECT_NEAR(m.mean, 0, 0.005);
   EXPECT_NEAR(m.variance, 1, 0.007);
   EXPECT_NEAR(m.fourth, 3, 0.05);
   EXPECT_GT(m.largest, 4.2);
@@ -72,7 +73,7 @@ TEST(RandomStream, IntegersCoverTheirRangeEvenly) {
   for (const int count : counts) EXPECT_NEAR(count, 10000, 500);
 }
 
-TEST(RandomStream, EqualSeedsGiveEqualValuesAndOthersDoNot) {
+TEST(RandomStream, EqualSeedsAloneGiveEqualValues) {
   std::vector<float> a(1000);
   std::vector<float> b(1000);
   random_stream(5).fill_normal(a);

@@ -9,7 +9,7 @@ namespace {
 
 using testing_support::made_up_side;
 
-// A side in whose samples the first call takes another time than those behind it.
+// A side whose samples begin with a call that takes another time than the calls after it.
 class side_with_lead_in final : public sampled_side {
  public:
   side_with_lead_in(role plays, double first_ns, double call_ns)
@@ -36,22 +36,22 @@ double speedup_with_lead_in(double candidates_ns, double references_ns) {
       .ratio.speedup;
 }
 
-TEST(SampledSide, TheFirstCallOfASampleDoesNotCount) {
+TEST(SampledSide, DoesNotCountTheFirstCallOfASample) {
   EXPECT_NEAR(speedup_with_lead_in(95e3, 25e3), 1, 0.001);
 }
 
-TEST(SampledSide, WhatACandidatesFirstCallDoesForOthersOrAgainstThemCounts) {
+TEST(SampledSide, ChargesExcessTimeOfTheCandidatesFirstCall) {
   EXPECT_LT(speedup_with_lead_in(50e6, 25e3), 0.01) << "50 ms to heat the chip";
   EXPECT_NEAR(speedup_with_lead_in(100e3 + 9 * 5e3, 25e3), 25.0 / 30, 0.01)
-      << "5 us for each of nine calls, beyond what it may take";
-  EXPECT_NEAR(speedup_with_lead_in(101e3, 25e3), 1, 0.01) << "no step where it begins to count";
+      << "45 us beyond the allowance, 5 us for each of nine calls";
+  EXPECT_NEAR(speedup_with_lead_in(101e3, 25e3), 1, 0.01) << "the charge begins at 0";
 }
 
-TEST(SampledSide, WhatAReferencesFirstCallIsMadeToWaitForEarnsNothing) {
+TEST(SampledSide, IgnoresADelayOfTheReferencesFirstCall) {
   EXPECT_NEAR(speedup_with_lead_in(25e3, 0.9e6), 1, 0.001);
 }
 
-TEST(SampledSide, ACallThatDoesTheWorkOfOthersIsNoSaving) {
+TEST(SampledSide, DoesNotRewardACallThatDoesTheWorkOfOthers) {
   int calls = 0;
   const auto lumped = [&] { return ++calls % 4 == 0 ? 100e3 : 0.0; };
   random_stream random(3);

@@ -30,7 +30,7 @@ TEST(MedianInterval, TakesTheRanksOfTheBinomialTables) {
   EXPECT_EQ(range.high, 7);
 }
 
-TEST(MedianInterval, CoversTheMedianAsOftenAsItSays) {
+TEST(MedianInterval, CoversTheMedianInMoreThan95PerCentOfTrials) {
   std::mt19937_64 random(1);
   std::exponential_distribution<double> draw(1.0);
   int covered = 0;
@@ -53,7 +53,7 @@ TEST(Rounding, IsTowardOne) {
   EXPECT_DOUBLE_EQ(round_toward_one(12.999), 12.99);
 }
 
-TEST(Buckets, AreDealtInTurnAndSummarisedByMedians) {
+TEST(Buckets, TakeRoundsInTurnAndAreSummarisedByMedians) {
   std::vector<double> values;
   for (int i = 0; i < 21; ++i) values.push_back(i);  // bucket b holds b, b + 7, b + 14
   EXPECT_EQ(bucket_medians(values), (std::vector<double>{7, 8, 9, 10, 11, 12, 13}));
@@ -70,7 +70,7 @@ std::vector<double> noisy(double speedup, double sigma, std::size_t n, std::uint
 
 TEST(Summary, FindsTheSpeedupThroughNoiseAndOutliers) {
   auto logs = noisy(2.0, 0.02, 21, 3);
-  logs[4] += 1.5;  // something else ran
+  logs[4] += 1.5;  // a disturbed round
   logs[9] -= 1.0;
   const ratio_summary summary = summarise(logs);
   EXPECT_NEAR(summary.speedup, 2.0, 0.04);

@@ -7,8 +7,8 @@ namespace {
 
 constexpr double second = 1e9;
 
-// In virtual time: work is what moves the clock.
-class Patience : public testing::Test {
+// Uses virtual time, which only work() moves.
+class TimeBudget : public testing::Test {
  protected:
   std::function<void()> work(double ns) {
     return [this, ns] { now_ns_ += ns; };
@@ -27,7 +27,7 @@ class Patience : public testing::Test {
   time_budget left_{60 * second, [this] { return now_ns_; }};
 };
 
-TEST_F(Patience, IsWhatTheCandidateMayTake) {
+TEST_F(TimeBudget, IsSpentByTheCandidate) {
   work(59 * second)();
   EXPECT_FALSE(is_spent());
   EXPECT_NEAR(left_.left_ns(), second, 1);
@@ -35,7 +35,7 @@ TEST_F(Patience, IsWhatTheCandidateMayTake) {
   EXPECT_TRUE(is_spent());
 }
 
-TEST_F(Patience, GrowsByFiveTimesWhatTheReferenceTakes) {
+TEST_F(TimeBudget, GrowsByFiveTimesWhatTheReferenceTakes) {
   left_.for_reference(work(20 * second));
   EXPECT_NEAR(left_.left_ns(), 160 * second, 1);
   work(159 * second)();
@@ -44,12 +44,12 @@ TEST_F(Patience, GrowsByFiveTimesWhatTheReferenceTakes) {
   EXPECT_TRUE(is_spent());
 }
 
-TEST_F(Patience, IsNotSpentByTheJudge) {
+TEST_F(TimeBudget, IsNotSpentByTheJudge) {
   left_.for_judge(work(1000 * second));
   EXPECT_NEAR(left_.left_ns(), 60 * second, 1);
 }
 
-TEST_F(Patience, BillsWorkThatThrows) {
+TEST_F(TimeBudget, ChargesWorkThatThrows) {
   EXPECT_ANY_THROW(left_.for_judge([this] {
     work(100 * second)();
     throw std::runtime_error("stopped");
@@ -57,7 +57,7 @@ TEST_F(Patience, BillsWorkThatThrows) {
   EXPECT_FALSE(is_spent());
 }
 
-TEST_F(Patience, PassesOnWhatWorkGives) {
+TEST_F(TimeBudget, ReturnsTheResultOfTheWork) {
   EXPECT_EQ(left_.for_reference([] { return 5; }), 5);
 }
 

@@ -15,7 +15,8 @@ const program_result<void> wrong = failed(Outcome::WRONG_RESULT, "off");
 const std::vector<distribution> all = {distribution::declared, distribution::shifted,
                                        distribution::small, distribution::outliers};
 
-using tally = std::map<std::optional<distribution>, int>;  // looks, by what they were at
+// The number of checks by distribution; nullopt: of a call as it was timed.
+using tally = std::map<std::optional<distribution>, int>;
 
 timed_checks::check_function counting(tally& seen) {
   return [&seen](std::optional<distribution> how, error_totals&) {
@@ -24,20 +25,20 @@ timed_checks::check_function counting(tally& seen) {
   };
 }
 
-TEST(TimedChecks, MeetEveryDistributionInTurn) {
+TEST(TimedChecks, CoverEveryOtherDistributionInTurn) {
   random_stream random(5);
   tally seen;
   timed_checks checks(all, random, counting(seen));
   for (int i = 0; i < 300; ++i) checks.check();
   EXPECT_EQ(seen[std::nullopt], 300);
-  EXPECT_EQ(seen.count(distribution::declared), 0U);  // contents of a call as it was timed are that
+  EXPECT_EQ(seen.count(distribution::declared), 0U);  // timed calls have declared contents
   const auto [least, most] = std::minmax(
       {seen[distribution::shifted], seen[distribution::small], seen[distribution::outliers]});
   EXPECT_LE(most - least, 1);
   EXPECT_GT(least, 30);
 }
 
-TEST(TimedChecks, TheLastOnesLeaveNoneOut) {
+TEST(TimedChecks, CoverEveryDistributionAtTheEnd) {
   random_stream random(6);
   tally seen;
   timed_checks checks(all, random, counting(seen));
@@ -46,7 +47,7 @@ TEST(TimedChecks, TheLastOnesLeaveNoneOut) {
   for (const auto& [how, times] : seen) EXPECT_EQ(times, 1);
 }
 
-TEST(TimedChecks, ATaskWithoutOtherDistributionsIsCheckedAsDeclared) {
+TEST(TimedChecks, CoverDeclaredContentsAloneIfTheTaskListsNoOthers) {
   random_stream random(7);
   int looks = 0;
   timed_checks checks({distribution::declared}, random,
@@ -60,7 +61,7 @@ TEST(TimedChecks, ATaskWithoutOtherDistributionsIsCheckedAsDeclared) {
   EXPECT_EQ(looks, 21);
 }
 
-TEST(TimedChecks, SayThatATimedCallWasWrong) {
+TEST(TimedChecks, ReportThatATimedCallWasWrong) {
   random_stream random(8);
   timed_checks checks(all, random,
                       [](std::optional<distribution>, error_totals&) { return wrong; });
@@ -73,7 +74,7 @@ TEST(TimedChecks, SayThatATimedCallWasWrong) {
   }
 }
 
-TEST(TimedChecks, WhoAgreesWithTheReferenceAsItIsNeedsNoFloat64) {
+TEST(TimedChecks, NeedNoFloat64IfTheReferencesOwnTypesAgree) {
   error_totals totals;
   std::vector<exactness> asked;
   const program_result<void> found =
@@ -87,7 +88,7 @@ TEST(TimedChecks, WhoAgreesWithTheReferenceAsItIsNeedsNoFloat64) {
   EXPECT_EQ(totals.worst_element, 0.25);
 }
 
-TEST(TimedChecks, Float64DecidesWhereTheReferenceAsItIsDisagrees) {
+TEST(TimedChecks, DecideByFloat64IfTheReferencesOwnTypesDisagree) {
   for (const program_result<void>& decision : {right, wrong}) {
     error_totals totals;
     const program_result<void> found =
@@ -100,14 +101,14 @@ TEST(TimedChecks, Float64DecidesWhereTheReferenceAsItIsDisagrees) {
   }
 }
 
-TEST(TimedChecks, BarelyWrongOnceIsLookedAtAgain) {
+TEST(TimedChecks, GiveABarelyWrongResultOneSecondChance) {
   random_stream random(9);
   int looks = 0;
   const auto barely = [&](std::optional<distribution> how, error_totals& totals) {
     ++looks;
     if (looks > 1) {
       EXPECT_EQ(how, distribution::declared)
-          << "the same call would be wrong again: it meets new contents";
+          << "the same call would be wrong again, so it gets new contents";
       return right;
     }
     totals.worst_element = 1.5;
@@ -117,7 +118,7 @@ TEST(TimedChecks, BarelyWrongOnceIsLookedAtAgain) {
   EXPECT_NO_THROW(checks.check());
   EXPECT_EQ(looks, 2);
   looks = 0;
-  EXPECT_THROW(checks.check(), timing_failure);  // once in a case's timing
+  EXPECT_THROW(checks.check(), timing_failure);  // one second chance per timed case
 }
 
 }  // namespace

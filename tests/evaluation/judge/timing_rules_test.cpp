@@ -18,21 +18,21 @@ std::vector<double> noisy(double speedup, double sigma, std::size_t n, std::uint
   return logs;
 }
 
-TEST(StoppingRule, AsksForTheLeastNumberOfRoundsAtLeast) {
+TEST(StoppingRule, RequiresTheLeastNumberOfRounds) {
   const timing_rules rules;
   const auto exact = noisy(1.5, 0, 20, 1);
   EXPECT_EQ(decide(rules, std::span(exact).first(6), 1e8), timing_decision::go_on);
   EXPECT_EQ(decide(rules, std::span(exact).first(7), 1e8), timing_decision::settled);
 }
 
-TEST(StoppingRule, ASmallDifferenceMustShowInManyRounds) {
+TEST(StoppingRule, RequiresMoreRoundsForASmallDifference) {
   timing_rules rules;
   rules.near_equal = 0.02;
   rules.near_equal_rounds = 60;
   const auto nearly = noisy(1.01, 0.001, 60, 1);
   EXPECT_EQ(decide(rules, std::span(nearly).first(20), 1e8), timing_decision::go_on);
   EXPECT_EQ(decide(rules, std::span(nearly).first(20), rules.budget_ns), timing_decision::settled)
-      << "but not for longer than others";
+      << "but only within the budget";
   EXPECT_EQ(decide(rules, nearly, 1e8), timing_decision::settled);
   const auto equal = noisy(1, 0.01, 20, 1);
   EXPECT_EQ(decide(rules, equal, 1e8), timing_decision::settled) << "1 is in the interval";
@@ -40,12 +40,12 @@ TEST(StoppingRule, ASmallDifferenceMustShowInManyRounds) {
   EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::settled);
   rules.equal_log_ratio = std::log(2);
   EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::settled)
-      << "as equal as programs are in these processes";
+      << "equal programs differ by as much in these processes";
   rules.equal_log_ratio = std::log(2.02);
   EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::go_on);
 }
 
-TEST(StoppingRule, GivesUpOnTheHopelessAfterThreeRounds) {
+TEST(StoppingRule, GivesUpOnHopelessCandidatesAfterThreeRounds) {
   const timing_rules rules;
   const auto slow = noisy(0.15, 0.01, 3, 1);
   EXPECT_EQ(decide(rules, std::span(slow).first(2), 0), timing_decision::go_on);
@@ -54,16 +54,16 @@ TEST(StoppingRule, GivesUpOnTheHopelessAfterThreeRounds) {
   EXPECT_EQ(decide(rules, slowish, 0), timing_decision::go_on);
 }
 
-TEST(StoppingRule, SpendsTheDoubledBudgetBeforeItCallsATimeUnstable) {
+TEST(StoppingRule, SpendsTheDoubledBudgetBeforeItDecidesUnstable) {
   const timing_rules rules;
   const auto wild = noisy(1.0, 0.6, 30, 5);
   EXPECT_EQ(decide(rules, wild, rules.budget_ns * 1.9), timing_decision::go_on);
   EXPECT_EQ(decide(rules, wild, rules.budget_ns * 2.1), timing_decision::unstable);
-  const auto middling = noisy(1.0, 0.18, 30, 5);  // between the two widths: as good as it gets
+  const auto middling = noisy(1.0, 0.18, 30, 5);  // between the two widths
   EXPECT_EQ(decide(rules, middling, rules.budget_ns * 2.1), timing_decision::settled);
 }
 
-TEST(LaunchBoundRules, AreTheGpusExceptForHowFarMeasurementsMaySpread) {
+TEST(LaunchBoundRules, DifferFromTheGpusInHowFarMeasurementsMaySpread) {
   const timing_rules gpu = gpu_timing_rules();
   const timing_rules launch_bound = launch_bound_timing_rules();
   const timing_rules processors = cpu_timing_rules();

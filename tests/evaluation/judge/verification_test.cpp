@@ -34,11 +34,11 @@ TEST(Verification, ARightProgramPassesEveryRoundOfEveryCase) {
   fake_session candidate(right_program());
   const auto result = verify(candidate, scale_task());
   EXPECT_EQ(outcome_of(result.failure), Outcome::OK);
-  EXPECT_EQ(result.rounds,
-            10U);  // two cases, two rounds as declared and one of each other distribution
-  EXPECT_EQ(candidate.calls.size(),
-            28U);  // each twice; in two rounds a case once more with a few elements changed, in one
-                   // with a single outlier of either sign
+  // Each of two cases has two rounds as declared and one for each of the three other distributions.
+  EXPECT_EQ(result.rounds, 10U);
+  // Every round has two calls. Per case, two rounds have a third call with a few elements changed,
+  // and one has two more calls, with a single outlier of either sign.
+  EXPECT_EQ(candidate.calls.size(), 28U);
 }
 
 TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
@@ -46,7 +46,7 @@ TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
   EXPECT_EQ(verify(candidate, scale_task("distributions = [\"declared\"]\n")).rounds, 10U);
 }
 
-// The calls of each round: those with equal parameters.
+// Returns the calls of each round, which have equal parameters.
 std::vector<std::vector<fake_session::seen_call>> rounds_of(const fake_session& candidate) {
   std::vector<std::vector<fake_session::seen_call>> rounds;
   for (const auto& call : candidate.calls) {
@@ -69,7 +69,7 @@ TEST(Verification, CallsTwiceWithTheSameContentsAtTwoAddresses) {
   }
 }
 
-TEST(Verification, FollowsThemWithNearlyTheSameContentsAtOneOfTheAddresses) {
+TEST(Verification, RepeatsACallWithAFewElementsChanged) {
   fake_session candidate(right_program());
   verify(candidate, scale_task());
   int perturbed = 0;
@@ -89,9 +89,9 @@ TEST(Verification, FollowsThemWithNearlyTheSameContentsAtOneOfTheAddresses) {
   EXPECT_EQ(perturbed, 4);
 }
 
-TEST(Verification, ASingleOutlierIsFoundByNoSample) {
-  // Looks at every other element for something that is not as declared, and skips an element where
-  // it finds nothing.
+TEST(Verification, CatchesAProgramThatLooksForOutliersInASample) {
+  // Looks for undeclared values in every other element. If it finds none, it takes large values of
+  // the other elements for 0.
   fake_session::behaviour b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     value_set looked_at = inputs;
@@ -109,11 +109,11 @@ TEST(Verification, ASingleOutlierIsFoundByNoSample) {
     caught +=
         outcome_of(verify(candidate, scale_task(), seed).failure) == Outcome::WRONG_RESULT ? 1 : 0;
   }
-  EXPECT_GE(caught,
-            8);  // in either of two cases the outlier is, every other time, where it does not look
+  // There are two cases. In each, the outlier escapes the sample with probability 1/2.
+  EXPECT_GE(caught, 8);
 }
 
-TEST(Verification, ACacheUnderASampleIsOutOfDate) {
+TEST(Verification, CatchesACacheKeyedByASample) {
   fake_session::behaviour b = right_program();
   b.programs = {[kept = std::pair<std::vector<double>, value_set>()](
                     const value_set& inputs, const value_set& parameters) mutable {
@@ -151,8 +151,8 @@ TEST(Verification, AWrongResultNamesElementCaseAndDistribution) {
   EXPECT_THAT(message_of(failure), HasSubstr("case N=640, shifted inputs"));
 }
 
-// The right program whose first element is off in some calls, by so many times what is allowed
-// there.
+// Returns a program that is right, except that its first element is off by `times` the allowed
+// error in some calls.
 fake_session::behaviour off_by(double times, const std::function<bool(int)>& in_call) {
   fake_session::behaviour b = right_program();
   b.programs = {
@@ -171,7 +171,7 @@ fake_session::behaviour off_by(double times, const std::function<bool(int)>& in_
   return b;
 }
 
-TEST(Verification, WhatIsBarelyWrongOnceIsDrawnAgain) {
+TEST(Verification, DrawsOneBarelyWrongResultAgain) {
   const auto once = verify(off_by(1.5, [](int call) { return call == 4; }));
   EXPECT_EQ(outcome_of(once.failure), Outcome::OK) << message_of(once.failure);
   EXPECT_LE(once.errors.worst_element, 1);
@@ -187,7 +187,7 @@ TEST(Verification, WhatIsBarelyWrongOnceIsDrawnAgain) {
       << "by much";
 }
 
-TEST(Verification, OddSizesAreCheckedAsWell) {
+TEST(Verification, ChecksOddSizesAsWell) {
   fake_session::behaviour b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     return testing_support::scaled(inputs, parameters, inputs[0].layout.elements() == 7 ? 3 : 2);
@@ -195,7 +195,7 @@ TEST(Verification, OddSizesAreCheckedAsWell) {
   EXPECT_THAT(message_of(verify(b).failure), HasSubstr("case N=7"));
 }
 
-TEST(Verification, ARaceShowsInTheSecondCall) {
+TEST(Verification, CatchesARaceInTheSecondCall) {
   fake_session::behaviour b = right_program();
   b.programs = {[call = 0](const value_set& inputs, const value_set& parameters) mutable {
     return testing_support::scaled(inputs, parameters, ++call == 2 ? 2.1 : 2);
@@ -223,7 +223,7 @@ TEST(Verification, DamageAroundBuffersIsAMemoryFault) {
   EXPECT_EQ(kind_of(verify(b).failure), "memory_fault");
 }
 
-TEST(Verification, AnAliasIsAllowedWhereTheReferenceHasItToo) {
+TEST(Verification, AllowsAnAliasOnlyIfTheReferenceHasItToo) {
   using with = output_alias::with;
   fake_session::behaviour b = right_program();
   b.aliases = {{0, with::input, 0}};
@@ -235,7 +235,7 @@ TEST(Verification, AnAliasIsAllowedWhereTheReferenceHasItToo) {
   EXPECT_EQ(outcome_of(verify(candidate, t, 5, {}, b).failure), Outcome::OK);
 }
 
-TEST(Verification, AFailingRunIsReportedAsItIs) {
+TEST(Verification, ReportsTheFailureOfARun) {
   fake_session::behaviour b = right_program();
   b.fails = [](std::size_t run) {
     return run == 3 ? program_result<void>(failed(Outcome::CRASH, "signal 11"))
@@ -246,7 +246,7 @@ TEST(Verification, AFailingRunIsReportedAsItIs) {
   EXPECT_THAT(message_of(failure), HasSubstr("signal 11 (case N=640"));
 }
 
-TEST(Verification, EndsWhenTheWholeTakesTooLong) {
+TEST(Verification, EndsWhenAllCallsTogetherTakeTooLong) {
   fake_session candidate(right_program());
   const task t = scale_task();
   const verification_limits limits{.call = std::chrono::milliseconds(1),
@@ -254,7 +254,7 @@ TEST(Verification, EndsWhenTheWholeTakesTooLong) {
   EXPECT_EQ(outcome_of(verify(candidate, t, 5, limits).failure), Outcome::TIMEOUT);
 }
 
-TEST(Verification, AnotherShapeOrTypeIsWrongWhateverItHolds) {
+TEST(Verification, RefusesOutputsOfAnotherTypeOrNumber) {
   fake_session::behaviour b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
     value_set y = testing_support::scaled(inputs, parameters);
@@ -269,7 +269,7 @@ TEST(Verification, AnotherShapeOrTypeIsWrongWhateverItHolds) {
   EXPECT_THAT(message_of(verify(b).failure), HasSubstr("2 outputs, expected 1"));
 }
 
-TEST(Verification, AnyReferenceFailureIsNobodysFault) {
+TEST(Verification, ThrowsIfTheReferenceFails) {
   fake_session candidate(right_program());
   fake_session::behaviour broken = right_program();
   broken.fails = [](std::size_t) { return failed(Outcome::CRASH, "no"); };

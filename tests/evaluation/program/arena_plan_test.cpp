@@ -13,7 +13,7 @@ using with = output_alias::with;
 
 constexpr std::uint64_t size = 1U << 20U;
 
-// Two inputs and a parameter, two sets; and a head as a process could write it.
+// A plan with two sets of two inputs and one parameter, and a head as a process could write it.
 class ArenaPlan : public testing::Test {
  protected:
   ArenaPlan() {
@@ -32,15 +32,13 @@ class ArenaPlan : public testing::Test {
     std::copy(strides.begin(), strides.end(), out.strides.begin());
     return out;
   }
-  Outcome problem() const {
-    return outcome_of(plan_.locate(*head_, 0, 0));
-  }
+  Outcome problem() const { return outcome_of(plan_.locate(*head_, 0, 0)); }
 
   arena_plan plan_;
   std::unique_ptr<arena_head> head_ = std::make_unique<arena_head>();
 };
 
-TEST_F(ArenaPlan, PutsGuardBytesAroundEverything) {
+TEST_F(ArenaPlan, PutsGuardBytesAroundEveryRegion) {
   std::vector<arena_region> all = plan_.parameters();
   for (std::size_t set = 0; set < 2; ++set)
     all.insert(all.end(), plan_.inputs(set).begin(), plan_.inputs(set).end());
@@ -60,11 +58,11 @@ TEST_F(ArenaPlan, PutsGuardBytesAroundEverything) {
   }
 }
 
-TEST_F(ArenaPlan, SaysWhereInputsDoNotFit) {
+TEST_F(ArenaPlan, ThrowsIfInputsDoNotFit) {
   EXPECT_THROW(plan_.arrange(0, {{dtype::float32, {1 << 20}}}, {}, 1, 0, size), std::length_error);
 }
 
-TEST_F(ArenaPlan, FindsAnOutputWhereItLies) {
+TEST_F(ArenaPlan, LocatesAnOutput) {
   output(plan_.end(), {4, 5}, {5, 1});
   const auto located = plan_.locate(*head_, 0, 0);
   ASSERT_TRUE(located);
@@ -72,7 +70,7 @@ TEST_F(ArenaPlan, FindsAnOutputWhereItLies) {
   EXPECT_EQ(plan_.output_bytes(*head_, 0), 80U);
 }
 
-TEST_F(ArenaPlan, BelievesNoNumberOfTheProcess) {
+TEST_F(ArenaPlan, ChecksEveryNumberThatTheProcessWrites) {
   output(plan_.end(), {4, -5}, {5, 1});
   EXPECT_EQ(problem(), Outcome::WRONG_RESULT);
   output(plan_.end(), {1LL << 40, 1LL << 40}, {0, 0});
@@ -85,7 +83,7 @@ TEST_F(ArenaPlan, BelievesNoNumberOfTheProcess) {
   EXPECT_EQ(problem(), Outcome::WRONG_RESULT);
   output(size - 4, {4}, {1});  // reaches beyond the arena
   EXPECT_EQ(plan_.locate(*head_, 0, 0)->extent.begin, not_in_arena);
-  output(64, {4}, {1});  // in front of what belongs to this session
+  output(64, {4}, {1});  // before the region of this session
   EXPECT_EQ(plan_.locate(*head_, 0, 0)->extent.begin, not_in_arena);
   head_->output_count = 0;
   EXPECT_EQ(problem(), Outcome::CRASH);
@@ -96,20 +94,16 @@ TEST_F(ArenaPlan, BelievesNoNumberOfTheProcess) {
   EXPECT_FALSE(plan_.scratch_guards(*head_, plan_.end(), size));
 }
 
-TEST_F(ArenaPlan, TellsWhatAnOutputShares) {
+TEST_F(ArenaPlan, FindsTheMemoryThatAnOutputShares) {
   const std::vector<std::size_t> sets = {1};
   output(plan_.inputs(1)[0].begin + 4, {4}, {1});
-  EXPECT_EQ(plan_.aliases(*head_, 0, sets),
-            (std::set<output_alias>{{0, with::input, 0}}));
+  EXPECT_EQ(plan_.aliases(*head_, 0, sets), (std::set<output_alias>{{0, with::input, 0}}));
   output(plan_.inputs(0)[0].begin, {4}, {1});  // another call's input
-  EXPECT_EQ(plan_.aliases(*head_, 0, sets),
-            (std::set<output_alias>{{0, with::foreign, 0}}));
+  EXPECT_EQ(plan_.aliases(*head_, 0, sets), (std::set<output_alias>{{0, with::foreign, 0}}));
   output(plan_.parameters()[0].begin, {2}, {1});
-  EXPECT_EQ(plan_.aliases(*head_, 0, sets),
-            (std::set<output_alias>{{0, with::parameter, 0}}));
+  EXPECT_EQ(plan_.aliases(*head_, 0, sets), (std::set<output_alias>{{0, with::parameter, 0}}));
   output(not_in_arena, {4}, {1});
-  EXPECT_EQ(plan_.aliases(*head_, 0, sets),
-            (std::set<output_alias>{{0, with::foreign, 0}}));
+  EXPECT_EQ(plan_.aliases(*head_, 0, sets), (std::set<output_alias>{{0, with::foreign, 0}}));
   output(plan_.end(), {4}, {1});
   EXPECT_TRUE(plan_.aliases(*head_, 0, sets).empty());
 }

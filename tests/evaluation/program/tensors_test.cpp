@@ -37,21 +37,21 @@ TEST(Bfloat16, RoundTripsAndRounds) {
   EXPECT_EQ(float_to_bfloat16(1.0F + 3 * 0x1p-8F), 0x3f82);
 }
 
-TEST(Conversion, CutsIntegersTowardZeroAndMakesBools) {
+TEST(Conversion, TruncatesIntegersTowardZeroAndMakesBools) {
   EXPECT_EQ(to_doubles(from_doubles({-1.9, 1.9, 1e30}, {dtype::int32, {3}})),
             (std::vector<double>{-1, 1, std::numeric_limits<std::int32_t>::max()}));
   EXPECT_EQ(to_doubles(from_doubles({0, -0.5, 3}, {dtype::boolean, {3}})),
             (std::vector<double>{0, 1, 1}));
 }
 
-TEST(Conversion, WideningKeepsEveryFloat) {
+TEST(Conversion, WideningKeepsFloatsExactlyAndLeavesIntegers) {
   const tensor_value narrow = from_doubles({1.1, -2.5e-40, 3e38}, {dtype::float32, {3}});
   EXPECT_EQ(to_doubles(convert_floating(narrow, dtype::float64)), to_doubles(narrow));
   const tensor_value whole = from_doubles({1, 2}, {dtype::int64, {2}});
   EXPECT_EQ(convert_floating(whole, dtype::float64).layout.type, dtype::int64);
 }
 
-TEST(Layout, PrintsAndCounts) {
+TEST(Layout, PrintsItsTypeAndSizesAndCountsBytesAndElements) {
   const tensor_layout layout{dtype::float16, {3, 5}};
   EXPECT_EQ(layout.bytes(), 30U);
   EXPECT_EQ(print_layout(layout), "float16[3, 5]");

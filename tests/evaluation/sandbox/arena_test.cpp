@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t bytes = 16U << 20U;
 
-TEST(Arena, PoisonIsANumberInNoFloatingPointType) {
+TEST(Arena, PoisonIsNotANumberInFloatAndDouble) {
   arena memory(bytes);
   memory.poison(arena_head_bytes, arena_head_bytes + 64);
   float narrow = 0;
@@ -28,27 +28,27 @@ TEST(Arena, PoisonIsANumberInNoFloatingPointType) {
   EXPECT_TRUE(memory.is_poison(arena_head_bytes, arena_head_bytes + 63));
 }
 
-TEST(Arena, RangesBeyondItsEndAreCutOff) {
+TEST(Arena, ClipsRangesAtItsEnd) {
   arena memory(bytes);
   memory.poison(bytes - 16, bytes + 4096);
   EXPECT_TRUE(memory.is_poison(bytes - 16, ~std::uint64_t{0}));
 }
 
-TEST(Arena, ItsHeadFitsAndItsListsLieWithin) {
+TEST(Arena, BeginsWithAnEmptyHead) {
   EXPECT_LE(sizeof(arena_head), arena_head_bytes);
   arena memory(bytes);
   EXPECT_EQ(reinterpret_cast<std::byte*>(&memory.head()), memory.at(0));
   EXPECT_EQ(memory.head().allocation_count, 0U);
 }
 
-TEST(Arena, NobodyCanResizeIt) {
+TEST(Arena, CannotBeResizedOrSealed) {
   arena memory(bytes);
   EXPECT_NE(ftruncate(memory.descriptor(), bytes / 2), 0);
   EXPECT_NE(ftruncate(memory.descriptor(), bytes * 2), 0);
   EXPECT_NE(fcntl(memory.descriptor(), F_ADD_SEALS, F_SEAL_WRITE), 0);
 }
 
-TEST(Arena, ForgetsEverythingAtOnce) {
+TEST(Arena, DiscardsAllContentsOnForget) {
   arena memory(bytes);
   void* other = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.descriptor(), 0);
   ASSERT_NE(other, MAP_FAILED);

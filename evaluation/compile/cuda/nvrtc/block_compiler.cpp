@@ -13,7 +13,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// A refused block is compiled again for its lines if that took at most this part of its time limit.
+// A refused block is compiled again for its line numbers if the first compilation took at most this
+// part of the time limit.
 constexpr int hasty = 8;
 constexpr std::size_t max_ptx_bytes = 1U << 20U;
 constexpr std::size_t max_header_sets = 16;
@@ -26,9 +27,10 @@ std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
   return all;
 }
 
-// Cooperative groups include libcu++, of which their own functions need little. Without it a
-// precompiled header has 14 MB instead of 100, and a block with fp16, bf16 and cooperative groups
-// takes a third of the time (doc/decisions/010). Returns false for blocks that name parts of libcu++.
+// Returns true for blocks with cooperative groups that name no part of libcu++. Cooperative groups
+// include libcu++, of which their own functions need little. Without it, a precompiled header has
+// 14 MB instead of 100, and a block with fp16, bf16 and cooperative groups takes a third of the
+// time (doc/decisions/010-nvrtc-forked.md).
 bool can_do_without_libcu(const schema::NvrtcJob::Reader& job) {
   const std::string_view block = view(job.getBlock());
   for (const std::string_view need :
@@ -45,7 +47,8 @@ bool can_do_without_libcu(const schema::NvrtcJob::Reader& job) {
   return has_groups;
 }
 
-// Returns the text that is the same for all blocks with these headers: the part that is precompiled.
+// Returns the part of the text that is precompiled: it is the same for all blocks with these
+// headers.
 std::string head_of(const schema::NvrtcJob::Reader& job) {
   std::string head = std::string("#include \"") + prelude_file + "\"\n";
   for (const auto header : job.getHeaders())
@@ -53,7 +56,8 @@ std::string head_of(const schema::NvrtcJob::Reader& job) {
   return head + "#pragma hdrstop\n";
 }
 
-// A precompiled header does not depend on these options, and variants try every number of registers.
+// Returns true for options that do not affect precompiled headers. Variants try many numbers of
+// registers.
 bool is_for_back_end(const std::string& option) { return option.starts_with("--maxrregcount"); }
 
 std::string key_of(const std::string& head, const std::vector<std::string>& options) {
@@ -75,7 +79,7 @@ std::vector<std::string> block_compiler::options_of(const schema::NvrtcJob::Read
   std::vector<std::string> options = texts(job.getOptions());
   for (const std::string& folder : nvrtc_.include_folders()) options.push_back("-I" + folder);
   options.push_back("-I.");
-  // NVRTC's own cache lies in files that a confined process cannot open.
+  // NVRTC's own cache consists of files that a confined process cannot open.
   options.emplace_back("--no-cache");
   if (can_do_without_libcu(job)) options.emplace_back("-D_CG_LIMIT_INCLUDED_DEPENDENCIES");
   return options;
@@ -110,8 +114,8 @@ nvrtc_library::result block_compiler::compile(const schema::NvrtcJob::Reader& jo
   const std::string source = head_of(job) + job.getBlock().cStr();
   const std::vector<std::string> kernels = texts(job.getKernels());
   if (job.getHeaders().size() == 0) {
-    // Leaves out textures and the runtime's own functions, which hardly any block uses, and saves a
-    // tenth of the time.
+    // --minimal leaves out textures and the runtime's own functions, which hardly any block uses,
+    // and saves a tenth of the time.
     std::vector<std::string> fewer = options;
     fewer.emplace_back("--minimal");
     if (auto made = nvrtc_.compile(source, fewer, kernels); made.compiled) return made;

@@ -11,18 +11,18 @@
 
 namespace hone {
 
-// Compiles cuda blocks with NVRTC in this process, with precompiled headers. A precompiled header is
-// valid for the process that made it and for its forks. Works in the current folder. Functions throw
-// std::runtime_error if NVRTC itself fails. Confined to one thread.
+// Compiles cuda blocks with NVRTC in this process, with precompiled headers. A precompiled header
+// is valid for the process that made it and for its forks. Works in the current folder. Functions
+// throw std::runtime_error if NVRTC itself fails. Confined to one thread.
 class block_compiler {
  public:
   // Writes the prelude into the current folder and compiles a trivial block, so that NVRTC loads
-  // whatever it loads late: once confined, it could not.
+  // all that it loads late. A confined process could not load it.
   block_compiler();
 
   const nvrtc_library& library() const { return nvrtc_; }
 
-  // Precompiles a job's headers, if that is worth it: CUDA's headers take a second, the prelude a few
+  // Precompiles a job's headers, if it has any: CUDA's headers take a second, the prelude a few
   // milliseconds. Returns true if a new precompiled header was made.
   bool precompile(const schema::NvrtcJob::Reader& job);
   // Compiles a job's block. Errors of the assembler come with the block's lines if time allows.
@@ -38,7 +38,7 @@ class block_compiler {
       const std::vector<std::string>& kernels) const;
 
   nvrtc_library nvrtc_;
-  std::map<std::string, bool> precompiled_;  // by head and options: whether it could be made
+  std::map<std::string, bool> precompiled_;  // by head and options; false if it could not be made
 };
 
 }  // namespace hone

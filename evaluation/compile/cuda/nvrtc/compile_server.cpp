@@ -24,12 +24,12 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Memory that a compilation may take beyond what the library has reserved, which is gigabytes on
-// large machines.
+// Memory that a compilation may take beyond the address space that the library has reserved, which
+// is gigabytes on large machines.
 constexpr rlim_t compilation_memory = 4ULL << 30U;
 constexpr rlim_t file_bytes = 256U << 20U;
 constexpr rlim_t warm_up_seconds = 2;
-// After this time without a block there is time to fork a process for the next one.
+// After this time without a block, processes are forked for the next blocks.
 constexpr int idle_ms = 2;
 
 record<schema::NvrtcResult> to_record(const nvrtc_library::result& made) {
@@ -54,8 +54,8 @@ bool becomes_readable(int socket, int within_ms) {
   return poll(&one, 1, within_ms) > 0;
 }
 
-// Installs the filter in a trial fork. A compilation that could not install it would be taken for a
-// block's own fault. Later forks also find the filter ready made.
+// Installs the filter in a trial fork. If a compilation could not install the filter, the failure
+// would be taken for the block's fault. Later forks also find the filter already built.
 void try_filter() {
   const auto& filter = toolchain_filter();
   const pid_t pid = fork();
@@ -70,7 +70,7 @@ void try_filter() {
   int status = 0;
   if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
     throw std::runtime_error(
-        "compilations cannot be confined: this kernel takes no system call filter");
+        "compilations cannot be confined: this Linux kernel accepts no system call filter");
 }
 
 }  // namespace
@@ -128,15 +128,16 @@ void compile_server::serve() {
   }
 }
 
-// Compiles something in the way in which the last block was compiled, while no block waits. That
-// copies the pages that are shared with the parent, loads headers and lays out the library's memory.
+// Compiles a block in the way in which the last block was compiled, while no block waits. That
+// copies the pages that are shared with the parent, loads headers, and lays out the library's
+// memory.
 void compile_server::warm_up() const {
   own_memory(heap_);
   if (!last_) return;
   try {
     compiler_.warm_up(**last_, readiness_.warm_up);
   } catch (const std::exception&) {
-    // The block that follows will report the problem.
+    // The block that follows reports the problem.
   }
 }
 
@@ -173,7 +174,8 @@ record<schema::NvrtcResult> compile_server::serve_one(const record<schema::Nvrtc
   }
 }
 
-// Gives the job to the first process that accepts it: one may have died while it waited.
+// Gives the job to the first process that accepts it, because a process may have died while it
+// waited.
 void compile_server::hand_out(const record<schema::NvrtcJob>& job) {
   for (std::size_t attempt = 0; attempt <= readiness_.idle; ++attempt) {
     if (ready_.empty()) fork_ready(1);
@@ -184,7 +186,7 @@ void compile_server::hand_out(const record<schema::NvrtcJob>& job) {
       ready_.pop_front();
     }
   }
-  throw std::runtime_error("there is no room for another process");
+  throw std::runtime_error("cannot start another process for compiling");
 }
 
 record<schema::NvrtcResult> compile_server::answer_of(waiting_process& one,

@@ -16,9 +16,9 @@
 
 namespace hone {
 
-// Serves compilations over a socket, each in a process of its own that is forked from this one.
-// Forking a process takes milliseconds, and so does reaping one: both happen while there is nothing
-// else to do, or beside a block that compiles if there are enough cores.
+// Serves compilations over a socket, each in a process of its own that is forked from this process.
+// Forking a process takes milliseconds, and so does reaping it. Both happen while no block
+// compiles, or beside a block that compiles if there are enough cores. Confined to one thread.
 class compile_server {
  public:
   // Throws std::runtime_error if NVRTC does not work here.
@@ -32,16 +32,16 @@ class compile_server {
   [[noreturn]] void serve();
 
  private:
-  // How many processes wait for a block, and what each of them compiles before. On few cores that
-  // gets in the way of the block that compiles meanwhile: one process is prepared beside it, and
-  // compiles next to nothing.
+  // The number of processes that wait for a block, and the block that each of them compiles to warm
+  // up. On few cores a warm-up slows down the block that compiles meanwhile. There, only one
+  // process is prepared beside it, and its warm-up is almost empty.
   struct readiness {
     std::size_t idle = 2;     // processes while no block compiles
-    std::size_t working = 1;  // processes while one does
+    std::size_t working = 1;  // processes while a block compiles
     std::string_view warm_up = "extern \"C\" __global__ void hone_nothing() {}\n";
     static readiness for_this_machine();
   };
-  // A fork that waits for a block, and its socket. The destructor kills it.
+  // A fork that waits for a block, and its socket. The destructor kills and reaps the process.
   struct waiting_process {
     pid_t pid = -1;
     unique_fd socket;
@@ -66,9 +66,9 @@ class compile_server {
   const void* heap_;  // the heap's first address
   block_compiler compiler_;
   std::deque<std::unique_ptr<waiting_process>> ready_;
-  std::unique_ptr<waiting_process> working_;  // compiles, or has done so
+  std::unique_ptr<waiting_process> working_;  // compiles, or has compiled
   std::optional<record<schema::NvrtcJob>> last_;
-  rlim_t reserved_ = 0;  // address space that the library takes before any block does
+  rlim_t reserved_ = 0;  // bytes of address space before any block is compiled
 };
 
 }  // namespace hone

@@ -47,8 +47,8 @@ void bind(void* library, const char* name, Function& to) {
   if (to == nullptr) throw std::runtime_error(std::string("NVRTC has no ") + name);
 }
 
-// Folders that hold CUDA's headers, those beside the library first. C++ headers of CCCL lie in a
-// folder of their own.
+// Returns the folders that hold CUDA's headers, those beside the library first. The C++ headers of
+// CCCL are in a folder of their own.
 std::vector<std::string> find_includes(const fs::path& library_folder) {
   std::vector<std::string> found;
   for (const fs::path& root :
@@ -57,8 +57,8 @@ std::vector<std::string> find_includes(const fs::path& library_folder) {
     if (!fs::exists(root / "cuda_fp16.h")) continue;
     found.push_back(root);
     if (fs::exists(root / "cccl")) found.push_back(root / "cccl");
-    if (fs::exists(root / "crt") && fs::exists(root / "cccl"))
-      break;  // complete: nothing from elsewhere
+    // A complete toolkit needs no headers from another one.
+    if (fs::exists(root / "crt") && fs::exists(root / "cccl")) break;
     found.clear();
   }
   return found;
@@ -76,7 +76,7 @@ nvrtc_library::nvrtc_library() {
   }
   if (library == nullptr)
     throw std::runtime_error(
-        "NVRTC of CUDA 13 is not here (HONE_CUDA may name the toolkit's folder): " + why);
+        "NVRTC of CUDA 13 was not found (set HONE_CUDA to the toolkit's folder): " + why);
   static functions f;
   bind(library, "nvrtcVersion", f.version);
   bind(library, "nvrtcGetErrorString", f.error_string);
@@ -93,7 +93,7 @@ nvrtc_library::nvrtc_library() {
   bind(library, "nvrtcGetPTX", f.ptx);
   call_ = &f;
   if (f.version(&major_, &minor_) != NVRTC_SUCCESS)
-    throw std::runtime_error("NVRTC does not tell its version");
+    throw std::runtime_error("NVRTC does not report its version");
   Dl_info where{};
   if (dladdr(reinterpret_cast<void*>(f.version), &where) == 0)
     throw std::runtime_error("NVRTC's folder is unknown");
@@ -101,7 +101,7 @@ nvrtc_library::nvrtc_library() {
   includes_ = find_includes(folder_);
   if (includes_.empty())
     throw std::runtime_error("CUDA's headers are not beside NVRTC in " + folder_ +
-                             " (HONE_CUDA may name the toolkit's folder)");
+                             " (set HONE_CUDA to the toolkit's folder)");
 }
 
 nvrtc_library::result nvrtc_library::compile(const std::string& source,
@@ -113,20 +113,21 @@ nvrtc_library::result nvrtc_library::compile(const std::string& source,
                                call_->error_string(status));
   };
   nvrtcProgram program = nullptr;
-  check(call_->create(&program, source.c_str(), "hone.cu", 0, nullptr, nullptr), "take a program");
+  check(call_->create(&program, source.c_str(), "hone.cu", 0, nullptr, nullptr),
+        "create a program");
   const auto destroy = [this](nvrtcProgram* p) { (void)call_->destroy(p); };
   const std::unique_ptr<nvrtcProgram, decltype(destroy)> owner(&program, destroy);
   for (const std::string& kernel : kernels)
-    check(call_->add_name(program, kernel.c_str()), "take a kernel's name");
+    check(call_->add_name(program, kernel.c_str()), "accept a kernel's name");
   std::vector<const char*> words;
   for (const std::string& option : options) words.push_back(option.c_str());
   const nvrtcResult status = call_->compile(program, static_cast<int>(words.size()), words.data());
   result made;
   const auto fetch = [&](auto size_of, auto copy, std::string& into) {
     std::size_t size = 0;
-    check(size_of(program, &size), "tell a size");
+    check(size_of(program, &size), "report the size of its output");
     into.resize(size);
-    if (size > 0) check(copy(program, into.data()), "hand out what it made");
+    if (size > 0) check(copy(program, into.data()), "return its output");
   };
   fetch(call_->log_size, call_->log, made.log);
   while (!made.log.empty() && (made.log.back() == '\0' || made.log.back() == '\n'))
@@ -139,7 +140,7 @@ nvrtc_library::result nvrtc_library::compile(const std::string& source,
   while (!made.ptx.empty() && made.ptx.back() == '\0') made.ptx.pop_back();
   for (const std::string& kernel : kernels) {
     const char* symbol = nullptr;
-    check(call_->lowered_name(program, kernel.c_str(), &symbol), "name a kernel");
+    check(call_->lowered_name(program, kernel.c_str(), &symbol), "return a kernel's symbol");
     made.symbols.emplace_back(symbol);
   }
   made.compiled = true;

@@ -5,7 +5,8 @@
 
 namespace hone {
 
-// NVRTC, loaded at run time: a machine without it can do everything else. Confined to one thread.
+// NVRTC, loaded at run time, so that everything else also works on machines without it. Confined to
+// one thread.
 class nvrtc_library {
  public:
   struct result {
@@ -16,17 +17,20 @@ class nvrtc_library {
     std::string log;
   };
 
-  // Looks for the library in the folder that HONE_CUDA names, then beside LibTorch (the loader's
-  // path), then where CMake found it. Throws std::runtime_error if there is none.
+  // Looks for the library in the folder that HONE_CUDA names or, if it is not set, beside LibTorch
+  // (the loader's path), where CMake found it, and in /usr/local/cuda. Throws std::runtime_error if
+  // there is none.
   nvrtc_library();
 
   int major() const { return major_; }
   int minor() const { return minor_; }
-  const std::string& folder() const { return folder_; }                          // of the library
-  const std::vector<std::string>& include_folders() const { return includes_; }  // of CUDA
+  // Returns the folder of the library, and the folders of CUDA's headers.
+  const std::string& folder() const { return folder_; }
+  const std::vector<std::string>& include_folders() const { return includes_; }
 
-  // Compiles for the real architecture that `options` name. `kernels` are C++ name expressions, which
-  // are instantiated.
+  // Compiles for the real architecture that `options` name. `kernels` are C++ name expressions,
+  // which are instantiated. Throws std::runtime_error if NVRTC itself fails; a source that does not
+  // compile is a result.
   result compile(const std::string& source, const std::vector<std::string>& options,
                  const std::vector<std::string>& kernels) const;
 

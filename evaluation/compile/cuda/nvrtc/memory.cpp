@@ -42,8 +42,8 @@ void own_memory(const void* heap) {
         const auto end_of = [&](const auto& segment) {
           return library->dlpi_addr + segment.p_vaddr + segment.p_memsz;
         };
-        std::uintptr_t writable =
-            0;  // from here on: what the loader has relocated and closed lies before
+        // The data before this address was relocated and then made read-only by the loader.
+        std::uintptr_t writable = 0;
         for (const auto& segment : segments) {
           if (segment.p_type == PT_GNU_RELRO)
             writable = (end_of(segment) + page_bytes() - 1) / page_bytes() * page_bytes();

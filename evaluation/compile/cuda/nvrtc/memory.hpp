@@ -4,17 +4,17 @@
 
 namespace hone {
 
-// The memory of a process that forks one compilation after another. A new fork pays for pages:
-// touching thousands of pages that it shares with its parent takes as long as compiling.
+// Memory of a process that forks one compilation after another. A new fork pays for pages: writing
+// thousands of pages that it shares with its parent takes as long as compiling.
 
-// Makes freed memory stay in the heap, and the heap grow in large steps. Memory that a warm-up has
-// touched is then there for the block behind it, which meets 60 new pages instead of 1,000. Must be
-// called before the first large allocation.
+// Makes freed memory stay in the heap, and makes the heap grow in large steps. The memory that a
+// warm-up has written is then ready for the block that follows, which meets 60 new pages instead of
+// 1,000. Must be called before the first large allocation.
 void keep_memory();
 
-// Copies the pages that this process shares with its parent, the heap from `heap` on and every
-// library's data, before there is work: page by page, during a compilation, that takes a quarter of
-// its time.
+// Copies the pages that this process shares with its parent, before there is work: the heap from
+// `heap` on, and the data of every library. If they were copied page by page during a compilation,
+// the copies would take a quarter of its time.
 void own_memory(const void* heap);
 
 // Returns the bytes of address space that this process has.

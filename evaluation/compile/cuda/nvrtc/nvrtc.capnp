@@ -1,5 +1,6 @@
 @0xc6a0e1b6b4d0a5f3;
-# Between a compiler and hone-nvrtc, the warm process that it forks a compilation from. Framed by a 32-bit length.
+# The protocol between a compiler and hone-nvrtc, the warm process that forks its compilations. A
+# 32-bit length precedes every message.
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("hone::schema");
@@ -10,14 +11,22 @@ struct NvrtcGreeting {
   major @0 :Int32;
   minor @1 :Int32;
   includeFolders @2 :List(Text) $Identity.required;
-  problem @3 :Text;                           # not empty: it can compile nothing, and ends
+
+  problem @3 :Text;
+  # Not empty if hone-nvrtc cannot compile; it then ends.
 }
 
 struct NvrtcJob {
-  headers @0 :List(Text) $Identity.required;  # CUDA's, in front of the block; precompiled once for equal lists and options
+  headers @0 :List(Text) $Identity.required;
+  # Headers of CUDA in front of the block. Jobs with equal headers and options share one precompiled
+  # header.
+
   block @1 :Text $Identity.required;
   options @2 :List(Text) $Identity.required;
-  kernels @3 :List(Text) $Identity.required;  # as host programs name them: "scale", "tiled<16, float>"
+
+  kernels @3 :List(Text) $Identity.required;
+  # Kernels as host programs name them: "scale", "tiled<16, float>".
+
   timeMs @4 :UInt32;
 }
 
@@ -25,7 +34,9 @@ struct NvrtcResult {
   compiled @0 :Bool;
   code @1 :Data;                              # cubin
   ptx @2 :Text;
-  symbols @3 :List(Text);                     # of the kernels, in their order
+  symbols @3 :List(Text);                     # of the job's kernels, in their order
   log @4 :Text;
-  stopped @5 :Text;                           # not empty: why the compilation did not end by itself
+
+  stopped @5 :Text;
+  # Not empty if the compilation was stopped: the reason.
 }

@@ -1,5 +1,5 @@
-// What blocks have in common, for a process that waits for one: loops, shared memory, barriers,
-// shuffles, vector loads, some arithmetic.
+// A block that a waiting process compiles to warm up, with the constructs that blocks have in
+// common: loops, shared memory, barriers, shuffles, vector loads, and some arithmetic.
 extern "C" __global__ void hone_typical(const float* x, float4* y, int n, int m) {
   __shared__ float part[32];
   float sum = 0.0f;

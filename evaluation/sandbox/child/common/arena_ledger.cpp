@@ -21,7 +21,8 @@ void arena_ledger::reset(std::uint64_t begin, std::uint64_t end) {
   head_->scratch_used = next_;
 }
 
-// Enters an allocation into the head's list; max_arena_allocations: it is full.
+// Enters an allocation into the head's list and returns its number there, or max_arena_allocations
+// if the list is full.
 std::uint32_t arena_ledger::note(std::uint64_t offset, std::uint64_t bytes) const {
   if (head_->allocation_count >= max_arena_allocations) return max_arena_allocations;
   head_->allocations[head_->allocation_count] = {offset, bytes};
@@ -33,8 +34,8 @@ std::optional<std::uint64_t> arena_ledger::take(std::uint64_t bytes) {
   if (auto reusable = free_.find(size); reusable != free_.end() && !reusable->second.empty()) {
     const auto [offset, number] = reusable->second.back();
     reusable->second.pop_back();
-    // The guard begins behind the largest tensor that has lain here: a bool's memory may be a
-    // float's next.
+    // The guard begins after the largest tensor that this block has held: the memory of a bool
+    // tensor may be handed out for a larger one of the same rounded size.
     if (number < max_arena_allocations)
       head_->allocations[number].bytes = std::max(head_->allocations[number].bytes, bytes);
     blocks_[offset] = {size, epoch_, number};

@@ -11,27 +11,30 @@
 
 namespace hone {
 
-// Which parts of an arena's scratch memory are in use: every tensor of a run has its place, guard
-// bytes between any two, noted in the arena's head for the parent to check. Freed memory is handed
-// out again for the same size; reset() makes all of the region new. It counts in offsets, so it
-// serves memory that only a GPU can touch as well. One thread.
+// Assigns the scratch memory of an arena to tensors. Every tensor of a run has its own place, with
+// guard bytes between any two, and each place is entered into the arena's head for the parent to
+// check. Freed memory is handed out again for the same size; reset() makes the whole region new.
+// Works in offsets alone, so that the class also serves memory that only a GPU can access. Confined
+// to one thread.
 class arena_ledger {
  public:
+  // Sets the head that allocations are entered into. It must outlive this object.
   void attach(arena_head& head) { head_ = &head; }
-  // The region; (0, 0): none, nothing can be taken.
+  // Starts with a new region, of which nothing is taken. (0, 0): there is no region, and nothing
+  // can be taken.
   void reset(std::uint64_t begin, std::uint64_t end);
   bool has_region() const { return end_ > 0; }
-  // Freed memory is not handed out again before the next reset: on several streams a tensor's last
-  // use may lie ahead of its release.
+  // Keeps freed memory from being handed out again before the next reset. With several streams, the
+  // device may still have to use a tensor that the host has released.
   void keep_freed() { reuses_ = false; }
 
-  // The offset of so many bytes, or nothing where there is no room.
+  // Returns the offset of `bytes` bytes, or nullopt if there is no room.
   std::optional<std::uint64_t> take(std::uint64_t bytes);
-  // What was taken before the last reset is forgotten in silence.
+  // Frees memory that take() has returned. Memory that was taken before the last reset is ignored.
   void give_back(std::uint64_t offset);
-  // The largest piece that can still be taken.
+  // Returns the bytes of the region that have not been handed out yet, without guards.
   std::uint64_t left() const;
-  // Memory from here on has not been handed out since the last reset.
+  // Returns the offset from which on nothing has been handed out since the last reset.
   std::uint64_t end_of_used() const { return next_; }
 
  private:
@@ -45,11 +48,11 @@ class arena_ledger {
   arena_head* head_ = nullptr;
   std::uint64_t next_ = 0;
   std::uint64_t end_ = 0;
-  std::uint64_t epoch_ = 0;  // counts resets: memory of an earlier epoch is not handed out again
+  std::uint64_t epoch_ = 0;  // counts resets; memory of an earlier epoch is not handed out again
   bool reuses_ = true;
   std::unordered_map<std::uint64_t, block> blocks_;  // in use, by offset
-  std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::uint32_t>>>
-      free_;  // size -> offsets and numbers
+  // Freed blocks by size: offset and number.
+  std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::uint32_t>>> free_;
 };
 
 }  // namespace hone

@@ -19,16 +19,16 @@ at::Tensor tensor(arguments all, std::size_t i) {
   return i < all.size() && all[i].isTensor() ? all[i].toTensor() : at::Tensor();
 }
 
-// Of the last two dimensions, for every batch.
+// Returns the operations of the product of the last two dimensions, for all batches.
 std::uint64_t of_product(const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined() || !b.defined() || a.dim() == 0 || b.dim() == 0) return 0;
   return 2 * static_cast<std::uint64_t>(a.numel()) *
          static_cast<std::uint64_t>(b.dim() == 1 ? 1 : b.size(-1));
 }
 
-// aten::convolution(input, weight, bias, stride, padding, dilation, transposed, ...): every weight
-// of a channel's filter meets every place of the output, or of the input where the convolution is
-// transposed.
+// Returns the operations of aten::convolution(input, weight, bias, stride, padding, dilation,
+// transposed, ...). Every weight of a channel's filter is multiplied at every place of the output,
+// or of the input if the convolution is transposed.
 std::uint64_t of_convolution(arguments all) {
   const at::Tensor input = tensor(all, 0);
   const at::Tensor weight = tensor(all, 1);
@@ -55,7 +55,7 @@ std::uint64_t of_convolution(arguments all) {
   return 2 * places * filter;
 }
 
-// Attention as one operator: queries by keys, then weights by values.
+// Returns the operations of attention as one operator: queries by keys, then weights by values.
 std::uint64_t of_attention(arguments all) {
   const at::Tensor q = tensor(all, 0);
   const at::Tensor k = tensor(all, 1);
@@ -68,8 +68,8 @@ std::uint64_t of_attention(arguments all) {
   return 2 * rows * static_cast<std::uint64_t>(q.size(-1) + v.size(-1));
 }
 
-// Operators that do such work themselves; what is made of them (matmul, linear, einsum) is seen
-// through.
+// Counts only the operators that do such work themselves. Operators that are composed of these,
+// such as matmul, linear and einsum, are counted through them.
 std::uint64_t flops_of(std::string_view name, arguments all) {
   if (name == "aten::mm" || name == "aten::bmm" || name == "aten::dot")
     return of_product(tensor(all, 0), tensor(all, 1));

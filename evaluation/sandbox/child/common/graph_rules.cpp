@@ -26,7 +26,7 @@ void for_each_node(BlockType* block, const Visit& visit) {
 }
 
 std::string place_of(const Node* node) {
-  // Inside an inlined function the outermost call is what the author wrote.
+  // Of a node inside an inlined function, the outermost call is the line that the author wrote.
   const auto stack = node->callstack();
   const torch::jit::SourceRange range =
       stack ? std::get<1>((*stack)->vec().front()) : node->sourceRange();
@@ -48,8 +48,9 @@ bool is_none(const Value* value) {
   return known && known->isNone();
 }
 
-// A loop's bound may depend on shapes, not on what tensors hold. A value is tainted if it is a
-// number read out of a tensor, or derived from one, or the size of a tensor whose shape is.
+// Finds the values of a graph that depend on the contents of tensors: a loop's bound may depend on
+// shapes, but not on contents. A value is tainted if it is a number read out of a tensor, if it is
+// derived from a tainted value, or if it is the size of a tensor whose shape is tainted.
 class content_taint {
  public:
   void run(const Block* block) {
@@ -81,7 +82,7 @@ class content_taint {
       }
       if (!any) continue;
       for (const Value* output : node->outputs()) taint(output);
-      // A list that takes in a tainted number is tainted itself.
+      // A list becomes tainted when a tainted number is added to it.
       for (const Value* input : node->inputs()) {
         if (input->type()->kind() == c10::TypeKind::ListType && node->outputs().empty())
           taint(input);
@@ -140,8 +141,8 @@ void check_node(const Node* node) {
   }
 }
 
-// A factory function without a device means the one that is judged; what takes a tensor stays where
-// that lies.
+// Makes a factory function without a device argument allocate on the judged device. The results of
+// operators that take tensors stay on the device of those tensors.
 void put_factory_on(c10::Device judged, Node* node) {
   const torch::jit::FunctionSchema* schema = node->maybeSchema();
   if (schema == nullptr) return;
@@ -163,8 +164,8 @@ void put_factory_on(c10::Device judged, Node* node) {
 void settle_devices(Graph& graph, c10::Device judged) {
   constexpr const char* only_cuda =
       "a program may name no device but \"cuda\", which means the one that is being judged";
-  // The front end folds device="cuda" into a constant. These come first: below, devices are put
-  // where none was named.
+  // The front end folds device="cuda" into a constant. These constants are replaced first, because
+  // the loop below inserts constants of the judged device.
   for_each_node(graph.block(), [&](Node* node) {
     if (node->kind() != c10::prim::Constant || node->outputs().empty()) return;
     const auto known = torch::jit::toIValue(node->output());

@@ -9,8 +9,8 @@
 
 namespace hone {
 
-// What a kernel's parameter is, whatever the device: as block_abi::parameter and
-// schema::Kernel::Parameter number it.
+// Kind and size of a kernel's parameter on any device. The kinds are numbered as in
+// block_abi::parameter and schema::Kernel::Parameter.
 struct parameter_facts {
   enum class kinds : unsigned { pointer, integer, floating, boolean, other };
   kinds kind = kinds::pointer;
@@ -24,21 +24,25 @@ struct launch_size {
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
 };
 
+// Most dynamic shared memory of a launch.
 inline constexpr std::int64_t max_shared_bytes = 227 * 1024;
 
-// CUDA's limits, the same on every device. All of these throw program_error (launch_error).
+// The following functions check CUDA's limits, which are the same on every device. They throw
+// program_error (launch_error). A grid or block has one to three extents; missing extents are 1.
 launch_size checked_grid(const std::string& kernel, const std::vector<std::int64_t>& grid);
 launch_size checked_block(const std::string& kernel, const std::vector<std::int64_t>& block);
 void check_shared_bytes(const std::string& kernel, std::int64_t bytes);
 
-// The arguments of a launch in the form that the kernel's parameters have: tensors as pointers,
-// ints as 4 or 8 bytes (checked for range), floats as 4 or 8 bytes, bools as one.
+// The arguments of a launch in the form of the kernel's parameters: tensors as pointers, ints as 4
+// or 8 bytes (checked for range), floats as 4 or 8 bytes, bools as one byte.
 class marshalled_arguments {
  public:
-  // `on_gpu`: tensors must lie in a GPU's memory.
+  // Throws program_error (launch_error) if an argument does not fit its parameter. `on_gpu`:
+  // tensors must lie in a GPU's memory.
   marshalled_arguments(const std::string& kernel, const std::vector<c10::IValue>& arguments,
                        const std::vector<parameter_facts>& parameters, bool on_gpu);
-  // An address for each argument, as launches take them; they live as long as this.
+  // Returns the address of each argument, as launches take them. The addresses are valid as long as
+  // this object.
   void** addresses() { return addresses_.data(); }
 
  private:

@@ -67,7 +67,7 @@ std::optional<c10::IValue> number_named(const std::string& name) {
   return std::nullopt;
 }
 
-// What people raise.
+// Returns true for the names of exceptions that a program may raise.
 bool is_exception(const std::string& name) {
   static const std::set<std::string> names = {"Exception",      "RuntimeError",       "ValueError",
                                               "TypeError",      "IndexError",         "KeyError",
@@ -75,7 +75,7 @@ bool is_exception(const std::string& name) {
   return names.contains(name);
 }
 
-// One node of an operator of ours, which gives nothing.
+// Inserts a node of one of Hone's own operators, which have no outputs. Returns the constant None.
 SugaredValuePtr insert_operator(Graph& graph, const char* name, const std::vector<Value*>& inputs,
                                 const SourceRange& loc) {
   graph.insertNode(graph.create(c10::Symbol::fromQualString(name), inputs, 0))->setSourceRange(loc);
@@ -120,7 +120,7 @@ struct launch_function : SugaredValue {
   }
 
  private:
-  // A list of ints as it is; a tuple or a single int as a list.
+  // Returns a list of ints unchanged, and a tuple or a single int as a list.
   static Value* dimensions(Graph& graph, Value* value, const SourceRange& loc, const char* what) {
     if (value->type()->isSubtypeOf(*c10::ListType::ofInts())) return value;
     std::vector<Value*> parts;
@@ -138,7 +138,7 @@ struct launch_function : SugaredValue {
   }
 };
 
-// stream(k) and join(): one node each.
+// stream(k) and join() become one node each.
 struct stream_function : SugaredValue {
   std::string kind() const override { return "stream"; }
   SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args,
@@ -161,7 +161,7 @@ struct join_function : SugaredValue {
   }
 };
 
-// torch.einsum takes its operands one by one or as a list; the operator only as a list.
+// torch.einsum takes its operands one by one or as a list; the operator takes only a list.
 struct einsum_function : SugaredValue {
   std::string kind() const override { return "einsum"; }
   SugaredValuePtr call(const SourceRange& loc, GraphFunction& f, at::ArrayRef<NamedValue> args,
@@ -178,7 +178,7 @@ struct einsum_function : SugaredValue {
   }
 };
 
-// Operators whose names share a prefix: torch.linalg.norm is aten::linalg_norm.
+// Operators whose names share a prefix. For example, torch.linalg.norm is aten::linalg_norm.
 struct prefixed_operators : SugaredValue {
   explicit prefixed_operators(std::string p) : prefix(std::move(p)) {}
   std::string kind() const override { return "module"; }

@@ -8,9 +8,9 @@ struct Resolver;
 
 namespace hone {
 
-// How host programs and references resolve names: torch and its namespaces, F, math, and launch;
-// anything else is unknown. The functional names that functional.py defines are compiled on the
-// first call. One thread.
+// Returns the resolver for the names in host programs and references: torch and its namespaces, F,
+// math, launch, stream, join and Python's common exceptions. All other names are unknown. The first
+// call compiles the functions of functional.py. Confined to one thread.
 std::shared_ptr<torch::jit::Resolver> torchscript_names();
 
 }  // namespace hone

@@ -6,9 +6,9 @@
 #include <array>
 
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
-#include "process/framing.hpp"
 #include "evaluation/sandbox/programs.hpp"
 #include "messages/record.hpp"
+#include "process/framing.hpp"
 
 namespace hone {
 namespace {
@@ -23,7 +23,7 @@ std::uint32_t dtype_of(const at::Tensor& tensor) {
   return unsupported_dtype;
 }
 
-// "division by zero" rather than the interpreter's traceback.
+// Reduces the interpreter's traceback to one line, such as "division by zero".
 std::string tidy(const std::string& what) {
   std::string_view text = what;
   if (const auto at = text.rfind("RuntimeError: "); at != std::string_view::npos)
@@ -85,8 +85,7 @@ at::Tensor tensor_at(char* address, std::uint64_t room, schema::Layout::Reader l
                            .device(on_gpu ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU));
   std::uint64_t bytes = options.dtype().itemsize();
   for (const std::int64_t extent : shape) bytes *= static_cast<std::uint64_t>(extent);
-  if (bytes > room)
-    throw program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
+  if (bytes > room) throw program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
   return at::from_blob(address, shape, options);
 }
 

@@ -17,21 +17,23 @@ namespace hone {
 
 class torchscript_program;
 
-// What a session says to its parent, on every kind of device.
+// Replies of a session to its parent, the same on every kind of device. Functions that send throw
+// connection_lost.
 
-// Answers with a reply that `fill` completes.
+// Sends a reply that `fill` completes.
 void send_reply(int socket, const std::function<void(schema::Reply::Builder)>& fill);
-// What opening programs has found, of which the first is the one that counts.
+// Sends the reply to `open`, with the facts about `program`, which is the first of the programs.
 void send_opened(int socket, const torchscript_program& program);
-// The failure that an exception out of a program means. `is_last`: the process ends with it.
+// Sends the failure that an exception of a program stands for. `is_last`: the process ends after
+// it.
 void send_failure(int socket, const std::exception& why, bool is_last = false);
 
-// A tensor at an address, laid out densely as the command says. Throws program_error where it
-// would not fit into `room` bytes.
+// Returns a tensor of the layout, dense, at `address`; it does not own the memory. Throws
+// program_error (infrastructure) if the tensor does not fit into `room` bytes.
 at::Tensor tensor_at(char* address, std::uint64_t room, schema::Layout::Reader layout, bool on_gpu);
 
-// Enters a batch's outputs into the arena's head. `offset_of` gives a tensor's place in the arena,
-// or not_in_arena.
+// Enters the outputs of a run into the arena's head, by call. `offset_of` returns the offset of a
+// tensor in the arena, or not_in_arena.
 void describe_outputs(arena_head& head, const std::vector<std::vector<at::Tensor>>& calls,
                       const std::function<std::uint64_t(const at::Tensor&)>& offset_of);
 

@@ -35,7 +35,7 @@ void run_launch(Stack& stack) {
       std::make_move_iterator(stack.end()));
   stack.resize(stack.size() - count);
   if (current_launcher == nullptr)
-    throw program_error(Outcome::LAUNCH_ERROR, "a reference launches nothing");
+    throw program_error(Outcome::LAUNCH_ERROR, "a reference cannot launch kernels");
   const std::vector<c10::IValue> arguments(inputs.begin() + 4, inputs.end());
   current_launcher->launch(inputs[0].toStringRef(), inputs[1].toIntVector(),
                            inputs[2].toIntVector(), inputs[3].toInt(), arguments);
@@ -45,23 +45,22 @@ void run_stream(Stack& stack) {
   const std::int64_t k = stack.back().toInt();
   stack.pop_back();
   if (current_launcher == nullptr)
-    throw program_error(Outcome::LAUNCH_ERROR, "a reference uses no side streams");
+    throw program_error(Outcome::LAUNCH_ERROR, "a reference cannot use side streams");
   if (k < 0 || k > side_streams)
-    throw program_error(
-        Outcome::LAUNCH_ERROR,
-        "stream(" + std::to_string(k) + "): expected 0 to " + std::to_string(side_streams));
+    throw program_error(Outcome::LAUNCH_ERROR, "stream(" + std::to_string(k) + "): expected 0 to " +
+                                                   std::to_string(side_streams));
   current_launcher->use_stream(k);
 }
 
 void run_join(Stack& /*stack*/) {
   if (current_launcher == nullptr)
-    throw program_error(Outcome::LAUNCH_ERROR, "a reference uses no side streams");
+    throw program_error(Outcome::LAUNCH_ERROR, "a reference cannot use side streams");
   current_launcher->join_streams();
 }
 
 void register_operators() {
   static const bool done = [] {
-    // Anything weaker than CONSERVATIVE and a launch would be removed as dead code.
+    // With any weaker kind than CONSERVATIVE, a launch would be removed as dead code.
     constexpr auto effects = c10::AliasAnalysisKind::CONSERVATIVE;
     torch::jit::registerOperator(torch::jit::Operator(
         "hone::launch(str kernel, int[] grid, int[] block, int shared, ...) -> ()", run_launch,
@@ -74,8 +73,8 @@ void register_operators() {
   (void)done;
 }
 
-// The imports that people write out of habit: what they name is there already. Lines stay where
-// they are.
+// Blanks the imports that people write out of habit, because the imported names are defined anyway.
+// Lines keep their numbers.
 std::string without_imports(const std::string& source) {
   static const std::regex habitual(
       R"(^(import torch|import math|import torch\.nn\.functional as F|import torch\.nn as nn)"
@@ -88,8 +87,8 @@ std::string without_imports(const std::string& source) {
   return kept;
 }
 
-// The front end's messages show the source around the error; a verdict wants one line with the
-// place.
+// Reduces a message of the front end, which shows the source around the error, to one line that
+// begins with the error's place.
 std::string tidy(const std::string& raw) {
   std::istringstream in(raw);
   std::string message;
@@ -156,7 +155,8 @@ struct torchscript_program::state {
   std::vector<std::string> launches;
 };
 
-torchscript_program::torchscript_program(const std::string& source, std::size_t inputs, std::size_t parameters)
+torchscript_program::torchscript_program(const std::string& source, std::size_t inputs,
+                                         std::size_t parameters)
     : state_(std::make_unique<state>()) {
   register_operators();
   try {
@@ -233,7 +233,7 @@ std::vector<at::Tensor> torchscript_program::forward(std::vector<c10::IValue>& a
   } else {
     outputs.push_back(arguments.front().toTensor());
   }
-  // What is only marked as negated or conjugated becomes real here, while the clock runs.
+  // Outputs that are only marked as negated or conjugated are computed here, while the clock runs.
   for (at::Tensor& output : outputs) output = output.resolve_conj().resolve_neg();
   arguments.clear();
   return outputs;
@@ -257,8 +257,8 @@ void torchscript_program::warm_up() {
   enter_thread();
   torch::jit::getProfilingMode() = false;
   torch::jit::getExecutorMode() = false;
-  // Load what first calls load: dispatch tables, vector code paths, oneDNN, and FBGEMM's code for
-  // bags, which looks at the processor's files.
+  // Loads everything that the first call of an operator would load: dispatch tables, vector code
+  // paths, oneDNN, and FBGEMM's code for embedding bags, which reads files about the processor.
   torchscript_program program(
       "def forward(a: Tensor, b: Tensor) -> Tensor:\n"
       "    c = torch.matmul(a, b) + torch.relu(a).sum() * 2.0\n"

@@ -16,60 +16,66 @@ class Tensor;
 
 namespace hone {
 
-// Why a host program cannot be used. The message names the line as "python:LINE".
+// Thrown if a program cannot be used. The message names the line as "python:LINE".
 struct program_error : std::runtime_error {
   program_error(Outcome why, const std::string& message)
       : std::runtime_error(message), outcome(why) {}
   Outcome outcome;  // rejected, compile_error, crash or launch_error
 };
 
-// What a kernel launch does, behind the operator hone::launch. One thread.
+// Launches the kernels of a host program: the device's side of the operators hone::launch,
+// hone::stream and hone::join. Confined to one thread.
 class kernel_launcher {
  public:
   virtual ~kernel_launcher() = default;
-  // `arguments` are tensors, ints, floats and bools. Throws program_error (launch_error)
-  // before anything runs.
+  // Launches a kernel. `arguments` are tensors, ints, floats and bools. Throws program_error
+  // (launch_error) before anything runs.
   virtual void launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
                       const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
                       const std::vector<c10::IValue>& arguments) = 0;
-  // stream(k): what follows goes to side stream k, 0 the main one; join(): what follows comes after
-  // everything before it. A device with one queue has nothing to do.
+  // stream(k): work that follows goes to side stream k, or to the main stream if k is 0. join():
+  // work that follows starts after all earlier work. A device with a single queue ignores both.
   virtual void use_stream(std::int64_t /*k*/) {}
   virtual void join_streams() {}
 };
 
-inline constexpr std::int64_t side_streams = 8;  // stream(0) to stream(8)
+// The number of side streams: programs may call stream(0) to stream(8).
+inline constexpr std::int64_t side_streams = 8;
 
-// A TorchScript program: `forward`, optionally `prepare`, helpers. Compiled with names as people
-// write them, checked on the graph that runs, executed without any optimisation so that eager is
-// eager. Not for more than one thread.
+// A TorchScript program: a function `forward`, an optional function `prepare`, and other functions
+// that these call. It is compiled with the names that Python programs use, checked on the graph
+// that runs, and executed without any optimisation, so that eager execution stays eager. Confined
+// to one thread.
 class torchscript_program {
  public:
   // Throws program_error. `inputs` and `parameters` are the numbers of arguments that the task
-  // fixes. The front end overflows the stack on deep nesting: only construct one in a process that
-  // may die.
+  // prescribes. The front end overflows the stack on deep nesting, so programs must be constructed
+  // in a process that may die.
   torchscript_program(const std::string& source, std::size_t inputs, std::size_t parameters);
   ~torchscript_program();
   torchscript_program(torchscript_program&&) noexcept;
 
-  // Kernels that launches name, sorted.
+  // Returns the names of the kernels that the program launches, sorted.
   const std::vector<std::string>& launches() const;
   bool has_prepare() const;
 
-  // What follows the inputs in a call: prepare's result spread, or the parameters themselves.
+  // Returns the arguments that follow the inputs in a call: the elements of prepare()'s result, or
+  // the parameters themselves if the program has no prepare().
   std::vector<c10::IValue> prepare(const std::vector<at::Tensor>& parameters);
-  // `arguments` is consumed; the outputs in order. Throws what the program raises.
+  // Runs forward() and returns the outputs in order. Clears `arguments`. Exceptions that the
+  // program raises pass through.
   std::vector<at::Tensor> forward(std::vector<c10::IValue>& arguments);
 
-  // Where launches of this thread go; null: nowhere, and they are errors.
+  // Sets the launcher for this thread, which is not owned. With null, every launch is an error.
   static void set_launcher(kernel_launcher* launcher);
-  // Where tensors of this process's programs lie: "cuda" in a program means this device. A CPU
-  // unless set; once, before warm_up().
+  // Makes GPU 0 the device that this process judges, which "cuda" in a program means. Otherwise it
+  // is the CPU. Must be called at most once, before warm_up().
   static void judge_on_gpu();
-  // Registers the launch operator, compiles the functional names, runs a few operators: what a
-  // zygote does once.
+  // Prepares a process for its first program: registers the launch operators, compiles the
+  // functions of functional.py, and runs a few operators.
   static void warm_up();
-  // What LibTorch keeps for each thread: for every other than the one that has warmed up.
+  // Sets LibTorch's settings of the calling thread. Must be called on every thread that runs
+  // programs, except the one that has called warm_up().
   static void enter_thread();
 
  private:

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t heap_alignment = 64;
 
-arena_allocator* the_allocator = nullptr;  // release() is given an address and nothing else
+// release() receives an address and nothing else.
+arena_allocator* the_allocator = nullptr;
 
 }  // namespace
 

@@ -8,16 +8,17 @@
 
 namespace hone {
 
-// Gives every CPU tensor of a run its place in the arena, where the parent reads outputs. Without a
-// region it uses the heap. A block's context is its address, which is what raw_allocate (oneDNN's
-// scratch memory) asks for. One a process, one thread. Includes LibTorch: for the child's sources
-// only.
+// Allocates every CPU tensor of a run in the arena, where the parent reads outputs. Without a
+// region it allocates on the heap. The context of a block is its address, as raw_allocate requires
+// (oneDNN's scratch memory). One per process, confined to one thread. Includes LibTorch: only for
+// sources of the sandbox programs.
 class arena_allocator final : public c10::Allocator {
  public:
-  // The arena is mapped at `base`; allocations are noted in its head.
+  // Sets the arena, which is mapped at `base`. Allocations are entered into its head.
   void attach(char* base, std::uint64_t bytes);
-  // Memory from `poisoned` on is poisoned as it is handed out for the first time. (0, 0, 0): use
-  // the heap.
+  // Starts with a new region of scratch memory between the offsets `begin` and `end`. Memory from
+  // `poisoned` on is poisoned when it is handed out for the first time. (0, 0, 0): allocate on the
+  // heap.
   void reset(std::uint64_t begin, std::uint64_t poisoned, std::uint64_t end);
 
   bool contains(const void* p) const { return p >= base_ && p < base_ + bytes_; }
@@ -26,6 +27,7 @@ class arena_allocator final : public c10::Allocator {
   }
   arena_head& head() const { return *reinterpret_cast<arena_head*>(base_); }
 
+  // Throws std::bad_alloc if there is no room.
   c10::DataPtr allocate(std::size_t n) override;
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* dest, const void* src, std::size_t count) const override {

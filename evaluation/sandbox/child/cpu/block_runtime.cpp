@@ -18,7 +18,8 @@ constexpr std::size_t stack_bytes = 128U << 10U;
 constexpr unsigned max_threads = 1024;
 constexpr unsigned warp_size = 32;
 
-// Stacks for the fibers of a block, each with a guard page below; mapped once, touched when used.
+// Stacks for the fibers of a block, each with a guard page below. Addresses are reserved once, and
+// a stack takes memory only when it is used.
 class stack_pool {
  public:
   using traits_type = context::stack_traits;
@@ -55,18 +56,18 @@ struct keep_stack {
 
 enum class place : unsigned char { unstarted, running, at_block_barrier, at_warp, finished };
 
-// A warp's operations. Each completed one leaves its values in a buffer that its lanes hold until
-// they enter their next, so groups of lanes under different masks never disturb each other; a warp
-// in step needs two buffers.
+// The operations of one warp. Each completed operation leaves its values in a buffer. The lanes of
+// the operation hold the buffer until they enter their next operation, so groups of lanes under
+// different masks never disturb each other. A warp whose lanes run in step needs two buffers.
 struct warp {
   struct buffer {
     std::array<std::uint64_t, warp_size> values;
     unsigned holders = 0;
   };
   std::array<buffer, warp_size + 1> results{};
-  std::array<std::uint64_t, warp_size> offered{};
-  std::array<unsigned char, warp_size> result_of{};
-  unsigned released = 0;  // lanes whose operation is complete
+  std::array<std::uint64_t, warp_size> offered{};    // each lane's value
+  std::array<unsigned char, warp_size> result_of{};  // the buffer that each lane holds
+  unsigned released = 0;                             // lanes whose operation is complete
 
   void reset() {
     released = 0;
@@ -90,26 +91,27 @@ struct block_state {
   const block_abi::kernel* kernel = nullptr;
   void* const* arguments = nullptr;
   unsigned threads = 0;
-  unsigned root = 0;  // the thread that runs on the launching stack, and schedules the others
+  // The thread that runs on the stack of the launch and schedules the others.
+  unsigned root = 0;
   bool in_fibers = false;
   unsigned arrived = 0;
   unsigned finished = 0;
   std::array<unsigned, 2> votes{};
-  unsigned barrier = 0;  // block barriers completed
+  unsigned barrier = 0;  // number of completed block barriers
   std::array<place, max_threads> places{};
-  std::array<unsigned, max_threads> waits_for{};  // barrier number
+  std::array<unsigned, max_threads> waits_for{};  // number of the barrier
   std::array<unsigned, max_threads> masks{};
   std::array<context::fiber, max_threads> fibers;
   std::array<warp, max_threads / warp_size> warps{};
-  context::fiber scheduler;  // of the running fiber
+  context::fiber scheduler;  // the context that the running fiber returns to
   stack_pool stacks;
   std::jmp_buf failure;
   std::string reason;
 };
 
 block_state& state() {
-  static auto* instance =
-      new block_state;  // lives as long as the process: kernels may be interrupted anywhere
+  // Never deleted: kernels may be interrupted anywhere.
+  static auto* instance = new block_state;
   return *instance;
 }
 
@@ -138,7 +140,8 @@ void complete_block_barrier() {
   ++s.barrier;
 }
 
-// Releases every lane of the warp whose partners have all entered the same operation (or returned).
+// Releases every lane of the warp if all lanes of its mask have entered the same operation or have
+// returned.
 void complete_warp(unsigned warp_index) {
   block_state& s = state();
   warp& w = s.warps[warp_index];
@@ -190,7 +193,8 @@ void advance(unsigned thread) {
   s.fibers[thread] = std::move(s.fibers[thread]).resume();
 }
 
-// The launching thread waits: the others run, each to its next meeting, until it may go on.
+// Runs the other threads, each until its next barrier or warp operation, until `done` returns true
+// and the root thread can continue.
 template <class Done>
 void schedule_until(Done done) {
   block_state& s = state();
@@ -220,8 +224,8 @@ void wait(unsigned self) {
   s.places[self] = place::running;
 }
 
-// The first meeting of a block turns its loop into fibers: threads before this one have returned,
-// later ones have not begun.
+// Turns the loop over a block's threads into fibers when the first of them reaches a barrier or a
+// warp operation. Threads before `self` have returned, and later threads have not begun.
 void enter_fibers(unsigned self) {
   block_state& s = state();
   if (s.in_fibers) return;
@@ -295,15 +299,15 @@ void block_runtime::run(const block_abi::module& module, const block_abi::kernel
   s.threads = block.x * block.y * block.z;
   s.in_fibers = false;
   s.reason.clear();
-  // Kernels are compiled without exceptions: a block that cannot go on is left by a jump over its
-  // frames.
+  // Kernels are compiled without exceptions, so a block that cannot go on is left by a jump over
+  // its frames.
   if (setjmp(s.failure) == 0) {
     module.set_launch(grid, block);
     kernel.run(arguments);
   } else {
     // The jump has left threads in the middle of the kernel. They are never resumed, and destroying
-    // them would unwind frames that were compiled without exceptions: they are given up, the next
-    // launch uses their stacks anew.
+    // their fibers would unwind frames that were compiled without exceptions. The fibers are leaked
+    // on purpose, and the next launch reuses their stacks.
     (void)new std::array<context::fiber, max_threads>(std::move(s.fibers));
     (void)new context::fiber(std::move(s.scheduler));
     throw std::runtime_error(s.reason);

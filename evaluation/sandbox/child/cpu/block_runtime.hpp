@@ -5,8 +5,9 @@
 
 namespace hone {
 
-// The other side of evaluation/compile/cuda_on_cpu.cuh: what a compiled cuda block calls, and how
-// it is called. The layouts must match that file.
+// The binary interface between the sandbox and a compiled cuda block. The layouts must match
+// thread_blocks.cuh and launch.cuh in evaluation/compile/cpu/cuda_on_cpu/, which describe the
+// members.
 namespace block_abi {
 
 struct runtime {
@@ -42,15 +43,17 @@ struct module {
 
 }  // namespace block_abi
 
-// Runs a launch on this thread: the grid's blocks one after another, a block's threads in a loop
-// until one of them reaches a barrier or a warp operation; from then on the block's threads are
-// fibers (Boost.Context) that meet as CUDA's threads do. A thread that has returned counts as
-// arrived. Threads that wait for each other in vain end the launch. Not reentrant.
+// Runs launches on the calling thread: the blocks of a grid one after another, and the threads of a
+// block in a loop until one of them reaches a barrier or a warp operation. From then on the threads
+// of the block are fibers (Boost.Context) that wait for each other as CUDA's threads do. A thread
+// that has returned counts as arrived at every barrier. A deadlock ends the launch. Not reentrant.
 class block_runtime {
  public:
-  // Throws std::runtime_error with the reason when a block cannot go on.
+  // Runs one launch. `arguments` holds the address of each argument. Throws std::runtime_error with
+  // the reason if a block cannot go on.
   static void run(const block_abi::module& module, const block_abi::kernel& kernel,
                   block_abi::size grid, block_abi::size block, void* const* arguments);
+  // Returns the functions that a compiled block calls.
   static const block_abi::runtime& interface();
 };
 

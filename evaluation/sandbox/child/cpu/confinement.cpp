@@ -12,6 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -26,11 +27,25 @@ namespace {
 constexpr const char* the_artifact = "/hone/artifact.so";
 constexpr gid_t nobody = 65534;
 
+// System calls that are allowed with any arguments: memory, the passing of time, and the end of the
+// process.
+// clang-format off
+constexpr std::array unrestricted_calls = {
+    SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(brk),
+    SCMP_SYS(futex), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+    SCMP_SYS(clock_getres), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(sched_yield),
+    SCMP_SYS(sched_getaffinity), SCMP_SYS(getcpu), SCMP_SYS(getrandom), SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(rt_sigprocmask), SCMP_SYS(sigaltstack), SCMP_SYS(exit), SCMP_SYS(exit_group),
+    SCMP_SYS(restart_syscall), SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(getrusage),
+    SCMP_SYS(get_mempolicy), SCMP_SYS(fstat), SCMP_SYS(close), SCMP_SYS(membarrier),
+    SCMP_SYS(rseq), SCMP_SYS(set_robust_list)};
+// clang-format on
+
 int artifact_descriptor = -1;
 std::uint32_t* refused = nullptr;
 
-// The kernel has stopped a call. The one that dlopen makes for the artifact is answered; any other
-// is the end.
+// Handles a system call that the filter has stopped. Opening the artifact's path, as dlopen does,
+// returns a copy of its descriptor. Any other call ends the process.
 void on_refused_call(int /*signal*/, siginfo_t* info, void* context) {
   auto* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   if (info->si_syscall == SYS_openat && artifact_descriptor >= 0 &&
@@ -62,10 +77,10 @@ void drop_root() {
   if (geteuid() != 0) return;
   if (setgroups(0, nullptr) != 0 || setresgid(nobody, nobody, nobody) != 0 ||
       setresuid(nobody, nobody, nobody) != 0) {
-    if (errno != EPERM && errno != EINVAL)
-      fail("cannot give up root");  // a container may map no other user
+    // A container may map no other user.
+    if (errno != EPERM && errno != EINVAL) fail("cannot give up root");
   }
-  // Changing the user clears what a child inherits here.
+  // A change of the user clears the signal that the death of the parent sends.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail("cannot tie the process to its parent");
 }
 
@@ -76,45 +91,14 @@ void install_filter(int socket) {
   const auto allow = [&](int call) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 0) == 0;
   };
-  // Memory, time's passing, and leaving.
-  for (const int call : {SCMP_SYS(mmap),
-                         SCMP_SYS(munmap),
-                         SCMP_SYS(mremap),
-                         SCMP_SYS(mprotect),
-                         SCMP_SYS(brk),
-                         SCMP_SYS(futex),
-                         SCMP_SYS(clock_gettime),
-                         SCMP_SYS(gettimeofday),
-                         SCMP_SYS(time),
-                         SCMP_SYS(clock_getres),
-                         SCMP_SYS(getpid),
-                         SCMP_SYS(gettid),
-                         SCMP_SYS(sched_yield),
-                         SCMP_SYS(sched_getaffinity),
-                         SCMP_SYS(getcpu),
-                         SCMP_SYS(getrandom),
-                         SCMP_SYS(rt_sigreturn),
-                         SCMP_SYS(rt_sigprocmask),
-                         SCMP_SYS(sigaltstack),
-                         SCMP_SYS(exit),
-                         SCMP_SYS(exit_group),
-                         SCMP_SYS(restart_syscall),
-                         SCMP_SYS(sysinfo),
-                         SCMP_SYS(uname),
-                         SCMP_SYS(getrusage),
-                         SCMP_SYS(get_mempolicy),
-                         SCMP_SYS(fstat),
-                         SCMP_SYS(close),
-                         SCMP_SYS(membarrier),
-                         SCMP_SYS(rseq),
-                         SCMP_SYS(set_robust_list)}) {
-    allow(call);
-  }
-  // Reading the artifact while it is loaded: no other file is open. fstat by descriptor alone.
+  for (const int call : unrestricted_calls) allow(call);
+  // Calls that read the artifact while it is loaded. No other file is open. fstat is allowed by
+  // descriptor alone.
   for (const int call : {SCMP_SYS(pread64), SCMP_SYS(lseek), SCMP_SYS(dup)}) allow(call);
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
                               SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH)) == 0;
-  // The command socket; descriptors above it are the artifact's.
+  // Writing is limited to the command socket. Reading is also allowed from higher descriptors,
+  // which are the artifact's.
   for (const int call : {SCMP_SYS(write), SCMP_SYS(sendmsg), SCMP_SYS(sendto)}) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
                                 SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(socket))) == 0;
@@ -123,7 +107,7 @@ void install_filter(int socket) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
                                 SCMP_A0(SCMP_CMP_GE, static_cast<scmp_datum_t>(socket))) == 0;
   }
-  // What allocators (and sanitizers) advise. Other advice reaches the arena's pages themselves,
+  // Advice that allocators and sanitizers give. Other advice affects the pages of the arena itself,
   // which later sessions use.
   for (const int advice :
        {MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP}) {
@@ -133,13 +117,12 @@ void install_filter(int socket) {
   // abort() signals its own process.
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
                               SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()))) == 0;
-  // AMX must be asked for before it is used.
+  // A process must ask for AMX before it uses AMX.
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(arch_prctl), 1,
                               SCMP_A0(SCMP_CMP_GE, 0x1021)) == 0;
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(rt_sigaction), 1,
                               SCMP_A1(SCMP_CMP_EQ, 0)) == 0;
-  // Naming memory is a courtesy of glibc's and of allocators'; refusing it quietly is what old
-  // kernels do.
+  // glibc and allocators name memory for debugging. The refusal is silent, as on old kernels.
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EINVAL), SCMP_SYS(prctl), 1,
                               SCMP_A0(SCMP_CMP_EQ, 0x53564d41)) == 0;
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,

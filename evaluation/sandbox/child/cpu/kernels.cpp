@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "evaluation/program/arena_layout.hpp"
-#include "evaluation/sandbox/child/cpu/block_runtime.hpp"
 #include "evaluation/sandbox/child/common/launch_checks.hpp"
+#include "evaluation/sandbox/child/cpu/block_runtime.hpp"
 
 namespace hone {
 namespace {
@@ -22,8 +22,9 @@ constexpr std::size_t shared_guard_bytes = 1024;
 
 block_abi::size abi_size(const launch_size& size) { return {size.x, size.y, size.z}; }
 
-// Finds the size of the thread-local segment, which is where a module's __shared__ variables live,
-// of the module loaded at the address wanted->first.
+// Callback of dl_iterate_phdr. Finds the size of the thread-local segment, which holds a module's
+// __shared__ variables, of the module loaded at the address wanted->first, and stores the size in
+// wanted->second.
 int find_segment(dl_phdr_info* info, std::size_t /*size*/, void* wanted) {
   auto& [address, bytes] = *static_cast<std::pair<std::uint64_t, std::uint64_t>*>(wanted);
   if (info->dlpi_addr != address) return 0;
@@ -64,8 +65,8 @@ cpu_kernels::cpu_kernels(const std::string& path) : state_(std::make_unique<stat
   }
 }
 
-cpu_kernels::~cpu_kernels() =
-    default;  // the process ends with its kernels: unloading would only run their code
+// The process ends together with its kernels. Unloading them would only run their code.
+cpu_kernels::~cpu_kernels() = default;
 
 void cpu_kernels::poison_shared() {
   if (state_->static_shared != nullptr)

@@ -7,17 +7,17 @@
 
 namespace hone {
 
-// The kernels of a loaded shared object, behind `launch`. Checks everything that CUDA would before
+// The kernels of a loaded shared object. A launch passes all checks that CUDA would make before
 // anything runs.
 class cpu_kernels final : public kernel_launcher {
  public:
-  // Loads from the path; throws std::runtime_error.
+  // Loads the shared object at `path`. Throws std::runtime_error.
   explicit cpu_kernels(const std::string& path);
   ~cpu_kernels() override;
 
   // Fills static and dynamic shared memory with poison, so that nothing reads zeros there.
   void poison_shared();
-  // Whether a launch wrote behind the dynamic shared memory that it asked for.
+  // Returns true if a launch wrote beyond the dynamic shared memory that it asked for.
   bool shared_overrun() const;
 
   void launch(const std::string& kernel, const std::vector<std::int64_t>& grid,

@@ -1,6 +1,6 @@
 // hone-sandbox: a warm, single-threaded process that has LibTorch loaded and forks one confined
-// session after another. It is started by a node with its command socket as descriptor 3, and ends
-// with it.
+// session after another. A node starts it, with its command socket as descriptor 3, and it ends
+// when that socket closes.
 
 #include <ATen/Parallel.h>
 #include <fcntl.h>
@@ -16,9 +16,9 @@
 
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
 #include "evaluation/sandbox/child/cpu/session.hpp"
-#include "process/framing.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/record.hpp"
+#include "process/framing.hpp"
 
 namespace hone {
 namespace {
@@ -44,8 +44,8 @@ void fork_session(const schema::Fork::Reader& request, std::vector<unique_fd>& d
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || descriptors.empty())
       _exit(1);
     const bool has_arena = descriptors.size() > 1;
-    // The passed descriptors lie above 3, so moving the arena first overwrites nothing that is
-    // still needed.
+    // The passed descriptors are greater than 3. The arena moves first, so that dup2 overwrites no
+    // descriptor that is still needed.
     const int arena = has_arena ? fcntl(descriptors[1].get(), F_DUPFD, 10) : -1;
     if (dup2(descriptors[0].get(), session_socket) < 0 ||
         (has_arena && dup2(arena, session_arena) < 0))
@@ -53,8 +53,8 @@ void fork_session(const schema::Fork::Reader& request, std::vector<unique_fd>& d
     for (int fd = 0; fd < 64; ++fd) {
       if (fd != session_socket && fd != session_arena && fd != 2) close(fd);
     }
-    const int null = open(
-        "/dev/null", O_RDWR);  // standard output and error lead nowhere; 0 stays closed after this
+    // Standard output and error lead nowhere.
+    const int null = open("/dev/null", O_RDWR);
     if (null >= 0) {
       dup2(null, 1);
       dup2(null, 2);
@@ -68,7 +68,7 @@ void fork_session(const schema::Fork::Reader& request, std::vector<unique_fd>& d
 
 void reap(pid_t pid) {
   int status = 0;
-  if (pid <= 0) return reply_number(schema::Reply::ENDED, 0);  // only asks whether we are there
+  if (pid <= 0) return reply_number(schema::Reply::ENDED, 0);  // the parent only asks for a reply
   kill(pid, SIGKILL);
   if (waitpid(pid, &status, 0) != pid) status = -1;
   reply_number(schema::Reply::ENDED, status);
@@ -92,7 +92,8 @@ int main(int argc, char** /*argv*/) {
     return 2;
   }
   try {
-    at::set_num_threads(1);  // a fork of a process with worker threads hangs
+    // A fork of a process with worker threads hangs.
+    at::set_num_threads(1);
     hone::torchscript_program::warm_up();
     hone::serve();
   } catch (const hone::connection_lost&) {

@@ -9,13 +9,13 @@
 #include <optional>
 
 #include "evaluation/sandbox/arena.hpp"
+#include "evaluation/sandbox/child/common/replies.hpp"
 #include "evaluation/sandbox/child/cpu/arena_allocator.hpp"
 #include "evaluation/sandbox/child/cpu/confinement.hpp"
 #include "evaluation/sandbox/child/cpu/kernels.hpp"
-#include "evaluation/sandbox/child/common/replies.hpp"
-#include "process/framing.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/record.hpp"
+#include "process/framing.hpp"
 
 namespace hone {
 namespace {
@@ -28,7 +28,7 @@ class session {
     fstat(arena, &facts);
     bytes_ = static_cast<std::uint64_t>(facts.st_size);
     base_ = reinterpret_cast<char*>(map_arena(arena, bytes_));
-    allocator_ = new arena_allocator;  // tensors may outlive everything here
+    allocator_ = new arena_allocator;  // never deleted: tensors may outlive the session
     allocator_->attach(base_, bytes_);
     c10::SetCPUAllocator(allocator_, 100);
     close(arena);
@@ -50,7 +50,7 @@ class session {
         go();
         break;
       default:
-        throw program_error(Outcome::INFRASTRUCTURE, "a session does not know this command");
+        throw program_error(Outcome::INFRASTRUCTURE, "a session does not support this command");
     }
   }
 
@@ -88,7 +88,8 @@ class session {
       std::vector<at::Tensor> parameters;
       for (unsigned i = 0; i < request.getParameters().size(); ++i)
         parameters.push_back(tensor(request.getParameters()[i], request.getParameterOffsets()[i]));
-      // What prepare makes outlives this stage's scratch memory, so it goes to the heap.
+      // The results of prepare() outlive this stage's scratch memory, so they are allocated on the
+      // heap.
       allocator_->reset(0, 0, 0);
       prepared = programs_[program_].prepare(parameters);
     }
@@ -110,7 +111,7 @@ class session {
     for (auto& stack : stacks_) outputs_.push_back(program.forward(stack));
     if (kernels_ && kernels_->shared_overrun())
       throw program_error(Outcome::CRASH,
-                               "a kernel wrote behind the dynamic shared memory that it asked for");
+                          "a kernel wrote beyond the dynamic shared memory that it asked for");
     describe_outputs(allocator_->head(), outputs_, [this](const at::Tensor& t) {
       return allocator_->contains(t.data_ptr()) ? allocator_->offset_of(t.data_ptr())
                                                 : not_in_arena;
@@ -128,9 +129,8 @@ class session {
     void launch(const std::string& kernel, const std::vector<std::int64_t>&,
                 const std::vector<std::int64_t>&, std::int64_t,
                 const std::vector<c10::IValue>&) override {
-      throw program_error(
-          Outcome::LAUNCH_ERROR,
-          "there is no cuda block, so no __global__ function '" + kernel + "'");
+      throw program_error(Outcome::LAUNCH_ERROR,
+                          "there is no cuda block, so no __global__ function '" + kernel + "'");
     }
   };
 
@@ -145,7 +145,7 @@ class session {
   std::uint32_t program_ = 0;
   std::vector<std::vector<c10::IValue>> stacks_;
   std::vector<std::vector<at::Tensor>> outputs_;
-  std::vector<char> done_ = done_message();  // ready before the clock starts
+  std::vector<char> done_ = done_message();  // built before the clock starts
 };
 
 }  // namespace
@@ -154,8 +154,8 @@ void serve_session(int socket, int arena, std::uint64_t private_bytes) {
   try {
     const c10::InferenceMode no_gradients;
     session served(socket, arena);
-    // The object comes with the first command, so it is received before the filter that allows its
-    // descriptor alone.
+    // The shared object's descriptor comes with the first command. That command is received before
+    // the filter is installed, because the filter allows only this descriptor.
     received_message first = receive_with_descriptors(socket);
     const int object = first.descriptors.empty() ? -1 : first.descriptors.front().release();
     confine(socket, object, private_bytes, served.refused_call());

@@ -105,8 +105,8 @@ activity_trace::result activity_trace::stop() {
   std::erase_if(seen, [this](const activity& a) { return a.begin_ns < begin_ns_; });
   std::sort(seen.begin(), seen.end(),
             [](const activity& a, const activity& b) { return a.begin_ns < b.begin_ns; });
-  if (!seen.empty() && seen.front().is_fill)
-    seen.erase(seen.begin());  // what the host got ahead by
+  // The host used this fill to get ahead of the device.
+  if (!seen.empty() && seen.front().is_fill) seen.erase(seen.begin());
   result sum;
   std::uint64_t end = 0;
   for (const auto& [from, to, is_fill] : seen) {

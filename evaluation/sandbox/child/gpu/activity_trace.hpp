@@ -4,23 +4,26 @@
 
 namespace hone {
 
-// When the GPU worked for this process, on whatever stream, by CUPTI's clock: the third opinion on
-// a burst of calls. Loaded at run time; where there is no CUPTI, or it may not look, it sees
-// nothing. One thread, one a process.
+// Records when the GPU works for this process, on any stream, by CUPTI's clock: the third clock for
+// a burst of calls. CUPTI is loaded at run time. If it is missing, or if this process may not use
+// it, the trace is empty. Confined to one thread; one per process.
 class activity_trace {
  public:
   struct result {
-    double span_ns = 0;  // from the first start to the last end
-    double busy_ns = 0;  // of that, while anything ran
+    double span_ns = 0;  // from the first start to the last end; 0 if nothing was recorded
+    double busy_ns = 0;  // the part of span_ns during which anything ran
   };
 
   activity_trace();
+  // Returns true if CUPTI can be used.
   bool works() const { return works_; }
+  // Starts recording. The first work after it takes longer than usual, so begin() follows later.
   void start();
-  // What starts from here on counts, but for memory that is filled before anything else: by that
-  // the host gets ahead of the device. Before this, what is first traced has taken its extra time.
+  // Counts only work that starts from now on, except a memory fill that precedes everything else:
+  // the host uses that fill to get ahead of the device.
   void begin();
-  result stop();  // the device must be idle
+  // Stops recording and returns the times. The device must be idle.
+  result stop();
 
  private:
   bool works_ = false;

@@ -6,7 +6,8 @@
 namespace hone {
 namespace {
 
-// As LibTorch's own allocator says it: its convolutions then try an algorithm that needs less.
+// Throws the error that LibTorch's own allocator throws, so that LibTorch's convolutions try an
+// algorithm that needs less memory.
 [[noreturn]] void out_of_memory() {
   TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory");
   __builtin_unreachable();

@@ -8,18 +8,18 @@
 
 namespace hone {
 
-// Gives every tensor on the GPU its place in the arena's device memory, which the parent owns and
-// reads. Before there is an arena, and for what outlives all runs (the libraries' workspaces), it
-// asks CUDA. A tensor may outlive the run that it was made in: its memory is then somebody else's
-// already, and its release means nothing. One a process, one thread.
+// Allocates every tensor on the GPU in the arena's device memory, which the parent owns and reads.
+// Before there is an arena, and for memory that outlives all runs (the workspaces of libraries), it
+// allocates from CUDA. A tensor may outlive the run that made it. Its memory may then belong to
+// another tensor, and its release has no effect. One per process, confined to one thread at a time.
 class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
  public:
-  // The process's, which is LibTorch's from the first call on: that must come before LibTorch has
-  // allocated anything on a GPU.
+  // Returns the allocator of the process. The first call makes it LibTorch's allocator, and must
+  // come before LibTorch has allocated anything on a GPU.
   static gpu_allocator& instance();
   gpu_allocator();
 
-  // Device memory mapped at `base`, and its head in the host's memory.
+  // Sets the arena: device memory mapped at `base`, and its head in host memory. Owns neither.
   void attach(char* base, std::uint64_t bytes, arena_head& head);
   arena_head& head() const { return *head_; }
   arena_ledger& ledger() { return ledger_; }
@@ -30,12 +30,13 @@ class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPlug
     return static_cast<std::uint64_t>(static_cast<const char*>(p) - base_);
   }
 
+  // Throws c10::OutOfMemoryError if there is no room.
   c10::DataPtr allocate(std::size_t n) override;
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void* raw_alloc(std::size_t n) override { return take(n); }
   void* raw_alloc_with_stream(std::size_t n, cudaStream_t /*stream*/) override { return take(n); }
   void raw_delete(void* data) override { give_back(data); }
-  // Libraries that choose algorithms by the memory they may use ask this way.
+  // Reports the largest block that can be allocated, by which libraries choose algorithms.
   void cacheInfo(c10::DeviceIndex device, std::size_t* largest) override;
   std::string name() override { return "hone"; }
 

@@ -8,10 +8,10 @@
 
 namespace hone {
 
-// What the device does before a clocked call: it writes a buffer of four times its L2 cache, which
-// empties that, while the host gets ahead of it. How often, the judge says
-// (evaluation/judge/gpu/flushes_ahead.hpp). For one stream; the thread that has the device's
-// context.
+// Work of the device before a timed call: it writes a buffer of four times its L2 cache, which
+// empties the cache, while the host gets ahead of the device. The judge decides on the number of
+// flushes (evaluation/backends/cuda/head_start.hpp). Used on one stream, by the thread that has the
+// device's context.
 class cache_flush {
  public:
   cache_flush() = default;
@@ -19,14 +19,15 @@ class cache_flush {
   cache_flush(const cache_flush&) = delete;
   cache_flush& operator=(const cache_flush&) = delete;
 
-  // For a cache of at least so many bytes.
+  // Allocates the buffer for a cache of at least `cache_bytes`. Throws c10::Error.
   void make_room(std::uint64_t cache_bytes);
-  // Fills the cache once with what must be written back, whatever was in it: the flush behind it
-  // then takes as long after one program as after another.
+  // Fills the cache once with data that must be written back, regardless of its earlier contents.
+  // The flush that follows then takes the same time after every program.
   void settle(cudaStream_t stream);
-  // Puts so many flushes on the stream; none without room.
+  // Puts `times` flushes on the stream, or none if there is no buffer.
   void run(cudaStream_t stream, std::uint32_t times);
-  // How long one of those took that ended with `end`, which the device has come by.
+  // Returns the mean time of these flushes, in nanoseconds. `end` is the event after them, which
+  // the device must have reached.
   double each_ns(const timing_event& end) const;
 
  private:

@@ -9,10 +9,11 @@
 
 namespace hone {
 
-// A call of the host program as a graph, bound to the addresses that it was captured with. Includes
-// LibTorch: for the child's sources only.
+// A call of the host program as a CUDA graph, bound to the addresses with which it was captured.
+// Owns the executable graph. Includes LibTorch: only for sources of the sandbox programs.
 class captured_call {
  public:
+  // Instantiates `graph` and destroys it. Throws c10::Error.
   captured_call(cudaGraph_t graph, std::vector<at::Tensor> outputs) : outputs_(std::move(outputs)) {
     const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
     cudaGraphDestroy(graph);

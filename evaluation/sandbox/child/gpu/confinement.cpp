@@ -12,8 +12,8 @@
 namespace hone {
 namespace {
 
-// Host memory beyond what the process has when it is ready. The limit is on memory of its own that
-// it may write: CUDA reserves terabytes of address space.
+// Limits the host memory that the process may take beyond the memory that it has when it is ready.
+// The limit is on private writable memory, because CUDA reserves terabytes of address space.
 void limit_memory() {
   constexpr rlim_t for_programs = 8ULL << 30U;
   std::ifstream status("/proc/self/status");

@@ -2,8 +2,9 @@
 
 namespace hone {
 
-// From here on this process, and every thread that the caller starts, reads files and talks to the
-// GPU; it has 8 GiB of host memory beyond what it has now. Throws std::runtime_error.
+// Confines this process, and every thread that the caller starts later, to reading files and
+// talking to the GPU, with 8 GiB of host memory beyond its present memory. Throws
+// std::runtime_error.
 void confine_gpu_process();
 
 }  // namespace hone

@@ -7,15 +7,17 @@
 
 namespace hone {
 
-// The judge's own kernels in a candidate's process (evaluation/judge/gpu/judge_kernels.cuh): what
-// has to happen between two calls, and behind the back of neither. One thread.
+// The judge's own kernels in a candidate's process (evaluation/backends/cuda/judge_kernels/), for
+// the work that must happen between two calls. Confined to one thread at a time. Functions throw
+// cuda_error.
 class judge_tools {
  public:
-  // Loads them from the command; throws cuda_error.
+  // Loads the kernels from the command. `driver` must outlive this object.
   void load(const cuda_driver& driver, schema::Attach::Reader request);
-  // No block finds zeros in shared memory, or what an earlier call or program left.
+  // Fills shared memory with poison, so that no block finds zeros there, or data of an earlier call
+  // or program.
   void spoil_shared_memory(CUstream stream) const;
-  // Makes memory readable that was made unreadable with this key.
+  // Makes memory readable that the judge has made unreadable with `key`.
   void make_readable(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key, CUstream stream) const;
 
  private:

@@ -41,8 +41,8 @@ gpu_kernels::gpu_kernels(const cuda_driver& driver, std::string_view cubin,
     if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k.function) ==
         CUDA_SUCCESS)
       k.max_threads = value;
-    // Clusters of more than eight blocks are not on every GPU of a generation: allowed where a
-    // kernel names its cluster.
+    // Not every GPU of a generation supports clusters of more than eight blocks. They are allowed
+    // for kernels that state their cluster.
     if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, k.function) ==
             CUDA_SUCCESS &&
         value > 0) {
@@ -60,11 +60,12 @@ void gpu_kernels::check_parameters(const std::string& name, const kernel& k) con
   for (std::size_t i = 0; i < k.parameters.size(); ++i) {
     if (driver_->cuFuncGetParamInfo(k.function, i, &offset, &bytes) != CUDA_SUCCESS ||
         bytes != k.parameters[i].bytes) {
-      refuse(name + ": parameter " + std::to_string(i + 1) + " is not what the compiler said");
+      refuse(name + ": parameter " + std::to_string(i + 1) +
+             " differs from what the compiler reported");
     }
   }
   if (driver_->cuFuncGetParamInfo(k.function, k.parameters.size(), &offset, &bytes) == CUDA_SUCCESS)
-    refuse(name + " has more parameters than the compiler said");
+    refuse(name + " has more parameters than the compiler reported");
 }
 
 void gpu_kernels::describe_launches(arena_head& head) const {

@@ -13,13 +13,14 @@
 
 namespace hone {
 
-// The kernels of a cubin, behind `launch`. What the compiler says of their parameters is held
-// against what the driver says, when they are loaded; what a launch asks for is checked before
-// anything runs.
+// The kernels of a cubin. When they are loaded, the compiler's table of parameters is compared with
+// the driver's. The sizes and arguments of a launch are checked before anything runs. Confined to
+// one thread at a time.
 class gpu_kernels final : public kernel_launcher {
  public:
-  // An empty cubin: there is no cuda block, so nothing to launch. Throws program_error
-  // (launch_error) where code and table disagree.
+  // Loads the kernels. An empty cubin means that there is no cuda block, so every launch fails. All
+  // references must outlive this object. Throws program_error (launch_error) if code and table
+  // disagree.
   gpu_kernels(const cuda_driver& driver, std::string_view cubin,
               const capnp::List<schema::Kernel>::Reader& kernels, call_streams& streams,
               gpu_allocator& memory);
@@ -29,7 +30,7 @@ class gpu_kernels final : public kernel_launcher {
   void launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
               const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
               const std::vector<c10::IValue>& arguments) override;
-  // How each kernel was launched last, into the arena's head.
+  // Enters the last launch of each kernel into the arena's head.
   void describe_launches(arena_head& head) const;
   void use_stream(std::int64_t k) override;
   void join_streams() override { streams_->join(); }
@@ -39,11 +40,12 @@ class gpu_kernels final : public kernel_launcher {
     CUfunction function = nullptr;
     std::vector<parameter_facts> parameters;
     std::int64_t static_shared = 0;
-    std::int64_t dynamic_shared = 48 << 10;  // that it may ask for so far
+    // Most dynamic shared memory that a launch may ask for so far. 48 KiB need no opt-in.
+    std::int64_t dynamic_shared = 48 << 10;
     int max_threads = 1024;
     bool is_cooperative = false;
     std::uint32_t number = 0;
-    std::uint64_t last_blocks = 0;  // 0: it was never launched
+    std::uint64_t last_blocks = 0;  // 0 if it was never launched
     std::uint32_t last_threads = 0;
     std::uint32_t last_shared = 0;
   };
@@ -62,7 +64,7 @@ class gpu_kernels final : public kernel_launcher {
     const cuda_driver* driver;
     CUmodule is = nullptr;
   } module_;
-  std::int64_t shared_limit_ = 0;  // static and dynamic, opted in
+  std::int64_t shared_limit_ = 0;  // static and dynamic together, with opt-in
   std::map<std::string, kernel, std::less<>> kernels_;
 };
 

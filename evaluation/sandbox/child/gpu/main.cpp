@@ -9,8 +9,8 @@
 #include <exception>
 
 #include "evaluation/sandbox/child/common/replies.hpp"
-#include "process/framing.hpp"
 #include "evaluation/sandbox/child/gpu/session.hpp"
+#include "process/framing.hpp"
 
 int main(int argc, char** /*argv*/) {
   constexpr int command_socket = 3;

@@ -18,7 +18,7 @@ void on_a_thread(const std::function<void()>& work) {
     try {
       const c10::InferenceMode no_gradients;
       at::set_num_threads(1);
-      C10_CUDA_CHECK(cudaSetDevice(0));  // or the driver's own calls find no context
+      C10_CUDA_CHECK(cudaSetDevice(0));  // otherwise the driver's own calls find no context
       torchscript_program::enter_thread();
       work();
     } catch (...) {

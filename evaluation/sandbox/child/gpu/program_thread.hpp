@@ -4,9 +4,9 @@
 
 namespace hone {
 
-// Runs something on a thread of its own, to its end; what it throws is thrown here. LibTorch and
-// its libraries keep much of what they learn for a thread, the plans that cuDNN has chosen above
-// all: no program shall find what another one left.
+// Runs `work` on a new thread and waits for its end. Rethrows the exception that `work` throws.
+// LibTorch and its libraries keep much of their state per thread, above all the plans that cuDNN
+// has chosen, and no program may find the state that another program has left.
 void on_a_thread(const std::function<void()>& work);
 
 }  // namespace hone

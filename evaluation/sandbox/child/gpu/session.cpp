@@ -15,24 +15,25 @@
 
 #include "evaluation/sandbox/child/common/flop_count.hpp"
 #include "evaluation/sandbox/child/common/replies.hpp"
-#include "process/framing.hpp"
 #include "evaluation/sandbox/child/gpu/activity_trace.hpp"
 #include "evaluation/sandbox/child/gpu/allocator.hpp"
 #include "evaluation/sandbox/child/gpu/cache_flush.hpp"
-#include "evaluation/sandbox/child/gpu/captured_call.hpp"
 #include "evaluation/sandbox/child/gpu/confinement.hpp"
 #include "evaluation/sandbox/child/gpu/judge_tools.hpp"
 #include "evaluation/sandbox/child/gpu/kernels.hpp"
 #include "evaluation/sandbox/child/gpu/program_thread.hpp"
+#include "evaluation/sandbox/child/gpu/staged_calls.hpp"
 #include "evaluation/sandbox/child/gpu/streams.hpp"
 #include "evaluation/sandbox/child/gpu/timing_event.hpp"
 #include "messages/record.hpp"
+#include "process/framing.hpp"
 
 namespace hone {
 namespace {
 
 using steady = std::chrono::steady_clock;
 
+// Cache size for the flush before a traced burst if no call has been timed yet.
 constexpr std::uint64_t least_cache_bytes = 256U << 10U;
 
 double ns_since(steady::time_point begin) {
@@ -59,7 +60,8 @@ class session {
       : socket_(socket),
         driver_(&cuda_driver::get()),
         memory_(&gpu_allocator::instance()),
-        streams_(&the_streams()) {}
+        streams_(&the_streams()),
+        calls_(*streams_, *memory_, tools_) {}
 
   void attach(schema::Attach::Reader request, const std::vector<unique_fd>& descriptors) {
     void* head = mmap(nullptr, arena_head_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -77,10 +79,10 @@ class session {
                     *static_cast<arena_head*>(head));
 
     tools_.load(*driver_, request);
-    // Nothing may stay in the L2 cache because somebody wants it to.
+    // No program may make data persist in the L2 cache.
     driver_->cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
-    // CUPTI stays in a process from its first use on. Here, before anything is timed, all processes
-    // get it alike.
+    // CUPTI stays in a process from its first use on. It is used here, before anything is timed, so
+    // that all processes have it alike.
     trace_.start();
     trace_.begin();
     trace_.stop();
@@ -105,134 +107,36 @@ class session {
         break;
       default:
         throw program_error(Outcome::INFRASTRUCTURE,
-                                 "a GPU's session does not know this command");
+                            "a GPU's session does not support this command");
     }
   }
 
-  // Before the next `open`: nothing of the programs is left.
+  // Drops the programs and all that they have left. Must be called before the next `open`.
   void close() {
-    forget_calls();
-    prepared_.clear();
-    programs_.clear();
+    outputs_.clear();
+    calls_.close();
     torchscript_program::set_launcher(nullptr);
     kernels_.reset();
   }
 
  private:
   void open(schema::Open::Reader request, const std::vector<unique_fd>& descriptors) {
-    uses_graph_ = request.getCudaGraph();
     at::globalContext().setAllowTF32CuBLAS(request.getTf32());
     at::globalContext().setAllowTF32CuDNN(request.getTf32());
     at::globalContext().setBenchmarkCuDNN(request.getCudnnBenchmark());
-    for (const auto program : request.getPrograms()) {
-      programs_.emplace_back(program.getSource().cStr(), program.getInputs(),
-                             program.getParameters());
-      prepared_.emplace_back();
-    }
+    calls_.open(request);
     if (request.getJudgesCandidate()) {
       kernels_.emplace(*driver_, request.getHasObject() ? read_file(descriptors.at(0).get()) : "",
                        request.getKernels(), *streams_, *memory_);
       torchscript_program::set_launcher(&*kernels_);
     }
-    send_opened(socket_, programs_.front());
+    send_opened(socket_, calls_.first_program());
   }
 
-  at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const {
-    if (offset > memory_->bytes())
-      throw program_error(Outcome::INFRASTRUCTURE, "a tensor lies outside the arena");
-    return tensor_at(memory_->base() + offset, memory_->bytes() - offset, layout, true);
-  }
-
-  void forget_calls() {
-    graphs_.clear();
-    outputs_.clear();
-    stacks_.clear();
-  }
-
-  // Parameters that changed are prepared at once, with memory from the same region: the parent puts
-  // the calls' behind it.
   void stage(schema::StageCalls::Reader request) {
-    forget_calls();
-    program_ = request.getProgram();
-    memory_->head().output_count = 0;
-    if (request.getParametersChanged()) prepared_.at(program_).reset();
-    memory_->ledger().reset(request.getScratchBegin(), request.getScratchEnd());
-    auto& prepared = prepared_.at(program_);
-    if (!prepared) {
-      std::vector<at::Tensor> parameters;
-      for (unsigned i = 0; i < request.getParameters().size(); ++i)
-        parameters.push_back(tensor(request.getParameters()[i], request.getParameterOffsets()[i]));
-      tools_.spoil_shared_memory(streams_->main());
-      streams_->begin();
-      prepared = programs_[program_].prepare(parameters);
-      finish();
-    }
-    inputs_.clear();
-    for (const auto call : request.getCalls()) {
-      std::vector<c10::IValue> stack;
-      inputs_.emplace_back();
-      stack.reserve(request.getInputs().size() + prepared->size());
-      for (unsigned i = 0; i < request.getInputs().size(); ++i) {
-        const at::Tensor input = tensor(request.getInputs()[i], call.getInputOffsets()[i]);
-        inputs_.back().emplace_back(reinterpret_cast<CUdeviceptr>(input.data_ptr()),
-                                    input.nbytes());
-        stack.emplace_back(input);
-      }
-      stack.insert(stack.end(), prepared->begin(), prepared->end());
-      stacks_.push_back(std::move(stack));
-    }
-    calls_begin_ = memory_->ledger().end_of_used();
-    calls_end_ = request.getScratchEnd();
-    if (uses_graph_) {
-      for (const auto& stack : stacks_) graphs_.push_back(capture(stack));
-    }
+    outputs_.clear();
+    calls_.stage(request);
     send_reply(socket_, [](schema::Reply::Builder reply) { reply.setStaged(); });
-  }
-
-  captured_call capture(std::vector<c10::IValue> stack) {
-    streams_->begin();
-    C10_CUDA_CHECK(cudaStreamBeginCapture(streams_->main(), cudaStreamCaptureModeThreadLocal));
-    std::vector<at::Tensor> outputs;
-    cudaGraph_t graph = nullptr;
-    try {
-      outputs = programs_[program_].forward(stack);
-      streams_->end();
-    } catch (const std::exception&) {
-      cudaStreamEndCapture(streams_->main(), &graph);
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      cudaGetLastError();
-      streams_->begin();
-      throw;
-    }
-    C10_CUDA_CHECK(cudaStreamEndCapture(streams_->main(), &graph));
-    captured_call captured(graph, std::move(outputs));
-    captured.upload(streams_->main());  // or the first replay does it
-    return captured;
-  }
-
-  // Puts a call on the main stream, side streams joined to its end.
-  std::vector<at::Tensor> call(std::size_t index) {
-    if (uses_graph_) {
-      graphs_.at(index).replay(streams_->main());
-      return graphs_[index].outputs();
-    }
-    std::vector<c10::IValue> arguments = stacks_.at(index);
-    streams_->begin();
-    auto outputs = programs_[program_].forward(arguments);
-    streams_->end();
-    return outputs;
-  }
-
-  // Whatever may still run, on any stream, has run; an error of a kernel shows here.
-  static void finish() {
-    C10_CUDA_CHECK(cudaDeviceSynchronize());
-    C10_CUDA_CHECK(cudaGetLastError());
-  }
-
-  void make_readable(std::size_t index, const capnp::List<std::uint64_t>::Reader& keys) {
-    for (unsigned i = 0; i < inputs_.at(index).size(); ++i)
-      tools_.make_readable(inputs_[index][i].first, inputs_[index][i].second, keys[i],
-                           streams_->main());
   }
 
   void reply_done() {
@@ -240,16 +144,16 @@ class session {
       return t.is_cuda() && memory_->contains(t.data_ptr()) ? memory_->offset_of(t.data_ptr())
                                                             : not_in_arena;
     });
-    finish();
+    await_device();
     send_reply(socket_, [](schema::Reply::Builder reply) { reply.setDone(); });
   }
 
   void go() {
     outputs_.clear();
     const auto run = [this] {
-      for (std::size_t i = 0; i < stacks_.size(); ++i) {
+      for (std::size_t i = 0; i < calls_.size(); ++i) {
         tools_.spoil_shared_memory(streams_->main());
-        outputs_.push_back(call(i));
+        outputs_.push_back(calls_.call(i));
       }
     };
     if (kernels_) {
@@ -257,7 +161,7 @@ class session {
     } else {
       memory_->head().flops = count_flops(run);
     }
-    finish();
+    await_device();
     reply_done();
   }
 
@@ -267,18 +171,18 @@ class session {
     driver_->cuCtxResetPersistingL2Cache();
     timing_event begin;
     timing_event end;
-    for (std::size_t i = 0; i < stacks_.size(); ++i) {
-      make_readable(i, request.getKeys()[static_cast<unsigned>(i)]);
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      calls_.make_readable(i, request.getKeys()[static_cast<unsigned>(i)]);
       tools_.spoil_shared_memory(streams_->main());
       flush_.settle(streams_->main());
-      // All that is slower after some calls than after others, and at first because another process
-      // has had the GPU, is not for the host's clock to see.
+      // Some work is slower after some calls than after others, and the first work is slower
+      // because another process has used the GPU. The host's clock must not see either.
       C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
       const auto beginning = steady::now();
       flush_.run(streams_->main(), request.getFlushes());
       const auto launching = steady::now();
       begin.record(streams_->main());
-      outputs_.push_back(call(i));
+      outputs_.push_back(calls_.call(i));
       end.record(streams_->main());
       const double launch_ns = ns_since(launching);
       C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
@@ -293,43 +197,38 @@ class session {
     outputs_.clear();
     const bool traced = request.getTraced() && trace_.works();
     if (traced) trace_.start();
-    const auto call_in_the_same_place = [this](std::size_t index) {
-      if (!uses_graph_) memory_->ledger().reset(calls_begin_, calls_end_);
-      return call(index);
-    };
-    for (int i = 0; i < 2; ++i)
-      call_in_the_same_place(
-          0);  // another process has had the GPU: the first work of this one waits for it
-    finish();
+    // Another process has used the GPU, and this process's first work waits for that process.
+    for (int i = 0; i < 2; ++i) calls_.call_in_same_place(0);
+    await_device();
     timing_event begin;
     timing_event end;
     if (traced) {
       trace_.begin();
-      // While the device writes this the host gets ahead of it: under CUPTI it launches so slowly
-      // that the device would wait for the first call.
+      // While the device writes this buffer, the host gets ahead of it. Under CUPTI the host
+      // launches so slowly that the device would wait for the first call.
       flush_.make_room(least_cache_bytes);
       flush_.run(streams_->main(), 1);
     }
     const auto wall = steady::now();
     begin.record(streams_->main());
     for (std::uint32_t r = 0; r < request.getRepeats(); ++r) {
-      for (std::size_t i = 0; i < stacks_.size(); ++i) {
-        auto made = call_in_the_same_place(i);
-        if (r + 1 == request.getRepeats() && i + 1 == stacks_.size())
+      for (std::size_t i = 0; i < calls_.size(); ++i) {
+        auto made = calls_.call_in_same_place(i);
+        if (r + 1 == request.getRepeats() && i + 1 == calls_.size())
           outputs_.push_back(std::move(made));
       }
     }
     end.record(streams_->main());
     C10_CUDA_CHECK(cudaStreamSynchronize(streams_->main()));
     const double wall_ns = ns_since(wall);
-    finish();
+    await_device();
     const activity_trace::result seen = traced ? trace_.stop() : activity_trace::result{};
-    memory_->head().allocation_count =
-        0;  // calls lay on top of each other: there are no guards between them
+    // The calls have used the same memory, so there are no guards between them.
+    memory_->head().allocation_count = 0;
     memory_->head().launch_count = 0;
     if (kernels_) kernels_->describe_launches(memory_->head());
     memory_->head().burst = {end.ns_since(begin), wall_ns, seen.span_ns, seen.busy_ns,
-                             std::uint64_t{request.getRepeats()} * stacks_.size()};
+                             std::uint64_t{request.getRepeats()} * calls_.size()};
     reply_done();
   }
 
@@ -340,35 +239,27 @@ class session {
   activity_trace trace_;
   judge_tools tools_;
   cache_flush flush_;
-  bool uses_graph_ = false;
   std::optional<gpu_kernels> kernels_;  // a candidate's; references have none
-  std::vector<torchscript_program> programs_;
-  std::vector<std::optional<std::vector<c10::IValue>>> prepared_;
-  std::uint32_t program_ = 0;
-  std::uint64_t calls_begin_ = 0;
-  std::uint64_t calls_end_ = 0;
-  std::vector<std::vector<c10::IValue>> stacks_;
-  std::vector<std::vector<std::pair<CUdeviceptr, std::uint64_t>>>
-      inputs_;  // of each staged call: where, how many bytes
-  std::vector<captured_call> graphs_;
-  std::vector<std::vector<at::Tensor>> outputs_;
+  staged_calls calls_;
+  std::vector<std::vector<at::Tensor>> outputs_;  // of the last run, by call
 };
 
-// A context that has met an error of a kernel answers every call with it.
+// Returns the error if the GPU's context is lost: after an error of a kernel, the context answers
+// every call with that error.
 std::optional<std::string> lost_context() {
   const cudaError_t status = cudaDeviceSynchronize();
   if (status == cudaSuccess) return std::nullopt;
   return std::string("a kernel failed: ") + cudaGetErrorString(status);
 }
 
-// Everything that the first call of a kind would load or reserve, with memory that is CUDA's own:
-// the arena comes later.
+// Loads and reserves everything that the first call of a kind would. The memory comes from CUDA
+// itself, because the arena is attached later.
 void warm_up() {
   gpu_allocator::instance();
   torchscript_program::judge_on_gpu();
   at::globalContext().lazyInitDevice(c10::kCUDA);
   torchscript_program::warm_up();
-  // The libraries keep a workspace for each stream: they take it now, from CUDA itself.
+  // The libraries keep a workspace for each stream. They allocate it now, from CUDA itself.
   call_streams& streams = the_streams();
   for (const auto& stream : streams.all()) {
     c10::cuda::setCurrentCUDAStream(stream);
@@ -393,7 +284,8 @@ command receive_command(int socket) {
           std::move(message.descriptors)};
 }
 
-// From one `open` to the next, which is returned.
+// Serves the commands of one session, from `first`, an `open`, to the next `open`, which is
+// returned.
 command serve_program(session& one, int socket, command first) {
   command next = std::move(first);
   do {
@@ -404,9 +296,9 @@ command serve_program(session& one, int socket, command first) {
     } catch (const std::exception& e) {
       if (const auto lost = lost_context()) {
         send_failure(socket, program_error(Outcome::CRASH, *lost), true);
-        _exit(1);  // nothing of CUDA's can be tidied up any more
+        _exit(1);  // CUDA can release nothing any more
       }
-      cudaGetLastError();  // what this program was refused is not the next one's error
+      cudaGetLastError();  // an error of this program must not reach the next one
       send_failure(socket, e);
     }
     next = receive_command(socket);

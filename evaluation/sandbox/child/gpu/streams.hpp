@@ -11,25 +11,30 @@
 
 namespace hone {
 
-// The streams of a call: the main one, and side streams that a host program goes to with stream(k).
-// A side stream begins behind what the main stream has been given so far; join() puts everything in
-// order again. Works while a graph is captured. One thread.
+// The streams of a call: the main stream, and the side streams that a host program selects with
+// stream(k). Work on a side stream starts after the work that the main stream has been given so
+// far. join() makes later work wait for all earlier work. Works while a graph is captured. Confined
+// to one thread at a time. Functions throw c10::Error.
 class call_streams {
  public:
   call_streams();
   cudaStream_t main() const { return streams_[0].stream(); }
   const std::vector<c10::cuda::CUDAStream>& all() const { return streams_; }
 
-  void begin();  // a call: on the main stream
+  // Begins a call, on the main stream.
+  void begin();
+  // Makes side stream k the current stream, or the main stream if k is 0.
   void use(std::int64_t k);
   void join();
-  void end();  // the main stream waits for all others
+  // Ends a call: the main stream waits for all side streams.
+  void end();
 
  private:
   void fork(std::size_t k);
   std::vector<c10::cuda::CUDAStream> streams_;  // [0]: main
-  std::vector<cudaEvent_t> events_;             // one a stream
-  std::array<bool, side_streams + 1> ahead_{};  // has work that the main stream does not wait for
+  std::vector<cudaEvent_t> events_;             // one per stream
+  // True if the stream has work that the main stream does not wait for yet.
+  std::array<bool, side_streams + 1> ahead_{};
   std::size_t current_ = 0;
 };
 

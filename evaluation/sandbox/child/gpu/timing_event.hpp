@@ -5,7 +5,8 @@
 
 namespace hone {
 
-// A point on a stream whose time can be asked for, once the device has come by.
+// A point on a stream whose time can be read once the device has reached it. Functions throw
+// c10::Error.
 class timing_event {
  public:
   timing_event() { C10_CUDA_CHECK(cudaEventCreate(&event_)); }
@@ -13,6 +14,7 @@ class timing_event {
   timing_event(const timing_event&) = delete;
   timing_event& operator=(const timing_event&) = delete;
   void record(cudaStream_t stream) { C10_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  // Returns the nanoseconds from `earlier` to this event. The device must have reached both.
   double ns_since(const timing_event& earlier) const {
     float ms = 0;
     C10_CUDA_CHECK(cudaEventElapsedTime(&ms, earlier.event_, event_));

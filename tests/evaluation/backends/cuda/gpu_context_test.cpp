@@ -1,4 +1,4 @@
-// The judge's own arithmetic on a GPU, held against the same on the host.
+// Tests the judge's own kernels on a GPU against the same computations on the host.
 
 #include "evaluation/backends/cuda/gpu_context.hpp"
 
@@ -22,9 +22,10 @@ using testing_support::gpu_bench;
 compiled_block kernels() {
   cuda_compiler compiler;
   const auto& names = gpu_context::kernel_names();
-  return 
-      compiler.compile(gpu_context::kernel_source(), {names.begin(), names.end()}, {},
-                       gpu_bench::instance().facts().architecture, std::chrono::seconds(60)).value();
+  return compiler
+      .compile(gpu_context::kernel_source(), {names.begin(), names.end()}, {},
+               gpu_bench::instance().facts().architecture, std::chrono::seconds(60))
+      .value();
 }
 
 gpu_context& gpu() {
@@ -60,7 +61,7 @@ double mean_of(const std::vector<double>& x) {
   return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
 }
 
-TEST(JudgeGpu, DrawsWhatTheTaskDeclares) {
+TEST(GpuContext, DrawsWhatTheTaskDeclares) {
   HONE_NEEDS_A_GPU();
   const auto x = drawn(drawing(initializer::kind::normal, dtype::float32, 1000003, 3, 2));
   double squares = 0;
@@ -78,7 +79,7 @@ TEST(JudgeGpu, DrawsWhatTheTaskDeclares) {
   EXPECT_NEAR(mean_of(coin), 0.5, 0.01);
 }
 
-TEST(JudgeGpu, PermutationsHaveEveryNumberOnceInEveryRow) {
+TEST(GpuContext, DrawsPermutationsWithEveryNumberOncePerRow) {
   HONE_NEEDS_A_GPU();
   for (const std::uint64_t row : {1ULL, 7ULL, 64ULL, 1000ULL}) {
     auto d = drawing(initializer::kind::permutation, dtype::int32, row * 3, 0, 1);
@@ -93,7 +94,7 @@ TEST(JudgeGpu, PermutationsHaveEveryNumberOnceInEveryRow) {
   }
 }
 
-TEST(JudgeGpu, ContentsBelongToTheirSeed) {
+TEST(GpuContext, DrawsEqualContentsForEqualSeeds) {
   HONE_NEEDS_A_GPU();
   auto d = drawing(initializer::kind::normal, dtype::bfloat16, 10007, 0, 1, distribution::outliers);
   const auto once = drawn(d);
@@ -108,7 +109,7 @@ TEST(JudgeGpu, ContentsBelongToTheirSeed) {
   EXPECT_NE(once, drawn(d));
 }
 
-// Both ways of comparing, for the same tensors.
+// Expects the same result from comparing tensors on the host and on the GPU.
 void expect_same_agreement(const std::vector<double>& actual, const std::vector<double>& own,
                            const std::vector<double>& wide, dtype type) {
   const auto n = static_cast<std::int64_t>(actual.size());
@@ -141,7 +142,7 @@ void expect_same_agreement(const std::vector<double>& actual, const std::vector<
   }
 }
 
-TEST(JudgeGpu, ComparesAsTheHostDoes) {
+TEST(GpuContext, ComparesLikeTheHost) {
   HONE_NEEDS_A_GPU();
   for (const dtype type : {dtype::float32, dtype::float16, dtype::bfloat16, dtype::float64}) {
     std::vector<double> right(5003);
@@ -166,7 +167,7 @@ TEST(JudgeGpu, ComparesAsTheHostDoes) {
   }
 }
 
-TEST(JudgeGpu, ScrambledContentsComeBackWithTheirKeyAlone) {
+TEST(GpuContext, UnscramblesOnlyWithTheSameKey) {
   HONE_NEEDS_A_GPU();
   const std::uint64_t bytes = 100003;
   const gpu_memory a = gpu().allocate(bytes);
@@ -183,7 +184,7 @@ TEST(JudgeGpu, ScrambledContentsComeBackWithTheirKeyAlone) {
   EXPECT_TRUE(gpu().equal(a.at(), b.at(), bytes));
 }
 
-TEST(JudgeGpu, FindsDifferencesAndDamageToTheByte) {
+TEST(GpuContext, FindsDifferencesAndDamageOfASingleByte) {
   HONE_NEEDS_A_GPU();
   const std::uint64_t bytes = 100003;
   const gpu_memory a = gpu().allocate(bytes);
@@ -199,7 +200,7 @@ TEST(JudgeGpu, FindsDifferencesAndDamageToTheByte) {
   EXPECT_EQ(gpu().find_damage(a.at(), {{0, 100}, {5000, bytes}}), std::optional<std::size_t>(1));
 }
 
-TEST(JudgeGpu, GathersStridedTensorsRowMajor) {
+TEST(GpuContext, GathersStridedTensorsRowMajor) {
   HONE_NEEDS_A_GPU();
   std::vector<float> numbers(60);
   std::iota(numbers.begin(), numbers.end(), 0.0F);

@@ -1,5 +1,5 @@
-// What a GPU's judge must find, on a GPU: every honest program of configs/gpu is ok, and no exploit
-// of evaluation.md section 4 is.
+// Tests verdicts and scores on a GPU: every honest program of configs/gpu ends as `ok`, and every
+// exploit of evaluation.md section 4 is caught or gains nothing.
 
 #include <gtest/gtest.h>
 
@@ -59,30 +59,30 @@ INSTANTIATE_TEST_SUITE_P(EveryDocument, GpuHonest,
                                             honest().documents[each.param].name);
                          });
 
-TEST(GpuHonestSet, IsLargeEnough) { EXPECT_GE(honest().documents.size(), 60U); }
+TEST(GpuHonestSet, HasAtLeastSixtyDocuments) { EXPECT_GE(honest().documents.size(), 60U); }
 
 // --- exploits
 
-TEST(GpuExploits, EveryRowHasDocuments) {
+TEST(GpuExploits, EveryKindHasDocuments) {
   for (const auto& [kind, outcomes] : allowed_outcomes()) {
     if (kind == "host_escape" || kind == "forged_document")
-      continue;  // nothing about them is the device's
+      continue;  // these do not depend on the device
     EXPECT_FALSE(testing_support::tricks_of(exploits, kind).empty()) << kind;
   }
 }
 
-// Right results by tricks that would make a timed call cheaper than a user's, or a reference's
-// dearer: they may pass, and must not pay.
+// The largest score of programs with right results and a trick that would make timed calls cheaper
+// than a user's calls, or the reference slower. They may pass, but the trick must not pay.
 constexpr double nothing_earned = 1.1;
 
-// Nothing of a program's is left when the reference has its turn, and the clocks are held against
-// each other: on a GPU these two end as late work, or are tried in vain, which leaves a program
-// that is right and as fast as it is.
+// Returns true for the kinds that may have no effect on a GPU: no work of the candidate is left
+// when the reference has its turn, and the clocks are compared with each other. Exploits of these
+// kinds end as late work, or as right programs that gain nothing.
 bool may_be_in_vain(const std::string& kind) {
   return kind == "slow_reference" || kind == "impossible_time";
 }
 
-// A line for scripts/qualify.
+// Prints a line that scripts/qualify reads.
 void print_end(const exploit& e, const schema::Evaluation::Reader& evaluation) {
   std::string line = describe(evaluation);
   std::replace(line.begin(), line.end(), '\n', ' ');

@@ -5,34 +5,34 @@
 namespace hone {
 namespace {
 
-constexpr double flush_ns = 60e3;  // four times an H200's L2 cache
+constexpr double flush_ns = 60e3;  // for writing four times the L2 cache of an H200
 
-TEST(FlushesAhead, OneIsEnoughForAFewLaunches) {
+TEST(FlushesAhead, IsOneForAFewLaunches) {
   EXPECT_EQ(flushes_ahead(0, flush_ns), 1);
   EXPECT_EQ(flushes_ahead(10e3, flush_ns), 1);
   EXPECT_EQ(flushes_ahead(40e3, flush_ns), 1);
-  EXPECT_EQ(flushes_ahead(90e3, 0), 1) << "how long one takes is not known yet";
+  EXPECT_EQ(flushes_ahead(90e3, 0), 1) << "the time of a flush is not known yet";
 }
 
-TEST(FlushesAhead, ManyLaunchesHaveHalfAsLongAgain) {
+TEST(FlushesAhead, CoverOneAndAHalfTimesTheHostsTimeForManyLaunches) {
   EXPECT_EQ(flushes_ahead(100e3, flush_ns), 3);
 }
 
-TEST(FlushesAhead, NobodyWaitsForMoreThanFourTenthsOfAMillisecond) {
+TEST(FlushesAhead, TakeAtMostFourTenthsOfAMillisecond) {
   EXPECT_EQ(flushes_ahead(3e6, flush_ns), 6);
   EXPECT_EQ(flushes_ahead(1e9, flush_ns), 6);
   EXPECT_EQ(flushes_ahead(1e9, 250e3), 1);
-  EXPECT_EQ(flushes_ahead(1e9, 500), max_flushes) << "a writing of half a microsecond is none";
-  EXPECT_EQ(flushes_ahead(0, 1e6), 1) << "the cache is emptied in any case";
+  EXPECT_EQ(flushes_ahead(1e9, 500), max_flushes) << "no flush takes half a microsecond";
+  EXPECT_EQ(flushes_ahead(0, 1e6), 1) << "the cache is flushed in any case";
 }
 
-TEST(HostTime, IsWhatCallsInARowTake) {
+TEST(HostTime, IsTheTimeOfCallsInARow) {
   host_time host;
   for (int call = 0; call < 5; ++call) host.see(90e3);
   EXPECT_EQ(host.ns(), 90e3);
 }
 
-TEST(HostTime, ACallThatLoadsCodeOrIsHeldUpDoesNotCount) {
+TEST(HostTime, IgnoresASingleSlowCall) {
   host_time host;
   host.see(5e6);
   EXPECT_EQ(host.ns(), 0);
@@ -43,7 +43,7 @@ TEST(HostTime, ACallThatLoadsCodeOrIsHeldUpDoesNotCount) {
   EXPECT_EQ(host.ns(), 20e3);
 }
 
-TEST(HostTime, WhatWasTrueForAWhileIsForgotten) {
+TEST(HostTime, DecaysToTheTimeOfRecentCalls) {
   host_time host;
   for (int call = 0; call < 2; ++call) host.see(5e6);
   EXPECT_EQ(host.ns(), max_head_start_ns);
@@ -64,7 +64,7 @@ TEST(FlushesOfARound, AreWhatTheSlowerHostNeeds) {
   EXPECT_EQ(flushes_of_round(slow, quick, flush_ns), 3);
   EXPECT_EQ(flushes_of_round(quick, slow, flush_ns), 3);
   EXPECT_EQ(flushes_of_round(slow, slow, 0), 1)
-      << "the reference has not shown yet how long one takes";
+      << "the time of the reference's flush is not known yet";
 }
 
 }  // namespace

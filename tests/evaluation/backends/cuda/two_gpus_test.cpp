@@ -1,5 +1,5 @@
-// Two GPUs of a machine are two devices: each has its own judge, processes and launching core, and
-// both judge at the same time.
+// Tests that two GPUs of a machine are two devices: each has its own judge, processes and launch
+// core, and both judge at the same time.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ TEST(TwoGpus, JudgeAtTheSameTimeAndAgree) {
   const task softmax = load_task(configs / "tasks/softmax.toml");
   const std::string text = read_file(configs / "corpus/softmax/row_registers.md");
   std::array<int, 2> cores{};
-  for (int& core : cores) core = reserve_launch_core();  // before there are threads
+  for (int& core : cores) core = reserve_launch_core();  // before any thread starts
   std::barrier both_are_open(2);
   const auto judge_on = [&](std::size_t i) {
     std::unique_ptr<device> device;
@@ -71,10 +71,10 @@ TEST(TwoGpus, JudgeAtTheSameTimeAndAgree) {
   EXPECT_EQ((std::set<std::string>{first.device, other.device}),
             (std::set<std::string>{"cuda:0", "cuda:1"}));
   if (gpus[0].type->getName() != gpus[1].type->getName())
-    return;  // different types have different scores
+    return;  // scores of different types are not comparable
+  // Confirming measurements on two GPUs of a type may differ by 10 %.
   for (std::size_t round = 0; round < rounds; ++round)
-    EXPECT_NEAR(first.scores[round] / other.scores[round], 1,
-                0.1);  // what confirmations on two GPUs of a type may differ by
+    EXPECT_NEAR(first.scores[round] / other.scores[round], 1, 0.1);
 }
 
 }  // namespace

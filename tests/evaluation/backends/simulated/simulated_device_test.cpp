@@ -27,7 +27,7 @@ simulated_device_options fast() {
   return options;
 }
 
-TEST(SimulatedDevice, FindsTheDeclaredShareCorrect) {
+TEST(SimulatedDevice, FindsTheConfiguredShareCorrect) {
   const auto device = make_simulated_device(fast());
   int ok = 0;
   for (int i = 0; i < 2000; ++i)
@@ -36,7 +36,7 @@ TEST(SimulatedDevice, FindsTheDeclaredShareCorrect) {
   EXPECT_NEAR(ok / 2000.0, 0.8, 0.05);
 }
 
-TEST(SimulatedDevice, AVariantsFateIsItsOwnAndItsDevices) {
+TEST(SimulatedDevice, ScoresDependOnTheVariantAndTheDeviceAlone) {
   auto options = fast();
   options.noise = 0;
   const auto device = make_simulated_device(options);
@@ -48,7 +48,7 @@ TEST(SimulatedDevice, AVariantsFateIsItsOwnAndItsDevices) {
   EXPECT_NE(other->measure(*benchmark_for(variant), {}, 0)->getScoreRaw(), score);
 }
 
-TEST(SimulatedDevice, ItsTypeSaysThatItIsSimulated) {
+TEST(SimulatedDevice, HasATypeThatSaysSimulated) {
   EXPECT_EQ(view(simulated_device_type("h200")->getName()), "simulated-h200");
   EXPECT_EQ(simulated_device_type("h200")->getKind(), schema::DeviceType::Kind::SIMULATED);
 }

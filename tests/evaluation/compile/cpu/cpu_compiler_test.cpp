@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "evaluation/compile/cpu/shared_object.hpp"
 #include "evaluation/compile/cpu/host_toolchain.hpp"
+#include "evaluation/compile/cpu/shared_object.hpp"
 
 namespace hone {
 namespace {
@@ -12,8 +12,9 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-program_result<compiled_block> compile(std::string_view block, const std::set<std::string>& launched = {"k"},
-                       milliseconds limit = milliseconds(20000)) {
+program_result<compiled_block> compile(std::string_view block,
+                                       const std::set<std::string>& launched = {"k"},
+                                       milliseconds limit = milliseconds(20000)) {
   static const cpu_compiler compiler(native_target());
   return compiler.compile(block, launched, false, limit);
 }
@@ -22,7 +23,7 @@ std::string message_of(const program_result<compiled_block>& result) {
   return result ? "compiled" : result.error().message;
 }
 
-TEST(CpuCompiler, CompilesWhatCorporaUse) {
+TEST(CpuCompiler, CompilesTheConstructsOfTheCorpus) {
   const auto result = compile(R"(
 #include <cuda_runtime.h>
 #include <math.h>
@@ -50,27 +51,26 @@ template <int N> __global__ void t(float* x) { x[threadIdx.x] = N; }
 )",
                               {"k", "t<4>", "absent"});
   ASSERT_TRUE(result) << message_of(result);
-  ASSERT_EQ(result->kernels.size(), 2U)
-      << "a launch of a kernel that is not there fails when it runs";
+  ASSERT_EQ(result->kernels.size(), 2U) << "the launch of an absent kernel fails at run time";
   EXPECT_FALSE(find_loading_problem(result->code));
 }
 
-TEST(CpuCompiler, DiagnosticsNameTheBlocksLines) {
+TEST(CpuCompiler, NamesLinesOfTheBlockInDiagnostics) {
   EXPECT_THAT(message_of(compile("\n\n__global__ void k(float* a) { a[0] = nope; }\n")),
               HasSubstr("cuda:3:"));
   EXPECT_THAT(message_of(compile("\n#define X nope\n__global__ void k(float* a) { a[0] = X; }\n")),
               HasSubstr("cuda:3:"));
 }
 
-TEST(CpuCompiler, WhatTheCpuCannotExpressIsAClearError) {
+TEST(CpuCompiler, ReportsWhatTheCpuCannotExpress) {
   EXPECT_THAT(message_of(compile("#include <cuda_fp16.h>\n__global__ void k(__half* a) {}")),
               HasSubstr("cuda:1: <cuda_fp16.h> cannot be included on the CPU device"));
   EXPECT_THAT(message_of(compile("__global__ void k(float* a) { asm volatile(\"nop;\"); }")),
               HasSubstr("cuda:1: inline assembler"));
 }
 
-// Whoever wrote the block decides how long its lines are, and what its macros make of them.
-TEST(CpuCompiler, LongLinesDoNotHarmIt) {
+// The author of a block decides how long its lines are, and how long macros make them.
+TEST(CpuCompiler, SurvivesLongLines) {
   const std::string letters(200'000, 'a');
   EXPECT_NE(message_of(compile("extern __shared__ " + letters +
                                "\n__global__ void k(float* a) { a[0] = 1; }\n")),
@@ -112,7 +112,7 @@ TEST(CpuCompiler, OpensNoFileThatTheBlockNames) {
       "compiled");
 }
 
-TEST(CpuCompiler, RefusesWhatWouldRunWhenLoaded) {
+TEST(CpuCompiler, RefusesCodeThatWouldRunWhenLoaded) {
   EXPECT_THAT(
       message_of(compile("__device__ float f(float x) { return expf(x); }\nfloat table = f(3.f) * "
                          "threadIdx.x;\n__global__ void k(float* a) { a[0] = table; }")),
@@ -126,14 +126,14 @@ TEST(CpuCompiler, RefusesWhatWouldRunWhenLoaded) {
       HasSubstr("attribute 'constructor'"));
 }
 
-TEST(CpuCompiler, ConstantTablesAndDeviceVariablesAreFine) {
+TEST(CpuCompiler, AcceptsConstantTablesAndDeviceVariables) {
   EXPECT_EQ(
       message_of(compile("__constant__ float w[3] = {1.f, 2.f, 3.f};\n__device__ int "
                          "counter;\n__global__ void k(float* a) { a[0] = w[counter++ % 3]; }")),
       "compiled");
 }
 
-TEST(CpuCompiler, BombsEndAtTheDeadline) {
+TEST(CpuCompiler, StopsCompilationBombsAtTheDeadline) {
   const auto begin = std::chrono::steady_clock::now();
   const std::string message = message_of(compile(R"(
 template <int N, int M> struct ack { static constexpr int v = ack<N - 1, ack<N, M - 1>::v>::v; };
@@ -148,14 +148,14 @@ __global__ void k(int* a) { B(a[0]++;) }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
-TEST(CpuCompiler, DeepNestingIsAnErrorNotACrash) {
+TEST(CpuCompiler, ReportsDeepNestingAsAnError) {
   EXPECT_NE(message_of(compile("__global__ void k(int* a) { a[0] = " + std::string(100000, '(') +
                                    "1" + std::string(100000, ')') + "; }",
                                {"k"}, milliseconds(2000))),
             "compiled");
 }
 
-TEST(SharedObject, DamagedBytesAreRefusedWithoutReadingOutside) {
+TEST(SharedObject, DamagedBytesAreCheckedWithoutReadingOutside) {
   const auto result = compile("__global__ void k(float* a) { a[0] = 1.f; }");
   const std::string code = result.value().code;
   for (std::size_t size = 0; size < code.size(); size += 97)

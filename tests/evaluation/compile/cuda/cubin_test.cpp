@@ -6,7 +6,7 @@
 namespace hone {
 namespace {
 
-TEST(Cubin, MalformedBytesHoldNoTable) {
+TEST(Cubin, HasNoParameterTableIfMalformed) {
   EXPECT_FALSE(read_parameter_table("", "hone_parameters_0"));
   EXPECT_FALSE(read_parameter_table("\177ELF", "hone_parameters_0"));
   std::string header(64, '\xff');
@@ -35,18 +35,18 @@ TEST(ResourceUsage, IsReadFromTheAssemblersLog) {
   EXPECT_EQ(usage[1].static_shared_bytes, 0U);
 }
 
-TEST(SourceLine, IsThatOfTheLocationBefore) {
+TEST(SourceLine, IsThatOfThePrecedingLocation) {
   const std::string ptx =
       ".version 9.0\n.visible .entry k()\n{\n\t.loc\t1 7 3\n\tadd.f32 a, b, c;\n\t.loc\t2 40 "
       "1\n\tmul.f32 a, b, c;\n}\n\t.file\t1 \"/tmp/x/cuda\"\n\t.file\t2 \"cuda_fp16.h\"\n";
   EXPECT_EQ(find_source_line(ptx, 5, "cuda"), 7);
-  EXPECT_EQ(find_source_line(ptx, 7, "cuda"), std::nullopt) << "a header's";
+  EXPECT_EQ(find_source_line(ptx, 7, "cuda"), std::nullopt) << "the location is in a header";
   EXPECT_EQ(find_source_line(ptx, 2, "cuda"), std::nullopt);
   EXPECT_EQ(find_source_line(ptx, 1000, "cuda_fp16.h"), 40);
   EXPECT_EQ(find_source_line("", 5, "cuda"), std::nullopt);
 }
 
-TEST(PersistingCache, IsFoundInAnyOfItsForms) {
+TEST(PersistingCache, IsFoundInAllItsForms) {
   EXPECT_TRUE(find_persisting_cache_use("ld.global.L2::evict_last.f32 %f1, [%rd1];"));
   EXPECT_TRUE(find_persisting_cache_use("createpolicy.fractional.L2::evict_last.b64 %rd1, 1.0;"));
   EXPECT_TRUE(find_persisting_cache_use("ld.global.L2::cache_hint.f32 %f1, [%rd1], %rd2;"));

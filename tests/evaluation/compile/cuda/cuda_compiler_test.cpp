@@ -26,9 +26,10 @@ cuda_compiler& compiler() {
   return one;
 }
 
-program_result<compiled_block> compile(const std::string& block, const std::set<std::string>& launched,
-                       const std::string& architecture = "sm_90a", const settings& asked = {},
-                       milliseconds time = limit) {
+program_result<compiled_block> compile(const std::string& block,
+                                       const std::set<std::string>& launched,
+                                       const std::string& architecture = "sm_90a",
+                                       const settings& asked = {}, milliseconds time = limit) {
   return compiler().compile(block, launched, asked, architecture, time);
 }
 
@@ -49,7 +50,7 @@ extern "C" __global__ void scale(const float* x, float* y, int n, double by, boo
 }
 )";
 
-TEST(CudaCompiler, MakesACubinForEitherArchitectureAndTellsWhatKernelsTake) {
+TEST(CudaCompiler, CompilesForBothArchitecturesAndReportsParameters) {
   for (const char* architecture : {"sm_80", "sm_90a"}) {
     const compiled_block block = compiled(compile(scale, {"scale"}, architecture));
     EXPECT_TRUE(block.code.starts_with("\177ELF"));
@@ -66,7 +67,7 @@ TEST(CudaCompiler, MakesACubinForEitherArchitectureAndTellsWhatKernelsTake) {
   }
 }
 
-TEST(CudaCompiler, TemplatesAndNamespacesAreLaunchedByTheNamesThatPeopleWrite) {
+TEST(CudaCompiler, FindsKernelsByTheirTemplateAndNamespaceNames) {
   const compiled_block block =
       compiled(compile("namespace inner { template <int N, class T> __global__ void tiled(const T* "
                        "x, T* y) { __shared__ T tile[N]; tile[threadIdx.x] = x[threadIdx.x]; "
@@ -78,14 +79,14 @@ TEST(CudaCompiler, TemplatesAndNamespacesAreLaunchedByTheNamesThatPeopleWrite) {
   EXPECT_EQ(block.kernels[1].static_shared_bytes, 512U);
 }
 
-TEST(CudaCompiler, AKernelMayTakeNothing) {
+TEST(CudaCompiler, AcceptsKernelsWithoutParameters) {
   const compiled_block block = compiled(
       compile("__device__ float y[32];\nextern \"C\" __global__ void k() { y[threadIdx.x] = 1; }\n",
               {"k"}));
   EXPECT_TRUE(block.kernels.at(0).parameters.empty());
 }
 
-TEST(CudaCompiler, TellsWhichKernelsSynchroniseTheirGrid) {
+TEST(CudaCompiler, ReportsWhichKernelsSynchroniseTheirGrid) {
   const compiled_block block =
       compiled(compile("#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
                        "extern \"C\" __global__ void alone(float* y) { "
@@ -98,7 +99,7 @@ TEST(CudaCompiler, TellsWhichKernelsSynchroniseTheirGrid) {
   EXPECT_TRUE(block.kernels[1].cooperative);
 }
 
-TEST(CudaCompiler, TheJudgesOwnKernelsCompile) {
+TEST(CudaCompiler, CompilesTheJudgesOwnKernels) {
   const auto& names = gpu_context::kernel_names();
   for (const char* architecture : {"sm_80", "sm_90a"}) {
     cuda_compiler compiler;
@@ -109,7 +110,7 @@ TEST(CudaCompiler, TheJudgesOwnKernelsCompile) {
   }
 }
 
-TEST(CudaCompiler, KernelsThatMacrosDeclareAreFound) {
+TEST(CudaCompiler, FindsKernelsThatMacrosDeclare) {
   const compiled_block block =
       compiled(compile("#define KERNEL(n) extern \"C\" __global__ void add_##n(float* y) { y[0] += "
                        "n; }\nKERNEL(1) KERNEL(2)\n",
@@ -117,7 +118,7 @@ TEST(CudaCompiler, KernelsThatMacrosDeclareAreFound) {
   EXPECT_EQ(block.kernels.size(), 2U);
 }
 
-TEST(CudaCompiler, CudasHeadersMayBeIncludedAndArePrecompiled) {
+TEST(CudaCompiler, PrecompilesTheHeadersOfCuda) {
   const std::string block =
       "#include <cuda_fp16.h>\n#include <cuda_bf16.h>  // both\n#include "
       "<cooperative_groups.h>\n#include <stdint.h>\nnamespace cg = cooperative_groups;\n"
@@ -134,7 +135,7 @@ TEST(CudaCompiler, CudasHeadersMayBeIncludedAndArePrecompiled) {
   EXPECT_LT(again, milliseconds(2500));
 }
 
-TEST(CudaCompiler, WhatTheAcceptedHeadersDeclareIsThere) {
+TEST(CudaCompiler, ProvidesTheDeclarationsOfAcceptedHeaders) {
   compiled(
       compile("#include <cuda_runtime.h>\n#include <cmath>\nextern \"C\" __global__ void k(float* "
               "y, int64_t n) { y[0] = INFINITY; y[1] = NAN; y[2] = FLT_MAX; y[3] = (float)M_PI; "
@@ -143,8 +144,9 @@ TEST(CudaCompiler, WhatTheAcceptedHeadersDeclareIsThere) {
               {"k"}));
 }
 
-// Without libcu++ where that is not needed, and with it where it is.
-TEST(CudaCompiler, CooperativeGroupsAreThereWhole) {
+// The first block is compiled without libcu++. The second names a part of it and is compiled with
+// it.
+TEST(CudaCompiler, ProvidesAllOfCooperativeGroups) {
   const std::string head =
       "#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n#include "
       "<cooperative_groups/reduce.h>\n#include <cooperative_groups/scan.h>\n#include "
@@ -185,7 +187,7 @@ extern "C" __global__ void k(int* y) {
               {"k"})));
 }
 
-TEST(CudaCompiler, SettingsReachTheCode) {
+TEST(CudaCompiler, AppliesSettings) {
   const std::string block =
       "extern \"C\" __global__ void k(float* y) { y[threadIdx.x] = sinf(y[threadIdx.x]) / "
       "y[threadIdx.x + 1]; }\n";
@@ -206,7 +208,7 @@ TEST(CudaCompiler, SettingsReachTheCode) {
   EXPECT_GT(compiled(compile(many + "}\n", {"k"})).kernels[0].registers, 24U);
 }
 
-TEST(CudaCompiler, DiagnosticsNameTheBlocksOwnLines) {
+TEST(CudaCompiler, NamesLinesOfTheBlockInDiagnostics) {
   const program_failure wrong =
       failure(compile("#include <cuda_fp16.h>\n\nextern \"C\" __global__ void k(float* y) {\n  "
                       "y[0] = undeclared;\n}\n",
@@ -215,7 +217,7 @@ TEST(CudaCompiler, DiagnosticsNameTheBlocksOwnLines) {
   EXPECT_THAT(wrong.message, HasSubstr("cuda:4: error: identifier \"undeclared\" is undefined"));
 }
 
-TEST(CudaCompiler, DiagnosticsOfAssemblerNameTheBlocksOwnLinesToo) {
+TEST(CudaCompiler, NamesLinesOfTheBlockInDiagnosticsOfAssembler) {
   for (const char* head : {"", "#include <cuda_fp16.h>\n"}) {
     const program_failure wrong = failure(
         compile(std::string(head) +
@@ -228,8 +230,8 @@ TEST(CudaCompiler, DiagnosticsOfAssemblerNameTheBlocksOwnLinesToo) {
   }
 }
 
-// Whoever wrote the block decides how long its lines are, and what its assembler leaves in the PTX.
-TEST(CudaCompiler, WhatItsBlocksMakeItReadDoesNotHarmIt) {
+// The author of a block decides how long its lines are, and what its assembler leaves in the PTX.
+TEST(CudaCompiler, SurvivesHostileBlocks) {
   const auto in_assembler = [](const std::string& text) {
     return "extern \"C\" __global__ void k(float* y) { asm volatile(\"" + text +
            "\"); y[0] = 1; }\n";
@@ -276,7 +278,7 @@ TEST_P(RefusedInclude, ReadsNoFile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    HoweverItIsSpelt, RefusedInclude,
+    EverySpelling, RefusedInclude,
     testing::Values("#include \"SECRET\"", "#include <SECRET>",
                     "#define FILE \"SECRET\"\n#include FILE", "#inc\\\nlude \"SECRET\"",
                     "%:include \"SECRET\"", "/* a */ #include \"SECRET\"",
@@ -284,13 +286,14 @@ INSTANTIATE_TEST_SUITE_P(
                     "#include <../../../../../../../../../../SECRET>",
                     "#if __has_include(\"SECRET\")\n#include \"SECRET\"\n#endif"));
 
-// Whatever the text's reader misses, the process cannot open.
-TEST(CudaCompiler, HeadersOfTheMachineAreNoHeadersOfCuda) {
+// The reader of the text refuses all headers but CUDA's. An include that it misses cannot be
+// opened, because the files that the compiling process can read are limited.
+TEST(CudaCompiler, RefusesSystemHeaders) {
   EXPECT_THAT(failure(compile("#include <stdio.h>\n", {})).message,
               HasSubstr("is not one of CUDA's headers"));
 }
 
-TEST(CudaCompiler, ABlockThatKeepsTheCompilerBusyIsStopped) {
+TEST(CudaCompiler, StopsABlockAtItsDeadlineAndCompilesTheNext) {
   const std::string bomb =
       "template <int N> struct s { static constexpr int v = s<N - 1>::v + s<N - 2>::v * (N % 3); "
       "};\ntemplate <> struct s<0> { static constexpr int v = 1; };\ntemplate <> struct s<1> { "
@@ -301,17 +304,17 @@ TEST(CudaCompiler, ABlockThatKeepsTheCompilerBusyIsStopped) {
   const program_failure stopped = failure(compile(bomb, {"k"}, "sm_90a", {}, milliseconds(3000)));
   EXPECT_EQ(stopped.outcome, Outcome::COMPILE_ERROR);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
-  compiled(compile(scale, {"scale"}));  // and the next one is served
+  compiled(compile(scale, {"scale"}));
 }
 
-TEST(CudaCompiler, WhatItDiesOfIsTheBlocksOwnFault) {
+TEST(CudaCompiler, ReportsACrashOfTheCompilerAsACompileError) {
   const std::string deep =
       "extern \"C\" __global__ void k(int* y) { y[0] = " + std::string(1000000, '-') + "1; }\n";
   EXPECT_EQ(failure(compile(deep, {"k"})).outcome, Outcome::COMPILE_ERROR);
   compiled(compile(scale, {"scale"}));
 }
 
-TEST(CudaCompiler, AssemblerMayBeWrittenButNotToKeepTheCache) {
+TEST(CudaCompiler, AllowsAssemblerExceptForPersistingCache) {
   compiled(
       compile("extern \"C\" __global__ void k(unsigned* y) { unsigned lane; asm volatile(\"mov.u32 "
               "%0, %%laneid;\" : \"=r\"(lane)); y[0] = lane; }\n",
@@ -328,7 +331,7 @@ TEST(CudaCompiler, AssemblerMayBeWrittenButNotToKeepTheCache) {
   }
 }
 
-TEST(CudaCompiler, NamesOfTheHarnessAreReservedAndCommentsAreFree) {
+TEST(CudaCompiler, ReservesTheNamesOfTheHarnessOutsideComments) {
   EXPECT_THAT(failure(compile("int hone_parameters_0;\n", {})).message, HasSubstr("reserved"));
   compiled(
       compile("// hone_x isn't used\n/* nor hone:: \" */\nextern \"C\" __global__ void k(float* y) "
@@ -336,8 +339,8 @@ TEST(CudaCompiler, NamesOfTheHarnessAreReservedAndCommentsAreFree) {
               {"k"}));
 }
 
-// And what configs/gpu holds, with every value of its sweeps.
-TEST(CudaCompiler, TheGpuCorpusCompilesForHopper) {
+// Compiles every block of configs/gpu, with every value of its sweeps.
+TEST(CudaCompiler, CompilesTheGpuCorpusForHopper) {
   const auto set = testing_support::load_honest_set(
       std::filesystem::path(HONE_SOURCE_DIR) / "configs/gpu", 100, 1);
   std::set<std::string> blocks;
@@ -354,8 +357,8 @@ TEST(CudaCompiler, TheGpuCorpusCompilesForHopper) {
   EXPECT_GE(blocks.size(), 60U);
 }
 
-// design.md section 6: a corpus variant for the CPU also compiles for sm_90a.
-TEST(CudaCompiler, TheCorpusCompilesForHopper) {
+// A corpus variant for the CPU also compiles for sm_90a (design.md section 6).
+TEST(CudaCompiler, CompilesTheCpuCorpusForHopper) {
   const auto set =
       testing_support::load_honest_set(std::filesystem::path(HONE_SOURCE_DIR) / "configs", 1, 3);
   std::size_t blocks = 0;

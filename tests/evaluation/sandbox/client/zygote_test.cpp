@@ -23,13 +23,12 @@ sandbox_zygote& zygote() {
   return *warm;
 }
 
-program_result<opened_programs> open(sandbox_session& session,
-                                                    const std::string& python,
-                                                    std::size_t inputs = 1) {
+program_result<opened_programs> open(sandbox_session& session, const std::string& python,
+                                     std::size_t inputs = 1) {
   return session.open({{python, inputs, 0}}, "", true, in(milliseconds(10000)));
 }
 
-// One call of a program on x = 0, 1, 2, 3 in an arena of its own.
+// Runs a program on x = 0, 1, 2, 3. Owns the session and its arena.
 class call_of {
  public:
   explicit call_of(const std::string& python) {
@@ -42,7 +41,7 @@ class call_of {
       session_->write_inputs(set, {from_doubles({0, 1, 2, 3}, layout_)});
   }
   program_result<batch_clock> run(std::vector<std::size_t> sets = {0},
-                                                 milliseconds limit = milliseconds(5000)) {
+                                  milliseconds limit = milliseconds(5000)) {
     return session_->run(sets, in(limit));
   }
   program_failure failure(milliseconds limit = milliseconds(5000)) {
@@ -75,7 +74,7 @@ TEST(Session, RunsAProgramAndItsOutputsLieInTheArena) {
   EXPECT_FALSE(call.session().memory_damage());
 }
 
-TEST(Session, SeesWhatOutputsShare) {
+TEST(Session, ReportsTheMemoryThatOutputsShare) {
   using with = output_alias::with;
   call_of call(
       "def forward(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n    y = x + 1.0\n    return "
@@ -90,13 +89,12 @@ TEST(Session, FreshMemoryHoldsPoison) {
       "def forward(x: Tensor) -> Tensor:\n    return torch.empty([1000]).isnan().all().view(1)\n");
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(call.run().has_value());
-    EXPECT_EQ(to_doubles(call.session().outputs(0).value()[0]),
-              std::vector<double>{1});
+    EXPECT_EQ(to_doubles(call.session().outputs(0).value()[0]), std::vector<double>{1});
   }
 }
 
-TEST(Session, FreedMemoryOfAnotherSizeIsNoDamage) {
-  // A bool lies in a block of 64 bytes, then seven floats do.
+TEST(Session, ReusingFreedMemoryForAnotherSizeIsNoDamage) {
+  // The block of 64 bytes that held a bool is reused for seven floats.
   call_of call(
       "def forward(x: Tensor) -> Tensor:\n    if bool(x.sum() == 5.0):\n        return x\n    y = "
       "torch.ones([7])\n    return x + y[:4]\n");
@@ -104,36 +102,36 @@ TEST(Session, FreedMemoryOfAnotherSizeIsNoDamage) {
   EXPECT_EQ(call.session().memory_damage(), std::nullopt);
 }
 
-TEST(Session, ChangedInputsShow) {
+TEST(Session, DetectsChangedInputs) {
   call_of call("def forward(x: Tensor) -> Tensor:\n    x.add_(1.0)\n    return x * 2.0\n");
   ASSERT_TRUE(call.run().has_value());
   EXPECT_FALSE(call.session().inputs_hold(0, {from_doubles({0, 1, 2, 3}, call.layout())}));
   EXPECT_TRUE(call.session().inputs_hold(1, {from_doubles({0, 1, 2, 3}, call.layout())}));
 }
 
-TEST(Session, ARaisedErrorIsACrashWithItsMessage) {
+TEST(Session, ReportsARaisedErrorAsACrashWithItsMessage) {
   call_of call(
       "def forward(x: Tensor) -> Tensor:\n    if x.size(0) == 4:\n        raise "
       "RuntimeError(\"four is too many\")\n    return x\n");
   const auto failure = call.failure();
   EXPECT_EQ(failure.outcome, Outcome::CRASH);
   EXPECT_THAT(failure.message, HasSubstr("four is too many"));
-  EXPECT_EQ(call.failure().outcome, Outcome::CRASH) << "the process lives on";
+  EXPECT_EQ(call.failure().outcome, Outcome::CRASH) << "the process still runs";
 }
 
-TEST(Session, ItsDeadlineKillsIt) {
+TEST(Session, IsKilledAtItsDeadline) {
   call_of call(
       "def forward(x: Tensor) -> Tensor:\n    i = 1\n    while i > 0:\n        i = 3 - i\n    "
       "return x\n");
   EXPECT_EQ(call.failure(milliseconds(100)).outcome, Outcome::TIMEOUT);
 }
 
-TEST(Session, TooMuchMemoryIsACrash) {
+TEST(Session, ReportsRunningOutOfMemoryAsACrash) {
   call_of call("def forward(x: Tensor) -> Tensor:\n    return torch.zeros([1000000000])\n");
   EXPECT_THAT(call.failure().message, HasSubstr("out of memory"));
 }
 
-TEST(Session, AnUnfitProgramIsRefusedWhenItIsOpened) {
+TEST(Session, RefusesAForbiddenProgramWhenItIsOpened) {
   const auto session = zygote().fork_session(nullptr, private_bytes);
   const auto opened =
       open(*session, "def forward(x: Tensor) -> Tensor:\n    return torch.rand([3])\n");
@@ -141,7 +139,7 @@ TEST(Session, AnUnfitProgramIsRefusedWhenItIsOpened) {
   EXPECT_TRUE(session->alive());
 }
 
-TEST(Session, TellsWhatItLaunchesAndWhetherItPrepares) {
+TEST(Session, ReportsLaunchedKernelsAndWhetherThereIsAPrepare) {
   const auto session = zygote().fork_session(nullptr, private_bytes);
   const auto opened =
       session->open({{"def prepare(w: Tensor) -> Tensor:\n    return w\n\ndef forward(x: Tensor, "
@@ -154,7 +152,7 @@ TEST(Session, TellsWhatItLaunchesAndWhetherItPrepares) {
   EXPECT_EQ(programs.launches, (std::vector<std::string>{"a", "b"}));
 }
 
-TEST(Zygote, SurvivesItsSessionsAndOutlivesNobody) {
+TEST(Zygote, SurvivesItsSessionsAndEndsWithItsOwner) {
   pid_t pid = 0;
   {
     const auto own = sandbox_zygote::start();
@@ -174,7 +172,7 @@ TEST(Zygote, SurvivesItsSessionsAndOutlivesNobody) {
   EXPECT_FALSE(testing_support::is_alive(pid));
 }
 
-TEST(Zygote, ADeadOneIsAnError) {
+TEST(Zygote, ForkingFromADeadZygoteThrows) {
   const auto own = sandbox_zygote::start();
   kill(own->pid(), SIGKILL);
   EXPECT_THROW(own->fork_session(nullptr, private_bytes), std::runtime_error);

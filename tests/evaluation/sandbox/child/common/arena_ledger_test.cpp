@@ -17,7 +17,7 @@ class ArenaLedger : public testing::Test {
   arena_ledger ledger_;
 };
 
-TEST_F(ArenaLedger, KeepsGuardBytesBetweenAnyTwo) {
+TEST_F(ArenaLedger, KeepsGuardBytesBetweenAllocations) {
   const auto a = ledger_.take(10);
   const auto b = ledger_.take(1000);
   ASSERT_TRUE(a && b);
@@ -28,7 +28,7 @@ TEST_F(ArenaLedger, KeepsGuardBytesBetweenAnyTwo) {
   EXPECT_EQ(head_->scratch_used, ledger_.end_of_used());
 }
 
-TEST_F(ArenaLedger, HandsFreedMemoryOutAgainAndRemembersTheLargestThatLayThere) {
+TEST_F(ArenaLedger, ReusesFreedMemoryAndRecordsTheLargestSizeInIt) {
   const auto a = ledger_.take(10);
   ledger_.give_back(*a);
   EXPECT_EQ(ledger_.take(100), a);
@@ -36,7 +36,7 @@ TEST_F(ArenaLedger, HandsFreedMemoryOutAgainAndRemembersTheLargestThatLayThere) 
   EXPECT_NE(ledger_.take(100), a);
 }
 
-TEST_F(ArenaLedger, KeepsFreedMemoryOnSeveralStreamsUntilTheNextReset) {
+TEST_F(ArenaLedger, OnSeveralStreamsReusesNoFreedMemoryUntilTheNextReset) {
   ledger_.keep_freed();
   const auto a = ledger_.take(64);
   ledger_.give_back(*a);
@@ -47,15 +47,16 @@ TEST_F(ArenaLedger, KeepsFreedMemoryOnSeveralStreamsUntilTheNextReset) {
   EXPECT_EQ(ledger_.take(64), b);
 }
 
-TEST_F(ArenaLedger, ForgetsWhatWasTakenBeforeAReset) {
+TEST_F(ArenaLedger, IgnoresTheReleaseOfMemoryFromBeforeAReset) {
   const auto a = ledger_.take(64);
   ledger_.reset(4096, 1U << 20U);
   ledger_.give_back(*a);
-  EXPECT_EQ(ledger_.take(64), a);  // new memory, from the beginning, not the freed block
+  // The offset is the same because the region starts anew, not because the block was released.
+  EXPECT_EQ(ledger_.take(64), a);
   EXPECT_EQ(head_->allocation_count, 1U);
 }
 
-TEST_F(ArenaLedger, GivesNothingWhereThereIsNoRoom) {
+TEST_F(ArenaLedger, ReturnsNothingIfThereIsNoRoom) {
   EXPECT_FALSE(ledger_.take(1U << 20U));
   const std::uint64_t left = ledger_.left();
   EXPECT_TRUE(ledger_.take(left));

@@ -30,7 +30,7 @@ T value_at(marshalled_arguments& marshalled, std::size_t i) {
   return value;
 }
 
-TEST(LaunchArguments, HaveTheFormOfTheKernelsParameters) {
+TEST(LaunchArguments, AreConvertedToTheTypesOfTheParameters) {
   const at::Tensor tensor = at::zeros({4});
   marshalled_arguments m("k", {tensor, std::int64_t{-7}, std::int64_t{1} << 40, 0.5, 0.25, true},
                          {{kinds::pointer, 8},
@@ -48,7 +48,7 @@ TEST(LaunchArguments, HaveTheFormOfTheKernelsParameters) {
   EXPECT_EQ(value_at<bool>(m, 5), true);
 }
 
-TEST(LaunchArguments, AreRefusedByNumberKindSizeAndRange) {
+TEST(LaunchArguments, AreRefusedIfNumberKindSizeOrRangeDoNotFit) {
   const at::Tensor tensor = at::zeros({4});
   EXPECT_THAT(refusal({tensor}, {}), HasSubstr("1 arguments, the kernel has 0 parameters"));
   EXPECT_THAT(refusal({tensor}, {{kinds::integer, 8}}),
@@ -62,15 +62,15 @@ TEST(LaunchArguments, AreRefusedByNumberKindSizeAndRange) {
   EXPECT_THAT(refusal({std::int64_t{1} << 33}, {{kinds::integer, 4}}),
               HasSubstr("does not fit into 4 bytes"));
   EXPECT_THAT(refusal({std::int64_t{1}}, {{kinds::other, 16}}), HasSubstr("a struct of 16 bytes"));
-  EXPECT_EQ(refusal({std::int64_t{4294967295}}, {{kinds::integer, 4}}), "");  // an unsigned one
+  EXPECT_EQ(refusal({std::int64_t{4294967295}}, {{kinds::integer, 4}}), "");  // fits if unsigned
 }
 
-TEST(LaunchArguments, TensorsOfTheHostAreNoneForAGpu) {
+TEST(LaunchArguments, AreRefusedOnAGpuIfATensorIsInHostMemory) {
   EXPECT_THAT(refusal({at::zeros({4})}, {{kinds::pointer, 8}}, true),
               HasSubstr("in the host's memory"));
 }
 
-TEST(LaunchSizes, AreCudasOnEveryDevice) {
+TEST(LaunchSizes, HaveTheLimitsOfCudaOnEveryDevice) {
   EXPECT_EQ(checked_grid("k", {5}).count(), 5U);
   EXPECT_EQ(checked_grid("k", {0, 3}).count(), 0U);
   EXPECT_EQ(checked_block("k", {32, 32}).count(), 1024U);

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// "ok", or the outcome and the message.
+// Returns "ok", or the outcome and the message of the error.
 std::string verdict(const std::string& source, std::size_t inputs = 1, std::size_t parameters = 0) {
   try {
     torchscript_program program(source, inputs, parameters);
@@ -37,7 +37,7 @@ at::Tensor run(const std::string& source, const at::Tensor& x) {
 
 class Resolves : public testing::TestWithParam<const char*> {};
 
-TEST_P(Resolves, AsPeopleWriteIt) {
+TEST_P(Resolves, CommonSpellingsOfPyTorch) {
   EXPECT_EQ(verdict(returning(GetParam())), "ok");
   run(returning(GetParam()), at::ones({4, 4}));
 }
@@ -64,14 +64,14 @@ INSTANTIATE_TEST_SUITE_P(
                     "x @ x.T", "torch.cat([x, x], dim=0)", "torch.stack([x[i] for i in range(4)])",
                     "x if x.is_cuda else x + 1"));
 
-TEST(HostProgram, ImportsThatPeopleWriteAreNoErrorAndMoveNoLine) {
+TEST(TorchscriptProgram, AcceptsCommonImportsAndKeepsLineNumbers) {
   const std::string imports =
       "import torch\nimport torch.nn.functional as F\nimport math\nfrom torch import Tensor\n";
   EXPECT_EQ(verdict(imports + returning("F.relu(x)")), "ok");
   EXPECT_THAT(verdict(imports + returning("torch.rand([3])")), HasSubstr("rejected: python:6:"));
 }
 
-TEST(HostProgram, ComputesWhatItSays) {
+TEST(TorchscriptProgram, ComputesTheOutputsOfItsSource) {
   const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
   EXPECT_TRUE(at::equal(run(returning("x.t() * 2.0 + float(x.size(1))"), x), x.t() * 2 + 3));
   EXPECT_TRUE(at::equal(run(body("    y = torch.zeros_like(x)\n    for i in range(x.size(0)):\n    "
@@ -84,7 +84,7 @@ TEST(HostProgram, ComputesWhatItSays) {
       x * 4));
 }
 
-TEST(HostProgram, WhatItRaisesIsThrownWithItsMessage) {
+TEST(TorchscriptProgram, ThrowsRaisedErrorsWithTheirMessage) {
   for (const char* statement : {"raise RuntimeError(\"four is too many\")",
                                 "raise ValueError(\"{}: four is too many\".format(x.size(0)))",
                                 "assert x.size(0) < 4, \"four is too many\""}) {
@@ -98,7 +98,7 @@ TEST(HostProgram, WhatItRaisesIsThrownWithItsMessage) {
   }
 }
 
-TEST(HostProgram, PrepareReplacesTheParameters) {
+TEST(TorchscriptProgram, PrepareReplacesTheParameters) {
   torchscript_program program(
       "def prepare(w: Tensor) -> Tuple[Tensor, int]:\n    return w.t().contiguous(), "
       "w.size(0)\n\ndef forward(x: Tensor, w: Tensor, n: int) -> Tensor:\n    return "
@@ -116,13 +116,16 @@ struct refusal {
   const char* message;
 };
 
+// Prints the source, which becomes part of the test's name in CTest.
+void PrintTo(const refusal& r, std::ostream* out) { *out << testing::PrintToString(r.source); }
+
 class Refused : public testing::TestWithParam<refusal> {};
 
 TEST_P(Refused, WithOutcomeAndLine) {
   EXPECT_THAT(verdict(GetParam().source), HasSubstr(GetParam().message));
 }
 
-// Line 2 is where the operator stands.
+// A program with the expression on line 2.
 #define LINE_TWO(expression) "def forward(x: Tensor) -> Tensor:\n    return " expression "\n"
 
 INSTANTIATE_TEST_SUITE_P(
@@ -229,17 +232,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "return x\n",
                 "launch has no argument 'stream'"}));
 
-TEST(Loops, OverShapesAreFine) {
+TEST(Loops, MayDependOnShapes) {
   EXPECT_EQ(verdict(body("    n = x.size(0)\n    while n > 1:\n        n = (n + 1) // 2\n        x "
                          "= x + float(n)\n    return x\n")),
             "ok");
   EXPECT_EQ(verdict(body("    m = float(x.max())\n    for i in range(x.size(0)):\n        if m > "
                          "1.0:\n            x = x + m\n    return x\n")),
             "ok")
-      << "only the bound must not depend on contents";
+      << "only the bound must not depend on the contents of a tensor";
 }
 
-TEST(HostProgram, LaunchesAreFoundHoweverTheyAreReached) {
+TEST(TorchscriptProgram, FindsLaunchesInHelpersAndBranches) {
   torchscript_program program(
       "def helper(x: Tensor, n: int) -> None:\n    if n > 3:\n        launch(\"c<4, float>\", [1], "
       "[1], x)\n    else:\n        launch(\"a\", (1, 2), 32, x, n, 1.5, True, shared=4 * n)\n\ndef "
@@ -248,7 +251,7 @@ TEST(HostProgram, LaunchesAreFoundHoweverTheyAreReached) {
   EXPECT_EQ(program.launches(), (std::vector<std::string>{"a", "c<4, float>"}));
 }
 
-// Notes what a program asks of its device.
+// Records the kernels that a program launches and the streams that it uses.
 struct noting_launcher final : kernel_launcher {
   void launch(const std::string& kernel, const std::vector<std::int64_t>&,
               const std::vector<std::int64_t>&, std::int64_t,
@@ -260,7 +263,7 @@ struct noting_launcher final : kernel_launcher {
   std::vector<std::string> asked;
 };
 
-TEST(HostProgram, GoesToSideStreamsInTheOrderThatItIsWritten) {
+TEST(TorchscriptProgram, SwitchesStreamsInTheOrderOfItsSource) {
   torchscript_program program(
       "def forward(x: Tensor) -> Tensor:\n    stream(1)\n    launch(\"a\", [1], [1], x)\n    "
       "stream(0)\n    launch(\"b\", [1], [1], x)\n    join()\n    return x\n",
@@ -271,13 +274,13 @@ TEST(HostProgram, GoesToSideStreamsInTheOrderThatItIsWritten) {
   program.forward(arguments);
   EXPECT_EQ(noting.asked, (std::vector<std::string>{"stream 1", "a", "stream 0", "b", "join"}));
   arguments = {at::ones({2})};
-  torchscript_program wrong("def forward(x: Tensor) -> Tensor:\n    stream(x.size(0) + 7)\n    return x\n",
-                     1, 0);
+  torchscript_program wrong(
+      "def forward(x: Tensor) -> Tensor:\n    stream(x.size(0) + 7)\n    return x\n", 1, 0);
   EXPECT_THROW(wrong.forward(arguments), std::exception);
   torchscript_program::set_launcher(nullptr);
 }
 
-TEST(HostProgram, RunsOnAThreadOfItsOwn) {
+TEST(TorchscriptProgram, RunsOnThreadsAfterEnterThread) {
   const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
   at::Tensor made;
   for (int i = 0; i < 3; ++i) {

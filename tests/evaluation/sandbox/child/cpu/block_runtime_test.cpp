@@ -1,14 +1,14 @@
-// Kernels as the CPU device runs them: compiled by the real compiler, loaded as the sandbox loads
-// them, run in this process.
+// Tests kernels on the CPU: the real compiler compiles them, the sandbox's loader loads them, and
+// they run in this process.
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "evaluation/compile/cpu/cpu_compiler.hpp"
+#include "evaluation/compile/cpu/host_toolchain.hpp"
 #include "evaluation/sandbox/child/cpu/kernels.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "evaluation/compile/cpu/host_toolchain.hpp"
 
 namespace hone {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 using list = std::vector<std::int64_t>;
 
-// A cuda block with its kernel "k", ready to be launched.
+// A compiled and loaded cuda block, of which one kernel can be launched.
 class block {
  public:
   explicit block(const std::string& source, const std::string& kernel = "k") : kernel_(kernel) {
@@ -32,7 +32,7 @@ class block {
               std::int64_t shared = 0) {
     kernels_->launch(kernel_, grid, threads, shared, arguments);
   }
-  // The reason why it cannot be launched.
+  // Returns the reason for which a launch is refused, or "launched".
   std::string refusal(const list& grid, const list& threads, std::vector<c10::IValue> arguments,
                       std::int64_t shared = 0) {
     try {
@@ -71,7 +71,7 @@ TEST(Kernels, AnEmptyGridLaunchesNothing) {
   EXPECT_EQ(a[0].item<int>(), 0);
 }
 
-TEST(Kernels, ArgumentsTakeTheFormOfTheParameters) {
+TEST(Kernels, GetArgumentsOfTheTypesOfTheirParameters) {
   block b(
       "extern \"C\" __global__ void k(double* a, int i, long long l, unsigned u, float f, double "
       "d, bool t, const float* none) { a[0] = i; a[1] = l; a[2] = u; a[3] = f; a[4] = d; a[5] = t; "
@@ -89,7 +89,7 @@ TEST(Kernels, ArgumentsTakeTheFormOfTheParameters) {
   EXPECT_EQ(a[6].item<double>(), 1);
 }
 
-TEST(Launch, ArgumentsThatDoNotFitAreRefused) {
+TEST(Launch, RefusesArgumentsThatDoNotFit) {
   block b("extern \"C\" __global__ void k(float* a, int i, float f, bool t) {}");
   const at::Tensor a = at::zeros({1});
   EXPECT_THAT(b.refusal({1}, {1}, {a, 1, 1.0}),
@@ -105,7 +105,7 @@ TEST(Launch, ArgumentsThatDoNotFitAreRefused) {
   EXPECT_EQ(b.refusal({1}, {1}, {a, std::int64_t{4294967295}, 1.0, true}), "launched");
 }
 
-TEST(Launch, LimitsAreCudas) {
+TEST(Launch, HasTheLimitsOfCuda) {
   block b("extern \"C\" __global__ void k() {}");
   for (const list& grid : {list{}, {1, 1, 1, 1}, {-1}, {2147483648}, {1, 65536}, {1, 1, 65536}})
     EXPECT_THAT(b.refusal(grid, {1}, {}), HasSubstr("the grid")) << grid.size();
@@ -118,19 +118,19 @@ TEST(Launch, LimitsAreCudas) {
   EXPECT_EQ(b.refusal({1}, {16, 1, 64}, {}), "launched");
 }
 
-TEST(Launch, AnUnknownKernelIsRefused) {
+TEST(Launch, RefusesAnUnknownKernel) {
   block b("extern \"C\" __global__ void k() {}", "other");
   EXPECT_THAT(b.refusal({1}, {1}, {}), HasSubstr("no __global__ function 'other'"));
 }
 
-TEST(Launch, TemplatesAreLaunchedWithTheirArguments) {
+TEST(Launch, RunsTemplatesNamedWithTheirArguments) {
   block b("template <int N, typename T> __global__ void k(T* a) { a[0] = N; }", "k<7, float>");
   const at::Tensor a = at::zeros({1});
   b.launch({1}, {1}, {a});
   EXPECT_EQ(a[0].item<float>(), 7);
 }
 
-TEST(Barriers, LetEveryThreadSeeWhatAllHaveWritten) {
+TEST(Barriers, MakeWritesVisibleToAllThreads) {
   block b(R"(extern "C" __global__ void k(const float* x, float* y) {
   __shared__ float part[256];
   part[threadIdx.x] = x[blockIdx.x * 256 + threadIdx.x];
@@ -147,7 +147,7 @@ TEST(Barriers, LetEveryThreadSeeWhatAllHaveWritten) {
   EXPECT_TRUE(at::allclose(y, x.sum(1, true).expand_as(x)));
 }
 
-TEST(Barriers, InDivergentCodeCountThreadsThatHaveReturned) {
+TEST(Barriers, DoNotWaitForThreadsThatHaveReturned) {
   block b(R"(extern "C" __global__ void k(int* a) {
   __shared__ int total;
   if (threadIdx.x == 0) total = 0;
@@ -200,7 +200,7 @@ TEST(Warps, ShufflesMoveValuesBetweenLanes) {
   }
 }
 
-TEST(Warps, VotesAndReductionsSeeTheLanesOfTheMask) {
+TEST(Warps, VotesAndReductionsCoverTheLanesOfTheMask) {
   block b(R"(extern "C" __global__ void k(unsigned* a) {
   const unsigned lane = threadIdx.x % 32;
   if (lane < 16) {
@@ -225,7 +225,7 @@ TEST(Warps, VotesAndReductionsSeeTheLanesOfTheMask) {
   }
 }
 
-TEST(Warps, AnIncompleteWarpShufflesAmongThoseThatAreThere) {
+TEST(Warps, ShufflesInAnIncompleteWarpUseItsExistingLanes) {
   block b(
       "extern \"C\" __global__ void k(float* a) { float s = 1.0f; for (int d = 16; d > 0; d /= 2) "
       "{ const float other = __shfl_down_sync(0xffffffff, s, d); if (threadIdx.x + d < 20) s += "
@@ -255,7 +255,7 @@ TEST(Atomics, ReturnTheOldValue) {
   EXPECT_EQ(f[0].item<float>(), 50);
 }
 
-TEST(SharedMemory, DynamicPartHasTheSizeThatTheLaunchAsksFor) {
+TEST(SharedMemory, DynamicPartHasTheSizeGivenByTheLaunch) {
   block b(
       "extern \"C\" __global__ void k(float* a, int n) { extern __shared__ float s[]; "
       "s[threadIdx.x] = threadIdx.x; __syncthreads(); a[threadIdx.x] = s[n - 1 - threadIdx.x]; }");
@@ -266,7 +266,7 @@ TEST(SharedMemory, DynamicPartHasTheSizeThatTheLaunchAsksFor) {
   b.kernels().poison_shared();
 }
 
-TEST(SharedMemory, WritingBehindTheDynamicPartShows) {
+TEST(SharedMemory, WritesBeyondTheDynamicPartAreDetected) {
   block b(
       "extern \"C\" __global__ void k() { extern __shared__ float s[]; s[threadIdx.x] = 1.0f; }");
   b.launch({1}, {64}, {}, 63 * 4);
@@ -282,7 +282,7 @@ TEST(SharedMemory, HoldsPoisonBeforeTheFirstBlock) {
   EXPECT_EQ(a.sum().item<std::int64_t>(), 8);
 }
 
-TEST(Fibers, ManyBlocksOfTheLargestSizeMeetOftenAndStayApart) {
+TEST(Fibers, ManyBlocksOfTheLargestSizeSynchroniseWithoutInterference) {
   block b(
       "extern \"C\" __global__ void k(int* a) { __shared__ int turn; if (threadIdx.x == 0) turn = "
       "0; __syncthreads(); for (int i = 0; i < 20; ++i) { if (threadIdx.x == i * 51) turn += i; "
@@ -292,7 +292,7 @@ TEST(Fibers, ManyBlocksOfTheLargestSizeMeetOftenAndStayApart) {
   EXPECT_TRUE(at::equal(a, at::full_like(a, 190)));
 }
 
-TEST(Fibers, WaitingInVainIsAnErrorAndTheNextLaunchIsFine) {
+TEST(Fibers, ADeadlockIsAnErrorAndTheNextLaunchSucceeds) {
   block b(
       "extern \"C\" __global__ void k(int* a, bool wrong) { if (wrong && threadIdx.x < 16) "
       "__shfl_sync(0xffffffff, 1, 0); else if (wrong) while (a[0] == 0) __syncthreads(); "
@@ -300,7 +300,7 @@ TEST(Fibers, WaitingInVainIsAnErrorAndTheNextLaunchIsFine) {
   const at::Tensor a = ints(32);
   try {
     b.launch({1}, {32}, {a, true});
-    FAIL() << "it should have waited in vain";
+    FAIL() << "the launch should have ended with an error";
   } catch (const std::runtime_error& e) {
     EXPECT_THAT(e.what(), HasSubstr("wait for each other in vain"));
   }

@@ -1,0 +1,114 @@
+#include "actors/pool_requests.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/timeouts.hpp"
+
+namespace hone {
+namespace {
+
+bool is_expired(std::uint64_t since_ms, std::uint64_t now_ms) {
+  constexpr std::chrono::milliseconds hold = timeouts::pool_hold;
+  return since_ms + static_cast<std::uint64_t>(hold.count()) < now_ms;
+}
+
+// Returns a copy of a draw, under an id of its own, for another version to write.
+draw_record copy_for(const draw_schedule::assignment& what, const draw_record& draw) {
+  capnp::MallocMessageBuilder scratch;
+  scratch.setRoot(*draw);
+  auto copy = scratch.getRoot<schema::Draw>();
+  random_id<draw_id>().store(copy.getId());
+  copy.setPolicyVersion(what.version);
+  copy.setSamples(what.samples);
+  return copy_record<schema::Draw>(copy.asReader());
+}
+
+}  // namespace
+
+void pool_requests::add(reply<draw_record> answer, std::uint64_t now_ms) {
+  draws_.push_back({std::move(answer), now_ms});
+}
+
+void pool_requests::add(const batch_request& request, reply<batch_record> answer,
+                        std::uint64_t now_ms) {
+  batch_ = {request, std::move(answer), now_ms};
+}
+
+void pool_requests::refuse_expired(std::uint64_t now_ms) {
+  while (!draws_.empty() && is_expired(draws_.front().since_ms, now_ms)) {
+    draws_.front().answer(std::nullopt);
+    draws_.pop_front();
+  }
+  if (batch_ && is_expired(batch_->since_ms, now_ms)) {
+    batch_->answer(std::nullopt);
+    batch_.reset();
+  }
+}
+
+// If no further group can become ready, a step takes more than their share of some tasks, and a
+// comparison does without the groups whose device types are gone.
+pool::batch_request pool_requests::limits_for(const batch_request& request) const {
+  pool::batch_request groups = request.groups;
+  const std::size_t ready = pool_->ready_groups(groups.stage);
+  const bool is_exhausted = schedule_->is_exhausted(groups.stage, pool_->waiting_groups(), ready);
+  if (request.is_even)
+    groups.max_per_task =
+        is_exhausted ? groups.at_most : schedule_->groups_per_task(groups.at_least);
+  if (is_exhausted && groups.stage == Stage::COMPARISON)
+    groups.at_least = std::min(groups.at_least, ready);
+  return groups;
+}
+
+void pool_requests::serve_batch() {
+  if (!batch_) return;
+  // The limits stay with the request: a comparison that was exhausted once needs fewer groups from
+  // then on.
+  batch_->request.groups = limits_for(batch_->request);
+  const auto batch = pool_->take(batch_->request.groups);
+  if (!batch) return;
+  lag_ = mean_lag(**batch);
+  batch_->answer(*batch);
+  batch_.reset();
+}
+
+double pool_requests::mean_lag(const schema::TrainingBatch::Reader& batch) const {
+  double total = 0;
+  std::size_t count = 0;
+  for (const auto scored : batch.getGroups()) {
+    for (const auto rollout : scored.getGroup().getRollouts()) {
+      for (const auto run : rollout.getVersions()) {
+        total += pool_->versions().lag_of(run.getVersion()).value_or(0);
+        ++count;
+      }
+    }
+  }
+  return count > 0 ? total / static_cast<double>(count) : 0;
+}
+
+draw_record pool_requests::make_draw(const draw_schedule::assignment& what) {
+  if (what.stage == Stage::COMPARISON && what.comparison < comparison_draws_.size())
+    return copy_for(what, comparison_draws_[what.comparison]);
+  const draw_record draw = pool_->draw(
+      {what.where.task, what.where.device_type, what.stage, what.version, what.samples});
+  if (what.stage == Stage::COMPARISON) comparison_draws_.push_back(draw);
+  return draw;
+}
+
+void pool_requests::serve_draws(std::uint64_t now_ms) {
+  const auto head = pool_->versions().head();
+  if (!head) return;
+  const Stage stage = (*pool_->versions().find(*head))->getStage();
+  refuse_expired(now_ms);
+  while (!draws_.empty()) {
+    const auto what = schedule_->next(stage, *head, pool_->waiting_groups(),
+                                      pool_->ready_groups(stage), pool_->waiting_by_type());
+    if (!what) return;
+    const draw_record draw = make_draw(*what);
+    schedule_->issue(draw_id(draw->getId()), *what, now_ms);
+    draws_.front().answer(draw);
+    draws_.pop_front();
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "actors/draw_schedule.hpp"
+#include "messages/caf_records.hpp"
+#include "storage/pool.hpp"
+
+namespace hone {
+
+// Holds the requests that the pool cannot serve yet, for draws and for a training batch, and serves
+// them as soon as it can. Contains no actor: replies are functions, and the time is a parameter.
+// Must be used by one thread at a time.
+class pool_requests {
+ public:
+  // Answers a request once: with a record, or with nullopt if the request was held for
+  // timeouts::pool_hold.
+  template <class Record>
+  using reply = std::function<void(const std::optional<Record>&)>;
+
+  struct batch_request {
+    pool::batch_request groups;
+    // Spreads the groups evenly over the tasks, unless no further group can become ready.
+    bool is_even = false;
+  };
+
+  // `of` and `schedule` must outlive this object.
+  pool_requests(pool& of, draw_schedule& schedule) : pool_(&of), schedule_(&schedule) {}
+
+  // Adds a request for a draw. Times are Unix times in ms.
+  void add(reply<draw_record> answer, std::uint64_t now_ms);
+  // Adds the request for a batch. It replaces an earlier one, whose requester has given it up.
+  void add(const batch_request& request, reply<batch_record> answer, std::uint64_t now_ms);
+
+  // Serves the batch request if enough groups are ready. Throws pool_error.
+  void serve_batch();
+  // Serves requests for draws, in their order, while the schedule has room. Throws pool_error.
+  void serve_draws(std::uint64_t now_ms);
+  // Refuses the requests that have been held for timeouts::pool_hold.
+  void refuse_expired(std::uint64_t now_ms);
+
+  // Forgets the draws of the previous comparison.
+  void start_comparison() { comparison_draws_.clear(); }
+
+  std::size_t waiting_draws() const { return draws_.size(); }
+  // Mean lag, in steps, of the versions that wrote the latest batch.
+  double lag() const { return lag_; }
+
+ private:
+  struct waiting_draw {
+    reply<draw_record> answer;
+    std::uint64_t since_ms = 0;
+  };
+  struct waiting_batch {
+    batch_request request;
+    reply<batch_record> answer;
+    std::uint64_t since_ms = 0;
+  };
+
+  pool::batch_request limits_for(const batch_request& request) const;
+  draw_record make_draw(const draw_schedule::assignment& what);
+  double mean_lag(const schema::TrainingBatch::Reader& batch) const;
+
+  pool* pool_;
+  draw_schedule* schedule_;
+  std::deque<waiting_draw> draws_;
+  std::optional<waiting_batch> batch_;
+  std::vector<draw_record> comparison_draws_;  // shown to every compared version
+  double lag_ = 0;
+};
+
+}  // namespace hone

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+
+// Every time limit of the actors, in one place, because some must be shorter than others. The
+// static_asserts below are the rules between them.
+namespace hone::timeouts {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// ---- requests to the pool
+
+// How long the pool holds a request for a draw or a batch that it cannot serve yet. After that it
+// refuses the request.
+inline constexpr seconds pool_hold{15};
+// How long a generator waits for a draw, and the learner for a batch, before they ask again.
+inline constexpr seconds draw_request{20};
+inline constexpr seconds batch_request{20};
+// How long a generator waits until a group is durable, and the learner until a step is.
+inline constexpr seconds submit_request{60};
+inline constexpr seconds commit_request{60};
+// How often the pool looks for overdue jobs, lost draws and requests that it has held too long.
+inline constexpr milliseconds pool_tick{500};
+
+// A reply that is sent after the requester has stopped waiting is lost, and with it the draw.
+static_assert(pool_hold + 2 * pool_tick < draw_request);
+static_assert(pool_hold + 2 * pool_tick < batch_request);
+
+// ---- slices of work between two looks at a mailbox
+
+// A generator's sampling and the learner's supervised updates, on a device of their own.
+inline constexpr milliseconds sampling_slice{50};
+inline constexpr milliseconds training_slice{200};
+// Sampling under a GPU lease: up to four jobs pass between two leases, so a slice is longer.
+inline constexpr milliseconds leased_sampling_slice{300};
+// How long the learner waits before it looks again whether enough of the corpus is judged.
+inline constexpr milliseconds corpus_poll{100};
+
+// ---- GPU leases
+
+// How long a lessee may keep the GPU. A device whose lessee keeps it longer counts as failed.
+inline constexpr seconds gpu_lease{300};
+// How long a lessee waits for its lease: the device may be starting or have long jobs before it.
+inline constexpr minutes gpu_lease_request{20};
+// The pause before a lease that was refused is requested again.
+inline constexpr milliseconds gpu_lease_retry{500};
+
+static_assert(gpu_lease < gpu_lease_request);
+static_assert(leased_sampling_slice < gpu_lease);
+
+// ---- supervision
+
+// The pause before a failed device or compiler is started again. It doubles with every restart.
+inline constexpr milliseconds first_restart_pause{500};
+inline constexpr milliseconds longest_restart_pause{30000};
+
+// ---- telemetry
+
+inline constexpr milliseconds telemetry_interval{1000};
+// An actor that computes replies late, and its spans come with the reply.
+inline constexpr minutes status_request{10};
+inline constexpr seconds last_status_request{10};
+// A joined node whose last report is older than this is no longer listed.
+inline constexpr seconds node_report_age{30};
+
+static_assert(telemetry_interval < node_report_age);
+
+}  // namespace hone::timeouts

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evaluation/program/failure.hpp"
+#include "messages/names.hpp"
+#include "messages/record.hpp"
+#include "messages/schema/pipeline.capnp.h"
+#include "messages/schema/task.capnp.h"
+#include "tasks/task_file.hpp"
+
+namespace hone {
+
+// The result of running a task's reference on all cases.
+struct task_report {
+  std::optional<program_failure> failure;  // why the reference failed
+  std::vector<std::string> cases;          // one line per case, for people
+};
+
+// One GPU, one reserved processor core, or a simulated device. Each request runs a whole protocol
+// of evaluation.md and uses the device exclusively; requests must not overlap. A variant's failure
+// is part of the result. Functions throw std::runtime_error only if the device itself cannot
+// continue. Confined to the thread that made it.
+class device {
+ public:
+  virtual ~device() = default;
+
+  virtual const record<schema::DeviceType>& type() const = 0;
+  virtual const std::string& name() const = 0;  // "cpu:1"
+
+  // Decides whether the artifact computes what the task asks for. If `seed` is 0, a seed is drawn
+  // from the operating system once the variant is loaded. Blocks until all calls are checked.
+  virtual record<schema::Verdict> verify(const schema::VerifyJob::Reader& job, const task& t,
+                                         std::uint64_t seed) = 0;
+
+  // Measures the speed of the artifact against the task's reference. If the job carries a first
+  // measurement, this measurement must confirm it. If `seed` is 0, a random seed is drawn.
+  virtual record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& job,
+                                              const task& t, std::uint64_t seed) = 0;
+
+  // Runs the task's reference on every case that runs on this kind of device, with every
+  // distribution that the task lists.
+  virtual task_report check_task(const task& t) = 0;
+
+  // Returns true if a first measurement is so good that another one must confirm it (evaluation.md
+  // section 3, point 7). `best_score`: the best known score of the task on this device type, or 0
+  // if none is known.
+  static bool needs_confirmation(const schema::Measurement::Reader& m, double best_score) {
+    return m.getOutcome() == schema::Outcome::OK &&
+           (m.getScore() > 3 || (best_score > 0 && m.getScore() > 2 * best_score));
+  }
+};
+
+}  // namespace hone

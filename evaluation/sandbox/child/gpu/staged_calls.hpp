@@ -1,0 +1,74 @@
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <cuda.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "evaluation/sandbox/child/common/torchscript_program.hpp"
+#include "evaluation/sandbox/child/gpu/allocator.hpp"
+#include "evaluation/sandbox/child/gpu/captured_call.hpp"
+#include "evaluation/sandbox/child/gpu/judge_tools.hpp"
+#include "evaluation/sandbox/child/gpu/streams.hpp"
+#include "evaluation/sandbox/protocol.capnp.h"
+
+namespace hone {
+
+// Waits until the device has finished all work, on every stream. Throws c10::Error if a kernel has
+// failed.
+void await_device();
+
+// The programs of a session, and the calls of one of them that are staged. A call executes the
+// program eagerly or, if the variant's settings ask for it, replays the CUDA graph that was
+// captured when the call was staged. Includes LibTorch: only for sources of the sandbox programs.
+// Confined to one thread at a time.
+class staged_calls {
+ public:
+  // The arguments must outlive this object.
+  staged_calls(call_streams& streams, gpu_allocator& memory, const judge_tools& tools)
+      : streams_(&streams), memory_(&memory), tools_(&tools) {}
+
+  // Compiles the programs of a session. Throws program_error.
+  void open(schema::Open::Reader request);
+  // Drops the programs and all that was made with them.
+  void close();
+  const torchscript_program& first_program() const { return programs_.front(); }
+
+  // Replaces the staged calls. Runs prepare() at once if the parameters have changed. Its results
+  // lie at the start of the calls' scratch memory, and the calls' own tensors follow.
+  void stage(schema::StageCalls::Reader request);
+  std::size_t size() const { return stacks_.size(); }
+
+  // Puts a call on the main stream, with the side streams joined to its end. Returns its outputs.
+  std::vector<at::Tensor> call(std::size_t index);
+  // Puts a call on the main stream like call(). Every such call allocates the same memory.
+  std::vector<at::Tensor> call_in_same_place(std::size_t index);
+  // Makes the inputs of a call readable on the main stream, with one key per input.
+  void make_readable(std::size_t index, const capnp::List<std::uint64_t>::Reader& keys) const;
+
+ private:
+  at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const;
+  void prepare(schema::StageCalls::Reader request);
+  captured_call capture(std::vector<c10::IValue> stack);
+  void forget();
+
+  call_streams* streams_;
+  gpu_allocator* memory_;
+  const judge_tools* tools_;
+  bool uses_graph_ = false;
+  std::vector<torchscript_program> programs_;
+  // Results of prepare() by program; nullopt before the first stage() and after parameters changed.
+  std::vector<std::optional<std::vector<c10::IValue>>> prepared_;
+  std::uint32_t program_ = 0;
+  std::uint64_t calls_begin_ = 0;  // scratch memory of the calls
+  std::uint64_t calls_end_ = 0;
+  std::vector<std::vector<c10::IValue>> stacks_;  // arguments by call
+  // Address and bytes of each input, by call.
+  std::vector<std::vector<std::pair<CUdeviceptr, std::uint64_t>>> inputs_;
+  std::vector<captured_call> graphs_;
+};
+
+}  // namespace hone

@@ -1,0 +1,256 @@
+#include <algorithm>
+#include <condition_variable>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <regex>
+#include <thread>
+
+#include "launch/commands/commands.hpp"
+#include "launch/files.hpp"
+#include "launch/printing.hpp"
+#include "process/temporary_folder.hpp"
+#include "tasks/importing/import_worker.hpp"
+#include "tasks/operators.hpp"
+
+namespace hone {
+namespace {
+
+struct import_options {
+  std::vector<std::string> paths;
+  std::string out = "imported";
+  int seconds = 60;
+  int megabytes = 4096;
+  bool varies_constants = false;
+  bool json = false;
+};
+
+struct import_job {
+  std::filesystem::path file;
+  std::string task_name;
+  std::string clash;  // another file of this task's name
+};
+
+// "12_Some-Name.py" is 12_some_name, in a folder level1 it is level1_12_some_name.
+std::string task_name_of(const std::filesystem::path& file) {
+  std::string name;
+  const std::string folder = std::filesystem::absolute(file).parent_path().filename();
+  static const std::regex level("level[0-9]+", std::regex::icase);
+  for (const char c :
+       (std::regex_match(folder, level) ? folder + "_" : "") + file.stem().string()) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (std::isalnum(letter) != 0 && letter < 0x80) {
+      name += static_cast<char>(std::tolower(letter));
+    } else if (!name.empty() && !name.ends_with('_')) {
+      name += '_';
+    }
+  }
+  while (name.ends_with('_')) name.pop_back();
+  return name.empty() ? "imported" : name;
+}
+
+// Numbers in names count as numbers: 2_ stands before 10_.
+std::string sorting_key(const std::filesystem::path& file) {
+  std::string key;
+  std::string digits;
+  for (const char c : file.string() + "\n") {
+    if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+      digits += c;
+      continue;
+    }
+    if (!digits.empty())
+      key += std::string(digits.size() < 12 ? 12 - digits.size() : 0, '0') + digits;
+    digits.clear();
+    key += c;
+  }
+  return key;
+}
+
+std::vector<import_job> find_modules(const std::vector<std::string>& paths) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& given : paths) {
+    if (!std::filesystem::is_directory(given)) {
+      if (!std::filesystem::is_regular_file(given))
+        throw std::runtime_error(given + ": there is no such file or folder");
+      files.emplace_back(given);
+      continue;
+    }
+    const std::size_t before = files.size();
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(given)) {
+      const std::string name = entry.path().filename();
+      if (entry.is_regular_file() && name.ends_with(".py") && !name.starts_with('_') &&
+          !name.starts_with('.'))
+        files.push_back(entry.path());
+    }
+    if (files.size() == before) throw std::runtime_error(given + ": no Python file is in it");
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end(),
+              [](const auto& a, const auto& b) { return sorting_key(a) < sorting_key(b); });
+  }
+  std::vector<import_job> jobs;
+  std::map<std::string, std::string> taken;
+  for (const auto& file : files) {
+    import_job job{file, task_name_of(file), ""};
+    const auto [at, is_new] = taken.emplace(job.task_name, file.string());
+    if (!is_new) job.clash = at->second;
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+void write_whole(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out << bytes;
+  out.close();
+  if (!out) throw std::runtime_error(path.string() + ": cannot be written");
+}
+
+struct import_result {
+  imported_module module;
+  std::optional<task> made;
+};
+
+// The task is written only when Hone's own parser takes it and its reference may call what it
+// calls.
+import_result import_one(import_worker& worker, const import_job& job,
+                         const std::filesystem::path& out) {
+  import_result result;
+  if (!job.clash.empty()) {
+    result.module.error = "its task would be called " + job.task_name + ", as that of " + job.clash;
+    return result;
+  }
+  result.module = worker.import(job.file, job.task_name);
+  if (!result.module.error.empty()) return result;
+  for (const std::string& name : result.module.operators) {
+    if (!is_allowed_operator(name)) {
+      result.module.error = "the operator " + name + " is not allowed in a reference";
+      return result;
+    }
+  }
+  try {
+    const std::string data_name = job.task_name + ".safetensors";
+    std::vector<data_file> data;
+    if (!result.module.data.empty()) data.push_back({data_name, result.module.data});
+    task made = parse_task(result.module.text, job.task_name + ".toml", data);
+    if (made.name != job.task_name) throw std::runtime_error("it calls the task " + made.name);
+    if (!data.empty()) write_whole(out / data_name, data.front().bytes());
+    write_whole(out / (job.task_name + ".toml"), result.module.text);
+    result.made = std::move(made);
+  } catch (const std::runtime_error& e) {
+    result.module.error = e.what();
+  }
+  return result;
+}
+
+void print_result(const import_job& job, const import_result& result,
+                  const std::filesystem::path& out, bool as_json) {
+  const imported_module& module = result.module;
+  if (as_json) {
+    nlohmann::ordered_json line = {
+        {"file", job.file.string()}, {"imported", module.error.empty()}, {"task", job.task_name}};
+    if (module.error.empty()) {
+      line["path"] = (out / (job.task_name + ".toml")).string();
+      line["inputs"] = result.made->inputs.size();
+      line["parameters"] = result.made->parameters.size();
+      line["cases"] = result.made->cases.size();
+      line["checked"] = module.checked;
+      line["notes"] = module.notes;
+    } else {
+      line["error"] = module.error;
+    }
+    std::cout << one_line(line) << std::endl;
+    return;
+  }
+  std::cout << job.file.string() << ": ";
+  if (!module.error.empty()) {
+    std::cout << "not imported: " << module.error;
+  } else {
+    const std::size_t cases = result.made->cases.size();
+    std::cout << "imported as " << job.task_name << ", " << cases
+              << (cases == 1 ? " case" : " cases");
+    for (const std::string& note : module.notes) std::cout << "; " << note;
+  }
+  std::cout << std::endl;
+}
+
+int import_modules(const import_options& options) {
+  const auto jobs = find_modules(options.paths);
+  const std::filesystem::path out = options.out;
+  std::filesystem::create_directories(out);
+  const temporary_folder scratch("import");
+  import_worker::settings settings{.python = find_python(),
+                                   .program = importing_folder() / "serve.py",
+                                   .folder = scratch.path(),
+                                   .seconds = options.seconds,
+                                   .bytes = std::uint64_t(options.megabytes) << 20U,
+                                   .varies_constants = options.varies_constants};
+
+  std::mutex lock;
+  std::vector<std::optional<import_result>> results(jobs.size());
+  std::size_t next = 0;
+  std::size_t printed = 0;
+  std::exception_ptr broken;
+  const auto work = [&] {
+    import_worker worker(settings);
+    for (;;) {
+      std::unique_lock held(lock);
+      if (next == jobs.size() || broken) return;
+      const std::size_t mine = next++;
+      held.unlock();
+      try {
+        import_result result = import_one(worker, jobs[mine], out);
+        held.lock();
+        results[mine] = std::move(result);
+      } catch (...) {
+        held.lock();
+        broken = std::current_exception();
+        return;
+      }
+      for (; printed < jobs.size() && results[printed]; ++printed)
+        print_result(jobs[printed], *results[printed], out, options.json);
+    }
+  };
+  const std::size_t workers =
+      std::min<std::size_t>({2, jobs.size(), std::max(1U, std::thread::hardware_concurrency())});
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < workers; ++i) threads.emplace_back(work);
+  }
+  if (broken) std::rethrow_exception(broken);
+  const auto failed = std::count_if(results.begin(), results.end(),
+                                    [](const auto& r) { return !r->module.error.empty(); });
+  if (!options.json && jobs.size() > 1)
+    std::cout << jobs.size() - static_cast<std::size_t>(failed) << " of " << jobs.size()
+              << " imported into " << out.string() << "\n";
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_import_command(CLI::App& tasks, command_action& action) {
+  auto options = std::make_shared<import_options>();
+  CLI::App* command = tasks.add_subcommand(
+      "import", "Make task files of PyTorch modules; exit code 0 only if all were imported");
+  command
+      ->add_option(
+          "path", options->paths,
+          "Python files with Model, get_inputs() and get_init_inputs(), or folders of them")
+      ->required();
+  command->add_option("--out", options->out, "the folder to write task files to")
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "of processor time for one file")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 3600));
+  command->add_option("--megabytes", options->megabytes, "of memory for one file")
+      ->capture_default_str()
+      ->check(CLI::Range(64, 1 << 20));
+  command->add_flag("--vary-constants", options->varies_constants,
+                    "draw parameters near the one value that a file sets them to, so that no "
+                    "program can leave them out");
+  command->add_flag("--json", options->json, "one object a line");
+  command->callback(
+      [options, &action] { action = [options] { return import_modules(*options); }; });
+}
+
+}  // namespace hone

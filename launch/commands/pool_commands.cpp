@@ -1,0 +1,237 @@
+#include <iostream>
+
+#include "launch/commands/commands.hpp"
+#include "launch/commands/pool_variants.hpp"
+#include "launch/printing.hpp"
+#include "messages/names.hpp"
+#include "storage/inspection.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct pool_arguments {
+  std::string pool;
+  bool json = false;
+  std::string task;
+  std::string device_type;
+  std::string outcome;
+  std::size_t count = 5;
+  std::vector<std::string> ids;
+  std::string acknowledged;
+};
+
+// Throws pool_error if the pool has tasks, but not this one. An empty pool is not an error.
+void check_task(const pool_inspector& pool, const std::string& name) {
+  if (name.empty()) return;
+  std::string known;
+  for (const auto& t : pool.tasks()) {
+    if (view(t->getName()) == name) return;
+    known += (known.empty() ? "" : ", ") + text(t->getName());
+  }
+  if (!known.empty()) throw pool_error("the pool has no task " + name + "; it has " + known);
+}
+
+std::vector<std::string> outcome_names() {
+  std::vector<std::string> names;
+  for (int i = 0; i < outcome_count; ++i) names.emplace_back(name_of(static_cast<Outcome>(i)));
+  return names;
+}
+
+bool is_wanted(const pool_arguments& a, const std::string& task,
+               const schema::Evaluation::Reader& e) {
+  return (a.task.empty() || a.task == task) &&
+         (a.device_type.empty() || view(e.getDeviceType()) == a.device_type) &&
+         (a.outcome.empty() || name_of(e.getOutcome()) == a.outcome);
+}
+
+int show(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  const variant_id id = pool.find_variant(a.ids[0]);
+  const auto v = pool.variant(id);
+  if (!v) throw pool_error("the variant " + to_string(id) + " is gone");
+  if (a.json) {
+    std::cout << one_line(variant_to_json(pool, **v)) << "\n";
+  } else {
+    print_variant(pool, id, **v);
+  }
+  return 0;
+}
+
+int diff(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  const variant_id from = pool.find_variant(a.ids[0]);
+  const variant_id to = pool.find_variant(a.ids[1]);
+  if (a.json) {
+    std::cout << one_line(difference_to_json(pool, from, to)) << "\n";
+  } else {
+    print_difference(pool, from, to);
+  }
+  return 0;
+}
+
+int lineage(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  const variant_id id = pool.find_variant(a.ids[0]);
+  if (a.json) {
+    std::cout << one_line(lineage_to_json(pool, id)) << "\n";
+  } else {
+    print_lineage(pool, id);
+  }
+  return 0;
+}
+
+int list(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  check_task(pool, a.task);
+  pool.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
+    const std::string task = name_or_id(pool, task_id(e->getTaskId()));
+    if (!is_wanted(a, task, *e)) return;
+    if (a.json) {
+      std::cout << one_line(to_json(*e, task)) << "\n";
+      return;
+    }
+    std::cout << short_id(key.variant) << "  " << pad(task, 26)
+              << pad(std::string(name_of(e->getOutcome())), 15)
+              << pad(e->getOutcome() == Outcome::OK ? fixed(e->getScore(), 2) + "x" : "-", 9, true)
+              << "  " << e->getMeasurements().size() << " measured  " << key.device_type << "\n";
+  });
+  return 0;
+}
+
+int top(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  check_task(pool, a.task);
+  for (const auto& e : pool.top(a.count)) {
+    const std::string task = name_or_id(pool, task_id(e->getTaskId()));
+    if (!is_wanted(a, task, *e)) continue;
+    if (a.json) {
+      std::cout << one_line(to_json(*e, task)) << "\n";
+    } else {
+      std::cout << pad(task, 26) << pad(fixed(e->getScore(), 2) + "x", 9, true) << "  "
+                << short_id(variant_id(e->getVariantId())) << "  " << text(e->getDeviceType())
+                << "\n";
+    }
+  }
+  return 0;
+}
+
+int stats(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  const auto s = pool.count();
+  if (a.json) {
+    std::cout << one_line(
+                     ordered_json{{"tasks", s.tasks},
+                                  {"variants", s.variants},
+                                  {"rollouts", s.rollouts},
+                                  {"groups", s.groups},
+                                  {"group_states", s.group_states},
+                                  {"evaluations", s.evaluations},
+                                  {"measurements", s.measurements},
+                                  {"pending", s.pending},
+                                  {"ready_groups", s.ready},
+                                  {"versions", s.versions},
+                                  {"head", s.head ? ordered_json(*s.head) : ordered_json(nullptr)},
+                                  {"outcomes", s.outcomes}})
+              << "\n";
+    return 0;
+  }
+  std::cout << s.tasks << " tasks, " << s.variants << " variants, " << s.rollouts << " rollouts in "
+            << s.groups << " groups\n";
+  std::cout << s.evaluations << " evaluations with " << s.measurements
+            << " measurements (comparisons' not counted); " << s.pending << " pending\n";
+  std::cout << "groups:";
+  for (const auto& [state, count] : s.group_states) std::cout << "  " << state << " " << count;
+  std::cout << "\n"
+            << s.versions << " policy versions"
+            << (s.head ? ", head " + std::to_string(*s.head) : "") << "\n";
+  for (const auto& [type, outcomes] : s.outcomes) {
+    std::cout << type << ":";
+    for (const auto& [outcome, count] : outcomes) std::cout << "  " << outcome << " " << count;
+    std::cout << "\n";
+  }
+  return 0;
+}
+
+int export_all(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  check_task(pool, a.task);
+  pool.db().scan<schema::Variant>(family::variants, "",
+                                  [&](std::string_view /*key*/, const record<schema::Variant>& v) {
+                                    const ordered_json one = variant_to_json(pool, *v);
+                                    if (a.task.empty() || one["task"] == a.task)
+                                      std::cout << one_line(one) << "\n";
+                                    return static_cast<bool>(std::cout);
+                                  });
+  return std::cout ? 0 : 1;
+}
+
+int verify(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  verification_report report = verify_pool(pool);
+  if (!a.acknowledged.empty()) check_acknowledgements(pool, a.acknowledged, report);
+  if (a.json) {
+    std::cout << one_line(ordered_json{{"checked", report.checked},
+                                       {"problem_count", report.problem_count},
+                                       {"problems", report.problems}})
+              << "\n";
+  } else {
+    for (const auto& [what, count] : report.checked)
+      std::cout << count << " " << what << " checked\n";
+    for (const std::string& problem : report.problems) std::cout << "problem: " << problem << "\n";
+    std::cout << (report.problem_count == 0 ? "the pool is consistent\n"
+                                            : std::to_string(report.problem_count) + " problems\n");
+  }
+  return report.problem_count == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_pool_commands(CLI::App& app, command_action& action) {
+  CLI::App* pool = app.add_subcommand("pool", "Look into a pool, also while a run writes to it");
+  pool->require_subcommand(1);
+  const auto add = [&](const char* name, const char* what, int (*work)(const pool_arguments&)) {
+    auto arguments = std::make_shared<pool_arguments>();
+    CLI::App* command = pool->add_subcommand(name, what);
+    command->add_option("--pool", arguments->pool, "the pool's folder: pool/ in a run's directory")
+        ->required();
+    command->add_flag("--json", arguments->json, "JSON, one object a line");
+    command->callback(
+        [arguments, work, &action] { action = [arguments, work] { return work(*arguments); }; });
+    return std::pair(command, arguments);
+  };
+  const auto filters = [](auto& entry) {
+    entry.first->add_option("--task", entry.second->task, "only of this task");
+    entry.first->add_option("--device-type", entry.second->device_type,
+                            "only on this type of device");
+  };
+  const auto ids = [](auto& entry, int count) {
+    entry.first
+        ->add_option("id", entry.second->ids, "a variant's id, or a beginning that no other has")
+        ->required()
+        ->expected(count);
+  };
+  auto ls = add("ls", "Every evaluated variant with its outcome and score", list);
+  filters(ls);
+  ls.first->add_option("--outcome", ls.second->outcome, "only of this outcome: ok, crash, ...")
+      ->check(CLI::IsMember(outcome_names()).description(""));
+  auto best = add("top", "The best variants of each task", top);
+  filters(best);
+  best.first->add_option("-n,--count", best.second->count, "a task")->capture_default_str();
+  auto one = add("show", "A variant: code, scores, text", show);
+  ids(one, 1);
+  auto two = add("diff", "What two variants have different", diff);
+  ids(two, 2);
+  auto line = add("lineage", "What a variant descends from", lineage);
+  ids(line, 1);
+  add("stats", "How much there is of everything", stats);
+  auto all =
+      add("export", "Every variant with its evaluations and rollouts, as JSON lines", export_all);
+  all.first->add_option("--task", all.second->task, "only of this task");
+  auto check = add("verify", "Check every reference and index", verify);
+  check.first->add_option("--acknowledged", check.second->acknowledged,
+                          "a run's file of acknowledgements: all that it lists must be there");
+}
+
+}  // namespace hone

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "messages/schema/variant.capnp.h"
+#include "storage/inspection.hpp"
+
+namespace hone {
+
+// Variants of a pool as `hone pool` prints them, for people and as JSON. All functions throw
+// pool_error.
+
+std::string text(capnp::Text::Reader t);
+
+// Returns the first ten digits of an id.
+template <class Id>
+std::string short_id(const Id& id) {
+  return to_string(id).substr(0, 10);
+}
+
+// Returns the task's name, or its short id if the pool does not have the task.
+std::string name_or_id(const pool_inspector& pool, const task_id& id);
+
+// Returns a variant with its code, evaluations and rollouts.
+nlohmann::ordered_json variant_to_json(const pool_inspector& pool,
+                                       const schema::Variant::Reader& v);
+void print_variant(const pool_inspector& pool, const variant_id& id,
+                   const schema::Variant::Reader& v);
+
+// The unified difference of two variants' code.
+nlohmann::ordered_json difference_to_json(const pool_inspector& pool, const variant_id& from,
+                                          const variant_id& to);
+void print_difference(const pool_inspector& pool, const variant_id& from, const variant_id& to);
+
+// A variant with its ancestors: the exemplars that its prompts showed, and theirs. Each variant is
+// given in full once.
+nlohmann::ordered_json lineage_to_json(const pool_inspector& pool, const variant_id& first);
+void print_lineage(const pool_inspector& pool, const variant_id& first);
+
+}  // namespace hone

@@ -1,0 +1,161 @@
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+
+#include "launch/commands/commands.hpp"
+#include "launch/files.hpp"
+#include "launch/printing.hpp"
+#include "launch/system.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr auto answer_limit = std::chrono::seconds(10);
+
+struct status_arguments {
+  std::string address;
+  std::string directory;
+  bool json = false;
+};
+
+std::string find_address(const status_arguments& a) {
+  if (!a.address.empty()) return a.address;
+  const std::filesystem::path file = std::filesystem::path(a.directory) / "address";
+  if (!std::filesystem::exists(file))
+    throw std::runtime_error(file.string() +
+                             " is not there: no run has been started in that directory");
+  std::string address = read_text(file.string());
+  while (!address.empty() && address.back() == '\n') address.pop_back();
+  return address;
+}
+
+ordered_json named_numbers(const capnp::List<schema::NamedNumber>::Reader& numbers) {
+  ordered_json all = ordered_json::object();
+  for (const auto n : numbers) all[std::string(view(n.getName()))] = n.getValue();
+  return all;
+}
+
+double busy_share(const schema::ActorStatus::Reader& actor) {
+  return actor.getAliveSeconds() > 0 ? actor.getBusySeconds() / actor.getAliveSeconds() : 0;
+}
+
+ordered_json to_json(const schema::NodeStatus::Reader& node) {
+  ordered_json types = ordered_json::array();
+  for (const auto type : node.getDeviceTypes()) types.push_back(view(type.getName()));
+  ordered_json actors = ordered_json::array();
+  for (const auto actor : node.getActors()) {
+    actors.push_back({{"name", view(actor.getName())},
+                      {"room", view(actor.getRoom())},
+                      {"queued", actor.getQueued()},
+                      {"in_flight", actor.getInFlight()},
+                      {"processed", actor.getProcessed()},
+                      {"failed", actor.getFailed()},
+                      {"restarts", actor.getRestarts()},
+                      {"per_second", actor.getRate()},
+                      {"busy", busy_share(actor)},
+                      {"numbers", named_numbers(actor.getNumbers())}});
+  }
+  ordered_json all = {{"node", view(node.getNode())},
+                      {"schema_version", node.getSchemaVersion()},
+                      {"judge_version", node.getJudgeVersion()},
+                      {"device_types", types},
+                      {"actors", actors}};
+  if (!node.hasRun()) return all;
+  const auto run = node.getRun();
+  ordered_json tasks = ordered_json::array();
+  for (const auto t : run.getTasks())
+    tasks.push_back({{"task", view(t.getName())},
+                     {"device_type", view(t.getDeviceType())},
+                     {"ok", t.getVariants()},
+                     {"best", t.getBest()}});
+  all["run"] = {{"stage", view(run.getStage())},
+                {"step", run.getStep()},
+                {"version", run.getVersion()},
+                {"in_flight", run.getInFlight()},
+                {"waiting_groups", run.getWaitingGroups()},
+                {"ready_groups", run.getReadyGroups()},
+                {"dropped_groups", run.getDroppedGroups()},
+                {"lag", run.getLag()},
+                {"outcomes", named_numbers(run.getOutcomes())},
+                {"complete", run.getComplete()},
+                {"tasks", tasks}};
+  return all;
+}
+
+void print(const schema::NodeStatus::Reader& node) {
+  std::cout << view(node.getNode()) << "  schema " << node.getSchemaVersion() << ", judge "
+            << node.getJudgeVersion() << ", devices";
+  for (const auto type : node.getDeviceTypes()) std::cout << " " << view(type.getName());
+  std::cout << "\n"
+            << pad("  actor", 34) << pad("queued", 8, true) << pad("in flight", 11, true)
+            << pad("processed", 11, true) << pad("failed", 8, true) << pad("restarts", 10, true)
+            << pad("per second", 12, true) << pad("busy", 9, true) << "\n";
+  for (const auto actor : node.getActors()) {
+    std::cout << pad("  " + std::string(view(actor.getName())), 34)
+              << pad(std::to_string(actor.getQueued()), 8, true)
+              << pad(std::to_string(actor.getInFlight()), 11, true)
+              << pad(std::to_string(actor.getProcessed()), 11, true)
+              << pad(std::to_string(actor.getFailed()), 8, true)
+              << pad(std::to_string(actor.getRestarts()), 10, true)
+              << pad(fixed(actor.getRate(), 1), 12, true)
+              << pad(percent(busy_share(actor)), 9, true) << "\n";
+  }
+  if (!node.hasRun()) return;
+  const auto run = node.getRun();
+  std::cout << "  run: stage " << view(run.getStage()) << ", step " << run.getStep() << ", version "
+            << run.getVersion() << ", lag " << fixed(run.getLag(), 2) << ", in flight "
+            << run.getInFlight() << ", groups waiting " << run.getWaitingGroups() << " ready "
+            << run.getReadyGroups() << " dropped " << run.getDroppedGroups() << "\n";
+}
+
+int status(const status_arguments& a) {
+  const std::string address = find_address(a);
+  auto& system = start_actor_system();
+  const node_actor node = [&] {
+    try {
+      return connect(system, address);
+    } catch (const std::runtime_error& e) {
+      if (a.directory.empty()) throw;
+      throw std::runtime_error(a.directory +
+                               ": this run has ended, was killed, or does not answer: " + e.what());
+    }
+  }();
+  std::vector<node_status_record> all;
+  std::string problem;
+  caf::scoped_actor self(system);
+  self->request(node, answer_limit, status_atom_v)
+      .receive([&](const std::vector<node_status_record>& nodes) { all = nodes; },
+               [&](const caf::error& e) { problem = system.render(e); });
+  if (!problem.empty()) throw std::runtime_error(address + ": no status (" + problem + ")");
+  for (const auto& one : all) {
+    if (a.json) {
+      std::cout << one_line(to_json(*one)) << "\n";
+    } else {
+      print(*one);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_status_command(CLI::App& app, command_action& action) {
+  auto asked = std::make_shared<status_arguments>();
+  CLI::App* command = app.add_subcommand(
+      "status", "Nodes, actors, queue depths, rates, lag and versions of a live run");
+  auto* connects =
+      command->add_option("--connect", asked->address, "HOST:PORT of one of its nodes");
+  command
+      ->add_option("--dir", asked->directory, "the run's directory, where its address is written")
+      ->excludes(connects);
+  command->add_flag("--json", asked->json, "one object a node");
+  command->callback([asked, &action] {
+    if (asked->address.empty() && asked->directory.empty())
+      throw CLI::RequiredError("--connect HOST:PORT or --dir DIR");
+    action = [asked] { return status(*asked); };
+  });
+}
+
+}  // namespace hone

@@ -1,0 +1,211 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "launch/configuration.hpp"
+#include "storage/exemplar_choice.hpp"
+
+namespace hone {
+
+// Names every configuration key once, with the sentence that explains it, the field that it sets
+// and the range of its values. Reading, printing and the reference visit this list. A visitor has
+//   enter(section, meaning)                            returns false to skip the section
+//   leave()
+//   value(key, meaning, field, least, most)            for numbers the range is inclusive
+//   milliseconds(key, meaning, field, least, most)     for a key in seconds, a field in ms
+//   choice(key, meaning, field, parse, expected)       for an enumeration
+
+template <class Visitor>
+void visit_run_keys(Visitor& v, configuration& c) {
+  v.value("seed", "Seed of everything random in the run except what the judge draws.", c.seed);
+  v.value("directory", "Folder of the run, relative to the current folder.", c.directory);
+  v.value("trace", "Write trace.json, a timeline of all actors for chrome://tracing.", c.trace);
+}
+
+template <class Visitor>
+void visit_node_keys(Visitor& v, configuration& c) {
+  if (!v.enter("node", "The first node: its devices and compilers.")) return;
+  v.value("port", "TCP port on 127.0.0.1 for `hone status` and `hone node`; 0 takes a free one.",
+          c.node.port, 0, 65535);
+  v.value("devices",
+          "Devices that judge: cpu (a core per mention), cuda (all GPUs), cuda:NUMBER or "
+          "simulated:NAME.",
+          c.node.devices);
+  v.value("compilers", "Number of compilers; 0 leaves compiling to nodes that join.",
+          c.node.options.compilers, 0, 256);
+  v.value("share_cores", "Let devices share processor cores, which makes their scores meaningless.",
+          c.node.share_cores);
+  v.leave();
+}
+
+template <class Visitor>
+void visit_task_keys(Visitor& v, configuration& c) {
+  if (v.enter("tasks", "The tasks to make faster.")) {
+    v.value("folder", "Folder of task files.", c.tasks.folder);
+    v.value("names", "Names of the tasks, without .toml; empty for all of the folder.",
+            c.tasks.names);
+    v.leave();
+  }
+  if (v.enter("corpus", "Documents that people wrote, which the sft stage learns from.")) {
+    v.value("folder", "Folder of the corpus; empty for none.", c.corpus.folder);
+    v.value("per_task", "Most documents per task, spread evenly over its files; 0 for all.",
+            c.corpus.per_task, 0);
+    v.leave();
+  }
+  if (v.enter("prompt", "How prompts are written.")) {
+    v.value("template", "File of the prompt template.", c.prompt.prompt_template);
+    v.leave();
+  }
+}
+
+template <class Visitor>
+void visit_policy_keys(Visitor& v, configuration& c) {
+  if (v.enter("policy", "The language model.")) {
+    v.value("kind", "`model`, or `scripted` for documents without a model, to test a system.",
+            c.policy.kind);
+    v.value("folder", "Hugging Face folder with config.json and tokenizer.json.", c.policy.folder);
+    v.value("random_weights", "Start from random weights, not from the folder's safetensors.",
+            c.policy.random_weights);
+    v.value("device", "Where the policy runs: cpu, cuda or cuda:NUMBER.", c.policy.device);
+    v.value("threads", "Threads of LibTorch on the CPU.", c.policy.threads, 1, 1024);
+    v.leave();
+  }
+  if (v.enter("generation", "How the policy writes.")) {
+    v.value("group_size", "Completions per group.", c.pool.draws.samples, 1, 1024);
+    v.value("replicas", "Generators, each with a copy of the policy.", c.generation.replicas, 1,
+            64);
+    v.value("slots", "Sequences that a generator writes at the same time.",
+            c.generation.options.slots, 1, 4096);
+    v.value("max_new_tokens", "Most tokens of a completion.", c.generation.options.max_new_tokens,
+            1, 1000000);
+    v.value("temperature", "Sampling temperature; 0 for greedy decoding.",
+            c.generation.options.temperature, 0, 100);
+    v.value("top_p", "Nucleus sampling: share of the probability that tokens are drawn from.",
+            c.generation.options.top_p, 0, 1);
+    v.leave();
+  }
+}
+
+template <class Visitor>
+void visit_pool_keys(Visitor& v, configuration& c) {
+  if (!v.enter("pool", "What is kept, shown and waited for.")) return;
+  exemplar_options& exemplars = c.pool.storage.exemplars;
+  v.choice("exemplars", "How exemplars are chosen: buckets, islands, random or none.",
+           exemplars.method, exemplar_method_named, "buckets, islands, random or none");
+  v.value("exemplar_count", "Most exemplars per prompt.", exemplars.count, 0, 16);
+  v.value("exemplar_temperature", "Temperature of the softmax over the buckets' mean scores.",
+          exemplars.temperature, 1e-6);
+  v.value("islands", "Number of populations of the method `islands`.", exemplars.islands, 2, 1024);
+  v.value("island_reset_after",
+          "Accepted variants per task and device type between two resets of the weaker islands.",
+          exemplars.reset_after, 1);
+  v.value("max_groups", "Bound of draws under way, waiting groups and ready groups together.",
+          c.pool.draws.max_groups, 1);
+  v.value("max_lag",
+          "Most training steps by which a group's oldest token may be behind the policy; older "
+          "groups are dropped.",
+          c.pool.storage.max_lag, 0);
+  v.milliseconds("job_deadline_s", "Seconds after which a job without a result is sent again.",
+                 c.pool.storage.job_deadline_ms, 0.1, 1e6);
+  v.value("keep_checkpoints", "Newest checkpoints that are kept, besides the last of each stage.",
+          c.learner.keep_checkpoints, 1);
+  v.value("acknowledgements",
+          "File in the run's folder that lists what was acknowledged, to test durability; empty "
+          "for none.",
+          c.pool.acknowledgements);
+  v.leave();
+}
+
+template <class Visitor>
+void visit_optimizer_keys(Visitor& v, configuration& c) {
+  if (!v.enter("optimiser", "AdamW.")) return;
+  v.value("beta1", "Decay of the first moment.", c.optimizer.beta1, 0, 1);
+  v.value("beta2", "Decay of the second moment.", c.optimizer.beta2, 0, 1);
+  v.value("weight_decay", "Weight decay of matrices.", c.optimizer.weight_decay, 0);
+  v.value("max_gradient_norm", "Norm to which gradients are clipped.",
+          c.optimizer.max_gradient_norm, 0);
+  v.leave();
+}
+
+template <class Visitor>
+void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
+  if (v.enter("sft", "First stage: supervised fine-tuning on the corpus.")) {
+    sft_stage_options& s = plan.sft;
+    v.value("updates", "Updates of the stage; 0 skips it.", s.updates, 0);
+    v.value("updates_per_step", "Updates between two versions.", s.updates_per_step, 1);
+    v.value("batch", "Documents per update.", s.batch, 1);
+    v.value("rate", "Highest learning rate.", s.rate.peak, 0);
+    v.value("warm_up", "Updates of linear warm-up.", s.rate.warm_up, 0);
+    v.value("final_share", "Last learning rate of the cosine decay, relative to the highest.",
+            s.rate.final_share, 0, 1);
+    v.value("exemplar_share", "Share of the prompts that show exemplars.", s.exemplar_share, 0, 1);
+    v.value("prompt_weight", "Weight of prompt tokens in the loss, relative to the document's.",
+            s.prompt_weight, 0);
+    v.value("begin_with", "Share of the corpus that must be judged before the first update.",
+            s.begin_with, 0, 1);
+    v.leave();
+  }
+  if (v.enter("self_supervised", "Second stage: likelihood of the policy's own ok variants.")) {
+    self_supervised_stage_options& s = plan.self_supervised;
+    v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
+    v.value("groups", "Groups per step.", s.groups, 1);
+    v.value("batch", "Completions per update.", s.batch, 1);
+    v.value("rate", "Learning rate.", s.rate, 0);
+    v.value("passes", "Passes over the ok completions of a step.", s.passes, 1);
+    v.leave();
+  }
+}
+
+template <class Visitor>
+void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
+  if (v.enter("contrastive", "Third stage: GRPO on measured speed-ups.")) {
+    contrastive_stage_options& s = plan.contrastive;
+    v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
+    v.value("minutes", "Minutes after which the stage ends before `steps`; 0 for no limit.",
+            s.minutes, 0);
+    v.value("groups", "Groups per step.", s.groups, 1);
+    v.value("one_per_task", "Spread the groups of a step evenly over the tasks.", s.one_per_task);
+    v.value("rate", "Learning rate.", s.rate, 0);
+    v.value("minibatches", "Updates per step, each over a share of its groups.", s.grpo.minibatches,
+            1);
+    v.value("clip", "Probability ratios are clipped to 1 - clip and 1 + clip.",
+            s.grpo.objective.clip, 0);
+    v.value("kl", "Weight of the KL divergence from the reference policy.",
+            s.grpo.objective.kl_coefficient, 0);
+    v.value("entropy", "Weight of the bonus for entropy.", s.grpo.objective.entropy_coefficient, 0);
+    v.value("advantage_limit", "Advantages are clipped to plus and minus this.",
+            s.grpo.advantage_limit, 0);
+    v.leave();
+  }
+  if (v.enter("comparison", "Last stage: the policies before and after `contrastive`.")) {
+    v.value("samples", "Samples per task and policy; 0 skips the comparison.",
+            plan.comparison_samples, 0, 1024);
+    v.leave();
+  }
+}
+
+template <class Visitor>
+void visit_keys(Visitor& v, configuration& c) {
+  visit_run_keys(v, c);
+  visit_node_keys(v, c);
+  visit_task_keys(v, c);
+  visit_policy_keys(v, c);
+  visit_pool_keys(v, c);
+  visit_optimizer_keys(v, c);
+  visit_imitation_keys(v, c.learner.plan);
+  visit_contrastive_keys(v, c.learner.plan);
+}
+
+// Visits the keys of a section [simulated.NAME].
+template <class Visitor>
+void visit_simulated_keys(Visitor& v, simulated_device_options& s) {
+  v.value("verify_us", "Duration of a verification in microseconds.", s.verify_us, 0);
+  v.value("measure_us", "Duration of a measurement in microseconds.", s.measure_us, 0);
+  v.value("ok_share", "Share of the variants that are ok.", s.ok_share, 0, 1);
+  v.value("median_speedup", "Median of the true speed-ups.", s.median_speedup, 1e-6);
+  v.value("spread", "Standard deviation of the logarithm of the true speed-ups.", s.spread, 0);
+  v.value("noise", "Standard deviation of the logarithm of a measurement.", s.noise, 0);
+}
+
+}  // namespace hone

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+
+#include "actors/learner.hpp"
+#include "messages/caf_records.hpp"
+
+namespace hone {
+
+// The file metrics.jsonl of a run: one JSON object per training step. Must be used by one thread at
+// a time.
+class metrics_file {
+ public:
+  explicit metrics_file(const std::filesystem::path& path) : out_(path, std::ios::app) {}
+
+  void write(const version_record& version, const learned_step& learned);
+
+ private:
+  std::ofstream out_;
+};
+
+}  // namespace hone

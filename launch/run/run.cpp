@@ -1,0 +1,186 @@
+#include "launch/run/run.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "launch/run/metrics_file.hpp"
+#include "launch/run/progress_view.hpp"
+#include "launch/run/report.hpp"
+#include "launch/run/run_actors.hpp"
+#include "launch/run/run_folder.hpp"
+#include "launch/run/run_inputs.hpp"
+#include "launch/system.hpp"
+#include "policy/policy_device.hpp"
+
+namespace hone {
+namespace {
+
+// How long a stopped run may take to finish its step.
+constexpr auto stop_limit = std::chrono::seconds(9);
+
+volatile sig_atomic_t signals = 0;
+
+void on_signal(int /*number*/) {
+  signals = signals + 1;
+  if (signals > 1) _exit(130);  // a second signal ends the process at once
+}
+
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is reported like a full disk
+}
+
+class run_session {
+ public:
+  run_session(const configuration& c, const run_options& o) : c_(c), options_(o) {
+    if (!o.directory.empty()) c_.directory = o.directory.string();
+  }
+
+  int execute() {
+    const auto tasks = std::make_shared<const task_table>(load_tasks(c_));
+    const auto documents = load_documents(c_, *tasks);
+    const auto prompts = load_prompts(c_);
+    if (options_.dry_run) return describe(*tasks, documents);
+    folder_ = std::make_unique<run_folder>(c_.directory, options_.resume);
+    folder_->write("config.toml", print_configuration(c_, false));
+    const auto say = [this](const std::string& line) { view_.message(line); };
+    run_folder::resume_point from;
+    if (options_.resume) from = folder_->find_resume_point(say);
+    catch_signals();
+    const auto devices = plan_devices(c_.node.devices, c_.node.share_cores, c_.simulated, "node 0");
+    set_policy_threads(static_cast<int>(c_.policy.threads));
+    metrics_file metrics(folder_->path() / "metrics.jsonl");
+
+    auto& system = start_actor_system();
+    caf::scoped_actor supervisor(system);
+    const run_parts parts = {
+        .settings = c_,
+        .folder = *folder_,
+        .from = from,
+        .tasks = tasks,
+        .prompts = prompts,
+        .devices = devices,
+        .corpus_groups = make_corpus_groups(documents, *tasks, devices),
+        .log = say,
+        .show = [this](const node_snapshot& snapshot) { show(snapshot); },
+        .metrics = [&metrics](const version_record& version,
+                              const learned_step& step) { metrics.write(version, step); },
+    };
+    const run_actors actors = start_run_actors(system, parts, supervisor);
+    if (c_.node.options.compilers == 0)
+      say("nothing compiles on this node (node.compilers = 0): programs wait for one that joins "
+          "with compilers");
+    const int code = wait(system, supervisor, actors);
+    std::cout.flush();
+    // The folder stays locked until the process closes the pool's files.
+    _exit(code);
+  }
+
+ private:
+  int describe(const task_table& tasks, const std::vector<corpus_document>& documents) const {
+    const auto trains = make_trainer(c_);  // throws if the policy cannot be opened
+    std::cout << "# configuration " << c_.file.string() << " is good: " << tasks.all().size()
+              << " tasks, " << documents.size() << " corpus documents\n"
+              << print_configuration(c_, true);
+    return 0;
+  }
+
+  void show(const node_snapshot& snapshot) {
+    const std::lock_guard hold(snapshot_lock_);
+    snapshot_ = snapshot;
+    view_.show(snapshot);
+  }
+
+  std::string resume_command() const {
+    return options_.command + (options_.resume ? "" : " --resume");
+  }
+
+  // Returns the exit code when the learner has finished, something fatal has happened, or a signal
+  // has ended the run.
+  int wait(caf::actor_system& system, caf::scoped_actor& supervisor, const run_actors& actors) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::optional<bool> finished;
+    std::string fatal;
+    bool stopping = false;
+    auto give_up = std::chrono::steady_clock::time_point::max();
+    while (!finished && fatal.empty() && std::chrono::steady_clock::now() < give_up) {
+      supervisor->receive([&](finish_atom, bool complete) { finished = complete; },
+                          [&](fatal_atom, const std::string& reason) { fatal = reason; },
+                          [&](const caf::down_msg& down) {
+                            if (!stopping)
+                              fatal = "an actor that the run cannot do without has failed: " +
+                                      system.render(down.reason);
+                          },
+                          [&](done_atom) {},  // a corpus group is durable
+                          [&](const caf::error&) {},
+                          caf::after(std::chrono::milliseconds(100)) >> [] {});
+      if (signals > 0 && !stopping) {
+        stopping = true;
+        give_up = std::chrono::steady_clock::now() + stop_limit;
+        stop(actors);
+      }
+    }
+    if (!fatal.empty()) {
+      view_.message("hone: " + fatal +
+                    "\nwhat was acknowledged is on disk; resume with: " + resume_command());
+      return 1;
+    }
+    if (!finished || !*finished) {
+      view_.message("stopped; resume with: " + resume_command());
+      return 3;
+    }
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    supervisor->request(actors.telemetry, std::chrono::seconds(5), finish_atom_v)
+        .receive([](done_atom) {}, [](const caf::error&) {});
+    return report(seconds);
+  }
+
+  void stop(const run_actors& actors) {
+    view_.message(
+        "stopping: the current step is finished and committed; a second signal ends at once");
+    caf::anon_send(actors.pool, stop_atom_v);
+    for (const generator_actor& generator : actors.generators)
+      caf::anon_send(generator, stop_atom_v);
+    caf::anon_send(actors.learner, stop_atom_v);
+  }
+
+  int report(double seconds) {
+    std::map<std::string, double> busy;
+    {
+      const std::lock_guard hold(snapshot_lock_);
+      busy = busy_shares(snapshot_);
+    }
+    const run_report made = make_report(folder_->pool(), busy, seconds, options_.resume);
+    folder_->write("report.txt", made.text);
+    folder_->write("report.json",
+                   made.json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    view_.message("\n" + made.text);
+    return 0;
+  }
+
+  configuration c_;
+  run_options options_;
+  progress_view view_;
+  std::unique_ptr<run_folder> folder_;
+  std::mutex snapshot_lock_;
+  node_snapshot snapshot_;
+};
+
+}  // namespace
+
+int run(const configuration& c, const run_options& options) {
+  return run_session(c, options).execute();
+}
+
+}  // namespace hone

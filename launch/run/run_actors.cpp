@@ -1,0 +1,193 @@
+#include "launch/run/run_actors.hpp"
+
+#include <caf/io/all.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "actors/pool.hpp"
+#include "actors/work_queue.hpp"
+#include "launch/run/run_inputs.hpp"
+#include "messages/versions.hpp"
+#include "policy/completion_sampler.hpp"
+#include "policy/policy_device.hpp"
+
+namespace hone {
+namespace {
+
+// Credits of a compiler. With devices that answer in microseconds the queue must stay full.
+constexpr std::uint32_t few_credits = 2;
+constexpr std::uint32_t many_credits = 64;
+
+constexpr const char* first_node = "node 0";
+
+std::unique_ptr<completion_sampler> make_sampler(const configuration& settings,
+                                                 std::uint64_t replica) {
+  if (settings.policy.kind == "scripted") return make_scripted_sampler(settings.seed + replica);
+  generation_options options = settings.generation.options;
+  options.seed += replica;
+  return make_model_sampler(settings.policy.folder, settings.policy.device, options);
+}
+
+class launcher {
+ public:
+  launcher(caf::actor_system& system, const run_parts& parts, caf::scoped_actor& supervisor)
+      : system_(system),
+        parts_(parts),
+        settings_(parts.settings),
+        devices_(parts.devices),
+        supervisor_(supervisor) {}
+
+  run_actors start() {
+    start_pool();
+    start_queues();
+    start_telemetry();
+    lease_shared_device();
+    start_node();
+    start_generators();
+    start_learner();
+    watch_actors();
+    for (const group_record& group : parts_.corpus_groups)
+      supervisor_->send(started_.pool, submit_atom_v, group);
+    return started_;
+  }
+
+ private:
+  void start_pool() {
+    pool_actor_options options = settings_.pool;
+    options.storage.folder = parts_.folder.pool();
+    options.storage.judge_version = judge_version;
+    const curriculum_options& plan = settings_.learner.plan;
+    options.draws.step_groups =
+        static_cast<std::size_t>(std::max(plan.self_supervised.groups, plan.contrastive.groups));
+    if (!options.acknowledgements.empty())
+      options.acknowledgements = (parts_.folder.path() / options.acknowledgements).string();
+    started_.pool = system_.spawn<caf::detached>(pool_behavior, options, parts_.tasks,
+                                                 caf::actor(supervisor_.ptr()));
+    wiring_.pool = started_.pool;
+  }
+
+  void start_queues() {
+    wiring_.compiles =
+        system_.spawn(work_queue_behavior<compile_job>, std::string("compile"), started_.pool);
+    wiring_.verifies =
+        system_.spawn(work_queue_behavior<verify_job>, std::string("verify"), started_.pool);
+    wiring_.benchmarks =
+        system_.spawn(work_queue_behavior<benchmark_job>, std::string("benchmark"), started_.pool);
+    caf::anon_send(started_.pool, connect_atom_v, wiring_.compiles);
+  }
+
+  void start_telemetry() {
+    telemetry_options options;
+    options.node = first_node;
+    for (const planned_device& device : devices_) options.device_types.push_back(device.type);
+    if (settings_.trace) options.trace = parts_.folder.path() / "trace.json";
+    options.show = parts_.show;
+    started_.telemetry = system_.spawn(telemetry_behavior, options, started_.pool, node_actor());
+  }
+
+  // If a device times variants on the policy's GPU, its jobs also wait for GPU leases: one of each
+  // generator and one of the learner.
+  void lease_shared_device() {
+    if (settings_.policy.kind == "scripted") return;
+    planned_device* const device = find_device_on_gpu(devices_, settings_.policy.device);
+    if (device == nullptr) return;
+    device->job_limit += (settings_.generation.replicas + 1) * timeouts::gpu_lease;
+    shared_.device = device->name;
+    shared_.finish = [policy = settings_.policy.device] { finish_policy_work(policy); };
+    parts_.log("the policy leases " + device->name + " from the judge");
+  }
+
+  void start_node() {
+    node_options options = settings_.node.options;
+    options.name = first_node;
+    options.devices = devices_;
+    const bool is_fast = std::all_of(devices_.begin(), devices_.end(), [](const auto& device) {
+      return device.credits > few_credits;
+    });
+    options.compiler_credits = is_fast ? many_credits : few_credits;
+    options.log = parts_.log;
+    started_.node =
+        system_.spawn(node_behavior, options, wiring_, parts_.tasks, started_.telemetry);
+    if (!shared_.device.empty()) shared_.node = started_.node;
+    const auto port = system_.middleman().publish(started_.node, settings_.node.port, "127.0.0.1");
+    if (!port)
+      throw std::runtime_error(
+          "the node cannot listen on 127.0.0.1:" + std::to_string(settings_.node.port) + ": " +
+          system_.render(port.error()));
+    const std::string address = "127.0.0.1:" + std::to_string(*port);
+    parts_.folder.write("address", address + "\n");
+    parts_.log("listening on " + address + " (hone status --connect " + address + ")");
+  }
+
+  void start_generators() {
+    for (std::int64_t i = 0; i < settings_.generation.replicas; ++i) {
+      generator_options options;
+      options.run_folder = parts_.folder.path();
+      options.prompts = parts_.prompts;
+      options.gpu = shared_;
+      options.make_sampler = [&settings = settings_, replica = static_cast<std::uint64_t>(i)] {
+        return make_sampler(settings, replica);
+      };
+      started_.generators.push_back(
+          system_.spawn<caf::detached>(generator_behavior, "generator " + std::to_string(i),
+                                       options, parts_.tasks, started_.pool));
+    }
+  }
+
+  void start_learner() {
+    learner_options options = settings_.learner;
+    options.run_folder = parts_.folder.path();
+    options.corpus_groups = parts_.corpus_groups.size();
+    options.chain = parts_.from.chain;
+    options.leaves_branch = parts_.from.leaves_branch;
+    options.next_version = parts_.from.next_version;
+    options.gpu = shared_;
+    options.log = parts_.log;
+    options.metrics = parts_.metrics;
+    options.make_curriculum = [&settings = settings_, prompts = parts_.prompts,
+                               tasks = parts_.tasks] {
+      return std::make_unique<curriculum>(settings.learner.plan, make_trainer(settings), prompts,
+                                          *tasks, settings.seed);
+    };
+    started_.learner =
+        system_.spawn<caf::detached>(learner_behavior, options, started_.pool, started_.generators,
+                                     caf::actor(supervisor_.ptr()));
+  }
+
+  template <class Actor>
+  void watch(const Actor& one) {
+    caf::anon_send(started_.telemetry, watch_atom_v, caf::actor_cast<caf::strong_actor_ptr>(one));
+  }
+
+  void watch_actors() {
+    watch(started_.pool);
+    watch(wiring_.compiles);
+    watch(wiring_.verifies);
+    watch(wiring_.benchmarks);
+    watch(started_.learner);
+    supervisor_->monitor(started_.learner);
+    for (const generator_actor& generator : started_.generators) {
+      watch(generator);
+      supervisor_->monitor(generator);
+    }
+  }
+
+  caf::actor_system& system_;
+  const run_parts& parts_;
+  const configuration& settings_;
+  std::vector<planned_device> devices_;
+  caf::scoped_actor& supervisor_;
+  node_wiring wiring_;
+  shared_gpu shared_;
+  run_actors started_;
+};
+
+}  // namespace
+
+run_actors start_run_actors(caf::actor_system& system, const run_parts& parts,
+                            caf::scoped_actor& supervisor) {
+  return launcher(system, parts, supervisor).start();
+}
+
+}  // namespace hone

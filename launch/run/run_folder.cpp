@@ -1,0 +1,66 @@
+#include "launch/run/run_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <fstream>
+#include <stdexcept>
+
+#include "policy/checkpoint.hpp"
+#include "storage/inspection.hpp"
+
+namespace hone {
+
+run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(path) {
+  const bool exists = std::filesystem::exists(path / "pool");
+  if (resume && !exists)
+    throw std::runtime_error(path.string() + ": there is no run to resume here");
+  std::filesystem::create_directories(path / "checkpoints");
+  lock_ = unique_fd(open((path / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock_ || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+    throw std::runtime_error(path.string() + ": another process runs in this directory");
+  if (exists && !resume)
+    throw std::runtime_error(
+        path.string() +
+        ": there is a run already; --resume goes on with it, --dir names another directory");
+  // What a killed process was writing.
+  for (const auto& entry : std::filesystem::directory_iterator(path / "checkpoints")) {
+    if (entry.path().extension() == ".unfinished") std::filesystem::remove_all(entry.path());
+  }
+}
+
+run_folder::resume_point run_folder::find_resume_point(
+    const std::function<void(const std::string&)>& say) const {
+  const pool_inspector inspector(pool());
+  const version_chain chain = inspector.versions();
+  resume_point point;
+  point.next_version = inspector.next_version();
+  if (!chain.head()) return point;  // killed before its first version: a new run over the same pool
+  std::vector<std::uint64_t> path = chain.path_to(*chain.head());
+  while (!path.empty()) {
+    const auto damage = find_checkpoint_damage(path_ / checkpoint_name(path.back()));
+    if (!damage) break;
+    if (std::filesystem::exists(path_ / checkpoint_name(path.back())))
+      say(*damage + "; looking for an earlier one");
+    path.pop_back();
+    point.leaves_branch = true;
+  }
+  if (path.empty())
+    throw std::runtime_error(path_.string() +
+                             ": no checkpoint is intact, so the run cannot be resumed (its pool "
+                             "is: hone pool ls --pool " +
+                             pool().string() + ")");
+  for (const std::uint64_t version : path) point.chain.push_back(*chain.find(version));
+  return point;
+}
+
+void run_folder::write(const std::string& name, const std::string& text) const {
+  const auto unfinished = path_ / (name + ".unfinished");
+  std::ofstream out(unfinished, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw std::runtime_error(unfinished.string() + ": cannot be written");
+  std::filesystem::rename(unfinished, path_ / name);
+}
+
+}  // namespace hone

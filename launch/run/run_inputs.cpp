@@ -1,0 +1,115 @@
+#include "launch/run/run_inputs.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "messages/clock.hpp"
+#include "tasks/variant_document.hpp"
+
+namespace hone {
+namespace {
+
+// Returns a group of one document.
+group_record corpus_group(const corpus_document& document, const task& t,
+                          const std::string& device_type) {
+  record_builder<schema::RolloutGroup> group;
+  content_id<group_id>({"corpus", to_string(t.id), device_type, document.text})
+      .store(group->initId());
+  group->setOrigin(schema::RolloutGroup::Origin::CORPUS);
+  group->setFinishedMs(unix_ms());
+  auto draw = group->initDraw();
+  content_id<draw_id>({"corpus", to_string(t.id), device_type, document.text}).store(draw.initId());
+  t.id.store(draw.initTaskId());
+  draw.setDeviceType(device_type);
+  draw.setStage(Stage::SFT);
+  draw.setSamples(1);
+  const auto variant = make_variant(t.id, document.text);
+  auto rollout = group->initRollouts(1)[0];
+  content_id<rollout_id>({"corpus", to_string(t.id), device_type, document.text})
+      .store(rollout.initId());
+  rollout.setVariantId(variant->getId());
+  rollout.setText(document.text);
+  group->initVariants(1).setWithCaveats(0, *variant);
+  return group.finish();
+}
+
+}  // namespace
+
+task_table load_tasks(const configuration& c) {
+  task_table table;
+  const std::filesystem::path folder = c.tasks.folder;
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : c.tasks.names) files.push_back(folder / (name + ".toml"));
+  if (c.tasks.names.empty()) {
+    if (!std::filesystem::is_directory(folder))
+      throw format_error(c.file.string(), 0, "tasks.folder", folder.string() + " is no folder");
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (entry.path().extension() == ".toml") files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+  }
+  for (const auto& file : files) table.add(load_task(file));
+  if (table.all().empty())
+    throw format_error(c.file.string(), 0, "tasks", "there are no tasks in " + folder.string());
+  return table;
+}
+
+std::vector<corpus_document> load_documents(const configuration& c, const task_table& tasks) {
+  std::vector<corpus_document> documents;
+  if (c.corpus.folder.empty()) return documents;
+  std::map<std::string, std::vector<corpus_document>> by_task;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (auto& document : load_corpus(c.corpus.folder)) {
+    if (tasks.find(document.task) != nullptr && seen.emplace(document.task, document.text).second)
+      by_task[document.task].push_back(std::move(document));
+  }
+  for (auto& [name, list] : by_task) {
+    const std::size_t kept =
+        c.corpus.per_task > 0 ? std::min(list.size(), static_cast<std::size_t>(c.corpus.per_task))
+                              : list.size();
+    for (std::size_t i = 0; i < kept; ++i)
+      documents.push_back(std::move(list[i * list.size() / kept]));
+  }
+  return documents;
+}
+
+std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>& documents,
+                                             const task_table& tasks,
+                                             const std::vector<planned_device>& devices) {
+  std::set<std::string> types;
+  for (const planned_device& device : devices) types.emplace(view(device.type->getName()));
+  std::map<std::string, std::vector<const corpus_document*>> by_task;
+  for (const corpus_document& document : documents) by_task[document.task].push_back(&document);
+  std::vector<group_record> groups;
+  for (std::size_t round = 0; groups.size() < documents.size() * types.size(); ++round) {
+    for (const auto& [name, list] : by_task) {
+      // A stride keeps neighbours of a sweep apart.
+      const std::size_t stride = list.size() % 7 != 0 ? 7 : 1;
+      if (round >= list.size()) continue;
+      for (const std::string& type : types)
+        groups.push_back(
+            corpus_group(*list[round * stride % list.size()], *tasks.find(name), type));
+    }
+  }
+  return groups;
+}
+
+std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
+  if (c.prompt.prompt_template.empty())
+    return std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "default"));
+  return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
+}
+
+std::unique_ptr<trainer> make_trainer(const configuration& c) {
+  if (c.policy.kind == "scripted") return nullptr;
+  trainer::options o;
+  o.device = c.policy.device;
+  o.optimizer = c.optimizer;
+  o.seed = c.seed;
+  return std::make_unique<trainer>(c.policy.folder, c.policy.random_weights, o);
+}
+
+}  // namespace hone

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "evaluation/devices.hpp"
+#include "launch/configuration.hpp"
+#include "messages/caf_records.hpp"
+#include "policy/prompt.hpp"
+#include "policy/trainer.hpp"
+#include "tasks/corpus.hpp"
+#include "tasks/task_table.hpp"
+
+namespace hone {
+
+// What a run reads from files before it starts anything. All functions throw format_error that
+// names the file and the key.
+
+// Reads the tasks that the configuration names, or all of its folder.
+task_table load_tasks(const configuration& c);
+
+// Reads the corpus documents of these tasks, each distinct text once, at most corpus.per_task per
+// task.
+std::vector<corpus_document> load_documents(const configuration& c, const task_table& tasks);
+
+// Returns one group per document and device type, in the order in which they enter the pool: one
+// document of each task in turn, so that every task has exemplars early. The ids follow from the
+// contents, so that a resumed run records each group only once.
+std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>& documents,
+                                             const task_table& tasks,
+                                             const std::vector<planned_device>& devices);
+
+std::shared_ptr<const prompt_template> load_prompts(const configuration& c);
+
+// Returns null for a scripted policy. Throws policy_error.
+std::unique_ptr<trainer> make_trainer(const configuration& c);
+
+}  // namespace hone

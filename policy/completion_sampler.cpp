@@ -1,0 +1,128 @@
+#include "policy/completion_sampler.hpp"
+
+#include <random>
+
+#include "policy/policy_device.hpp"
+
+namespace hone {
+namespace {
+
+class model_sampler final : public completion_sampler {
+ public:
+  model_sampler(const std::filesystem::path& policy, std::string device,
+               const generation_options& options)
+      : config_(decoder_config::load(policy / "config.json")),
+        tokenizer_(tokenizer::load(policy / "tokenizer.json")),
+        device_(std::move(device)),
+        slots_(options.slots),
+        engine_(config_, options) {
+    prepare_policy_device(device_);
+  }
+
+  void load(const std::filesystem::path& checkpoint, std::uint64_t version) override {
+    engine_.set_weights(decoder_weights::load(checkpoint, config_).to(device_, config_.dtype),
+                        version);
+  }
+  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override {
+    engine_.submit({ticket, tokenizer_.encode(prompt), samples});
+  }
+
+  std::vector<finished_prompt> step() override {
+    std::vector<finished_prompt> done;
+    for (finished_request& request : engine_.step()) {
+      finished_prompt f{request.ticket, {}};
+      for (completion& c : request.completions) {
+        std::string text = tokenizer_.decode(c.tokens);
+        f.completions.push_back({std::move(text), std::move(c)});
+      }
+      done.push_back(std::move(f));
+    }
+    return done;
+  }
+
+  std::uint64_t version() const override { return engine_.version(); }
+  std::size_t unfinished_samples() const override { return engine_.active() + engine_.waiting(); }
+  std::size_t free_slots() const override {
+    const std::size_t busy = unfinished_samples();
+    return busy < static_cast<std::size_t>(slots_) ? static_cast<std::size_t>(slots_) - busy : 0;
+  }
+  std::uint64_t tokens_generated() const override { return engine_.tokens_generated(); }
+
+ private:
+  decoder_config config_;
+  tokenizer tokenizer_;
+  std::string device_;
+  std::int64_t slots_;
+  generation_engine engine_;
+};
+
+class scripted_sampler final : public completion_sampler {
+ public:
+  explicit scripted_sampler(std::uint64_t seed) : random_(seed) {}
+
+  void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override {
+    version_ = version;
+  }
+  void submit(std::uint64_t ticket, const std::string& /*prompt*/, std::uint32_t samples) override {
+    waiting_.emplace_back(ticket, samples);
+  }
+
+  std::vector<finished_prompt> step() override {
+    std::vector<finished_prompt> done;
+    for (const auto& [ticket, samples] : waiting_) {
+      finished_prompt f{ticket, {}};
+      for (std::uint32_t i = 0; i < samples; ++i) f.completions.push_back(make_document());
+      done.push_back(std::move(f));
+    }
+    waiting_.clear();
+    return done;
+  }
+
+  std::uint64_t version() const override { return version_; }
+  std::size_t unfinished_samples() const override { return waiting_.size(); }
+  std::size_t free_slots() const override { return waiting_.size() < 4 ? 64 : 0; }
+  std::uint64_t tokens_generated() const override { return tokens_; }
+
+ private:
+  sample make_document() {
+    std::string text =
+        "## Performance Analysis\nThe second variant reads memory in order.\n## Code "
+        "Implementation\n```cuda\nextern \"C\" __global__ void k(const float* a, float* c, int n) "
+        "{\n";
+    for (int line = 0; line < 12; ++line)
+      text += "  if (i < n) c[i + " + std::to_string(random_() % 1000000) + "] = a[i] * " +
+              std::to_string(random_() % 1000) + ".0f;\n";
+    text +=
+        "}\n```\n```python\ndef forward(A: Tensor) -> Tensor:\n    C = torch.empty_like(A)\n    "
+        "launch(\"k\", [A.numel() // 256], [256], A, C, A.numel())\n    return C\n```\n";
+    completion how;
+    how.tokens.assign(64, static_cast<token_id>(random_() % 1000));
+    how.log_probabilities.assign(64, -1.0F);
+    how.versions = {{version_, 64}};
+    tokens_ += 64;
+    return {std::move(text), std::move(how)};
+  }
+
+  std::mt19937_64 random_;
+  std::uint64_t version_ = 0;
+  std::uint64_t tokens_ = 0;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> waiting_;
+};
+
+}  // namespace
+
+std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
+                                          const std::string& device, generation_options options) {
+  const auto config = decoder_config::load(policy / "config.json");
+  if (config.end_token < 0)
+    throw policy_error((policy / "config.json").string() +
+                       ": eos_token_id: is missing; completions would never end");
+  options.end_token = static_cast<token_id>(config.end_token);
+  return std::make_unique<model_sampler>(policy, device, options);
+}
+
+std::unique_ptr<completion_sampler> make_scripted_sampler(std::uint64_t seed) {
+  return std::make_unique<scripted_sampler>(seed);
+}
+
+}  // namespace hone

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "policy/generation.hpp"
+
+namespace hone {
+
+// Turns prompts into completions. One implementation is the model. The other is
+// a script that stands in for the model where only the system around it matters. A sampler must be
+// used by one thread at a time.
+class completion_sampler {
+ public:
+  struct sample {
+    std::string text;
+    completion how;
+  };
+  struct finished_prompt {
+    std::uint64_t ticket = 0;
+    std::vector<sample> completions;
+  };
+  virtual ~completion_sampler() = default;
+
+  // Replaces the weights from the next token on. `checkpoint` is a folder that save_checkpoint()
+  // wrote. Throws policy_error.
+  virtual void load(const std::filesystem::path& checkpoint, std::uint64_t version) = 0;
+  // Queues a prompt. `ticket` is chosen by the caller and unique among unfinished prompts. Throws
+  // policy_error if the prompt leaves no room for a completion.
+  virtual void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) = 0;
+  // Generates one token for every active sample; a script completes every prompt at once. Returns
+  // the prompts that this step finished.
+  virtual std::vector<finished_prompt> step() = 0;
+
+  virtual std::uint64_t version() const = 0;
+  // Returns the number of samples that are active or wait for a slot.
+  virtual std::size_t unfinished_samples() const = 0;
+  // Returns the number of samples that could start without waiting for a slot.
+  virtual std::size_t free_slots() const = 0;
+  virtual std::uint64_t tokens_generated() const = 0;
+};
+
+// Makes a sampler that runs the model. `policy` is a Hugging Face folder; its config.json sets
+// `options.end_token`. Throws policy_error.
+std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
+                                          const std::string& device, generation_options options);
+
+// Makes a sampler without a model. Each completion is a document of about one kilobyte, and most
+// documents are distinct variants.
+std::unique_ptr<completion_sampler> make_scripted_sampler(std::uint64_t seed);
+
+}  // namespace hone

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace hone {
+
+// Shape of a decoder, read from a Hugging Face config.json of model type llama, mistral, qwen2 or
+// qwen3.
+struct decoder_config {
+  std::int64_t vocabulary = 0;
+  std::int64_t width = 0;  // hidden_size
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;  // divides `heads` (grouped-query attention)
+  std::int64_t head_width = 0;
+  std::int64_t feed_forward = 0;  // intermediate_size
+  std::int64_t context = 0;       // max_position_embeddings
+  double norm_epsilon = 1e-6;
+  double rope_theta = 10000;
+  bool tied_head = false;       // the output head is the embedding matrix
+  bool attention_bias = false;  // q, k and v have biases (Qwen2)
+  bool output_bias = false;     // o has a bias as well (Llama with attention_bias)
+  bool mlp_bias = false;
+  bool head_norm = false;  // q and k have an RMSNorm per head (Qwen3)
+  double initializer_range = 0.02;
+  std::string rope_scaling = "none";  // none, linear or llama3
+  double rope_factor = 1;
+  double rope_low_frequency = 1;
+  double rope_high_frequency = 4;
+  double rope_original_context = 8192;
+  std::string dtype = "float32";  // of the weights: float32, bfloat16 or float16
+  std::int64_t end_token = -1;    // eos_token_id (the first one of a list); -1 if absent
+
+  // Throws policy_error, which names the file and the key.
+  static decoder_config load(const std::filesystem::path& config_json);
+};
+
+}  // namespace hone

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "policy/decoder_config.hpp"
+
+namespace at {
+class Tensor;
+}
+
+namespace hone {
+
+// Weights of a decoder by their Hugging Face names. Copies share the tensors.
+class decoder_weights {
+ public:
+  decoder_weights();
+  ~decoder_weights();
+  decoder_weights(const decoder_weights&);
+  decoder_weights& operator=(const decoder_weights&);
+  decoder_weights(decoder_weights&&) noexcept;
+  decoder_weights& operator=(decoder_weights&&) noexcept;
+
+  // Returns initial weights: matrices from Normal(0, initializer_range), with the outputs of
+  // residual branches scaled by 1 / sqrt(2 layers) as in GPT-2; ones for norms, zeros for biases.
+  static decoder_weights random(const decoder_config& config, std::uint64_t seed);
+  // Reads all *.safetensors files of the folder except optimizer.safetensors and converts the
+  // weights to the config's dtype. Throws policy_error if a tensor is missing or has a wrong shape,
+  // or if a file is damaged.
+  static decoder_weights load(const std::filesystem::path& folder, const decoder_config& config);
+  // Writes all weights to one safetensors file. Throws policy_error.
+  void save(const std::filesystem::path& file) const;
+
+  const std::map<std::string, at::Tensor>& all() const;
+  std::map<std::string, at::Tensor>& all();
+  // Returns the weights on a device in a dtype. A tensor that is already there in that dtype is
+  // shared; others are copied. Throws policy_error if the dtype is not supported.
+  decoder_weights to(const std::string& device, const std::string& dtype) const;
+  // Returns the number of elements of all weights.
+  std::int64_t parameters() const;
+
+ private:
+  std::unique_ptr<std::map<std::string, at::Tensor>> tensors_;
+};
+
+}  // namespace hone

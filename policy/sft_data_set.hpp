@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "policy/prompt.hpp"
+#include "policy/trainer.hpp"
+
+namespace hone {
+
+// An `ok` document with its score: one item of the data set of supervised fine-tuning.
+struct scored_document {
+  std::string task;
+  std::string device_type;  // device type on which the document was judged
+  std::string text;
+  shown_variant as_exemplar;
+};
+
+// Draws training pairs (prompt, document) that look like the prompts of the later stages: a share
+// of the prompts shows other documents of the same task and device type with their scores.
+// Documents are tokenised once, when they are added. Must be used by one thread at a time.
+class sft_data_set {
+ public:
+  struct options {
+    double exemplar_share = 0.5;  // share of the pairs whose prompts show exemplars
+    std::size_t exemplars = 2;    // exemplars per prompt, or fewer if there are not as many
+  };
+  // `facts` are by task name. `words` and `prompts` must outlive the data set. `end` is the end
+  // token.
+  sft_data_set(const tokenizer& words, token_id end, const prompt_template& prompts,
+              std::map<std::string, prompt_facts> facts, const options& o)
+      : words_(&words), end_(end), prompts_(&prompts), facts_(std::move(facts)), options_(o) {}
+
+  void add(scored_document document);
+  std::size_t size() const { return documents_.size(); }
+
+  // Draws the next pair. Each epoch draws every document once, in a new random order; a document
+  // that was added late is drawn twice per epoch while it is more than one draw behind the others.
+  // Throws std::logic_error if there is no document, and std::out_of_range if the document's task
+  // has no facts.
+  sft_example next(std::mt19937_64& random);
+
+ private:
+  const tokenizer* words_;
+  token_id end_;
+  const prompt_template* prompts_;
+  std::map<std::string, prompt_facts> facts_;
+  options options_;
+  std::vector<scored_document> documents_;
+  std::vector<std::size_t> seen_;              // number of draws of each document
+  std::vector<std::vector<token_id>> tokens_;  // of each document, with the end token
+  // Indices of the documents by task and device type.
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> by_place_;
+  std::vector<std::size_t> order_;  // documents left in this epoch; the last one is next
+};
+
+}  // namespace hone

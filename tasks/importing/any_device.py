@@ -1,0 +1,35 @@
+"""Runs a module's file on one device, whatever device the file names."""
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+class AnyDevice(TorchFunctionMode):
+    """Makes tensors on the default device, whatever device a file names, and never pins memory."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        name = getattr(func, "__name__", "")
+        if name in ("cuda", "pin_memory") and args and isinstance(args[0], torch.Tensor):
+            return args[0]
+        if func is torch.Tensor.to:
+            args = tuple(a for i, a in enumerate(args) if i == 0 or not is_device(a))
+            kwargs.pop("device", None)
+            if len(args) == 1 and not kwargs:
+                return args[0]
+        elif "device" in kwargs and is_device(kwargs["device"]):
+            kwargs.pop("device")
+        kwargs.pop("pin_memory", None)
+        if func is torch.tensor and isinstance(args[0], (bool, int, float)):
+            return torch.full((), args[0], **kwargs)  # an equal tensor, made by a recordable call
+        return func(*args, **kwargs)
+
+
+def is_device(value):
+    """Returns True if `value` is a device other than meta, or the name of a CPU or CUDA device."""
+    return (
+        isinstance(value, torch.device)
+        and value.type != "meta"
+        or isinstance(value, str)
+        and value.split(":")[0] in ("cuda", "cpu")
+    )

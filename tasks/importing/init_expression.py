@@ -1,0 +1,100 @@
+"""Prints recorded calls as the expression of an `init`."""
+
+import torch
+
+from call_recording import Call
+from expression_printer import INFIX, ExpressionPrinter
+from recorded_draws import constant_of, init_of_draw, leaves_of
+from task_initializer import Init
+from torchscript_text import Unprintable, number
+
+# In-place operators beside those of INFIX that are printed as the functional operators.
+IN_PLACE = {"clamp", "erfinv", "abs", "tril", "triu", "exp"}
+
+
+class Size(str):
+    """The text of an extent of the drawn tensor in an expression, such as "x.size(0)"."""
+
+
+def init_from_expression(call):
+    """Returns an Init with the recorded calls as its expression, or None.
+
+    The calls must depend on one draw of the result's own shape, or on none, and must print in at
+    most 300 characters. Extents above 2 of the result are printed as sizes of x.
+    """
+    leaves = leaves_of(call, [])
+    if None in leaves or len({id(leaf) for leaf in leaves}) > 1:
+        return None
+    drawn = leaves[0] if leaves else None
+    if drawn is not None and drawn.shape != call.shape:
+        return None
+    base = Init("constant", 0.0) if drawn is None else init_of_draw(drawn)
+    if base is None:
+        return None
+    source = f"({base.expr})" if base.expr else "x"
+    if base.of in ("uniform", "normal") and drawn.dtype not in (torch.float32, torch.bool):
+        source = f"{source}.to({drawn.dtype})"
+    try:
+        text = RecordedExpression(drawn, source, call.shape).text_of(call)
+    except (Unprintable, AttributeError):
+        return None
+    if len(text) > 300:
+        return None
+    return Init(base.of, base.a, base.b, "" if text == "x" else text)
+
+
+class RecordedExpression:
+    """Prints recorded calls as an expression over one draw.
+
+    drawn: the Call that draws, or None. source: the expression that is printed in its place.
+    shape: that of the whole expression, whose extents above 2 are printed as sizes of x.
+    """
+
+    def __init__(self, drawn, source, shape):
+        self.drawn, self.source = drawn, source
+        self.extents = {
+            extent: f"x.size({i})" for i, extent in reversed(list(enumerate(shape))) if extent > 2
+        }
+        self.printer = ExpressionPrinter(self.show, lambda call: len(call.shape))
+
+    def show(self, value):
+        """Returns a Call or a Size as printed, or None for any other value; see `literal`."""
+        if isinstance(value, Size):
+            return str(value)
+        if isinstance(value, Call):
+            return self.source if value is self.drawn else self.text_of(value)
+        return None
+
+    def text_of(self, call):
+        """Returns a call as an expression.
+
+        Raises Unprintable, or AttributeError if an in-place operator has no functional overload.
+        """
+        if call.name in ("copy_",):
+            return self.show(call.args[1])
+        level = constant_of(call)
+        if level is not None:
+            shape = ", ".join(self.extents.get(n, str(n)) for n in call.shape)
+            return f"torch.full([{shape}], {number(level)}, dtype={call.dtype})"
+        args = call.args
+        if call.name in ("arange", "expand", "view", "linspace", "eye"):
+            args = torch.utils._pytree.tree_map_only(int, self.as_size, args)
+        functional = call.name.removesuffix("_")
+        if call.name.endswith("_") and (functional in INFIX or functional in IN_PLACE):
+            packet = getattr(torch.ops.aten, functional)
+            overload = getattr(packet, call.target._overloadname)
+            return self.printer.print_call(overload, args, call.kwargs)
+        if call.target._schema.is_mutable:
+            raise Unprintable(call.name)
+        kwargs = dict(call.kwargs)
+        if call.name in ("arange",) and kwargs.get("dtype") is None:
+            kwargs["dtype"] = call.dtype
+        return self.printer.print_call(call.target, args, kwargs)
+
+    def as_size(self, value):
+        """Returns the Size of x that equals a number, or the number itself if there is none."""
+        return (
+            Size(self.extents[value])
+            if value in self.extents and not isinstance(value, bool)
+            else value
+        )

@@ -1,0 +1,20 @@
+"""The tensors of a module by the names that an exported graph gives them."""
+
+import torch
+
+
+def named_tensors(model):
+    """Returns a module's parameters and buffers by name."""
+    return dict(model.named_parameters(remove_duplicate=False)) | dict(
+        model.named_buffers(remove_duplicate=False)
+    )
+
+
+def loose_tensors(model):
+    """Returns the tensors that are plain attributes of modules, by their names in a graph."""
+    return {
+        ".".join(filter(None, (path, name))): v
+        for path, m in model.named_modules()
+        for name, v in vars(m).items()
+        if isinstance(v, torch.Tensor)
+    }

@@ -1,0 +1,186 @@
+"""Finds the draws of random numbers among recorded calls, and values that are all equal."""
+
+import torch
+
+from call_recording import Call
+from task_initializer import Init
+from torchscript_text import number
+
+# Operators whose result is random.
+DRAWS = {
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+    "uniform_",
+    "normal_",
+    "random_",
+    "bernoulli_",
+    "bernoulli",
+    "normal",
+    "exponential_",
+    "multinomial",
+    "poisson",
+    "cauchy_",
+    "log_normal_",
+    "geometric_",
+}
+
+
+def is_draw(call):
+    """Returns True if a call draws random numbers."""
+    return call.name in DRAWS
+
+
+def replaces(call):
+    """Returns True if a call's result does not depend on the values of its first argument."""
+    return call.name in (
+        "fill_",
+        "zero_",
+        "copy_",
+        "ones_like",
+        "zeros_like",
+        "full_like",
+        "empty_like",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+    )
+
+
+def leaves_of(call, found, seen=None):
+    """Appends to `found`, and returns, the draws that a call's values depend on.
+
+    Appends None for a tensor of unknown origin.
+    """
+    seen = set() if seen is None else seen
+    if call is None:
+        found.append(None)
+        return found
+    if id(call) in seen or (call.shape == () and constant_of(call) is not None):
+        return found
+    seen.add(id(call))
+    if is_draw(call):
+        found.append(call)
+        return found
+    for argument in torch.utils._pytree.tree_leaves(
+        (call.args if not replaces(call) else call.args[1:], call.kwargs),
+        is_leaf=lambda v: isinstance(v, Call),
+    ):
+        if isinstance(argument, Call):
+            leaves_of(argument, found, seen)
+    if any(
+        a is None and t.startswith("Tensor")
+        for a, t in zip(call.args, [str(s.type) for s in call.target._schema.arguments])
+    ):
+        found.append(None)
+    return found
+
+
+def init_of_draw(call):
+    """Returns the Init of a draw, or None if no `init` can express it."""
+    args, kwargs = call.args, call.kwargs
+    names = [a.name for a in call.target._schema.arguments]
+    given = (
+        {a.name: a.default_value for a in call.target._schema.arguments if a.has_default_value()}
+        | dict(zip(names, args))
+        | kwargs
+    )
+    if call.name in ("rand", "rand_like"):
+        return Init("uniform")
+    if call.name in ("randn", "randn_like"):
+        return Init("normal")
+    if call.name in ("randint", "randint_like"):
+        return Init("integers", given.get("low", 0), given["high"])
+    if call.name == "randperm":
+        return Init("permutation")
+    if call.name == "uniform_":
+        return Init("uniform", given["from"], given["to"])
+    if call.name == "normal_" or (
+        call.name == "normal"
+        and not isinstance(given.get("mean"), Call)
+        and not isinstance(given.get("std"), Call)
+        and isinstance(given.get("mean"), float)
+    ):
+        return Init("normal", given["mean"], given.get("std", 1.0))
+    if call.name == "random_" and "to" in given and given["to"] is not None:
+        return Init("integers", given.get("from", 0), given["to"])
+    if call.name == "bernoulli_" and isinstance(given.get("p"), float):
+        return Init("uniform", expr=f"x < {number(given['p'])}")
+    if call.name == "bernoulli" and isinstance(args[0], Call):
+        level = constant_of(args[0])
+        return None if level is None else Init("uniform", expr=f"x < {number(float(level))}")
+    if call.name == "exponential_":
+        return Init("uniform", expr=f"-torch.log(1.0 - x) / {number(float(given['lambd']))}")
+    return None
+
+
+def constant_of(call):
+    """Returns the value that all elements of a call's result have, or None if there is none.
+
+    A scalar that is drawn uniformly counts as its mean (doc/decisions/011).
+    """
+    if call is None:
+        return None
+    if call.shape == () and is_draw(call):  # all elements of later results share this number
+        init = init_of_draw(call)
+        return (
+            (init.a + init.b) / 2
+            if init is not None and init.of == "uniform" and not init.expr
+            else None
+        )
+    if call.name in ("zeros", "zero_", "zeros_like", "new_zeros"):
+        return 0.0
+    if call.name in ("ones", "ones_like", "new_ones"):
+        return 1.0
+    position = {"full": 1, "fill_": 1, "full_like": 1, "new_full": 2}.get(call.name)
+    if (
+        position is not None
+        and len(call.args) > position
+        and isinstance(call.args[position], (int, float, bool))
+    ):
+        return float(call.args[position])
+    if is_passed_on(call) or call.name in (
+        "expand",
+        "view",
+        "unsqueeze",
+        "_unsafe_view",
+        "reshape",
+    ):
+        return constant_of(call.args[0])
+    if (
+        call.name in ("mul", "add", "div", "sub")
+        and len(call.args) == 2
+        and isinstance(call.args[0], Call)
+        and isinstance(call.args[1], (int, float))
+    ):
+        first = constant_of(call.args[0])
+        return None if first is None else affine(call.name, first, 0.0, call.args[1])[0]
+    return None
+
+
+def is_passed_on(call):
+    """Returns True if a call's result is taken to have the values of its first argument."""
+    return call.name in (
+        "detach",
+        "alias",
+        "clone",
+        "lift_fresh",
+        "_to_copy",
+        "contiguous",
+        "requires_grad_",
+        "copy_",
+    )
+
+
+def affine(name, a, b, value):
+    """Returns a and b after the operator `name` was applied to each with `value`."""
+    return {
+        "add": (a + value, b + value),
+        "sub": (a - value, b - value),
+        "mul": (a * value, b * value),
+        "div": (a / value if value else a, b / value if value else b),
+    }[name]

@@ -1,0 +1,108 @@
+"""The `init` of a task's tensor: its text, its draws, and the one that fits given values."""
+
+import torch
+
+from toml_strings import quoted
+from torchscript_text import Unprintable, runnable
+
+
+class Init:
+    """The `init` of a task's tensor: the counterpart of `initializer` in tasks/task_file.hpp.
+
+    of: normal, uniform, integers, constant, permutation or coin.
+    a, b: mean and standard deviation, bounds (`b` excluded), or the value; a bound of integers may
+    be a size's name.
+    expr: a TorchScript expression over the drawn x, or empty.
+    """
+
+    def __init__(self, of, a=0.0, b=1.0, expr=""):
+        self.of, self.a, self.b, self.expr = of, a, b, expr
+
+    def text(self):
+        """Returns the value of `init` as TOML; empty for a coin, which needs no `init`."""
+        if self.of == "coin":
+            return ""
+        name = {
+            "normal": f"normal({plain(self.a)},{plain(self.b)})",
+            "uniform": f"uniform({plain(self.a)},{plain(self.b)})",
+            "integers": f"integers({plain(self.a)},{plain(self.b)})",
+            "constant": f"constant({plain(self.a)})",
+        }.get(self.of, self.of)
+        name = {"normal(0,1)": "normal", "uniform(0,1)": "uniform"}.get(name, name)
+        return f'{{ of = "{name}", expr = {quoted(self.expr)} }}' if self.expr else f'"{name}"'
+
+    def raw(self, shape, sizes, generator):
+        """Draws values of the kind `of` as the judge does, without `expr`."""
+        bounds = [sizes.get(v, v) for v in (self.a, self.b)]
+        if self.of == "normal":
+            return torch.randn(shape, generator=generator) * self.b + self.a
+        if self.of == "uniform":
+            return torch.rand(shape, generator=generator) * (self.b - self.a) + self.a
+        if self.of == "integers":
+            return torch.randint(int(bounds[0]), int(bounds[1]), shape, generator=generator)
+        if self.of == "constant":
+            return torch.full(shape, float(self.a))
+        if self.of == "coin":
+            return torch.rand(shape, generator=generator) < 0.5
+        rows = torch.rand(shape, generator=generator)
+        return rows.argsort(-1) if shape else torch.zeros((), dtype=torch.int64)
+
+    def draw(self, shape, dtype, sizes, generator, change=None):
+        """Draws a tensor as the judge does.
+
+        sizes: the task's sizes by name. change: one of task_distributions.CHANGES, applied to
+        normal and uniform values without an expression. Raises ValueError if the expression changes
+        the shape.
+        """
+        x = self.raw(shape, sizes, generator)
+        if self.expr:
+            unit = torch.jit.CompilationUnit(
+                runnable(f"def f(x: Tensor) -> Tensor:\n    return {self.expr}\n")
+            )
+            x = unit.f(x)
+            if tuple(x.shape) != tuple(shape):
+                raise ValueError("the expression changes the shape")
+        elif change is not None and self.of in ("normal", "uniform"):
+            x = change(x, generator)
+        return x.to(dtype).contiguous()
+
+
+def plain(value):
+    """Returns a number, or a size's name, as it stands in a task file's `init`."""
+    if isinstance(value, str):
+        return value
+    return (
+        repr(int(value))
+        if float(value).is_integer() and abs(value) < 2**53
+        else f"{float(value):.9g}"
+    )
+
+
+def measured_init(tensor):
+    """Returns the Init of the simple distribution that fits a tensor's values best.
+
+    Raises Unprintable if values are not finite.
+    """
+    values = tensor.detach()
+    if values.numel() == 0:
+        return Init("constant", 0.0)
+    low, high = (
+        values.min().item() if values.dtype != torch.bool else 0,
+        values.max().item() if values.dtype != torch.bool else 1,
+    )
+    if values.dtype == torch.bool:
+        share = values.float().mean().item()
+        return Init("coin") if abs(share - 0.5) < 0.02 else Init("uniform", expr=f"x < {share:.3g}")
+    if low == high:
+        return Init("constant", low)
+    if not values.dtype.is_floating_point:
+        return Init("integers", int(low), int(high) + 1)
+    values = values.double()
+    if not torch.isfinite(values).all():
+        raise Unprintable("it draws values that are not finite in a way that cannot be followed")
+    mean, spread = values.mean().item(), values.std(correction=0).item()
+    # The kurtosis of a uniform distribution is 1.8, that of a normal one 3.
+    kurtosis = ((values - mean) ** 4).mean().item() / max(spread**4, 1e-300)
+    if kurtosis < 2.1 and values.numel() >= 64:
+        return Init("uniform", float(f"{low:.4g}"), float(f"{high:.4g}"))
+    return Init("normal", float(f"{mean:.4g}"), float(f"{spread:.4g}"))

@@ -1,0 +1,248 @@
+"""Specifies the inputs and parameters of a task."""
+
+import re
+
+import torch
+
+from drawing import init_from
+from graph_sizes import fixed
+from module_tensors import loose_tensors, named_tensors
+from recorded_draws import leaves_of
+from source_file import Failure, bytes_of, require_type
+from task_dtypes import is_integer
+from task_initializer import Init, measured_init
+from torchscript_text import Unprintable
+
+# Limit on the bytes of a task's data file.
+DATA_BYTES = 64 << 20
+
+
+class Specification:
+    """The inputs and parameters of a task: shapes, types and how they are drawn.
+
+    inputs, parameters: the tensors as task_text.tensor_text takes them, in order.
+    timed: the file's sizes by name.
+    data: the tensors of the data file by name.
+
+    The constructor specifies the tensors of a translated `Importer` and adds to its notes. It
+    raises Failure if a task cannot declare them.
+    """
+
+    def __init__(self, importer):
+        self.importer = importer
+        self.inputs, self.parameters, self.timed, self.data = [], [], {}, {}
+        self.specify_inputs()
+        self.name_bounds()
+        self.specify_parameters()
+
+    def specify_inputs(self):
+        """Fills `inputs` and `timed`."""
+        im = self.importer
+        placeholders = {n.name: n for n in im.program.graph.nodes if n.op == "placeholder"}
+        drawn_for = {}
+        for (node, name), tensor, original in zip(
+            im.reference.inputs.items(), im.input_tensors, im.recorded_inputs
+        ):
+            shape = placeholders[node].meta["val"].shape
+            named = [fixed(e) if fixed(e) is not None else im.sizes[e.node.expr] for e in shape]
+            self.timed |= {
+                n: extent for n, extent in zip(named, tensor.shape) if isinstance(n, str)
+            }
+            if not original.is_contiguous():
+                im.notes.append(f"{name} is not contiguous in the file, but contiguous in the task")
+            self.note_shared_draws(name, original, drawn_for)
+            self.inputs.append(
+                {
+                    "name": name,
+                    "shape": named,
+                    "dtype": tensor.dtype,
+                    "init": self.init_of(name, original, tensor),
+                }
+            )
+
+    def note_shared_draws(self, name, recorded, drawn_for):
+        """Adds a note if an input is made of the same draws as an input before it.
+
+        drawn_for: by draw, the first input that is made of it; draws of this input are added.
+        """
+        im = self.importer
+        draws = {
+            id(leaf)
+            for leaf in leaves_of(im.input_record.look_up(recorded), [])
+            if leaf is not None
+        }
+        shared = sorted({drawn_for[draw] for draw in draws if draw in drawn_for})
+        if shared:
+            im.notes.append(
+                f"{name} is made of the same random numbers as {shared[0]} in the file, "
+                "but drawn independently in the task"
+            )
+        for draw in draws:
+            drawn_for.setdefault(draw, name)
+
+    def name_bounds(self):
+        """Replaces the upper bound of integers from 0 by the name of the only size that equals it.
+
+        The bound stays if that size is the tensor's own first one.
+        """
+        for spec in self.inputs:
+            init, same = spec["init"], [n for n, v in self.timed.items() if v == spec["init"].b]
+            if (
+                init.of == "integers"
+                and len(same) == 1
+                and same[0] not in spec["shape"][:1]
+                and init.a == 0
+            ):
+                init.b = same[0]
+
+    def specify_parameters(self):
+        """Fills `parameters` and `data`."""
+        im = self.importer
+        self.targets = {s.arg.name: s.target for s in im.program.graph_signature.input_specs}
+        self.drawn = loose_tensors(im.drawn_model) | named_tensors(im.drawn_model)
+        self.parameters = [
+            self.parameter_spec(node, name) for node, name in im.reference.parameters.items()
+        ]
+        if bytes_of(self.data.values()) > DATA_BYTES:
+            raise Failure(
+                f"its constants take {bytes_of(self.data.values()) >> 20} MiB, more than the "
+                f"{DATA_BYTES >> 20} MiB that a task may carry"
+            )
+
+    def init_of(self, name, recorded, tensor):
+        """Returns the Init of an input: as recorded, else as measured, else a default one."""
+        init = init_from(self.importer.input_record.look_up(recorded), tensor.dtype)
+        if init is not None and not self.is_drawable(init, tensor):
+            init = None
+        if init is None and tensor.device.type == "meta":
+            self.importer.notes.append(
+                f"{name}: how it is drawn cannot be followed, and it is too large to be measured; "
+                "a default is declared"
+            )
+            return (
+                Init("coin" if tensor.dtype == torch.bool else "normal")
+                if not is_integer(tensor.dtype)
+                else Init("integers", 0, 2)
+            )
+        if init is None:
+            init = self.measured(name, tensor)
+        return init
+
+    def is_drawable(self, init, tensor):
+        """Returns True if an Init can draw a tensor of this shape.
+
+        Extents above 64 are tried as 64, unless the expression has numbers that may be sizes.
+        """
+        if not init.expr:
+            return True
+        try:
+            # Whole numbers of two digits or more may be sizes; 0.001 and float32 are none.
+            names_sizes = (
+                re.search(r"(?<![\w.])\d\d+(?![\w.])", init.expr) and "size" not in init.expr
+            )
+            small = [extent if names_sizes else min(extent, 64) for extent in tensor.shape]
+            init.draw(small, tensor.dtype, {}, self.importer.generator)
+            return True
+        except Exception:
+            return False
+
+    def measured(self, name, tensor):
+        """Returns the Init that fits a tensor's values, and adds a note that it was measured."""
+        try:
+            init = measured_init(tensor)
+        except Unprintable as error:
+            raise Failure(f"{name}: {error}") from None
+        if init.of != "constant":
+            self.importer.notes.append(
+                f"{name}: how it is drawn cannot be followed; measured as "
+                f"{init.text().strip(chr(34)) or 'a fair coin'}"
+            )
+        return init
+
+    def parameter_spec(self, node, name):
+        """Returns a parameter's name, shape, type, and its Init or its data file.
+
+        Values that are neither random nor all equal go into the data file.
+        """
+        tensor = self.importer.constants[node]
+        require_type(name, tensor)
+        spec = {"name": name, "shape": list(tensor.shape), "dtype": tensor.dtype}
+        recorded = self.drawn.get(self.targets[node])
+        init = (
+            None
+            if recorded is None
+            else init_from(self.importer.model_record.look_up(recorded), tensor.dtype)
+        )
+        is_deterministic = init is not None and init.of == "constant"
+        if is_deterministic and not init.expr:
+            is_learned = isinstance(tensor, torch.nn.Parameter) or self.targets[node].endswith(
+                ("running_mean", "running_var")
+            )
+            return spec | {
+                "init": self.near(name, init)
+                if is_learned and tensor.dtype.is_floating_point
+                else init
+            }
+        is_exact = (
+            is_deterministic
+            or is_integer(tensor.dtype)
+            or (init is None and not isinstance(tensor, torch.nn.Parameter))
+        )
+        if is_exact and tensor.device.type != "meta":
+            first = tensor.reshape(-1)[:1]
+            if tensor.numel() and bool((tensor == first).all()):
+                return spec | {"init": Init("constant", float(first.item()))}
+            self.data[name] = tensor
+            return spec | {"data": self.importer.name + ".safetensors"}
+        if init is not None and self.is_drawable(init, tensor):
+            return spec | {"init": init}
+        if tensor.device.type == "meta":
+            raise Failure(
+                f"{name}: how it is initialised cannot be followed, and it is too large to be made "
+                "here"
+            )
+        return spec | {"init": self.measured(name, tensor)}
+
+    def near(self, name, constant):
+        """Returns the Init of a learned parameter that the file sets to one value.
+
+        Training would change that value; until then, a program could leave the parameter out
+        (doc/decisions/011).
+        """
+        said = "the file sets to one value"
+        if not any(said in note for note in self.importer.notes):
+            self.importer.notes.append(
+                f"parameters that {said} ({name}, ...) "
+                + (
+                    "are drawn near it"
+                    if self.importer.varies_constants
+                    else "keep it: a program may leave them out (--vary-constants draws them "
+                    "near it)"
+                )
+            )
+        if not self.importer.varies_constants:
+            return constant
+        return (
+            Init("uniform", constant.a / 2, constant.a * 1.5)
+            if constant.a > 0
+            else Init("normal", constant.a, 0.1)
+        )
+
+    def draw_inputs(self, sizes, change=None):
+        """Draws inputs as the task declares them, changed by `change` where that applies.
+
+        change: one of task_distributions.CHANGES. Raises Failure if an input cannot be drawn at
+        these sizes.
+        """
+        tensors = []
+        for spec in self.inputs:
+            shape = [sizes.get(d, d) if isinstance(d, str) else d for d in spec["shape"]]
+            try:
+                tensors.append(
+                    spec["init"].draw(shape, spec["dtype"], sizes, self.importer.generator, change)
+                )
+            except Exception as error:
+                raise Failure(
+                    f"{spec['name']} cannot be drawn as {spec['init'].text()}: {str(error)[:200]}"
+                ) from None
+        return tensors

@@ -1,0 +1,163 @@
+#include "actors/pool_requests.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "actors/timeouts.hpp"
+#include "tests/support/pool_fixture.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+
+constexpr std::uint64_t hold_ms = std::chrono::milliseconds(timeouts::pool_hold).count();
+
+// The replies to requests: a record, or nullopt for a refusal.
+template <class Record>
+struct replies {
+  std::vector<std::optional<Record>> all;
+  pool_requests::reply<Record> collect() {
+    return [this](const std::optional<Record>& answer) { all.push_back(answer); };
+  }
+  std::size_t served() const {
+    return static_cast<std::size_t>(
+        std::count_if(all.begin(), all.end(), [](const auto& one) { return one.has_value(); }));
+  }
+  std::size_t refused() const { return all.size() - served(); }
+};
+
+class PoolRequests : public PoolTest {
+ protected:
+  explicit PoolRequests(std::size_t max_groups = 2)
+      : schedule_({the_task()}, {.max_groups = max_groups, .samples = 3}),
+        requests_(*pool_, schedule_) {
+    schedule_.change_devices(the_device(), 1);
+    first_version();
+  }
+  void request_draw() { requests_.add(draws_.collect(), now_); }
+  void request_batch(std::size_t groups, bool is_even = false, Stage stage = Stage::CONTRASTIVE) {
+    requests_.add({{stage, groups, groups}, is_even}, batches_.collect(), now_);
+  }
+  // Submits a group of this version whose variants all get a score, so that the group is ready.
+  void make_ready_group(const std::string& code, std::uint64_t version = 0) {
+    group_options options;
+    options.version = version;
+    finish_all(submit(make_group({code}, options)), 2.0);
+  }
+
+  draw_schedule schedule_;
+  pool_requests requests_;
+  replies<draw_record> draws_;
+  replies<batch_record> batches_;
+};
+
+TEST_F(PoolRequests, ServesDrawsInOrderUpToTheBound) {
+  for (int i = 0; i < 3; ++i) request_draw();
+  requests_.serve_draws(now_);
+  ASSERT_EQ(draws_.served(), 2U);
+  EXPECT_EQ(requests_.waiting_draws(), 1U);
+  EXPECT_EQ((*draws_.all[0])->getSamples(), 3U);
+  schedule_.complete(draw_id((*draws_.all[0])->getId()));
+  requests_.serve_draws(now_);
+  EXPECT_EQ(draws_.served(), 3U);
+}
+
+TEST_F(PoolRequests, RefusesARequestThatItHasHeldTooLong) {
+  request_draw();
+  request_batch(1);
+  requests_.refuse_expired(now_ + hold_ms);
+  EXPECT_TRUE(draws_.all.empty());
+  EXPECT_TRUE(batches_.all.empty());
+  requests_.refuse_expired(now_ + hold_ms + 1);
+  EXPECT_EQ(draws_.refused(), 1U);
+  EXPECT_EQ(batches_.refused(), 1U);
+  EXPECT_EQ(requests_.waiting_draws(), 0U);
+}
+
+TEST_F(PoolRequests, AnExpiredRequestCostsNoDraw) {
+  request_draw();
+  requests_.serve_draws(now_ + hold_ms + 1);
+  EXPECT_EQ(draws_.refused(), 1U);
+  EXPECT_EQ(schedule_.outstanding(), 0U);
+}
+
+TEST_F(PoolRequests, ServesABatchOnceEnoughGroupsAreReady) {
+  make_ready_group("a");
+  request_batch(2);
+  requests_.serve_batch();
+  EXPECT_TRUE(batches_.all.empty());
+  make_ready_group("b");
+  requests_.serve_batch();
+  ASSERT_EQ(batches_.served(), 1U);
+  EXPECT_EQ((*batches_.all[0])->getGroups().size(), 2U);
+  requests_.serve_batch();
+  EXPECT_EQ(batches_.all.size(), 1U) << "a request is answered once";
+}
+
+TEST_F(PoolRequests, ANewerBatchRequestReplacesTheOlder) {
+  make_ready_group("a");
+  request_batch(1);
+  replies<batch_record> newer;
+  requests_.add({{Stage::CONTRASTIVE, 1, 1}, false}, newer.collect(), now_);
+  requests_.serve_batch();
+  EXPECT_TRUE(batches_.all.empty());
+  EXPECT_EQ(newer.served(), 1U);
+}
+
+TEST_F(PoolRequests, AnEvenBatchExceedsTheShareOfATaskIfNoOtherGroupCanBecomeReady) {
+  draw_schedule two_tasks({the_task(), {9, 9}}, {.max_groups = 2, .samples = 1});
+  two_tasks.change_devices(the_device(), 1);
+  pool_requests requests(*pool_, two_tasks);
+  make_ready_group("a");
+  requests.add({{Stage::CONTRASTIVE, 2, 2}, true}, batches_.collect(), now_);
+  requests.serve_batch();
+  make_ready_group("b");
+  requests.serve_batch();
+  ASSERT_EQ(batches_.served(), 1U) << "two ready groups of one task fill the bound";
+  EXPECT_EQ((*batches_.all[0])->getGroups().size(), 2U);
+}
+
+TEST_F(PoolRequests, AnEvenBatchWaitsForOtherTasksWhileTheirGroupsCanBecomeReady) {
+  draw_schedule two_tasks({the_task(), {9, 9}}, {.max_groups = 3, .samples = 1});
+  two_tasks.change_devices(the_device(), 1);
+  pool_requests requests(*pool_, two_tasks);
+  make_ready_group("a");
+  make_ready_group("b");
+  requests.add({{Stage::CONTRASTIVE, 2, 2}, true}, batches_.collect(), now_);
+  requests.serve_batch();
+  EXPECT_TRUE(batches_.all.empty());
+}
+
+TEST_F(PoolRequests, ReportsTheMeanLagOfABatch) {
+  make_ready_group("a", 0);
+  pool_->commit_step(make_version(1, 0, 1), make_step(1, 0, {}));
+  make_ready_group("b", 1);
+  EXPECT_EQ(requests_.lag(), 0.0);
+  request_batch(2);
+  requests_.serve_batch();
+  ASSERT_EQ(batches_.served(), 1U);
+  EXPECT_DOUBLE_EQ(requests_.lag(), 0.5) << "one of two groups is one step behind";
+}
+
+TEST_F(PoolRequests, ComparedVersionsAreShownTheSameDraws) {
+  pool_->commit_step(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
+  EXPECT_EQ(schedule_.compare({0, 1}, 2), 4U);
+  for (int i = 0; i < 4; ++i) request_draw();
+  requests_.serve_draws(now_);
+  ASSERT_EQ(draws_.served(), 4U);
+  std::map<std::uint64_t, std::vector<std::uint64_t>> seeds;
+  for (const auto& one : draws_.all) seeds[(*one)->getPolicyVersion()].push_back((*one)->getSeed());
+  EXPECT_EQ(seeds[0], seeds[1]);
+  EXPECT_NE(draw_id((*draws_.all[0])->getId()), draw_id((*draws_.all[2])->getId()));
+  requests_.start_comparison();
+  schedule_.compare({0}, 1);
+  request_draw();
+  requests_.serve_draws(now_);
+  EXPECT_NE((*draws_.all[4])->getSeed(), seeds[0][0]) << "another comparison draws anew";
+}
+
+}  // namespace
+}  // namespace hone
