@@ -11,16 +11,18 @@
 
 namespace hone {
 
-// Records what one actor does with its time: counts, busy seconds, and spans for the trace.
-// report() hands them to telemetry. Belongs to one actor and is used on its thread only.
+// Records the activity of one actor: counts, busy seconds, and spans for the trace. report()
+// returns them for telemetry. Belongs to one actor and is used on its thread only. `room` is the
+// kind of actor by which reports are summed.
 class activity {
  public:
   activity(std::string name, std::string room)
       : name_(std::move(name)), room_(std::move(room)), born_(clock::now()), born_us_(unix_us()) {}
 
-  // Records the time from its construction to its destruction as a span of the trace. A span of
-  // kind `work` counts as busy time.
+  // A span of kind `work` counts as busy time.
   enum class kind { work, waiting };
+  // Records the time from its construction to its destruction as a span of the trace. `name` must
+  // live until the next report.
   class span {
    public:
     span(activity& of, const char* name, kind k = kind::work)
@@ -78,7 +80,8 @@ class activity {
 
  private:
   using clock = std::chrono::steady_clock;
-  // Most spans between two reports. A ring whose jobs cost nothing would fill any trace.
+  // Limit on the spans between two reports. Later spans are missing in the trace, but their time
+  // counts. Jobs that take microseconds would fill any trace.
   static constexpr std::size_t max_spans = 512;
   struct finished_span {
     const char* name;

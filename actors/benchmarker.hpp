@@ -9,16 +9,17 @@
 
 namespace hone {
 
-// Has verified artifacts measured by its device: takes jobs of the device's type and sends the
-// results to the pool. A surprisingly good score goes back to the queue with its measurement, to be
-// confirmed. There is one per device, and it ends with its device.
+// Requests measurements of verified artifacts from its device: takes jobs of the device's type from
+// the benchmark queue and sends the results to the pool. A job with a surprisingly good score
+// returns to the queue with this measurement, so that another measurement confirms it. Each device
+// has one benchmarker, which ends when the device ends.
 struct benchmarker_state {
   benchmarker_state() = default;
 
   benchmarker_actor::stateful_pointer<benchmarker_state> self = nullptr;
   device_actor device;
   node_wiring wiring;
-  std::chrono::seconds job_limit{};  // of a request to the device
+  std::chrono::seconds job_limit{};  // time limit of a request to the device
   activity counts{"", "benchmarker"};
   std::size_t in_flight = 0;
 

@@ -22,7 +22,7 @@ void compiler_state::compile(const compile_job& job) {
     self->send(wiring.pool, close_atom_v, close_job(header, outcome, kind, message));
   };
   const auto t = tasks->find(task_id(header.getTaskId()));
-  if (t == nullptr) return close(Outcome::INFRASTRUCTURE, "", "this node does not know the task");
+  if (t == nullptr) return close(Outcome::INFRASTRUCTURE, "", "this node does not have the task");
   try {
     const activity::span busy(counts, "compile");
     const auto artifact = compiler.compile(*job, *t, job->getDeviceType());

@@ -5,6 +5,8 @@
 namespace hone {
 namespace {
 
+// Serves a request with the device. Returns an error for an unknown task. If the device throws, the
+// actor ends as well.
 template <class Result, class Request>
 caf::result<Result> answer(device_actor::stateful_pointer<device_state> self,
                            const schema::JobHeader::Reader& header, const char* span,
@@ -12,7 +14,7 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self,
   auto& s = self->state;
   const auto t = s.tasks->find(task_id(header.getTaskId()));
   if (t == nullptr)
-    return caf::make_error(caf::sec::runtime_error, "this node does not know the task");
+    return caf::make_error(caf::sec::runtime_error, "this node does not have the task");
   try {
     const activity::span busy(s.counts, span);
     Result result = request(*t);
@@ -26,9 +28,9 @@ caf::result<Result> answer(device_actor::stateful_pointer<device_state> self,
   }
 }
 
-// Grants the sender its GPU lease and waits until the lease ends. A lessee that dies has released
-// the GPU. A lessee that exceeds the limit still computes, and no time measured beside it would
-// mean anything: the device ends, and its supervisor reports why.
+// Grants the sender its GPU lease and waits until the lease ends. A lessee that died no longer uses
+// the GPU, so the actor continues. A lessee that exceeds the limit still computes, so measurements
+// beside it would be meaningless: the actor ends, and its supervisor reports the reason.
 caf::result<done_atom> grant_lease(device_actor::stateful_pointer<device_state> self,
                                    std::uint64_t number, std::uint32_t max_ms) {
   auto& s = self->state;

@@ -27,7 +27,8 @@ std::vector<draw_schedule::place> draw_schedule::places() const {
   return all;
 }
 
-// All types but one may be slow, and their groups must leave room for the groups of a step.
+// Returns the maximum number of outstanding draws and waiting groups of one device type. All types
+// but one may be slow, and together they must leave room for the groups of a step.
 std::size_t draw_schedule::max_per_type() const {
   if (devices_.size() < 2) return options_.max_groups;
   const std::size_t spare =

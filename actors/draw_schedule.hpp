@@ -14,7 +14,7 @@ namespace hone {
 
 // Decides which task and device type the next draw is for, and whether there is room for it. Tasks
 // and device types take turns. One bound keeps queues short and groups fresh: outstanding draws,
-// waiting groups and ready groups together number less than `max_groups`. However slow some device
+// waiting groups and ready groups together number at most `max_groups`. However slow some device
 // types are, they leave room for the groups of one step. Must be used by one thread at a time.
 class draw_schedule {
  public:
@@ -31,7 +31,7 @@ class draw_schedule {
     std::string device_type;
     bool operator==(const place&) const = default;
   };
-  // What one draw is for.
+  // The choices that the schedule makes for one draw.
   struct assignment {
     place where;
     Stage stage = Stage::CONTRASTIVE;
@@ -73,13 +73,14 @@ class draw_schedule {
   // completion has a draw of its own. Returns the number of groups.
   std::size_t compare(const std::vector<std::uint64_t>& versions, std::uint32_t samples);
 
-  // Records that a draw was handed out, and that its group was submitted.
+  // Records that a draw was handed out.
   void issue(const draw_id& draw, const assignment& what, std::uint64_t now_ms) {
     outstanding_[draw] = {now_ms, what};
   }
+  // Records that the group of a draw was submitted.
   void complete(const draw_id& draw) { outstanding_.erase(draw); }
-  // Gives up the draws that have been outstanding for too long. Those of a comparison are drawn
-  // again.
+  // Gives up the draws that have been outstanding for longer than `draw_limit_ms`. A draw of a
+  // comparison is scheduled again if its device type still has devices.
   void expire(std::uint64_t now_ms);
   std::size_t outstanding() const { return outstanding_.size(); }
 

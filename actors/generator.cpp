@@ -13,7 +13,7 @@
 namespace hone {
 namespace {
 
-// The most draws that are requested at a time.
+// Limit on the requests for draws without a reply.
 constexpr std::size_t max_requested_draws = 8;
 
 void store(const completion& from, schema::Rollout::Builder rollout) {
@@ -63,7 +63,8 @@ group_record make_group(const generator_state::open_draw& from,
 
 }  // namespace
 
-// Requests as many draws as the sampler has slots for, so that the replies cost one wait together.
+// Requests as many draws as the sampler has free slots for at once, so that the waiting times for
+// their replies overlap.
 void generator_state::request_draws() {
   if (stopping || !has_loaded || !pinned_draws.empty()) return;
   const std::size_t free = sampler->free_slots();
@@ -97,7 +98,8 @@ void generator_state::take_draw(const draw_record& draw) {
   submit_prompt(draw);
 }
 
-// A prompt that leaves no room for a completion shows fewer exemplars: the best ones stand last.
+// Renders the prompt of a draw and submits it to the sampler. A prompt that leaves no room for a
+// completion loses its first exemplars, because the best ones stand last.
 void generator_state::submit_prompt(const draw_record& draw) {
   const auto t = tasks->find(task_id(draw->getTaskId()));
   if (t == nullptr) return;
@@ -153,7 +155,8 @@ void generator_state::schedule_tick() {
   self->send(self, tick_atom_v);
 }
 
-// A compared version stays loaded until its draws are finished. All other samples use the newest.
+// A compared version stays loaded until its draws are finished. All other samples use the newest
+// version.
 void generator_state::sample() {
   tick_is_due = false;
   if (stopping) return;

@@ -46,7 +46,7 @@ struct generator_state {
   activity counts{"", "generator"};
 
   version_record newest;
-  bool has_newest = false;  // `newest` is to be loaded
+  bool has_newest = false;  // `newest` must still be loaded
   std::uint64_t loaded = 0;
   bool has_loaded = false;
 
@@ -66,7 +66,7 @@ struct generator_state {
   bool is_comparing() const;
   void load_pinned_version();
   void schedule_tick();
-  // One slice of sampling, between two looks at the mailbox.
+  // Samples for one slice of time, after which the actor serves its mailbox.
   void sample();
   void finish_group(const completion_sampler::finished_prompt& done);
   // Submits the group until the pool acknowledges it.

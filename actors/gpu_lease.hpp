@@ -13,14 +13,14 @@
 
 namespace hone {
 
-// The device that times variants on the GPU on which a policy runs, if there is one.
+// Names the device that times variants on the policy's GPU, if there is one.
 struct shared_gpu {
   node_actor node;               // supervises the device; empty if the GPU is not shared
   std::string device;            // "cuda:0"
   std::function<void()> finish;  // blocks until the GPU has finished the policy's work
 };
 
-// Runs an actor's GPU work under leases of the GPU. If no device times variants there, work runs at
+// Runs an actor's GPU work under GPU leases. If no device times variants on the GPU, work runs at
 // once. Otherwise each piece of work waits for a lease, during which the device does nothing else.
 // Belongs to one actor and is used on its thread only.
 class gpu_lease {
@@ -37,7 +37,7 @@ class gpu_lease {
     if (waiting_.size() == 1) request(self);
   }
   // Runs one piece of work under the granted lease. Has no effect unless `number` is that of the
-  // latest request: an earlier one was given up.
+  // latest request, because earlier requests were given up.
   template <class Self>
   void granted(Self self, std::uint64_t number) {
     if (number != number_ || waiting_.empty()) return;

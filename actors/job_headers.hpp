@@ -13,14 +13,15 @@ compile_job next_attempt(const compile_job& job);
 verify_job next_attempt(const verify_job& job);
 benchmark_job next_attempt(const benchmark_job& job);
 
-// Returns the evaluation of a job that ended with a failure before or without its last stage.
+// Returns the evaluation of a job that failed without a verdict and without a measurement.
 evaluation_record close_job(const schema::JobHeader::Reader& header, schema::Outcome outcome,
                             const std::string& kind, const std::string& message);
 
-// Return the evaluation of a job that ended at its verdict, or at its measurement.
+// Returns the evaluation of a job that ended with this verdict.
 evaluation_record close_job(const schema::JobHeader::Reader& header,
                             const schema::Artifact::Reader& artifact,
                             const schema::Verdict::Reader& verdict);
+// Returns the evaluation of a job that ended with this measurement.
 evaluation_record close_job(const schema::BenchmarkJob::Reader& job,
                             const schema::Measurement::Reader& measurement);
 

@@ -41,7 +41,7 @@ void learner_state::start() {
       .then([this](done_atom) { replay(); }, [this](const caf::error& e) { self->quit(e); });
 }
 
-// Admits the corpus groups again that the run has learned from.
+// Admits again the corpus groups that the run's steps have consumed, then continues the run.
 void learner_state::replay() {
   self->request(pool, timeouts::commit_request, replay_atom_v,
                 static_cast<std::uint8_t>(Stage::SFT))
@@ -51,8 +51,8 @@ void learner_state::replay() {
             admitted_total = groups.size();
             if (head->getComplete()) return finish(true);
             lease.run(self, [this] {
-              // The configuration may have changed so that the stage is over. A stage becomes known
-              // through its first version.
+              // The configuration may have changed so that the stage is over. The pool takes the
+              // stage from the newest version, so a new stage needs a new version.
               if (plan->advance()) return commit({plan->stage(), 0, {}}, {}, false);
               publish();
               schedule_tick();
@@ -90,7 +90,7 @@ void learner_state::work() {
   }
 }
 
-// Trains while the corpus is still being judged; each document joins in once its score is known.
+// Trains while the corpus is still being judged. Each document is used once its score is known.
 void learner_state::train_supervised() {
   request_batch(Stage::SFT, 1, all_ready_groups, false);
   const auto needed = static_cast<std::size_t>(options.plan.sft.begin_with *
@@ -146,7 +146,7 @@ void learner_state::request_batch(Stage stage, std::uint32_t at_least, std::uint
           [this, stage](const caf::error&) {
             if (requested_stage != stage) return;  // another request has replaced this one
             requested_stage.reset();
-            if (stage != Stage::SFT) work();  // which repeats the request
+            if (stage != Stage::SFT) work();  // repeats the request
           });
 }
 
@@ -215,7 +215,7 @@ void learner_state::commit(const learned_step& learned, const std::vector<group_
   schedule_tick();
 }
 
-// The checkpoint is on disk before the one write that makes the step part of the run.
+// Writes the checkpoint before the commit, so that every version in the pool has a checkpoint.
 void learner_state::write_and_commit(const taken_version& taken) {
   {
     const activity::span busy(counts, "checkpoint");
@@ -248,8 +248,8 @@ void learner_state::publish() {
   for (const generator_actor& generator : generators) self->send(generator, weights_atom_v, head);
 }
 
-// The policies before and after the contrastive stage write for the same prompts and are judged
-// afresh.
+// Requests a comparison, in which the policies before and after the contrastive stage write for the
+// same draws and are judged afresh. Without one, commits the last version at once.
 void learner_state::compare() {
   if (requested_stage == Stage::COMPARISON || comparing) return;
   comparing = true;

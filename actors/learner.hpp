@@ -18,16 +18,17 @@
 
 namespace hone {
 
-// One training step with its metrics. The first version of a run has none.
+// One training step with its metrics. A version that is made without training, such as the first
+// one of a run, has no metrics.
 struct learned_step {
   Stage stage = Stage::SFT;
-  std::int64_t step = 0;  // of its stage, from 1
+  std::int64_t step = 0;  // number within the stage, from 1; 0 for a version without a step
   curriculum::numbers numbers;
 };
 
 struct learner_options {
   curriculum_options plan;
-  // Number of checkpoints kept: the newest ones. The last of each stage are kept as well.
+  // Number of newest checkpoints that are kept. The last checkpoint of each stage is kept as well.
   std::size_t keep_checkpoints = 3;
 
   // The rest is set by the run, not by its configuration.
@@ -37,18 +38,18 @@ struct learner_options {
   std::size_t corpus_groups = 0;  // corpus groups that will enter the pool
   // Versions from the root to the one to continue from; empty for a new run.
   std::vector<version_record> chain;
-  // True if that version is not the pool's head, so that a branch starts and what came after the
-  // version is abandoned.
+  // True if that version is not the pool's head, so that a branch starts and the steps after that
+  // version are abandoned.
   bool leaves_branch = false;
   std::uint64_t next_version = 0;
   shared_gpu gpu;
-  std::function<void(const std::string&)> log;                              // a line for people
+  std::function<void(const std::string&)> log;                              // receives log lines
   std::function<void(const version_record&, const learned_step&)> metrics;  // called once per step
 };
 
-// Owns the stage of learning. Takes ready groups, makes a step, puts its checkpoint on disk,
-// commits it with the groups that it consumed, and publishes the new weights. Blocks its thread
-// while the network is trained, so it must be spawned detached.
+// Owns the stage of learning. For each step it takes ready groups from the pool, trains, writes a
+// checkpoint, commits the step with the groups that it consumed, and publishes the new weights to
+// the generators. Blocks its thread while the network is trained, so it must be spawned detached.
 struct learner_state {
   learner_state() = default;
 
@@ -77,7 +78,7 @@ struct learner_state {
   // Version before the contrastive stage, which the comparison compares with the last one.
   std::optional<std::uint64_t> before_contrastive;
   std::optional<Stage> requested_stage;  // stage of the request for a batch without a reply yet
-  std::vector<group_id> admitted;        // corpus groups since the last version
+  std::vector<group_id> admitted;        // corpus groups admitted since the last version
   std::size_t admitted_total = 0;
   bool slice_is_due = false;  // a slice of supervised training waits for its lease
   bool comparing = false;

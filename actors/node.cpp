@@ -22,8 +22,8 @@ std::chrono::milliseconds restart_pause(std::uint32_t restarts) {
 
 std::string find_join_problem(const join_record& request) {
   if (request->getSchemaVersion() != schema_version) {
-    return "the node speaks schema version " + std::to_string(request->getSchemaVersion()) +
-           ", this run version " + std::to_string(schema_version);
+    return "the node uses schema version " + std::to_string(request->getSchemaVersion()) +
+           ", this run uses version " + std::to_string(schema_version);
   }
   if (request->getJudgeVersion() != judge_version) {
     return "the node judges by version " + std::to_string(request->getJudgeVersion()) +
@@ -84,7 +84,7 @@ void node_state::handle_down(const caf::down_msg& down) {
   if (const auto gone = joined.find(down.source); gone != joined.end()) {
     for (const device_type_record& type : gone->second)
       self->send(wiring.pool, device_atom_v, type, -1);
-    log("a joined node is gone; its jobs are done elsewhere");
+    log("a joined node is gone; other workers take over its jobs");
     joined.erase(gone);
     return;
   }

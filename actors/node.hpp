@@ -27,8 +27,8 @@ struct node_options {
 };
 
 // Starts and supervises a node's workers: compilers, and devices with their verifiers and
-// benchmarkers. A compiler or device that failed is started again after a growing pause; its jobs
-// are done elsewhere meanwhile. Lets other nodes join, and answers requests for the status.
+// benchmarkers. A compiler or device that failed is started again after a pause, which grows with
+// every restart. Lets other nodes join, and answers requests for the status.
 struct node_state {
   node_state() = default;
 

@@ -104,7 +104,7 @@ void pool_state::flush() {
   if (!stopping && compilers) requests->serve_draws(unix_ms());
 }
 
-// Groups of a comparison that was interrupted are dropped first.
+// Drops the groups of an interrupted comparison.
 void pool_state::start_comparison() {
   requests->start_comparison();
   owned->abandon(Stage::COMPARISON);

@@ -45,7 +45,8 @@ struct pool_state {
   compile_queue_actor compilers;
   activity counts{"pool", "pool"};
 
-  // Replies, lines of the acknowledgements' file and jobs that the next flush sends.
+  // Replies and jobs that the next flush sends, and lines that it adds to the acknowledgements'
+  // file.
   std::vector<acknowledgement> unacknowledged;
   std::vector<std::string> closed_lines;
   std::vector<compile_job> unsent;
@@ -53,7 +54,7 @@ struct pool_state {
   bool stopping = false;
   unique_fd acknowledgements;
 
-  // First outcomes of the programs that are new in `outcomes_of`, the current stage.
+  // First outcomes of the variants that are new in `outcomes_of`, the current stage.
   std::map<Outcome, std::uint64_t> outcomes;
   Stage outcomes_of = Stage::SFT;
 

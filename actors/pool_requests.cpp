@@ -13,7 +13,7 @@ bool is_expired(std::uint64_t since_ms, std::uint64_t now_ms) {
   return since_ms + static_cast<std::uint64_t>(hold.count()) < now_ms;
 }
 
-// Returns a copy of a draw, under an id of its own, for another version to write.
+// Returns a copy of a draw for another version, under an id of its own.
 draw_record copy_for(const draw_schedule::assignment& what, const draw_record& draw) {
   capnp::MallocMessageBuilder scratch;
   scratch.setRoot(*draw);
@@ -46,8 +46,9 @@ void pool_requests::refuse_expired(std::uint64_t now_ms) {
   }
 }
 
-// If no further group can become ready, a step takes more than their share of some tasks, and a
-// comparison does without the groups whose device types are gone.
+// Returns the limits on the groups of a batch. If no further group can become ready, a step may
+// take more than an equal share of a task's groups, and a comparison continues without the groups
+// whose device types are gone.
 pool::batch_request pool_requests::limits_for(const batch_request& request) const {
   pool::batch_request groups = request.groups;
   const std::size_t ready = pool_->ready_groups(groups.stage);

@@ -69,7 +69,7 @@ class pool_requests {
   draw_schedule* schedule_;
   std::deque<waiting_draw> draws_;
   std::optional<waiting_batch> batch_;
-  std::vector<draw_record> comparison_draws_;  // shown to every compared version
+  std::vector<draw_record> comparison_draws_;  // shared by all compared versions
   double lag_ = 0;
 };
 

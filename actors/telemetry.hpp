@@ -20,13 +20,13 @@ struct node_snapshot {
   std::map<std::string, actor_status_record> actors;  // by name
   // Items processed per second between the last two reports, by the actor's name.
   std::map<std::string, double> rates;
-  // How often another actor has taken the name, after a restart.
+  // Number of restarts, by the actor's name: how often another actor has taken the name.
   std::map<std::string, std::uint32_t> restarts;
   struct life {
     double busy_seconds = 0;
     double alive_seconds = 0;
   };
-  // Sums over the earlier actors of the name.
+  // Sums over the earlier actors of the same name, by name.
   std::map<std::string, life> earlier;
   run_status_record run;  // empty on nodes without a pool
 };
@@ -61,7 +61,8 @@ struct telemetry_state {
   std::map<std::string, int> trace_rows;
 
   void start_round();
-  // Delivers the promise when all actors have replied or failed to.
+  // Requests the status of every actor a last time. Delivers the promise when each request has a
+  // reply or an error.
   void start_last_round(caf::typed_response_promise<done_atom> promise);
   void keep(const actor_status_record& status);
   void write_spans(const actor_status_record& status);

@@ -28,21 +28,24 @@ inline constexpr milliseconds pool_tick{500};
 static_assert(pool_hold + 2 * pool_tick < draw_request);
 static_assert(pool_hold + 2 * pool_tick < batch_request);
 
-// ---- slices of work between two looks at a mailbox
+// ---- slices of work, between which an actor serves its mailbox
 
-// A generator's sampling and the learner's supervised updates, on a device of their own.
+// A generator's sampling, if its device is not shared with a judge.
 inline constexpr milliseconds sampling_slice{50};
+// The learner's supervised updates, with and without a GPU lease.
 inline constexpr milliseconds training_slice{200};
-// Sampling under a GPU lease: up to four jobs pass between two leases, so a slice is longer.
+// A generator's sampling under a GPU lease. Up to four jobs pass between two leases, so the slice
+// is longer.
 inline constexpr milliseconds leased_sampling_slice{300};
-// How long the learner waits before it looks again whether enough of the corpus is judged.
+// How long the learner waits before it checks again whether enough of the corpus is judged.
 inline constexpr milliseconds corpus_poll{100};
 
 // ---- GPU leases
 
 // How long a lessee may keep the GPU. A device whose lessee keeps it longer counts as failed.
 inline constexpr seconds gpu_lease{300};
-// How long a lessee waits for its lease: the device may be starting or have long jobs before it.
+// How long a lessee waits for its lease. The device may still be starting, or long jobs may be
+// ahead of the request.
 inline constexpr minutes gpu_lease_request{20};
 // The pause before a lease that was refused is requested again.
 inline constexpr milliseconds gpu_lease_retry{500};
@@ -59,12 +62,16 @@ inline constexpr milliseconds longest_restart_pause{30000};
 // ---- telemetry
 
 inline constexpr milliseconds telemetry_interval{1000};
-// An actor that computes replies late, and its spans come with the reply.
+// How long telemetry waits for a status. It is long because an actor that computes replies late,
+// and its reply carries the spans of that time.
 inline constexpr minutes status_request{10};
-inline constexpr seconds last_status_request{10};
+// The last round of status requests, at the end of a run: per actor, and for all of them.
+inline constexpr seconds last_status_request{4};
+inline constexpr seconds last_status_round{5};
 // A joined node whose last report is older than this is no longer listed.
 inline constexpr seconds node_report_age{30};
 
 static_assert(telemetry_interval < node_report_age);
+static_assert(last_status_request < last_status_round);
 
 }  // namespace hone::timeouts

@@ -7,7 +7,7 @@
 namespace hone {
 namespace {
 
-// The verdict on an artifact that was verified earlier. Its other fields are no longer known.
+// Returns the verdict on an artifact that was verified earlier, with the outcome alone.
 verdict_record known_verdict() {
   record_builder<schema::Verdict> verdict;
   verdict->setOutcome(Outcome::OK);

@@ -9,16 +9,16 @@
 
 namespace hone {
 
-// Has artifacts verified by its device: takes jobs of the device's type, sends an artifact that
-// passed to the benchmark queue and every other verdict to the pool. There is one per device, and
-// it ends with its device.
+// Requests verdicts on artifacts from its device: takes jobs of the device's type from the verify
+// queue, and sends an artifact that passed to the benchmark queue and every other verdict to the
+// pool. Each device has one verifier, which ends when the device ends.
 struct verifier_state {
   verifier_state() = default;
 
   verifier_actor::stateful_pointer<verifier_state> self = nullptr;
   device_actor device;
   node_wiring wiring;
-  std::chrono::seconds job_limit{};  // of a request to the device
+  std::chrono::seconds job_limit{};  // time limit of a request to the device
   activity counts{"", "verifier"};
   std::size_t in_flight = 0;
 

@@ -33,8 +33,9 @@ void work_queue_state<Job>::put(const Job& job) {
   hand_out(device_type);
 }
 
-// Returns a worker with a free credit for the job, the one that was served longest ago first, or
-// null. `avoid_first_device` skips the device that made the measurement to be confirmed.
+// Returns a worker that has a credit and serves the job's device type, or null. Workers take turns:
+// the search begins behind the one that was served last. `avoid_first_device` skips the device that
+// made the measurement to be confirmed.
 template <class Job>
 typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(
     const Job& job, bool avoid_first_device) {
@@ -54,8 +55,9 @@ typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(
   return found != nullptr ? found : wrapped;
 }
 
-// A surprising measurement is confirmed by another device than the one that made it, if there is
-// one: the job waits for a device that is only busy.
+// Returns the worker that gets the job, or null if the job must wait. A surprising measurement is
+// confirmed by another device than the one that made it, if there is one: if all others are busy,
+// the job waits.
 template <class Job>
 typename work_queue_state<Job>::worker* work_queue_state<Job>::choose_worker(const Job& job) {
   if (worker* other = find_worker(job, true)) return other;
@@ -130,7 +132,7 @@ void work_queue_state<Job>::lose(const caf::actor_addr& who) {
     if (job->getHeader().getAttempt() >= last_attempt) {
       self->send(pool, close_atom_v,
                  close_job(job->getHeader(), schema::Outcome::INFRASTRUCTURE, "",
-                           "the workers of the " + stage + " stage died of it " +
+                           "the job was lost with its worker in the " + stage + " stage " +
                                std::to_string(last_attempt) + " times"));
       continue;
     }

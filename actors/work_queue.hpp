@@ -11,8 +11,9 @@
 
 namespace hone {
 
-// Jobs for one device type, first in, first out, in two lanes. A job that measures a known score
-// again lets the others pass, except every sixteenth time.
+// Holds jobs for one device type in two lanes, each first in, first out. Jobs that repeat the
+// measurement of a known score wait until no other job is left, except that every sixteenth job
+// taken is a repeat.
 template <class Job>
 class job_line {
  public:
@@ -45,14 +46,14 @@ class job_line {
 // Sends jobs to the workers that have credits and records which worker has which job. Jobs of a
 // lost worker return to the front of the queue with their attempt count incremented. After the last
 // attempt the queue reports the outcome `infrastructure` to the pool. A job past its deadline is
-// dropped, because the pool has handed it out again by then.
+// dropped, because the pool hands out such jobs again.
 template <class Job>
 struct work_queue_state {
   struct worker {
     worker_actor<Job> handle;
     std::vector<std::string> device_types;
     std::uint32_t credits = 0;
-    // A job that the pool has handed out again may be here twice.
+    // By measurement id. A job that the pool has handed out again may be here twice.
     std::multimap<measurement_id, Job> in_flight;
     bool serves(std::string_view device_type) const;
   };
@@ -65,7 +66,7 @@ struct work_queue_state {
   activity counts{"", "queue"};
   std::map<std::string, job_line<Job>> waiting;  // by device type
   std::map<caf::actor_addr, worker> workers;
-  caf::actor_addr last_served;  // workers with equal claims take turns
+  caf::actor_addr last_served;  // worker that got the latest job: workers take turns
 
   void put(const Job& job);
   void pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types,

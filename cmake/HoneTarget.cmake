@@ -4,7 +4,8 @@
 add_library(hone_options INTERFACE)
 target_compile_features(hone_options INTERFACE cxx_std_20)
 target_compile_options(hone_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+  $<$<BOOL:${HONE_WERROR}>:-Werror>
   -Wno-restrict)  # GCC 12 warns about libstdc++'s own string concatenation (GCC bug 105651)
 target_include_directories(hone_options INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
 set(HONE_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=")

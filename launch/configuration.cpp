@@ -158,7 +158,8 @@ void apply_override(toml::table& table, const std::string& override_text) {
   for (std::size_t i = 0; i + 1 < names.size(); ++i) {
     if (!at->contains(names[i])) at->insert(names[i], toml::table{});
     at = at->get(names[i])->as_table();
-    if (at == nullptr) throw format_error("--set " + override_text, 0, names[i], "is no section");
+    if (at == nullptr)
+      throw format_error("--set " + override_text, 0, names[i], "is not a section");
   }
   try {
     const toml::table parsed = toml::parse("value = " + value);

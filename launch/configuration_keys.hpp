@@ -25,7 +25,10 @@ void visit_run_keys(Visitor& v, configuration& c) {
 
 template <class Visitor>
 void visit_node_keys(Visitor& v, configuration& c) {
-  if (!v.enter("node", "The first node: its devices and compilers.")) return;
+  if (!v.enter("node",
+               "The first node: its devices and compilers. Code: actors/node.cpp, "
+               "evaluation/devices.cpp."))
+    return;
   v.value("port", "TCP port on 127.0.0.1 for `hone status` and `hone node`; 0 takes a free one.",
           c.node.port, 0, 65535);
   v.value("devices",
@@ -41,19 +44,21 @@ void visit_node_keys(Visitor& v, configuration& c) {
 
 template <class Visitor>
 void visit_task_keys(Visitor& v, configuration& c) {
-  if (v.enter("tasks", "The tasks to make faster.")) {
+  if (v.enter("tasks", "The tasks to make faster. Code: launch/run/run_inputs.cpp.")) {
     v.value("folder", "Folder of task files.", c.tasks.folder);
     v.value("names", "Names of the tasks, without .toml; empty for all of the folder.",
             c.tasks.names);
     v.leave();
   }
-  if (v.enter("corpus", "Documents that people wrote, which the sft stage learns from.")) {
+  if (v.enter("corpus",
+              "Documents that people wrote, which the sft stage learns from. Code: "
+              "launch/run/run_inputs.cpp.")) {
     v.value("folder", "Folder of the corpus; empty for none.", c.corpus.folder);
     v.value("per_task", "Most documents per task, spread evenly over its files; 0 for all.",
             c.corpus.per_task, 0);
     v.leave();
   }
-  if (v.enter("prompt", "How prompts are written.")) {
+  if (v.enter("prompt", "How prompts are written. Code: policy/prompt.cpp.")) {
     v.value("template", "File of the prompt template.", c.prompt.prompt_template);
     v.leave();
   }
@@ -61,8 +66,8 @@ void visit_task_keys(Visitor& v, configuration& c) {
 
 template <class Visitor>
 void visit_policy_keys(Visitor& v, configuration& c) {
-  if (v.enter("policy", "The language model.")) {
-    v.value("kind", "`model`, or `scripted` for documents without a model, to test a system.",
+  if (v.enter("policy", "The language model. Code: launch/run/run_actors.cpp, policy/.")) {
+    v.value("kind", "`model`, or `scripted` for a script in place of the model, to test a system.",
             c.policy.kind);
     v.value("folder", "Hugging Face folder with config.json and tokenizer.json.", c.policy.folder);
     v.value("random_weights", "Start from random weights, not from the folder's safetensors.",
@@ -71,7 +76,8 @@ void visit_policy_keys(Visitor& v, configuration& c) {
     v.value("threads", "Threads of LibTorch on the CPU.", c.policy.threads, 1, 1024);
     v.leave();
   }
-  if (v.enter("generation", "How the policy writes.")) {
+  if (v.enter("generation",
+              "How the policy writes. Code: actors/generator.cpp, policy/generation.cpp.")) {
     v.value("group_size", "Completions per group.", c.pool.draws.samples, 1, 1024);
     v.value("replicas", "Generators, each with a copy of the policy.", c.generation.replicas, 1,
             64);
@@ -89,7 +95,10 @@ void visit_policy_keys(Visitor& v, configuration& c) {
 
 template <class Visitor>
 void visit_pool_keys(Visitor& v, configuration& c) {
-  if (!v.enter("pool", "What is kept, shown and waited for.")) return;
+  if (!v.enter(
+          "pool",
+          "Choice of exemplars, and limits of the pool. Code: storage/, actors/draw_schedule.cpp."))
+    return;
   exemplar_options& exemplars = c.pool.storage.exemplars;
   v.choice("exemplars", "How exemplars are chosen: buckets, islands, random or none.",
            exemplars.method, exemplar_method_named, "buckets, islands, random or none");
@@ -100,13 +109,18 @@ void visit_pool_keys(Visitor& v, configuration& c) {
   v.value("island_reset_after",
           "Accepted variants per task and device type between two resets of the weaker islands.",
           exemplars.reset_after, 1);
-  v.value("max_groups", "Bound of draws under way, waiting groups and ready groups together.",
+  v.value("max_groups",
+          "Limit on outstanding draws, waiting groups and ready groups together "
+          "(actors/draw_schedule.cpp).",
           c.pool.draws.max_groups, 1);
-  v.value("max_lag",
-          "Most training steps by which a group's oldest token may be behind the policy; older "
-          "groups are dropped.",
-          c.pool.storage.max_lag, 0);
-  v.milliseconds("job_deadline_s", "Seconds after which a job without a result is sent again.",
+  v.value(
+      "max_lag",
+      "Most training steps by which a group's oldest token may be behind the policy; when a batch "
+      "is taken, older groups are dropped (storage/pool.cpp).",
+      c.pool.storage.max_lag, 0);
+  v.milliseconds("job_deadline_s",
+                 "Seconds after which a job without a result is sent again "
+                 "(storage/evaluation_ledger.cpp).",
                  c.pool.storage.job_deadline_ms, 0.1, 1e6);
   v.value("keep_checkpoints", "Newest checkpoints that are kept, besides the last of each stage.",
           c.learner.keep_checkpoints, 1);
@@ -119,7 +133,7 @@ void visit_pool_keys(Visitor& v, configuration& c) {
 
 template <class Visitor>
 void visit_optimizer_keys(Visitor& v, configuration& c) {
-  if (!v.enter("optimiser", "AdamW.")) return;
+  if (!v.enter("optimiser", "AdamW. Code: policy/optimizer.cpp.")) return;
   v.value("beta1", "Decay of the first moment.", c.optimizer.beta1, 0, 1);
   v.value("beta2", "Decay of the second moment.", c.optimizer.beta2, 0, 1);
   v.value("weight_decay", "Weight decay of matrices.", c.optimizer.weight_decay, 0);
@@ -130,7 +144,8 @@ void visit_optimizer_keys(Visitor& v, configuration& c) {
 
 template <class Visitor>
 void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
-  if (v.enter("sft", "First stage: supervised fine-tuning on the corpus.")) {
+  if (v.enter("sft",
+              "First stage: supervised fine-tuning on the corpus. Code: policy/curriculum.cpp.")) {
     sft_stage_options& s = plan.sft;
     v.value("updates", "Updates of the stage; 0 skips it.", s.updates, 0);
     v.value("updates_per_step", "Updates between two versions.", s.updates_per_step, 1);
@@ -146,7 +161,9 @@ void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
             s.begin_with, 0, 1);
     v.leave();
   }
-  if (v.enter("self_supervised", "Second stage: likelihood of the policy's own ok variants.")) {
+  if (v.enter("self_supervised",
+              "Second stage: likelihood of the policy's own ok variants. Code: "
+              "policy/curriculum.cpp.")) {
     self_supervised_stage_options& s = plan.self_supervised;
     v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
     v.value("groups", "Groups per step.", s.groups, 1);
@@ -159,7 +176,8 @@ void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
 
 template <class Visitor>
 void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
-  if (v.enter("contrastive", "Third stage: GRPO on measured speed-ups.")) {
+  if (v.enter("contrastive",
+              "Third stage: GRPO on measured speed-ups. Code: policy/trainer.cpp.")) {
     contrastive_stage_options& s = plan.contrastive;
     v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
     v.value("minutes", "Minutes after which the stage ends before `steps`; 0 for no limit.",
@@ -178,7 +196,9 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
             s.grpo.advantage_limit, 0);
     v.leave();
   }
-  if (v.enter("comparison", "Last stage: the policies before and after `contrastive`.")) {
+  if (v.enter("comparison",
+              "Last stage: compares the policies before and after `contrastive`. Code: "
+              "launch/run/comparison.cpp.")) {
     v.value("samples", "Samples per task and policy; 0 skips the comparison.",
             plan.comparison_samples, 0, 1024);
     v.leave();

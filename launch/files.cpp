@@ -11,12 +11,16 @@ namespace hone {
 
 namespace {
 
-// The nearest folder from the program upwards that holds this; empty: none.
-std::filesystem::path above_program(const std::filesystem::path& what) {
+// Returns the path of `what`, searched in the program's folder and the three folders above it, in
+// that order; in each, directly (a checkout) and then in share/hone (an installation). Returns an
+// empty path if it is in none of them.
+std::filesystem::path find_beside_program(const std::filesystem::path& what) {
   std::error_code ignored;
   std::filesystem::path at = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   for (int up = 0; up < 4 && !at.empty(); ++up, at = at.parent_path()) {
-    if (std::filesystem::exists(at / what)) return at;
+    for (const auto& folder : {at, at / "share" / "hone"}) {
+      if (std::filesystem::exists(folder / what)) return folder / what;
+    }
   }
   return {};
 }
@@ -33,30 +37,30 @@ int note_libtorch(dl_phdr_info* library, std::size_t /*size*/, void* into) {
 std::filesystem::path configs_folder() {
   if (const char* named = std::getenv("HONE_CONFIGS")) return named;
   if (std::filesystem::is_directory("configs/tasks")) return "configs";
-  const auto above = above_program("configs/tasks");
-  return above.empty() ? "configs" : above / "configs";
+  const auto tasks = find_beside_program("configs/tasks");
+  return tasks.empty() ? "configs" : tasks.parent_path();
 }
 
 std::filesystem::path importing_folder() {
-  const auto above = above_program("tasks/importing/serve.py");
-  if (above.empty())
+  const auto server = find_beside_program("tasks/importing/serve.py");
+  if (server.empty())
     throw std::runtime_error("tasks/importing/ is neither beside the program nor above it");
-  return above / "tasks" / "importing";
+  return server.parent_path();
 }
 
 std::filesystem::path find_python() {
   if (const char* named = std::getenv("HONE_PYTHON")) {
     if (access(named, X_OK) == 0) return std::filesystem::absolute(named);
-    throw std::runtime_error(std::string("HONE_PYTHON=") + named + " is no program");
+    throw std::runtime_error(std::string("HONE_PYTHON=") + named + " is not an executable file");
   }
   std::filesystem::path library;
   dl_iterate_phdr(note_libtorch, &library);
   for (auto at = library.parent_path(); at.has_relative_path(); at = at.parent_path()) {
     if (access((at / "bin" / "python3").c_str(), X_OK) == 0) return at / "bin" / "python3";
   }
-  throw std::runtime_error("no Python belongs to " +
+  throw std::runtime_error("found no Python interpreter for " +
                            (library.empty() ? "LibTorch" : library.string()) +
-                           "; let HONE_PYTHON name one that has torch");
+                           "; set HONE_PYTHON to one that has torch");
 }
 
 std::filesystem::path find_task_file(const std::string& path_or_name) {

@@ -7,23 +7,27 @@
 
 namespace hone {
 
-// The folder configs/ that comes with the program: HONE_CONFIGS, or in the current folder, or found
-// upwards from the program.
+// Returns the folder configs/ that comes with the program: the value of the environment variable
+// HONE_CONFIGS, or else configs/ in the current folder if it contains tasks/, or else the first one
+// in the program's folder, in the three folders above it, or in share/hone of one of these. If
+// there is none, returns "configs".
 std::filesystem::path configs_folder();
 
-// The folder tasks/importing/ that comes with the program, found upwards from it. Throws
-// std::runtime_error.
+// Returns the folder tasks/importing/ that comes with the program, from the program's folder, one
+// of the three folders above it, or share/hone of one of these. Throws std::runtime_error if there
+// is none.
 std::filesystem::path importing_folder();
 
-// The Python that has torch for imports: HONE_PYTHON, else the one of the environment whose
-// LibTorch this process has loaded. Throws std::runtime_error.
+// Returns the Python interpreter with torch that imports modules: the value of the environment
+// variable HONE_PYTHON, or else the interpreter of the environment whose LibTorch this process has
+// loaded. Throws std::runtime_error if there is none.
 std::filesystem::path find_python();
 
-// A path to a task file, or the name of one under configs/tasks. Throws format_error, saying where
-// it looked.
+// Returns the path of a task file. `path_or_name` is its path or the name of a task under
+// configs/tasks. Throws format_error, which names the folder that was searched.
 std::filesystem::path find_task_file(const std::string& path_or_name);
 
-// A whole file; "-" is standard input. Throws format_error.
+// Returns the contents of a file; "-" is standard input. Throws format_error.
 std::string read_text(const std::string& path);
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "launch/commands/commands.hpp"
+#include "launch/version.hpp"
 
 namespace {
 
@@ -23,6 +24,7 @@ const char* find_unknown_command(const CLI::App& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   CLI::App app("Hone: a language model learns to write faster CUDA kernels.", "hone");
   app.require_subcommand(1);
+  app.set_version_flag("--version", hone::describe_version);
   hone::command_action action;
   hone::add_run_command(app, action);
   hone::add_eval_command(app, action);
@@ -40,7 +42,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;  // help is no error
+    return app.exit(e) == 0 ? 0 : 2;  // --help is not an error
   }
   try {
     return action();

@@ -26,8 +26,8 @@ ordered_json number_or_null(double value, bool known) {
 
 std::string text(capnp::Text::Reader t) { return std::string(view(t)); }
 
-// A line for each case that has more to tell than its times, and one for each kernel: what people
-// look at first.
+// Returns a line for each case with more results than its times, and a line for each of its
+// kernels.
 std::string describe_cases(const schema::Measurement::Reader& m) {
   std::string lines;
   for (const auto c : m.getCases()) {
@@ -38,12 +38,12 @@ std::string describe_cases(const schema::Measurement::Reader& m) {
                 "x against " + text(baseline.getName()) + " (" + fixed(baseline.getUs(), 1) +
                 " us)";
     }
-    // Bytes over microseconds are megabytes a second.
+    // Bytes per microsecond are megabytes per second.
     if (c.getBytes() > 0 && c.getCandidateUs() > 0)
       line += (line.empty() ? "" : ", ") +
               fixed(static_cast<double>(c.getBytes()) / c.getCandidateUs() / 1e3, 0) +
               " GB/s of inputs and outputs";
-    // The reference's work in the candidate's time, which may have found a way with less.
+    // The operations are those of the reference; the candidate may need fewer.
     if (c.getFlops() > 0 && c.getCandidateUs() > 0)
       line += (line.empty() ? "" : ", ") +
               fixed(static_cast<double>(c.getFlops()) / c.getCandidateUs() / 1e6, 1) +
@@ -159,7 +159,7 @@ schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reade
   for (const auto m : measurements) {
     const double off = std::abs(m.getScore() - e.getScore());
     if (m.getOutcome() != Outcome::OK || off > distance) continue;
-    nearest = m;  // of equally near ones the last
+    nearest = m;  // the last of equally near ones
     distance = off;
   }
   return nearest;

@@ -8,30 +8,34 @@
 
 namespace hone {
 
-// Records as people and programs read them. JSON objects keep the order in which fields are named
-// here.
+// Return a record as a JSON object for programs. The keys have a fixed order.
 nlohmann::ordered_json to_json(const schema::Measurement::Reader& m);
 nlohmann::ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& task_name);
 
-// A JSON value without line breaks. What a policy has written need not be UTF-8: such bytes become
-// U+FFFD.
+// Returns a JSON value as text without line breaks. Bytes that are not UTF-8, which a policy may
+// write, become U+FFFD.
 std::string one_line(const nlohmann::ordered_json& value);
 
-// The measurement whose interval and times stand beside an evaluation's score, which is the median
-// of several: of the ok ones the nearest to it; the last where the evaluation is not ok. Without
-// cases where nothing was timed.
+// Returns the measurement whose interval and times are shown beside an evaluation's score, which
+// may be the median of several measurements: the ok measurement whose score is nearest to it, and
+// the last of several that are equally near. If the evaluation is not ok, returns its last
+// measurement. If nothing was timed, the measurement has no cases.
 schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e);
 
-// One line: outcome, speed-up with its interval, times; the message on a second where there is one.
+// Returns the text of an evaluation for people: a line with the outcome, the speed-up with its
+// interval, and the times, followed by lines with the message, the baselines and the kernels, if
+// there are any.
 std::string describe(const schema::Evaluation::Reader& e);
 
-// Geometric mean over timed cases, microseconds; 0 where nothing was timed.
+// Return the geometric mean over the timed cases in microseconds per call; 0 if nothing was timed.
 double reference_us(const schema::Measurement::Reader& m);
 double candidate_us(const schema::Measurement::Reader& m);
 
+// Returns the value with `digits` digits after the decimal point.
 std::string fixed(double value, int digits);
-std::string percent(double share);  // "12.3 %"
-std::string pad(std::string text, std::size_t width,
-                bool right = false);  // with blanks behind, or before for `right`
+// Returns a share as "12.3 %".
+std::string percent(double share);
+// Returns the text filled up to `width` with blanks behind it, or before it if `right` is true.
+std::string pad(std::string text, std::size_t width, bool right = false);
 
 }  // namespace hone

@@ -1,5 +1,7 @@
 #include "launch/system.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -12,7 +14,7 @@ actor_configuration::actor_configuration() {
   set("middleman.connection-timeout", caf::timespan(std::chrono::seconds(60)));
   set("logger.console-verbosity", caf::atom("quiet"));
   set("logger.file-verbosity", caf::atom("quiet"));
-  // Scheduled actors here are light: the heavy ones have threads of their own.
+  // Two threads suffice, because actors that compute or block are detached.
   set("scheduler.max-threads", std::size_t{2});
   set("work-stealing.relaxed-sleep-duration", caf::timespan(std::chrono::milliseconds(1)));
 }
@@ -25,14 +27,19 @@ caf::actor_system& start_actor_system() {
 std::pair<std::string, std::uint16_t> parse_address(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon + 1 == address.size())
-    throw std::runtime_error("'" + address + "' is no address; expected HOST:PORT");
+    throw std::runtime_error("'" + address + "' is not an address; expected HOST:PORT");
   const std::string host = address.substr(0, colon);
   const std::string port = address.substr(colon + 1);
   if (!std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; }) ||
       port.size() > 5 || std::stoi(port) < 1 || std::stoi(port) > 65535) {
-    throw std::runtime_error("'" + address + "': " + port + " is no port");
+    throw std::runtime_error("'" + address + "': " + port + " is not a port number");
   }
-  if (host != "127.0.0.1" && host != "localhost" && host != "::1" && !host.starts_with("127.")) {
+  // Only an address in digits is surely a loopback address: a name may resolve to anything.
+  in_addr address_in_digits{};
+  const bool is_loopback = host == "localhost" || host == "::1" ||
+                           (inet_pton(AF_INET, host.c_str(), &address_in_digits) == 1 &&
+                            ntohl(address_in_digits.s_addr) >> 24 == 127);
+  if (!is_loopback) {
     throw std::runtime_error("'" + address +
                              "' is not on this machine: nodes have no authentication yet, so only "
                              "loopback addresses are accepted");
@@ -46,17 +53,17 @@ node_actor connect(caf::actor_system& system, const std::string& address,
   caf::scoped_actor self(system);
   node_actor found;
   std::string problem = "no answer within " + std::to_string(limit.count()) + " s";
-  // Through the middleman's actor: remote_actor() would wait for ever.
+  // The middleman's actor accepts a timeout; remote_actor() does not and may wait for ever.
   self->request(system.middleman().actor_handle(), limit, caf::connect_atom::value, host, port)
       .receive(
           [&](const caf::node_id&, const caf::strong_actor_ptr& handle,
               const std::set<std::string>& /*interface*/) {
             if (handle != nullptr) found = caf::actor_cast<node_actor>(handle);
-            if (handle == nullptr) problem = "something else than Hone answers there";
+            if (handle == nullptr) problem = "the program that answers there is not Hone";
           },
           [&](const caf::error& e) {
             problem =
-                e == caf::sec::cannot_connect_to_node ? "nobody listens there" : system.render(e);
+                e == caf::sec::cannot_connect_to_node ? "nothing listens there" : system.render(e);
           });
   if (!found) throw std::runtime_error(address + ": cannot be reached (" + problem + ")");
   return found;

@@ -10,7 +10,7 @@ namespace {
 class model_sampler final : public completion_sampler {
  public:
   model_sampler(const std::filesystem::path& policy, std::string device,
-               const generation_options& options)
+                const generation_options& options)
       : config_(decoder_config::load(policy / "config.json")),
         tokenizer_(tokenizer::load(policy / "tokenizer.json")),
         device_(std::move(device)),
@@ -112,7 +112,8 @@ class scripted_sampler final : public completion_sampler {
 }  // namespace
 
 std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
-                                          const std::string& device, generation_options options) {
+                                                       const std::string& device,
+                                                       generation_options options) {
   const auto config = decoder_config::load(policy / "config.json");
   if (config.end_token < 0)
     throw policy_error((policy / "config.json").string() +

@@ -46,7 +46,8 @@ class completion_sampler {
 // Makes a sampler that runs the model. `policy` is a Hugging Face folder; its config.json sets
 // `options.end_token`. Throws policy_error.
 std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
-                                          const std::string& device, generation_options options);
+                                                       const std::string& device,
+                                                       generation_options options);
 
 // Makes a sampler without a model. Each completion is a document of about one kilobyte, and most
 // documents are distinct variants.

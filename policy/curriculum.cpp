@@ -33,7 +33,7 @@ curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> lea
       random_(seed) {
   if (trainer_)
     sft_data_.emplace(trainer_->tokens(), trainer_->end_token(), *prompts_, facts_by_task(tasks),
-                     sft_data_set::options{o.sft.exemplar_share, 2});
+                      sft_data_set::options{o.sft.exemplar_share, 2});
 }
 
 std::int64_t curriculum::steps() const {

@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <dlfcn.h>
+#include <torch/version.h>
 
 #include "policy/files.hpp"
 
@@ -34,5 +35,7 @@ void set_policy_threads(int threads) {
   at::set_num_threads(threads);
   at::set_num_interop_threads(1);
 }
+
+std::string torch_version() { return TORCH_VERSION; }
 
 }  // namespace hone

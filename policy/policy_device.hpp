@@ -18,4 +18,7 @@ void finish_policy_work(const std::string& device);
 // first operator.
 void set_policy_threads(int threads);
 
+// Returns the version of LibTorch that the program was built with: "2.11.0".
+std::string torch_version();
+
 }  // namespace hone

@@ -30,7 +30,7 @@ class sft_data_set {
   // `facts` are by task name. `words` and `prompts` must outlive the data set. `end` is the end
   // token.
   sft_data_set(const tokenizer& words, token_id end, const prompt_template& prompts,
-              std::map<std::string, prompt_facts> facts, const options& o)
+               std::map<std::string, prompt_facts> facts, const options& o)
       : words_(&words), end_(end), prompts_(&prompts), facts_(std::move(facts)), options_(o) {}
 
   void add(scored_document document);

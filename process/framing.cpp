@@ -83,6 +83,9 @@ std::optional<received_message> receive(int socket, bool takes_descriptors,
 }  // namespace
 
 void send_message(int socket, const std::vector<char>& bytes, std::span<const int> descriptors) {
+  if (descriptors.size() > max_descriptors)
+    throw std::invalid_argument("a message with " + std::to_string(descriptors.size()) +
+                                " descriptors");
   const auto length = static_cast<std::uint32_t>(bytes.size());
   std::array<iovec, 2> parts = {{{const_cast<std::uint32_t*>(&length), sizeof length},
                                  {const_cast<char*>(bytes.data()), bytes.size()}}};

@@ -28,6 +28,7 @@ struct received_message {
 inline constexpr std::size_t max_frame_bytes = 4U << 20U;
 
 // Sends one message, with at most four descriptors. Blocks until the socket has taken all of it.
+// Throws std::invalid_argument for more descriptors.
 // Throws connection_lost.
 void send_message(int socket, const std::vector<char>& bytes,
                   std::span<const int> descriptors = {});

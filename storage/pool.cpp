@@ -130,7 +130,7 @@ std::size_t pool::record_group(const record<schema::RolloutGroup>& group, std::u
     if (is_new && variant.getProblem().size() > 0) ++unparsable;
     const evaluation_key what{variant_key, device_type, options_.judge_version, scope_of(*group)};
     if (ledger_.request_evaluation(variant, is_new, what, id, std::max(1U, times[variant_key]),
-                     draw.getPopulation(), best, now_ms, jobs))
+                                   draw.getPopulation(), best, now_ms, jobs))
       ++waits_for;
   }
   book_.begin(*group, waits_for);

@@ -11,8 +11,10 @@
 namespace hone {
 namespace {
 
-// The CUDA toolkit that device code is compiled with and that LibTorch was built for.
-constexpr const char* toolkit = "cu130";
+std::string without_dots(std::string version) {
+  std::erase(version, '.');
+  return version;
+}
 
 std::string driver_version() {
   std::ifstream in("/sys/module/nvidia/version");
@@ -90,7 +92,7 @@ std::string gpu_type_name(const std::string& model, int major, int minor,
   }
   const std::size_t second_dot = driver.find('.', driver.find('.') + 1);
   return name + "-sm" + std::to_string(major) + std::to_string(minor) + "-" +
-         driver.substr(0, second_dot) + "-" + toolkit;
+         driver.substr(0, second_dot) + "-cu" + without_dots(cuda_toolkit_version);
 }
 
 std::vector<gpu_facts> find_gpus() {

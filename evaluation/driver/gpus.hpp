@@ -30,6 +30,10 @@ struct gpu_facts {
   record<schema::DeviceType> type;
 };
 
+// Version of the CUDA toolkit that device code is compiled with and that LibTorch was built for.
+// Part of the name of a device type ("cu130").
+inline constexpr const char* cuda_toolkit_version = "13.0";
+
 // Returns all GPUs that this process can see. Throws std::runtime_error with a message of one
 // sentence if there is no driver or if the driver does not work.
 std::vector<gpu_facts> find_gpus();

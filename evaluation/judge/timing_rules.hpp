@@ -31,6 +31,8 @@ struct timing_rules {
 
   // The parts of a round.
   double warm_up_ns = 15e6;
+  // Checks every run of a candidate's warm-up, or only the last one, where checks are expensive.
+  bool checks_every_warm_up_run = true;
   double lead_in_ns = 2e6;  // uncounted calls before a batch, since other processes ran before it
   double batch_ns = 6e6;    // least time of a batch
   // Least number of runs of a batch, if calls are short enough. The time of the fastest run counts:

@@ -43,15 +43,16 @@ int expand(const expand_options& options) {
 }  // namespace
 
 void add_corpus_commands(CLI::App& app, command_action& action) {
-  CLI::App* corpus = app.add_subcommand("corpus", "Work with files of a starter corpus");
+  CLI::App* corpus = app.add_subcommand("corpus", "Work with corpus files");
   corpus->require_subcommand(1);
   auto options = std::make_shared<expand_options>();
   CLI::App* command = corpus->add_subcommand(
-      "expand", "Write out the documents that corpus files and their sweeps stand for");
+      "expand", "Print or write the documents that corpus files and their sweeps stand for");
   command->add_option("file", options->files, "corpus files")->required();
-  auto* folder = command->add_option("--out", options->out,
-                                     "a folder for the documents, in a folder for each task");
-  command->add_flag("--json", options->json, "one object a document")->excludes(folder);
+  auto* folder = command->add_option(
+      "--out", options->out, "write the documents to this folder, with one subfolder per task");
+  command->add_flag("--json", options->json, "print one JSON object per document")
+      ->excludes(folder);
   command->callback([options, &action] { action = [options] { return expand(*options); }; });
 }
 

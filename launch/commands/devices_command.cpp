@@ -30,8 +30,8 @@ void print_gpu(const gpu_facts& gpu) {
                  "scores of hostile variants less, or load nvidia-uvm with uvm_disable_hmm=1\n";
 }
 
-// Prints a line, or an object, per device. A missing GPU is mentioned beside them and is no
-// failure.
+// Prints one line, or one JSON object, per device. If there is no GPU, prints the reason, with
+// --json on standard error. That is not a failure.
 int list_devices(bool json) {
   const present_devices found = find_devices();
   if (json) {
@@ -60,8 +60,8 @@ void add_devices_command(CLI::App& app, command_action& action) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "devices",
-      "What this machine has to judge on, with the device types that scores are kept under");
-  command->add_flag("--json", *json, "one object a device");
+      "List the devices of this machine that can judge variants, with their device types");
+  command->add_flag("--json", *json, "print one JSON object per device");
   command->callback([json, &action] { action = [json] { return list_devices(*json); }; });
 }
 

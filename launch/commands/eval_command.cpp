@@ -18,7 +18,7 @@ struct eval_options {
   bool json = false;
 };
 
-// A file is one document, or, where it begins with a sweep, all that this stands for.
+// Reads the documents of a file: one, or all documents of the sweep with which the file begins.
 std::vector<corpus_document> read_documents(const std::string& path) {
   const std::string text = read_text(path);
   if (!text.starts_with("sweep:")) return {{"", path, text}};
@@ -58,13 +58,13 @@ void add_eval_command(CLI::App& app, command_action& action) {
       ->required();
   command
       ->add_option("variant", options->variants,
-                   "variant documents, or corpus files with a sweep of them; - is standard input")
+                   "variant documents, or corpus files with a sweep; - is standard input")
       ->required();
   command->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER")
       ->capture_default_str();
   command->add_option("--seed", options->seed,
-                      "draw inputs from this seed, to repeat a verification");
-  command->add_flag("--json", options->json, "one object a line");
+                      "draw the inputs from this seed, to repeat a verification");
+  command->add_flag("--json", options->json, "print one JSON object per document");
   command->callback([options, &action] { action = [options] { return evaluate(*options); }; });
 }
 

@@ -30,10 +30,11 @@ struct import_options {
 struct import_job {
   std::filesystem::path file;
   std::string task_name;
-  std::string clash;  // another file of this task's name
+  std::string clash;  // an earlier file whose task has this name; empty if there is none
 };
 
-// "12_Some-Name.py" is 12_some_name, in a folder level1 it is level1_12_some_name.
+// Returns the name of a file's task: 12_some_name for "12_Some-Name.py", and level1_12_some_name
+// for the same file in a folder level1.
 std::string task_name_of(const std::filesystem::path& file) {
   std::string name;
   const std::string folder = std::filesystem::absolute(file).parent_path().filename();
@@ -51,7 +52,7 @@ std::string task_name_of(const std::filesystem::path& file) {
   return name.empty() ? "imported" : name;
 }
 
-// Numbers in names count as numbers: 2_ stands before 10_.
+// Returns a key that sorts numbers in names by value: 2_ stands before 10_.
 std::string sorting_key(const std::filesystem::path& file) {
   std::string key;
   std::string digits;
@@ -84,7 +85,7 @@ std::vector<import_job> find_modules(const std::vector<std::string>& paths) {
           !name.starts_with('.'))
         files.push_back(entry.path());
     }
-    if (files.size() == before) throw std::runtime_error(given + ": no Python file is in it");
+    if (files.size() == before) throw std::runtime_error(given + ": contains no Python file");
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end(),
               [](const auto& a, const auto& b) { return sorting_key(a) < sorting_key(b); });
   }
@@ -111,13 +112,13 @@ struct import_result {
   std::optional<task> made;
 };
 
-// The task is written only when Hone's own parser takes it and its reference may call what it
-// calls.
+// Imports one module. Writes the task only if Hone's own parser accepts it and all operators that
+// its reference calls are allowed.
 import_result import_one(import_worker& worker, const import_job& job,
                          const std::filesystem::path& out) {
   import_result result;
   if (!job.clash.empty()) {
-    result.module.error = "its task would be called " + job.task_name + ", as that of " + job.clash;
+    result.module.error = "the task name " + job.task_name + " is already taken by " + job.clash;
     return result;
   }
   result.module = worker.import(job.file, job.task_name);
@@ -133,7 +134,8 @@ import_result import_one(import_worker& worker, const import_job& job,
     std::vector<data_file> data;
     if (!result.module.data.empty()) data.push_back({data_name, result.module.data});
     task made = parse_task(result.module.text, job.task_name + ".toml", data);
-    if (made.name != job.task_name) throw std::runtime_error("it calls the task " + made.name);
+    if (made.name != job.task_name)
+      throw std::runtime_error("the generated task has the name " + made.name);
     if (!data.empty()) write_whole(out / data_name, data.front().bytes());
     write_whole(out / (job.task_name + ".toml"), result.module.text);
     result.made = std::move(made);
@@ -231,24 +233,24 @@ int import_modules(const import_options& options) {
 void add_import_command(CLI::App& tasks, command_action& action) {
   auto options = std::make_shared<import_options>();
   CLI::App* command = tasks.add_subcommand(
-      "import", "Make task files of PyTorch modules; exit code 0 only if all were imported");
+      "import", "Turn PyTorch modules into task files; exit code 0 only if all were imported");
   command
       ->add_option(
           "path", options->paths,
           "Python files with Model, get_inputs() and get_init_inputs(), or folders of them")
       ->required();
-  command->add_option("--out", options->out, "the folder to write task files to")
+  command->add_option("--out", options->out, "folder to which task files are written")
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "of processor time for one file")
+  command->add_option("--seconds", options->seconds, "limit on processor time per file, in seconds")
       ->capture_default_str()
       ->check(CLI::Range(1, 3600));
-  command->add_option("--megabytes", options->megabytes, "of memory for one file")
+  command->add_option("--megabytes", options->megabytes, "limit on memory per file, in MiB")
       ->capture_default_str()
       ->check(CLI::Range(64, 1 << 20));
   command->add_flag("--vary-constants", options->varies_constants,
-                    "draw parameters near the one value that a file sets them to, so that no "
-                    "program can leave them out");
-  command->add_flag("--json", options->json, "one object a line");
+                    "draw parameters that a file sets to one value near that value, so that a "
+                    "variant cannot leave them out");
+  command->add_flag("--json", options->json, "print one JSON object per file");
   command->callback(
       [options, &action] { action = [options] { return import_modules(*options); }; });
 }

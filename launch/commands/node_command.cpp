@@ -51,7 +51,8 @@ joined_run join(caf::actor_system& system, const std::string& address, const std
             known = tasks;
           },
           [&](const caf::error& e) { problem = system.render(e); });
-  if (!problem.empty()) throw std::runtime_error(address + ": joining was refused: " + problem);
+  if (!problem.empty())
+    throw std::runtime_error(address + ": the run refused the node: " + problem);
   auto table = std::make_shared<task_table>();
   for (const task_record& t : known) table->add(from_record(*t));
   joined.tasks = table;
@@ -63,7 +64,8 @@ int work_for(const node_arguments& a) {
   (void)parse_address(a.join);  // refuses a bad address before any core is reserved
   // A node without devices compiles for every device type, so it needs the CUDA toolchain.
   if (a.devices.empty()) variant_compiler::require_cuda_toolchain();
-  const auto devices = plan_devices(a.devices, a.share_cores, {}, name);  // before the first thread
+  // Planning reserves cores, which must happen before threads are started.
+  const auto devices = plan_devices(a.devices, a.share_cores, {}, name);
   auto& system = start_actor_system();
   const joined_run joined = join(system, a.join, name);
   const auto log = [](const std::string& line) { std::cout << line << std::endl; };
@@ -84,7 +86,7 @@ int work_for(const node_arguments& a) {
   self->monitor(working);
   log(name + " works for the run at " + a.join + " with " + std::to_string(devices.size()) +
       " devices and " + std::to_string(a.compilers) + " compilers, " +
-      std::to_string(joined.tasks->all().size()) + " tasks known");
+      std::to_string(joined.tasks->all().size()) + " tasks");
   int code = 0;
   self->receive([&](const caf::down_msg& down) {
     const bool is_run = down.source == joined.wiring.uplink.address();
@@ -106,18 +108,19 @@ void add_node_command(CLI::App& app, command_action& action) {
   command
       ->add_option(
           "--devices", given->devices,
-          "cpu, cuda (all GPUs) or cuda:0,cuda:1, simulated:NAME; without, it compiles alone")
+          "devices, separated by commas: cpu, cuda (all GPUs), cuda:NUMBER or simulated:NAME; "
+          "without devices, the node only compiles")
       ->delimiter(',');
   command->add_option("--name", given->name,
-                      "what status calls it (default: node and the process's number)");
-  command->add_option("--compilers", given->compilers, "compilers to run beside the devices")
+                      "name of the node in `hone status` (default: node and the process id)");
+  command->add_option("--compilers", given->compilers, "number of compilers")
       ->capture_default_str()
       ->check(CLI::Range(0, 256));
   command->add_flag("--share-cores", given->share_cores,
-                    "let devices share cores: their times mean nothing then");
+                    "let devices share processor cores, which makes their scores meaningless");
   command->callback([given, &action] {
     if (given->devices.empty() && given->compilers == 0)
-      throw CLI::ValidationError("--compilers", "a node without devices needs some");
+      throw CLI::ValidationError("--compilers", "a node without devices needs at least one");
     action = [given] { return work_for(*given); };
   });
 }

@@ -140,7 +140,7 @@ int stats(const pool_arguments& a) {
   std::cout << s.tasks << " tasks, " << s.variants << " variants, " << s.rollouts << " rollouts in "
             << s.groups << " groups\n";
   std::cout << s.evaluations << " evaluations with " << s.measurements
-            << " measurements (comparisons' not counted); " << s.pending << " pending\n";
+            << " measurements (not counting comparisons); " << s.pending << " pending\n";
   std::cout << "groups:";
   for (const auto& [state, count] : s.group_states) std::cout << "  " << state << " " << count;
   std::cout << "\n"
@@ -189,49 +189,51 @@ int verify(const pool_arguments& a) {
 }  // namespace
 
 void add_pool_commands(CLI::App& app, command_action& action) {
-  CLI::App* pool = app.add_subcommand("pool", "Look into a pool, also while a run writes to it");
+  CLI::App* pool = app.add_subcommand("pool", "Inspect a pool, also while a run writes to it");
   pool->require_subcommand(1);
   const auto add = [&](const char* name, const char* what, int (*work)(const pool_arguments&)) {
     auto arguments = std::make_shared<pool_arguments>();
     CLI::App* command = pool->add_subcommand(name, what);
-    command->add_option("--pool", arguments->pool, "the pool's folder: pool/ in a run's directory")
+    command->add_option("--pool", arguments->pool, "folder of the pool: pool/ in a run's directory")
         ->required();
-    command->add_flag("--json", arguments->json, "JSON, one object a line");
+    command->add_flag("--json", arguments->json, "print JSON, one object per line");
     command->callback(
         [arguments, work, &action] { action = [arguments, work] { return work(*arguments); }; });
     return std::pair(command, arguments);
   };
   const auto filters = [](auto& entry) {
-    entry.first->add_option("--task", entry.second->task, "only of this task");
-    entry.first->add_option("--device-type", entry.second->device_type,
-                            "only on this type of device");
+    entry.first->add_option("--task", entry.second->task, "only this task");
+    entry.first->add_option("--device-type", entry.second->device_type, "only this device type");
   };
   const auto ids = [](auto& entry, int count) {
     entry.first
-        ->add_option("id", entry.second->ids, "a variant's id, or a beginning that no other has")
+        ->add_option("id", entry.second->ids,
+                     "a variant's id, or the first digits of it if they are unique")
         ->required()
         ->expected(count);
   };
-  auto ls = add("ls", "Every evaluated variant with its outcome and score", list);
+  auto ls = add("ls", "List the evaluated variants with their outcomes and scores", list);
   filters(ls);
-  ls.first->add_option("--outcome", ls.second->outcome, "only of this outcome: ok, crash, ...")
+  ls.first->add_option("--outcome", ls.second->outcome, "only this outcome: ok, crash, ...")
       ->check(CLI::IsMember(outcome_names()).description(""));
-  auto best = add("top", "The best variants of each task", top);
+  auto best = add("top", "List the best variants of each task", top);
   filters(best);
-  best.first->add_option("-n,--count", best.second->count, "a task")->capture_default_str();
-  auto one = add("show", "A variant: code, scores, text", show);
+  best.first->add_option("-n,--count", best.second->count, "number of variants per task")
+      ->capture_default_str();
+  auto one = add("show", "Show a variant: its code, its scores and one of its documents", show);
   ids(one, 1);
-  auto two = add("diff", "What two variants have different", diff);
+  auto two = add("diff", "Show the differences between two variants", diff);
   ids(two, 2);
-  auto line = add("lineage", "What a variant descends from", lineage);
+  auto line = add("lineage", "Show the exemplars that a variant descends from", lineage);
   ids(line, 1);
-  add("stats", "How much there is of everything", stats);
-  auto all =
-      add("export", "Every variant with its evaluations and rollouts, as JSON lines", export_all);
-  all.first->add_option("--task", all.second->task, "only of this task");
-  auto check = add("verify", "Check every reference and index", verify);
-  check.first->add_option("--acknowledged", check.second->acknowledged,
-                          "a run's file of acknowledgements: all that it lists must be there");
+  add("stats", "Count tasks, variants, groups, evaluations and versions", stats);
+  auto all = add("export", "Print every variant with its evaluations and rollouts as JSON lines",
+                 export_all);
+  all.first->add_option("--task", all.second->task, "only this task");
+  auto check = add("verify", "Check every reference between records and every index", verify);
+  check.first->add_option(
+      "--acknowledged", check.second->acknowledged,
+      "a run's file of acknowledgements; everything that it lists must be in the pool");
 }
 
 }  // namespace hone

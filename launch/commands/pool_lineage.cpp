@@ -62,7 +62,7 @@ class lineage_printer {
     const auto progress = pool_.progress(written.group);
     if (progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED)
       line += ", trained into version " + std::to_string((*progress)->getTrainedBy());
-    if (!exemplars.empty()) line += ", having seen";
+    if (!exemplars.empty()) line += ", with exemplars";
     return {line, exemplars};
   }
 

@@ -127,7 +127,7 @@ void print_variant(const pool_inspector& pool, const variant_id& id,
   if (!written.empty()) {
     const auto group = pool.group(written.back().group);
     if (group && written.back().index < (*group)->getRollouts().size())
-      std::cout << "\nits latest text:\n\n"
+      std::cout << "\ndocument of one rollout:\n\n"
                 << text((*group)->getRollouts()[written.back().index].getText()) << "\n";
   }
 }

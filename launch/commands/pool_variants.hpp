@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// Variants of a pool as `hone pool` prints them, for people and as JSON. All functions throw
-// pool_error.
+// Print variants of a pool for `hone pool`, as text on standard output or as JSON. All functions
+// throw pool_error.
 
 std::string text(capnp::Text::Reader t);
 
@@ -22,19 +22,20 @@ std::string short_id(const Id& id) {
 // Returns the task's name, or its short id if the pool does not have the task.
 std::string name_or_id(const pool_inspector& pool, const task_id& id);
 
-// Returns a variant with its code, evaluations and rollouts.
+// Return or print a variant with its code, evaluations and rollouts. Of the rollouts, the text has
+// only their number and the document of one.
 nlohmann::ordered_json variant_to_json(const pool_inspector& pool,
                                        const schema::Variant::Reader& v);
 void print_variant(const pool_inspector& pool, const variant_id& id,
                    const schema::Variant::Reader& v);
 
-// The unified difference of two variants' code.
+// Return or print two variants with the unified difference of their code.
 nlohmann::ordered_json difference_to_json(const pool_inspector& pool, const variant_id& from,
                                           const variant_id& to);
 void print_difference(const pool_inspector& pool, const variant_id& from, const variant_id& to);
 
-// A variant with its ancestors: the exemplars that its prompts showed, and theirs. Each variant is
-// given in full once.
+// Return or print a variant with its ancestors: the exemplars that its prompts showed, their
+// exemplars, and so on. Each variant appears in full once.
 nlohmann::ordered_json lineage_to_json(const pool_inspector& pool, const variant_id& first);
 void print_lineage(const pool_inspector& pool, const variant_id& first);
 

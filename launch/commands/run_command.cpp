@@ -27,18 +27,19 @@ std::string quoted_for_shell(const std::string& word) {
 
 void add_run_command(CLI::App& app, command_action& action) {
   auto arguments = std::make_shared<run_arguments>();
-  CLI::App* command = app.add_subcommand("run", "Run a configuration: learn, and end in a report");
+  CLI::App* command =
+      app.add_subcommand("run", "Train a policy as a configuration file says, and write a report");
   command->add_option("config", arguments->config, "a TOML file, such as configs/quickstart.toml")
       ->required();
   command
       ->add_option("--set", arguments->overrides,
-                   "section.key=value, over what the file says; may be repeated")
+                   "section.key=value, which overrides the file; may be repeated")
       ->take_all();
   command->add_option("--dir", arguments->directory,
-                      "the run's directory, in place of the configuration's");
-  command->add_flag("--resume", arguments->resume, "go on with the run in that directory");
+                      "the run's directory, which overrides the configuration's");
+  command->add_flag("--resume", arguments->resume, "continue the run in that directory");
   command->add_flag("--dry-run", arguments->dry_run,
-                    "check everything, print the resolved configuration, start nothing");
+                    "check everything and print the resolved configuration, but start nothing");
   command->callback([arguments, &action] {
     action = [arguments] {
       run_options options;

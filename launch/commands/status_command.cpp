@@ -25,7 +25,7 @@ std::string find_address(const status_arguments& a) {
   const std::filesystem::path file = std::filesystem::path(a.directory) / "address";
   if (!std::filesystem::exists(file))
     throw std::runtime_error(file.string() +
-                             " is not there: no run has been started in that directory");
+                             " does not exist: no run has been started in that directory");
   std::string address = read_text(file.string());
   while (!address.empty() && address.back() == '\n') address.pop_back();
   return address;
@@ -128,7 +128,8 @@ int status(const status_arguments& a) {
   self->request(node, answer_limit, status_atom_v)
       .receive([&](const std::vector<node_status_record>& nodes) { all = nodes; },
                [&](const caf::error& e) { problem = system.render(e); });
-  if (!problem.empty()) throw std::runtime_error(address + ": no status (" + problem + ")");
+  if (!problem.empty())
+    throw std::runtime_error(address + ": the node sent no status (" + problem + ")");
   for (const auto& one : all) {
     if (a.json) {
       std::cout << one_line(to_json(*one)) << "\n";
@@ -144,13 +145,13 @@ int status(const status_arguments& a) {
 void add_status_command(CLI::App& app, command_action& action) {
   auto asked = std::make_shared<status_arguments>();
   CLI::App* command = app.add_subcommand(
-      "status", "Nodes, actors, queue depths, rates, lag and versions of a live run");
+      "status", "Show nodes, actors, queue lengths, rates, lag and versions of a live run");
   auto* connects =
-      command->add_option("--connect", asked->address, "HOST:PORT of one of its nodes");
+      command->add_option("--connect", asked->address, "HOST:PORT of one of the run's nodes");
   command
-      ->add_option("--dir", asked->directory, "the run's directory, where its address is written")
+      ->add_option("--dir", asked->directory, "the run's directory, whose file `address` is read")
       ->excludes(connects);
-  command->add_flag("--json", asked->json, "one object a node");
+  command->add_flag("--json", asked->json, "print one JSON object per node");
   command->callback([asked, &action] {
     if (asked->address.empty() && asked->directory.empty())
       throw CLI::RequiredError("--connect HOST:PORT or --dir DIR");

@@ -26,8 +26,8 @@ int list_tasks() {
   return 0;
 }
 
-// Parses each file, then runs its reference on every case; what is wrong in one does not keep the
-// others from being checked. All must be there.
+// Parses each file and runs its reference on every case. A problem in one file does not keep the
+// others from being checked, but a file that does not exist is an error. Returns the exit code.
 int check_tasks(const std::vector<std::string>& files, const std::string& device_name) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& given : files) paths.push_back(find_task_file(given));
@@ -47,7 +47,7 @@ int check_tasks(const std::vector<std::string>& files, const std::string& device
       std::cout << path.string() << ": ok (" << t.name << ", " << to_string(t.id) << ")\n";
       for (const std::string& line : report.cases) std::cout << "    " << line << "\n";
       if (report.cases.empty())
-        std::cout << "    none of its cases is for this kind of device: nothing was run\n";
+        std::cout << "    no case is for this kind of device: nothing was run\n";
       std::cout.flush();
     } catch (const format_error& e) {
       all_good = false;
@@ -60,14 +60,14 @@ int check_tasks(const std::vector<std::string>& files, const std::string& device
 }  // namespace
 
 void add_task_commands(CLI::App& app, command_action& action) {
-  CLI::App* tasks = app.add_subcommand("task", "Look at tasks, and check task files");
+  CLI::App* tasks = app.add_subcommand("task", "List, show, check and import tasks");
   tasks->require_subcommand(1);
   tasks->add_subcommand("ls", "List the tasks under configs/tasks")->callback([&action] {
     action = list_tasks;
   });
   auto name = std::make_shared<std::string>();
   CLI::App* show = tasks->add_subcommand("show", "Print a task file");
-  show->add_option("name", *name, "a task's name, or a path")->required();
+  show->add_option("name", *name, "name of a task, or path of a task file")->required();
   show->callback([name, &action] {
     action = [name] {
       std::cout << load_task(find_task_file(*name)).text;
@@ -77,7 +77,7 @@ void add_task_commands(CLI::App& app, command_action& action) {
   auto files = std::make_shared<std::vector<std::string>>();
   CLI::App* check =
       tasks->add_subcommand("check", "Parse task files and run their references on every case");
-  check->add_option("file", *files, "task files, or names")->required();
+  check->add_option("file", *files, "task files, or names of tasks")->required();
   auto device = std::make_shared<std::string>("cpu");
   check->add_option("--device", *device, "cpu, cuda or cuda:NUMBER")->capture_default_str();
   check->callback([files, device, &action] {

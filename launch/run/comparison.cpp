@@ -7,6 +7,7 @@
 namespace hone {
 namespace {
 
+// Returns the score as which a failed sample of the task counts.
 double floor_of(const compared_task& t) {
   double lowest = 1;
   for (const auto* samples : {&t.before, &t.after}) {

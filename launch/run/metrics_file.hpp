@@ -14,6 +14,7 @@ class metrics_file {
  public:
   explicit metrics_file(const std::filesystem::path& path) : out_(path, std::ios::app) {}
 
+  // Appends a line and flushes it. An error of the file system is ignored.
   void write(const version_record& version, const learned_step& learned);
 
  private:

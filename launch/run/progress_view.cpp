@@ -27,6 +27,7 @@ std::string clock_text(double seconds) {
   return std::to_string(s / 60) + ":" + (s % 60 < 10 ? "0" : "") + std::to_string(s % 60);
 }
 
+// Returns the sum of a number that the actors of a room report under this name.
 double number_of(const node_snapshot& snapshot, const std::string& room, const std::string& name) {
   double sum = 0;
   for (const auto& [key, status] : snapshot.actors) {
@@ -48,7 +49,7 @@ std::string queues_text(const node_snapshot& snapshot) {
   return text;
 }
 
-// How programs that nobody had written before were first judged, in this stage.
+// Returns the shares of the first outcomes of the variants that are new in this stage.
 std::string outcomes_text(const schema::RunStatus::Reader& run) {
   double total = 0;
   for (const auto n : run.getOutcomes()) total += n.getValue();
@@ -56,7 +57,7 @@ std::string outcomes_text(const schema::RunStatus::Reader& run) {
   for (const auto n : run.getOutcomes())
     text += (text.empty() ? "" : "  ") + std::string(view(n.getName())) + " " +
             fixed(100 * n.getValue() / std::max(1.0, total), 0) + "%";
-  return "new programs: " + (text.empty() ? "none yet" : text);
+  return "new variants: " + (text.empty() ? "none yet" : text);
 }
 
 }  // namespace
@@ -87,7 +88,8 @@ std::string progress_view::summarise(const node_snapshot& snapshot) const {
                      std::to_string(run.getWaitingGroups()) + " ready " +
                      std::to_string(run.getReadyGroups());
   if (tokens_per_second_ > 0) text += "  " + fixed(tokens_per_second_, 0) + " tokens/s";
-  // By the pace of the stage so far, as seen from here, or by the stage's own limit.
+  // The time left follows from the pace since this process first saw the stage. The time limit of
+  // the stage bounds it.
   const double new_steps = step - stage_first_step_;
   double left = std::numeric_limits<double>::infinity();
   if (new_steps > 0) left = seconds_since(stage_began_) / new_steps * (steps - step);
@@ -107,7 +109,7 @@ std::string progress_view::draw(const node_snapshot& snapshot) {
   for (const auto t : run.getTasks()) {
     out << "  " << pad(std::string(view(t.getName())) + " ", 26)
         << (t.getBest() > 0 ? fixed(t.getBest(), 2) + "x" : "-") << "  of " << t.getVariants()
-        << " that work\n";
+        << " ok variants\n";
   }
   return out.str();
 }
@@ -116,8 +118,8 @@ void progress_view::show(const node_snapshot& snapshot) {
   const std::lock_guard hold(lock_);
   if (!snapshot.run) return;
   const double stage = number_of(snapshot, "learner", "stage");
-  if (number_of(snapshot, "learner", "steps") > 0 &&
-      stage_ != stage) {  // the learner has said where it is
+  // Before its first report the learner has no number of steps.
+  if (number_of(snapshot, "learner", "steps") > 0 && stage_ != stage) {
     stage_ = stage;
     stage_began_ = clock_type::now();
     stage_first_step_ = number_of(snapshot, "learner", "step");

@@ -34,7 +34,7 @@ struct task_row {
   bool in_corpus = false;
 };
 
-// Of some samples, one after the other.
+// Sums over samples.
 struct sample_sums {
   double samples = 0;
   double reward = 0;
@@ -51,10 +51,10 @@ struct sample_sums {
 
 struct stage_row {
   sample_sums all;
-  sample_sums last;                             // of the last quarter of the groups
-  std::array<sample_sums, curve_points> curve;  // of equal parts of the groups
+  sample_sums last;                             // over the last quarter of the groups
+  std::array<sample_sums, curve_points> curve;  // over equal parts of the groups, in order of time
   std::map<std::string, std::uint64_t> outcomes;
-  std::uint64_t unknown = 0;  // samples without a result
+  std::uint64_t unknown = 0;  // samples without an evaluation
 };
 
 class reporter {
@@ -77,7 +77,8 @@ class reporter {
  private:
   void line(const std::string& s = "") { text_ += s + "\n"; }
 
-  // Scores of different judges are not comparable: those of the newest one count.
+  // Counts only evaluations of the newest judge version, because scores of different versions are
+  // not comparable.
   void read_evaluations() {
     std::uint32_t judge = 0;
     pool_.each_evaluation_of_any_scope(
@@ -107,7 +108,7 @@ class reporter {
     }
   }
 
-  // By the newest judge that has seen it; nothing where it is not known yet.
+  // Returns the variant's evaluation by the newest judge version, or nullopt if there is none yet.
   std::optional<record<schema::Evaluation>> evaluation_of(const schema::RolloutGroup::Reader& group,
                                                           const variant_id& variant,
                                                           std::uint32_t scope) const {
@@ -121,8 +122,8 @@ class reporter {
     return newest;
   }
 
-  // Groups in the order in which they were written; a comparison's count once a version has
-  // consumed them.
+  // Reads the groups in the order in which they were finished. A comparison's groups count only
+  // after a version has consumed them.
   void read_groups() {
     std::vector<record<schema::RolloutGroup>> groups;
     pool_.db().scan<schema::RolloutGroup>(
@@ -177,8 +178,8 @@ class reporter {
     return outcome != Outcome::UNPARSABLE && outcome != Outcome::INFRASTRUCTURE;
   }
 
-  // With what tells it from others of the same name: the type of device, or for a task that was
-  // edited between two sessions its id.
+  // Returns the task's name, with digits of its id if the pool has several tasks of this name (a
+  // task that was edited before a resumption), and with the device type if there are several types.
   std::string name_of_place(const place& where) {
     const std::string& name = names_[where.task];
     const auto bearers = std::count_if(names_.begin(), names_.end(),
@@ -245,7 +246,7 @@ class reporter {
         shares += "  " + outcome + " " + percent(share);
         outcomes[outcome] = share;
       }
-      // The corpus enters at once: there is no end, and no time.
+      // The corpus enters the pool at once, so its groups have no meaningful order.
       const bool has_order = found->first != "corpus";
       line(pad("  " + std::string(name), 20) + pad(fixed(row.all.samples, 0) + " samples", 16) +
            "mean reward " + fixed(row.all.mean_reward(), 2) +
@@ -310,7 +311,7 @@ class reporter {
          ", " + fixed(r.high, 3) + "]" +
          (r.low > 0    ? ""
           : r.high < 0 ? " (worse)"
-                       : " (not distinguishable from none)"));
+                       : " (not distinguishable from zero)"));
     line();
     json_["comparison"] = {{"before_version", by_version_.begin()->first},
                            {"after_version", by_version_.rbegin()->first},
@@ -340,7 +341,7 @@ class reporter {
     line("  " + with_rate(evaluated_, " programs judged") + "; " +
          with_rate(timed_, " of them timed"));
     line("  " + with_rate(measurements_, " measurements kept") +
-         ", of programs that were met again and of the comparison as well");
+         ", repeats and those of the comparison included");
     json_["seconds"] = seconds;
     json_["judged"] = evaluated_;
     json_["timed"] = timed_;
@@ -351,9 +352,9 @@ class reporter {
   std::map<task_id, std::string> names_;
   std::map<place, task_row> tasks_;
   std::map<std::string, stage_row> stages_;
-  std::uint64_t evaluated_ = 0;  // different programs that were judged, once for each device type
-  std::uint64_t timed_ = 0;      // of these, with a measurement at least
-  std::uint64_t measurements_ = 0;  // a comparison's as well
+  std::uint64_t evaluated_ = 0;     // variants that were judged, counted once per device type
+  std::uint64_t timed_ = 0;         // variants among them with at least one measurement
+  std::uint64_t measurements_ = 0;  // measurements, those of comparisons included
   std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>> by_version_;
   std::set<std::string> device_types_;
   std::string text_;
@@ -374,9 +375,9 @@ std::map<std::string, double> busy_shares(const node_snapshot& snapshot) {
       sums[room].second += before->second.alive_seconds;
     }
     for (const auto number : status->getNumbers()) {
-      if (view(number.getName()) != "lent_seconds") continue;
-      sums[room + " lent"].first += number.getValue();
-      sums[room + " lent"].second += status->getAliveSeconds();
+      if (view(number.getName()) != "leased_seconds") continue;
+      sums[room + " leased"].first += number.getValue();
+      sums[room + " leased"].second += status->getAliveSeconds();
     }
   }
   std::map<std::string, double> shares;

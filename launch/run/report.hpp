@@ -10,22 +10,23 @@
 
 namespace hone {
 
-// What a run has come to: tasks with their best variants, outcomes and rewards by stage, the
-// comparison of the policies before and after the contrastive stage, and how busy each kind of
-// actor was. From the pool, beside its writer or without one.
+// The results of a run, as text and as JSON: tasks with their best variants, outcomes and rewards
+// by stage, the comparison of the policies before and after the contrastive stage, and how busy
+// each kind of actor was.
 struct run_report {
   std::string text;
   nlohmann::ordered_json json;
 };
 
-// `busy`: share of its time by room ("generator", "learner", ...); empty where nobody measured it.
-// `seconds`: how long that was. Rates by the hour are left out of a resumed run's, whose pool holds
-// more than came about in them.
+// Makes the report of a run from its pool, which may be open for writing elsewhere. `busy` holds
+// the busy share of each room ("generator", "learner", ...); if it is empty, the report has no busy
+// shares. `seconds` is the time to which the shares refer. The report of a resumed run has no rates
+// per hour, because the pool also holds results from before the resumption. Throws pool_error.
 run_report make_report(const std::filesystem::path& pool, const std::map<std::string, double>& busy,
                        double seconds, bool is_resumed);
 
-// Share of their lives that the actors of each room were busy; and under "device lent", that
-// devices were lent to the policy.
+// Returns the busy share of the actors of each room, over the time from each actor's start on, and
+// under "device leased" the share during which the policy leased the devices. Leaves out queues.
 std::map<std::string, double> busy_shares(const node_snapshot& snapshot);
 
 }  // namespace hone

@@ -21,7 +21,7 @@
 namespace hone {
 namespace {
 
-// How long a stopped run may take to finish its step.
+// How long a run that was stopped by a signal may take to finish its step.
 constexpr auto stop_limit = std::chrono::seconds(9);
 
 volatile sig_atomic_t signals = 0;
@@ -37,7 +37,7 @@ void catch_signals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is reported like a full disk
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on file sizes fails like one to a full disk
 }
 
 class run_session {
@@ -78,8 +78,8 @@ class run_session {
     };
     const run_actors actors = start_run_actors(system, parts, supervisor);
     if (c_.node.options.compilers == 0)
-      say("nothing compiles on this node (node.compilers = 0): programs wait for one that joins "
-          "with compilers");
+      say("this node has no compilers (node.compilers = 0): variants wait until a node with "
+          "compilers joins");
     const int code = wait(system, supervisor, actors);
     std::cout.flush();
     // The folder stays locked until the process closes the pool's files.
@@ -89,7 +89,7 @@ class run_session {
  private:
   int describe(const task_table& tasks, const std::vector<corpus_document>& documents) const {
     const auto trains = make_trainer(c_);  // throws if the policy cannot be opened
-    std::cout << "# configuration " << c_.file.string() << " is good: " << tasks.all().size()
+    std::cout << "# configuration " << c_.file.string() << " is valid: " << tasks.all().size()
               << " tasks, " << documents.size() << " corpus documents\n"
               << print_configuration(c_, true);
     return 0;
@@ -131,8 +131,9 @@ class run_session {
       }
     }
     if (!fatal.empty()) {
-      view_.message("hone: " + fatal +
-                    "\nwhat was acknowledged is on disk; resume with: " + resume_command());
+      view_.message(
+          "hone: " + fatal +
+          "\neverything that was acknowledged is on disk; resume with: " + resume_command());
       return 1;
     }
     if (!finished || !*finished) {
@@ -141,14 +142,14 @@ class run_session {
     }
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    supervisor->request(actors.telemetry, std::chrono::seconds(5), finish_atom_v)
+    supervisor->request(actors.telemetry, timeouts::last_status_round, finish_atom_v)
         .receive([](done_atom) {}, [](const caf::error&) {});
     return report(seconds);
   }
 
   void stop(const run_actors& actors) {
     view_.message(
-        "stopping: the current step is finished and committed; a second signal ends at once");
+        "stopping once the current step is committed; a second signal ends the run at once");
     caf::anon_send(actors.pool, stop_atom_v);
     for (const generator_actor& generator : actors.generators)
       caf::anon_send(generator, stop_atom_v);

@@ -8,14 +8,16 @@
 namespace hone {
 
 struct run_options {
-  std::filesystem::path directory;  // empty: the configuration's
-  bool resume = false;
-  bool dry_run = false;
-  std::string command;  // how this run was started, for the message that says how to resume it
+  std::filesystem::path directory;  // the run's folder; empty for the configuration's
+  bool resume = false;              // continue the run in that folder
+  bool dry_run = false;             // check everything and print the configuration, start nothing
+  std::string command;  // command line of this run, from which the one to resume follows
 };
 
-// Runs a configuration to its report. Returns the exit code: 0 complete, 3 stopped by a signal (and
-// resumable), 1 failed.
+// Runs a configuration to its report, with its progress on standard output, and ends the process
+// with an exit code: 0 complete, 3 stopped by a signal (and resumable), 1 failed. Returns only from
+// a dry run, with 0. Throws std::runtime_error, among them format_error, policy_error and
+// pool_error, if the run cannot start.
 int run(const configuration& c, const run_options& options);
 
 }  // namespace hone

@@ -15,7 +15,8 @@
 namespace hone {
 namespace {
 
-// Credits of a compiler. With devices that answer in microseconds the queue must stay full.
+// Credits of a compiler: few, or many if all devices answer in microseconds, so that the queues
+// stay full.
 constexpr std::uint32_t few_credits = 2;
 constexpr std::uint32_t many_credits = 64;
 

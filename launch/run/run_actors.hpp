@@ -25,7 +25,7 @@ struct run_actors {
   learner_actor learner;
 };
 
-// What a run's actors are made from. References must outlive the actors.
+// Everything from which a run's actors are made. The referenced objects must outlive the actors.
 struct run_parts {
   const configuration& settings;
   const run_folder& folder;

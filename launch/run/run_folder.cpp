@@ -22,8 +22,8 @@ run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(p
   if (exists && !resume)
     throw std::runtime_error(
         path.string() +
-        ": there is a run already; --resume goes on with it, --dir names another directory");
-  // What a killed process was writing.
+        ": there is a run already; continue it with --resume or name another folder with --dir");
+  // A killed process leaves the checkpoint that it was writing.
   for (const auto& entry : std::filesystem::directory_iterator(path / "checkpoints")) {
     if (entry.path().extension() == ".unfinished") std::filesystem::remove_all(entry.path());
   }
@@ -35,7 +35,8 @@ run_folder::resume_point run_folder::find_resume_point(
   const version_chain chain = inspector.versions();
   resume_point point;
   point.next_version = inspector.next_version();
-  if (!chain.head()) return point;  // killed before its first version: a new run over the same pool
+  // A run that was killed before its first version starts anew over the same pool.
+  if (!chain.head()) return point;
   std::vector<std::uint64_t> path = chain.path_to(*chain.head());
   while (!path.empty()) {
     const auto damage = find_checkpoint_damage(path_ / checkpoint_name(path.back()));
@@ -48,7 +49,7 @@ run_folder::resume_point run_folder::find_resume_point(
   if (path.empty())
     throw std::runtime_error(path_.string() +
                              ": no checkpoint is intact, so the run cannot be resumed (its pool "
-                             "is: hone pool ls --pool " +
+                             "can still be read: hone pool ls --pool " +
                              pool().string() + ")");
   for (const std::uint64_t version : path) point.chain.push_back(*chain.find(version));
   return point;

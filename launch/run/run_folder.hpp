@@ -11,27 +11,33 @@
 
 namespace hone {
 
-// A run's directory: the resolved configuration (config.toml), pool/, checkpoints/, metrics.jsonl,
-// trace.json, address, report.txt and report.json. Held by one process at a time.
+// Holds a run's directory: the resolved configuration (config.toml), pool/, checkpoints/,
+// metrics.jsonl, trace.json, address, report.txt and report.json. A lock on the file `lock` keeps
+// other processes out until this object or the process ends.
 class run_folder {
  public:
-  // Throws std::runtime_error when another process runs there, or when there is a run already and
-  // `resume` is false (or none and it is true).
+  // Creates the directory if needed, locks it, and deletes checkpoints that were not finished.
+  // Throws std::runtime_error if another process holds the lock, if there is a run already and
+  // `resume` is false, or if there is none and `resume` is true.
   run_folder(const std::filesystem::path& path, bool resume);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path pool() const { return path_ / "pool"; }
 
-  // Where an interrupted run goes on: the newest version whose checkpoint is intact.
+  // The version from which an interrupted run continues: the newest one of the chain whose
+  // checkpoint is intact.
   struct resume_point {
-    std::vector<version_record> chain;  // from the root to that version
-    bool leaves_branch = false;         // newer versions are given up
-    std::uint64_t next_version = 0;
+    // Versions from the root to that version; empty if the run has no version yet.
+    std::vector<version_record> chain;
+    bool leaves_branch = false;      // the chain's newer versions are abandoned
+    std::uint64_t next_version = 0;  // number that the next version gets
   };
-  // `say` hears of damaged checkpoints. Throws std::runtime_error when there is none to go on from.
+  // Passes a line about each damaged checkpoint to `say`. Throws std::runtime_error if no
+  // checkpoint is intact, and pool_error if the pool cannot be read.
   resume_point find_resume_point(const std::function<void(const std::string&)>& say) const;
 
-  void write(const std::string& name, const std::string& text) const;  // atomically
+  // Writes a file of the directory atomically. Throws std::runtime_error.
+  void write(const std::string& name, const std::string& text) const;
 
  private:
   std::filesystem::path path_;

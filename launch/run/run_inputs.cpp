@@ -12,7 +12,7 @@
 namespace hone {
 namespace {
 
-// Returns a group of one document.
+// Returns the group whose only rollout is the document.
 group_record corpus_group(const corpus_document& document, const task& t,
                           const std::string& device_type) {
   record_builder<schema::RolloutGroup> group;
@@ -45,7 +45,7 @@ task_table load_tasks(const configuration& c) {
   for (const std::string& name : c.tasks.names) files.push_back(folder / (name + ".toml"));
   if (c.tasks.names.empty()) {
     if (!std::filesystem::is_directory(folder))
-      throw format_error(c.file.string(), 0, "tasks.folder", folder.string() + " is no folder");
+      throw format_error(c.file.string(), 0, "tasks.folder", folder.string() + " is not a folder");
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       if (entry.path().extension() == ".toml") files.push_back(entry.path());
     }
@@ -86,7 +86,8 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
   std::vector<group_record> groups;
   for (std::size_t round = 0; groups.size() < documents.size() * types.size(); ++round) {
     for (const auto& [name, list] : by_task) {
-      // A stride keeps neighbours of a sweep apart.
+      // A stride without a common divisor with the number of documents visits each document once
+      // and keeps neighbours of a sweep apart.
       const std::size_t stride = list.size() % 7 != 0 ? 7 : 1;
       if (round >= list.size()) continue;
       for (const std::string& type : types)

@@ -13,10 +13,10 @@
 
 namespace hone {
 
-// What a run reads from files before it starts anything. All functions throw format_error that
-// names the file and the key.
+// Read a run's inputs from files before anything is started. All functions throw format_error,
+// which names the file and the key.
 
-// Reads the tasks that the configuration names, or all of its folder.
+// Reads the tasks that the configuration names, or all tasks of its folder if it names none.
 task_table load_tasks(const configuration& c);
 
 // Reads the corpus documents of these tasks, each distinct text once, at most corpus.per_task per
@@ -30,9 +30,10 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
                                              const task_table& tasks,
                                              const std::vector<planned_device>& devices);
 
+// Reads the prompt template. If the configuration names none, a prompt is the task's name.
 std::shared_ptr<const prompt_template> load_prompts(const configuration& c);
 
-// Returns null for a scripted policy. Throws policy_error.
+// Opens the policy for training. Returns null for a scripted policy. Throws policy_error.
 std::unique_ptr<trainer> make_trainer(const configuration& c);
 
 }  // namespace hone

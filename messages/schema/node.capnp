@@ -25,7 +25,7 @@ struct ActorStatus {
   restarts @6 :UInt32;                        # how often another actor took the name; by telemetry
   busySeconds @7 :Float64;
   aliveSeconds @8 :Float64;
-  numbers @9 :List(Training.NamedNumber);     # such as "tokens", "version", "lent_seconds"
+  numbers @9 :List(Training.NamedNumber);     # such as "tokens", "version", "leased_seconds"
   spans @10 :List(Span);                      # since the last report; at most 512
   rate @11 :Float64;
   # Items processed per second between the last two reports; filled in by telemetry.

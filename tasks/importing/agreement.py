@@ -9,7 +9,6 @@ import math
 import re
 
 import torch
-
 from any_device import AnyDevice
 from compiled_reference import CompiledReference
 from cost import (

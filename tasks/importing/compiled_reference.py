@@ -3,7 +3,6 @@
 import re
 
 import torch
-
 from source_file import Failure
 from torchscript_text import compile_source
 

@@ -4,7 +4,6 @@
 """
 
 import torch
-
 from call_recording import Call
 from init_expression import init_from_expression
 from recorded_draws import affine, constant_of, init_of_draw, is_draw

@@ -1,7 +1,6 @@
 """Prints calls of ATen operators as TorchScript expressions."""
 
 import torch
-
 from torchscript_text import Unprintable, grouped, literal
 
 # Operators that are printed as infix operators, by their ATen names.

@@ -9,10 +9,8 @@ import re
 import time
 import warnings
 
-import torch
-from torch.export.graph_signature import InputKind
-
 import task_text
+import torch
 from agreement import Check
 from any_device import AnyDevice
 from cost import MODEL_BYTES, RUN_BYTES
@@ -22,6 +20,7 @@ from reference import Reference
 from source_file import Failure, SourceFile, bytes_of, reason, require_type, tensors_of
 from task_dtypes import DTYPES
 from task_specification import Specification
+from torch.export.graph_signature import InputKind
 from torchscript_text import Unprintable
 
 # Limit on the seconds of a static export. After a slower one, dynamic sizes are not tried.

@@ -1,7 +1,6 @@
 """Prints recorded calls as the expression of an `init`."""
 
 import torch
-
 from call_recording import Call
 from expression_printer import INFIX, ExpressionPrinter
 from recorded_draws import constant_of, init_of_draw, leaves_of

@@ -1,7 +1,6 @@
 """Finds the draws of random numbers among recorded calls, and values that are all equal."""
 
 import torch
-
 from call_recording import Call
 from task_initializer import Init
 from torchscript_text import number

@@ -4,7 +4,6 @@ import operator
 import re
 
 import torch
-
 from expression_printer import ExpressionPrinter
 from torchscript_text import Unprintable, grouped, identifier, literal, number
 

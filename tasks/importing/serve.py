@@ -164,10 +164,9 @@ def warm_up():
     torch._C._jit_set_profiling_executor(False)
     torch._C._jit_set_profiling_mode(False)
     torch._C._set_graph_executor_optimize(False)
-    import torch._decomp
-
     import import_module
     import recurrent
+    import torch._decomp
 
     recurrent.replace_rules()
     text = (

@@ -11,11 +11,9 @@ import sys
 import types
 
 import torch
-
 from any_device import AnyDevice
 from call_recording import Record
 from task_dtypes import DTYPES
-
 
 TOO_MUCH_MEMORY = "more memory than an import may have (--megabytes)"
 

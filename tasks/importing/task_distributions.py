@@ -1,7 +1,6 @@
 """Chooses the distributions that a task uses."""
 
 import torch
-
 from source_file import Failure
 
 # How each distribution but `declared` changes drawn values; the second argument is a generator.

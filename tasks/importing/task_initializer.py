@@ -1,7 +1,6 @@
 """The `init` of a task's tensor: its text, its draws, and the one that fits given values."""
 
 import torch
-
 from toml_strings import quoted
 from torchscript_text import Unprintable, runnable
 

@@ -3,7 +3,6 @@
 import re
 
 import torch
-
 from drawing import init_from
 from graph_sizes import fixed
 from module_tensors import loose_tensors, named_tensors

@@ -5,7 +5,6 @@ import json
 import struct
 
 import torch
-
 from task_dtypes import DTYPES
 from toml_strings import basic_string, quoted, source_string
 

@@ -45,7 +45,7 @@ class counting_device final : public device {
   std::shared_ptr<what_happened> seen_;
 };
 
-// The test is the verifier, and may be the lessee.
+// The test takes the place of the verifier, and in some tests of the lessee.
 class DeviceActor : public testing::Test {
  protected:
   DeviceActor()
@@ -65,7 +65,7 @@ class DeviceActor : public testing::Test {
     (of_known_task ? tasks_->all().front()->id : task_id{1, 2}).store(header.initTaskId());
     return j.finish();
   }
-  // Requests a verdict. Returns the error, or an empty string for a verdict.
+  // Requests a verdict. Returns the text of the error, or an empty string if a verdict came.
   std::string verify(const verify_job& j) {
     std::string problem;
     me_->request(device_, limit, verify_atom_v, j)
@@ -90,7 +90,7 @@ TEST_F(DeviceActor, ReturnsTheVerdictOfItsDevice) {
 }
 
 TEST_F(DeviceActor, SurvivesAnUnknownTask) {
-  EXPECT_THAT(verify(job(false)), HasSubstr("does not know the task"));
+  EXPECT_THAT(verify(job(false)), HasSubstr("does not have the task"));
   EXPECT_EQ(verify(job()), "");
 }
 

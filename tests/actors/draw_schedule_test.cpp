@@ -36,16 +36,16 @@ TEST_F(DrawSchedule, GivesEveryTaskAndDeviceTypeItsTurn) {
   EXPECT_EQ(places.size(), 4U);
 }
 
-TEST_F(DrawSchedule, BoundsWhatIsOutWaitingAndReadyTogether) {
+TEST_F(DrawSchedule, BoundsOutstandingDrawsWaitingAndReadyGroupsTogether) {
   draw_schedule s = make(3);
   EXPECT_TRUE(draw(s, 0, 1));
   EXPECT_TRUE(draw(s, 1, 0));
-  EXPECT_FALSE(draw(s, 1, 0)) << "two are out and one waits";
+  EXPECT_FALSE(draw(s, 1, 0)) << "two draws are outstanding and one group waits";
   s.complete({1, 0});
   EXPECT_TRUE(draw(s, 1, 0));
 }
 
-TEST_F(DrawSchedule, DrawsNothingWhileTheCorpusIsLearnt) {
+TEST_F(DrawSchedule, DrawsNothingInTheSftStage) {
   EXPECT_FALSE(make(10).next(Stage::SFT, 0, 0, 0, {}));
 }
 
@@ -99,29 +99,29 @@ TEST_F(DrawSchedule, AnEvenShareIsRoundedUp) {
   EXPECT_EQ(s.groups_per_task(3), 2U);
 }
 
-TEST_F(DrawSchedule, IsFullOfReadyGroupsWhereNoOtherCanCome) {
+TEST_F(DrawSchedule, IsExhaustedIfReadyGroupsFillTheBound) {
   draw_schedule s = make(3);
   EXPECT_TRUE(s.is_exhausted(Stage::CONTRASTIVE, 0, 3));
   EXPECT_FALSE(s.is_exhausted(Stage::CONTRASTIVE, 0, 2)) << "there is room for a draw";
-  EXPECT_FALSE(s.is_exhausted(Stage::CONTRASTIVE, 1, 3)) << "one will become ready";
+  EXPECT_FALSE(s.is_exhausted(Stage::CONTRASTIVE, 1, 3)) << "one group will become ready";
   draw(s);
-  EXPECT_FALSE(s.is_exhausted(Stage::CONTRASTIVE, 0, 3)) << "one is being written";
+  EXPECT_FALSE(s.is_exhausted(Stage::CONTRASTIVE, 0, 3)) << "one group is being written";
 }
 
-TEST_F(DrawSchedule, ASlowTypeOfDeviceLeavesRoomForAStepOfTheOthers) {
+TEST_F(DrawSchedule, ASlowDeviceTypeLeavesRoomForAStepOfTheOthers) {
   draw_schedule s({{1, 0}, {2, 0}}, {24, 16, 1000, 12});
   s.change_devices("slow", 1);
   s.change_devices("fast", 1);
   std::map<std::string, std::size_t> waiting;
   for (int i = 0; i < 100; ++i) {
     if (const auto next = s.next(Stage::CONTRASTIVE, 7, waiting["slow"], 0, waiting))
-      waiting["slow"] +=
-          next->where.device_type == "slow" ? 1 : 0;  // what is fast is trained on at once
+      // Groups of the fast type are consumed at once.
+      waiting["slow"] += next->where.device_type == "slow" ? 1 : 0;
   }
   EXPECT_EQ(waiting["slow"], 12U);
 }
 
-TEST_F(DrawSchedule, WhatIsOutCountsForItsTypeOfDevice) {
+TEST_F(DrawSchedule, OutstandingDrawsCountForTheirDeviceType) {
   draw_schedule s({{1, 0}}, {4, 16, 1000, 2});
   s.change_devices("a", 1);
   s.change_devices("b", 1);
@@ -135,7 +135,7 @@ TEST_F(DrawSchedule, WhatIsOutCountsForItsTypeOfDevice) {
   EXPECT_EQ(draw(s)->where.device_type, "a");
 }
 
-TEST_F(DrawSchedule, ALostDrawOfAComparisonIsDrawnOnceMore) {
+TEST_F(DrawSchedule, AnExpiredDrawOfAComparisonIsIssuedAgain) {
   draw_schedule s = make(0);
   s.compare({3}, 1);
   std::vector<draw_schedule::assignment> first;
@@ -153,7 +153,7 @@ TEST_F(DrawSchedule, ALostDrawOfAComparisonIsDrawnOnceMore) {
   EXPECT_TRUE(s.is_exhausted(Stage::COMPARISON, 0, 4));
 }
 
-TEST_F(DrawSchedule, NothingIsComparedOnATypeOfDeviceThatHasGone) {
+TEST_F(DrawSchedule, AComparisonSkipsDeviceTypesWithoutDevices) {
   draw_schedule s = make(0);
   s.compare({3, 9}, 5);
   s.change_devices("a", -1);
@@ -166,12 +166,12 @@ TEST_F(DrawSchedule, NothingIsComparedOnATypeOfDeviceThatHasGone) {
   EXPECT_TRUE(s.is_exhausted(Stage::COMPARISON, 0, 0));
 }
 
-TEST_F(DrawSchedule, ADrawThatNeverComesBackIsGivenUp) {
+TEST_F(DrawSchedule, ADrawWithoutAGroupExpires) {
   draw_schedule s = make(1);
   EXPECT_TRUE(draw(s));
   s.expire(1100);
   EXPECT_FALSE(draw(s));
-  s.expire(1101);  // given out at 100, limit 1000
+  s.expire(1101);  // issued at 100, limit 1000
   EXPECT_TRUE(draw(s));
 }
 

@@ -60,7 +60,7 @@ class echo final : public completion_sampler {
   std::deque<prompted> waiting_;
 };
 
-// The test is the pool and the learner.
+// The test takes the place of the pool and the learner.
 class GeneratorActor : public actor_test {
  protected:
   GeneratorActor() {
@@ -169,7 +169,7 @@ TEST_F(GeneratorActor, RequestsADrawAgainWhenThePoolDoesNotReply) {
   EXPECT_THAT(texts(take_group()), ElementsAre("version 0, sample 0 for softmax on cpu-test\n"));
 }
 
-// A sampler that expects the GPU to be leased whenever it would use it.
+// A sampler that checks that the GPU is leased whenever a real sampler would use it.
 class lease_checking_echo final : public completion_sampler {
  public:
   explicit lease_checking_echo(std::shared_ptr<const lender_state> lender)

@@ -61,7 +61,7 @@ TEST_F(GpuLease, WithoutASharedGpuWorkRunsAtOnce) {
   EXPECT_EQ(log_, std::vector<std::string>{"1 at once"});
 }
 
-TEST_F(GpuLease, OnASharedGpuEachPieceOfWorkHasALeaseInOrder) {
+TEST_F(GpuLease, OnASharedGpuEachPieceOfWorkHasItsOwnLeaseInOrder) {
   start(true);
   for (int i = 1; i <= 3; ++i) caf::anon_send(policy_, tick_atom_v, i);
   settle();

@@ -25,8 +25,8 @@ batch_record batch_of(const std::vector<group_record>& groups, Stage stage = Sta
   return batch.finish();
 }
 
-// The test is the pool, the only generator and the supervisor of a learner whose policy is
-// scripted: it makes steps and learns nothing.
+// The test takes the place of the pool, the only generator and the supervisor. The learner's policy
+// is scripted: the learner makes steps without training.
 class LearnerActor : public actor_test {
  protected:
   LearnerActor() {
@@ -43,7 +43,7 @@ class LearnerActor : public actor_test {
           tasks_, 1);
     };
   }
-  // Makes a learner that starts later share its GPU. Curricula may be made under a lease only.
+  // Lets the learner that start() starts share its GPU. Its curriculum must be made under a lease.
   std::shared_ptr<lender_state> share_the_gpu() {
     auto lender = std::make_shared<lender_state>();
     options_.gpu = leased_gpu(own(system_.spawn(gpu_lender, lender)));
@@ -184,7 +184,7 @@ TEST_F(LearnerActor, IsCompleteAfterItsLastStep) {
   expect_two_steps_and_the_end();
 }
 
-TEST_F(LearnerActor, StopsBeforeItsFirstLease) {
+TEST_F(LearnerActor, CanBeStoppedBeforeItsFirstLease) {
   const auto lender = share_the_gpu();
   lender->refusals = 1000000;
   start();
@@ -214,7 +214,7 @@ TEST_F(LearnerActor, OnASharedGpuWritesCheckpointsBetweenLeases) {
       << "a checkpoint is written after the lease that took it";
 }
 
-TEST_F(LearnerActor, OnASharedGpuTrainsUnderLeases) {
+TEST_F(LearnerActor, OnASharedGpuFineTunesUnderLeases) {
   options_.plan.sft.updates = 2;
   options_.plan.sft.updates_per_step = 1;
   options_.plan.contrastive.steps = 0;

@@ -24,23 +24,23 @@ join_record request(std::uint32_t schema, std::uint32_t judge) {
   return r.finish();
 }
 
-TEST(JoiningANode, OfTheSameVersionsIsAllowed) {
+TEST(JoiningANode, IsAllowedWithTheSameVersions) {
   EXPECT_EQ(find_join_problem(request(schema_version, judge_version)), "");
 }
 
-TEST(JoiningANode, OfAnotherSchemaIsRefusedNamingBoth) {
+TEST(JoiningANode, IsRefusedWithAnotherSchemaVersion) {
   const std::string problem = find_join_problem(request(schema_version + 1, judge_version));
   EXPECT_THAT(problem, HasSubstr(std::to_string(schema_version + 1)));
   EXPECT_THAT(problem, HasSubstr("version " + std::to_string(schema_version)));
 }
 
-TEST(JoiningANode, OfAnotherJudgeIsRefusedNamingBoth) {
+TEST(JoiningANode, IsRefusedWithAnotherJudgeVersion) {
   const std::string problem = find_join_problem(request(schema_version, judge_version + 1));
   EXPECT_THAT(problem, HasSubstr(std::to_string(judge_version + 1)));
   EXPECT_THAT(problem, HasSubstr("by version " + std::to_string(judge_version)));
 }
 
-// A device that breaks at its first `failures` jobs, whichever of its incarnations does them.
+// A device that fails at its first `failures` jobs, counted over all restarts.
 class brittle_device final : public device {
  public:
   brittle_device(device_type_record type, std::shared_ptr<std::atomic<int>> failures)
@@ -56,7 +56,7 @@ class brittle_device final : public device {
   }
   record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& /*job*/,
                                       const task& /*t*/, std::uint64_t /*seed*/) override {
-    throw std::logic_error("nothing gets so far");
+    throw std::logic_error("no job passes verification");
   }
   task_report check_task(const task& /*t*/) override { return {}; }
 
@@ -135,7 +135,7 @@ class Node : public testing::Test {
     }
     return result;
   }
-  // How often the actor has been started again; -1: telemetry does not know it yet.
+  // Returns how often the actor was restarted, or -1 if telemetry has no status of it yet.
   int restarts_of(const std::string& name) {
     int restarts = -1;
     pool_->request(watching_, std::chrono::seconds(10), status_atom_v)
@@ -154,7 +154,7 @@ class Node : public testing::Test {
   }
 
   caf::actor_system system_;
-  caf::scoped_actor pool_;  // stands in for the pool
+  caf::scoped_actor pool_;  // takes the place of the pool
   std::shared_ptr<std::atomic<int>> failures_;
   std::shared_ptr<const task_table> tasks_;
   device_type_record type_;
@@ -166,7 +166,7 @@ class Node : public testing::Test {
   std::string log_;
 };
 
-TEST_F(Node, ADeviceThatWorksIsAnnouncedAndServes) {
+TEST_F(Node, ADeviceIsAnnouncedAndServesJobs) {
   start();
   put_job(1);
   const auto result = next_result();
@@ -182,17 +182,18 @@ TEST_F(Node, ADeviceThatFailsIsStartedAgainAndItsJobIsReported) {
   put_job(1);
   const auto first = next_result();
   ASSERT_TRUE(first);
-  EXPECT_EQ((*first)->getOutcome(), Outcome::INFRASTRUCTURE) << "never blamed on the variant";
+  EXPECT_EQ((*first)->getOutcome(), Outcome::INFRASTRUCTURE)
+      << "a failure of the device must not count against the variant";
   put_job(2);
   const auto second = next_result();
-  ASSERT_TRUE(second) << "the device came back";
+  ASSERT_TRUE(second) << "the device was not restarted";
   EXPECT_EQ((*second)->getOutcome(), Outcome::WRONG_RESULT);
   EXPECT_THAT(log(), HasSubstr("the device fell over"));
-  EXPECT_EQ(devices_, 1) << "it is announced once";
+  EXPECT_EQ(devices_, 1) << "the device must be announced only once";
   EXPECT_TRUE(testing_support::eventually([&] { return restarts_of("device test brittle") == 1; }));
 }
 
-TEST_F(Node, PassesALeaseRequestToTheDevice) {
+TEST_F(Node, ForwardsALeaseRequestToTheDevice) {
   start();
   (void)pool_->request(node_, std::chrono::seconds(20), lease_atom_v, std::string("brittle"),
                        std::uint64_t{3}, std::uint32_t{20000});

@@ -14,7 +14,7 @@ namespace {
 using namespace testing_support;
 using testing::HasSubstr;
 
-// The test is the generator, the compile queue, the learner and the supervisor.
+// The test takes the place of the generator, the compile queue, the learner and the supervisor.
 class PoolActor : public actor_test {
  protected:
   PoolActor() {
@@ -116,7 +116,7 @@ TEST_F(PoolActor, HoldsARequestForADrawUntilAStepHasMadeRoom) {
   EXPECT_EQ(second->getExemplars()[0].getScore(), 2.0);
 }
 
-TEST_F(PoolActor, AStepOfMoreGroupsThanThereAreTasksTakesSeveralOfATask) {
+TEST_F(PoolActor, AnEvenStepWithMoreGroupsThanTasksTakesSeveralPerTask) {
   options_.draws.max_groups = 3;
   start();
   for (const char* code : {"a", "b"}) {
@@ -127,7 +127,7 @@ TEST_F(PoolActor, AStepOfMoreGroupsThanThereAreTasksTakesSeveralOfATask) {
   EXPECT_EQ(take_batch(2, true)->getGroups().size(), 2U);
 }
 
-TEST_F(PoolActor, AStepTakesMoreThanItsShareOfATaskIfNoOtherGroupCanBecomeReady) {
+TEST_F(PoolActor, AnEvenStepExceedsTheShareOfATaskIfNoOtherGroupCanBecomeReady) {
   task_table two = table_of_softmax(the_task());
   task another = load_task(std::string(HONE_SOURCE_DIR) + "/configs/tasks/layer_norm.toml");
   two.add(std::move(another));
@@ -135,7 +135,7 @@ TEST_F(PoolActor, AStepTakesMoreThanItsShareOfATaskIfNoOtherGroupCanBecomeReady)
   options_.draws.max_groups = 2;
   start();
   for (const char* code : {"a", "b"})
-    submit(make_group({code}));  // of one task, whatever was drawn
+    submit(make_group({code}));  // a group of the first task, without a draw
   for (const compile_job& job : {next_job(), next_job()}) finish(job, 2.0);
   EXPECT_EQ(take_batch(2, true)->getGroups().size(), 2U);
 }

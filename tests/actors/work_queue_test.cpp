@@ -44,7 +44,7 @@ class WorkQueue : public testing_support::actor_test {
   WorkQueue()
       : queue_(own(system_.spawn(work_queue_behavior<compile_job>, std::string("compile"),
                                  caf::actor_cast<pool_actor>(me())))) {}
-  // A worker that takes `credits` jobs of these types at a time.
+  // Starts a worker that takes `credits` jobs of these device types at a time.
   compiler_actor join(std::vector<compile_job>& received, std::vector<std::string> types,
                       std::uint32_t credits) {
     const auto w = own(system_.spawn(worker, &received));
@@ -56,7 +56,7 @@ class WorkQueue : public testing_support::actor_test {
     const measurement_id id(j->getHeader().getMeasurementId());
     as(w, caf::make_message(done_atom_v, id.high, id.low));
   }
-  // A message to the queue whose sender is this worker.
+  // Sends a message to the queue with this worker as its sender.
   void as(const compiler_actor& w, const caf::message& message) {
     caf::actor_cast<caf::abstract_actor*>(queue_)->enqueue(
         caf::actor_cast<caf::strong_actor_ptr>(w), caf::make_message_id(), message, nullptr);
@@ -77,7 +77,7 @@ class WorkQueue : public testing_support::actor_test {
 
 using numbers_list = std::vector<std::uint64_t>;
 
-TEST_F(WorkQueue, GivesAWorkerNoMoreThanItAskedFor) {
+TEST_F(WorkQueue, SendsAWorkerNoMoreJobsThanItHasCredits) {
   std::vector<compile_job> got;
   const auto w = join(got, {"a"}, 2);
   for (std::uint64_t i = 1; i <= 4; ++i) put(job(i, "a"));
@@ -86,17 +86,17 @@ TEST_F(WorkQueue, GivesAWorkerNoMoreThanItAskedFor) {
   EXPECT_EQ(numbers(got), (numbers_list{1, 2, 3}));
 }
 
-TEST_F(WorkQueue, KeepsJobsForTheDeviceTypeTheyAreFor) {
+TEST_F(WorkQueue, SendsJobsOnlyToWorkersOfTheirDeviceType) {
   std::vector<compile_job> a, any;
   put(job(1, "b"));
   const auto wa = join(a, {"a"}, 4);
   EXPECT_TRUE(a.empty());
   const auto wb = join(any, {"*"}, 4);
   EXPECT_THAT(numbers(any), testing::ElementsAre(1))
-      << "one that serves all types takes what nobody else does";
+      << "a worker of all types takes the jobs that no other worker serves";
 }
 
-TEST_F(WorkQueue, GivesALostWorkersJobsToAnotherOneAttemptLater) {
+TEST_F(WorkQueue, SendsTheJobsOfALostWorkerToAnotherWithTheNextAttempt) {
   std::vector<compile_job> first, second;
   const auto w1 = join(first, {"a"}, 2);
   put(job(1, "a"));
@@ -110,7 +110,7 @@ TEST_F(WorkQueue, GivesALostWorkersJobsToAnotherOneAttemptLater) {
     EXPECT_EQ(j->getHeader().getAttempt(), number_of(j) == 3 ? 1U : 2U);
 }
 
-TEST_F(WorkQueue, TellsThePoolAfterTheThirdDeath) {
+TEST_F(WorkQueue, ReportsAJobToThePoolAfterItsThirdLostWorker) {
   put(job(1, "a"));
   for (int death = 0; death < 3; ++death) {
     std::vector<compile_job> got;
@@ -124,7 +124,7 @@ TEST_F(WorkQueue, TellsThePoolAfterTheThirdDeath) {
   }));
 }
 
-TEST_F(WorkQueue, LetsFirstMeasurementsPassRepeatsButNotForEver) {
+TEST_F(WorkQueue, PrefersFirstMeasurementsButTakesEverySixteenthJobFromRepeats) {
   for (std::uint64_t i = 1; i <= 3; ++i) put(job(100 + i, "a", 1.5));
   for (std::uint64_t i = 1; i <= 20; ++i) put(job(i, "a"));
   std::vector<compile_job> got;
@@ -133,7 +133,7 @@ TEST_F(WorkQueue, LetsFirstMeasurementsPassRepeatsButNotForEver) {
                                         13, 14, 15, 101, 16, 17, 18, 19, 20, 102, 103}));
 }
 
-TEST_F(WorkQueue, DropsWhatIsPastItsDeadline) {
+TEST_F(WorkQueue, DropsJobsPastTheirDeadline) {
   put(job(1, "a", 0, 1));
   put(job(2, "a"));
   std::vector<compile_job> got;

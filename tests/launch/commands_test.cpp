@@ -1,5 +1,4 @@
-// Commands as users meet them where there is no run: what is asked for in vain, and what is there
-// without one.
+// Tests of the program's commands that need no run, and of commands that are refused.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,13 +13,22 @@ namespace {
 using testing::HasSubstr;
 using testing_support::run_hone;
 
-TEST(Commands, StatusOfWhatIsNotThereIsAnError) {
+TEST(Commands, StatusOfAnUnreachableAddressIsAnError) {
   const auto gone = run_hone({"status", "--connect", "127.0.0.1:9"});
   EXPECT_EQ(gone.code, 2);
   EXPECT_THAT(gone.err, HasSubstr("cannot be reached"));
 }
 
-TEST(Commands, AWordThatIsNoCommandIsNamed) {
+TEST(Commands, TheVersionNamesWhatDecidesCompatibility) {
+  const auto version = run_hone({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out,
+              testing::ContainsRegex("hone [0-9]+\\.[0-9]+\\.[0-9]+ \\(revision [0-9a-z]+\\)\n"
+                                     "schema [0-9]+, judge [0-9]+, pool format [0-9]+\n"
+                                     "LibTorch [0-9.]+, CUDA [0-9.]+\n"));
+}
+
+TEST(Commands, AnUnknownCommandIsNamed) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"frob"}, {"pool", "frob"}}) {
     const auto unknown = run_hone(words);
@@ -29,7 +37,7 @@ TEST(Commands, AWordThatIsNoCommandIsNamed) {
   }
 }
 
-TEST(Commands, ANodeThatCouldOnlyCompileAndCannotIsRefused) {
+TEST(Commands, ANodeWithoutDevicesNeedsTheCudaToolchain) {
   setenv("HONE_NVRTC", "/nonexistent/hone-nvrtc", 1);
   const auto refused = run_hone({"node", "--join", "127.0.0.1:9"});
   unsetenv("HONE_NVRTC");
@@ -37,23 +45,25 @@ TEST(Commands, ANodeThatCouldOnlyCompileAndCannotIsRefused) {
   EXPECT_THAT(refused.err, HasSubstr("hone-nvrtc"));
 }
 
-TEST(Commands, ANodeWithNothingToDoIsRefused) {
+TEST(Commands, ANodeWithoutDevicesAndCompilersIsRefused) {
   const auto refused = run_hone({"node", "--join", "127.0.0.1:9", "--compilers", "0"});
   EXPECT_NE(refused.code, 0);
   EXPECT_THAT(refused.err, HasSubstr("without devices"));
 }
 
-TEST(Commands, DevicesAreListedOrSaidToBeMissing) {
+TEST(Commands, DevicesListsTheCpuAndTheGpusOrWhyThereAreNone) {
   const auto listed = run_hone({"devices"});
   EXPECT_EQ(listed.code, 0);
   EXPECT_THAT(listed.out, HasSubstr("cpu"));
   EXPECT_THAT(listed.out, testing::AnyOf(HasSubstr("cuda:0"), HasSubstr("no CUDA device: ")));
 }
 
-TEST(Commands, OnlyLoopbackAddressesCanBeJoined) {
-  const auto refused = run_hone({"node", "--join", "192.0.2.1:4000", "--devices", "simulated:a"});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("loopback"));
+TEST(Commands, ANodeJoinsLoopbackAddressesOnly) {
+  for (const char* address : {"192.0.2.1:4000", "127.example.com:4000", "0.0.0.0:4000"}) {
+    const auto refused = run_hone({"node", "--join", address, "--devices", "simulated:a"});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("loopback")) << address;
+  }
 }
 
 }  // namespace

@@ -19,20 +19,20 @@ TEST(ComparisonOfPolicies, TakesTheMeanOfLogSpeedUpsOverTasks) {
   EXPECT_NEAR(r.difference, 0.5, 1e-12);  // (1 + 0) / 2
 }
 
-TEST(ComparisonOfPolicies, ASampleThatFailsCountsAsTheLowestScoreThatWorks) {
+TEST(ComparisonOfPolicies, AFailedSampleCountsAsTheLowestOkScore) {
   const auto r =
       compare_policies({{"a", {{true, 0.5}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
   EXPECT_NEAR(r.before, std::log(0.5), 1e-12);
   EXPECT_EQ(r.tasks.front().before_ok, 0.5);
 }
 
-TEST(ComparisonOfPolicies, ButNeverAsMoreThanTheReference) {
+TEST(ComparisonOfPolicies, AFailedSampleNeverCountsAsMoreThanOne) {
   const auto r =
       compare_policies({{"a", {{true, 3}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
   EXPECT_NEAR(r.before, std::log(3.0) / 2, 1e-12);  // log 3 and log 1
 }
 
-TEST(ComparisonOfPolicies, OneTaskThatGainsMuchDoesNotMakeTheIntervalExcludeZero) {
+TEST(ComparisonOfPolicies, ALargeGainOnOneTaskDoesNotMakeTheIntervalExcludeZero) {
   std::vector<compared_task> tasks = {{"won", all_of(16, 1), all_of(16, 40)}};
   std::mt19937_64 random(5);
   std::normal_distribution<double> noise(0, 0.3);
@@ -65,7 +65,7 @@ TEST(ComparisonOfPolicies, AGainOnEveryTaskMakesTheIntervalExcludeZero) {
 }
 
 // Without a difference, a 95 % interval excludes zero about one time in twenty.
-TEST(ComparisonOfPolicies, EqualPoliciesAreSeldomFoundDifferent) {
+TEST(ComparisonOfPolicies, TheIntervalOfEqualPoliciesSeldomExcludesZero) {
   int found = 0;
   for (std::uint64_t trial = 0; trial < 100; ++trial) {
     std::mt19937_64 random(trial);

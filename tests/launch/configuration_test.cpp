@@ -61,7 +61,7 @@ TEST_F(ConfigurationFile, ANumberOutOfRangeIsRefusedWithTheRange) {
   EXPECT_THAT(message, HasSubstr("at most 1"));
 }
 
-TEST_F(ConfigurationFile, AStepThatCouldNeverBeFullIsRefused) {
+TEST_F(ConfigurationFile, AStepWithMoreGroupsThanThePoolAllowsIsRefused) {
   const std::string message =
       refusal(least_ +
               "[pool]\nmax_groups = 8\n[self_supervised]\ngroups = 8\n[contrastive]\ngroups = 9\n");
@@ -82,7 +82,7 @@ TEST_F(ConfigurationFile, AnUnknownDeviceIsRefused) {
   EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"tpu\"]\n"), HasSubstr("tpu"));
 }
 
-TEST_F(ConfigurationFile, GpusAreNamedAllAtOnceOrByNumber) {
+TEST_F(ConfigurationFile, DevicesNamesAllGpusOrOneByItsNumber) {
   EXPECT_EQ(load(least_ + "[node]\ndevices = [\"cuda\", \"cuda:1\"]\n").node.devices.size(), 2U);
   EXPECT_THAT(refusal(least_ + "[node]\ndevices = [\"cuda1\"]\n"),
               HasSubstr("expected cpu, cuda, cuda:NUMBER or simulated:NAME"));
@@ -97,7 +97,7 @@ TEST_F(ConfigurationFile, AMissingFileIsNamed) {
   }
 }
 
-TEST_F(ConfigurationFile, TextThatIsNoTomlIsRefusedWithItsLine) {
+TEST_F(ConfigurationFile, TextThatIsNotTomlIsRefusedWithItsLine) {
   EXPECT_THAT(refusal("seed = 1\n[policy\n"), HasSubstr("run.toml:2"));
 }
 
@@ -127,7 +127,7 @@ TEST_F(ConfigurationFile, ThePrintedConfigurationReadsBackToTheSame) {
   EXPECT_THAT(printed, HasSubstr("measure_us = 70"));
 }
 
-TEST_F(ConfigurationFile, PathsArePrintedAbsoluteSoThatTheCopyInTheRunFolderWorks) {
+TEST_F(ConfigurationFile, PathsArePrintedAsAbsoluteSoThatTheCopyInTheRunFolderWorks) {
   const configuration c = load(least_ + "[tasks]\nfolder = \"tasks\"\n");
   write_file(folder_ / "elsewhere" / "config.toml", print_configuration(c, false));
   const configuration copy = load_configuration(folder_ / "elsewhere" / "config.toml", {});
@@ -137,7 +137,8 @@ TEST_F(ConfigurationFile, PathsArePrintedAbsoluteSoThatTheCopyInTheRunFolderWork
 TEST_F(ConfigurationFile, CommentsDoNotChangeThePrintedConfiguration) {
   const configuration c = load(least_ + "[pool]\njob_deadline_s = 2.5\n[simulated.slow]\n");
   const std::string commented = print_configuration(c, true);
-  EXPECT_THAT(commented, HasSubstr("\n# Seconds after which a job without a result is sent again.\n"
+  EXPECT_THAT(commented, HasSubstr("\n# Seconds after which a job without a result is sent again "
+                                   "(storage/evaluation_ledger.cpp).\n"
                                    "job_deadline_s = 2.5\n"));
   write_file(folder_ / "commented.toml", commented);
   EXPECT_EQ(print_configuration(load_configuration(folder_ / "commented.toml", {}), false),
@@ -147,10 +148,10 @@ TEST_F(ConfigurationFile, CommentsDoNotChangeThePrintedConfiguration) {
 TEST(ConfigurationReference, IsUpToDate) {
   EXPECT_EQ(testing_support::read_file(std::string(HONE_SOURCE_DIR) + "/doc/configuration.md"),
             configuration_reference())
-      << "write it anew: hone config --markdown > doc/configuration.md";
+      << "generate it again: hone config --markdown > doc/configuration.md";
 }
 
-TEST(ShippedConfigurations, AreGood) {
+TEST(ShippedConfigurations, AreValid) {
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(HONE_SOURCE_DIR) + "/configs")) {
     if (entry.path().extension() != ".toml") continue;

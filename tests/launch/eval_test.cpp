@@ -1,5 +1,5 @@
-// `hone eval` as its users meet it: documents and sweeps of them become one line each, and the exit
-// code says whether all are ok.
+// Tests of `hone eval` through the program: every document, also of a sweep, becomes one line, and
+// the exit code is 0 only if all are ok.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,20 +58,20 @@ TEST_F(Eval, JudgesEveryDocumentOfASweep) {
                                    std::pair(path("sweep.md") + " FACTOR=3.0", "wrong_result")));
 }
 
-TEST_F(Eval, EndsWithZeroWhereAllAreOk) {
+TEST_F(Eval, ExitsWithZeroIfAllDocumentsAreOk) {
   const auto judged = eval({path("right.md")});
   EXPECT_EQ(judged.code, 0) << judged.out << judged.err;
   EXPECT_THAT(judged.out, HasSubstr("right.md: ok"));
 }
 
-TEST_F(Eval, RefusesAHostileSweepBeforeAnythingIsJudged) {
+TEST_F(Eval, RefusesAnEndlessSweepBeforeItJudgesAnything) {
   write_file(folder_ / "endless.md", "sweep: " + std::string(200000, 'A') + "\n" + right);
   const auto refused = eval({path("endless.md")});
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("endless.md:1: sweep: has more than"));
 }
 
-TEST_F(Eval, SaysWhatIsNotThere) {
+TEST_F(Eval, NamesAMissingDocumentOrDevice) {
   const auto missing = eval({path("nothing.md")});
   EXPECT_EQ(missing.code, 2);
   EXPECT_THAT(missing.err, HasSubstr("nothing.md"));

@@ -1,5 +1,5 @@
-// `hone task import` as its users meet it: modules of tests/importing become tasks, or are refused
-// with a reason.
+// Tests of `hone task import` through the program: modules of tests/importing become tasks or are
+// refused with a reason.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ import_run import_into(const std::filesystem::path& out, std::vector<std::string
   return run;
 }
 
-// All modules, imported once.
+// All modules of tests/importing/modules, imported once for the whole suite.
 class ImportedModules : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -85,7 +85,7 @@ initializer drawn(initializer::kind of, std::variant<double, std::string> a = 0.
 
 using kind = initializer::kind;
 
-TEST_F(ImportedModules, AllBecomeTasks) {
+TEST_F(ImportedModules, EveryModuleBecomesATask) {
   EXPECT_EQ(run_->code, 0);
   EXPECT_GE(run_->files.size(), 27U);
   for (const auto& [name, one] : run_->files) {
@@ -105,13 +105,13 @@ TEST_F(ImportedModules, InputsAreDrawnAsTheFileDrawsThem) {
   EXPECT_EQ(input("embedded_words", "lengths"), drawn(kind::integers, 1.0, 33.0));
   EXPECT_EQ(input("masked_mean", "keep").of, kind::coin);
   EXPECT_EQ(input("masked_mean", "weights"), drawn(kind::normal, 0.0, 1.0, "torch.softmax(x, -1)"));
-  EXPECT_EQ(input("label_loss", "labels"),
-            drawn(kind::integers, 0.0, std::string("M")));  // as many classes as there are scores
+  // There are as many classes as scores.
+  EXPECT_EQ(input("label_loss", "labels"), drawn(kind::integers, 0.0, std::string("M")));
   EXPECT_EQ(input("triangular", "a"), drawn(kind::uniform, 0.0, 1.0, "torch.tril(x)"));
   EXPECT_EQ(input("triangular", "order").of, kind::permutation);
   EXPECT_EQ(input("not_contiguous", "x"), drawn(kind::normal));
-  EXPECT_THAT(input("random_scale", "given").expr,
-              HasSubstr("0.5"));  // a scale that the file draws counts as its mean
+  // A scale that the file draws becomes its mean.
+  EXPECT_THAT(input("random_scale", "given").expr, HasSubstr("0.5"));
   EXPECT_EQ(input("named_outputs", "x"), drawn(kind::uniform, 0.0, 1.0, "torch.clamp(x, 0.001)"));
 }
 
@@ -126,7 +126,7 @@ TEST_F(ImportedModules, ParametersAreDrawnAsTheModuleInitialisesThem) {
   EXPECT_EQ(imported("tied_weights").parameters.size(), 2U);
 }
 
-TEST_F(ImportedModules, ConstantsMayBeVaried) {
+TEST_F(ImportedModules, ConstantParametersAreDrawnWithVaryConstants) {
   EXPECT_THAT(line("conv_block")["notes"].dump(), HasSubstr("--vary-constants"));
   EXPECT_THAT(line("gru_encoder")["notes"].dump(), Not(HasSubstr("--vary-constants")));
   const temporary_folder varied;
@@ -139,7 +139,7 @@ TEST_F(ImportedModules, ConstantsMayBeVaried) {
   EXPECT_EQ(tensor(block.parameters, "norm_bias").init, drawn(kind::normal, 0.0, 0.1));
 }
 
-TEST_F(ImportedModules, WhatIsNotRandomIsKeptExactly) {
+TEST_F(ImportedModules, ParametersThatAreNotRandomKeepTheirValues) {
   EXPECT_EQ(parameter("causal_attention", "mask").data_file, "causal_attention.safetensors");
   EXPECT_EQ(parameter("loose_tensors", "waves").data_file, "loose_tensors.safetensors");
   const task words = imported("embedded_words");
@@ -153,7 +153,7 @@ TEST_F(ImportedModules, WhatIsNotRandomIsKeptExactly) {
   }
 }
 
-TEST_F(ImportedModules, TheFilesSizesAreTimedAndOddOnesChecked) {
+TEST_F(ImportedModules, TheFilesSizesAreTimedAndOtherSizesAreOnlyChecked) {
   const task t = imported("conv_block");
   EXPECT_EQ(t.cases.at(0), (task_case{{{"N", 8}, {"M", 32}, {"K", 40}}, true, {}}));
   ASSERT_GE(t.cases.size(), 3U);
@@ -161,19 +161,19 @@ TEST_F(ImportedModules, TheFilesSizesAreTimedAndOddOnesChecked) {
   EXPECT_EQ(line("conv_block")["checked"], "the file's sizes");
 }
 
-TEST_F(ImportedModules, SizesThatDoNotFitAreCheckedSmallerAndSaidToBe) {
+TEST_F(ImportedModules, SizesThatDoNotFitAreCheckedReducedAndReported) {
   EXPECT_THAT(line("long_rows")["notes"].dump(), HasSubstr("checked at reduced sizes"));
   const task rows = imported("long_rows");
   EXPECT_EQ(rows.cases.at(0), (task_case{{{"N", 8192}, {"M", 131072}}, true, {"cuda"}}));
   EXPECT_EQ(rows.cases.at(1).on, std::vector<std::string>{"cpu"});
-  EXPECT_THAT(line("wide_layer")["notes"].dump(),
-              HasSubstr("checked at reduced sizes"));  // its parameters do not fit either
+  // The parameters of wide_layer do not fit either.
+  EXPECT_THAT(line("wide_layer")["notes"].dump(), HasSubstr("checked at reduced sizes"));
   EXPECT_THAT(line("kept_state")["notes"].dump(), HasSubstr("checked at reduced sizes"));
   EXPECT_EQ(imported("kept_state").cases.at(0).on, std::vector<std::string>{"cuda"});
   EXPECT_EQ(parameter("wide_layer", "up_weight").shape, (std::vector<dimension>{32768, 32768}));
 }
 
-TEST_F(ImportedModules, WhatIsLeftOutIsSaid) {
+TEST_F(ImportedModules, NotesNameWhatATaskLeavesOut) {
   EXPECT_THAT(line("tuple_out")["notes"].dump(), HasSubstr("output 4 is no tensor"));
   EXPECT_THAT(line("embedded_words")["notes"].dump(), HasSubstr("measured as normal("));
   EXPECT_THAT(line("not_contiguous")["notes"].dump(), HasSubstr("not contiguous"));
@@ -183,16 +183,16 @@ TEST_F(ImportedModules, WhatIsLeftOutIsSaid) {
   EXPECT_THAT(line("tuple_out")["notes"].dump(), Not(HasSubstr("do not depend")));
 }
 
-TEST_F(ImportedModules, SizesThatTheModuleDoesNotHaveAreNoCases) {
+TEST_F(ImportedModules, CasesHaveOnlySizesThatTheModuleAccepts) {
   for (const task_case& at : imported("chunked_rows").cases) {
     const auto rows = std::find_if(at.sizes.begin(), at.sizes.end(),
                                    [](const auto& size) { return size.first == "M"; });
     ASSERT_NE(rows, at.sizes.end());
-    EXPECT_EQ(rows->second % 32, 0) << "no multiple of a chunk";
+    EXPECT_EQ(rows->second % 32, 0) << "not a multiple of a chunk";
   }
 }
 
-TEST_F(ImportedModules, PeopleAndPromptsSeeTheModulesOwnText) {
+TEST_F(ImportedModules, ATaskKeepsTheModulesSourceText) {
   const task t = imported("gru_encoder");
   EXPECT_EQ(t.source_language, "python");
   EXPECT_EQ(t.source_text, read_file(source_folder / "modules" / "gru_encoder.py"));
@@ -200,13 +200,13 @@ TEST_F(ImportedModules, PeopleAndPromptsSeeTheModulesOwnText) {
             "Self-attention of several heads in which no position sees a later one");
 }
 
-TEST_F(ImportedModules, ReferencesLeaveArgumentsAsTheyAre) {
+TEST_F(ImportedModules, ReferencesDoNotModifyTheirArguments) {
   EXPECT_THAT(imported("in_place").reference,
               AllOf(HasSubstr("x = x.clone()"), HasSubstr("calls = calls.clone()")));
   EXPECT_THAT(imported("conv_block").reference, Not(HasSubstr("dropout")));
 }
 
-TEST_F(ImportedModules, JudgesRunThem) {
+TEST_F(ImportedModules, TheJudgeRunsImportedTasks) {
   std::vector<std::string> arguments = {"task", "check"};
   for (const char* name :
        {"causal_attention", "gru_encoder", "in_place", "label_loss", "loose_tensors", "masked_mean",
@@ -217,7 +217,7 @@ TEST_F(ImportedModules, JudgesRunThem) {
   EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
 }
 
-TEST(ImportingModules, SaysWhatIsWrongWithEachFile) {
+TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
   const temporary_folder out;
   const import_run run = import_into(out.path(), {source_folder / "refused"},
                                      {"--seconds", "5", "--megabytes", "1024"});
@@ -249,7 +249,7 @@ TEST(ImportingModules, SaysWhatIsWrongWithEachFile) {
   EXPECT_FALSE(std::filesystem::exists(source_folder / "refused" / "left_behind.txt"));
 }
 
-TEST(ImportingModules, NamesTasksAfterLevelAndFileAndKeepsThemApart) {
+TEST(ImportingModules, NamesTasksAfterLevelAndFileAndRefusesEqualNames) {
   const temporary_folder folder;
   const std::string module = read_file(source_folder / "modules" / "tuple_out.py");
   write_file(folder / "given/level1/2_Top-K Rows.py", module);
@@ -261,7 +261,7 @@ TEST(ImportingModules, NamesTasksAfterLevelAndFileAndKeepsThemApart) {
   EXPECT_NE(run.files.at("10_Same")["imported"], run.files.at("10-same")["imported"]);
 }
 
-TEST(ImportingModules, RefusesPathsThatAreNot) {
+TEST(ImportingModules, RefusesPathsThatDoNotExist) {
   const temporary_folder folder;
   const auto nothing = run_hone(
       {"task", "import", "--out", (folder / "out").string(), (folder / "absent.py").string()});

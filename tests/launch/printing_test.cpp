@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// A measurement as a GPU's: 1.6 ms against 2 ms, 4 MB and 3.2 GFLOP.
+// Returns an evaluation as a GPU makes it: 1.6 ms against 2 ms, 4 MB and 3.2 GFLOP.
 record<schema::Evaluation> evaluation(const char* throttled = "") {
   record_builder<schema::Evaluation> made;
   made->setOutcome(schema::Outcome::OK);
@@ -47,7 +47,7 @@ record<schema::Evaluation> evaluation(const char* throttled = "") {
   return made.finish();
 }
 
-TEST(EvaluationReport, ShowsWhatPeopleLookFor) {
+TEST(EvaluationReport, ShowsTimesBaselinesAndKernels) {
   EXPECT_EQ(describe(*evaluation()),
             "ok  1.25x  [1.250, 1.260]  1600.0 us against 2000.0 us\n"
             "    N=64: 1.12x against graph (1800.0 us), 2 GB/s of inputs and outputs, 2.0 TFLOP/s "
@@ -56,7 +56,7 @@ TEST(EvaluationReport, ShowsWhatPeopleLookFor) {
             "occupancy 75.0 %");
 }
 
-TEST(EvaluationReport, ShowsTheMeasurementThatTheScoreIsOf) {
+TEST(EvaluationReport, ShowsTheMeasurementNearestToTheScore) {
   record_builder<schema::Evaluation> made;
   made->setOutcome(schema::Outcome::OK);
   made->setScore(1.25);
@@ -76,7 +76,7 @@ TEST(EvaluationReport, ShowsTheMeasurementThatTheScoreIsOf) {
   EXPECT_NEAR(to_json(*e, "t")["reference_us"].get<double>(), 125, 1e-9);
 }
 
-TEST(EvaluationReport, SaysNoScoreWhereThereIsNone) {
+TEST(EvaluationReport, ShowsNoScoreUnlessTheOutcomeIsOk) {
   record_builder<schema::Evaluation> made;
   made->setOutcome(schema::Outcome::UNSTABLE);
   auto m = made->initMeasurements(1)[0];
@@ -87,13 +87,13 @@ TEST(EvaluationReport, SaysNoScoreWhereThereIsNone) {
   EXPECT_EQ(describe(*made.finish()), "unstable  70.0 us against 80.0 us");
 }
 
-TEST(EvaluationReport, SaysWhatSlowedTheGpuDown) {
+TEST(EvaluationReport, ShowsWhyTheGpuWasThrottled) {
   EXPECT_THAT(describe(*evaluation("hardware thermal")),
               HasSubstr("slowed down by hardware thermal"));
   EXPECT_THAT(describe(*evaluation()), Not(HasSubstr("slowed down")));
 }
 
-TEST(EvaluationReport, ItsJsonHasAllOfIt) {
+TEST(EvaluationReport, JsonHasAllFields) {
   const auto json = to_json(*evaluation("power brake"), "softmax");
   EXPECT_EQ(json["task"], "softmax");
   EXPECT_EQ(json["outcome"], "ok");
@@ -114,7 +114,7 @@ TEST(EvaluationReport, ItsJsonHasAllOfIt) {
   EXPECT_EQ(kernel["occupancy"], 0.75);
 }
 
-TEST(EvaluationReport, OfWhatFailedHasItsMessageAndNoTimes) {
+TEST(EvaluationReport, AFailureHasItsMessageAndNoTimes) {
   record_builder<schema::Evaluation> made;
   made->setOutcome(schema::Outcome::CHEATING);
   made->setKind("late_work");

@@ -1,5 +1,5 @@
-// The program as its users meet it: whole runs of the ring with simulated devices, stopped, killed,
-// resumed, joined and damaged.
+// Tests of whole runs with simulated devices through the program: runs that are stopped, killed,
+// resumed, joined by nodes, and damaged.
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -21,7 +21,8 @@ using namespace testing_support;
 using nlohmann::json;
 using testing::HasSubstr;
 
-// Ends after a few steps at zero cost; with steps = 1000000 it does not.
+// Configuration of a run that ends after a few cheap steps. With contrastive.steps = 1000000 the
+// run does not end.
 constexpr const char* small_run = R"(
 directory = "run"
 [node]
@@ -105,12 +106,12 @@ class Run : public testing::Test {
   temporary_folder folder_;
 };
 
-TEST_F(Run, OfFewerTasksThanAStepHasGroupsEndsAsWell) {
+TEST_F(Run, EndsWithFewerTasksThanGroupsPerStep) {
   const auto ended = run({"--set", "contrastive.one_per_task=true"});  // two tasks, four groups
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
 }
 
-TEST_F(Run, WithoutAWorkingDocumentSaysThatThereIsNothingToLearnFrom) {
+TEST_F(Run, FailsIfNoCorpusDocumentIsOk) {
   const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
   const auto ended =
       run({"--set", "policy.kind=model", "--set", "policy.folder=" + configs + "policies/tiny",
@@ -134,8 +135,8 @@ TEST_F(Run, EndsInAReport) {
   const json counted = json::parse(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out);
   EXPECT_LE(report["judged"], counted["evaluations"]);
   EXPECT_GT(report["judged"], 0);
-  EXPECT_GT(report["measurements"],
-            counted["measurements"]);  // the comparison's beside the pool's own
+  // The report also counts the measurements of the comparison.
+  EXPECT_GT(report["measurements"], counted["measurements"]);
   for (const char* kept :
        {"config.toml", "metrics.jsonl", "trace.json", "report.txt", "pool", "checkpoints"})
     EXPECT_TRUE(std::filesystem::exists(run_folder() / kept)) << kept;
@@ -175,7 +176,7 @@ TEST_F(Run, DoesNotOverwriteAFinishedRun) {
   EXPECT_THAT(second.err, HasSubstr("--resume"));
 }
 
-TEST_F(Run, HasNothingToResumeWhereThereWasNone) {
+TEST_F(Run, ResumeWithoutARunIsRefused) {
   const auto resumed = run({"--resume"});
   EXPECT_EQ(resumed.code, 2);
   EXPECT_THAT(resumed.err, HasSubstr("no run to resume"));
@@ -195,7 +196,7 @@ TEST_F(Run, ASignalEndsItWithinTenSecondsAndNamesTheResumeCommand) {
 }
 
 TEST_F(Run, ASecondSignalEndsItAtOnce) {
-  // A device that takes five seconds keeps the first signal from being quick.
+  // Measurements of five seconds keep the run from stopping soon after the first signal.
   program p(endless(
       {"--set", "simulated.a.measure_us=5000000", "--set", "simulated.b.measure_us=5000000"}));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
@@ -206,7 +207,7 @@ TEST_F(Run, ASecondSignalEndsItAtOnce) {
   EXPECT_TRUE(p.wait(std::chrono::seconds(2)).has_value());
 }
 
-TEST_F(Run, GoesOnAfterBeingKilledWithoutLosingWhatWasAcknowledged) {
+TEST_F(Run, ResumesAfterAKillWithEverythingAcknowledged) {
   std::mt19937 random(std::random_device{}());
   std::vector<std::string> more;
   for (int kills = 0; kills < 5; ++kills) {
@@ -219,7 +220,7 @@ TEST_F(Run, GoesOnAfterBeingKilledWithoutLosingWhatWasAcknowledged) {
   }
 }
 
-TEST_F(Run, CanBeLookedIntoWhileItRuns) {
+TEST_F(Run, ItsPoolCanBeInspectedDuringTheRun) {
   const program p(endless());
   ASSERT_TRUE(wait_for_versions(4));
   const auto ls = run_hone({"pool", "ls", "--pool", pool(), "--json"});
@@ -249,11 +250,12 @@ TEST_F(Run, CanBeLookedIntoWhileItRuns) {
   EXPECT_EQ(run_hone({"pool", "ls", "--pool", pool(), "--outcome", "wrong_reslt"}).code, 2);
 }
 
-TEST_F(Run, TellsItsStatusByAddressAndByDirectory) {
+TEST_F(Run, ReportsItsStatusByAddressAndByDirectory) {
   const program p(endless());
   ASSERT_TRUE(wait_for_versions(2));
   std::set<std::string> rooms;
-  // Every second telemetry hears of more of them.
+  // Telemetry collects the status of the actors in rounds of a second, so some may be missing at
+  // first.
   const bool all_known = eventually([&] {
     const auto by_address = run_hone({"status", "--connect", address(), "--json"});
     if (by_address.code != 0) return false;
@@ -272,19 +274,19 @@ TEST_F(Run, TellsItsStatusByAddressAndByDirectory) {
   EXPECT_THAT(by_directory.out, HasSubstr("queue benchmark"));
 }
 
-TEST_F(Run, StatusOfARunThatHasEndedSaysSo) {
+TEST_F(Run, StatusAfterItsEndIsAnError) {
   ASSERT_EQ(run().code, 0);
   const auto ended = run_hone({"status", "--dir", run_folder().string()});
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.err, HasSubstr("this run has ended, was killed, or does not answer: "));
-  EXPECT_THAT(ended.err, HasSubstr("nobody listens there"));
+  EXPECT_THAT(ended.err, HasSubstr("nothing listens there"));
 }
 
-TEST_F(Run, AJoinedNodeTakesWorkAndItsDeathLosesNone) {
+TEST_F(Run, AJoinedNodeTakesJobsAndItsDeathLosesNone) {
   const program p(
       endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
-  // Nothing can be compiled until somebody joins.
+  // Nothing can be compiled until a node joins.
   program helper({hone_program(), "node", "--join", address(), "--devices",
                   "simulated:a,simulated:c", "--name", "helper"});
   ASSERT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
@@ -293,19 +295,19 @@ TEST_F(Run, AJoinedNodeTakesWorkAndItsDeathLosesNone) {
   }));
   helper.send(SIGKILL);
   helper.wait();
-  // Its jobs wait for another one, and are done by it.
+  // The jobs of the killed node wait for the second one.
   program second({hone_program(), "node", "--join", address(), "--devices", "simulated:a", "--name",
                   "second"});
   const std::uint64_t then = versions();
   EXPECT_TRUE(wait_for_versions(then + 3)) << p.out() << second.out() << second.err();
   p.send(SIGKILL);
-  EXPECT_EQ(second.wait(std::chrono::seconds(20)), 0)
-      << second.out();  // it leaves when the run is gone
+  // A node ends when its run is gone.
+  EXPECT_EQ(second.wait(std::chrono::seconds(20)), 0) << second.out();
   EXPECT_THAT(second.out(), HasSubstr("is gone"));
   expect_nothing_lost();
 }
 
-TEST_F(Run, ANodeWithoutDevicesCompilesForTheOthers) {
+TEST_F(Run, ANodeWithoutDevicesCompilesForOtherNodes) {
   const program p(
       endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
@@ -317,7 +319,7 @@ TEST_F(Run, ANodeWithoutDevicesCompilesForTheOthers) {
   EXPECT_THAT(helper.out(), HasSubstr("0 devices and 2 compilers"));
 }
 
-TEST_F(Run, RandomBytesOnItsPortDoNotHarmIt) {
+TEST_F(Run, SurvivesRandomBytesOnItsPort) {
   program p(endless());
   ASSERT_TRUE(wait_for_versions(1));
   const std::string where = address();
@@ -338,8 +340,8 @@ TEST_F(Run, RandomBytesOnItsPortDoNotHarmIt) {
   const std::uint64_t then = versions();
   EXPECT_TRUE(wait_for_versions(then + 3));
   EXPECT_FALSE(p.has_ended()) << p.out() << p.err();
-  // CAF makes room for whatever a header announces, so a connection may have to wait for seconds,
-  // and be tried again.
+  // CAF allocates the payload that a header announces, so a connection may take seconds or fail,
+  // and is repeated.
   std::string problem;
   EXPECT_TRUE(testing_support::eventually(
       [&] {
@@ -351,7 +353,7 @@ TEST_F(Run, RandomBytesOnItsPortDoNotHarmIt) {
       << problem;
 }
 
-TEST_F(Run, ADiskThatIsFullEndsItWithAMessageAndLosesNothing) {
+TEST_F(Run, AFullDiskEndsItWithAMessageAndLosesNothing) {
   const auto full = [&] {
     auto all = endless();
     all.erase(all.begin());
@@ -364,7 +366,7 @@ TEST_F(Run, ADiskThatIsFullEndsItWithAMessageAndLosesNothing) {
   EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << p.err();
 }
 
-TEST_F(Run, DamagedCheckpointsArePassedOverAndSaidSo) {
+TEST_F(Run, DamagedCheckpointsAreSkippedAndReported) {
   {
     program p(endless());
     ASSERT_TRUE(wait_for_versions(12));
@@ -396,7 +398,7 @@ TEST_F(Run, ADamagedPoolIsRefusedWithAMessage) {
   EXPECT_THAT(resumed.err, HasSubstr("pool"));
 }
 
-TEST_F(Run, ATaskThatIsRefusedIsNamed) {
+TEST_F(Run, AnInvalidTaskFileIsNamed) {
   write_file(
       folder_ / "tasks" / "broken.toml",
       "name = \"broken\"\nsummary = \"x\"\nreference = \"def forward(x: Tensor) -> Tensor: return "

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "policy/transformer.hpp"
 #include "policy/completion_sampler.hpp"
+#include "policy/transformer.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {

@@ -125,5 +125,10 @@ TEST(Framing, ReadsOrRefusesDamagedRepliesWithoutCrashing) {
   }
 }
 
+TEST(Framing, RefusesMoreDescriptorsThanAMessageCanCarry) {
+  const std::vector<int> descriptors(5, 0);
+  EXPECT_THROW(send_message(-1, {}, descriptors), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace hone

@@ -12,9 +12,10 @@
 
 namespace hone::testing_support {
 
-// An actor system whose mailboxes are emptied, and whose clock moves, only when the test says so
-// (CAF's test coordinator). Everything runs on the test's thread, so the result never depends on
-// timing. Actors that are spawned detached run on real threads and do not belong here.
+// A fixture with an actor system that runs actors and moves its clock only when the test calls one
+// of these functions (CAF's test coordinator). All actors run on the test's thread, so results
+// never depend on timing. Actors that are spawned detached would run on threads of their own and
+// must not be used here.
 class actor_test : public testing::Test {
  protected:
   actor_test()
@@ -26,7 +27,7 @@ class actor_test : public testing::Test {
     settle();
   }
 
-  // Ends the actor with the test.
+  // Kills the actor at the end of the test. Returns it.
   template <class Handle>
   Handle own(const Handle& one) {
     owned_.push_back(caf::actor_cast<caf::actor>(one));
@@ -46,8 +47,9 @@ class actor_test : public testing::Test {
     settle();
   }
 
-  // The test as an actor.
+  // Returns the test as an actor.
   caf::actor me() { return caf::actor_cast<caf::actor>(me_); }
+  // Sends a message and runs all actors.
   template <class Handle, class... Words>
   void tell(const Handle& to, const Words&... words) {
     me_->send(to, words...);

@@ -32,7 +32,7 @@ inline caf::behavior gpu_lender(caf::event_based_actor* self,
     state->is_leased = true;
     ++state->leases;
     const auto lessee = caf::actor_cast<lessee_actor>(self->current_sender());
-    // The promise takes the sender away from the message.
+    // Making the promise clears the sender of the current message, so this must come second.
     auto promise = self->make_response_promise<done_atom>();
     auto end_lease = [state, promise](const auto&) mutable {
       state->is_leased = false;

@@ -44,7 +44,7 @@ class PoolTest : public testing::Test {
     pool_->commit();
     return jobs;
   }
-  // Ends all of these jobs, and the jobs that follow from them, with this score.
+  // Finishes these jobs, and all jobs that follow from them, with this score.
   void finish_all(jobs_list jobs, double score) {
     while (!jobs.empty()) {
       jobs_list next;

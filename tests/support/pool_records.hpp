@@ -40,7 +40,7 @@ struct group_options {
   std::uint32_t population = 0;
   std::string device = the_device();
   std::vector<variant_id> exemplars;
-  std::string problem;  // not empty: the variants do not parse
+  std::string problem;  // why the variants do not parse; empty if they do
   task_id task = the_task();
 };
 

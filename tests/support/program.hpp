@@ -23,7 +23,7 @@ namespace hone::testing_support {
 class program {
  public:
   struct surroundings {
-    std::filesystem::path folder;  // working directory; empty: the test's own
+    std::filesystem::path folder;  // working directory; empty for the test's own
     // Limit on the size of a file in bytes. Writing beyond it fails, as on a full disk.
     std::uint64_t largest_file = RLIM_INFINITY;
   };

@@ -109,6 +109,30 @@ TEST_F(PairedTiming, BeginsARoundOnBothSidesBeforeAnySample) {
         << rounds.substr(i, 4);
 }
 
+TEST_F(PairedTiming, ChecksOneRunOfAWarmUpOrEachOfThem) {
+  for (const bool checks_every_run : {false, true}) {
+    std::string record;
+    recording_side candidate(role::candidate, 'c', record);
+    recording_side reference(role::reference, 'r', record);
+    timing_rules rules = gpu_timing_rules();
+    rules.warm_up_ns = 1e5;
+    rules.checks_every_warm_up_run = checks_every_run;
+    timed_checks checks = checks_that([&](std::optional<distribution>, error_totals&) {
+      record += 'k';
+      return right;
+    });
+    testing_support::time_pair(candidate, reference, rules, random_, &checks);
+    const std::string warm_up = record.substr(0, record.find('|'));
+    const auto checked = std::count(warm_up.begin(), warm_up.end(), 'k');
+    if (checks_every_run) {
+      EXPECT_GT(checked, 1) << warm_up;
+    } else {
+      EXPECT_EQ(checked, 1) << warm_up;
+    }
+    EXPECT_NE(warm_up.find("kr"), std::string::npos) << "the last run is checked: " << warm_up;
+  }
+}
+
 TEST_F(PairedTiming, MeasuresASmallDifferenceForLonger) {
   // 1 % of 1 ms is more than the place of a program's code explains.
   timing_rules rules = rules_between({}, 1000, gpu_timing_rules());

@@ -1,0 +1,86 @@
+"""Tests that scripts/check finds long lines, files and functions, and accepts a stated reason."""
+
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "check"
+sys.dont_write_bytecode = True
+
+
+def load_check(root):
+    loader = importlib.machinery.SourceFileLoader("check", str(SCRIPT))
+    spec = importlib.util.spec_from_loader("check", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    module.ROOT = root
+    return module
+
+
+class Check(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.check = load_check(self.root)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def problems(self, name, text, find):
+        path = self.root / name
+        path.write_text(text)
+        found = []
+        getattr(self.check, find)(path, found)
+        return found
+
+    def cpp(self, head, statements):
+        return head + " {\n" + "  step();\n" * statements + "}\n"
+
+    def test_finds_a_long_function(self):
+        text = self.cpp("int run(int argc)", 60)
+        self.assertEqual(
+            self.problems("a.cpp", text, "check_lengths"), ["a.cpp:1: a function of 62 lines"]
+        )
+        self.assertEqual(
+            self.problems("a.cpp", self.cpp("int run(int argc)", 58), "check_lengths"), []
+        )
+
+    def test_finds_a_long_function_whose_head_takes_several_lines(self):
+        text = self.cpp("int run(int argc,\n        char** argv)", 60)
+        self.assertEqual(len(self.problems("a.cpp", text, "check_lengths")), 1)
+
+    def test_finds_a_long_function_of_a_class(self):
+        body = self.cpp("int run()", 60).replace("\n", "\n  ").rstrip()
+        text = "class a {\n public:\n  " + body + "\n};\n"
+        self.assertEqual(len(self.problems("a.hpp", text, "check_lengths")), 1)
+
+    def test_accepts_a_reason(self):
+        text = "// Longer than 60 lines: a table.\n" + self.cpp("int run(int argc)", 60)
+        self.assertEqual(self.problems("a.cpp", text, "check_lengths"), [])
+
+    def test_finds_a_long_function_in_python(self):
+        text = "def run():\n" + "    step()\n" * 60
+        self.assertEqual(len(self.problems("a.py", text, "check_lengths")), 1)
+        reason = "# Longer than 60 lines: a table.\n"
+        self.assertEqual(self.problems("a.py", reason + text, "check_lengths"), [])
+
+    def test_finds_a_long_file(self):
+        text = "int x;\n" * 401
+        self.assertEqual(self.problems("a.cpp", text, "check_lengths"), ["a.cpp: 401 lines"])
+
+    def test_finds_a_long_line(self):
+        self.assertEqual(
+            self.problems("a.cpp", "x" * 101 + "\n", "check_width"), ["a.cpp:1: 101 columns"]
+        )
+
+    def test_excepts_tables_links_and_code_of_markdown(self):
+        wide = "x" * 101
+        text = f"| {wide} |\n[{wide}](x)\n```\n{wide}\n```\n{wide}\n"
+        self.assertEqual(self.problems("a.md", text, "check_width"), ["a.md:6: 101 columns"])
+
+
+if __name__ == "__main__":
+    unittest.main()
