@@ -14,8 +14,9 @@ namespace hone {
 
 // Decides which task and device type the next draw is for, and whether there is room for it. Tasks
 // and device types take turns. One bound keeps queues short and groups fresh: outstanding draws,
-// waiting groups and ready groups together number at most `max_groups`. However slow some device
-// types are, they leave room for the groups of one step. Must be used by one thread at a time.
+// waiting groups and ready groups together number at most `max_groups`. With several device
+// types, each may hold only so many groups that the others together leave room for one step. Must
+// be used by one thread at a time.
 class draw_schedule {
  public:
   struct options {
@@ -23,7 +24,8 @@ class draw_schedule {
     std::uint32_t samples = 16;  // completions per group
     // A draw that has been outstanding for longer than this is given up.
     std::uint64_t draw_limit_ms = 600000;
-    std::size_t step_groups = 0;  // groups per training step
+    // Groups per training step, for which several device types must leave room; 0 for none.
+    std::size_t step_groups = 0;
   };
   // A task on a device type.
   struct place {

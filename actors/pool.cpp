@@ -59,9 +59,9 @@ void pool_state::submit(const group_record& group,
 
 void pool_state::close(const evaluation_record& result) {
   const activity::span busy(counts, "result");
-  const pool::taken how = owned->record_evaluation(result, unix_ms(), unsent);
-  if (how == pool::taken::not_at_all) return;
-  if (how == pool::taken::as_first) ++outcomes[result->getOutcome()];
+  const pool::recorded how = owned->record_evaluation(result, unix_ms(), unsent);
+  if (how == pool::recorded::ignored) return;
+  if (how == pool::recorded::first) ++outcomes[result->getOutcome()];
   if (acknowledgements && result->getOutcome() != Outcome::INFRASTRUCTURE)
     closed_lines.push_back("measurement " + to_string(measurement_id(result->getMeasurementId())) +
                            " " + to_string(variant_id(result->getVariantId())));

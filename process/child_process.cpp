@@ -80,7 +80,7 @@ bool set_limit(int which, const rlimit& limit) {
 }
 
 // Turns the forked child into the planned program. Returns only after a failure.
-void become(const launch_plan& plan) {
+void exec_in_child(const launch_plan& plan) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != plan.parent) return;
   // A terminal's interrupt must reach the parent alone, because the parent ends its children
   // itself.
@@ -118,7 +118,7 @@ void become(const launch_plan& plan) {
 [[gnu::noinline]] pid_t start(const launch_plan& plan, volatile int* error) {
   const pid_t pid = vfork();
   if (pid == 0) {
-    become(plan);
+    exec_in_child(plan);
     *error = errno != 0 ? errno : ECHILD;
     _exit(127);
   }

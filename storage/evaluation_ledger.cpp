@@ -307,7 +307,7 @@ std::map<group_id, group_book::waiting_group> evaluation_ledger::waiting_groups(
   for (const auto& [key, w] : pending_) {
     for (const group_id& id : w.groups) {
       group_book::waiting_group& group = groups[id];
-      ++group.results;
+      ++group.missing;
       group.device_type = key.device_type;
     }
   }

@@ -68,7 +68,7 @@ bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t wa
 bool group_book::release(const group_id& group) {
   const auto found = waiting_.find(group);
   if (found == waiting_.end()) return false;
-  if (--found->second.results > 0) return false;
+  if (--found->second.missing > 0) return false;
   --waiting_by_type_[found->second.device_type];
   waiting_.erase(found);
   if (unwanted_.erase(group) > 0) {

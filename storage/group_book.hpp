@@ -16,7 +16,7 @@
 
 namespace hone {
 
-// Tracks groups from their arrival to the step that trains on them. A group is pending while
+// Tracks groups from their arrival to the step that trains on them. A group waits while
 // evaluations are missing, ready when all are known, and in the end trained or dropped. Ready
 // groups queue in the order in which they became ready, on disk and in memory. Changes go into the
 // database's uncommitted batch. `db` must outlive the book. Not thread-safe. Throws pool_error.
@@ -32,7 +32,7 @@ class group_book {
   };
 
   struct waiting_group {
-    std::size_t results = 0;  // number of missing evaluations
+    std::size_t missing = 0;  // number of missing evaluations
     std::string device_type;
   };
 

@@ -137,13 +137,14 @@ std::size_t pool::record_group(const record<schema::RolloutGroup>& group, std::u
   return unparsable;
 }
 
-pool::taken pool::record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
-                                    std::vector<record<schema::CompileJob>>& jobs) {
+pool::recorded pool::record_evaluation(const record<schema::Evaluation>& result,
+                                       std::uint64_t now_ms,
+                                       std::vector<record<schema::CompileJob>>& jobs) {
   const task_id task(result->getTaskId());
   const std::string device_type = result->getDeviceType();
   const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
-  if (!closed) return taken::not_at_all;
-  const taken how = closed->is_first ? taken::as_first : taken::beside_others;
+  if (!closed) return recorded::ignored;
+  const recorded how = closed->is_first ? recorded::first : recorded::merged;
   for (const group_id& group : closed->released) book_.release(group);
   if (closed->key.scope != 0) return how;
   if (closed->known->getOutcome() == Outcome::OK) {

@@ -57,12 +57,12 @@ class pool {
                            std::vector<record<schema::CompileJob>>& jobs);
   // Says how a result was taken: ignored, as the variant's first result, or merged with earlier
   // ones.
-  enum class taken { not_at_all, as_first, beside_others };
+  enum class recorded { ignored, first, merged };
   // Records the result of a job. Late and duplicate results change nothing. Further jobs for the
   // variant are appended to `jobs`; an `infrastructure` result that gets another attempt is
-  // not_at_all.
-  taken record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
-                          std::vector<record<schema::CompileJob>>& jobs);
+  // ignored.
+  recorded record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
+                             std::vector<record<schema::CompileJob>>& jobs);
   // Appends the jobs that are past their deadline to `jobs` again. A job that is overdue after its
   // last attempt gets the outcome `infrastructure`.
   void collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);

@@ -24,6 +24,12 @@ struct task_report {
 // of evaluation.md and uses the device exclusively; requests must not overlap. A variant's failure
 // is part of the result. Functions throw std::runtime_error only if the device itself cannot
 // continue. Confined to the thread that made it.
+//
+// A new kind of device implements this interface, or program_judge if it runs programs in sandboxes
+// (judging_device then does the rest). It is registered in evaluation/devices.cpp (by name),
+// evaluation/variant_compiler.cpp (what compiles for it), DeviceType.Kind in
+// messages/schema/task.capnp, and where names of devices are checked: launch/configuration.cpp and
+// tasks/task_sections.cpp (`on` of a case).
 class device {
  public:
   virtual ~device() = default;

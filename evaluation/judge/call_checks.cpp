@@ -28,13 +28,13 @@ std::string describe_alias(const output_alias& shared, const task& t) {
 
 }  // namespace
 
-void error_totals::include(const error_totals& other) {
+void worst_errors::include(const worst_errors& other) {
   worst_element = std::max(worst_element, other.worst_element);
   relative_l2 = std::max(relative_l2, other.relative_l2);
 }
 
 program_result<void> check_call(finished_call& call, const std::set<output_alias>& allowed_aliases,
-                                const task& t, error_totals& totals) {
+                                const task& t, worst_errors& totals) {
   if (const auto damage = call.memory_damage()) return cheated("memory_fault", *damage);
   if (!call.inputs_hold()) return cheated("input_mutation", "an input was changed");
   if (!call.parameters_hold()) return cheated("input_mutation", "a parameter was changed");
@@ -57,7 +57,7 @@ bool writes_outputs(const std::set<output_alias>& aliases) {
   });
 }
 
-bool second_chance::take(const program_failure& wrong, const error_totals& totals) {
+bool second_chance::take(const program_failure& wrong, const worst_errors& totals) {
   constexpr double barely_wrong = 8;
   if (taken_ || wrong.outcome != Outcome::WRONG_RESULT || totals.worst_element <= 1 ||
       totals.worst_element > barely_wrong)

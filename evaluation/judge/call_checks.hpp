@@ -12,11 +12,11 @@
 namespace hone {
 
 // The largest errors over the outputs of one call or several.
-struct error_totals {
+struct worst_errors {
   double worst_element = 0;  // error of an element over its allowed error; at most 1 is agreement
   double relative_l2 = 0;
   // Raises both errors to those of `other` where these are larger.
-  void include(const error_totals& other);
+  void include(const worst_errors& other);
 };
 
 // A finished call of a candidate. Its outputs still lie in the candidate's memory, on the host or
@@ -38,7 +38,7 @@ class finished_call {
 // Checks a finished call: memory, inputs and parameters, aliases, then values (evaluation.md
 // section 2, point 5). `allowed_aliases` are the reference's. Adds the errors to `totals`.
 program_result<void> check_call(finished_call& call, const std::set<output_alias>& allowed_aliases,
-                                const task& t, error_totals& totals);
+                                const task& t, worst_errors& totals);
 
 // Returns true if a reference whose outputs have these aliases writes all of them during the call.
 // An output that lies in older memory, such as an argument's, was written before the call.
@@ -52,7 +52,7 @@ class second_chance {
  public:
   // Returns true if this failure does not count, which happens at most once. `totals`: the errors
   // of the failed call or round.
-  bool take(const program_failure& wrong, const error_totals& totals);
+  bool take(const program_failure& wrong, const worst_errors& totals);
 
  private:
   bool taken_ = false;

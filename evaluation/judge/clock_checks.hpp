@@ -41,8 +41,8 @@ std::optional<program_failure> find_unseen_time(double unseen_us, double call_us
 // Returns the part of the unseen time that is added to a candidate's time: what exceeds the clocks'
 // uncertainty. Microseconds.
 double unseen_charge(double unseen_us, double call_us);
-// Adds `us` to the time of every call of the candidate. Unseen time may be chance, so an interval
-// that contains 1 keeps its upper end, and an equal program stays equal.
+// Adds `us` to the time of every call of the candidate. The upper end of an interval that contains
+// 1 is kept: unseen time may be chance, and must not make an equal program slower than equal.
 void charge(double us, case_timing& timing);
 
 // Returns the floor, in microseconds, of a call that writes `bytes`: up to `l2_bytes` go to the L2

@@ -195,14 +195,14 @@ class host_checks {
 
   // Checks a random call, as timed_checks::check_function demands. The candidate's process is
   // stopped meanwhile.
-  program_result<void> check(std::optional<distribution> how, error_totals& totals) {
+  program_result<void> check(std::optional<distribution> how, worst_errors& totals) {
     const value_set drawn = how ? inputs_->inputs.draw(*how, random_->bits()) : value_set{};
     const std::size_t call =
         how ? candidate_->run_with(drawn) : random_->below(candidate_->last_sets().size());
     const std::size_t set = candidate_->last_sets()[call];
     const value_set& inputs = how ? drawn : candidate_->values(set);
     auto checked = budget_->for_judge([&] {
-      return judge_by_degrees(totals, [&](exactness with, error_totals& errors) {
+      return judge_by_degrees(totals, [&](exactness with, worst_errors& errors) {
         const auto expected = pair_->oracle.expect(inputs, contents_->parameters(), with);
         host_call finished(pair_->candidate, call, set, inputs, contents_->parameters(), expected,
                            pair_->oracle.of());
@@ -252,7 +252,7 @@ case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing
   host_side reference(pair.reference, contents, limits.call, random, nullptr);
   host_checks calls(pair, inputs, contents, candidate, random, budget);
   timed_checks checks(pair.oracle.of().distributions, random,
-                      [&](std::optional<distribution> how, error_totals& totals) {
+                      [&](std::optional<distribution> how, worst_errors& totals) {
                         return calls.check(how, totals);
                       });
   case_timing timing = time_pair(candidate, reference, rules, random, budget, &checks);

@@ -46,9 +46,9 @@ struct timing_limits {
 };
 
 // Times one case of a task in host memory, by the protocol of paired_timing.hpp. Processor time
-// that a candidate uses between its runs, while the clock stands still, is charged; a large share
-// of it is `late_work`. Everything passed by reference must outlive the call. Throws
-// reference_error if the reference fails.
+// that a candidate uses between its runs, while the clock stands still, is charged; if it exceeds a
+// tenth of the candidate's time, the candidate is `late_work`. Everything passed by reference must
+// outlive the call. Throws reference_error if the reference fails.
 case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules,
                       const timing_limits& limits, random_stream& random);
 

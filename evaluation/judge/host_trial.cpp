@@ -35,7 +35,7 @@ void host_trial::hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool m
   candidate_->write_inputs(set, inputs_);
 }
 
-program_result<void> host_trial::call(std::size_t set, time_point deadline, error_totals& totals) {
+program_result<void> host_trial::call(std::size_t set, time_point deadline, worst_errors& totals) {
   if (const auto ran = candidate_->run({&set, 1}, deadline); !ran) return failed(ran.error());
   host_call finished(*candidate_, 0, set, inputs_, parameters_, expected_, of());
   return check_call(finished, oracle_->aliases(), of(), totals);

@@ -141,9 +141,9 @@ class paired_timing {
     const bool reference_first = random_->below(2) == 0;
     batch_time reference;
     if (reference_first) reference = time_reference();
-    const bool is_late = timing_.log_ratios.size() >= rules_.min_rounds;
+    const bool is_past_min_rounds = timing_.log_ratios.size() >= rules_.min_rounds;
     const bool is_checked =
-        random_->below(is_late ? rules_.check_one_in_late : rules_.check_one_in) == 0;
+        random_->below(is_past_min_rounds ? rules_.check_one_in_late : rules_.check_one_in) == 0;
     const batch_time candidate = candidate_batches_.make(batch_ns_, check_, is_checked);
     if (!reference_first) reference = time_reference();
     record(reference, candidate);

@@ -13,9 +13,9 @@ constexpr std::uint64_t others_one_in = 2;
 }  // namespace
 
 program_result<void> judge_by_degrees(
-    error_totals& totals,
-    const std::function<program_result<void>(exactness with, error_totals& totals)>& judge) {
-  error_totals first;
+    worst_errors& totals,
+    const std::function<program_result<void>(exactness with, worst_errors& totals)>& judge) {
+  worst_errors first;
   if (!judge(exactness::own_types, first)) return judge(exactness::float64, totals);
   totals = first;
   return {};
@@ -44,7 +44,7 @@ void timed_checks::check_all() {
 
 void timed_checks::check_one(std::optional<distribution> how) {
   while (true) {
-    error_totals totals;
+    worst_errors totals;
     const auto checked = check_(how, totals);
     if (checked) return;
     const program_failure& wrong = checked.error();

@@ -15,8 +15,8 @@ namespace hone {
 // a wrong call disagrees with both runs. `judge` compares the call with the expected outputs of one
 // exactness; `totals` gets the errors of the judgement that counts.
 program_result<void> judge_by_degrees(
-    error_totals& totals,
-    const std::function<program_result<void>(exactness with, error_totals& totals)>& judge);
+    worst_errors& totals,
+    const std::function<program_result<void>(exactness with, worst_errors& totals)>& judge);
 
 // Decides which calls of a candidate are checked while one case is timed, and checks them. Confined
 // to one thread.
@@ -26,7 +26,7 @@ class timed_checks {
   // the call is one of an uncounted run that looks like the last one, and the call's inputs are
   // drawn from that distribution. `totals` gets the errors of that call alone.
   using check_function =
-      std::function<program_result<void>(std::optional<distribution> how, error_totals& totals)>;
+      std::function<program_result<void>(std::optional<distribution> how, worst_errors& totals)>;
 
   // `listed`: the distributions that the task lists.
   timed_checks(std::vector<distribution> listed, random_stream& random, check_function check);

@@ -14,7 +14,7 @@ timing_rules gpu_timing_rules() {
   rules.doubling_width = 0.01;
   rules.unstable_width = 0.05;
   rules.unstable_variance = 0.005;
-  rules.budget_ns = 0.25e9;
+  rules.clocked_budget_ns = 0.25e9;
   rules.min_rounds = 21;
   rules.near_equal = 0.02;
   rules.near_equal_rounds = 84;
@@ -68,8 +68,8 @@ timing_decision decide(const timing_rules& rules, std::span<const double> log_ra
   const bool is_unproven =
       seems_unequal && is_near_equal && log_ratios.size() < rules.near_equal_rounds;
   if (width <= rules.target_width && !is_unproven) return timing_decision::settled;
-  if (clocked_ns < rules.budget_ns) return timing_decision::go_on;
-  if (width > rules.doubling_width && clocked_ns < 2 * rules.budget_ns)
+  if (clocked_ns < rules.clocked_budget_ns) return timing_decision::go_on;
+  if (width > rules.doubling_width && clocked_ns < 2 * rules.clocked_budget_ns)
     return timing_decision::go_on;
   return width <= rules.unstable_width ? timing_decision::settled : timing_decision::unstable;
 }

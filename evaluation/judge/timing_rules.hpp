@@ -16,9 +16,9 @@ struct timing_rules {
   double doubling_width = 0.08;  // half-width beyond which the budget is doubled
   double unstable_width = 0.15;  // half-width beyond which a used-up budget ends in `unstable`
   // Variance of the buckets' speed-ups, relative to the median, beyond which a measurement is
-  // `unstable` regardless of its width.
+  // `unstable` regardless of its width; checked at the end (paired_timing.cpp).
   double unstable_variance = std::numeric_limits<double>::infinity();
-  double budget_ns = 0.25e9;  // clocked time; doubled at most once
+  double clocked_budget_ns = 0.25e9;  // clocked time; doubled at most once
   std::size_t min_rounds = 7;
   double hopeless_ratio = 0.2;  // a candidate more than five times slower needs no precision
   std::size_t hopeless_rounds = 3;

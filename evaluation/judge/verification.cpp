@@ -36,7 +36,7 @@ class verification {
     sets_ = {0, 1};
     std::size_t round = 0;
     for (const distribution how : plan_rounds(candidate_->of())) {
-      error_totals totals;
+      worst_errors totals;
       auto verified = verify_round(round, how, totals);
       if (!verified && chance_.take(verified.error(), totals)) {
         totals = {};
@@ -51,7 +51,7 @@ class verification {
   }
 
  private:
-  program_result<void> verify_round(std::size_t round, distribution how, error_totals& totals) {
+  program_result<void> verify_round(std::size_t round, distribution how, worst_errors& totals) {
     const std::uint64_t contents = random_.bits();
     candidate_->draw(how, contents, random_.bits());
     // The same inputs at two addresses show results that depend on an address or on a race. The
@@ -80,7 +80,7 @@ class verification {
     return {};
   }
 
-  program_result<void> call(std::size_t set, error_totals& totals) {
+  program_result<void> call(std::size_t set, worst_errors& totals) {
     if (spent_ > limits_.whole)
       return failed(Outcome::TIMEOUT, "verification took longer than " +
                                           std::to_string(limits_.whole.count() / 1000) + " s");

@@ -20,7 +20,7 @@ struct verification_limits {
 struct verification_result {
   std::optional<program_failure> failure;
   std::uint32_t rounds = 0;
-  error_totals errors;
+  worst_errors errors;
 };
 
 // The trial of a candidate, one case at a time: draws inputs, computes the expected outputs, makes
@@ -40,7 +40,7 @@ class trial {
   // outliers. `mirrored` gives the outlier the opposite sign.
   virtual void hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) = 0;
   // Makes one call on an input set, checks it and adds its errors to `totals`.
-  virtual program_result<void> call(std::size_t set, time_point deadline, error_totals& totals) = 0;
+  virtual program_result<void> call(std::size_t set, time_point deadline, worst_errors& totals) = 0;
 };
 
 // Verifies a candidate (evaluation.md section 2): every case that runs on this kind of device, two

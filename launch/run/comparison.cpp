@@ -8,7 +8,7 @@ namespace hone {
 namespace {
 
 // Returns the score as which a failed sample of the task counts.
-double floor_of(const compared_task& t) {
+double failed_score(const compared_task& t) {
   double lowest = 1;
   for (const auto* samples : {&t.before, &t.after}) {
     for (const compared_sample& s : *samples) {
@@ -18,10 +18,10 @@ double floor_of(const compared_task& t) {
   return std::max(lowest, 1e-6);
 }
 
-std::vector<double> logs_of(const std::vector<compared_sample>& samples, double floor) {
+std::vector<double> logs_of(const std::vector<compared_sample>& samples, double failed) {
   std::vector<double> logs;
   for (const compared_sample& s : samples)
-    logs.push_back(std::log(s.ok ? std::max(s.score, 1e-6) : floor));
+    logs.push_back(std::log(s.ok ? std::max(s.score, 1e-6) : failed));
   return logs;
 }
 
@@ -45,8 +45,8 @@ comparison_result compare_policies(const std::vector<compared_task>& tasks, std:
   std::vector<std::pair<std::vector<double>, std::vector<double>>> logs;
   for (const compared_task& t : tasks) {
     if (t.before.empty() || t.after.empty()) continue;
-    const double floor = floor_of(t);
-    logs.emplace_back(logs_of(t.before, floor), logs_of(t.after, floor));
+    const double failed = failed_score(t);
+    logs.emplace_back(logs_of(t.before, failed), logs_of(t.after, failed));
     result.tasks.push_back({t.task, mean(logs.back().first), mean(logs.back().second),
                             ok_share(t.before), ok_share(t.after)});
     result.before += result.tasks.back().before;

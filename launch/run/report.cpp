@@ -194,7 +194,7 @@ class reporter {
          pad("speed-up", 11, true) + pad("tried", 8, true) + pad("ok", 7, true) +
          "   best variant");
     json_["tasks"] = ordered_json::array();
-    std::size_t invented = 0;
+    std::size_t not_in_corpus = 0;
     std::size_t solved = 0;
     std::map<std::string, place> in_order;
     for (const auto& [where, row] : tasks_) in_order[name_of_place(where)] = where;
@@ -209,7 +209,7 @@ class reporter {
         const auto shown = measurement_of_score(*row.best);
         const std::string id = to_string(variant_id(row.best->getVariantId()));
         ++solved;
-        invented += row.in_corpus ? 0 : 1;
+        not_in_corpus += row.in_corpus ? 0 : 1;
         text += pad(fixed(reference_us(shown), 1) + " us", 12, true) +
                 pad(fixed(candidate_us(shown), 1) + " us", 12, true) +
                 pad(fixed(row.best->getScore(), 2) + "x", 11, true) +
@@ -227,7 +227,7 @@ class reporter {
       json_["tasks"].push_back(entry);
     }
     if (solved > 0)
-      line("  " + std::to_string(invented) + " of " + std::to_string(solved) +
+      line("  " + std::to_string(not_in_corpus) + " of " + std::to_string(solved) +
            " best variants are not in the corpus");
     line();
   }

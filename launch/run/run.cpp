@@ -40,9 +40,9 @@ void catch_signals() {
   signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on file sizes fails like one to a full disk
 }
 
-class run_session {
+class run_process {
  public:
-  run_session(const configuration& c, const run_options& o) : c_(c), options_(o) {
+  run_process(const configuration& c, const run_options& o) : c_(c), options_(o) {
     if (!o.directory.empty()) c_.directory = o.directory.string();
   }
 
@@ -181,7 +181,7 @@ class run_session {
 }  // namespace
 
 int run(const configuration& c, const run_options& options) {
-  return run_session(c, options).execute();
+  return run_process(c, options).execute();
 }
 
 }  // namespace hone

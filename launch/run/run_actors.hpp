@@ -41,10 +41,9 @@ struct run_parts {
   std::function<void(const version_record&, const learned_step&)> metrics;
 };
 
-// Starts the actors of a run, in the order in which a variant meets them, and sends the corpus to
-// the pool. `supervisor` monitors the generators and the learner; it receives (finish_atom,
-// complete) from the learner, and (fatal_atom, reason) from the pool and the learner. Throws
-// std::runtime_error.
+// Starts the actors of a run, each after those that it sends to, and sends the corpus to the pool.
+// `supervisor` monitors the generators and the learner; it receives (finish_atom, complete) from
+// the learner, and (fatal_atom, reason) from the pool and the learner. Throws std::runtime_error.
 run_actors start_run_actors(caf::actor_system& system, const run_parts& parts,
                             caf::scoped_actor& supervisor);
 

@@ -33,12 +33,12 @@ TEST_F(PoolTest, DistinguishesTheFirstResultOfAVariantFromLaterOnes) {
       << "the variant is stored already";
   const auto job = submit(make_group({"a", "a"}))[0];
   jobs.clear();
-  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::as_first);
-  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::taken::not_at_all)
+  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::recorded::first);
+  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::recorded::ignored)
       << "the same result again";
   ASSERT_FALSE(jobs.empty());
   EXPECT_EQ(pool_->record_evaluation(make_result(*jobs[0], 2.0), now_, jobs),
-            pool::taken::beside_others);
+            pool::recorded::merged);
 }
 
 TEST_F(PoolTest, GroupsOfAnAbsentDeviceTypeDoNotCountAsWaitingAfterReopening) {

@@ -100,14 +100,14 @@ case_timing cuda_judge::time_case(const task_case& at, random_stream& random) {
     timing.failure = candidate.error();
     return timing;
   }
-  return time_beyond_doubt(**candidate, at, facts, pair, random);
+  return time_undisturbed(**candidate, at, facts, pair, random);
 }
 
 // Times a case, and up to twice again if something other than the candidate may have disturbed the
 // timing.
-case_timing cuda_judge::time_beyond_doubt(gpu_session& candidate, const task_case& at,
-                                          const case_facts& facts, const pair_facts& pair,
-                                          random_stream& random) {
+case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const task_case& at,
+                                         const case_facts& facts, const pair_facts& pair,
+                                         random_stream& random) {
   gpu_task& on_gpu = timed_.prepared->on_gpu;
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();

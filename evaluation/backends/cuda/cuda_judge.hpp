@@ -62,9 +62,8 @@ class cuda_judge final : public program_judge {
   };
 
   prepared_gpu_task& prepare(const task& t);
-  case_timing time_beyond_doubt(gpu_session& candidate, const task_case& at,
-                                const case_facts& facts, const pair_facts& pair,
-                                random_stream& random);
+  case_timing time_undisturbed(gpu_session& candidate, const task_case& at, const case_facts& facts,
+                               const pair_facts& pair, random_stream& random);
   std::optional<program_failure> judge_slowed_reference(const task_case& at, double reference_us,
                                                         random_stream& random);
 

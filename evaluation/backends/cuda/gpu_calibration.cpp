@@ -148,7 +148,7 @@ void gpu_calibrator::replace_one_of_pair(gpu_sessions::role in, int attempt) {
 pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const case_facts& facts,
                                              gpu_sessions::role in, random_stream& random) {
   const task& t = prepared.of();
-  gpu_session& twin = sessions_->open_twin(in, t);
+  gpu_session& twin = sessions_->open_reference_as_candidate(in, t);
   gpu_side reference(*gpu_, prepared.on_gpu, sessions_->reference(t), facts.limits, random,
                      gpu_side::role::reference);
   gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::role::candidate);

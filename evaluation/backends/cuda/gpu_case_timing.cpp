@@ -22,7 +22,7 @@ class gpu_case_timing {
         candidate_(of.gpu, of.on_gpu, of.candidate, of.facts.limits, random,
                    gpu_side::role::candidate),
         checks_(of.on_gpu.of().distributions, random,
-                [this](std::optional<distribution> how, error_totals& totals) {
+                [this](std::optional<distribution> how, worst_errors& totals) {
                   return budget_.for_judge([&] { return check(how, totals); });
                 }) {
     gpu_side::share_head_start(candidate_, reference_);
@@ -90,13 +90,13 @@ class gpu_case_timing {
   case_timing result() { return std::move(timing_); }
 
  private:
-  program_result<void> check(std::optional<distribution> how, error_totals& totals) {
+  program_result<void> check(std::optional<distribution> how, worst_errors& totals) {
     const std::size_t call =
         how ? candidate_.sample_with(*how) : random_->below(candidate_.last_calls());
     const std::size_t set = candidate_.set_of(call);
     const gpu_side::contents& held = candidate_.contents_of(set);
     of_.on_gpu.draw_inputs(held.how, held.seed);
-    auto checked = judge_by_degrees(totals, [&](exactness with, error_totals& errors) {
+    auto checked = judge_by_degrees(totals, [&](exactness with, worst_errors& errors) {
       of_.on_gpu.expect(with);
       gpu_call finished(of_.on_gpu, of_.candidate, call, set);
       return check_call(finished, of_.on_gpu.aliases(), of_.on_gpu.of(), errors);

@@ -41,7 +41,7 @@ program_result<gpu_session*> gpu_sessions::open_candidate(role in,
   return &candidate_session_.emplace(*gpu_, candidate_arena_, process);
 }
 
-gpu_session& gpu_sessions::open_twin(role in, const task& t) {
+gpu_session& gpu_sessions::open_reference_as_candidate(role in, const task& t) {
   candidate_arena_.poison_used(*gpu_);
   gpu_->finish();
   gpu_process& process = processes_.candidate(in);

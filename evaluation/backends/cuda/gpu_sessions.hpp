@@ -31,7 +31,7 @@ class gpu_sessions {
                                               const task& t);
   // Opens the reference in a candidate's process, to be timed against itself. The session stays
   // valid until the next candidate is opened. Throws reference_error.
-  gpu_session& open_twin(role in, const task& t);
+  gpu_session& open_reference_as_candidate(role in, const task& t);
   // Returns the session of the task's reference with the current settings, opening it first if
   // necessary. Throws reference_error.
   gpu_session& reference(const task& t);

@@ -35,7 +35,7 @@ void gpu_trial::hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mi
   candidate_->write_inputs(set, task_->inputs());
 }
 
-program_result<void> gpu_trial::call(std::size_t set, time_point deadline, error_totals& totals) {
+program_result<void> gpu_trial::call(std::size_t set, time_point deadline, worst_errors& totals) {
   if (parameters_changed_) {
     parameters_changed_ = false;
     if (auto prepared = candidate_->prepare(deadline); !prepared) return prepared;

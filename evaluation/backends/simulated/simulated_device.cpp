@@ -25,7 +25,7 @@ class simulated_device final : public device {
 
   record<schema::Verdict> verify(const schema::VerifyJob::Reader& job, const task& /*t*/,
                                  std::uint64_t /*seed*/) override {
-    pretend(options_.verify_us);
+    wait_us(options_.verify_us);
     random_stream fate = fate_of(job.getHeader().getVariantId());
     const bool ok = static_cast<double>(fate.uniform()) < options_.ok_share;
     record_builder<schema::Verdict> verdict;
@@ -37,7 +37,7 @@ class simulated_device final : public device {
 
   record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& job, const task& /*t*/,
                                       std::uint64_t seed) override {
-    pretend(options_.measure_us);
+    wait_us(options_.measure_us);
     random_stream fate = fate_of(job.getHeader().getVariantId());
     (void)fate.uniform();  // skips the number that verify() draws
     float z = 0;
@@ -78,7 +78,7 @@ class simulated_device final : public device {
     const auto hash = content_id<variant_id>({to_string(variant_id(variant)), options_.name});
     return random_stream(hash.high);
   }
-  static void pretend(std::int64_t us) {
+  static void wait_us(std::int64_t us) {
     if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
   }
 

@@ -10,13 +10,13 @@
 #include "evaluation/judge/process_bias.hpp"
 #include "evaluation/judge/sampled_side.hpp"
 #include "tests/support/failures.hpp"
-#include "tests/support/made_up_sides.hpp"
+#include "tests/support/synthetic_sides.hpp"
 
 namespace hone {
 namespace {
 
-using testing_support::made_up_rules;
-using testing_support::made_up_side;
+using testing_support::synthetic_rules;
+using testing_support::synthetic_side;
 using role = sampled_side::role;
 
 const program_result<void> right;
@@ -29,10 +29,10 @@ class PairedTiming : public testing::Test {
   }
   case_timing time(std::function<double()> candidate_ns, std::function<double()> reference_ns,
                    timed_checks* checks = nullptr) {
-    made_up_side candidate(role::candidate, std::move(candidate_ns));
-    made_up_side reference(role::reference, std::move(reference_ns));
+    synthetic_side candidate(role::candidate, std::move(candidate_ns));
+    synthetic_side reference(role::reference, std::move(reference_ns));
     const case_timing timing =
-        testing_support::time_pair(candidate, reference, made_up_rules(), random_, checks);
+        testing_support::time_pair(candidate, reference, synthetic_rules(), random_, checks);
     EXPECT_EQ(candidate.seeds, reference.seeds);
     return timing;
   }
@@ -94,7 +94,7 @@ TEST_F(PairedTiming, BeginsARoundOnBothSidesBeforeAnySample) {
   timing_rules rules = gpu_timing_rules();
   rules.warm_up_ns = 0;
   timed_checks checks =
-      checks_that([](std::optional<distribution>, error_totals&) { return right; });
+      checks_that([](std::optional<distribution>, worst_errors&) { return right; });
   const case_timing timing =
       testing_support::time_pair(candidate, reference, rules, random_, &checks);
   ASSERT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
@@ -117,7 +117,7 @@ TEST_F(PairedTiming, ChecksOneRunOfAWarmUpOrEachOfThem) {
     timing_rules rules = gpu_timing_rules();
     rules.warm_up_ns = 1e5;
     rules.checks_every_warm_up_run = checks_every_run;
-    timed_checks checks = checks_that([&](std::optional<distribution>, error_totals&) {
+    timed_checks checks = checks_that([&](std::optional<distribution>, worst_errors&) {
       record += 'k';
       return right;
     });
@@ -138,8 +138,8 @@ TEST_F(PairedTiming, MeasuresASmallDifferenceForLonger) {
   timing_rules rules = rules_between({}, 1000, gpu_timing_rules());
   rules.warm_up_ns = 0;
   const auto rounds_at = [&](double speedup) {
-    made_up_side candidate(role::candidate, [speedup] { return 0.9e6 / speedup; });
-    made_up_side reference(role::reference, [] { return 0.9e6; });
+    synthetic_side candidate(role::candidate, [speedup] { return 0.9e6 / speedup; });
+    synthetic_side reference(role::reference, [] { return 0.9e6; });
     return testing_support::time_pair(candidate, reference, rules, random_, nullptr).rounds;
   };
   EXPECT_EQ(rounds_at(1), 21U);
@@ -159,8 +159,8 @@ TEST_F(PairedTiming, EndsEarlyForHopelessCandidates) {
 }
 
 TEST_F(PairedTiming, EndsWhenTheTimeBudgetIsSpent) {
-  made_up_side candidate(role::candidate, [] { return 20e3; });
-  made_up_side reference(role::reference, [] { return 20e3; });
+  synthetic_side candidate(role::candidate, [] { return 20e3; });
+  synthetic_side reference(role::reference, [] { return 20e3; });
   timing_rules rules = gpu_timing_rules();
   rules.warm_up_ns = 0;
   rules.time_budget_ns = -1e18;  // spent before the first round
@@ -177,7 +177,7 @@ TEST_F(PairedTiming, IsUnstableIfTheRatiosDoNotSettle) {
 
 TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
   int seen = 0;
-  timed_checks checks = checks_that([&](std::optional<distribution> how, error_totals&) {
+  timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
     seen += how ? 0 : 1;
     return right;
   });
@@ -187,7 +187,7 @@ TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
   // Every sample is the fastest so far, until the times no longer change.
   int fast = 0;
   double ns = 1e5;
-  timed_checks of_ever_faster = checks_that([&](std::optional<distribution> how, error_totals&) {
+  timed_checks of_ever_faster = checks_that([&](std::optional<distribution> how, worst_errors&) {
     fast += !how && ns > 1e3 ? 1 : 0;
     return right;
   });
@@ -198,7 +198,7 @@ TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
 
 TEST_F(PairedTiming, AWrongCallEndsTheMeasurement) {
   timed_checks checks =
-      checks_that([](std::optional<distribution>, error_totals&) { return wrong; });
+      checks_that([](std::optional<distribution>, worst_errors&) { return wrong; });
   EXPECT_EQ(outcome_of(time([] { return 50e3; }, [] { return 50e3; }, &checks).failure),
             Outcome::WRONG_RESULT);
 }
@@ -208,7 +208,7 @@ TEST_F(PairedTiming, CatchesAProgramThatIsWrongFromSomeCallOn) {
   // contents alone.
   for (int careful = 0; careful <= 150; careful += 10) {
     int calls = 0;
-    timed_checks checks = checks_that([&](std::optional<distribution> how, error_totals&) {
+    timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
       return how && calls > careful ? wrong : right;
     });
     const auto candidate = [&] {

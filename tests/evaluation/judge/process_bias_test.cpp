@@ -4,21 +4,21 @@
 
 #include <cmath>
 
-#include "tests/support/made_up_sides.hpp"
+#include "tests/support/synthetic_sides.hpp"
 
 namespace hone {
 namespace {
 
-using testing_support::made_up_side;
 using testing_support::noisy;
+using testing_support::synthetic_side;
 
 case_timing time(double candidate_ns, double reference_ns) {
   static random_stream random(3);
   static random_stream noise(4);
-  made_up_side candidate(sampled_side::role::candidate, noisy(noise, candidate_ns, 0.01));
-  made_up_side reference(sampled_side::role::reference, noisy(noise, reference_ns, 0.01));
-  return testing_support::time_pair(candidate, reference, testing_support::made_up_rules(), random,
-                                    nullptr);
+  synthetic_side candidate(sampled_side::role::candidate, noisy(noise, candidate_ns, 0.01));
+  synthetic_side reference(sampled_side::role::reference, noisy(noise, reference_ns, 0.01));
+  return testing_support::time_pair(candidate, reference, testing_support::synthetic_rules(),
+                                    random, nullptr);
 }
 
 TEST(ProcessBias, IsSubtracted) {

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/made_up_sides.hpp"
+#include "tests/support/synthetic_sides.hpp"
 
 namespace hone {
 namespace {
 
-using testing_support::made_up_side;
+using testing_support::synthetic_side;
 
 // A side whose samples begin with a call that takes another time than the calls after it.
 class side_with_lead_in final : public sampled_side {
@@ -31,8 +31,8 @@ double speedup_with_lead_in(double candidates_ns, double references_ns) {
   random_stream random(3);
   side_with_lead_in candidate(sampled_side::role::candidate, candidates_ns, 25e3);
   side_with_lead_in reference(sampled_side::role::reference, references_ns, 25e3);
-  return testing_support::time_pair(candidate, reference, testing_support::made_up_rules(), random,
-                                    nullptr)
+  return testing_support::time_pair(candidate, reference, testing_support::synthetic_rules(),
+                                    random, nullptr)
       .ratio.speedup;
 }
 
@@ -55,10 +55,10 @@ TEST(SampledSide, DoesNotRewardACallThatDoesTheWorkOfOthers) {
   int calls = 0;
   const auto lumped = [&] { return ++calls % 4 == 0 ? 100e3 : 0.0; };
   random_stream random(3);
-  made_up_side candidate(sampled_side::role::candidate, lumped);
-  made_up_side reference(sampled_side::role::reference, [] { return 25e3; });
+  synthetic_side candidate(sampled_side::role::candidate, lumped);
+  synthetic_side reference(sampled_side::role::reference, [] { return 25e3; });
   const case_timing timing = testing_support::time_pair(
-      candidate, reference, testing_support::made_up_rules(), random, nullptr);
+      candidate, reference, testing_support::synthetic_rules(), random, nullptr);
   EXPECT_LT(timing.ratio.speedup, 1.2);
 }
 

@@ -19,7 +19,7 @@ const std::vector<distribution> all = {distribution::declared, distribution::shi
 using tally = std::map<std::optional<distribution>, int>;
 
 timed_checks::check_function counting(tally& seen) {
-  return [&seen](std::optional<distribution> how, error_totals&) {
+  return [&seen](std::optional<distribution> how, worst_errors&) {
     ++seen[how];
     return right;
   };
@@ -51,7 +51,7 @@ TEST(TimedChecks, CoverDeclaredContentsAloneIfTheTaskListsNoOthers) {
   random_stream random(7);
   int looks = 0;
   timed_checks checks({distribution::declared}, random,
-                      [&](std::optional<distribution> how, error_totals&) {
+                      [&](std::optional<distribution> how, worst_errors&) {
                         EXPECT_FALSE(how);
                         ++looks;
                         return right;
@@ -64,7 +64,7 @@ TEST(TimedChecks, CoverDeclaredContentsAloneIfTheTaskListsNoOthers) {
 TEST(TimedChecks, ReportThatATimedCallWasWrong) {
   random_stream random(8);
   timed_checks checks(all, random,
-                      [](std::optional<distribution>, error_totals&) { return wrong; });
+                      [](std::optional<distribution>, worst_errors&) { return wrong; });
   try {
     checks.check();
     ADD_FAILURE() << "passed";
@@ -75,10 +75,10 @@ TEST(TimedChecks, ReportThatATimedCallWasWrong) {
 }
 
 TEST(TimedChecks, NeedNoFloat64IfTheReferencesOwnTypesAgree) {
-  error_totals totals;
+  worst_errors totals;
   std::vector<exactness> asked;
   const program_result<void> found =
-      judge_by_degrees(totals, [&](exactness with, error_totals& seen) {
+      judge_by_degrees(totals, [&](exactness with, worst_errors& seen) {
         asked.push_back(with);
         seen.worst_element = 0.25;
         return right;
@@ -90,9 +90,9 @@ TEST(TimedChecks, NeedNoFloat64IfTheReferencesOwnTypesAgree) {
 
 TEST(TimedChecks, DecideByFloat64IfTheReferencesOwnTypesDisagree) {
   for (const program_result<void>& decision : {right, wrong}) {
-    error_totals totals;
+    worst_errors totals;
     const program_result<void> found =
-        judge_by_degrees(totals, [&](exactness with, error_totals& seen) {
+        judge_by_degrees(totals, [&](exactness with, worst_errors& seen) {
           seen.worst_element = with == exactness::float64 ? 0.5 : 3;
           return with == exactness::float64 ? decision : wrong;
         });
@@ -104,7 +104,7 @@ TEST(TimedChecks, DecideByFloat64IfTheReferencesOwnTypesDisagree) {
 TEST(TimedChecks, GiveABarelyWrongResultOneSecondChance) {
   random_stream random(9);
   int looks = 0;
-  const auto barely = [&](std::optional<distribution> how, error_totals& totals) {
+  const auto barely = [&](std::optional<distribution> how, worst_errors& totals) {
     ++looks;
     if (looks > 1) {
       EXPECT_EQ(how, distribution::declared)

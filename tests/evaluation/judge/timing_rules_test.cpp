@@ -31,7 +31,8 @@ TEST(StoppingRule, RequiresMoreRoundsForASmallDifference) {
   rules.near_equal_rounds = 60;
   const auto nearly = noisy(1.01, 0.001, 60, 1);
   EXPECT_EQ(decide(rules, std::span(nearly).first(20), 1e8), timing_decision::go_on);
-  EXPECT_EQ(decide(rules, std::span(nearly).first(20), rules.budget_ns), timing_decision::settled)
+  EXPECT_EQ(decide(rules, std::span(nearly).first(20), rules.clocked_budget_ns),
+            timing_decision::settled)
       << "but only within the budget";
   EXPECT_EQ(decide(rules, nearly, 1e8), timing_decision::settled);
   const auto equal = noisy(1, 0.01, 20, 1);
@@ -57,10 +58,10 @@ TEST(StoppingRule, GivesUpOnHopelessCandidatesAfterThreeRounds) {
 TEST(StoppingRule, SpendsTheDoubledBudgetBeforeItDecidesUnstable) {
   const timing_rules rules;
   const auto wild = noisy(1.0, 0.6, 30, 5);
-  EXPECT_EQ(decide(rules, wild, rules.budget_ns * 1.9), timing_decision::go_on);
-  EXPECT_EQ(decide(rules, wild, rules.budget_ns * 2.1), timing_decision::unstable);
+  EXPECT_EQ(decide(rules, wild, rules.clocked_budget_ns * 1.9), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, wild, rules.clocked_budget_ns * 2.1), timing_decision::unstable);
   const auto middling = noisy(1.0, 0.18, 30, 5);  // between the two widths
-  EXPECT_EQ(decide(rules, middling, rules.budget_ns * 2.1), timing_decision::settled);
+  EXPECT_EQ(decide(rules, middling, rules.clocked_budget_ns * 2.1), timing_decision::settled);
 }
 
 TEST(LaunchBoundRules, DifferFromTheGpusInHowFarMeasurementsMaySpread) {

@@ -9,9 +9,9 @@
 namespace hone {
 
 // Work of the device before a timed call: it writes a buffer of four times its L2 cache, which
-// empties the cache, while the host gets ahead of the device. The judge decides on the number of
-// flushes (evaluation/backends/cuda/head_start.hpp). Used on one stream, by the thread that has the
-// device's context.
+// empties the cache, while the host gets ahead of the device. session.cpp runs it before each timed
+// call; evaluation/backends/cuda/head_start.hpp decides on the number of flushes. Used on one
+// stream, by the thread that has the device's context.
 class cache_flush {
  public:
   cache_flush() = default;

@@ -12,9 +12,9 @@
 namespace hone::testing_support {
 
 // A side whose calls take the time that a function returns, in nanoseconds.
-class made_up_side final : public sampled_side {
+class synthetic_side final : public sampled_side {
  public:
-  made_up_side(role plays, std::function<double()> call_ns)
+  synthetic_side(role plays, std::function<double()> call_ns)
       : sampled_side(plays), call_ns_(std::move(call_ns)) {}
   void set_parameters(std::uint64_t seed) override { seeds.push_back(seed); }
   std::vector<double> sample(std::size_t calls) override {
@@ -31,11 +31,11 @@ class made_up_side final : public sampled_side {
 };
 
 // Returns the rules of a GPU, adapted to calls that take no real time.
-inline timing_rules made_up_rules() {
+inline timing_rules synthetic_rules() {
   timing_rules rules = gpu_timing_rules();
   rules.warm_up_ns = 0;
   // The budget is real time. It allows in the order of a hundred rounds of made-up calls.
-  rules.budget_ns = 0.5e6;
+  rules.clocked_budget_ns = 0.5e6;
   return rules;
 }
 
