@@ -59,7 +59,7 @@ caf::result<done_atom> grant_lease(device_actor::stateful_pointer<device_state> 
 device_actor::behavior_type device_behavior(device_actor::stateful_pointer<device_state> self,
                                             std::string name,
                                             std::shared_ptr<const task_table> tasks,
-                                            device_maker make) {
+                                            const device_maker& make) {
   auto& s = self->state;
   s.tasks = std::move(tasks);
   s.counts = activity(std::move(name), "device");

@@ -26,6 +26,6 @@ struct device_state {
 device_actor::behavior_type device_behavior(device_actor::stateful_pointer<device_state> self,
                                             std::string name,
                                             std::shared_ptr<const task_table> tasks,
-                                            device_maker make);
+                                            const device_maker& make);
 
 }  // namespace hone

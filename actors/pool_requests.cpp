@@ -90,7 +90,7 @@ double pool_requests::mean_lag(const schema::TrainingBatch::Reader& batch) const
 draw_record pool_requests::make_draw(const draw_schedule::assignment& what) {
   if (what.stage == Stage::COMPARISON && what.comparison < comparison_draws_.size())
     return copy_for(what, comparison_draws_[what.comparison]);
-  const draw_record draw = pool_->draw(
+  draw_record draw = pool_->draw(
       {what.where.task, what.where.device_type, what.stage, what.version, what.samples});
   if (what.stage == Stage::COMPARISON) comparison_draws_.push_back(draw);
   return draw;

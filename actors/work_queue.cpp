@@ -160,10 +160,10 @@ std::size_t work_queue_state<Job>::in_flight() const {
 template <class Job>
 typename work_queue_actor<Job>::behavior_type work_queue_behavior(
     typename work_queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self,
-    std::string stage, pool_actor pool) {
+    const std::string& stage, const pool_actor& pool) {
   auto& s = self->state;
   s.self = self;
-  s.pool = std::move(pool);
+  s.pool = pool;
   s.stage = stage;
   s.counts = activity("queue " + stage, "queue");
   self->set_down_handler([self](const caf::down_msg& down) { self->state.lose(down.source); });
@@ -185,11 +185,13 @@ template struct work_queue_state<compile_job>;
 template struct work_queue_state<verify_job>;
 template struct work_queue_state<benchmark_job>;
 template compile_queue_actor::behavior_type work_queue_behavior<compile_job>(
-    compile_queue_actor::stateful_pointer<work_queue_state<compile_job>>, std::string, pool_actor);
+    compile_queue_actor::stateful_pointer<work_queue_state<compile_job>>, const std::string&,
+    const pool_actor&);
 template verify_queue_actor::behavior_type work_queue_behavior<verify_job>(
-    verify_queue_actor::stateful_pointer<work_queue_state<verify_job>>, std::string, pool_actor);
+    verify_queue_actor::stateful_pointer<work_queue_state<verify_job>>, const std::string&,
+    const pool_actor&);
 template benchmark_queue_actor::behavior_type work_queue_behavior<benchmark_job>(
-    benchmark_queue_actor::stateful_pointer<work_queue_state<benchmark_job>>, std::string,
-    pool_actor);
+    benchmark_queue_actor::stateful_pointer<work_queue_state<benchmark_job>>, const std::string&,
+    const pool_actor&);
 
 }  // namespace hone

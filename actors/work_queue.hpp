@@ -84,7 +84,7 @@ struct work_queue_state {
 template <class Job>
 typename work_queue_actor<Job>::behavior_type work_queue_behavior(
     typename work_queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self,
-    std::string stage, pool_actor pool);
+    const std::string& stage, const pool_actor& pool);
 
 extern template struct work_queue_state<compile_job>;
 extern template struct work_queue_state<verify_job>;

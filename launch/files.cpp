@@ -65,7 +65,7 @@ std::filesystem::path find_python() {
 
 std::filesystem::path find_task_file(const std::string& path_or_name) {
   if (std::filesystem::is_regular_file(path_or_name)) return path_or_name;
-  const auto named = configs_folder() / "tasks" / (path_or_name + ".toml");
+  auto named = configs_folder() / "tasks" / (path_or_name + ".toml");
   if (std::filesystem::is_regular_file(named)) return named;
   throw format_error(
       path_or_name, 0, "",

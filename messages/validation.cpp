@@ -17,7 +17,7 @@ bool is_required(capnp::StructSchema::Field field) {
   return false;
 }
 
-std::optional<std::string> check_value(capnp::DynamicValue::Reader value);
+std::optional<std::string> check_value(const capnp::DynamicValue::Reader& value);
 
 std::optional<std::string> check_struct(capnp::DynamicStruct::Reader reader) {
   for (capnp::StructSchema::Field field : reader.getSchema().getFields()) {
@@ -31,7 +31,7 @@ std::optional<std::string> check_struct(capnp::DynamicStruct::Reader reader) {
   return std::nullopt;
 }
 
-std::optional<std::string> check_value(capnp::DynamicValue::Reader value) {
+std::optional<std::string> check_value(const capnp::DynamicValue::Reader& value) {
   switch (value.getType()) {
     case capnp::DynamicValue::STRUCT:
       return check_struct(value.as<capnp::DynamicStruct>());

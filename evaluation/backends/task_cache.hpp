@@ -24,11 +24,11 @@ class task_cache {
   Prepared& of(task_id id, const Make& make) {
     const auto found =
         std::find_if(all_.begin(), all_.end(), [&](const auto& one) { return one->of().id == id; });
-    if (found != all_.end()) {
-      all_.splice(all_.begin(), all_, found);
-    } else {
+    if (found == all_.end()) {
       all_.push_front(make());
       if (all_.size() > capacity_) all_.pop_back();
+    } else {
+      all_.splice(all_.begin(), all_, found);
     }
     return *all_.front();
   }

@@ -67,6 +67,7 @@ class cuda_driver {
   // Returns the driver. Throws std::runtime_error with the sentence of load() if there is none.
   static const cuda_driver& get();
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member takes none.
 #define HONE_CUDA_DRIVER_MEMBER(name) decltype(&::name) name = nullptr;
   HONE_CUDA_DRIVER_CALLS(HONE_CUDA_DRIVER_MEMBER)
 #undef HONE_CUDA_DRIVER_MEMBER

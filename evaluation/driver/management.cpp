@@ -14,26 +14,29 @@ namespace {
 constexpr int success = 0;
 constexpr unsigned clock_sm = 1;
 constexpr unsigned sensor_gpu = 0;
+constexpr int unavailable = -1;
 constexpr std::array<std::pair<unsigned long long, const char*>, 4> throttling = {
     {{0x8, "hardware slowdown"},
      {0x20, "software thermal"},
      {0x40, "hardware thermal"},
      {0x80, "power brake"}}};
 
+// NVML's functions. Those that the machine lacks return `unavailable`.
 struct nvml_calls {
-  int (*init)() = nullptr;
-  int (*handle)(const char*, void**) = nullptr;
-  int (*clock)(void*, unsigned, unsigned*) = nullptr;
-  int (*temperature)(void*, unsigned, unsigned*) = nullptr;
-  int (*throttle_reasons)(void*, unsigned long long*) = nullptr;
+  int (*init)() = [] { return unavailable; };
+  int (*handle)(const char*, void**) = [](auto...) { return unavailable; };
+  int (*clock)(void*, unsigned, unsigned*) = [](auto...) { return unavailable; };
+  int (*temperature)(void*, unsigned, unsigned*) = [](auto...) { return unavailable; };
+  int (*throttle_reasons)(void*, unsigned long long*) = [](auto...) { return unavailable; };
   bool works = false;
 
   nvml_calls() {
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     const auto bind = [&](auto& to, const char* name) {
-      to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(library, name));
-      return to != nullptr;
+      void* const found = dlsym(library, name);
+      if (found != nullptr) to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(found);
+      return found != nullptr;
     };
     works =
         bind(init, "nvmlInit_v2") && bind(handle, "nvmlDeviceGetHandleByPciBusId_v2") &&

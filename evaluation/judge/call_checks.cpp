@@ -8,7 +8,7 @@ namespace {
 // Describes an alias: "output 0 lies in the memory of the input A".
 std::string describe_alias(const output_alias& shared, const task& t) {
   using with = output_alias::with;
-  const std::string output = "output " + std::to_string(shared.output);
+  std::string output = "output " + std::to_string(shared.output);
   switch (shared.what) {
     case with::input:
       return output + " lies in the memory of the input " + t.inputs.at(shared.index).name;

@@ -127,7 +127,7 @@ TEST_F(DeviceActor, ContinuesWhenALesseeDies) {
   system_.spawn([&was_leased, device = device_](caf::event_based_actor* self) -> caf::behavior {
     self->request(device, limit, lease_atom_v, std::uint64_t{1}, std::uint32_t{600000})
         .then([](done_atom) {}, [](const caf::error&) {});
-    return {[self, &was_leased](grant_atom, std::uint64_t) -> caf::result<done_atom> {
+    return {[&was_leased](grant_atom, std::uint64_t) -> caf::result<done_atom> {
       was_leased = true;
       throw std::runtime_error("out of memory");
     }};

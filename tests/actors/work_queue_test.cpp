@@ -47,7 +47,7 @@ class WorkQueue : public testing_support::actor_test {
   // Starts a worker that takes `credits` jobs of these device types at a time.
   compiler_actor join(std::vector<compile_job>& received, std::vector<std::string> types,
                       std::uint32_t credits) {
-    const auto w = own(system_.spawn(worker, &received));
+    auto w = own(system_.spawn(worker, &received));
     settle();
     as(w, caf::make_message(pull_atom_v, std::move(types), credits));
     return w;

@@ -18,8 +18,6 @@ namespace {
 using namespace testing_support;
 using nlohmann::json;
 using testing::AllOf;
-using testing::Contains;
-using testing::Each;
 using testing::HasSubstr;
 using testing::Not;
 

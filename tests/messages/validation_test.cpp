@@ -38,7 +38,7 @@ record<schema::RolloutGroup> sample_group() {
 
 TEST(Record, SharesItsBytesAndReadsThemBack) {
   const auto group = sample_group();
-  const auto copy = group;
+  const auto copy = group;  // NOLINT(performance-unnecessary-copy-initialization): it is the test
   EXPECT_EQ(group.bytes().data(), copy.bytes().data());
   EXPECT_EQ(view(copy->getDraw().getDeviceType()), "cpu-test");
   EXPECT_EQ(copy->getRollouts()[1].getTokens()[1], 7U);

@@ -113,7 +113,7 @@ TEST(ChildProcess, IsKilledAndReapedByItsDestructor) {
     pid = child.pid();
     EXPECT_FALSE(child.wait(std::chrono::steady_clock::now()));
     child_process moved = std::move(child);
-    EXPECT_FALSE(child.running());
+    EXPECT_FALSE(child.running());  // NOLINT(bugprone-use-after-move)
     EXPECT_TRUE(moved.running());
   }
   EXPECT_FALSE(testing_support::all_processes().contains(pid));

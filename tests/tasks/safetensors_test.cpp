@@ -38,7 +38,7 @@ TEST(Safetensors, RefusesEveryTruncation) {
 }
 
 TEST(Safetensors, RefusesOverlapsGapsAndWrongSizes) {
-  const auto with_header = [](std::string header, std::size_t body) {
+  const auto with_header = [](const std::string& header, std::size_t body) {
     const std::uint64_t size = header.size();
     return std::string(reinterpret_cast<const char*>(&size), 8) + header + std::string(body, 'x');
   };

@@ -28,7 +28,7 @@ std::string read_bytes(const std::string& path) {
 
 }  // namespace
 
-cpu_compiler::cpu_compiler(std::string target)
+cpu_compiler::cpu_compiler(const std::string& target)
     : target_(words(target)),
       compiler_(tool_path("cc1plus")),
       assembler_(tool_path("as")),

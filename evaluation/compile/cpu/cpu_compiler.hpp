@@ -18,7 +18,7 @@ class cpu_compiler {
  public:
   // `target`: see native_target() in host_toolchain.hpp. Throws std::runtime_error if there is no
   // g++.
-  explicit cpu_compiler(std::string target);
+  explicit cpu_compiler(const std::string& target);
 
   // Compiles a block. `launched`: the kernels that the host program names, possibly with template
   // arguments.

@@ -43,7 +43,7 @@ std::int64_t now_ns(clockid_t which) {
 
 std::string call_name(std::uint32_t number) {
   char* name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, static_cast<int>(number));
-  const std::string text = name != nullptr ? name : "number " + std::to_string(number);
+  std::string text = name != nullptr ? name : "number " + std::to_string(number);
   std::free(name);
   return text;
 }

@@ -31,7 +31,7 @@ class PairedTiming : public testing::Test {
                    timed_checks* checks = nullptr) {
     synthetic_side candidate(role::candidate, std::move(candidate_ns));
     synthetic_side reference(role::reference, std::move(reference_ns));
-    const case_timing timing =
+    case_timing timing =
         testing_support::time_pair(candidate, reference, synthetic_rules(), random_, checks);
     EXPECT_EQ(candidate.seeds, reference.seeds);
     return timing;

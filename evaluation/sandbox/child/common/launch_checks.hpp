@@ -25,7 +25,7 @@ struct launch_size {
 };
 
 // Most dynamic shared memory of a launch.
-inline constexpr std::int64_t max_shared_bytes = 227 * 1024;
+inline constexpr std::int64_t max_shared_bytes = 227 << 10;
 
 // The following functions check CUDA's limits, which are the same on every device. They throw
 // program_error (launch_error). A grid or block has one to three extents; missing extents are 1.

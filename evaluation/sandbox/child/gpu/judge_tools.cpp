@@ -42,7 +42,7 @@ void judge_tools::make_readable(CUdeviceptr at, std::uint64_t bytes, std::uint64
                                 CUstream stream) const {
   if (bytes == 0) return;
   const auto blocks = static_cast<unsigned>(
-      std::clamp<std::uint64_t>(bytes / (16 * scramble_threads), 1,
+      std::clamp<std::uint64_t>(bytes / (16UL * scramble_threads), 1,
                                 std::uint64_t{blocks_per_multiprocessor} * multiprocessors_));
   std::array<void*, 3> arguments = {&at, &bytes, &key};
   driver_->check(driver_->cuLaunchKernel(scramble_, blocks, 1, 1, scramble_threads, 1, 1, 0, stream,

@@ -99,8 +99,8 @@ TEST(CpuCompiler, OpensNoFileThatTheBlockNames) {
            "#import <stdio.h>\n__global__ void k() {}",
            "#line 1 \"/etc/hostname\"\n#error here\n__global__ void k() {}",
            "#define H #\nH include \"/etc/hostname\"\n__global__ void k() {}",
-           "_Pragma(\"GCC pch_preprocess \\\"/etc/hostname\\\"\") int x = ;\n__global__ void k() "
-           "{}",
+           R"(_Pragma("GCC pch_preprocess \"/etc/hostname\"") int x = ;
+              __global__ void k() {})",
        }) {
     const std::string message = message_of(compile(source));
     EXPECT_NE(message, "compiled") << source;

@@ -28,15 +28,15 @@ class block {
     kernels_->poison_shared();
   }
 
-  void launch(const list& grid, const list& threads, std::vector<c10::IValue> arguments,
+  void launch(const list& grid, const list& threads, const std::vector<c10::IValue>& arguments,
               std::int64_t shared = 0) {
     kernels_->launch(kernel_, grid, threads, shared, arguments);
   }
   // Returns the reason for which a launch is refused, or "launched".
-  std::string refusal(const list& grid, const list& threads, std::vector<c10::IValue> arguments,
-                      std::int64_t shared = 0) {
+  std::string refusal(const list& grid, const list& threads,
+                      const std::vector<c10::IValue>& arguments, std::int64_t shared = 0) {
     try {
-      launch(grid, threads, std::move(arguments), shared);
+      launch(grid, threads, arguments, shared);
     } catch (const program_error& e) {
       EXPECT_EQ(e.outcome, Outcome::LAUNCH_ERROR);
       return e.what();
@@ -58,7 +58,7 @@ TEST(Kernels, EveryThreadOfEveryBlockRunsOnce) {
       "extern \"C\" __global__ void k(int* a) { atomicAdd(&a[threadIdx.x + blockDim.x * "
       "(threadIdx.y + blockDim.y * (threadIdx.z + blockDim.z * (blockIdx.x + gridDim.x * "
       "(blockIdx.y + gridDim.y * blockIdx.z))))], 1); }");
-  const at::Tensor a = ints(24 * 30);
+  const at::Tensor a = ints(24L * 30);
   b.launch({2, 3, 5}, {2, 3, 4}, {a});
   EXPECT_TRUE(at::equal(a, at::ones_like(a)));
 }
@@ -112,9 +112,9 @@ TEST(Launch, HasTheLimitsOfCuda) {
   for (const list& threads : {list{}, {1, 1, 1, 1}, {0}, {-1}, {1025}, {1, 1, 65}, {32, 0}})
     EXPECT_THAT(b.refusal({1}, threads, {}), HasSubstr("the block"));
   EXPECT_THAT(b.refusal({1}, {32, 33}, {}), HasSubstr("more than 1024 threads"));
-  EXPECT_THAT(b.refusal({1}, {1}, {}, 227 * 1024 + 1), HasSubstr("dynamic shared memory"));
+  EXPECT_THAT(b.refusal({1}, {1}, {}, 227L * 1024 + 1), HasSubstr("dynamic shared memory"));
   EXPECT_THAT(b.refusal({1}, {1}, {}, -1), HasSubstr("dynamic shared memory"));
-  EXPECT_EQ(b.refusal({1, 65535}, {1024}, {}, 227 * 1024), "launched");
+  EXPECT_EQ(b.refusal({1, 65535}, {1024}, {}, 227L * 1024), "launched");
   EXPECT_EQ(b.refusal({1}, {16, 1, 64}, {}), "launched");
 }
 
@@ -171,7 +171,7 @@ TEST(Barriers, CountAndVote) {
   const at::Tensor a = ints(300);
   b.launch({1}, {100}, {a});
   for (int thread = 0; thread < 100; thread += 33) {
-    EXPECT_EQ(a[thread * 3].item<int>(), 3401);
+    EXPECT_EQ(a[thread * 3L].item<int>(), 3401);
     EXPECT_EQ(a[thread * 3 + 2].item<int>(), 3301);
   }
 }
@@ -186,7 +186,7 @@ TEST(Warps, ShufflesMoveValuesBetweenLanes) {
   a[at + 4] = __shfl_sync(0xffffffff, lane, 1, 8);
   a[at + 5] = __shfl_xor_sync(0xffffffff, lane, 12, 16);
 })");
-  const at::Tensor a = ints(64 * 6);
+  const at::Tensor a = ints(64L * 6);
   b.launch({1}, {64}, {a});
   for (int thread = 0; thread < 64; ++thread) {
     const int lane = thread % 32;
@@ -212,7 +212,7 @@ TEST(Warps, VotesAndReductionsCoverTheLanesOfTheMask) {
     a[lane * 6 + 5] = __match_any_sync(0xffff, lane / 4);
   }
 })");
-  const at::Tensor a = ints(16 * 6);
+  const at::Tensor a = ints(16L * 6);
   b.launch({1}, {32}, {a});
   for (int lane = 0; lane < 16; ++lane) {
     const auto value = [&](int i) { return a[lane * 6 + i].item<int>(); };
@@ -260,7 +260,7 @@ TEST(SharedMemory, DynamicPartHasTheSizeGivenByTheLaunch) {
       "extern \"C\" __global__ void k(float* a, int n) { extern __shared__ float s[]; "
       "s[threadIdx.x] = threadIdx.x; __syncthreads(); a[threadIdx.x] = s[n - 1 - threadIdx.x]; }");
   const at::Tensor a = at::zeros({64});
-  b.launch({1}, {64}, {a, std::int64_t{64}}, 64 * 4);
+  b.launch({1}, {64}, {a, std::int64_t{64}}, 64L * 4);
   EXPECT_EQ(a[0].item<float>(), 63);
   EXPECT_FALSE(b.kernels().shared_overrun());
   b.kernels().poison_shared();
@@ -269,7 +269,7 @@ TEST(SharedMemory, DynamicPartHasTheSizeGivenByTheLaunch) {
 TEST(SharedMemory, WritesBeyondTheDynamicPartAreDetected) {
   block b(
       "extern \"C\" __global__ void k() { extern __shared__ float s[]; s[threadIdx.x] = 1.0f; }");
-  b.launch({1}, {64}, {}, 63 * 4);
+  b.launch({1}, {64}, {}, 63L * 4);
   EXPECT_TRUE(b.kernels().shared_overrun());
 }
 
