@@ -1,10 +1,11 @@
 #include "evaluation/compile/cuda_source.hpp"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <regex>
 
 namespace hone {
 namespace {
@@ -135,21 +136,23 @@ bool is_accepted_include(std::string_view name) {
 include_scan take_out_includes(std::string_view block) {
   include_scan scan;
   scan.text = std::string(block);
-  static const std::regex pattern(
-      R"(^\s*(#|%:)\s*(include|include_next|import)\s*([<"])([^>"]*)[>"]\s*(//.*|/\*.*\*/\s*)?$)");
+  static const RE2 pattern(
+      R"([[:space:]]*(?:#|%:)[[:space:]]*(include|include_next|import)[[:space:]]*[<"]([^>"]*)[>"][[:space:]]*(?://.*|/\*.*\*/[[:space:]]*)?)",
+      RE2::Latin1);
   int line = 1;
   bool at_line_start = true;
   for (std::size_t i = 0; i < block.size();) {
     if (at_line_start) {
       const std::size_t end = std::min(block.find('\n', i), block.size());
-      const std::string content(block.substr(i, end - i));
-      std::smatch match;
-      if (content.size() < 400 && std::regex_match(content, match, pattern)) {
-        if (is_accepted_include(match[4].str()) && match[2] == "include") {
+      const re2::StringPiece content(block.data() + i, end - i);
+      std::string directive;
+      std::string name;
+      if (content.size() < 400 && RE2::FullMatch(content, pattern, &directive, &name)) {
+        if (is_accepted_include(name) && directive == "include") {
           std::fill(scan.text.begin() + static_cast<std::ptrdiff_t>(i),
                     scan.text.begin() + static_cast<std::ptrdiff_t>(end), ' ');
         } else {
-          scan.refused.push_back({line, match[4]});
+          scan.refused.push_back({line, name});
         }
         i = end;
         at_line_start = false;
@@ -217,12 +220,12 @@ std::vector<std::string> take_out_leading_headers(include_scan& scan) {
   std::vector<std::string> headers;
   const std::string readable = blank_comments(scan.text);
   int line = 1;
+  auto include = scan.refused.begin();  // in the order of lines
   for (std::size_t i = 0; i < readable.size(); ++line) {
     const std::size_t end = std::min(readable.find('\n', i), readable.size());
     const std::string_view content = std::string_view(readable).substr(i, end - i);
-    const auto include = std::find_if(scan.refused.begin(), scan.refused.end(),
-                                      [&](const auto& one) { return one.line == line; });
-    if (include != scan.refused.end()) {
+    while (include != scan.refused.end() && include->line < line) ++include;
+    if (include != scan.refused.end() && include->line == line) {
       if (!worth_it.contains(include->name)) break;
       headers.push_back(include->name);
       std::fill(scan.text.begin() + static_cast<std::ptrdiff_t>(i),
@@ -242,13 +245,16 @@ std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token
     // The declarator's name is the last identifier before the parameter list.
     // __launch_bounds__(...) and attributes have lists of their own.
     std::string_view name;
-    for (std::size_t k = i + 1; k < tokens.size() && tokens[k].text != ";" && tokens[k].text != "{";
-         ++k) {
+    // A further __global__ ends the search, so that its time is linear in the text.
+    constexpr auto ends_declarator = [](std::string_view text) {
+      return text == ";" || text == "{" || text == "__global__";
+    };
+    for (std::size_t k = i + 1; k < tokens.size() && !ends_declarator(tokens[k].text); ++k) {
       if (tokens[k].is == cuda_token::kind::identifier) name = tokens[k].text;
       if (tokens[k].text != "(") continue;
       if (!name.starts_with("__")) break;
       int depth = 1;
-      while (depth > 0 && ++k < tokens.size())
+      while (depth > 0 && ++k < tokens.size() && tokens[k].text != "__global__")
         depth += tokens[k].text == "(" ? 1 : tokens[k].text == ")" ? -1 : 0;
     }
     if (!name.empty() && !name.starts_with("__")) names.emplace(name);
@@ -257,12 +263,12 @@ std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token
 }
 
 bool names_a_kernel(std::string_view launched, const std::set<std::string, std::less<>>& kernels) {
-  static const std::regex pattern(R"((?:[A-Za-z_]\w*::)*([A-Za-z_]\w*)(?:<[\w:,\s]*>)?)");
-  std::cmatch match;
-  if (launched.size() > 200 ||
-      !std::regex_match(launched.data(), launched.data() + launched.size(), match, pattern))
-    return false;
-  return kernels.contains(match[1].str());
+  static const RE2 pattern(R"((?:[A-Za-z_]\w*::)*([A-Za-z_]\w*)(?:<[\w:,[:space:]]*>)?)",
+                           RE2::Latin1);
+  std::string name;
+  return launched.size() <= 200 &&
+         RE2::FullMatch(re2::StringPiece(launched.data(), launched.size()), pattern, &name) &&
+         kernels.contains(name);
 }
 
 std::optional<source_problem> find_hidden_include(const include_scan& scan) {
@@ -277,11 +283,13 @@ std::optional<source_problem> find_hidden_include(const include_scan& scan) {
     const bool goes_on = content.ends_with('\\');
     joined += goes_on ? content.substr(0, content.size() - 1) : content;
     if (!goes_on) {
-      static const std::regex hidden(
-          R"(^\s*(#|%:|\?\?=)\s*(include|include_next|import|embed)\b.*)");
-      static const std::regex plain(R"(^\s*#\s*include\s*[<"][^>"]*[>"]\s*$)");
-      if (std::regex_match(joined, hidden) &&
-          (first != line || joined.size() >= 400 || !std::regex_match(joined, plain))) {
+      static const RE2 hidden(
+          R"([[:space:]]*(?:#|%:|\?\?=)[[:space:]]*(?:include|include_next|import|embed)\b.*)",
+          RE2::Latin1);
+      static const RE2 plain(
+          R"([[:space:]]*#[[:space:]]*include[[:space:]]*[<"][^>"]*[>"][[:space:]]*)", RE2::Latin1);
+      if (RE2::FullMatch(joined, hidden) &&
+          (first != line || joined.size() >= 400 || !RE2::FullMatch(joined, plain))) {
         return source_problem{first, "an include must name its file, in one line"};
       }
       joined.clear();

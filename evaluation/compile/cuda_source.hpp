@@ -10,7 +10,8 @@ namespace hone {
 
 // Analysis of a cuda block as text: its includes, its kernels, and the constructs that it must not
 // contain. A lexer for C++ is enough, because the text is either preprocessed or only searched for
-// directives. All functions are safe on any thread.
+// directives. The text is hostile and the functions run in the judge's process, without a deadline:
+// all of them take time linear in the text's length, and patterns are RE2's. Safe on any thread.
 
 struct cuda_token {
   enum class kind { identifier, number, string, character, punctuator };
@@ -63,7 +64,7 @@ struct source_problem {
 };
 
 // Finds an include that take_out_includes() does not see: a computed one, one with a continued
-// line, or one in another spelling. May recurse as deeply as a line is long (see on_deep_stack()).
+// line, or one in another spelling.
 std::optional<source_problem> find_hidden_include(const include_scan& scan);
 
 // Finds assembler in any spelling, attributes that reach the assembler or the linker, and words

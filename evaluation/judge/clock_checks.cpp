@@ -14,6 +14,8 @@ constexpr double start_and_end_ns = 60e3;
 // because caches are warm in a burst, but CUPTI makes short kernels look longer.
 constexpr double least_share_of_work = 0.85;
 constexpr double event_resolution_ns = 0.5e3;
+// Bursts that are made at most to find an undisturbed one.
+constexpr int most_bursts = 5;
 // Upper bounds of the L2 cache's bandwidth relative to DRAM's, and of an unknown DRAM bandwidth.
 // They are generous, because only impossible times may lie below the floor.
 constexpr double l2_over_dram = 5;
@@ -31,6 +33,10 @@ constexpr double slowed_by = 1.1;
 constexpr double slowed_by_us = 1;
 
 std::string microseconds(double ns) { return print_number(ns / 1e3, 2) + " us"; }
+
+double busy_ns_per_call(const burst_clock& traced) {
+  return traced.busy_ns / static_cast<double>(traced.calls);
+}
 
 // Returns the longest time that another clock may show for work that took the device `device_ns`.
 double most_beside(double device_ns) {
@@ -54,10 +60,25 @@ bool is_late_on_host(const burst_clock& burst) {
 }
 
 burst_clock undisturbed_burst(const std::function<burst_clock()>& run) {
-  constexpr int attempts = 5;
   burst_clock burst = run();
-  for (int attempt = 1; attempt < attempts && is_late_on_host(burst); ++attempt) burst = run();
+  for (int attempt = 1; attempt < most_bursts && is_late_on_host(burst); ++attempt) burst = run();
   return burst;
+}
+
+bool is_busier_than_scored(const burst_clock& traced, double scored_call_ns) {
+  return scored_call_ns < least_share_of_work * busy_ns_per_call(traced) - event_resolution_ns;
+}
+
+burst_clock typical_trace(double scored_call_ns, const std::function<burst_clock()>& trace,
+                          const std::function<void()>& move) {
+  burst_clock least = trace();
+  for (int attempt = 1; attempt < most_bursts && is_busier_than_scored(least, scored_call_ns);
+       ++attempt) {
+    move();
+    const burst_clock again = trace();
+    if (busy_ns_per_call(again) < busy_ns_per_call(least)) least = again;
+  }
+  return least;
 }
 
 double unseen_beside(const std::vector<double>& candidate_ns,
@@ -109,11 +130,11 @@ std::optional<program_failure> find_disagreement(const burst_clock& burst,
                            "the host waited " + microseconds(burst.wall_ns) +
                                " for work that took the GPU " + microseconds(burst.device_ns)};
   }
-  const double busy_call_ns = traced.busy_ns / static_cast<double>(traced.calls);
-  if (scored_call_ns < least_share_of_work * busy_call_ns - event_resolution_ns) {
+  if (is_busier_than_scored(traced, scored_call_ns)) {
     return program_failure{Outcome::CHEATING, "late_work",
                            "a call is timed at " + microseconds(scored_call_ns) +
-                               " and keeps the GPU busy for " + microseconds(busy_call_ns)};
+                               " and keeps the GPU busy for " +
+                               microseconds(busy_ns_per_call(traced))};
   }
   return std::nullopt;
 }

@@ -29,6 +29,15 @@ bool is_late_on_host(const burst_clock& burst);
 // Makes up to five bursts and returns the first that is not late on the host, or else the last.
 burst_clock undisturbed_burst(const std::function<burst_clock()>& run);
 
+// Returns true if the calls of a traced burst keep the GPU busy for notably longer than a scored
+// call takes.
+bool is_busier_than_scored(const burst_clock& traced, double scored_call_ns);
+// Makes up to five traced bursts and returns the first that is not busier than a scored call, or
+// else the least busy. Calls `move` between two bursts: some places in memory make a kernel slower,
+// so it must move the memory that the program works in.
+burst_clock typical_trace(double scored_call_ns, const std::function<burst_clock()>& trace,
+                          const std::function<void()>& move);
+
 // Returns the unseen time: host-side time per call that the device clock does not show, candidate
 // minus reference. The arguments hold one value per round, and the differences are aggregated like
 // scores: median of the seven buckets' medians. Any unit; tests and callers use nanoseconds.

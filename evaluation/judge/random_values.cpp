@@ -34,8 +34,8 @@ inline float fast_log(float x) {
 // Computes the sine and cosine of 2 pi u for u in [0, 1), reduced to a quarter turn around zero.
 inline void turn(float u, float& sine, float& cosine) {
   const float quarters = u * 4.0F;
-  // NOLINTNEXTLINE(bugprone-incorrect-roundings): all devices must compute the same, and it is >=
-  // 0.
+  // Rounds to nearest: quarters is not negative. Every device must compute the same.
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings)
   const auto k = static_cast<std::int32_t>(quarters + 0.5F);
   const float x = (quarters - static_cast<float>(k)) * 1.57079633F;
   const float x2 = x * x;

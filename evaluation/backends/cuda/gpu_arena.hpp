@@ -17,6 +17,7 @@ namespace hone {
 // Confined to one thread.
 class gpu_arena {
  public:
+  // Holds at least `bytes`. Throws cuda_error.
   gpu_arena(const gpu_context& gpu, std::uint64_t bytes);
 
   CUdeviceptr at(std::uint64_t offset) const { return memory_.at() + offset; }

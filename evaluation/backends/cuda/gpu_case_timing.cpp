@@ -53,8 +53,12 @@ class gpu_case_timing {
     const double call_ns = timing_.candidate_us * 1e3;
     burst_ = undisturbed_burst([&] { return candidate_.burst(burst_ns, call_ns, false); });
     checks_.check();
-    traced_ = candidate_.burst(burst_ns, call_ns, true);
-    checks_.check();
+    const auto trace = [&] {
+      const burst_clock traced = candidate_.burst(burst_ns, call_ns, true);
+      checks_.check();
+      return traced;
+    };
+    traced_ = typical_trace(call_ns, trace, [&] { candidate_.set_parameters(random_->bits()); });
     timing_.burst_us = us_per_call(burst_.device_ns, burst_);
     timing_.candidate_wall_us = us_per_call(burst_.wall_ns, burst_);
     timing_.reference_wall_us = of_.facts.reference_wall_us;

@@ -1,8 +1,10 @@
 #include "evaluation/compile/cpu/block_rewriting.hpp"
 
+#include <re2/re2.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
-#include <regex>
 
 #include "evaluation/compile/compiled_block.hpp"
 
@@ -42,24 +44,25 @@ std::string without_directives(std::string_view preprocessed) {
 }
 
 std::string with_dynamic_shared_pointers(const std::string& source) {
-  static const std::regex dynamic(
-      R"(\bextern\s+__shared__\s+([^;{}()=]*(?:\([^;{}()=]*\)[^;{}()=]*)?)\[\s*\]\s*;)");
+  static const RE2 dynamic(
+      R"(\bextern[[:space:]]+__shared__[[:space:]]+([^;{}()=]*(?:\([^;{}()=]*\)[^;{}()=]*)?)\[[[:space:]]*\][[:space:]]*;)",
+      RE2::Latin1);
+  static const RE2 qualifiers(R"(\balignas[[:space:]]*\([^()]*\)|\bvolatile\b)", RE2::Latin1);
   std::string text;
-  auto from = source.cbegin();
-  for (std::sregex_iterator it(source.begin(), source.end(), dynamic), none; it != none; ++it) {
-    text.append(from, (*it)[0].first);
-    const std::string declaration = (*it)[1];
-    const std::string_view name = identifier_before(declaration, declaration.size());
-    std::string type =
-        declaration.substr(0, static_cast<std::size_t>(name.data() - declaration.data()));
-    type = std::regex_replace(type, std::regex(R"(\balignas\s*\([^()]*\))"), " ");
-    type = std::regex_replace(type, std::regex(R"(\bvolatile\b)"), " ");
-    text += "static " + type + "* const " + std::string(name) + " = reinterpret_cast<" + type +
-            "*>(hone::dynamic_shared);";
-    from = (*it)[0].second;
+  std::size_t from = 0;
+  std::array<re2::StringPiece, 2> match;  // the declaration, and what follows the keywords
+  while (dynamic.Match(source, from, source.size(), RE2::UNANCHORED, match.data(), match.size())) {
+    const std::string_view declared(match[1].data(), match[1].size());
+    const std::string_view name = identifier_before(declared, declared.size());
+    std::string type(declared.substr(0, static_cast<std::size_t>(name.data() - declared.data())));
+    RE2::GlobalReplace(&type, qualifiers, " ");
+    const auto begin = static_cast<std::size_t>(match[0].data() - source.data());
+    text.append(source, from, begin - from);
+    text.append("static ").append(type).append("* const ").append(name);
+    text.append(" = reinterpret_cast<").append(type).append("*>(hone::dynamic_shared);");
+    from = begin + match[0].size();
   }
-  text.append(from, source.cend());
-  return text;
+  return text.append(source, from);
 }
 
 }  // namespace
@@ -74,16 +77,18 @@ std::string_view block_part(std::string_view preprocessed) {
 std::string rewrite_block(std::string_view preprocessed) {
   if (preprocessed.size() > max_expanded_bytes)
     throw block_refused("cuda: macros expand the block to more than a MiB");
-  const std::string text = with_dynamic_shared_pointers(without_directives(preprocessed));
+  std::string text = with_dynamic_shared_pointers(without_directives(preprocessed));
   // alignas, to which __align__ expands, may follow or precede __shared__ in a block. C++ requires
   // it before the type.
-  static const std::regex fixed(
-      R"(\b(?:static\s+)?(?:volatile\s+)?__shared__\b\s*(alignas\s*\([^()]*\))?)");
-  static const std::regex global(R"(\b__global__\b)");
+  static const RE2 fixed(
+      R"(\b(?:static[[:space:]]+)?(?:volatile[[:space:]]+)?__shared__\b[[:space:]]*(alignas[[:space:]]*\([^()]*\))?)",
+      RE2::Latin1);
+  static const RE2 global(R"(\b__global__\b)", RE2::Latin1);
   // Without the attribute "used", the compiler would replace a variable that the block never writes
   // by zero.
-  return std::regex_replace(
-      std::regex_replace(text, fixed, "$1 __attribute__((used)) static thread_local "), global, "");
+  RE2::GlobalReplace(&text, fixed, "\\1 __attribute__((used)) static thread_local ");
+  RE2::GlobalReplace(&text, global, "");
+  return text;
 }
 
 std::string launch_table(const std::vector<std::string>& kernels) {

@@ -6,8 +6,8 @@
 
 namespace hone {
 
-// Conversion of a preprocessed cuda block to C++ for g++. The text is hostile. Functions throw
-// block_refused. They may recurse as deeply as a line is long (see on_deep_stack()).
+// Conversion of a preprocessed cuda block to C++ for g++. The text is hostile: all
+// functions take time and memory linear in its length. They throw block_refused.
 
 // Returns the part of preprocessed text that begins with the block's first line. The text before it
 // is cuda_on_cpu().

@@ -10,7 +10,6 @@
 #include "evaluation/compile/cpu/host_toolchain.hpp"
 #include "evaluation/compile/cpu/shared_object.hpp"
 #include "evaluation/compile/cuda_source.hpp"
-#include "evaluation/compile/deep_stack.hpp"
 #include "process/temporary_folder.hpp"
 
 namespace hone {
@@ -114,7 +113,7 @@ compiled_block cpu_compiler::build(std::string_view block, const std::set<std::s
   for (const std::string& name : launched) {
     if (names_a_kernel(name, declared)) kernels.push_back(name);
   }
-  const std::string rewritten = on_deep_stack([&] { return rewrite_block(own); });
+  const std::string rewritten = rewrite_block(own);
   const process_result compiled =
       run(compile_arguments(fast_math), std::string(prelude) + rewritten + launch_table(kernels));
   if (!compiled.succeeded()) refuse_diagnosed(compiled, "the compiler");

@@ -1,18 +1,17 @@
 #include "evaluation/compile/cuda/cuda_compiler.hpp"
 
 #include <fcntl.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <regex>
 #include <stdexcept>
 
 #include "evaluation/compile/cuda/cubin.hpp"
 #include "evaluation/compile/cuda/diagnostics.hpp"
 #include "evaluation/compile/cuda/nvrtc/nvrtc.capnp.h"
 #include "evaluation/compile/cuda_source.hpp"
-#include "evaluation/compile/deep_stack.hpp"
 #include "messages/record.hpp"
 #include "process/framing.hpp"
 
@@ -157,8 +156,8 @@ std::vector<std::string> cuda_compiler::find_kernels(const std::string& source,
   }
   // The text does not show kernels that a macro declares. If there is such a macro, every launched
   // name is taken to be a kernel.
-  static const std::regex by_macro(R"(#\s*define\b.*\b__global__\b)");
-  const bool is_by_macro = on_deep_stack([&] { return std::regex_search(readable, by_macro); });
+  static const RE2 by_macro(R"(#[[:space:]]*define\b.*\b__global__\b)", RE2::Latin1);
+  const bool is_by_macro = RE2::PartialMatch(readable, by_macro);
   const auto declared = declared_kernels(tokens);
   std::vector<std::string> kernels;
   for (const std::string& name : launched) {
@@ -190,7 +189,7 @@ compiled_block cuda_compiler::build(std::string_view block, const std::set<std::
                                     const settings& asked, const std::string& architecture,
                                     std::chrono::milliseconds time_limit) {
   include_scan includes = take_out_includes(block);
-  if (const auto hidden = on_deep_stack([&] { return find_hidden_include(includes); }))
+  if (const auto hidden = find_hidden_include(includes))
     throw block_refused("cuda:" + std::to_string(hidden->line) + ": " + hidden->message);
   for (const auto& include : includes.refused) {
     if (!is_cuda_header(include.name))

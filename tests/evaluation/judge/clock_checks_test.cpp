@@ -210,6 +210,25 @@ TEST(ThreeClocks, ABurstThatItsHostDelayedIsRepeated) {
       << "a host that is always late is not merely interrupted";
 }
 
+TEST(ThreeClocks, ATraceInASlowPlaceIsRepeatedElsewhere) {
+  const auto after = [](int slow_places) {
+    int traces = 0;
+    int moves = 0;
+    const burst_clock least = typical_trace(
+        67e3,
+        [&] {
+          const double busy_us = traces++ < slow_places ? 110 - traces : 68;
+          return burst_clock{.busy_ns = 30 * busy_us * 1e3, .calls = 30};
+        },
+        [&] { ++moves; });
+    EXPECT_EQ(moves, traces - 1);
+    return std::pair(traces, least.busy_ns / 30e3);
+  };
+  EXPECT_EQ(after(0), std::pair(1, 68.0));
+  EXPECT_EQ(after(2), std::pair(3, 68.0));
+  EXPECT_EQ(after(100), std::pair(5, 105.0)) << "late work is late in every place";
+}
+
 TEST(ThreeClocks, ACallTimedAtLessThanItsWorkIsLateWork) {
   const auto found = find_disagreement(
       {.device_ns = 3e6, .wall_ns = 3e6, .calls = 30},

@@ -9,6 +9,7 @@
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <array>
+#include <optional>
 #include <regex>
 #include <sstream>
 
@@ -25,6 +26,26 @@ using torch::jit::Stack;
 thread_local kernel_launcher* current_launcher = nullptr;
 c10::Device judged_device = c10::kCPU;
 
+// The error with which one of Hone's operators has ended the running program. The interpreter turns
+// every exception into one of its own, which has no outcome.
+thread_local std::optional<program_error> operator_error;
+
+template <void (*run)(Stack&)>
+void remember_error(Stack& stack) {
+  try {
+    run(stack);
+  } catch (const program_error& e) {
+    operator_error = e;
+    throw;
+  }
+}
+
+kernel_launcher& launcher(const char* what) {
+  if (current_launcher == nullptr)
+    throw program_error(Outcome::LAUNCH_ERROR, std::string("a reference cannot ") + what);
+  return *current_launcher;
+}
+
 // Pops (kernel, grid, block, shared, arguments..., count), as the interpreter pushes them for a
 // variadic operator.
 void run_launch(Stack& stack) {
@@ -34,40 +55,35 @@ void run_launch(Stack& stack) {
       std::make_move_iterator(stack.end() - static_cast<std::ptrdiff_t>(count)),
       std::make_move_iterator(stack.end()));
   stack.resize(stack.size() - count);
-  if (current_launcher == nullptr)
-    throw program_error(Outcome::LAUNCH_ERROR, "a reference cannot launch kernels");
   const std::vector<c10::IValue> arguments(inputs.begin() + 4, inputs.end());
-  current_launcher->launch(inputs[0].toStringRef(), inputs[1].toIntVector(),
-                           inputs[2].toIntVector(), inputs[3].toInt(), arguments);
+  launcher("launch kernels")
+      .launch(inputs[0].toStringRef(), inputs[1].toIntVector(), inputs[2].toIntVector(),
+              inputs[3].toInt(), arguments);
 }
 
 void run_stream(Stack& stack) {
   const std::int64_t k = stack.back().toInt();
   stack.pop_back();
-  if (current_launcher == nullptr)
-    throw program_error(Outcome::LAUNCH_ERROR, "a reference cannot use side streams");
+  kernel_launcher& used = launcher("use side streams");
   if (k < 0 || k > side_streams)
     throw program_error(Outcome::LAUNCH_ERROR, "stream(" + std::to_string(k) + "): expected 0 to " +
                                                    std::to_string(side_streams));
-  current_launcher->use_stream(k);
+  used.use_stream(k);
 }
 
-void run_join(Stack& /*stack*/) {
-  if (current_launcher == nullptr)
-    throw program_error(Outcome::LAUNCH_ERROR, "a reference cannot use side streams");
-  current_launcher->join_streams();
-}
+void run_join(Stack& /*stack*/) { launcher("use side streams").join_streams(); }
 
 void register_operators() {
   static const bool done = [] {
     // With any weaker kind than CONSERVATIVE, a launch would be removed as dead code.
     constexpr auto effects = c10::AliasAnalysisKind::CONSERVATIVE;
     torch::jit::registerOperator(torch::jit::Operator(
-        "hone::launch(str kernel, int[] grid, int[] block, int shared, ...) -> ()", run_launch,
-        effects));
+        "hone::launch(str kernel, int[] grid, int[] block, int shared, ...) -> ()",
+        remember_error<run_launch>, effects));
     torch::jit::registerOperator(
-        torch::jit::Operator("hone::stream(int k) -> ()", run_stream, effects));
-    torch::jit::registerOperator(torch::jit::Operator("hone::join() -> ()", run_join, effects));
+        torch::jit::Operator("hone::stream(int k) -> ()", remember_error<run_stream>, effects));
+    torch::jit::registerOperator(
+        torch::jit::Operator("hone::join() -> ()", remember_error<run_join>, effects));
     return true;
   }();
   (void)done;
@@ -87,19 +103,26 @@ std::string without_imports(const std::string& source) {
   return kept;
 }
 
+// If a line of a message of LibTorch names a place in the program, such as `File "python", line 3`,
+// returns "python:3: ", and "" for a place elsewhere. Returns nullopt for other lines.
+std::optional<std::string> place_in(const std::string& line) {
+  static const std::regex location(R"re(\s*File "([^"]*)", line (\d+).*)re");
+  std::smatch match;
+  if (!std::regex_match(line, match, location)) return std::nullopt;
+  return match[1] == "python" ? "python:" + match[2].str() + ": " : "";
+}
+
 // Reduces a message of the front end, which shows the source around the error, to one line that
 // begins with the error's place.
 std::string tidy(const std::string& raw) {
   std::istringstream in(raw);
   std::string message;
   std::string place;
-  static const std::regex location(R"re(\s*File "([^"]*)", line (\d+).*)re");
   int kept = 0;
   bool in_snippet = false;
   for (std::string line; std::getline(in, line);) {
-    std::smatch match;
-    if (std::regex_match(line, match, location)) {
-      if (place.empty() && match[1] == "python") place = "python:" + match[2].str() + ": ";
+    if (const auto named = place_in(line)) {
+      if (place.empty()) place = *named;
       in_snippet = true;
       continue;
     }
@@ -118,9 +141,42 @@ std::string tidy(const std::string& raw) {
   throw program_error(Outcome::COMPILE_ERROR, message);
 }
 
+struct node_counts {
+  std::size_t nodes = 0;
+  std::size_t calls = 0;  // of functions
+};
+
+void count_nodes(const torch::jit::Block* block, node_counts& counts) {
+  for (const torch::jit::Node* node : block->nodes()) {
+    ++counts.nodes;
+    if (node->kind() == c10::prim::CallFunction) ++counts.calls;
+    for (const torch::jit::Block* inner : node->blocks()) count_nodes(inner, counts);
+  }
+}
+
+// Replaces all calls of functions by the functions' bodies. LibTorch's pass replaces the calls of
+// the graph alone, so it runs once for each level of calls within calls. Functions cannot be
+// recursive, but a few lines can describe a graph of any size.
+void inline_calls(Graph& graph) {
+  constexpr std::size_t most_nodes = 50'000;
+  while (true) {
+    node_counts counts;
+    count_nodes(graph.block(), counts);
+    if (counts.nodes > most_nodes)
+      refuse("the program has more than " + std::to_string(most_nodes) +
+             " operations once its functions are inlined");
+    if (counts.calls == 0) return;
+    torch::jit::Inline(graph);
+    node_counts after;
+    count_nodes(graph.block(), after);
+    if (after.nodes == counts.nodes && after.calls == counts.calls)
+      return;  // check_rules() refuses
+  }
+}
+
 std::shared_ptr<Graph> runnable_graph(torch::jit::Function& function) {
   auto graph = torch::jit::toGraphFunction(function).graph()->copy();
-  torch::jit::Inline(*graph);
+  inline_calls(*graph);
   settle_devices(*graph, judged_device);
   torch::jit::runRequiredPasses(graph);
   check_rules(*graph);
@@ -130,6 +186,21 @@ std::shared_ptr<Graph> runnable_graph(torch::jit::Function& function) {
 std::vector<c10::TypePtr> spread(const c10::TypePtr& type) {
   if (const auto tuple = type->cast<c10::TupleType>()) return tuple->elements().vec();
   return {type};
+}
+
+// Runs the program on the arguments in `stack`, which its result replaces.
+void run(const Code& code, Stack& stack) {
+  operator_error.reset();
+  try {
+    torch::jit::InterpreterState(code).run(stack);
+  } catch (const std::exception& e) {
+    if (!operator_error) throw;
+    std::istringstream trace(e.what());
+    std::string place;
+    for (std::string line; place.empty() && std::getline(trace, line);)
+      place = place_in(line).value_or("");
+    throw program_error(operator_error->outcome, place + operator_error->what());
+  }
 }
 
 void check_signature(const c10::FunctionSchema& schema, const std::vector<c10::TypePtr>& expected,
@@ -218,14 +289,14 @@ bool torchscript_program::has_prepare() const { return state_->prepare.has_value
 std::vector<c10::IValue> torchscript_program::prepare(const std::vector<at::Tensor>& parameters) {
   Stack stack(parameters.begin(), parameters.end());
   if (!state_->prepare) return stack;
-  torch::jit::InterpreterState(*state_->prepare).run(stack);
+  run(*state_->prepare, stack);
   if (!stack.front().isTuple()) return stack;
   const auto& elements = stack.front().toTupleRef().elements();
   return std::vector<c10::IValue>(elements.begin(), elements.end());
 }
 
 std::vector<at::Tensor> torchscript_program::forward(std::vector<c10::IValue>& arguments) {
-  torch::jit::InterpreterState(state_->forward).run(arguments);
+  run(state_->forward, arguments);
   std::vector<at::Tensor> outputs;
   if (arguments.front().isTuple()) {
     for (const c10::IValue& element : arguments.front().toTupleRef().elements())

@@ -14,6 +14,7 @@ using testing::HasSubstr;
 
 // Returns "ok", or the outcome and the message of the error.
 std::string verdict(const std::string& source, std::size_t inputs = 1, std::size_t parameters = 0) {
+  torchscript_program::enter_thread();  // as in a sandbox
   try {
     torchscript_program program(source, inputs, parameters);
     return "ok";
@@ -30,6 +31,7 @@ std::string returning(const std::string& expression) {
 }
 
 at::Tensor run(const std::string& source, const at::Tensor& x) {
+  torchscript_program::enter_thread();
   torchscript_program program(source, 1, 0);
   std::vector<c10::IValue> arguments = {x};
   return program.forward(arguments).at(0);
@@ -276,8 +278,38 @@ TEST(TorchscriptProgram, SwitchesStreamsInTheOrderOfItsSource) {
   arguments = {at::ones({2})};
   torchscript_program wrong(
       "def forward(x: Tensor) -> Tensor:\n    stream(x.size(0) + 7)\n    return x\n", 1, 0);
-  EXPECT_THROW(wrong.forward(arguments), std::exception);
+  try {
+    wrong.forward(arguments);
+    ADD_FAILURE() << "there are eight side streams";
+  } catch (const program_error& e) {
+    EXPECT_EQ(e.outcome, Outcome::LAUNCH_ERROR);
+    EXPECT_EQ(std::string(e.what()), "python:2: stream(9): expected 0 to 8");
+  }
   torchscript_program::set_launcher(nullptr);
+}
+
+TEST(TorchscriptProgram, InlinesFunctionsThatCallFunctions) {
+  const std::string helpers =
+      "def half(x: Tensor) -> Tensor:\n    return F.relu(x) * 0.5\n"
+      "def quarter(x: Tensor) -> Tensor:\n    return half(half(x))\n"
+      "def eighth(x: Tensor) -> Tensor:\n    return half(quarter(x))\n";
+  const at::Tensor x = at::full({3}, 16.0);
+  EXPECT_TRUE(at::equal(run(helpers + returning("eighth(x)"), x), at::full({3}, 2.0)));
+  EXPECT_THAT(verdict("def draw(x: Tensor) -> Tensor:\n    return torch.rand_like(x)\n"
+                      "def twice(x: Tensor) -> Tensor:\n    return draw(x) * 2\n" +
+                      returning("twice(x)")),
+              HasSubstr("rejected: python:"));
+}
+
+TEST(TorchscriptProgram, RefusesAProgramThatGrowsWithoutBound) {
+  std::string doubling = "def f0(x: Tensor) -> Tensor:\n    return x + 1\n";
+  for (int i = 1; i <= 40; ++i) {
+    const std::string before = "f" + std::to_string(i - 1);
+    doubling += "def f" + std::to_string(i) + "(x: Tensor) -> Tensor:\n    return " + before + "(" +
+                before + "(x))\n";
+  }
+  EXPECT_THAT(verdict(doubling + returning("f40(x)")),
+              HasSubstr("compile_error: the program has more than 50000 operations"));
 }
 
 TEST(TorchscriptProgram, RunsOnThreadsAfterEnterThread) {
