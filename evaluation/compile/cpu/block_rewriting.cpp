@@ -45,7 +45,8 @@ std::string without_directives(std::string_view preprocessed) {
 
 std::string with_dynamic_shared_pointers(const std::string& source) {
   static const RE2 dynamic(
-      R"(\bextern[[:space:]]+__shared__[[:space:]]+([^;{}()=]*(?:\([^;{}()=]*\)[^;{}()=]*)?)\[[[:space:]]*\][[:space:]]*;)",
+      R"(\bextern[[:space:]]+__shared__[[:space:]]+)"
+      R"(([^;{}()=]*(?:\([^;{}()=]*\)[^;{}()=]*)?)\[[[:space:]]*\][[:space:]]*;)",
       RE2::Latin1);
   static const RE2 qualifiers(R"(\balignas[[:space:]]*\([^()]*\)|\bvolatile\b)", RE2::Latin1);
   std::string text;
@@ -81,7 +82,8 @@ std::string rewrite_block(std::string_view preprocessed) {
   // alignas, to which __align__ expands, may follow or precede __shared__ in a block. C++ requires
   // it before the type.
   static const RE2 fixed(
-      R"(\b(?:static[[:space:]]+)?(?:volatile[[:space:]]+)?__shared__\b[[:space:]]*(alignas[[:space:]]*\([^()]*\))?)",
+      R"(\b(?:static[[:space:]]+)?(?:volatile[[:space:]]+)?__shared__\b[[:space:]]*)"
+      R"((alignas[[:space:]]*\([^()]*\))?)",
       RE2::Latin1);
   static const RE2 global(R"(\b__global__\b)", RE2::Latin1);
   // Without the attribute "used", the compiler would replace a variable that the block never writes
