@@ -1,6 +1,7 @@
 #include "actors/job_headers.hpp"
 
 #include "messages/clock.hpp"
+#include "messages/plain_text.hpp"
 #include "messages/versions.hpp"
 
 namespace hone {
@@ -38,7 +39,7 @@ evaluation_record close_job(const schema::JobHeader::Reader& header, schema::Out
   fill(e.root(), header);
   e->setOutcome(outcome);
   e->setKind(kind);
-  e->setMessage(message);
+  e->setMessage(plain_text(message));
   return e.finish();
 }
 

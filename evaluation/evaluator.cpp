@@ -1,6 +1,7 @@
 #include "evaluation/evaluator.hpp"
 
 #include "messages/ids.hpp"
+#include "messages/plain_text.hpp"
 #include "messages/versions.hpp"
 #include "tasks/variant_document.hpp"
 
@@ -34,7 +35,7 @@ record<schema::Evaluation> evaluator::evaluate(const std::string& document, cons
   const auto close = [&](Outcome outcome, std::string_view kind, std::string_view message) {
     evaluation->setOutcome(outcome);
     evaluation->setKind(std::string(kind));
-    evaluation->setMessage(std::string(message));
+    evaluation->setMessage(plain_text(message));
     return evaluation.finish();
   };
 

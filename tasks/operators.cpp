@@ -98,7 +98,7 @@ repeat repeat_interleave replication_pad1d replication_pad2d replication_pad3d r
 resolve_conj resolve_neg reverse rms_norm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90
 round round_ row_indices_copy row_stack rrelu rsqrt rsqrt_ rsub scalar_tensor
 scaled_dot_product_attention scatter scatter_ scatter_add scatter_add_ scatter_reduce
-scatter_reduce_ searchsorted segment_reduce select select_copy select_scatter selu selu_ sgn sgn_
+scatter_reduce_ searchsorted select select_copy select_scatter selu selu_ sgn sgn_
 sigmoid sigmoid_ sign sign_ signbit silu silu_ sin sin_ sinc sinc_ sinh sinh_ size slice slice_copy
 slice_scatter slogdet slow_conv3d slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d
 slow_conv_transpose2d slow_conv_transpose3d smooth_l1_loss soft_margin_loss softmax softplus
@@ -144,7 +144,7 @@ aten::FloatImplicit aten::ScalarImplicit aten::equal aten::allclose aten::is_non
 aten::nonzero_numpy aten::argwhere aten::masked_select aten::unique_consecutive aten::unique_dim
 aten::unique_dim_consecutive aten::_unique aten::_unique2 aten::bincount aten::repeat_interleave
 aten::one_hot aten::_is_all_true aten::_is_any_true aten::combinations aten::histc
-aten::_pack_padded_sequence aten::_pad_packed_sequence
+aten::_pack_padded_sequence aten::_pad_packed_sequence aten::_tensor_to_list
 )";
 
 using name_set = std::unordered_set<std::string>;

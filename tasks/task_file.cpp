@@ -12,7 +12,8 @@
 namespace hone {
 
 std::string_view name_of(distribution d) {
-  constexpr std::array<std::string_view, 4> names = {"declared", "shifted", "small", "outliers"};
+  constexpr std::array<std::string_view, 6> names = {
+      "declared", "shifted", "small", "outliers", "one high outlier", "one low outlier"};
   return names[static_cast<std::size_t>(d)];
 }
 

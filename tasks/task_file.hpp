@@ -68,8 +68,10 @@ struct tolerance {
   bool operator==(const tolerance&) const = default;
 };
 
-// Ways to draw the values of an input (doc/evaluation.md, section 2).
-enum class distribution { declared, shifted, small, outliers };
+// Ways to draw the values of an input (doc/evaluation.md, section 2). A task lists some of the
+// first four. The last two go with `outliers`: `declared` with a single outlier of either sign,
+// which no sample of the values finds.
+enum class distribution { declared, shifted, small, outliers, one_high, one_low };
 std::string_view name_of(distribution d);
 
 // The name and the bytes of a task's data file. Copies share the bytes.

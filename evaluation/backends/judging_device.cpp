@@ -6,6 +6,7 @@
 
 #include "messages/clock.hpp"
 #include "messages/ids.hpp"
+#include "messages/plain_text.hpp"
 #include "messages/versions.hpp"
 
 namespace hone {
@@ -42,7 +43,7 @@ void describe(Builder& out, const std::optional<program_failure>& failure) {
   out->setOutcome(failure ? failure->outcome : Outcome::OK);
   if (!failure) return;
   out->setKind(failure->kind);
-  out->setMessage(failure->message);
+  out->setMessage(plain_text(failure->message));
 }
 
 void describe_kernels(schema::CaseTiming::Builder out, const case_timing& timing,

@@ -29,8 +29,8 @@ void host_trial::perturb(std::size_t set, std::uint64_t perturbation) {
   candidate_->write_inputs(set, inputs_);
 }
 
-void host_trial::hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) {
-  inputs_ = recipe_->draw_inputs_with_an_outlier(inputs_seed, mirrored);
+void host_trial::redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) {
+  inputs_ = recipe_->draw_inputs(how, inputs_seed);
   expected_ = oracle_->expect(inputs_, parameters_);
   candidate_->write_inputs(set, inputs_);
 }

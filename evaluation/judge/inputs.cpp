@@ -66,6 +66,11 @@ void disturb(std::span<float> numbers, distribution how, random_stream& random) 
         numbers[random.below(numbers.size())] += random.below(2) == 0 ? 500.0F : -500.0F;
       return;
     }
+    case distribution::one_high:
+    case distribution::one_low:
+      if (!numbers.empty())
+        numbers[random.below(numbers.size())] += how == distribution::one_high ? 500.0F : -500.0F;
+      return;
   }
 }
 
@@ -161,25 +166,57 @@ constexpr std::size_t piece_elements = 32;
 constexpr std::size_t few_elements = 4 * piece_elements;
 constexpr std::size_t reservoir_elements = 1U << 17U;
 
+// Normal and uniform numbers are sums of two, which no table of results can hold (see assemble()).
+bool is_sum(const tensor_spec& spec) {
+  return spec.init.of == kind::normal || spec.init.of == kind::uniform;
+}
+
 // Draws the numbers that a tensor's contents are assembled from.
 tensor_value numbers_of(const tensor_spec& spec, const task_case& at, random_stream& random) {
-  const dtype type = spec.init.expr.empty() ? spec.type : raw_type(spec);
+  const dtype type = is_sum(spec) || !spec.init.expr.empty() ? raw_type(spec) : spec.type;
   return with_type(draw_raw(spec, at, {static_cast<std::int64_t>(reservoir_elements)},
                             distribution::declared, random),
                    type);
 }
 
-// Fills `into` with pieces of `source`, each from a random place.
-void assemble(const tensor_value& source, std::span<std::byte> into, random_stream& random) {
+// Writes n sums of two normal numbers, which are normal with the same mean and deviation.
+void add_normal(const float* p, const float* q, float mean, float* sum, std::size_t n) {
+  constexpr float half_root = 0.70710678F;
+  for (std::size_t i = 0; i < n; ++i) sum[i] = mean + half_root * ((p[i] - mean) + (q[i] - mean));
+}
+
+// Writes n sums of two uniform numbers between `low` and `high`, modulo the width: uniform again.
+void add_uniform(const float* p, const float* q, float low, float high, float* sum, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const float x = p[i] + (q[i] - low);
+    sum[i] = x < high ? x : std::max(low, x - (high - low));
+  }
+}
+
+// Fills `into` with pieces of `source`. Normal and uniform numbers are sums of two pieces, each
+// from a random place: there are as many sums as the square of the reservoir's size, so that a
+// program which knows all its numbers can neither tabulate results nor look them up. Other numbers
+// are pieces as they are.
+void assemble(const tensor_value& source, const tensor_spec& spec, const task_case& at_case,
+              std::span<std::byte> into, random_stream& random) {
   const std::size_t element = bytes_of(source.layout.type);
   const std::size_t places = source.layout.elements() - piece_elements + 1;
-  const std::size_t length = piece_elements * element;
-  std::size_t at = 0;
-  for (; at + length <= into.size(); at += length)
-    std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element, length);
-  if (at < into.size())
-    std::memcpy(into.data() + at, source.bytes.data() + random.below(places) * element,
-                into.size() - at);
+  const std::size_t elements = into.size() / element;
+  const auto mean_or_low = static_cast<float>(argument_of(spec.init.a, at_case));
+  const auto high = static_cast<float>(argument_of(spec.init.b, at_case));
+  const auto* const numbers = reinterpret_cast<const float*>(source.bytes.data());
+  auto* const sums = reinterpret_cast<float*>(into.data());
+  for (std::size_t at = 0; at < elements; at += piece_elements) {
+    const std::size_t n = std::min(piece_elements, elements - at);
+    const std::size_t p = random.below(places);
+    if (spec.init.of == kind::normal) {
+      add_normal(numbers + p, numbers + random.below(places), mean_or_low, sums + at, n);
+    } else if (spec.init.of == kind::uniform) {
+      add_uniform(numbers + p, numbers + random.below(places), mean_or_low, high, sums + at, n);
+    } else {
+      std::memcpy(into.data() + at * element, source.bytes.data() + p * element, n * element);
+    }
+  }
 }
 
 }  // namespace
@@ -212,24 +249,6 @@ value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_
 value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed,
                                     std::uint64_t perturbation) {
   return draw(oracle_->of().inputs, 0, how, seed, perturbation);
-}
-value_set input_recipe::draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored) {
-  value_set inputs = draw_inputs(distribution::declared, seed);
-  random_stream random(seed + 1);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const tensor_spec& spec = oracle_->of().inputs[i];
-    const std::size_t n = inputs[i].layout.elements();
-    if (!takes_distributions(spec) || n == 0) continue;
-    const std::size_t size = bytes_of(spec.type);
-    const auto place =
-        inputs[i].bytes.begin() + static_cast<std::ptrdiff_t>(random.below(n) * size);
-    tensor_value one{{spec.type, {1}}, {place, place + static_cast<std::ptrdiff_t>(size)}};
-    one = from_doubles(
-        {to_doubles(one).front() + ((random.below(2) == 0) != mirrored ? 500.0 : -500.0)},
-        one.layout);
-    std::copy(one.bytes.begin(), one.bytes.end(), place);
-  }
-  return inputs;
 }
 
 value_set input_recipe::draw_parameters(std::uint64_t seed) {
@@ -294,7 +313,7 @@ void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t s
     if (is_fixed(spec)) {
       std::copy(source.bytes.begin(), source.bytes.end(), into[i].begin());
     } else if (!source.bytes.empty() && source.layout.type == spec.type && spec.init.expr.empty()) {
-      assemble(source, into[i], random);
+      assemble(source, spec, *recipe_.case_, into[i], random);
       perturb(into[i], spec.type);
     } else {
       tensor_value raw;
@@ -303,7 +322,7 @@ void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t s
       } else {
         raw.layout = {source.layout.type, resolve_shape(spec, *recipe_.case_)};
         raw.bytes.resize(raw.layout.bytes());
-        assemble(source, raw.bytes, random);
+        assemble(source, spec, *recipe_.case_, raw.bytes, random);
       }
       perturb(raw.bytes, raw.layout.type);
       const tensor_value value = recipe_.oracle_->realise(first + i, raw);

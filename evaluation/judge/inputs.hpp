@@ -35,9 +35,6 @@ class input_recipe {
   std::vector<tensor_layout> parameter_layouts() const;
 
   value_set draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation = 0);
-  // Draws inputs as `declared`, with a single outlier in every tensor that may have outliers.
-  // `mirrored` gives it the opposite sign.
-  value_set draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored);
   value_set draw_parameters(std::uint64_t seed);
 
  private:
@@ -50,11 +47,12 @@ class input_recipe {
 };
 
 // Draws contents as `declared` for thousands of calls, at the price of a copy each. Numbers are
-// drawn once, and contents are assembled from short pieces of them, each from a random place. Two
-// calls have no element in common except by chance, so no result of one call helps with another
-// (doc/decisions/009). What a program learns about the numbers is worthless once they are renewed.
-// Tensors of few elements and permutations are drawn directly, constants and data files stay as
-// they are, and an `expr` is applied last. Functions throw reference_error. Confined to one thread.
+// drawn once, and contents are assembled from short pieces of them: sums of two pieces where
+// numbers are normal or uniform, each from a random place. Two calls have no element in common
+// except by chance, so no result of one call helps with another (doc/decisions/009). What a program
+// learns about the numbers is worthless once they are renewed. Tensors of few elements and
+// permutations are drawn directly, constants and data files stay as they are, and an `expr` is
+// applied last. Functions throw reference_error. Confined to one thread.
 class reservoir {
  public:
   enum class of { inputs, parameters };

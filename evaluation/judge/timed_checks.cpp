@@ -1,5 +1,6 @@
 #include "evaluation/judge/timed_checks.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "evaluation/judge/case_timing.hpp"
@@ -25,6 +26,9 @@ timed_checks::timed_checks(std::vector<distribution> listed, random_stream& rand
                            check_function check)
     : random_(&random), check_(std::move(check)), others_(std::move(listed)) {
   std::erase(others_, distribution::declared);
+  // A program that has learnt how dense the outliers of a check are takes a sample that finds them.
+  if (std::find(others_.begin(), others_.end(), distribution::outliers) != others_.end())
+    others_.insert(others_.end(), {distribution::one_high, distribution::one_low});
 }
 
 // Other distributions are checked because a program that recognises timed calls, by their addresses

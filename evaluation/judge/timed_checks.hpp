@@ -43,8 +43,9 @@ class timed_checks {
 
   random_stream* random_;
   check_function check_;
-  std::vector<distribution> others_;  // the listed distributions except `declared`
-  std::size_t next_ = 0;              // index into others_, which is reshuffled as it is used
+  // The listed distributions except `declared`. With `outliers`, also single outliers.
+  std::vector<distribution> others_;
+  std::size_t next_ = 0;  // index into others_, which is reshuffled as it is used
   second_chance chance_;
 };
 

@@ -72,8 +72,8 @@ class verification {
     // exponentials.
     if (how == distribution::outliers) {
       const std::uint64_t hiding = random_.bits();
-      for (const bool mirrored : {false, true}) {
-        candidate_->hide_outlier(sets_[1], hiding, mirrored);
+      for (const distribution single : {distribution::one_high, distribution::one_low}) {
+        candidate_->redraw(sets_[1], single, hiding);
         if (auto called = call(sets_[1], totals); !called) return called;
       }
     }

@@ -36,9 +36,8 @@ class trial {
   virtual void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) = 0;
   // Perturbs the inputs of one set.
   virtual void perturb(std::size_t set, std::uint64_t perturbation) = 0;
-  // Draws the inputs of one set as `declared`, with a single outlier in each input that may have
-  // outliers. `mirrored` gives the outlier the opposite sign.
-  virtual void hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) = 0;
+  // Draws the inputs of one set anew, from another distribution.
+  virtual void redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) = 0;
   // Makes one call on an input set, checks it and adds its errors to `totals`.
   virtual program_result<void> call(std::size_t set, time_point deadline, worst_errors& totals) = 0;
 };

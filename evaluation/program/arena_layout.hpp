@@ -74,10 +74,17 @@ inline constexpr std::uint64_t guard_bytes = 256;
 // Alignment of tensors: CUDA's own allocations have it, and wide loads and TMA descriptors rely on
 // 128 bytes.
 inline constexpr std::uint64_t arena_alignment = 256;
-// The poison pattern: a NaN in every floating-point type, -1 in integers, no valid bool.
+// The byte that poisoned memory holds: a NaN in every floating-point type, -1 in integers, no valid
+// bool. Memory that no run has used holds it.
 inline constexpr unsigned char poison_byte = 0xff;
-// The poison pattern of every second run on a GPU, for outputs that are expected to be NaN or -1.
-// As a floating-point number it is 0.01 or 1.06.
+// The byte of every second run on a GPU, for outputs that are expected to be NaN or -1. As a
+// floating-point number it is 0.01 or 1.06.
 inline constexpr unsigned char other_poison_byte = 0x3c;
+// The bytes of a CPU session, in turn: a NaN, 0.01, -1.5 and 2e25 in float32. The guards of inputs
+// and parameters hold one, scratch memory holds the next. A kernel that runs beyond the end of its
+// tensors would have to turn each of them into the next to stay unseen.
+inline constexpr std::array<unsigned char, 4> poison_bytes = {0xff, 0x3c, 0xbf, 0x69};
+// Scratch memory beyond the last tensor of a CPU session that must keep its poison as well.
+inline constexpr std::uint64_t poisoned_tail_bytes = 1U << 20U;
 
 }  // namespace hone

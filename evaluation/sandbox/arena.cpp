@@ -69,11 +69,11 @@ void arena::make_resident(std::uint64_t end) {
   }
 }
 
-void arena::poison(std::uint64_t begin, std::uint64_t end) {
+void arena::poison(std::uint64_t begin, std::uint64_t end, unsigned char with) {
   end = std::min(end, bytes_);
   if (begin >= end) return;
   make_resident(end);
-  std::memset(base_ + begin, poison_byte, end - begin);
+  std::memset(base_ + begin, with, end - begin);
 }
 
 void arena::forget() {
@@ -85,12 +85,12 @@ void arena::forget() {
   resident_end_ = kept;
 }
 
-bool arena::is_poison(std::uint64_t begin, std::uint64_t end) const {
+bool arena::is_poison(std::uint64_t begin, std::uint64_t end, unsigned char with) const {
   end = std::min(end, bytes_);
-  for (std::uint64_t i = begin; i < end; ++i) {
-    if (base_[i] != std::byte{poison_byte}) return false;
-  }
-  return true;
+  if (begin >= end) return true;
+  // All bytes are equal if each equals the next.
+  return base_[begin] == std::byte{with} &&
+         std::memcmp(base_ + begin, base_ + begin + 1, end - begin - 1) == 0;
 }
 
 }  // namespace hone

@@ -29,13 +29,13 @@ class arena {
   std::byte* at(std::uint64_t offset) { return base_ + offset; }
   const std::byte* at(std::uint64_t offset) const { return base_ + offset; }
 
-  // Fills the bytes between two offsets with poison.
-  void poison(std::uint64_t begin, std::uint64_t end);
+  // Fills the bytes between two offsets with poison. `with`: one of poison_bytes.
+  void poison(std::uint64_t begin, std::uint64_t end, unsigned char with = poison_byte);
   // Erases the contents that earlier sessions left: some memory stays resident and is poisoned, the
   // rest is returned to the system. The head is zeroed. Throws std::system_error.
   void forget();
   // Returns true if every byte between two offsets still holds poison.
-  bool is_poison(std::uint64_t begin, std::uint64_t end) const;
+  bool is_poison(std::uint64_t begin, std::uint64_t end, unsigned char with = poison_byte) const;
 
  private:
   void make_resident(std::uint64_t end);

@@ -105,9 +105,12 @@ struct StageCalls {
   # Start of the scratch memory for the run's tensors.
 
   poisonedEnd @7 :UInt64;
-  # Scratch memory before this offset is poisoned. The child poisons the memory beyond that it uses.
+  # Scratch memory before this offset is poisoned. The child poisons the memory beyond that it uses,
+  # and poisoned_tail_bytes behind it.
 
   scratchEnd @8 :UInt64;
+  poison @9 :UInt8;
+  # Byte of the scratch memory's poison, and of shared memory's. CPU sessions only.
 
   struct Call {
     inputOffsets @0 :List(UInt64) $Identity.required;  # in the arena

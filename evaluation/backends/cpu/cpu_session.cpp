@@ -51,9 +51,22 @@ void cpu_session::arrange(std::size_t program, const std::vector<tensor_layout>&
                           const std::vector<tensor_layout>& parameters, std::size_t sets) {
   plan_.arrange(program, inputs, parameters, sets, arena_head_bytes, memory_->size());
   parameters_changed_ = true;
-  memory_->poison(arena_head_bytes, plan_.end());  // for the guards; the rest is overwritten
+  // For the guards; the rest is overwritten.
+  memory_->poison(arena_head_bytes, plan_.end(), argument_poison());
   dirty_end_ = std::max(dirty_end_, plan_.end());
   poisoned_end_ = std::max(poisoned_end_, plan_.end());
+  memory_->poison(plan_.end(), poisoned_end_, scratch_poison());
+}
+
+// Scratch memory and guards change together with the parameters, not from run to run: a program
+// that leaves results unwritten where the poison has the same value must not be fast in one run of
+// each batch.
+void cpu_session::change_poison() {
+  ++poison_;
+  for (const arena_plan::guard& g : plan_.guards())
+    memory_->poison(g.range.begin, g.range.end(), argument_poison());
+  memory_->poison(plan_.end(), poisoned_end_, scratch_poison());
+  dirty_end_ = plan_.end();
 }
 
 std::vector<std::span<std::byte>> cpu_session::input_places(std::size_t set) {
@@ -64,6 +77,7 @@ std::vector<std::span<std::byte>> cpu_session::input_places(std::size_t set) {
 }
 
 void cpu_session::write_parameters(const value_set& values) {
+  change_poison();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].bytes.size() != plan_.parameters().at(i).bytes)
       throw std::out_of_range("a parameter does not fit its buffer");
@@ -75,7 +89,8 @@ void cpu_session::write_parameters(const value_set& values) {
 
 record<schema::Command> cpu_session::stage(std::span<const std::size_t> sets) const {
   return stage_command(plan_, sets, parameters_changed_,
-                       {plan_.end(), memory_->size() - plan_.end()}, poisoned_end_);
+                       {plan_.end(), memory_->size() - plan_.end()}, poisoned_end_,
+                       scratch_poison());
 }
 
 program_result<void> cpu_session::prepare(time_point deadline) {
@@ -89,15 +104,16 @@ program_result<void> cpu_session::prepare(time_point deadline) {
 program_result<batch_clock> cpu_session::run(std::span<const std::size_t> sets,
                                              time_point deadline) {
   thaw();
-  memory_->poison(plan_.end(), dirty_end_);
+  memory_->poison(plan_.end(), dirty_end_, scratch_poison());
   last_sets_.assign(sets.begin(), sets.end());
   if (auto staged = process_->stage(stage(sets), deadline); !staged) return failed(staged.error());
   auto clock = process_->go(deadline);
   freeze();  // at once, because threads that still run would use time that no clock measures
   // The process itself reports how much memory it used. If it reports too little, the rest keeps
   // its old contents, which are of no use to the process.
-  dirty_end_ = std::clamp(memory_->head().scratch_used + guard_bytes, plan_.end(), memory_->size());
-  poisoned_end_ = std::max(poisoned_end_, dirty_end_);
+  const std::uint64_t used = std::clamp(memory_->head().scratch_used, plan_.end(), memory_->size());
+  dirty_end_ = std::min(used + guard_bytes, memory_->size());
+  poisoned_end_ = std::max(poisoned_end_, std::min(used + poisoned_tail_bytes, memory_->size()));
   if (!clock) return clock;
   const bool prepared = std::exchange(parameters_changed_, false);
   if (prepared) clock->outside_ns = 0;
@@ -189,11 +205,14 @@ std::optional<std::string> cpu_session::memory_damage() {
   freeze();
   const auto own = plan_.scratch_guards(memory_->head(), plan_.end(), poisoned_end_);
   if (!own) return "the record of its buffers is damaged";
-  for (const auto& guards : {plan_.guards(), *own}) {
-    for (const arena_plan::guard& g : guards) {
-      if (!memory_->is_poison(g.range.begin, g.range.end())) return g.damage;
-    }
+  for (const arena_plan::guard& g : plan_.guards()) {
+    if (!memory_->is_poison(g.range.begin, g.range.end(), argument_poison())) return g.damage;
   }
+  for (const arena_plan::guard& g : *own) {
+    if (!memory_->is_poison(g.range.begin, g.range.end(), scratch_poison())) return g.damage;
+  }
+  if (!memory_->is_poison(dirty_end_, poisoned_end_, scratch_poison()))
+    return "wrote beyond all of its buffers";
   return std::nullopt;
 }
 

@@ -15,7 +15,7 @@
 namespace hone {
 
 // A session in a forked sandbox process whose tensors lie in an arena: inputs and parameters with
-// guards around each, then scratch memory.
+// guards around each, then scratch memory. Every set of parameters brings other bytes of poison.
 class cpu_session final : public program_session {
  public:
   // `memory` must outlive the session, which uses it exclusively.
@@ -40,6 +40,9 @@ class cpu_session final : public program_session {
  private:
   void freeze();  // stops the process while its memory is read
   void thaw();
+  void change_poison();
+  unsigned char argument_poison() const { return poison_bytes[poison_ % poison_bytes.size()]; }
+  unsigned char scratch_poison() const { return poison_bytes[(poison_ + 1) % poison_bytes.size()]; }
   record<schema::Command> stage(std::span<const std::size_t> sets) const;
   program_result<tensor_value> read_output(std::size_t call, std::size_t output);
 
@@ -50,6 +53,7 @@ class cpu_session final : public program_session {
   bool parameters_changed_ = true;
   std::uint64_t dirty_end_ = 0;     // end of the memory that the last run used
   std::uint64_t poisoned_end_ = 0;  // end of the memory that has ever been poisoned
+  std::size_t poison_ = 0;          // position in poison_bytes
   std::vector<std::size_t> last_sets_;
   bool frozen_ = false;
 };

@@ -164,15 +164,17 @@ void gpu_context::draw(CUdeviceptr to, const gpu_drawing& drawing) const {
   launch("draw", (d.n + 3) / 4, arguments.data());
   const bool is_real = d.of == static_cast<int>(initializer::kind::normal) ||
                        d.of == static_cast<int>(initializer::kind::uniform);
-  if (d.how != static_cast<int>(distribution::outliers) || !is_real) return;
-  add_outliers(to, d, std::max<std::uint64_t>(1, d.n / 5000), false);
+  if (!is_real) return;
+  if (d.how == static_cast<int>(distribution::outliers))
+    add_outliers(to, d, std::max<std::uint64_t>(1, d.n / 5000), 0);
+  if (d.how == static_cast<int>(distribution::one_high)) add_outliers(to, d, 1, 1);
+  if (d.how == static_cast<int>(distribution::one_low)) add_outliers(to, d, 1, -1);
 }
 
 void gpu_context::add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
-                               bool mirrored) const {
+                               int sign) const {
   gpu_drawing d = drawing;
-  auto flip = static_cast<std::uint32_t>(mirrored);
-  std::array<void*, 4> more = {&to, &d, &count, &flip};
+  std::array<void*, 4> more = {&to, &d, &count, &sign};
   const auto blocks = static_cast<unsigned>((count + threads_per_block - 1) / threads_per_block);
   driver_->check(driver_->cuLaunchKernel(kernel("add_outliers"), blocks, 1, 1, threads_per_block, 1,
                                          1, 0, stream_, more.data(), nullptr),

@@ -98,10 +98,6 @@ class gpu_context {
 
   // Fills a tensor with the contents that `drawing` describes.
   void draw(CUdeviceptr to, const gpu_drawing& drawing) const;
-  // Adds 500 with a random sign to `count` elements that `drawing` has drawn. `mirrored` gives each
-  // of them the opposite sign.
-  void add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
-                    bool mirrored) const;
   // Replaces `count` elements that `drawing` has drawn by elements drawn from `seed`, or swaps two
   // elements of a permutation.
   void perturb(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const;
@@ -129,6 +125,10 @@ class gpu_context {
   double element(CUdeviceptr from, dtype type, std::uint64_t index) const;
 
  private:
+  // Adds 500 to `count` elements that `drawing` has drawn, with the sign `sign`, or with random
+  // signs if it is 0.
+  void add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
+                    int sign) const;
   struct comparison;
   struct measures;
   CUfunction kernel(const char* name) const { return kernels_.at(name); }

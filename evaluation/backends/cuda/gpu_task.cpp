@@ -117,15 +117,6 @@ void gpu_task::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t p
     draw_one(i, room_->inputs.memory[i].at(), how, seed, perturbation);
 }
 
-void gpu_task::draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored) {
-  draw_inputs(distribution::declared, seed);
-  for (std::size_t i = 0; i < task_.inputs.size(); ++i) {
-    if (takes_distributions(task_.inputs[i]) && room_->inputs.layouts[i].elements() > 0)
-      gpu_->add_outliers(room_->inputs.memory[i].at(), drawing_of(i, distribution::declared, seed),
-                         1, mirrored);
-  }
-}
-
 void gpu_task::draw_parameters(std::uint64_t seed) {
   for (std::size_t i = 0; i < task_.parameters.size(); ++i)
     draw_one(task_.inputs.size() + i, room_->parameters.memory[i].at(), distribution::declared,

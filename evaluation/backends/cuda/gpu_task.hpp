@@ -49,7 +49,6 @@ class gpu_task {
   // Draw the contents that belong to a seed into the workspace, optionally perturbed. They stay
   // until the next draw.
   void draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation = 0);
-  void draw_inputs_with_an_outlier(std::uint64_t seed, bool mirrored);
   void draw_parameters(std::uint64_t seed);
   const gpu_tensors& inputs() const { return room_->inputs; }
   const gpu_tensors& parameters() const { return room_->parameters; }

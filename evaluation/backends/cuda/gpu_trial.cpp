@@ -29,8 +29,8 @@ void gpu_trial::perturb(std::size_t set, std::uint64_t perturbation) {
   candidate_->write_inputs(set, task_->inputs());
 }
 
-void gpu_trial::hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) {
-  task_->draw_inputs_with_an_outlier(inputs_seed, mirrored);
+void gpu_trial::redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) {
+  task_->draw_inputs(how, inputs_seed);
   task_->expect();
   candidate_->write_inputs(set, task_->inputs());
 }

@@ -39,7 +39,7 @@ class gpu_trial final : public trial {
   void arrange(const task_case& at) override;
   void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override;
   void perturb(std::size_t set, std::uint64_t perturbation) override;
-  void hide_outlier(std::size_t set, std::uint64_t inputs_seed, bool mirrored) override;
+  void redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) override;
   program_result<void> call(std::size_t set, time_point deadline, worst_errors& totals) override;
 
  private:

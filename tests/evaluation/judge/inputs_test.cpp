@@ -77,10 +77,11 @@ TEST(Inputs, HaveTheDistributionsOfTheProtocol) {
 TEST(Inputs, HideASingleOutlierOfEitherSign) {
   const auto large = [](drawing& from) {
     const std::uint64_t seed = from.random().bits();
-    const std::vector<double> x =
-        to_doubles(from.recipe().draw_inputs_with_an_outlier(seed, false)[0]);
-    const std::vector<double> other =
-        to_doubles(from.recipe().draw_inputs_with_an_outlier(seed, true)[0]);
+    const auto drawn = [&](distribution how) {
+      return to_doubles(from.recipe().draw_inputs(how, seed)[0]);
+    };
+    const std::vector<double> x = drawn(distribution::one_high);
+    const std::vector<double> other = drawn(distribution::one_low);
     const auto is_large = [](double v) { return std::abs(v) > 400; };
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_EQ(is_large(x[i]), is_large(other[i]));

@@ -94,17 +94,18 @@ extern "C" __global__ void draw(void* to, drawing d) {
   }
 }
 
-// Adds 500 with a random sign to `count` random elements, or with the opposite sign if `mirrored`
-// is 1. An element that is chosen twice gets the same value both times.
-extern "C" __global__ void add_outliers(void* to, drawing d, u64 count, unsigned mirrored) {
+// Adds 500 to `count` random elements with the sign `sign`, or with random signs if it is 0. An
+// element that is chosen twice gets the same value both times.
+extern "C" __global__ void add_outliers(void* to, drawing d, u64 count, int sign) {
   const u64 j = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= count) return;
   const uint4 r = philox(j, d.seed, (unsigned)d.tensor * 16u + 1u);
   const u64 i = ((u64)r.y << 32 | r.x) % d.n;
   float x[4];
   four_floats(d, i / 4, 0, x);
-  const unsigned sign = philox(i, d.seed, (unsigned)d.tensor * 16u + 2u).x & 1 ^ mirrored;
-  store(to, d.type, i, x[i % 4] + (sign ? 500.0f : -500.0f));
+  const bool is_high =
+      sign != 0 ? sign > 0 : (philox(i, d.seed, (unsigned)d.tensor * 16u + 2u).x & 1) != 0;
+  store(to, d.type, i, x[i % 4] + (is_high ? 500.0f : -500.0f));
 }
 
 // Draws `count` elements anew from another seed, or swaps two elements of a permutation. Must be

@@ -62,13 +62,17 @@ class content_taint {
   bool is_tainted(const Value* value) const { return tainted_.contains(value); }
 
  private:
+  // Returns true for x[mask], and for where(mask), which returns the places of what it selects.
+  static bool selects_by_mask(const Node* node) {
+    return node->kind() == c10::aten::index || node->kind() == c10::aten::_unsafe_index ||
+           (node->kind() == c10::aten::where && node->inputs().size() == 1);
+  }
+
   void taint(const Value* value) { changed_ = tainted_.insert(value).second || changed_; }
 
   void visit(const Block* block) {
     for (const Node* node : block->nodes()) {
-      bool any = reads_contents(node->kind().toQualString());
-      if (node->kind() == c10::aten::index || node->kind() == c10::aten::_unsafe_index)
-        any = true;  // a mask selects by contents
+      bool any = reads_contents(node->kind().toQualString()) || selects_by_mask(node);
       for (const Value* input : node->inputs()) any = any || is_tainted(input);
       if (node->kind() == c10::prim::Loop) {
         flow_through_loop(node);

@@ -1,5 +1,6 @@
 #include "evaluation/sandbox/child/cpu/arena_allocator.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -21,9 +22,20 @@ void arena_allocator::attach(char* base, std::uint64_t bytes) {
   ledger_.attach(head());
 }
 
-void arena_allocator::reset(std::uint64_t begin, std::uint64_t poisoned, std::uint64_t end) {
+void arena_allocator::reset(std::uint64_t begin, std::uint64_t poisoned, std::uint64_t end,
+                            unsigned char poison) {
   ledger_.reset(begin, end);
   poisoned_ = poisoned;
+  end_ = end;
+  poison_ = poison;
+  if (end > 0) poison_up_to(ledger_.end_of_used());
+}
+
+void arena_allocator::poison_up_to(std::uint64_t used) {
+  const std::uint64_t end = std::min(used + poisoned_tail_bytes, end_);
+  if (end <= poisoned_) return;
+  std::memset(base_ + poisoned_, poison_, end - poisoned_);
+  poisoned_ = end;
 }
 
 c10::DataPtr arena_allocator::allocate(std::size_t n) {
@@ -36,10 +48,7 @@ c10::DataPtr arena_allocator::allocate(std::size_t n) {
   } else if (n > 0) {
     const auto offset = ledger_.take(n);
     if (!offset) throw std::bad_alloc();
-    if (const std::uint64_t used = ledger_.end_of_used(); used > poisoned_) {
-      std::memset(base_ + poisoned_, poison_byte, used - poisoned_);
-      poisoned_ = used;
-    }
+    poison_up_to(ledger_.end_of_used());
     data = base_ + *offset;
   }
   return {data, data, &release, c10::Device(c10::kCPU)};

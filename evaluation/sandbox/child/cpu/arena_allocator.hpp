@@ -17,9 +17,10 @@ class arena_allocator final : public c10::Allocator {
   // Sets the arena, which is mapped at `base`. Allocations are entered into its head.
   void attach(char* base, std::uint64_t bytes);
   // Starts with a new region of scratch memory between the offsets `begin` and `end`. Memory from
-  // `poisoned` on is poisoned when it is handed out for the first time. (0, 0, 0): allocate on the
-  // heap.
-  void reset(std::uint64_t begin, std::uint64_t poisoned, std::uint64_t end);
+  // `poisoned` on is filled with `poison` before it is handed out, as are the poisoned_tail_bytes
+  // behind it. (0, 0, 0): allocate on the heap.
+  void reset(std::uint64_t begin, std::uint64_t poisoned, std::uint64_t end,
+             unsigned char poison = poison_byte);
 
   bool contains(const void* p) const { return p >= base_ && p < base_ + bytes_; }
   std::uint64_t offset_of(const void* p) const {
@@ -36,10 +37,14 @@ class arena_allocator final : public c10::Allocator {
 
  private:
   static void release(void* data);
+  // Poisons the memory that is not poisoned yet, up to `used` and the tail behind it.
+  void poison_up_to(std::uint64_t used);
 
   char* base_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::uint64_t poisoned_ = 0;
+  std::uint64_t end_ = 0;
+  unsigned char poison_ = poison_byte;
   arena_ledger ledger_;
 };
 

@@ -42,6 +42,7 @@ struct cpu_kernels::state {
   char* static_shared = nullptr;
   std::uint64_t static_shared_bytes = 0;
   std::uint64_t dynamic_in_use = 0;
+  unsigned char poison = poison_byte;
 };
 
 cpu_kernels::cpu_kernels(const std::string& path) : state_(std::make_unique<state>()) {
@@ -68,10 +69,11 @@ cpu_kernels::cpu_kernels(const std::string& path) : state_(std::make_unique<stat
 // The process ends together with its kernels. Unloading them would only run their code.
 cpu_kernels::~cpu_kernels() = default;
 
-void cpu_kernels::poison_shared() {
+void cpu_kernels::poison_shared(unsigned char poison) {
+  state_->poison = poison;
   if (state_->static_shared != nullptr)
-    std::memset(state_->static_shared, poison_byte, state_->static_shared_bytes);
-  std::memset(state_->module->dynamic_shared, poison_byte, state_->module->dynamic_shared_bytes);
+    std::memset(state_->static_shared, poison, state_->static_shared_bytes);
+  std::memset(state_->module->dynamic_shared, poison, state_->module->dynamic_shared_bytes);
 }
 
 bool cpu_kernels::shared_overrun() const {
@@ -80,7 +82,7 @@ bool cpu_kernels::shared_overrun() const {
   const std::uint64_t end = std::min<std::uint64_t>(state_->module->dynamic_shared_bytes,
                                                     state_->dynamic_in_use + shared_guard_bytes);
   for (std::uint64_t i = state_->dynamic_in_use; i < end; ++i) {
-    if (bytes[i] != poison_byte) return true;
+    if (bytes[i] != state_->poison) return true;
   }
   return false;
 }

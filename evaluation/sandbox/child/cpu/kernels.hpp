@@ -15,8 +15,9 @@ class cpu_kernels final : public kernel_launcher {
   explicit cpu_kernels(const std::string& path);
   ~cpu_kernels() override;
 
-  // Fills static and dynamic shared memory with poison, so that nothing reads zeros there.
-  void poison_shared();
+  // Fills static and dynamic shared memory with a byte of poison, so that nothing reads zeros
+  // there.
+  void poison_shared(unsigned char poison);
   // Returns true if a launch wrote beyond the dynamic shared memory that it asked for.
   bool shared_overrun() const;
 

@@ -82,7 +82,7 @@ class session {
     stacks_.clear();
     program_ = request.getProgram();
     allocator_->head().output_count = 0;
-    if (kernels_) kernels_->poison_shared();
+    if (kernels_) kernels_->poison_shared(request.getPoison());
     auto& prepared = prepared_.at(program_);
     if (!prepared || request.getParametersChanged()) {
       std::vector<at::Tensor> parameters;
@@ -93,7 +93,8 @@ class session {
       allocator_->reset(0, 0, 0);
       prepared = programs_[program_].prepare(parameters);
     }
-    allocator_->reset(request.getScratchBegin(), request.getPoisonedEnd(), request.getScratchEnd());
+    allocator_->reset(request.getScratchBegin(), request.getPoisonedEnd(), request.getScratchEnd(),
+                      request.getPoison());
     for (const auto call : request.getCalls()) {
       std::vector<c10::IValue> stack;
       stack.reserve(request.getInputs().size() + prepared->size());

@@ -234,6 +234,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "return x\n",
                 "launch has no argument 'stream'"}));
 
+TEST(Loops, MayNotDependOnWhatAMaskSelectsOrAListHolds) {
+  for (const char* bound :
+       {"torch.where(x > 0.0)[0].size(0)", "torch._tensor_to_list(x.to(torch.int32))[0]",
+        "x[x > 0.0].size(0)", "int(x.sum())", "len(torch.nonzero(x).unbind(0))"}) {
+    EXPECT_THAT(verdict(body(std::string("    for i in range(") + bound +
+                             "):\n        x = x + 1\n    return x\n")),
+                HasSubstr("rejected: python:2"))
+        << bound;
+  }
+}
+
 TEST(Loops, MayDependOnShapes) {
   EXPECT_EQ(verdict(body("    n = x.size(0)\n    while n > 1:\n        n = (n + 1) // 2\n        x "
                          "= x + float(n)\n    return x\n")),

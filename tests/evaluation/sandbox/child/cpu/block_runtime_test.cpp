@@ -7,6 +7,7 @@
 
 #include "evaluation/compile/cpu/cpu_compiler.hpp"
 #include "evaluation/compile/cpu/host_toolchain.hpp"
+#include "evaluation/program/arena_layout.hpp"
 #include "evaluation/sandbox/child/cpu/kernels.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -25,7 +26,7 @@ class block {
     if (!result) throw std::runtime_error(result.error().message);
     testing_support::write_file(folder_ / "block.so", result.value().code);
     kernels_.emplace((folder_ / "block.so").string());
-    kernels_->poison_shared();
+    kernels_->poison_shared(poison_byte);
   }
 
   void launch(const list& grid, const list& threads, const std::vector<c10::IValue>& arguments,
@@ -263,7 +264,7 @@ TEST(SharedMemory, DynamicPartHasTheSizeGivenByTheLaunch) {
   b.launch({1}, {64}, {a, std::int64_t{64}}, 64L * 4);
   EXPECT_EQ(a[0].item<float>(), 63);
   EXPECT_FALSE(b.kernels().shared_overrun());
-  b.kernels().poison_shared();
+  b.kernels().poison_shared(poison_byte);
 }
 
 TEST(SharedMemory, WritesBeyondTheDynamicPartAreDetected) {

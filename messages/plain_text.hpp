@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace hone {
+
+// Returns `text` with '?' in place of all that a terminal or a reader could be fooled by: control
+// and format characters except newline and tab, and bytes that are not UTF-8. For messages that
+// quote a candidate.
+std::string plain_text(std::string_view text);
+
+}  // namespace hone
