@@ -204,6 +204,7 @@ class host_checks {
     auto checked = budget_->for_judge([&] {
       return judge_by_degrees(totals, [&](exactness with, worst_errors& errors) {
         const auto expected = pair_->oracle.expect(inputs, contents_->parameters(), with);
+        pair_->candidate.require_row_major(pair_->oracle.row_major_outputs());
         host_call finished(pair_->candidate, call, set, inputs, contents_->parameters(), expected,
                            pair_->oracle.of());
         return check_call(finished, pair_->oracle.aliases(), pair_->oracle.of(), errors);

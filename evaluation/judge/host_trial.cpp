@@ -36,6 +36,7 @@ void host_trial::redraw(std::size_t set, distribution how, std::uint64_t inputs_
 }
 
 program_result<void> host_trial::call(std::size_t set, time_point deadline, worst_errors& totals) {
+  candidate_->require_row_major(oracle_->row_major_outputs());
   if (const auto ran = candidate_->run({&set, 1}, deadline); !ran) return failed(ran.error());
   host_call finished(*candidate_, 0, set, inputs_, parameters_, expected_, of());
   return check_call(finished, oracle_->aliases(), of(), totals);

@@ -94,6 +94,7 @@ expected_outputs reference_oracle::expect(const value_set& inputs, const value_s
   expected_outputs expected;
   expected.own = call(0, inputs, parameters);
   aliases_ = session_->aliases(0);
+  row_major_outputs_ = session_->row_major_outputs(0);
   if (how == exactness::own_types || !has_wide_ ||
       (!has_narrow(layouts_of(inputs)) && !has_narrow(layouts_of(parameters))))
     return expected;

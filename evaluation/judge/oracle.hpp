@@ -65,6 +65,8 @@ class reference_oracle {
   // Returns the memory that the reference's outputs shared with its arguments and with each other
   // in the last expect().
   const std::set<output_alias>& aliases() const { return aliases_; }
+  // Returns a bit for each output of the last expect() that is row-major.
+  std::uint64_t row_major_outputs() const { return row_major_outputs_; }
 
  private:
   value_set call(std::size_t program, const value_set& inputs, const value_set& parameters);
@@ -73,6 +75,7 @@ class reference_oracle {
   std::unique_ptr<program_session> session_;
   std::vector<std::size_t> program_of_;  // by tensor; 0: none
   std::set<output_alias> aliases_;
+  std::uint64_t row_major_outputs_ = 0;
   bool has_wide_ = true;  // false once the reference has turned out not to run in float64
 };
 

@@ -84,7 +84,7 @@ inline constexpr unsigned char other_poison_byte = 0x3c;
 // and parameters hold one, scratch memory holds the next. A kernel that runs beyond the end of its
 // tensors would have to turn each of them into the next to stay unseen.
 inline constexpr std::array<unsigned char, 4> poison_bytes = {0xff, 0x3c, 0xbf, 0x69};
-// Scratch memory beyond the last tensor of a CPU session that must keep its poison as well.
+// Scratch memory behind the last tensor that must keep its poison as well.
 inline constexpr std::uint64_t poisoned_tail_bytes = 1U << 20U;
 
 }  // namespace hone

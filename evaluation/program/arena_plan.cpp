@@ -177,6 +177,16 @@ std::set<output_alias> arena_plan::aliases(const arena_head& head, std::size_t c
   return shared;
 }
 
+std::uint64_t arena_plan::row_major_outputs(const arena_head& head, std::size_t call) const {
+  std::uint64_t outputs = 0;
+  const auto count = std::min<std::size_t>(head.outputs_per_call, most_marked_outputs);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto place = locate(head, call, i);
+    if (place && is_row_major(place->layout, place->strides)) outputs |= std::uint64_t{1} << i;
+  }
+  return outputs;
+}
+
 std::size_t arena_plan::output_bytes(const arena_head& head, std::size_t call) const {
   std::size_t bytes = 0;
   for (std::uint32_t i = 0; i < std::min(head.outputs_per_call, max_outputs_per_call); ++i) {

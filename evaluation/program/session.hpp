@@ -26,6 +26,9 @@ struct output_alias {
   auto operator<=>(const output_alias&) const = default;
 };
 
+// Number of outputs whose order in memory can be prescribed, a bit for each.
+inline constexpr std::size_t most_marked_outputs = 64;
+
 // Programs opened in a process of their own whose tensors lie in host memory. References and
 // candidates have this interface, and the judge is written against it. gpu_session is its
 // counterpart on a GPU.
@@ -52,6 +55,10 @@ class program_session {
   // it must not see are written afterwards.
   virtual program_result<void> prepare(time_point deadline) = 0;
 
+  // Makes the program convert output i of later calls to row-major order, within the call, if bit i
+  // of `outputs` is set: a caller who gets a result in another order than the reference's would do
+  // that work later, when no clock runs.
+  virtual void require_row_major(std::uint64_t outputs) = 0;
   // Makes one call per entry of `sets`, in order, on freshly poisoned scratch memory. All outputs
   // stay until the next run. The process is stopped from the end of one run to the start of the
   // next.
@@ -62,6 +69,8 @@ class program_session {
   // a failure.
   virtual program_result<value_set> outputs(std::size_t call) = 0;
   virtual std::set<output_alias> aliases(std::size_t call) = 0;
+  // Returns a bit for each output of the call that is row-major.
+  virtual std::uint64_t row_major_outputs(std::size_t call) = 0;
   // Returns the bytes that the call's outputs occupy. A stride of 0 makes them fewer than the
   // elements' bytes.
   virtual std::size_t output_bytes(std::size_t call) = 0;

@@ -60,6 +60,15 @@ std::vector<tensor_layout> layouts_of(const value_set& set) {
   return layouts;
 }
 
+bool is_row_major(const tensor_layout& layout, const std::vector<std::int64_t>& strides) {
+  std::int64_t step = 1;
+  for (std::size_t d = layout.shape.size(); d-- > 0;) {
+    if (layout.shape[d] != 1 && strides[d] != step) return false;
+    step *= layout.shape[d];
+  }
+  return true;
+}
+
 std::string print_layout(const tensor_layout& layout) {
   std::string text = std::string(name_of(layout.type)) + "[";
   for (std::size_t i = 0; i < layout.shape.size(); ++i)

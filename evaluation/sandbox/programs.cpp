@@ -36,7 +36,8 @@ std::string failure_text(schema::Failed::Reader failed) {
 
 record<schema::Command> stage_command(const arena_plan& plan, std::span<const std::size_t> sets,
                                       bool parameters_changed, arena_region scratch,
-                                      std::uint64_t poisoned_end, unsigned char poison) {
+                                      std::uint64_t poisoned_end, std::uint64_t row_major_outputs,
+                                      unsigned char poison) {
   record_builder<schema::Command> command;
   auto stage = command->initStage();
   stage.setProgram(static_cast<std::uint32_t>(plan.program()));
@@ -57,6 +58,7 @@ record<schema::Command> stage_command(const arena_plan& plan, std::span<const st
   stage.setPoisonedEnd(poisoned_end);
   stage.setScratchEnd(scratch.end());
   stage.setPoison(poison);
+  stage.setRowMajorOutputs(row_major_outputs);
   return command.finish();
 }
 

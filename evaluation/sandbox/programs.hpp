@@ -24,9 +24,10 @@ std::string failure_text(schema::Failed::Reader failed);
 
 // Returns the command that stages one call per entry of `sets` on the tensors of `plan`. The calls'
 // scratch memory is `scratch`, which is filled with `poison` before the offset `poisoned_end`.
+// `row_major_outputs`: see program_session::require_row_major().
 record<schema::Command> stage_command(const arena_plan& plan, std::span<const std::size_t> sets,
                                       bool parameters_changed, arena_region scratch,
-                                      std::uint64_t poisoned_end,
+                                      std::uint64_t poisoned_end, std::uint64_t row_major_outputs,
                                       unsigned char poison = poison_byte);
 
 }  // namespace hone

@@ -112,6 +112,9 @@ struct StageCalls {
   poison @9 :UInt8;
   # Byte of the scratch memory's poison, and of shared memory's. CPU sessions only.
 
+  rowMajorOutputs @10 :UInt64;
+  # Bit i: output i of a call is converted to row-major order, within the call.
+
   struct Call {
     inputOffsets @0 :List(UInt64) $Identity.required;  # in the arena
   }

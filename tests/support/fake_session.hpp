@@ -29,6 +29,7 @@ class fake_session final : public program_session {
     // Changes the inputs or parameters of a call after the call.
     std::function<void(value_set& inputs, value_set& parameters)> tamper;
     std::set<output_alias> aliases;
+    std::uint64_t row_major = 1;
     std::optional<std::string> damage;
   };
   struct seen_call {
@@ -57,6 +58,8 @@ class fake_session final : public program_session {
     return {};
   }
 
+  void require_row_major(std::uint64_t outputs) override { required_row_major = outputs; }
+  std::uint64_t row_major_outputs(std::size_t /*call*/) override { return behaviour_.row_major; }
   program_result<batch_clock> run(std::span<const std::size_t> sets,
                                   time_point /*deadline*/) override {
     if (auto fails = behaviour_.fails(runs); !fails) return failed(fails.error());
@@ -94,6 +97,7 @@ class fake_session final : public program_session {
   // Calls of prepare(): the number of the next run and the contents of the first input set.
   std::vector<seen_call> prepared;
   std::vector<std::size_t> checked_runs;  // runs whose outputs were read
+  std::uint64_t required_row_major = 0;
 
  private:
   static value_set blank(const std::vector<tensor_layout>& layouts) {

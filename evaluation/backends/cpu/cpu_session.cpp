@@ -90,7 +90,7 @@ void cpu_session::write_parameters(const value_set& values) {
 record<schema::Command> cpu_session::stage(std::span<const std::size_t> sets) const {
   return stage_command(plan_, sets, parameters_changed_,
                        {plan_.end(), memory_->size() - plan_.end()}, poisoned_end_,
-                       scratch_poison());
+                       row_major_outputs_, scratch_poison());
 }
 
 program_result<void> cpu_session::prepare(time_point deadline) {
@@ -174,6 +174,11 @@ program_result<value_set> cpu_session::outputs(std::size_t call) {
 std::set<output_alias> cpu_session::aliases(std::size_t call) {
   freeze();
   return plan_.aliases(memory_->head(), call, last_sets_);
+}
+
+std::uint64_t cpu_session::row_major_outputs(std::size_t call) {
+  freeze();
+  return plan_.row_major_outputs(memory_->head(), call);
 }
 
 std::size_t cpu_session::output_bytes(std::size_t call) {

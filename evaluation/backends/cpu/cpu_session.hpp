@@ -29,9 +29,11 @@ class cpu_session final : public program_session {
   std::vector<std::span<std::byte>> input_places(std::size_t set) override;
   void write_parameters(const value_set& values) override;
   program_result<void> prepare(time_point deadline) override;
+  void require_row_major(std::uint64_t outputs) override { row_major_outputs_ = outputs; }
   program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline) override;
   program_result<value_set> outputs(std::size_t call) override;
   std::set<output_alias> aliases(std::size_t call) override;
+  std::uint64_t row_major_outputs(std::size_t call) override;
   std::size_t output_bytes(std::size_t call) override;
   bool inputs_hold(std::size_t set, const value_set& values) override;
   bool parameters_hold(const value_set& values) override;
@@ -51,6 +53,7 @@ class cpu_session final : public program_session {
   arena* memory_;
   arena_plan plan_;
   bool parameters_changed_ = true;
+  std::uint64_t row_major_outputs_ = 0;
   std::uint64_t dirty_end_ = 0;     // end of the memory that the last run used
   std::uint64_t poisoned_end_ = 0;  // end of the memory that has ever been poisoned
   std::size_t poison_ = 0;          // position in poison_bytes

@@ -102,6 +102,7 @@ class gpu_case_timing {
     of_.on_gpu.draw_inputs(held.how, held.seed);
     auto checked = judge_by_degrees(totals, [&](exactness with, worst_errors& errors) {
       of_.on_gpu.expect(with);
+      of_.candidate.require_row_major(of_.on_gpu.row_major_outputs());
       gpu_call finished(of_.on_gpu, of_.candidate, call, set);
       return check_call(finished, of_.on_gpu.aliases(), of_.on_gpu.of(), errors);
     });

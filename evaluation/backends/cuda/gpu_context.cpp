@@ -241,8 +241,7 @@ std::optional<std::size_t> gpu_context::find_damage(CUdeviceptr base,
   auto count = static_cast<std::uint32_t>(ranges.size());
   CUdeviceptr list = ranges_.at();
   CUdeviceptr flag = flag_.at();
-  unsigned char other = other_poison_byte;
-  std::array<void*, 5> arguments = {&base, &list, &count, &other, &flag};
+  std::array<void*, 4> arguments = {&base, &list, &count, &flag};
   launch("find_damage", std::uint64_t{count} * threads_per_block, arguments.data());
   std::uint32_t first = 0;
   download(&first, flag_.at(), sizeof first);

@@ -14,6 +14,7 @@
 #include "evaluation/driver/cuda_driver.hpp"
 #include "evaluation/driver/gpus.hpp"
 #include "evaluation/judge/comparison.hpp"
+#include "evaluation/program/arena_layout.hpp"
 #include "evaluation/program/tensors.hpp"
 
 namespace hone {
@@ -58,11 +59,12 @@ struct gpu_drawing {
   std::int32_t how = 0;     // distribution
 };
 
-// A range of memory in bytes from a base. Must have the layout of `range` in
-// judge_kernels/memory.cuh.
+// A range of memory in bytes from a base, and the byte that it should hold everywhere. Must have
+// the layout of `range` in judge_kernels/memory.cuh.
 struct gpu_range {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  std::uint64_t expected = poison_byte;
 };
 
 // The judge's own context, stream and kernels on a GPU. They work in memory that only the judge
@@ -111,8 +113,8 @@ class gpu_context {
               const std::vector<std::int64_t>& strides) const;
   // Returns true if two ranges of memory are bitwise equal. Both must be aligned to 16 bytes.
   bool equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const;
-  // Returns the index of the first range that no longer holds poison, of either pattern; nullopt if
-  // all ranges do.
+  // Returns the index of the first range with a byte that is not the expected one; nullopt if there
+  // is none.
   std::optional<std::size_t> find_damage(CUdeviceptr base, const std::vector<gpu_range>& ranges);
   // Compare `n` elements with the reference's run in its own types and, if `wide` is not 0, with
   // its float64 run (`wide` has the output's type if that type is exact). Return the index of the

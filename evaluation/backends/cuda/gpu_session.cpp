@@ -12,6 +12,9 @@ namespace {
 constexpr const char* damaged_buffers = "the record of its buffers is damaged";
 constexpr const char* damaged_times = "the record of its times is damaged";
 
+// Part of the tail that one block of threads checks, in bytes.
+constexpr std::uint64_t tail_piece_bytes = 16U << 10U;
+
 bool are_times(std::initializer_list<double> all_ns) {
   return std::all_of(all_ns.begin(), all_ns.end(),
                      [](double ns) { return std::isfinite(ns) && ns >= 0; });
@@ -27,6 +30,7 @@ void gpu_session::arrange(std::size_t program, const std::vector<tensor_layout>&
   arena_->use_from(begin);
   arena_->note_use(plan_.end());
   scratch_begin_ = plan_.end();
+  poisoned_end_ = 0;
 }
 
 void gpu_session::write(const std::vector<arena_region>& to, const gpu_tensors& from) {
@@ -46,17 +50,18 @@ bool gpu_session::holds(const std::vector<arena_region>& places, const gpu_tenso
 // Notes the scratch memory of the last run. The process itself reports how much it used. If it
 // reports too little, the rest keeps its old contents, which are of no use to the process.
 void gpu_session::note_scratch_use() {
-  arena_->note_use(arena_->head().scratch_used + guard_bytes);
+  arena_->note_use(arena_->head().scratch_used + poisoned_tail_bytes);
 }
 
 program_result<void> gpu_session::prepare(time_point deadline) {
   scratch_begin_ = plan_.end();
   arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end());
+  poisoned_end_ = 0;
   gpu_->finish();
   last_sets_.clear();
   auto staged = process_->stage(
       stage_command(plan_, {}, true, {scratch_begin_, arena_->size() - scratch_begin_},
-                    arena_->size()),
+                    arena_->size(), row_major_outputs_),
       deadline);
   note_scratch_use();
   return staged ? keep_prepared() : staged;
@@ -73,15 +78,15 @@ program_result<void> gpu_session::keep_prepared() {
 
 program_result<void> gpu_session::stage(std::span<const std::size_t> sets, bool parameters_changed,
                                         time_point deadline) {
-  uses_other_poison_ = !uses_other_poison_;
-  arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end(),
-                 uses_other_poison_ ? other_poison_byte : poison_byte);
+  poison_ = poison_ == poison_byte ? other_poison_byte : poison_byte;
+  arena_->poison(*gpu_, scratch_begin_, arena_->dirty_end(), poison_);
+  poisoned_end_ = arena_->dirty_end();
   gpu_->finish();
   last_sets_.assign(sets.begin(), sets.end());
-  return process_->stage(
-      stage_command(plan_, sets, parameters_changed,
-                    {scratch_begin_, arena_->size() - scratch_begin_}, arena_->size()),
-      deadline);
+  return process_->stage(stage_command(plan_, sets, parameters_changed,
+                                       {scratch_begin_, arena_->size() - scratch_begin_},
+                                       arena_->size(), row_major_outputs_),
+                         deadline);
 }
 
 program_result<void> gpu_session::run(std::span<const std::size_t> sets, time_point deadline) {
@@ -159,14 +164,34 @@ std::vector<kernel_launch> gpu_session::launches() const {
 }
 
 std::optional<std::string> gpu_session::memory_damage() {
-  auto all = plan_.guards();
   const auto own = plan_.scratch_guards(arena_->head(), scratch_begin_, arena_->size());
   if (!own) return damaged_buffers;
-  all.insert(all.end(), own->begin(), own->end());
   std::vector<gpu_range> ranges;
-  for (const arena_plan::guard& g : all) ranges.push_back({g.range.begin, g.range.end()});
+  std::vector<const char*> damage;  // by range
+  const auto expect = [&](std::uint64_t begin, std::uint64_t end, unsigned char byte,
+                          const char* message) {
+    if (begin >= end) return;
+    ranges.push_back({begin, end, byte});
+    damage.push_back(message);
+  };
+  // Scratch memory that earlier runs have used holds the poison of this run, the rest the usual
+  // one.
+  const auto expect_scratch = [&](std::uint64_t begin, std::uint64_t end, const char* message) {
+    expect(begin, std::min(end, poisoned_end_), poison_, message);
+    expect(std::max(begin, poisoned_end_), end, poison_byte, message);
+  };
+  for (const arena_plan::guard& g : plan_.guards())
+    expect(g.range.begin, g.range.end(), poison_byte, g.damage);
+  for (const arena_plan::guard& g : *own) expect_scratch(g.range.begin, g.range.end(), g.damage);
+  // The tail is checked in pieces, by a block of threads each.
+  const std::uint64_t used = std::max(arena_->head().scratch_used, scratch_begin_);
+  for (std::uint64_t piece = 0; piece < poisoned_tail_bytes; piece += tail_piece_bytes) {
+    const std::uint64_t begin = std::min(used + piece, arena_->size());
+    expect_scratch(begin, std::min(begin + tail_piece_bytes, arena_->size()),
+                   "wrote beyond all of its buffers");
+  }
   const auto first = gpu_->find_damage(arena_->at(0), ranges);
-  if (first) return all[*first].damage;
+  if (first) return damage[*first];
   return std::nullopt;
 }
 

@@ -66,6 +66,8 @@ class gpu_session {
   // Runs the program's prepare() now, untimed. Contents that it must not know are written after
   // this.
   program_result<void> prepare(time_point deadline);
+  // See program_session::require_row_major().
+  void require_row_major(std::uint64_t outputs) { row_major_outputs_ = outputs; }
   // Makes one call per entry of `sets`, in order, on poisoned scratch memory. All outputs stay
   // until the next run.
   program_result<void> run(std::span<const std::size_t> sets, time_point deadline);
@@ -111,8 +113,10 @@ class gpu_session {
   gpu_arena* arena_;
   gpu_process* process_;
   arena_plan plan_;
-  std::uint64_t scratch_begin_ = 0;  // end of the memory that prepare() has allocated
-  bool uses_other_poison_ = false;   // runs alternate between the two patterns
+  std::uint64_t scratch_begin_ = 0;     // end of the memory that prepare() has allocated
+  unsigned char poison_ = poison_byte;  // of the last run; runs alternate between the two bytes
+  std::uint64_t poisoned_end_ = 0;      // end of the scratch memory that holds it
+  std::uint64_t row_major_outputs_ = 0;
   std::vector<std::size_t> last_sets_;
 };
 

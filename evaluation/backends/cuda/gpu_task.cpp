@@ -12,15 +12,6 @@ std::vector<tensor_layout> widened(std::vector<tensor_layout> layouts) {
   return layouts;
 }
 
-bool is_dense(const gpu_output& output) {
-  std::int64_t step = 1;
-  for (std::size_t d = output.layout.shape.size(); d-- > 0;) {
-    if (output.layout.shape[d] != 1 && output.strides[d] != step) return false;
-    step *= output.layout.shape[d];
-  }
-  return true;
-}
-
 std::vector<tensor_layout> layouts_of(const std::vector<gpu_output>& outputs) {
   std::vector<tensor_layout> layouts;
   for (const gpu_output& output : outputs) layouts.push_back(output.layout);
@@ -167,7 +158,7 @@ void gpu_task::keep(gpu_tensors& to, const std::vector<gpu_output>& outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     to.layouts.push_back(outputs[i].layout);
     gpu_->grow(to.memory[i], outputs[i].layout.bytes());
-    if (is_dense(outputs[i])) {
+    if (is_row_major(outputs[i].layout, outputs[i].strides)) {
       gpu_->copy(to.memory[i].at(), outputs[i].at, outputs[i].layout.bytes());
     } else {
       gpu_->gather(to.memory[i].at(), outputs[i].at, outputs[i].layout, outputs[i].strides);
@@ -189,11 +180,15 @@ std::vector<gpu_output> gpu_task::call_in_float64() {
 }
 
 void gpu_task::expect(exactness how) {
-  keep(room_->own,
-       call(0, room_->inputs.layouts, room_->parameters.layouts, [&](gpu_session& session) {
-         session.write_inputs(0, room_->inputs);
-         session.write_parameters(room_->parameters);
-       }));
+  const auto own =
+      call(0, room_->inputs.layouts, room_->parameters.layouts, [&](gpu_session& session) {
+        session.write_inputs(0, room_->inputs);
+        session.write_parameters(room_->parameters);
+      });
+  keep(room_->own, own);
+  row_major_outputs_ = 0;
+  for (std::size_t i = 0; i < std::min(own.size(), most_marked_outputs); ++i)
+    row_major_outputs_ |= std::uint64_t{is_row_major(own[i].layout, own[i].strides)} << i;
   has_wide_ = false;
   if (how == exactness::own_types || without_wide_.contains(case_) ||
       (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts)))
@@ -235,7 +230,7 @@ double gpu_task::reference_inexactness() {
 agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
   const tensor_layout& layout = room_->own.layouts[index];
   CUdeviceptr actual = given.at;
-  if (!is_dense(given)) {
+  if (!is_row_major(given.layout, given.strides)) {
     gpu_->grow(room_->dense, layout.bytes());
     gpu_->gather(room_->dense.at(), given.at, layout, given.strides);
     actual = room_->dense.at();

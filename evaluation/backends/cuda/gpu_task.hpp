@@ -62,6 +62,8 @@ class gpu_task {
   void expect(exactness how = exactness::float64);
   // Returns the memory that the reference's outputs shared with other tensors in the last expect().
   const std::set<output_alias>& aliases() const { return aliases_; }
+  // Returns a bit for each output of the last expect() that is row-major.
+  std::uint64_t row_major_outputs() const { return row_major_outputs_; }
   // Returns true if the expected outputs were computed in float64 as well.
   bool has_wide() const { return has_wide_; }
   // Returns the largest inexactness_of_reference() of the expected outputs.
@@ -101,6 +103,7 @@ class gpu_task {
   std::set<const task_case*> without_wide_;  // cases in which float64 is impossible
   bool has_wide_ = false;
   std::set<output_alias> aliases_;
+  std::uint64_t row_major_outputs_ = 0;
   std::uint64_t flops_ = 0;
   std::uint64_t reference_calls_ = 0;
 };

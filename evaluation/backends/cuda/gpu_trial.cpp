@@ -42,6 +42,7 @@ program_result<void> gpu_trial::call(std::size_t set, time_point deadline, worst
     // Inputs are written only now, so that prepare() could not read them.
     for (std::size_t s = 0; s < 2; ++s) candidate_->write_inputs(s, task_->inputs());
   }
+  candidate_->require_row_major(task_->row_major_outputs());
   if (auto ran = candidate_->run({&set, 1}, deadline); !ran) return ran;
   gpu_call finished(*task_, *candidate_, 0, set);
   return check_call(finished, task_->aliases(), of(), totals);

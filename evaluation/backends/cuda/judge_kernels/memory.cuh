@@ -82,19 +82,19 @@ extern "C" __global__ void find_difference(const void* a, const void* b, u64 byt
   if (differs) *flag = 1;
 }
 
-// A range of bytes; gpu_range in gpu_context.hpp has the same layout.
+// A range of bytes that should all be equal; gpu_range in gpu_context.hpp has the same layout.
 struct range {
-  u64 begin, end;
+  u64 begin, end, expected;
 };
 
-// Sets *first to the smallest index of a range that holds a byte other than the two poison bytes,
-// 0xff and `other`. Each block checks one range at a time.
+// Sets *first to the smallest index of a range that holds a byte other than the expected one. Each
+// block checks one range at a time.
 extern "C" __global__ void find_damage(const unsigned char* base, const range* ranges,
-                                       unsigned count, unsigned char other, unsigned* first) {
+                                       unsigned count, unsigned* first) {
   for (unsigned s = blockIdx.x; s < count; s += gridDim.x) {
     bool damaged = false;
     for (u64 i = ranges[s].begin + threadIdx.x; i < ranges[s].end; i += blockDim.x)
-      damaged |= base[i] != 0xff && base[i] != other;
+      damaged |= base[i] != ranges[s].expected;
     if (damaged) atomicMin(first, s);
   }
 }

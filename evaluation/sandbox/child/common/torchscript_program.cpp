@@ -295,7 +295,8 @@ std::vector<c10::IValue> torchscript_program::prepare(const std::vector<at::Tens
   return std::vector<c10::IValue>(elements.begin(), elements.end());
 }
 
-std::vector<at::Tensor> torchscript_program::forward(std::vector<c10::IValue>& arguments) {
+std::vector<at::Tensor> torchscript_program::forward(std::vector<c10::IValue>& arguments,
+                                                     std::uint64_t row_major) {
   run(state_->forward, arguments);
   std::vector<at::Tensor> outputs;
   if (arguments.front().isTuple()) {
@@ -304,8 +305,12 @@ std::vector<at::Tensor> torchscript_program::forward(std::vector<c10::IValue>& a
   } else {
     outputs.push_back(arguments.front().toTensor());
   }
-  // Outputs that are only marked as negated or conjugated are computed here, while the clock runs.
-  for (at::Tensor& output : outputs) output = output.resolve_conj().resolve_neg();
+  // Outputs that are only marked as negated, conjugated or in another order are computed here,
+  // while the clock runs.
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i] = outputs[i].resolve_conj().resolve_neg();
+    if (i < 64 && (row_major >> i & 1U) != 0) outputs[i] = outputs[i].contiguous();
+  }
   arguments.clear();
   return outputs;
 }

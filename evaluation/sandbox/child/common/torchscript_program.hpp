@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -62,9 +63,10 @@ class torchscript_program {
   // Returns the arguments that follow the inputs in a call: the elements of prepare()'s result, or
   // the parameters themselves if the program has no prepare().
   std::vector<c10::IValue> prepare(const std::vector<at::Tensor>& parameters);
-  // Runs forward() and returns the outputs in order. Clears `arguments`. Exceptions that the
-  // program raises pass through.
-  std::vector<at::Tensor> forward(std::vector<c10::IValue>& arguments);
+  // Runs forward() and returns the outputs in order. Clears `arguments`. Output i is converted to
+  // row-major order if bit i of `row_major` is set. Exceptions that the program raises pass
+  // through.
+  std::vector<at::Tensor> forward(std::vector<c10::IValue>& arguments, std::uint64_t row_major = 0);
 
   // Sets the launcher for this thread, which is not owned. With null, every launch is an error.
   static void set_launcher(kernel_launcher* launcher);

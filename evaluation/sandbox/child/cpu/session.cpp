@@ -81,6 +81,7 @@ class session {
     outputs_.clear();
     stacks_.clear();
     program_ = request.getProgram();
+    row_major_outputs_ = request.getRowMajorOutputs();
     allocator_->head().output_count = 0;
     if (kernels_) kernels_->poison_shared(request.getPoison());
     auto& prepared = prepared_.at(program_);
@@ -109,7 +110,7 @@ class session {
 
   void go() {
     torchscript_program& program = programs_.at(program_);
-    for (auto& stack : stacks_) outputs_.push_back(program.forward(stack));
+    for (auto& stack : stacks_) outputs_.push_back(program.forward(stack, row_major_outputs_));
     if (kernels_ && kernels_->shared_overrun())
       throw program_error(Outcome::CRASH,
                           "a kernel wrote beyond the dynamic shared memory that it asked for");
@@ -144,6 +145,7 @@ class session {
   std::vector<torchscript_program> programs_;
   std::vector<std::optional<std::vector<c10::IValue>>> prepared_;
   std::uint32_t program_ = 0;
+  std::uint64_t row_major_outputs_ = 0;
   std::vector<std::vector<c10::IValue>> stacks_;
   std::vector<std::vector<at::Tensor>> outputs_;
   std::vector<char> done_ = done_message();  // built before the clock starts

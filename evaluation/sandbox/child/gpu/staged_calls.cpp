@@ -52,6 +52,7 @@ void staged_calls::prepare(schema::StageCalls::Reader request) {
 void staged_calls::stage(schema::StageCalls::Reader request) {
   forget();
   program_ = request.getProgram();
+  row_major_outputs_ = request.getRowMajorOutputs();
   memory_->head().output_count = 0;
   if (request.getParametersChanged()) prepared_.at(program_).reset();
   memory_->ledger().reset(request.getScratchBegin(), request.getScratchEnd());
@@ -83,7 +84,7 @@ captured_call staged_calls::capture(std::vector<c10::IValue> stack) {
   std::vector<at::Tensor> outputs;
   cudaGraph_t graph = nullptr;
   try {
-    outputs = programs_[program_].forward(stack);
+    outputs = programs_[program_].forward(stack, row_major_outputs_);
     streams_->end();
   } catch (const std::exception&) {
     cudaStreamEndCapture(streams_->main(), &graph);
@@ -105,7 +106,7 @@ std::vector<at::Tensor> staged_calls::call(std::size_t index) {
   }
   std::vector<c10::IValue> arguments = stacks_.at(index);
   streams_->begin();
-  auto outputs = programs_[program_].forward(arguments);
+  auto outputs = programs_[program_].forward(arguments, row_major_outputs_);
   streams_->end();
   return outputs;
 }

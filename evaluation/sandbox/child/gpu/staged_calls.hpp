@@ -63,7 +63,8 @@ class staged_calls {
   // Results of prepare() by program; nullopt before the first stage() and after parameters changed.
   std::vector<std::optional<std::vector<c10::IValue>>> prepared_;
   std::uint32_t program_ = 0;
-  std::uint64_t calls_begin_ = 0;  // scratch memory of the calls
+  std::uint64_t row_major_outputs_ = 0;  // a bit per output
+  std::uint64_t calls_begin_ = 0;        // scratch memory of the calls
   std::uint64_t calls_end_ = 0;
   std::vector<std::vector<c10::IValue>> stacks_;  // arguments by call
   // Address and bytes of each input, by call.

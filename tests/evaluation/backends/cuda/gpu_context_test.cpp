@@ -198,6 +198,8 @@ TEST(GpuContext, FindsDifferencesAndDamageOfASingleByte) {
   EXPECT_FALSE(gpu().equal(a.at(), b.at(), bytes));
   EXPECT_TRUE(gpu().equal(a.at(), b.at(), bytes - 1));
   EXPECT_EQ(gpu().find_damage(a.at(), {{0, 100}, {5000, bytes}}), std::optional<std::size_t>(1));
+  EXPECT_EQ(gpu().find_damage(a.at(), {{0, 100, other_poison_byte}}), std::optional<std::size_t>(0))
+      << "the other poison is damage as well";
 }
 
 TEST(GpuContext, GathersStridedTensorsRowMajor) {

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <set>
+
 #include "evaluation/backends/cpu/cpu_session.hpp"
 #include "tests/support/processes.hpp"
 
@@ -84,13 +87,20 @@ TEST(Session, ReportsTheMemoryThatOutputsShare) {
             (std::set<output_alias>{{0, with::input, 0}, {2, with::output, 1}}));
 }
 
-TEST(Session, FreshMemoryHoldsPoison) {
+TEST(Session, FreshMemoryHoldsThePoisonOfItsParameters) {
   call_of call(
-      "def forward(x: Tensor) -> Tensor:\n    return torch.empty([1000]).isnan().all().view(1)\n");
-  for (int i = 0; i < 3; ++i) {
+      "def forward(x: Tensor) -> Tensor:\n    return torch.empty([1000], dtype=torch.uint8)\n");
+  std::set<double> seen;
+  for (std::size_t i = 0; i < 2 * poison_bytes.size(); ++i) {
+    if (i % 2 == 0) call.session().write_parameters({});
     ASSERT_TRUE(call.run().has_value());
-    EXPECT_EQ(to_doubles(call.session().outputs(0).value()[0]), std::vector<double>{1});
+    const std::vector<double> bytes = to_doubles(call.session().outputs(0).value()[0]);
+    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), bytes.front()), 1000);
+    seen.insert(bytes.front());
+    EXPECT_EQ(seen.size(), i / 2 + 1) << "poison changes with the parameters, not with the run";
+    EXPECT_EQ(call.session().memory_damage(), std::nullopt);
   }
+  EXPECT_EQ(seen, std::set<double>(poison_bytes.begin(), poison_bytes.end()));
 }
 
 TEST(Session, ReusingFreedMemoryForAnotherSizeIsNoDamage) {

@@ -86,6 +86,17 @@ TEST(TorchscriptProgram, ComputesTheOutputsOfItsSource) {
       x * 4));
 }
 
+TEST(TorchscriptProgram, ConvertsTheOutputsThatItIsAskedToRowMajorOrder) {
+  torchscript_program program(
+      "def forward(x: Tensor) -> Tuple[Tensor, Tensor]:\n    return x.t(), x.t()\n", 1, 0);
+  const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
+  std::vector<c10::IValue> arguments = {x};
+  const auto outputs = program.forward(arguments, 2);
+  EXPECT_FALSE(outputs[0].is_contiguous());
+  EXPECT_TRUE(outputs[1].is_contiguous());
+  EXPECT_TRUE(at::equal(outputs[0], outputs[1]));
+}
+
 TEST(TorchscriptProgram, ThrowsRaisedErrorsWithTheirMessage) {
   for (const char* statement : {"raise RuntimeError(\"four is too many\")",
                                 "raise ValueError(\"{}: four is too many\".format(x.size(0)))",
