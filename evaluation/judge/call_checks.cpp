@@ -57,11 +57,14 @@ bool writes_outputs(const std::set<output_alias>& aliases) {
   });
 }
 
+bool is_barely_wrong(const program_failure& wrong, const worst_errors& errors) {
+  constexpr double barely = 8;
+  return wrong.outcome == Outcome::WRONG_RESULT && errors.worst_element > 1 &&
+         errors.worst_element <= barely;
+}
+
 bool second_chance::take(const program_failure& wrong, const worst_errors& totals) {
-  constexpr double barely_wrong = 8;
-  if (taken_ || wrong.outcome != Outcome::WRONG_RESULT || totals.worst_element <= 1 ||
-      totals.worst_element > barely_wrong)
-    return false;
+  if (taken_ || !is_barely_wrong(wrong, totals)) return false;
   return taken_ = true;
 }
 

@@ -44,6 +44,12 @@ program_result<void> check_call(finished_call& call, const std::set<output_alias
 // An output that lies in older memory, such as an argument's, was written before the call.
 bool writes_outputs(const std::set<output_alias>& aliases);
 
+// Returns true if a call was wrong, and its worst element off by at most eight times what is
+// allowed. Where the inputs have a single outlier, this is accepted: the outlier makes one row of a
+// matrix large, say, and its rounding errors are compared with the size of all rows. A program that
+// has not read the outlier is wrong by thousands of times what is allowed.
+bool is_barely_wrong(const program_failure& wrong, const worst_errors& errors);
+
 // Permits one barely wrong result per verification or per timed case, in whose place another call
 // is checked. Where large terms cancel, the reference's own error decides, and an element of a
 // correct program may by bad luck be off by somewhat more than the rule allows. A wrong program is

@@ -89,18 +89,21 @@ TEST(Session, ReportsTheMemoryThatOutputsShare) {
 
 TEST(Session, FreshMemoryHoldsThePoisonOfItsParameters) {
   call_of call(
-      "def forward(x: Tensor) -> Tensor:\n    return torch.empty([1000], dtype=torch.uint8)\n");
+      "def forward(x: Tensor) -> Tensor:\n    return torch.empty([1000], dtype=torch.int32)\n");
   std::set<double> seen;
   for (std::size_t i = 0; i < 2 * poison_bytes.size(); ++i) {
     if (i % 2 == 0) call.session().write_parameters({});
     ASSERT_TRUE(call.run().has_value());
-    const std::vector<double> bytes = to_doubles(call.session().outputs(0).value()[0]);
-    EXPECT_EQ(std::count(bytes.begin(), bytes.end(), bytes.front()), 1000);
-    seen.insert(bytes.front());
+    const std::vector<double> words = to_doubles(call.session().outputs(0).value()[0]);
+    EXPECT_EQ(std::count(words.begin(), words.end(), words.front()), 1000);
+    seen.insert(words.front());
     EXPECT_EQ(seen.size(), i / 2 + 1) << "poison changes with the parameters, not with the run";
     EXPECT_EQ(call.session().memory_damage(), std::nullopt);
   }
-  EXPECT_EQ(seen, std::set<double>(poison_bytes.begin(), poison_bytes.end()));
+  std::set<double> expected;
+  for (const unsigned char byte : poison_bytes)
+    expected.insert(static_cast<std::int32_t>(byte * 0x01010101U));
+  EXPECT_EQ(seen, expected);
 }
 
 TEST(Session, ReusingFreedMemoryForAnotherSizeIsNoDamage) {
