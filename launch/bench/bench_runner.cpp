@@ -1,0 +1,98 @@
+#include "launch/bench/bench_runner.hpp"
+
+#include <exception>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "evaluation/evaluator.hpp"
+
+namespace hone {
+namespace {
+
+std::string type_of(const planned_device& device) {
+  return std::string(view(device.type->getName()));
+}
+
+// The documents of a plan that are still to be judged, by device type, and who reports of them.
+// Safe on any thread.
+class bench_work {
+ public:
+  bench_work(const bench_plan& plan, const std::vector<std::string>& types, bench_results& results,
+             const bench_listener& listener)
+      : plan_(&plan), results_(&results), listener_(&listener) {
+    for (const std::string& type : types) {
+      next_[type] = 0;
+      for (const bench_task& t : plan.tasks) {
+        for (const bench_document& document : t.documents)
+          total_ += results.contains(bench_key(type, t.of, document.text)) ? 0 : 1;
+      }
+    }
+  }
+
+  // Returns a task that no device of this type has taken, or null if there is none.
+  const bench_task* take(const std::string& type) {
+    const std::lock_guard lock(mutex_);
+    std::size_t& next = next_.at(type);
+    return next < plan_->tasks.size() ? &plan_->tasks[next++] : nullptr;
+  }
+
+  void judge(const bench_task& t, const std::string& type, evaluator& judge) {
+    for (const bench_document& document : t.documents) {
+      const std::string key = bench_key(type, t.of, document.text);
+      if (results_->contains(key)) continue;
+      const auto evaluation = judge.evaluate(document.text, t.of);
+      results_->add(key, t, document, *evaluation);
+      const std::lock_guard lock(mutex_);
+      (*listener_)(++done_, total_, t, document, *evaluation);
+    }
+  }
+
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+  }
+  void throw_first_error() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  const bench_plan* plan_;
+  bench_results* results_;
+  const bench_listener* listener_;
+  std::mutex mutex_;
+  std::map<std::string, std::size_t> next_;  // task, by device type
+  std::size_t done_ = 0;
+  std::size_t total_ = 0;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+std::vector<std::string> device_types_of(const std::vector<planned_device>& devices) {
+  std::set<std::string> types;
+  for (const planned_device& one : devices) types.insert(type_of(one));
+  return {types.begin(), types.end()};
+}
+
+void run_bench(const bench_plan& plan, const std::vector<planned_device>& devices,
+               bench_results& results, const bench_listener& listener) {
+  bench_work work(plan, device_types_of(devices), results, listener);
+  std::vector<std::thread> threads;
+  for (const planned_device& planned : devices) {
+    threads.emplace_back([&work, &planned] {
+      try {
+        const std::string type = type_of(planned);
+        const auto device = planned.make();
+        evaluator judge(*device);
+        while (const bench_task* const t = work.take(type)) work.judge(*t, type, judge);
+      } catch (...) {
+        work.fail(std::current_exception());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  work.throw_first_error();
+}
+
+}  // namespace hone

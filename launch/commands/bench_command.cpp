@@ -1,0 +1,92 @@
+#include <chrono>
+#include <fstream>
+#include <iostream>
+
+#include "evaluation/devices.hpp"
+#include "launch/bench/bench_plan.hpp"
+#include "launch/bench/bench_results.hpp"
+#include "launch/bench/bench_runner.hpp"
+#include "launch/bench/bench_summary.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/printing.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct bench_options {
+  std::vector<std::string> tasks;
+  std::string variants;
+  std::string out;
+  std::vector<std::string> devices = {"cpu"};
+  bool references = false;
+};
+
+void write_file(const fs::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  if (!out.flush()) throw std::runtime_error(path.string() + ": cannot be written");
+}
+
+// Returns "4 min left", from the mean time of the documents so far.
+std::string time_left(std::chrono::steady_clock::time_point begin, std::size_t done,
+                      std::size_t total) {
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+  const double seconds =
+      spent.count() / static_cast<double>(done) * static_cast<double>(total - done);
+  return seconds < 90 ? fixed(seconds, 0) + " s left" : fixed(seconds / 60, 0) + " min left";
+}
+
+int bench(const bench_options& options) {
+  const bench_plan plan = plan_bench(options.tasks, options.variants, options.references);
+  const auto devices = plan_devices(options.devices, false, {}, "bench");
+  bench_results results(options.out);
+  const auto begin = std::chrono::steady_clock::now();
+  run_bench(plan, devices, results,
+            [&](std::size_t done, std::size_t total, const bench_task& t,
+                const bench_document& document, const schema::Evaluation::Reader& result) {
+              std::string line(name_of(result.getOutcome()));
+              if (result.getOutcome() == Outcome::OK)
+                line += " " + fixed(result.getScore(), 2) + "x";
+              std::cerr << "[" << done << "/" << total << "] " << t.of.name << " " << document.name
+                        << ": " << line << "  (" << time_left(begin, done, total) << ")\n";
+            });
+  const auto all = results.of(plan, device_types_of(devices));
+  write_file(fs::path(options.out) / "results.csv", print_csv(all));
+  write_file(fs::path(options.out) / "results.md", print_markdown(all));
+  for (const bench_summary& s : summarise(all)) {
+    const auto& eager = s.against.at("eager");
+    std::cout << s.device_type << " " << s.group << ": " << s.correct << " of " << s.tasks
+              << " tasks correct, geometric mean " << fixed(eager.geometric_mean, 2) << ", median "
+              << fixed(eager.median, 2) << ", fast_1 " << percent(eager.fast.at(1)) << "\n";
+  }
+  std::cout << "results: " << options.out << "/results.{jsonl,csv,md}\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, command_action& action) {
+  auto options = std::make_shared<bench_options>();
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "Judge many tasks and documents on all devices, and print tables; goes on where it "
+      "was stopped");
+  command
+      ->add_option("task", options->tasks,
+                   "task files, folders of them, or names of tasks under configs/tasks")
+      ->required();
+  command->add_option("--variants", options->variants,
+                      "folder of variant documents: TASK/*.md or TASK.md");
+  command->add_flag("--references", options->references,
+                    "judge each task's reference against itself, with its baselines");
+  command->add_option("--out", options->out, "folder for results.jsonl, results.csv and results.md")
+      ->required();
+  command->add_option("--devices", options->devices, "cpu, cuda (every GPU) or cuda:NUMBER")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->callback([options, &action] { action = [options] { return bench(*options); }; });
+}
+
+}  // namespace hone
