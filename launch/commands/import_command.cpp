@@ -24,6 +24,7 @@ struct import_options {
   int seconds = 60;
   int megabytes = 4096;
   bool varies_constants = false;
+  std::string precision = "strict";
   bool json = false;
 };
 
@@ -186,7 +187,8 @@ int import_modules(const import_options& options) {
                                    .folder = scratch.path(),
                                    .seconds = options.seconds,
                                    .bytes = std::uint64_t(options.megabytes) << 20U,
-                                   .varies_constants = options.varies_constants};
+                                   .varies_constants = options.varies_constants,
+                                   .is_relaxed = options.precision == "relaxed"};
 
   std::mutex lock;
   std::vector<std::optional<import_result>> results(jobs.size());
@@ -250,6 +252,11 @@ void add_import_command(CLI::App& tasks, command_action& action) {
   command->add_flag("--vary-constants", options->varies_constants,
                     "draw parameters that a file sets to one value near that value, so that a "
                     "variant cannot leave them out");
+  command
+      ->add_option("--precision", options->precision,
+                   "strict, or relaxed: tasks admit TF32, and their tolerances are wider")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"strict", "relaxed"}));
   command->add_flag("--json", options->json, "print one JSON object per file");
   command->callback(
       [options, &action] { action = [options] { return import_modules(*options); }; });

@@ -33,16 +33,18 @@ class Importer:
     text, path: the file's source and its path. name: the task's name.
     varies_constants: if True, parameters that the file sets to one value are drawn near it.
     factor: the number by which the file's larger numbers are divided.
+    is_relaxed: if True, the task admits TF32.
 
     The methods raise Failure if the file cannot be imported.
     """
 
-    def __init__(self, text, path, name, varies_constants=False, factor=1):
+    def __init__(self, text, path, name, varies_constants=False, factor=1, is_relaxed=False):
         self.source, self.name, self.varies_constants = (
             SourceFile(text, path, factor),
             name,
             varies_constants,
         )
+        self.is_relaxed = is_relaxed
         self.notes = []
         self.generator = torch.Generator().manual_seed(2)
 
@@ -201,6 +203,7 @@ class Importer:
             cases,
             check.distributions,
             self.source.text,
+            self.is_relaxed,
         )
         data = self.specification.data
         return {

@@ -128,7 +128,8 @@ imported_module import_worker::import(const std::filesystem::path& file,
                         {"name", task_name},
                         {"seconds", settings_.seconds},
                         {"bytes", settings_.bytes},
-                        {"varies_constants", settings_.varies_constants}}
+                        {"varies_constants", settings_.varies_constants},
+                        {"is_relaxed", settings_.is_relaxed}}
              .dump());
     const auto answer = nlohmann::json::parse(read_line(deadline));
     imported_module result = from_answer(answer);

@@ -31,6 +31,7 @@ class import_worker {
     int seconds = 60;               // of processor time for one file
     std::uint64_t bytes = 0;        // of address space beyond what the process has loaded
     bool varies_constants = false;  // parameters that a file sets to one value are drawn near it
+    bool is_relaxed = false;        // tasks have precision = "relaxed", which admits TF32
   };
   explicit import_worker(settings chosen) : settings_(std::move(chosen)) {}
 

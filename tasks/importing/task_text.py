@@ -58,13 +58,18 @@ def case_text(case):
     return "\n".join(lines)
 
 
-def task_text(name, summary, reference, inputs, parameters, cases, distributions, source):
+def task_text(
+    name, summary, reference, inputs, parameters, cases, distributions, source, is_relaxed=False
+):
     """Returns the text of a task file.
 
     reference: TorchScript. inputs, parameters: see `tensor_text`. cases: see `case_text`.
-    distributions: names. source: the module's Python file.
+    distributions: names. source: the module's Python file. is_relaxed: if True, the task admits
+    TF32.
     """
     head = [f"name = {quoted(name)}", f"summary = {basic_string(summary)}"]
+    if is_relaxed:
+        head.append('precision = "relaxed"')
     if len(distributions) < 4:
         head.append("distributions = [" + ", ".join(quoted(d) for d in distributions) + "]")
     head.append(f"reference = {source_string(reference)}")

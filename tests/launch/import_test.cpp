@@ -137,6 +137,15 @@ TEST_F(ImportedModules, ConstantParametersAreDrawnWithVaryConstants) {
   EXPECT_EQ(tensor(block.parameters, "norm_bias").init, drawn(kind::normal, 0.0, 0.1));
 }
 
+TEST_F(ImportedModules, TasksAdmitTf32WithRelaxedPrecision) {
+  const temporary_folder relaxed;
+  const std::filesystem::path module = source_folder / "modules" / "wide_layer.py";
+  ASSERT_EQ(import_into(relaxed.path(), {module}, {"--precision", "relaxed"}).code, 0);
+  EXPECT_TRUE(load_task(relaxed / "wide_layer.toml").relaxed);
+  EXPECT_FALSE(imported("wide_layer").relaxed);
+  EXPECT_EQ(import_into(relaxed.path(), {module}, {"--precision", "half"}).code, 2);
+}
+
 TEST_F(ImportedModules, ParametersThatAreNotRandomKeepTheirValues) {
   EXPECT_EQ(parameter("causal_attention", "mask").data_file, "causal_attention.safetensors");
   EXPECT_EQ(parameter("loose_tensors", "waves").data_file, "loose_tensors.safetensors");
