@@ -25,6 +25,7 @@ struct import_options {
   int megabytes = 4096;
   bool varies_constants = false;
   std::string precision = "strict";
+  std::string dtype;
   bool json = false;
 };
 
@@ -188,7 +189,8 @@ int import_modules(const import_options& options) {
                                    .seconds = options.seconds,
                                    .bytes = std::uint64_t(options.megabytes) << 20U,
                                    .varies_constants = options.varies_constants,
-                                   .is_relaxed = options.precision == "relaxed"};
+                                   .is_relaxed = options.precision == "relaxed",
+                                   .dtype = options.dtype};
 
   std::mutex lock;
   std::vector<std::optional<import_result>> results(jobs.size());
@@ -257,6 +259,10 @@ void add_import_command(CLI::App& tasks, command_action& action) {
                    "strict, or relaxed: tasks admit TF32, and their tolerances are wider")
       ->capture_default_str()
       ->check(CLI::IsMember({"strict", "relaxed"}));
+  command
+      ->add_option("--dtype", options->dtype,
+                   "cast floating-point parameters and inputs to bfloat16 or float16")
+      ->check(CLI::IsMember({"bfloat16", "float16"}));
   command->add_flag("--json", options->json, "print one JSON object per file");
   command->callback(
       [options, &action] { action = [options] { return import_modules(*options); }; });

@@ -200,7 +200,14 @@ class Check:
         """Returns an Importer of the file with its numbers divided, or None if it has no graph."""
         im = self.importer
         try:
-            small = type(im)(im.source.text, im.source.path, im.name, im.varies_constants, factor)
+            small = type(im)(
+                im.source.text,
+                im.source.path,
+                im.name,
+                im.varies_constants,
+                factor,
+                dtype=im.dtype,
+            )
             small.gather()
             if not small.is_real:
                 return None

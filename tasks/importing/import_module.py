@@ -5,6 +5,7 @@ is checked against the module before the task file is written.
 """
 
 import contextlib
+import copy
 import re
 import time
 import warnings
@@ -34,17 +35,20 @@ class Importer:
     varies_constants: if True, parameters that the file sets to one value are drawn near it.
     factor: the number by which the file's larger numbers are divided.
     is_relaxed: if True, the task admits TF32.
+    dtype: the name of the type to which floating-point parameters and inputs are cast; "": none.
 
     The methods raise Failure if the file cannot be imported.
     """
 
-    def __init__(self, text, path, name, varies_constants=False, factor=1, is_relaxed=False):
+    def __init__(
+        self, text, path, name, varies_constants=False, factor=1, is_relaxed=False, dtype=""
+    ):
         self.source, self.name, self.varies_constants = (
             SourceFile(text, path, factor),
             name,
             varies_constants,
         )
-        self.is_relaxed = is_relaxed
+        self.is_relaxed, self.dtype = is_relaxed, dtype
         self.notes = []
         self.generator = torch.Generator().manual_seed(2)
 
@@ -92,10 +96,21 @@ class Importer:
                 self.model = source.model("cpu")
             with source.doing("making the inputs"):
                 self.inputs = source.inputs("cpu")
+        if self.dtype:
+            self.cast()
         self.inputs = torch.utils._pytree.tree_map_only(
             torch.Tensor, torch.Tensor.contiguous, self.inputs
         )
         self.input_tensors = tensors_of(self.inputs)
+
+    def cast(self):
+        """Casts the module and its inputs to `dtype`. How they are drawn stays as recorded."""
+        dtype = getattr(torch, self.dtype)
+        with self.source.doing(f"casting the Model to {self.dtype}"):
+            self.model = copy.deepcopy(self.model).to(dtype)
+        self.inputs = torch.utils._pytree.tree_map_only(
+            torch.Tensor, lambda t: t.to(dtype) if t.is_floating_point() else t, self.inputs
+        )
 
     def translate(self):
         """Traces the module and prints its graph, with dynamic sizes if the export has them."""

@@ -129,7 +129,8 @@ imported_module import_worker::import(const std::filesystem::path& file,
                         {"seconds", settings_.seconds},
                         {"bytes", settings_.bytes},
                         {"varies_constants", settings_.varies_constants},
-                        {"is_relaxed", settings_.is_relaxed}}
+                        {"is_relaxed", settings_.is_relaxed},
+                        {"dtype", settings_.dtype}}
              .dump());
     const auto answer = nlohmann::json::parse(read_line(deadline));
     imported_module result = from_answer(answer);

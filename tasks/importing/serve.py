@@ -8,7 +8,7 @@ confines the forked processes. Every further line is a request, a JSON object:
 path, name: the module's file and the task's name.
 seconds: the limit on processor time.
 bytes: the limit on address space beyond that of this process.
-varies_constants, is_relaxed: see import_module.Importer.
+varies_constants, is_relaxed, dtype: see import_module.Importer.
 
 The answer on standard output is a line of JSON, {"text", "data_bytes", "operators", "notes",
 "checked"} or {"error", "data_bytes"}, followed by `data_bytes` bytes.
@@ -71,6 +71,7 @@ def import_one(request):
             request["name"],
             request["varies_constants"],
             is_relaxed=request["is_relaxed"],
+            dtype=request["dtype"],
         ).import_file()
     except Failure as failure:
         return {"error": str(failure)}

@@ -146,6 +146,29 @@ TEST_F(ImportedModules, TasksAdmitTf32WithRelaxedPrecision) {
   EXPECT_EQ(import_into(relaxed.path(), {module}, {"--precision", "half"}).code, 2);
 }
 
+TEST_F(ImportedModules, ParametersAndInputsAreCastWithDtype) {
+  const temporary_folder cast;
+  const auto run = import_into(cast.path(),
+                               {source_folder / "modules" / "conv_block.py",
+                                source_folder / "modules" / "embedded_words.py"},
+                               {"--dtype", "bfloat16"});
+  ASSERT_EQ(run.code, 0);
+  for (const char* name : {"conv_block", "embedded_words"}) {
+    const task own = imported(name);
+    const task other = load_task(cast / (std::string(name) + ".toml"));
+    ASSERT_EQ(other.parameters.size(), own.parameters.size()) << name;
+    for (std::size_t i = 0; i < own.parameters.size(); ++i) {
+      const bool is_cast = own.parameters[i].type == dtype::float32;
+      EXPECT_EQ(other.parameters[i].type, is_cast ? dtype::bfloat16 : own.parameters[i].type);
+      EXPECT_EQ(other.parameters[i].init.of, own.parameters[i].init.of) << own.parameters[i].name;
+    }
+    for (std::size_t i = 0; i < own.inputs.size(); ++i) {
+      const bool is_cast = own.inputs[i].type == dtype::float32;
+      EXPECT_EQ(other.inputs[i].type, is_cast ? dtype::bfloat16 : own.inputs[i].type);
+    }
+  }
+}
+
 TEST_F(ImportedModules, ParametersThatAreNotRandomKeepTheirValues) {
   EXPECT_EQ(parameter("causal_attention", "mask").data_file, "causal_attention.safetensors");
   EXPECT_EQ(parameter("loose_tensors", "waves").data_file, "loose_tensors.safetensors");
