@@ -55,10 +55,13 @@ TEST_F(PairedTiming, TheRatioIsReferenceOverCandidate) {
 }
 
 TEST_F(PairedTiming, EqualProgramsScoreOne) {
+  int not_one = 0;
   for (int i = 0; i < 20; ++i) {
     const case_timing timing = time(noisy(4e3, 0.03), noisy(4e3, 0.03));
-    EXPECT_EQ(combine({&timing.ratio, 1}).score, 1.0) << timing.ratio.speedup;
+    not_one += combine({&timing.ratio, 1}).score != 1.0 ? 1 : 0;
+    EXPECT_NEAR(timing.ratio.speedup, 1, 0.02);
   }
+  EXPECT_LE(not_one, 1) << "the interval that decides is one of 95 %";
 }
 
 TEST_F(PairedTiming, AFewSlowCallsDoNotMoveTheScore) {
