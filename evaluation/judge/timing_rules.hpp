@@ -8,7 +8,8 @@
 namespace hone {
 
 // The rules by which a case is timed and timing stops. Their values depend on the kind of device
-// (evaluation.md section 3); the defaults are the CPU's. Times are in nanoseconds, widths relative
+// (evaluation.md section 3); the defaults are the CPU's, timing_rules.cpp has those of
+// GPUs and the decision itself. Times are in nanoseconds, widths relative
 // to the middle of the interval.
 struct timing_rules {
   // Rules for stopping.

@@ -23,7 +23,9 @@ std::string tool_path(const std::string& name);
 process_result run_tool(const std::vector<std::string>& arguments, std::string_view input,
                         std::chrono::steady_clock::time_point deadline, const std::string& folder);
 
-// Throws block_refused with the errors of a program that has failed. `what` names the program.
+// Throws block_refused with the errors of a program that has failed, as "cuda:12: error: ...".
+// Lines are the block's own, because the text behind the prelude begins with `# 1 "cuda"`
+// (cpu_compiler.cpp). `what` names the program.
 [[noreturn]] void refuse_diagnosed(const process_result& result, const char* what);
 
 }  // namespace hone

@@ -6,9 +6,10 @@
 namespace hone {
 
 // Selects the errors in NVRTC's and ptxas' log and makes them readable: "cuda(12): error: ..."
-// becomes "cuda:12: error: ...". Errors in other files lose their place, and quoted text is left
-// out. An error of the assembler in a line of `ptx` is reported for the block's line. Returns an
-// empty string if the log has no error.
+// becomes "cuda:12: error: ...". The line is the block's own, because the source that NVRTC gets
+// begins with `#line 1 "cuda"` (cuda_compiler.cpp). Errors in other files lose their place, and
+// quoted text is left out. An error of the assembler in a line of `ptx` is reported for the block's
+// line. Returns an empty string if the log has no error.
 std::string tidy_cuda_diagnostics(const std::string& log, std::string_view ptx);
 
 // Returns the first line of a log, without the names of folders, which belong to the machine.
