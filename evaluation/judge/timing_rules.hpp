@@ -8,9 +8,9 @@
 namespace hone {
 
 // The rules by which a case is timed and timing stops. Their values depend on the kind of device
-// (evaluation.md section 3); the defaults are the CPU's, timing_rules.cpp has those of
-// GPUs and the decision itself. Times are in nanoseconds, widths relative
-// to the middle of the interval.
+// (evaluation.md section 3): the defaults are the CPU's, timing_rules.cpp changes those that differ
+// on a GPU and decides by them. Times are in nanoseconds, widths relative to the middle of the
+// interval.
 struct timing_rules {
   // Rules for stopping.
   double target_width = 0.05;    // half-width of the 95 % interval that is narrow enough
