@@ -29,5 +29,7 @@ std::filesystem::path find_task_file(const std::string& path_or_name);
 
 // Returns the contents of a file; "-" is standard input. Throws format_error.
 std::string read_text(const std::string& path);
+// Replaces the contents of a file. Throws std::runtime_error if it cannot be written as a whole.
+void write_text(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace hone

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "messages/ids.hpp"
 #include "messages/names.hpp"
@@ -87,6 +89,23 @@ double reference_us(const schema::Measurement::Reader& m) {
 }
 double candidate_us(const schema::Measurement::Reader& m) {
   return geometric_mean(m, [](const auto& c) { return c.getCandidateUs(); });
+}
+
+std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m) {
+  std::map<std::string, std::vector<double>> timed;
+  for (const auto c : m.getCases()) {
+    for (const auto baseline : c.getBaselines()) {
+      if (baseline.getUs() > 0)
+        timed[text(baseline.getName())].push_back(std::log(baseline.getUs()));
+    }
+  }
+  std::map<std::string, double> means;
+  for (const auto& [name, logs] : timed) {
+    if (logs.size() == m.getCases().size())
+      means[name] = std::exp(std::accumulate(logs.begin(), logs.end(), 0.0) /
+                             static_cast<double>(logs.size()));
+  }
+  return means;
 }
 
 ordered_json to_json(const schema::Measurement::Reader& m) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -30,6 +31,8 @@ std::string describe(const schema::Evaluation::Reader& e);
 // Return the geometric mean over the timed cases in microseconds per call; 0 if nothing was timed.
 double reference_us(const schema::Measurement::Reader& m);
 double candidate_us(const schema::Measurement::Reader& m);
+// Returns the same of each baseline that was timed in every case, by name.
+std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m);
 
 // Returns the value with `digits` digits after the decimal point.
 std::string fixed(double value, int digits);

@@ -137,7 +137,8 @@ include_scan take_out_includes(std::string_view block) {
   include_scan scan;
   scan.text = std::string(block);
   static const RE2 pattern(
-      R"([[:space:]]*(?:#|%:)[[:space:]]*(include|include_next|import)[[:space:]]*[<"]([^>"]*)[>"][[:space:]]*(?://.*|/\*.*\*/[[:space:]]*)?)",
+      R"([[:space:]]*(?:#|%:)[[:space:]]*(include|include_next|import)[[:space:]]*)"
+      R"([<"]([^>"]*)[>"][[:space:]]*(?://.*|/\*.*\*/[[:space:]]*)?)",
       RE2::Latin1);
   int line = 1;
   bool at_line_start = true;

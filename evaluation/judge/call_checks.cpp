@@ -63,6 +63,11 @@ bool is_barely_wrong(const program_failure& wrong, const worst_errors& errors) {
          errors.worst_element <= barely;
 }
 
+bool is_excused(distribution how, const program_failure& wrong, const worst_errors& errors) {
+  const bool has_one_outlier = how == distribution::one_high || how == distribution::one_low;
+  return has_one_outlier && is_barely_wrong(wrong, errors);
+}
+
 bool second_chance::take(const program_failure& wrong, const worst_errors& totals) {
   if (taken_ || !is_barely_wrong(wrong, totals)) return false;
   return taken_ = true;

@@ -45,10 +45,14 @@ program_result<void> check_call(finished_call& call, const std::set<output_alias
 bool writes_outputs(const std::set<output_alias>& aliases);
 
 // Returns true if a call was wrong, and its worst element off by at most eight times what is
-// allowed. Where the inputs have a single outlier, this is accepted: the outlier makes one row of a
-// matrix large, say, and its rounding errors are compared with the size of all rows. A program that
-// has not read the outlier is wrong by thousands of times what is allowed.
+// allowed.
 bool is_barely_wrong(const program_failure& wrong, const worst_errors& errors);
+
+// Returns true if a wrong call is accepted because its inputs had a single outlier and it was
+// barely wrong: the outlier makes one row of a matrix large, say, and its rounding errors are
+// compared with the size of all rows. A program that has not read the outlier is wrong by thousands
+// of times what is allowed. `how`: the distribution of the inputs.
+bool is_excused(distribution how, const program_failure& wrong, const worst_errors& errors);
 
 // Permits one barely wrong result per verification or per timed case, in whose place another call
 // is checked. Where large terms cancel, the reference's own error decides, and an element of a

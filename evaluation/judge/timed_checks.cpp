@@ -52,8 +52,7 @@ void timed_checks::check_one(std::optional<distribution> how) {
     const auto checked = check_(how, totals);
     if (checked) return;
     const program_failure& wrong = checked.error();
-    const bool has_one_outlier = how == distribution::one_high || how == distribution::one_low;
-    if (has_one_outlier && is_barely_wrong(wrong, totals)) return;
+    if (how && is_excused(*how, wrong, totals)) return;
     if (!chance_.take(wrong, totals))
       throw timing_failure{{wrong.outcome, wrong.kind, wrong.message + " (in a timed call)"}};
     // The second check needs new inputs: the last run may have made only one call, which would be

@@ -5,8 +5,11 @@
 #include <map>
 
 #include "launch/files.hpp"
+#include "messages/ids.hpp"
+#include "messages/versions.hpp"
 #include "tasks/corpus.hpp"
 #include "tasks/format_error.hpp"
+#include "tasks/variant_document.hpp"
 
 namespace hone {
 namespace {
@@ -23,6 +26,18 @@ std::string group_of(const std::string& task_name) {
     ++end;
   const bool has_level = end > prefix.size() && end < task_name.size() && task_name[end] == '_';
   return has_level ? task_name.substr(0, end) : "all";
+}
+
+// Returns the reference of a task as a variant document.
+std::string reference_document(const task& t) {
+  return "## Code Implementation\n```python\n" + t.reference +
+         (t.reference.ends_with('\n') ? "" : "\n") + "```\n";
+}
+
+std::string id_of(const task& t, const std::string& text) {
+  const auto variant = make_variant(t.id, text);
+  return to_string(t.id) + "/" + to_string(variant_id(variant->getId())) + "/judge" +
+         std::to_string(judge_version);
 }
 
 std::vector<fs::path> find_task_files(const std::string& named) {
@@ -47,12 +62,12 @@ std::map<std::string, std::vector<bench_document>> load_documents(const fs::path
     const std::string task = entry.path().stem().string();
     for (const corpus_document& one :
          expand_corpus_text(read_text(entry.path().string()), entry.path().string(), task, task))
-      by_task[task].push_back({one.name, one.text});
+      by_task[task].push_back({one.name, one.text, ""});
   }
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!entry.is_directory()) continue;
     for (const corpus_document& one : load_corpus(entry.path()))
-      by_task[one.task].push_back({one.name, one.text});
+      by_task[one.task].push_back({one.name, one.text, ""});
   }
   return by_task;
 }
@@ -65,11 +80,6 @@ std::size_t bench_plan::documents() const {
   return count;
 }
 
-std::string reference_document(const task& t) {
-  return "## Code Implementation\n```python\n" + t.reference +
-         (t.reference.ends_with('\n') ? "" : "\n") + "```\n";
-}
-
 bench_plan plan_bench(const std::vector<std::string>& tasks, const fs::path& variants,
                       bool references) {
   auto documents = load_documents(variants);
@@ -79,9 +89,10 @@ bench_plan plan_bench(const std::vector<std::string>& tasks, const fs::path& var
       bench_task one;
       one.of = load_task(file);
       one.group = group_of(one.of.name);
-      if (references) one.documents.push_back({"reference", reference_document(one.of)});
+      if (references) one.documents.push_back({"reference", reference_document(one.of), ""});
       if (const auto found = documents.extract(one.of.name))
         one.documents.insert(one.documents.end(), found.mapped().begin(), found.mapped().end());
+      for (bench_document& document : one.documents) document.id = id_of(one.of, document.text);
       const std::string name = one.of.name;
       if (!by_name.emplace(name, std::move(one)).second)
         throw format_error(file.string(), 0, "", "is a second task named '" + name + "'");

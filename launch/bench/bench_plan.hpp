@@ -12,6 +12,7 @@ namespace hone {
 struct bench_document {
   std::string name;  // the corpus file's name with its sweep's values, or "reference"
   std::string text;
+  std::string id;  // of the task, the text and the judge's version; set by plan_bench()
 };
 
 // A task of a benchmark, with the documents that are judged against it.
@@ -34,8 +35,5 @@ struct bench_plan {
 // documents for a task that is not there. `variants` may be empty.
 bench_plan plan_bench(const std::vector<std::string>& tasks, const std::filesystem::path& variants,
                       bool references);
-
-// Returns the reference of a task as a variant document.
-std::string reference_document(const task& t);
 
 }  // namespace hone

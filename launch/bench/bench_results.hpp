@@ -32,8 +32,8 @@ struct bench_result {
   bool is_ok() const { return outcome == "ok"; }
 };
 
-// Names a document on a device type across runs: type, task, text and judge version.
-std::string bench_key(const std::string& device_type, const task& t, const std::string& text);
+// Names a document on a device type across runs.
+std::string bench_key(const std::string& device_type, const bench_document& document);
 
 // The file results.jsonl of a benchmark: a JSON object per judged document, appended as soon as it
 // is judged, so that a benchmark goes on where it was stopped. Safe on any thread.

@@ -25,7 +25,7 @@ class bench_work {
       next_[type] = 0;
       for (const bench_task& t : plan.tasks) {
         for (const bench_document& document : t.documents)
-          total_ += results.contains(bench_key(type, t.of, document.text)) ? 0 : 1;
+          total_ += results.contains(bench_key(type, document)) ? 0 : 1;
       }
     }
   }
@@ -39,7 +39,7 @@ class bench_work {
 
   void judge(const bench_task& t, const std::string& type, evaluator& judge) {
     for (const bench_document& document : t.documents) {
-      const std::string key = bench_key(type, t.of, document.text);
+      const std::string key = bench_key(type, document);
       if (results_->contains(key)) continue;
       const auto evaluation = judge.evaluate(document.text, t.of);
       results_->add(key, t, document, *evaluation);

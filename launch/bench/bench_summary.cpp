@@ -11,6 +11,7 @@ namespace hone {
 namespace {
 
 constexpr std::array<double, 4> fast_at = {0, 1, 1.5, 2};
+constexpr std::string_view fast_titles = " fast_0 | fast_1 | fast_1.5 | fast_2 |";
 
 // Returns the speed-up against a baseline, 0 if it was not timed.
 double speedup_against(const bench_result& result, const std::string& baseline) {
@@ -92,9 +93,8 @@ std::string print_summary(const bench_summary& s) {
     text += " " + std::to_string(count) + " " + outcome +
             (outcome == s.outcomes.rbegin()->first ? "." : ",");
   text += "\n\n| speed-up against | tasks | geometric mean | median |";
-  for (const double p : fast_at) text += " fast_" + fixed(p, p == 1.5 ? 1 : 0) + " |";
-  text += "\n|---|---|---|---|";
-  for (std::size_t i = 0; i < fast_at.size(); ++i) text += "---|";
+  text += fast_titles;
+  text += "\n|---|---|---|---|---|---|---|---|";
   for (const auto& [name, column] : s.against) {
     text += "\n| " + name + " | " + std::to_string(column.tasks) + " | " +
             fixed(column.geometric_mean, 2) + " | " + fixed(column.median, 2) + " |";

@@ -1,5 +1,4 @@
 #include <chrono>
-#include <fstream>
 #include <iostream>
 
 #include "evaluation/devices.hpp"
@@ -8,6 +7,7 @@
 #include "launch/bench/bench_runner.hpp"
 #include "launch/bench/bench_summary.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/files.hpp"
 #include "launch/printing.hpp"
 
 namespace hone {
@@ -22,12 +22,6 @@ struct bench_options {
   std::vector<std::string> devices = {"cpu"};
   bool references = false;
 };
-
-void write_file(const fs::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  if (!out.flush()) throw std::runtime_error(path.string() + ": cannot be written");
-}
 
 // Returns "4 min left", from the mean time of the documents so far.
 std::string time_left(std::chrono::steady_clock::time_point begin, std::size_t done,
@@ -53,8 +47,8 @@ int bench(const bench_options& options) {
                         << ": " << line << "  (" << time_left(begin, done, total) << ")\n";
             });
   const auto all = results.of(plan, device_types_of(devices));
-  write_file(fs::path(options.out) / "results.csv", print_csv(all));
-  write_file(fs::path(options.out) / "results.md", print_markdown(all));
+  write_text(fs::path(options.out) / "results.csv", print_csv(all));
+  write_text(fs::path(options.out) / "results.md", print_markdown(all));
   for (const bench_summary& s : summarise(all)) {
     const auto& eager = s.against.at("eager");
     std::cout << s.device_type << " " << s.group << ": " << s.correct << " of " << s.tasks

@@ -1,8 +1,8 @@
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "launch/commands/commands.hpp"
+#include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "tasks/corpus.hpp"
 
@@ -27,9 +27,7 @@ int expand(const expand_options& options) {
         std::replace(name.begin(), name.end(), ' ', '-');
         const auto path = std::filesystem::path(options.out) / document.task / (name + ".md");
         std::filesystem::create_directories(path.parent_path());
-        std::ofstream written(path, std::ios::binary);
-        written << document.text;
-        if (!written) throw std::runtime_error(path.string() + ": cannot be written");
+        write_text(path, document.text);
         std::cout << path.string() << "\n";
       } else {
         std::cout << "<!-- " << document.task << ": " << document.name << " -->\n"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <condition_variable>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -102,13 +101,6 @@ std::vector<import_job> find_modules(const std::vector<std::string>& paths) {
   return jobs;
 }
 
-void write_whole(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream out(path, std::ios::binary);
-  out << bytes;
-  out.close();
-  if (!out) throw std::runtime_error(path.string() + ": cannot be written");
-}
-
 struct import_result {
   imported_module module;
   std::optional<task> made;
@@ -138,8 +130,8 @@ import_result import_one(import_worker& worker, const import_job& job,
     task made = parse_task(result.module.text, job.task_name + ".toml", data);
     if (made.name != job.task_name)
       throw std::runtime_error("the generated task has the name " + made.name);
-    if (!data.empty()) write_whole(out / data_name, data.front().bytes());
-    write_whole(out / (job.task_name + ".toml"), result.module.text);
+    if (!data.empty()) write_text(out / data_name, data.front().bytes());
+    write_text(out / (job.task_name + ".toml"), result.module.text);
     result.made = std::move(made);
   } catch (const std::runtime_error& e) {
     result.module.error = e.what();

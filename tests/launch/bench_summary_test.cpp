@@ -8,13 +8,19 @@ namespace {
 
 using testing::HasSubstr;
 
-bench_result ok(const std::string& task, double speedup, const std::string& group = "level1") {
+bench_result result(const std::string& task, const std::string& group, const std::string& document,
+                    const std::string& outcome) {
   bench_result one;
   one.task = task;
   one.group = group;
-  one.document = "a";
+  one.document = document;
   one.device_type = "gpu";
-  one.outcome = "ok";
+  one.outcome = outcome;
+  return one;
+}
+
+bench_result ok(const std::string& task, double speedup, const std::string& group = "level1") {
+  bench_result one = result(task, group, "a", "ok");
   one.speedup = speedup;
   one.low = speedup - 0.1;
   one.high = speedup + 0.1;
@@ -25,12 +31,7 @@ bench_result ok(const std::string& task, double speedup, const std::string& grou
 }
 
 bench_result wrong(const std::string& task, const std::string& group = "level1") {
-  bench_result one;
-  one.task = task;
-  one.group = group;
-  one.document = "b, \"c\"";
-  one.device_type = "gpu";
-  one.outcome = "wrong_result";
+  bench_result one = result(task, group, "b, \"c\"", "wrong_result");
   one.message = "element [0] is 1,\nexpected 2";
   return one;
 }

@@ -53,20 +53,17 @@ void cpu_session::arrange(std::size_t program, const std::vector<tensor_layout>&
   parameters_changed_ = true;
   // For the guards; the rest is overwritten.
   memory_->poison(arena_head_bytes, plan_.end(), argument_poison());
-  dirty_end_ = std::max(dirty_end_, plan_.end());
-  poisoned_end_ = std::max(poisoned_end_, plan_.end());
-  memory_->poison(plan_.end(), poisoned_end_, scratch_poison());
+  dirty_end_ = poisoned_end_ = std::max(poisoned_end_, plan_.end());
 }
 
-// Scratch memory and guards change together with the parameters, not from run to run: a program
-// that leaves results unwritten where the poison has the same value must not be fast in one run of
-// each batch.
+// The poison changes with the parameters, not from run to run: a program that leaves results
+// unwritten where the poison has the same value must not be fast in one run of each batch. Guards
+// get the new byte here, scratch memory in the next run.
 void cpu_session::change_poison() {
   ++poison_;
   for (const arena_plan::guard& g : plan_.guards())
     memory_->poison(g.range.begin, g.range.end(), argument_poison());
-  memory_->poison(plan_.end(), poisoned_end_, scratch_poison());
-  dirty_end_ = plan_.end();
+  dirty_end_ = poisoned_end_;
 }
 
 std::vector<std::span<std::byte>> cpu_session::input_places(std::size_t set) {

@@ -54,7 +54,7 @@ class cpu_session final : public program_session {
   arena_plan plan_;
   bool parameters_changed_ = true;
   std::uint64_t row_major_outputs_ = 0;
-  std::uint64_t dirty_end_ = 0;     // end of the memory that the last run used
+  std::uint64_t dirty_end_ = 0;     // end of the memory that the next run has to poison
   std::uint64_t poisoned_end_ = 0;  // end of the memory that has ever been poisoned
   std::size_t poison_ = 0;          // position in poison_bytes
   std::vector<std::size_t> last_sets_;

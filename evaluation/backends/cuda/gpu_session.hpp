@@ -89,6 +89,9 @@ class gpu_session {
   std::set<output_alias> aliases(std::size_t call) const {
     return plan_.aliases(arena_->head(), call, last_sets_, scratch_begin_);
   }
+  std::uint64_t row_major_outputs(std::size_t call) const {
+    return plan_.row_major_outputs(arena_->head(), call);
+  }
   std::size_t output_bytes(std::size_t call) const {
     return plan_.output_bytes(arena_->head(), call);
   }

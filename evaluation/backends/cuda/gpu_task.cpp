@@ -147,6 +147,7 @@ std::vector<gpu_output> gpu_task::call(std::size_t program,
   if (!outputs) throw reference_error(outputs.error().outcome, outputs.error().message);
   if (program == 0) {
     aliases_ = session.aliases(0);
+    row_major_outputs_ = session.row_major_outputs(0);
     flops_ = session.flops();
   }
   return *std::move(outputs);
@@ -180,20 +181,17 @@ std::vector<gpu_output> gpu_task::call_in_float64() {
 }
 
 void gpu_task::expect(exactness how) {
-  const auto own =
-      call(0, room_->inputs.layouts, room_->parameters.layouts, [&](gpu_session& session) {
-        session.write_inputs(0, room_->inputs);
-        session.write_parameters(room_->parameters);
-      });
-  keep(room_->own, own);
-  row_major_outputs_ = 0;
-  for (std::size_t i = 0; i < std::min(own.size(), most_marked_outputs); ++i)
-    row_major_outputs_ |= std::uint64_t{is_row_major(own[i].layout, own[i].strides)} << i;
+  keep(room_->own,
+       call(0, room_->inputs.layouts, room_->parameters.layouts, [&](gpu_session& session) {
+         session.write_inputs(0, room_->inputs);
+         session.write_parameters(room_->parameters);
+       }));
   has_wide_ = false;
   if (how == exactness::own_types || without_wide_.contains(case_) ||
       (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts)))
     return;
   const auto aliases = aliases_;
+  const auto row_major_outputs = row_major_outputs_;
   try {
     const auto outputs = call_in_float64();
     has_wide_ = stands_for(layouts_of(outputs), room_->own.layouts);
@@ -204,6 +202,7 @@ void gpu_task::expect(exactness how) {
   }
   if (!has_wide_) without_wide_.insert(case_);
   aliases_ = aliases;
+  row_major_outputs_ = row_major_outputs;
 }
 
 CUdeviceptr gpu_task::wide_of(std::size_t output) const {

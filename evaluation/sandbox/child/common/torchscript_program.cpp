@@ -145,6 +145,7 @@ std::string tidy(const std::string& raw) {
 struct node_counts {
   std::size_t nodes = 0;
   std::size_t calls = 0;  // of functions
+  bool operator==(const node_counts&) const = default;
 };
 
 void count_nodes(const torch::jit::Block* block, node_counts& counts) {
@@ -157,21 +158,20 @@ void count_nodes(const torch::jit::Block* block, node_counts& counts) {
 
 // Replaces all calls of functions by the functions' bodies. LibTorch's pass replaces the calls of
 // the graph alone, so it runs once for each level of calls within calls. Functions cannot be
-// recursive, but a few lines can describe a graph of any size.
+// recursive, but a few lines can describe a graph of any size. Calls that cannot be replaced stay,
+// for check_rules() to refuse.
 void inline_calls(Graph& graph) {
   constexpr std::size_t most_nodes = 50'000;
+  node_counts before;
   while (true) {
     node_counts counts;
     count_nodes(graph.block(), counts);
     if (counts.nodes > most_nodes)
       refuse("the program has more than " + std::to_string(most_nodes) +
              " operations once its functions are inlined");
-    if (counts.calls == 0) return;
+    if (counts.calls == 0 || counts == before) return;
+    before = counts;
     torch::jit::Inline(graph);
-    node_counts after;
-    count_nodes(graph.block(), after);
-    if (after.nodes == counts.nodes && after.calls == counts.calls)
-      return;  // check_rules() refuses
   }
 }
 
