@@ -47,7 +47,7 @@ double most_beside(double device_ns) {
 
 bool is_launch_bound(double host_share, double busy_share) {
   constexpr double most_with_host_ahead = 0.8;
-  constexpr double least_of_a_busy_gpu = 0.9;
+  constexpr double least_of_a_busy_gpu = 0.97;
   return host_share > most_with_host_ahead && busy_share < least_of_a_busy_gpu;
 }
 

@@ -54,8 +54,12 @@ class host_trial final : public trial {
   program_result<void> call(std::size_t set, time_point deadline, worst_errors& totals) override;
 
  private:
+  void expect();
+  program_result<void> check(std::size_t set, worst_errors& totals);
+
   program_session* candidate_;
   reference_oracle* oracle_;
+  exactness_plan exactness_;
   std::optional<input_recipe> recipe_;
   distribution how_ = distribution::declared;
   std::uint64_t seed_ = 0;

@@ -28,6 +28,7 @@ struct batch_plan {
   double target_ns = 0;   // least time of the batch, unless max_runs ends it
   double runs = 1;        // least number of runs, if calls are short enough
   std::size_t max_runs = 1;
+  std::size_t min_runs = 1;
 };
 
 // Makes one side's batches and decides after which of the runs a check is due.
@@ -53,7 +54,8 @@ class batch_maker {
   // right in that run alone. `check` is also called after every suspiciously fast run. It may be
   // empty.
   batch_time make(double batch_ns, const std::function<void()>& check, bool is_drawn) {
-    return make({rules_->lead_in_ns, batch_ns, rules_->runs_per_batch, rules_->max_runs_per_batch},
+    return make({rules_->lead_in_ns, batch_ns, rules_->runs_per_batch, rules_->max_runs_per_batch,
+                 rules_->min_runs_per_batch},
                 check, is_drawn);
   }
 
@@ -64,11 +66,12 @@ class batch_maker {
     const std::size_t drawn = random_->below(last_runs_);
     bool is_checked = false;
     std::size_t runs = 0;
-    while (runs < plan.max_runs && (runs == 0 || total.spent_ns < plan.target_ns)) {
-      const run_time run =
-          side_->run(std::min(plan.target_ns - total.spent_ns, plan.target_ns / plan.runs));
+    while (runs < plan.max_runs && (runs < plan.min_runs || total.spent_ns < plan.target_ns)) {
+      const double left_ns = std::max(0.0, plan.target_ns - total.spent_ns);
+      const run_time run = side_->run(std::min(left_ns, plan.target_ns / plan.runs));
       add(run, total);
-      const bool is_last = ++runs == plan.max_runs || total.spent_ns >= plan.target_ns;
+      const bool is_last = ++runs == plan.max_runs ||
+                           (runs >= plan.min_runs && total.spent_ns >= plan.target_ns);
       if (check == nullptr) continue;
       // A batch that turns out shorter than the last one is checked at its end. In a longer batch,
       // further runs are drawn for a check.

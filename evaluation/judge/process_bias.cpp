@@ -1,5 +1,6 @@
 #include "evaluation/judge/process_bias.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace hone {
@@ -11,11 +12,22 @@ namespace {
 // narrower than this.
 constexpr double code_place_us = 0.1;
 
+// Half-width, in log ratio, below which two loads of one program differ in the host's time for a
+// call. It is the least uncertainty beside a launch-bound reference (doc/decisions/021).
+constexpr double loads_differ_by = 0.04;
+
 }  // namespace
 
 process_bias bias_of(const case_timing& equal_programs) {
   const interval& range = equal_programs.ratio.range;
-  return {median(equal_programs.log_ratios), std::log(range.high / range.low) / 2};
+  const bool is_significant = range.low > 1 || range.high < 1;
+  return {is_significant ? median(equal_programs.log_ratios) : 0,
+          std::log(range.high / range.low) / 2};
+}
+
+process_bias beside_launch_bound(process_bias bias) {
+  bias.half_width = std::max(bias.half_width, loads_differ_by);
+  return bias;
 }
 
 timing_rules rules_between(const process_bias& bias, double reference_us, timing_rules rules) {

@@ -13,8 +13,12 @@ struct process_bias {
   double half_width = 0;
 };
 
-// Returns the bias of two processes from timing the same program in both of them.
+// Returns the bias of two processes from timing the same program in both of them. It is 0 unless
+// the interval of the difference excludes 0.
 process_bias bias_of(const case_timing& equal_programs);
+// Returns the bias beside a launch-bound reference, where the host's time for a call also differs
+// between two loads of one program in one process.
+process_bias beside_launch_bound(process_bias bias);
 
 // Returns `rules` adapted to two processes with this bias: a difference that equal programs may
 // show there counts as none. `reference_us`: the time of a reference's call, or 0 if unknown.

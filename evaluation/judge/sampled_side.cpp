@@ -26,13 +26,23 @@ double mean(std::span<const double> ns) {
 
 }  // namespace
 
-void sampled_side::end_warm_up() {
-  is_warm_ = true;
-  lead_in_calls_ = call_ns_ < long_call_ns && max_calls() > 1 ? 1 : 0;
+void sampled_side::pair_up(sampled_side& a, sampled_side& b) {
+  a.other_ = &b;
+  b.other_ = &a;
 }
 
+// Two equal programs of about the limit's length must be timed in the same way: the first call of a
+// sample would count for one of them only.
+bool sampled_side::is_long() const {
+  constexpr double alike = 2;
+  const bool is_other_short = other_ != nullptr && other_->call_ns_ < long_ns_;
+  return call_ns_ >= (is_other_short ? alike * long_ns_ : long_ns_);
+}
+
+std::size_t sampled_side::lead_in_calls() const { return !is_long() && max_calls() > 1 ? 1 : 0; }
+
 std::size_t sampled_side::least_calls() const {
-  return std::min(lead_in_calls_ + (call_ns_ < long_call_ns ? 2 : 1), max_calls());
+  return std::min<std::size_t>(lead_in_calls() + (is_long() ? 1 : 2), max_calls());
 }
 
 double sampled_side::least_batch_ns() const {
@@ -44,7 +54,7 @@ double sampled_side::least_batch_ns() const {
 run_time sampled_side::clock_calls() {
   const bool is_first = call_ns_ == 0;  // the first call may load code
   const std::size_t calls =
-      is_first || call_ns_ >= long_call_ns ? 1 : std::min(max_calls(), warm_up_calls);
+      is_first || call_ns_ >= long_ns_ ? 1 : std::min(max_calls(), warm_up_calls);
   const auto before = clock::now();
   call_ns_ = std::max(1.0, sample(calls).back());
   const double wall_ns = elapsed_ns(before);
@@ -54,8 +64,9 @@ run_time sampled_side::clock_calls() {
 
 // Uses the mean and not the median, because one call of several must not do the work of the others.
 double sampled_side::charged_call_ns(const std::vector<double>& times) const {
-  const double counted = mean(std::span(times).subspan(lead_in_calls_));
-  const double beyond = role_ == role::candidate && lead_in_calls_ > 0
+  const std::size_t lead_in = times.size() > 1 ? lead_in_calls() : 0;
+  const double counted = mean(std::span(times).subspan(lead_in));
+  const double beyond = role_ == role::candidate && lead_in > 0
                             ? std::max(0.0, times.front() - lead_in_ratio * counted - lead_in_ns)
                             : 0;
   return std::max(1.0, counted + beyond / static_cast<double>(times.size()));

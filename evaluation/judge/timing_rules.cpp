@@ -45,11 +45,15 @@ timing_rules gpu_calibration_rules() {
 }
 
 timing_rules launch_bound_timing_rules() {
+  // As on a processor, other work on the machine can only make a run slower.
+  constexpr std::size_t fastest_of = 3;
   const timing_rules of_processors = cpu_timing_rules();
   timing_rules rules = gpu_timing_rules();
   rules.unstable_width = of_processors.unstable_width;
   rules.unstable_variance = of_processors.unstable_variance;
   rules.reverify_agreement = of_processors.reverify_agreement;
+  rules.runs_per_batch = fastest_of;
+  rules.min_runs_per_batch = rules.max_runs_per_batch = fastest_of;
   return rules;
 }
 
@@ -58,7 +62,10 @@ timing_decision decide(const timing_rules& rules, std::span<const double> log_ra
   if (log_ratios.size() == rules.hopeless_rounds &&
       median(log_ratios) < std::log(rules.hopeless_ratio))
     return timing_decision::hopeless;
-  if (log_ratios.size() < rules.min_rounds) return timing_decision::go_on;
+  const bool is_budget_used = clocked_ns >= rules.clocked_budget_ns;
+  if (log_ratios.size() <
+      (is_budget_used ? rules.min_rounds_of_long_calls : rules.min_rounds))
+    return timing_decision::go_on;
   const interval logs = median_interval(log_ratios);
   const double width = relative_half_width({std::exp(logs.low), std::exp(logs.high)});
   const bool seems_unequal = logs.low > rules.equal_log_ratio + rules.equal_half_width ||
@@ -68,7 +75,7 @@ timing_decision decide(const timing_rules& rules, std::span<const double> log_ra
   const bool is_unproven =
       seems_unequal && is_near_equal && log_ratios.size() < rules.near_equal_rounds;
   if (width <= rules.target_width && !is_unproven) return timing_decision::settled;
-  if (clocked_ns < rules.clocked_budget_ns) return timing_decision::go_on;
+  if (!is_budget_used) return timing_decision::go_on;
   if (width > rules.doubling_width && clocked_ns < 2 * rules.clocked_budget_ns)
     return timing_decision::go_on;
   return width <= rules.unstable_width ? timing_decision::settled : timing_decision::unstable;

@@ -21,6 +21,7 @@ struct timing_rules {
   double unstable_variance = std::numeric_limits<double>::infinity();
   double clocked_budget_ns = 0.25e9;  // clocked time; doubled at most once
   std::size_t min_rounds = 7;
+  std::size_t min_rounds_of_long_calls = 7;  // where these use up the budget
   double hopeless_ratio = 0.2;  // a candidate more than five times slower needs no precision
   std::size_t hopeless_rounds = 3;
   // A difference smaller than `near_equal` (in log ratio) is accepted only after
@@ -40,6 +41,7 @@ struct timing_rules {
   // other work on the machine can only make a run slower, and on a shared machine it slows most
   // runs (doc/decisions/003).
   double runs_per_batch = 5;
+  std::size_t min_runs_per_batch = 1;  // even if calls are long
   std::size_t max_runs_per_batch = 64;
   std::uint64_t new_parameters_one_in = 1;  // one round in this number gets new parameters
 

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "evaluation/judge/call_checks.hpp"
+#include "evaluation/judge/oracle.hpp"
 #include "evaluation/program/failure.hpp"
 #include "evaluation/program/session.hpp"
 #include "tasks/task_file.hpp"
@@ -21,6 +23,31 @@ struct verification_result {
   std::optional<program_failure> failure;
   std::uint32_t rounds = 0;
   worst_errors errors;
+};
+
+// Decides how exactly a verification computes expected outputs. It begins with float64. When that
+// has taken a second, a result is first compared with the reference in its own types, and float64
+// is computed only for results that disagree. Confined to one thread.
+class exactness_plan {
+ public:
+  // Computes expected outputs by `expect` and measures its time.
+  template <class Expect>
+  void expect(Expect&& expect) {
+    with_ = spent_ < most_float64 ? exactness::float64 : exactness::own_types;
+    const auto begin = std::chrono::steady_clock::now();
+    expect(with_);
+    if (with_ == exactness::float64) spent_ += std::chrono::steady_clock::now() - begin;
+  }
+  // Returns true if a disagreement with the last expected outputs may be due to their exactness.
+  // They are taken to be in float64 from now on.
+  bool take_float64() {
+    return std::exchange(with_, exactness::float64) == exactness::own_types;
+  }
+
+ private:
+  static constexpr std::chrono::seconds most_float64{1};
+  std::chrono::steady_clock::duration spent_{0};
+  exactness with_ = exactness::float64;
 };
 
 // The trial of a candidate, one case at a time: draws inputs, computes the expected outputs, makes

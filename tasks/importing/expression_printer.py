@@ -75,8 +75,8 @@ IDENTITIES = {
 SHORTER = {
     "_softmax": "softmax",
     "_log_softmax": "log_softmax",
-    "_unsafe_view": "view",
-    "_reshape_alias": "view",
+    "_unsafe_view": "reshape",
+    "_reshape_alias": "reshape",
     "lift_fresh_copy": "clone",
 }
 # Operators that draw random numbers only with certain arguments, which the judge's rules check.
@@ -111,6 +111,10 @@ class ExpressionPrinter:
         if name == "lift_fresh_copy" and literal(args[0], self.show).startswith("torch.tensor("):
             return literal(args[0], self.show)
         name = SHORTER.get(name, name)
+        if target is torch.ops.aten.view.default:
+            # An operator may lay out its result in another way on a GPU, where a view of it is
+            # impossible.
+            name = "reshape"
         texts = [literal(a, self.show, str(s.type)) for a, s in zip(args, schema.arguments)]
         given = dict(zip([a.name for a in schema.arguments], args)) | kwargs
         text = None

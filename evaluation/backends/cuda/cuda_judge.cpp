@@ -14,14 +14,16 @@ namespace hone {
 namespace {
 
 constexpr std::size_t kept_tasks = 1024;  // with their texts and facts
-constexpr std::uint64_t largest_arena = 16ULL << 30U;
+// Two arenas leave half of a GPU's memory to the judge's own tensors and to the processes.
+constexpr std::uint64_t arena_share = 4;
+constexpr std::uint64_t largest_arena = 40ULL << 30U;
 constexpr auto compile_limit = std::chrono::seconds(60);
 // Attempts at a timing that something other than the candidate may have disturbed.
 constexpr int doubtful_attempts = 3;
 
 std::uint64_t arena_bytes_for(const gpu_facts& facts, const cuda_judge_options& options) {
   return options.arena_bytes > 0 ? options.arena_bytes
-                                 : std::min(largest_arena, facts.memory_bytes / 6);
+                                 : std::min(largest_arena, facts.memory_bytes / arena_share);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace hone {
 
 struct cuda_judge_options {
   int launch_core = -1;  // the core from which all of the GPU's processes launch; -1: any core
-  // Size of each of the two arenas; 0: a sixth of the GPU's memory, at most 16 GiB.
+  // Size of each of the two arenas; 0: a quarter of the GPU's memory, at most 40 GiB.
   std::uint64_t arena_bytes = 0;
   // A call that takes longer is a timeout (evaluation.md section 3, point 6).
   std::chrono::milliseconds call_limit{2000};

@@ -12,6 +12,8 @@ namespace {
 constexpr std::uint64_t largest_offset = 1ULL << 30U;
 constexpr std::size_t max_sets = 9;  // a sample of eight calls after one that does not count
 constexpr std::size_t few_samples = 5;
+constexpr std::size_t few_samples_of_long_calls = 2;
+constexpr double very_long_call_ns = 20e6;
 constexpr int calibration_attempts = 3;
 // A bias beyond this is not luck: something is wrong with one of the processes.
 constexpr double max_bias = 0.1;
@@ -19,9 +21,11 @@ constexpr double max_bias_half_width = 0.01;
 
 // Returns the median nanoseconds of a call, as it is scored.
 double median_call(gpu_side& side) {
-  const std::size_t calls = side.try_call() < long_call_ns ? side.max_calls() : 1;
+  const double call_ns = side.try_call();
+  const std::size_t calls = call_ns < long_call_ns ? side.max_calls() : 1;
+  const std::size_t samples = call_ns < very_long_call_ns ? few_samples : few_samples_of_long_calls;
   std::vector<double> ns;
-  for (std::size_t i = 0; i < few_samples; ++i) {
+  for (std::size_t i = 0; i < samples; ++i) {
     const auto sample = side.sample(calls);
     ns.insert(ns.end(), sample.begin(), sample.end());
   }
@@ -57,7 +61,7 @@ case_facts gpu_calibrator::calibrate_case(prepared_gpu_task& prepared, random_st
 gpu_side::limits gpu_calibrator::limits_of(gpu_task& on_gpu, random_stream& random) const {
   on_gpu.draw_parameters(random.bits());
   on_gpu.draw_inputs(distribution::declared, random.bits());
-  on_gpu.expect();
+  on_gpu.expect(exactness::own_types);
   const std::uint64_t bytes_per_call = std::max<std::uint64_t>(
       1, total_bytes(on_gpu.inputs().layouts) + 3 * total_bytes(on_gpu.expected_layouts()));
   const std::uint64_t size = sessions_->arena_bytes();
@@ -108,6 +112,9 @@ void gpu_calibrator::time_reference_bursts(prepared_gpu_task& prepared, case_fac
       side.host_share(), traced.busy_ns / static_cast<double>(traced.calls) / call_ns);
   facts.reference_wall_us = us_per_call(burst.wall_ns, burst);
   facts.rules = facts.is_launch_bound ? launch_bound_timing_rules() : gpu_timing_rules();
+  if (facts.is_launch_bound) facts.limits.long_call_ns = long_launch_bound_call_ns;
+  // Many short calls are at many places in memory anyway.
+  if (call_ns >= facts.limits.long_call_ns) facts.rules.new_parameters_one_in = 1;
 }
 
 // Finds the bias of the two current processes. If it is implausible, one of them is replaced.
@@ -118,8 +125,11 @@ void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& fac
     if (facts.pairs.contains(pair)) return;
     const pair_facts found = compare_processes(prepared, facts, in, random);
     const bool is_plausible = std::abs(found.bias.log_ratio) < max_bias;
+    // Nothing in a process makes a long call of another length, apart from chance.
+    const bool is_precise = found.bias.half_width < max_bias_half_width ||
+                            facts.is_launch_bound || found.reference_us * 1e3 >= long_call_ns;
     const bool is_last = attempt >= calibration_attempts;
-    if (is_plausible && (found.bias.half_width < max_bias_half_width || is_last)) {
+    if (is_plausible && (is_precise || is_last)) {
       facts.pairs[pair] = found;
     } else if (is_last) {
       throw reference_error(Outcome::INFRASTRUCTURE,
@@ -152,12 +162,17 @@ pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const 
   gpu_side reference(*gpu_, prepared.on_gpu, sessions_->reference(t), facts.limits, random,
                      gpu_side::role::reference);
   gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::role::candidate);
-  gpu_side::share_head_start(same, reference);
-  const timing_rules rules = gpu_calibration_rules();
+  gpu_side::pair_up(same, reference);
+  timing_rules rules = gpu_calibration_rules();
+  rules.new_parameters_one_in = facts.rules.new_parameters_one_in;
+  rules.runs_per_batch = facts.rules.runs_per_batch;
+  rules.min_runs_per_batch = facts.rules.min_runs_per_batch;
+  rules.max_runs_per_batch = facts.rules.max_runs_per_batch;
   time_budget budget(rules.time_budget_ns);
   case_timing timing = time_pair(same, reference, rules, random, budget, nullptr);
   if (timing.failure) throw reference_error(timing.failure->outcome, timing.failure->message);
-  const process_bias bias = bias_of(timing);
+  const process_bias bias =
+      facts.is_launch_bound ? beside_launch_bound(bias_of(timing)) : bias_of(timing);
   subtract_bias(bias, timing);
   return {bias, timing.reference_us, unseen_beside(same.unseen_ns(), reference.unseen_ns()),
           same.burst(burst_ns, timing.candidate_us * 1e3, true).busy_ns > 0};

@@ -219,12 +219,14 @@ void gpu_context::gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& 
   launch("gather", s.n, arguments.data());
 }
 
-bool gpu_context::equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const {
-  if (bytes == 0) return true;
+bool gpu_context::all_equal(const std::vector<range_pair>& pairs) const {
   fill(flag_.at(), 0, sizeof(std::uint32_t));
   CUdeviceptr flag = flag_.at();
-  std::array<void*, 4> arguments = {&a, &b, &bytes, &flag};
-  launch("find_difference", (bytes + 15) / 16, arguments.data());
+  for (range_pair pair : pairs) {
+    if (pair.bytes == 0) continue;
+    std::array<void*, 4> arguments = {&pair.a, &pair.b, &pair.bytes, &flag};
+    launch("find_difference", (pair.bytes + 15) / 16, arguments.data());
+  }
   std::uint32_t differs = 0;
   download(&differs, flag_.at(), sizeof differs);
   return differs == 0;

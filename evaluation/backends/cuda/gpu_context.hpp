@@ -111,8 +111,17 @@ class gpu_context {
   // Copies a strided tensor row-major.
   void gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout,
               const std::vector<std::int64_t>& strides) const;
-  // Returns true if two ranges of memory are bitwise equal. Both must be aligned to 16 bytes.
-  bool equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const;
+  // Two ranges of memory, aligned to 16 bytes.
+  struct range_pair {
+    CUdeviceptr a;
+    CUdeviceptr b;
+    std::uint64_t bytes;
+  };
+  // Return true if the ranges of a pair, or of each pair, are bitwise equal.
+  bool equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const {
+    return all_equal({{a, b, bytes}});
+  }
+  bool all_equal(const std::vector<range_pair>& pairs) const;
   // Returns the index of the first range with a byte that is not the expected one; nullopt if there
   // is none.
   std::optional<std::size_t> find_damage(CUdeviceptr base, const std::vector<gpu_range>& ranges);

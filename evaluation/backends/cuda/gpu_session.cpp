@@ -39,12 +39,11 @@ void gpu_session::write(const std::vector<arena_region>& to, const gpu_tensors& 
 }
 
 bool gpu_session::holds(const std::vector<arena_region>& places, const gpu_tensors& written) const {
-  for (std::size_t i = 0; i < written.layouts.size(); ++i) {
-    if (!gpu_->equal(arena_->at(places.at(i).begin), written.memory[i].at(),
-                     written.layouts[i].bytes()))
-      return false;
-  }
-  return true;
+  std::vector<gpu_context::range_pair> pairs;
+  for (std::size_t i = 0; i < written.layouts.size(); ++i)
+    pairs.push_back({arena_->at(places.at(i).begin), written.memory[i].at(),
+                     written.layouts[i].bytes()});
+  return gpu_->all_equal(pairs);
 }
 
 // Notes the scratch memory of the last run. The process itself reports how much it used. If it

@@ -31,7 +31,7 @@ double mean_unseen_ns(std::span<const call_clock> calls) {
 
 gpu_side::gpu_side(gpu_context& gpu, gpu_task& of, gpu_session& session, const limits& l,
                    random_stream& random, role plays)
-    : sampled_side(plays),
+    : sampled_side(plays, l.long_call_ns),
       gpu_(&gpu),
       task_(&of),
       session_(&session),
@@ -64,7 +64,8 @@ void gpu_side::ensure_arranged() {
   write_parameters();
 }
 
-void gpu_side::share_head_start(gpu_side& candidate, gpu_side& reference) {
+void gpu_side::pair_up(gpu_side& candidate, gpu_side& reference) {
+  sampled_side::pair_up(candidate, reference);
   candidate.other_ = &reference;
   reference.other_ = &candidate;
 }
@@ -194,7 +195,11 @@ burst_clock gpu_side::burst(double ns, double call_ns, bool traced) {
   std::iota(sets.begin(), sets.end(), std::size_t{0});
   std::rotate(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(random_->below(sets.size())),
               sets.end());
-  for (contents& held : held_) held = {random_->bits(), distribution::declared};
+  // A few long calls are a burst already.
+  const double enough = std::ceil(ns / std::max(call_ns, 1.0));
+  if (enough < static_cast<double>(sets.size()))
+    sets.resize(std::min(sets.size(), std::max<std::size_t>(2, static_cast<std::size_t>(enough))));
+  for (const std::size_t set : sets) held_[set] = {random_->bits(), distribution::declared};
   write_inputs(sets);
   last_ = {sets.back()};  // the set whose outputs are kept
   const double round_ns = std::max(call_ns, 1e3) * static_cast<double>(sets.size());

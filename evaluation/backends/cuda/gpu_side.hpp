@@ -22,13 +22,14 @@ class gpu_side final : public sampled_side {
     std::uint64_t cache_bytes = 0;  // size of the L2 cache, which is flushed before each timed call
     std::uint64_t max_offset = 0;   // largest offset in its arena at which the side may begin
     std::chrono::milliseconds call{2000};  // for one call
+    double long_call_ns = hone::long_call_ns;  // length from which a call is a run by itself
   };
   gpu_side(gpu_context& gpu, gpu_task& of, gpu_session& session, const limits& l,
            random_stream& random, role plays);
 
-  // Gives both sides the same head start in every round from now on: the one that the side with the
-  // slower host needs. Neither side may be moved afterwards.
-  static void share_head_start(gpu_side& candidate, gpu_side& reference);
+  // Times both sides in the same way from now on. In every round they have the same head start, the
+  // one that the side with the slower host needs. Neither side may be moved afterwards.
+  static void pair_up(gpu_side& candidate, gpu_side& reference);
 
   void set_parameters(std::uint64_t seed) override;
   void begin_round() override;

@@ -43,8 +43,12 @@ class gpu_trial final : public trial {
   program_result<void> call(std::size_t set, time_point deadline, worst_errors& totals) override;
 
  private:
+  void expect();
+  program_result<void> check(std::size_t set, worst_errors& totals);
+
   gpu_task* task_;
   gpu_session* candidate_;
+  exactness_plan exactness_;
   distribution how_ = distribution::declared;
   std::uint64_t seed_ = 0;
   bool parameters_changed_ = false;

@@ -22,6 +22,20 @@ using role = sampled_side::role;
 const program_result<void> right;
 const program_result<void> wrong = failed(Outcome::WRONG_RESULT, "wrong");
 
+// A side whose runs of one call of 20 ms are delayed by other work, two of three.
+class delayed_side final : public sampled_side {
+ public:
+  using sampled_side::sampled_side;
+  void set_parameters(std::uint64_t /*seed*/) override {}
+  std::vector<double> sample(std::size_t /*calls*/) override {
+    return {++runs_ % 3 == 0 ? 20e6 : 30e6};
+  }
+  std::size_t max_calls() const override { return 1; }
+
+ private:
+  int runs_ = 0;
+};
+
 class PairedTiming : public testing::Test {
  protected:
   std::function<double()> noisy(double ns, double deviation) {
@@ -153,6 +167,18 @@ TEST_F(PairedTiming, MeasuresASmallDifferenceForLonger) {
   EXPECT_EQ(rounds_at(1.01), 21U)
       << "1 % of 5 us may come from the place of the code, and scores 1.00";
   EXPECT_EQ(gpu_calibration_rules().near_equal, 0) << "a calibration compares equal programs";
+}
+
+TEST_F(PairedTiming, CountsTheFastestOfSeveralRunsEvenIfCallsAreLong) {
+  timing_rules rules = synthetic_rules();
+  rules.runs_per_batch = 3;
+  rules.min_runs_per_batch = rules.max_runs_per_batch = 3;
+  rules.min_rounds = 7;
+  delayed_side candidate(role::candidate);
+  synthetic_side reference(role::reference, [] { return 20e6; });
+  const case_timing timing =
+      testing_support::time_pair(candidate, reference, rules, random_, nullptr);
+  EXPECT_NEAR(timing.ratio.speedup, 1, 0.001);
 }
 
 TEST_F(PairedTiming, EndsEarlyForHopelessCandidates) {

@@ -35,5 +35,21 @@ TEST(ProcessBias, IsSubtracted) {
   EXPECT_GT(std::log(timing.ratio.range.high / timing.ratio.range.low), width);
 }
 
+TEST(ProcessBias, IsZeroIfEqualProgramsMayBeEquallyFast) {
+  case_timing same;
+  same.log_ratios = {-0.054, -0.054, -0.054, 0, 0.054};  // of a call with two lengths
+  same.ratio.range = {0.947, 1.056};
+  EXPECT_EQ(bias_of(same).log_ratio, 0);
+  EXPECT_NEAR(bias_of(same).half_width, 0.054, 0.001);
+  same.ratio.range = {0.947, 0.99};
+  EXPECT_EQ(bias_of(same).log_ratio, -0.054);
+}
+
+TEST(ProcessBias, IsUncertainBesideALaunchBoundReference) {
+  EXPECT_GE(beside_launch_bound({0.01, 0.001}).half_width, 0.03);
+  EXPECT_EQ(beside_launch_bound({0.01, 0.001}).log_ratio, 0.01);
+  EXPECT_EQ(beside_launch_bound({0.01, 0.2}).half_width, 0.2);
+}
+
 }  // namespace
 }  // namespace hone

@@ -51,6 +51,26 @@ TEST(SampledSide, IgnoresADelayOfTheReferencesFirstCall) {
   EXPECT_NEAR(speedup_with_lead_in(25e3, 0.9e6), 1, 0.001);
 }
 
+// Returns the numbers of calls in the samples that a round of the two sides makes.
+std::pair<std::size_t, std::size_t> calls_of_round(double candidates_ns, double references_ns) {
+  side_with_lead_in candidate(sampled_side::role::candidate, candidates_ns, candidates_ns);
+  side_with_lead_in reference(sampled_side::role::reference, references_ns, references_ns);
+  sampled_side::pair_up(candidate, reference);
+  for (side_with_lead_in* side : {&reference, &candidate}) {
+    side->run(0);
+    side->end_warm_up();
+  }
+  return {candidate.run(0).calls, reference.run(0).calls};
+}
+
+TEST(SampledSide, TreatsTwoCallsOfAboutTheLimitsLengthAlike) {
+  EXPECT_EQ(calls_of_round(0.9e6, 0.9e6), std::make_pair(std::size_t{3}, std::size_t{3}));
+  EXPECT_EQ(calls_of_round(1.1e6, 0.9e6), std::make_pair(std::size_t{3}, std::size_t{3}));
+  EXPECT_EQ(calls_of_round(0.9e6, 1.1e6), std::make_pair(std::size_t{3}, std::size_t{3}));
+  EXPECT_EQ(calls_of_round(1.1e6, 1.1e6), std::make_pair(std::size_t{1}, std::size_t{1}));
+  EXPECT_EQ(calls_of_round(0.1e6, 10e6), std::make_pair(std::size_t{3}, std::size_t{1}));
+}
+
 TEST(SampledSide, DoesNotRewardACallThatDoesTheWorkOfOthers) {
   int calls = 0;
   const auto lumped = [&] { return ++calls % 4 == 0 ? 100e3 : 0.0; };

@@ -64,6 +64,15 @@ TEST(StoppingRule, SpendsTheDoubledBudgetBeforeItDecidesUnstable) {
   EXPECT_EQ(decide(rules, middling, rules.clocked_budget_ns * 2.1), timing_decision::settled);
 }
 
+TEST(StoppingRule, LetsLongCallsStopAfterFewerRoundsOnceTheBudgetIsUsed) {
+  const timing_rules rules = gpu_timing_rules();
+  const auto steady = noisy(2.0, 0.001, 7, 5);
+  EXPECT_EQ(decide(rules, steady, rules.clocked_budget_ns * 0.9), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, steady, rules.clocked_budget_ns * 1.1), timing_decision::settled);
+  const auto fewer = noisy(2.0, 0.001, 6, 5);
+  EXPECT_EQ(decide(rules, fewer, rules.clocked_budget_ns * 9), timing_decision::go_on);
+}
+
 TEST(LaunchBoundRules, DifferFromTheGpusInHowFarMeasurementsMaySpread) {
   const timing_rules gpu = gpu_timing_rules();
   const timing_rules launch_bound = launch_bound_timing_rules();

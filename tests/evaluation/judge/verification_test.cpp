@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "evaluation/judge/host_trial.hpp"
 #include "tests/support/failures.hpp"
@@ -44,6 +46,41 @@ TEST(Verification, ARightProgramPassesEveryRoundOfEveryCase) {
 TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
   fake_session candidate(right_program());
   EXPECT_EQ(verify(candidate, scale_task("distributions = [\"declared\"]\n")).rounds, 10U);
+}
+
+TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenASecond) {
+  exactness_plan plan;
+  exactness first = exactness::own_types;
+  plan.expect([&](exactness how) {
+    first = how;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1010));
+  });
+  EXPECT_EQ(first, exactness::float64);
+  EXPECT_FALSE(plan.take_float64()) << "the outputs are in float64 already";
+  plan.expect([](exactness how) { EXPECT_EQ(how, exactness::own_types); });
+  EXPECT_TRUE(plan.take_float64());
+  EXPECT_FALSE(plan.take_float64()) << "a second disagreement is not due to exactness";
+}
+
+// A slow reference whose float64 run takes most of a second, so that only the first draws have
+// float64. Its run in float32 is a little wrong, and the candidate agrees with float64 only.
+TEST(Verification, AcceptsWhatOnlyFloat64BearsOut) {
+  fake_session::behaviour inexact = right_program();
+  const auto exact = inexact.programs.at(0);
+  inexact.programs.at(0) = [exact](const value_set& inputs, const value_set& parameters) {
+    value_set outputs = exact(inputs, parameters);
+    if (inputs[0].layout.type == dtype::float64) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(550));
+    } else {
+      auto values = to_doubles(outputs.at(0));
+      for (double& x : values) x *= 1.0002;
+      outputs.at(0) = from_doubles(values, outputs.at(0).layout);
+    }
+    return outputs;
+  };
+  fake_session candidate(right_program());
+  const auto right = verify(candidate, scale_task(), 5, {}, inexact);
+  EXPECT_EQ(outcome_of(right.failure), Outcome::OK);
 }
 
 // Returns the calls of each round, which have equal parameters.
