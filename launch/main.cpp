@@ -29,6 +29,7 @@ int run(int argc, char** argv) {
   hone::add_run_command(app, action);
   hone::add_eval_command(app, action);
   hone::add_bench_command(app, action);
+  hone::add_export_command(app, action);
   hone::add_task_commands(app, action);
   hone::add_corpus_commands(app, action);
   hone::add_pool_commands(app, action);

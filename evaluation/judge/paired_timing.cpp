@@ -70,8 +70,8 @@ class batch_maker {
       const double left_ns = std::max(0.0, plan.target_ns - total.spent_ns);
       const run_time run = side_->run(std::min(left_ns, plan.target_ns / plan.runs));
       add(run, total);
-      const bool is_last = ++runs == plan.max_runs ||
-                           (runs >= plan.min_runs && total.spent_ns >= plan.target_ns);
+      const bool is_last =
+          ++runs == plan.max_runs || (runs >= plan.min_runs && total.spent_ns >= plan.target_ns);
       if (check == nullptr) continue;
       // A batch that turns out shorter than the last one is checked at its end. In a longer batch,
       // further runs are drawn for a check.

@@ -63,8 +63,7 @@ timing_decision decide(const timing_rules& rules, std::span<const double> log_ra
       median(log_ratios) < std::log(rules.hopeless_ratio))
     return timing_decision::hopeless;
   const bool is_budget_used = clocked_ns >= rules.clocked_budget_ns;
-  if (log_ratios.size() <
-      (is_budget_used ? rules.min_rounds_of_long_calls : rules.min_rounds))
+  if (log_ratios.size() < (is_budget_used ? rules.min_rounds_of_long_calls : rules.min_rounds))
     return timing_decision::go_on;
   const interval logs = median_interval(log_ratios);
   const double width = relative_half_width({std::exp(logs.low), std::exp(logs.high)});

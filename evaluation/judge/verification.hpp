@@ -40,9 +40,7 @@ class exactness_plan {
   }
   // Returns true if a disagreement with the last expected outputs may be due to their exactness.
   // They are taken to be in float64 from now on.
-  bool take_float64() {
-    return std::exchange(with_, exactness::float64) == exactness::own_types;
-  }
+  bool take_float64() { return std::exchange(with_, exactness::float64) == exactness::own_types; }
 
  private:
   static constexpr std::chrono::seconds most_float64{1};

@@ -86,6 +86,9 @@ struct Open {
   cudaGraph @6 :Bool;
   # The settings of the variant that take effect while it runs.
 
+  cudnnTf32 @7 :Bool;
+  # Convolutions may use TF32 even if products may not.
+
   struct Program {
     source @0 :Text $Identity.required;       # TorchScript with a function forward()
     inputs @1 :UInt32;

@@ -11,6 +11,7 @@ namespace hone {
 using command_action = std::function<int()>;
 void add_run_command(CLI::App& app, command_action& action);
 void add_eval_command(CLI::App& app, command_action& action);
+void add_export_command(CLI::App& app, command_action& action);
 void add_bench_command(CLI::App& app, command_action& action);
 void add_task_commands(CLI::App& app, command_action& action);
 void add_import_command(CLI::App& tasks, command_action& action);  // `task import`, below `task`

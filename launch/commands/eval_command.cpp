@@ -31,7 +31,7 @@ int evaluate(const eval_options& options) {
   for (const std::string& path : options.variants) {
     for (corpus_document& one : read_documents(path)) documents.push_back(std::move(one));
   }
-  const auto device = open_device(options.device, "eval");
+  const auto device = open_device(options.device, "eval", documents.size());
   evaluator judge(*device);
   bool all_ok = true;
   for (const corpus_document& document : documents) {

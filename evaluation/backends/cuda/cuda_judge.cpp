@@ -43,9 +43,11 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       call_limit_(options.call_limit),
       core_lock_(options.launch_core >= 0 ? lock_core(options.launch_core) : unique_fd()),
       management_(facts.bus_id),
+      processes_(facts, options.spares),
       kernels_(own_kernels::compile_for(facts.architecture)),
       gpu_(facts, kernels_.block),
-      sessions_(gpu_, facts, kernels_.block, options.launch_core, arena_bytes_for(facts, options)),
+      sessions_(gpu_, processes_, kernels_.block, options.launch_core,
+                arena_bytes_for(facts, options)),
       calibrator_(gpu_, sessions_, facts, options.call_limit),
       prepared_(kept_tasks) {
   if (options.launch_core >= 0 && !core_lock_)

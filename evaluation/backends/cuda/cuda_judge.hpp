@@ -19,6 +19,9 @@ struct cuda_judge_options {
   int launch_core = -1;  // the core from which all of the GPU's processes launch; -1: any core
   // Size of each of the two arenas; 0: a quarter of the GPU's memory, at most 40 GiB.
   std::uint64_t arena_bytes = 0;
+  // Processes that are started beforehand to replace others. 0: there are few variants to judge,
+  // and all of them wait for the start.
+  std::size_t spares = 3;
   // A call that takes longer is a timeout (evaluation.md section 3, point 6).
   std::chrono::milliseconds call_limit{2000};
 };
@@ -71,6 +74,7 @@ class cuda_judge final : public program_judge {
   std::chrono::milliseconds call_limit_;
   unique_fd core_lock_;
   gpu_management management_;
+  gpu_processes processes_;  // start while the judge's kernels are compiled
   own_kernels kernels_;
   gpu_context gpu_;
   gpu_sessions sessions_;

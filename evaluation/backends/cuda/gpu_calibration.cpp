@@ -75,14 +75,14 @@ gpu_side::limits gpu_calibrator::limits_of(gpu_task& on_gpu, random_stream& rand
 std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_task& prepared,
                                                                   const gpu_side::limits& limits,
                                                                   random_stream& random) {
-  std::vector<std::pair<std::string, settings>> ways(1);
+  std::vector<std::pair<std::string, opened_settings>> ways(3);
   ways[0].first = "graph";
   ways[0].second.cuda_graph = true;
-  if (prepared.of().relaxed) {
-    ways.emplace_back("tf32+autotune", settings{});
-    ways[1].second.tf32 = true;
-    ways[1].second.cudnn_benchmark = true;
-  }
+  ways[1].first = "default";
+  ways[1].second.cudnn_tf32 = true;
+  ways[2].first = "tf32+autotune";
+  ways[2].second.tf32 = true;
+  ways[2].second.cudnn_benchmark = true;
   std::vector<case_timing::baseline> baselines;
   for (const auto& [name, asked] : ways) {
     try {
@@ -126,8 +126,8 @@ void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& fac
     const pair_facts found = compare_processes(prepared, facts, in, random);
     const bool is_plausible = std::abs(found.bias.log_ratio) < max_bias;
     // Nothing in a process makes a long call of another length, apart from chance.
-    const bool is_precise = found.bias.half_width < max_bias_half_width ||
-                            facts.is_launch_bound || found.reference_us * 1e3 >= long_call_ns;
+    const bool is_precise = found.bias.half_width < max_bias_half_width || facts.is_launch_bound ||
+                            found.reference_us * 1e3 >= long_call_ns;
     const bool is_last = attempt >= calibration_attempts;
     if (is_plausible && (is_precise || is_last)) {
       facts.pairs[pair] = found;

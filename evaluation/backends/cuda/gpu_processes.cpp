@@ -6,8 +6,6 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t spares = 3;
-
 // Returns the CUDA_VISIBLE_DEVICES entry of the GPU that has the number `ordinal` in this process.
 std::string visible_device(int ordinal) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -21,36 +19,52 @@ std::string visible_device(int ordinal) {
 
 }  // namespace
 
-gpu_processes::gpu_processes(const gpu_facts& facts, const compiled_block& tools, int launch_core,
-                             const gpu_arena& candidates, const gpu_arena& references)
-    : visible_(visible_device(facts.ordinal)),
-      candidate_arena_(&candidates),
-      reference_arena_(&references) {
+gpu_processes::gpu_processes(const gpu_facts& facts, std::size_t spares)
+    : visible_(visible_device(facts.ordinal)) {
+  for (const role one : {role::verifying, role::timing, role::confirming}) {
+    if (one != role::confirming || spares > 0) candidates_[static_cast<std::size_t>(one)] = start();
+  }
+  reference_ = start();
+  while (spares_.size() < spares) spares_.push_back(start());
+}
+
+void gpu_processes::attach(const compiled_block& tools, int launch_core,
+                           const gpu_arena& candidates, const gpu_arena& references) {
+  candidate_arena_ = &candidates;
+  reference_arena_ = &references;
   attachment_.tools = tools.code;
   attachment_.core = launch_core;
   for (const kernel_facts& k : tools.kernels) {
     if (k.name == "spoil_shared") attachment_.spoil_symbol = k.symbol;
     if (k.name == "scramble") attachment_.scramble_symbol = k.symbol;
   }
-  for (auto& one : candidates_) one = start(candidates);
-  reference_ = start(references);
-  while (spares_.size() < spares) spares_.push_back(start(candidates));
-  for (const auto& one : candidates_) one->await_ready();
+  for (const auto& one : candidates_) {
+    if (one != nullptr) attach(*one, candidates);
+  }
+  attach(*reference_, references);
+  for (const auto& one : spares_) attach(*one, candidates);
+  for (const auto& one : candidates_) {
+    if (one != nullptr) one->await_ready();
+  }
   reference_->await_ready();
   await_spares();
 }
 
-std::unique_ptr<gpu_process> gpu_processes::start(const gpu_arena& arena) const {
+std::unique_ptr<gpu_process> gpu_processes::start() const {
+  return std::make_unique<gpu_process>(visible_);
+}
+
+void gpu_processes::attach(gpu_process& one, const gpu_arena& arena) const {
   gpu_attachment attachment = attachment_;
   attachment.handle = arena.handle();
   attachment.bytes = arena.size();
   attachment.head = arena.head_descriptor();
-  return std::make_unique<gpu_process>(visible_, attachment);
+  one.attach(attachment);
 }
 
 gpu_process& gpu_processes::candidate(role of) {
   auto& place = candidates_[static_cast<std::size_t>(of)];
-  if (!place->alive()) replace(of);
+  if (place == nullptr || !place->alive()) replace(of);
   return *place;
 }
 
@@ -60,7 +74,8 @@ gpu_process& gpu_processes::reference() {
 }
 
 void gpu_processes::replace_reference() {
-  reference_ = start(*reference_arena_);
+  reference_ = start();
+  attach(*reference_, *reference_arena_);
   reference_->await_ready();
 }
 
@@ -71,9 +86,10 @@ void gpu_processes::await_spares() {
 void gpu_processes::replace(role of) {
   auto& place = candidates_[static_cast<std::size_t>(of)];
   do {
+    spares_.push_back(start());
+    attach(*spares_.back(), *candidate_arena_);
     place = std::move(spares_.front());
     spares_.pop_front();
-    spares_.push_back(start(*candidate_arena_));
     place->await_ready();
   } while (!place->alive());
 }

@@ -18,7 +18,7 @@ namespace hone {
 // The processes that run programs on one GPU for its judge: three for candidates, one for
 // references, and spares that were started beforehand. A spare replaces a candidate's process that
 // has died, hung or lost its context (doc/decisions/013). Functions throw std::runtime_error if no
-// process can be started. Confined to the thread that made it; the arenas must outlive it.
+// process can be started. Confined to the thread that made it.
 class gpu_processes {
  public:
   // The use of a candidate's process. Most bad candidates fail in the verifying process. The bias
@@ -26,11 +26,15 @@ class gpu_processes {
   // surprising measurements of the timing process.
   enum class role : std::size_t { verifying, timing, confirming };
 
-  // `tools`: the judge's kernels. `launch_core`: the core from which all processes launch, one at a
-  // time, so that launch cost is comparable; -1: any core. All processes are ready when the
-  // constructor returns.
-  gpu_processes(const gpu_facts& facts, const compiled_block& tools, int launch_core,
-                const gpu_arena& candidates, const gpu_arena& references);
+  // Starts the processes, without waiting for them. Without spares, the confirming process is
+  // started when it is needed as well.
+  gpu_processes(const gpu_facts& facts, std::size_t spares);
+  // Gives the processes their resources and waits until all of them are ready. Must be called once
+  // before any other function. `tools`: the judge's kernels. `launch_core`: the core from which all
+  // processes launch, one at a time, so that launch cost is comparable; -1: any core. The arenas
+  // must outlive this object.
+  void attach(const compiled_block& tools, int launch_core, const gpu_arena& candidates,
+              const gpu_arena& references);
 
   // Return a process that is alive. A dead process is replaced first.
   gpu_process& candidate(role of);
@@ -45,12 +49,13 @@ class gpu_processes {
   std::pair<std::uint64_t, std::uint64_t> pair_of(role of);
 
  private:
-  std::unique_ptr<gpu_process> start(const gpu_arena& arena) const;
+  std::unique_ptr<gpu_process> start() const;
+  void attach(gpu_process& one, const gpu_arena& arena) const;
 
   std::string visible_;
   gpu_attachment attachment_;  // without an arena
-  const gpu_arena* candidate_arena_;
-  const gpu_arena* reference_arena_;
+  const gpu_arena* candidate_arena_ = nullptr;
+  const gpu_arena* reference_arena_ = nullptr;
   std::array<std::unique_ptr<gpu_process>, 3> candidates_;  // by role
   std::unique_ptr<gpu_process> reference_;
   std::deque<std::unique_ptr<gpu_process>> spares_;  // may still be starting

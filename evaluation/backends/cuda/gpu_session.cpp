@@ -41,8 +41,8 @@ void gpu_session::write(const std::vector<arena_region>& to, const gpu_tensors& 
 bool gpu_session::holds(const std::vector<arena_region>& places, const gpu_tensors& written) const {
   std::vector<gpu_context::range_pair> pairs;
   for (std::size_t i = 0; i < written.layouts.size(); ++i)
-    pairs.push_back({arena_->at(places.at(i).begin), written.memory[i].at(),
-                     written.layouts[i].bytes()});
+    pairs.push_back(
+        {arena_->at(places.at(i).begin), written.memory[i].at(), written.layouts[i].bytes()});
   return gpu_->all_equal(pairs);
 }
 

@@ -13,7 +13,7 @@ using clock = std::chrono::steady_clock;
 constexpr auto open_limit = std::chrono::seconds(20);
 
 // Opens the reference's programs. Throws reference_error.
-void open_programs_of(const task& t, gpu_process& in, const settings& asked) {
+void open_programs_of(const task& t, gpu_process& in, const opened_settings& asked) {
   const auto opened =
       in.open(reference_oracle::programs(t), nullptr, asked, clock::now() + open_limit);
   if (!opened) throw reference_error(opened.error().outcome, opened.error().message);
@@ -21,22 +21,24 @@ void open_programs_of(const task& t, gpu_process& in, const settings& asked) {
 
 }  // namespace
 
-gpu_sessions::gpu_sessions(gpu_context& gpu, const gpu_facts& facts, const compiled_block& tools,
+gpu_sessions::gpu_sessions(gpu_context& gpu, gpu_processes& processes, const compiled_block& tools,
                            int launch_core, std::uint64_t arena_bytes)
     : gpu_(&gpu),
       candidate_arena_(gpu, arena_bytes),
       reference_arena_(gpu, arena_bytes),
-      processes_(facts, tools, launch_core, candidate_arena_, reference_arena_) {}
+      processes_(&processes) {
+  processes.attach(tools, launch_core, candidate_arena_, reference_arena_);
+}
 
 program_result<gpu_session*> gpu_sessions::open_candidate(role in,
                                                           const schema::Artifact::Reader& artifact,
                                                           const task& t) {
   candidate_arena_.poison_all(*gpu_);
   gpu_->finish();
-  gpu_process& process = processes_.candidate(in);
+  gpu_process& process = processes_->candidate(in);
   const auto opened = process.open(
       {{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact,
-      parse_settings(view(artifact.getSettings())), clock::now() + open_limit);
+      {parse_settings(view(artifact.getSettings()))}, clock::now() + open_limit);
   if (!opened) return failed(opened.error());
   return &candidate_session_.emplace(*gpu_, candidate_arena_, process);
 }
@@ -44,13 +46,13 @@ program_result<gpu_session*> gpu_sessions::open_candidate(role in,
 gpu_session& gpu_sessions::open_reference_as_candidate(role in, const task& t) {
   candidate_arena_.poison_used(*gpu_);
   gpu_->finish();
-  gpu_process& process = processes_.candidate(in);
+  gpu_process& process = processes_->candidate(in);
   open_programs_of(t, process, {});
   return candidate_session_.emplace(*gpu_, candidate_arena_, process);
 }
 
 gpu_session& gpu_sessions::reference(const task& t) {
-  gpu_process& process = processes_.reference();
+  gpu_process& process = processes_->reference();
   const opened_reference wanted{t.id, reference_settings_, process.serial()};
   if (opened_reference_ == wanted) return *reference_session_;
   opened_reference_.reset();
@@ -64,15 +66,15 @@ gpu_session& gpu_sessions::reference(const task& t) {
 
 void gpu_sessions::replace_candidate(role in) {
   candidate_session_.reset();
-  processes_.replace(in);
-  processes_.await_spares();
+  processes_->replace(in);
+  processes_->await_spares();
 }
 
 void gpu_sessions::replace_reference() {
   opened_reference_.reset();
   reference_session_.reset();
-  processes_.replace_reference();
-  processes_.await_spares();
+  processes_->replace_reference();
+  processes_->await_spares();
 }
 
 }  // namespace hone

@@ -12,8 +12,8 @@
 
 namespace hone {
 
-// Opens programs in the processes of one GPU. Owns the processes and their two arenas, one for
-// candidates and one for references. At most one candidate and one reference are open at a time.
+// Opens programs in the processes of one GPU. Owns their two arenas, one for candidates and one for
+// references. At most one candidate and one reference are open at a time.
 // Confined to the thread that made it.
 class gpu_sessions {
  public:
@@ -21,8 +21,9 @@ class gpu_sessions {
   // Serial numbers of the candidate's and the reference's process.
   using process_pair = std::pair<std::uint64_t, std::uint64_t>;
 
+  // Attaches the processes, which must outlive this object, and waits until they are ready.
   // `arena_bytes`: the size of each of the two arenas.
-  gpu_sessions(gpu_context& gpu, const gpu_facts& facts, const compiled_block& tools,
+  gpu_sessions(gpu_context& gpu, gpu_processes& processes, const compiled_block& tools,
                int launch_core, std::uint64_t arena_bytes);
 
   // Opens a candidate on poisoned memory. The session stays valid until the next candidate is
@@ -39,7 +40,7 @@ class gpu_sessions {
   // Changes the settings of references for as long as the object lives. For baselines only.
   class reference_settings_scope {
    public:
-    reference_settings_scope(gpu_sessions& of, const settings& asked)
+    reference_settings_scope(gpu_sessions& of, const opened_settings& asked)
         : of_(&of), before_(std::exchange(of.reference_settings_, asked)) {}
     ~reference_settings_scope() { of_->reference_settings_ = before_; }
     reference_settings_scope(const reference_settings_scope&) = delete;
@@ -47,7 +48,7 @@ class gpu_sessions {
 
    private:
     gpu_sessions* of_;
-    settings before_;
+    opened_settings before_;
   };
 
   // Replace a process by one that has run nothing, and wait until no process is starting. The open
@@ -55,13 +56,13 @@ class gpu_sessions {
   void replace_candidate(role in);
   void replace_reference();
 
-  process_pair pair_of(role in) { return processes_.pair_of(in); }
+  process_pair pair_of(role in) { return processes_->pair_of(in); }
   std::uint64_t arena_bytes() const { return candidate_arena_.size(); }
 
  private:
   struct opened_reference {
     task_id of;
-    settings asked;
+    opened_settings asked;
     std::uint64_t process = 0;  // its serial number
     bool operator==(const opened_reference&) const = default;
   };
@@ -69,8 +70,8 @@ class gpu_sessions {
   gpu_context* gpu_;
   gpu_arena candidate_arena_;
   gpu_arena reference_arena_;
-  gpu_processes processes_;
-  settings reference_settings_;
+  gpu_processes* processes_;
+  opened_settings reference_settings_;
   std::optional<opened_reference> opened_reference_;
   std::optional<gpu_session> candidate_session_;
   std::optional<gpu_session> reference_session_;

@@ -21,7 +21,7 @@ class gpu_side final : public sampled_side {
     std::size_t sets = 2;           // input sets
     std::uint64_t cache_bytes = 0;  // size of the L2 cache, which is flushed before each timed call
     std::uint64_t max_offset = 0;   // largest offset in its arena at which the side may begin
-    std::chrono::milliseconds call{2000};  // for one call
+    std::chrono::milliseconds call{2000};      // for one call
     double long_call_ns = hone::long_call_ns;  // length from which a call is a run by itself
   };
   gpu_side(gpu_context& gpu, gpu_task& of, gpu_session& session, const limits& l,

@@ -47,8 +47,7 @@ shared_head::shared_head() : file_(memfd_create("hone-arena-head", MFD_CLOEXEC))
 
 shared_head::~shared_head() { munmap(head_, arena_head_bytes); }
 
-gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attachment)
-    : serial_(next_serial()), core_(attachment.core) {
+gpu_process::gpu_process(const std::string& visible) : serial_(next_serial()) {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
   child_options options;
@@ -66,7 +65,10 @@ gpu_process::gpu_process(const std::string& visible, const gpu_attachment& attac
   theirs.reset();
   const timeval send_limit{10, 0};
   setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
+}
 
+void gpu_process::attach(const gpu_attachment& attachment) {
+  core_ = attachment.core;
   record_builder<schema::Command> command;
   auto attach = command->initAttach();
   attach.setHandle(as_data(attachment.handle));
@@ -144,7 +146,8 @@ program_result<record<schema::Reply>> gpu_process::request(const std::vector<cha
 
 program_result<opened_programs> gpu_process::open(const std::vector<program_source>& programs,
                                                   const schema::Artifact::Reader* artifact,
-                                                  const settings& asked, time_point deadline) {
+                                                  const opened_settings& asked,
+                                                  time_point deadline) {
   record_builder<schema::Command> command;
   auto open = command->initOpen();
   describe_programs(open, programs);
@@ -152,6 +155,7 @@ program_result<opened_programs> gpu_process::open(const std::vector<program_sour
   open.setHasObject(has_code);
   open.setJudgesCandidate(artifact != nullptr);
   open.setTf32(asked.tf32);
+  open.setCudnnTf32(asked.cudnn_tf32);
   open.setCudnnBenchmark(asked.cudnn_benchmark);
   open.setCudaGraph(asked.cuda_graph);
   unique_fd file;

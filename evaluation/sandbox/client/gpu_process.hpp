@@ -46,6 +46,12 @@ struct gpu_attachment {
   int core = -1;
 };
 
+// The settings with which a process opens programs: a variant's own, or a baseline's.
+struct opened_settings : settings {
+  bool cudnn_tf32 = false;  // convolutions may use TF32 and products may not, PyTorch's default
+  bool operator==(const opened_settings&) const = default;
+};
+
 // Flushes of the L2 cache before a timed call. While the device executes them, the host gets ahead
 // of the device.
 struct flush_plan {
@@ -59,12 +65,15 @@ struct flush_plan {
 // context is lost. Confined to one thread; the process dies with that thread.
 class gpu_process {
  public:
-  // Starts the process without waiting for it: making a context takes about a second. `visible` is
-  // the value of CUDA_VISIBLE_DEVICES in the process. Throws std::runtime_error.
-  gpu_process(const std::string& visible, const gpu_attachment& attachment);
+  // Starts the process without waiting for it: it takes seconds to load its libraries and to make a
+  // context. `visible` is the value of CUDA_VISIBLE_DEVICES in the process. Throws
+  // std::runtime_error.
+  explicit gpu_process(const std::string& visible);
 
-  // Waits until the process is ready, at most two minutes. Must be called before any command is
-  // given. Throws std::runtime_error if the process cannot be used.
+  // Gives the process its resources, without waiting for it. Must be called once.
+  void attach(const gpu_attachment& attachment);
+  // Waits until the attached process is ready, at most two minutes. Must be called before any
+  // command is given. Throws std::runtime_error if the process cannot be used.
   void await_ready();
   // Returns true if the process is ready and has not ended.
   bool alive();
@@ -75,7 +84,7 @@ class gpu_process {
   // kernels.
   program_result<opened_programs> open(const std::vector<program_source>& programs,
                                        const schema::Artifact::Reader* artifact,
-                                       const settings& asked, time_point deadline);
+                                       const opened_settings& asked, time_point deadline);
   program_result<void> stage(const record<schema::Command>& command, time_point deadline);
   // Runs the staged calls.
   program_result<void> go(time_point deadline);
@@ -98,7 +107,7 @@ class gpu_process {
   std::uint64_t serial_;
   child_process process_;
   unique_fd socket_;
-  int core_;
+  int core_ = -1;
   bool ready_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <sys/mman.h>
@@ -44,6 +45,12 @@ call_streams& the_streams() {
   static call_streams streams;
   return streams;
 }
+
+// LibTorch keeps plans of Fourier transforms, up to thousands, in the GPU's memory outside of the
+// arena. A program may have a few, and none outlives it.
+constexpr std::int64_t most_fft_plans = 16;
+void limit_fft_plans() { at::detail::getCUDAHooks().cuFFTSetPlanCacheMaxSize(0, most_fft_plans); }
+void forget_fft_plans() { at::detail::getCUDAHooks().cuFFTClearPlanCache(0); }
 
 std::string read_file(int descriptor) {
   struct stat facts {};
@@ -117,12 +124,13 @@ class session {
     calls_.close();
     torchscript_program::set_launcher(nullptr);
     kernels_.reset();
+    forget_fft_plans();
   }
 
  private:
   void open(schema::Open::Reader request, const std::vector<unique_fd>& descriptors) {
     at::globalContext().setAllowTF32CuBLAS(request.getTf32());
-    at::globalContext().setAllowTF32CuDNN(request.getTf32());
+    at::globalContext().setAllowTF32CuDNN(request.getTf32() || request.getCudnnTf32());
     at::globalContext().setBenchmarkCuDNN(request.getCudnnBenchmark());
     calls_.open(request);
     if (request.getJudgesCandidate()) {
@@ -258,6 +266,7 @@ void warm_up() {
   gpu_allocator::instance();
   torchscript_program::judge_on_gpu();
   at::globalContext().lazyInitDevice(c10::kCUDA);
+  limit_fft_plans();
   torchscript_program::warm_up();
   // The libraries keep a workspace for each stream. They allocate it now, from CUDA itself.
   call_streams& streams = the_streams();

@@ -1,0 +1,191 @@
+#include "evaluation/exporting/torch_module.hpp"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "embedded/torch_device_code.hpp"
+#include "embedded/torch_drop_in.hpp"
+#include "evaluation/compile/cuda_source.hpp"
+
+namespace hone {
+namespace {
+
+// Returns a Python literal of the text. A raw literal is the easiest to read.
+std::string literal(const std::string& text) {
+  const bool can_be_raw =
+      text.find("'''") == std::string::npos && !text.ends_with('\\') && !text.ends_with('\'');
+  if (can_be_raw) return "r'''" + text + "'''";
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\\' || c == '\'') escaped += '\\';
+    escaped += c;
+  }
+  return "'''" + escaped + "'''";
+}
+
+std::string short_literal(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') escaped += '\\';
+    escaped += c;
+  }
+  return '"' + escaped + '"';
+}
+
+std::string indented(const std::string& text) {
+  std::istringstream in(text);
+  std::string all;
+  for (std::string line; std::getline(in, line);) all += (line.empty() ? "" : "    " + line) + "\n";
+  return all;
+}
+
+std::string number(double x) {
+  std::ostringstream out;
+  out.precision(17);
+  out << x;
+  return out.str();
+}
+
+std::string tuple_of(const std::vector<std::int64_t>& shape) {
+  std::string text = "(";
+  for (const std::int64_t extent : shape) text += std::to_string(extent) + ", ";
+  if (shape.size() > 1) text.resize(text.size() - 2);
+  if (shape.size() == 1) text.pop_back();
+  return text + ")";
+}
+
+std::string torch_type(dtype type) { return "_torch." + std::string(name_of(type)); }
+
+double value_of(const std::variant<double, std::string>& argument, const task_case& at) {
+  if (const auto* value = std::get_if<double>(&argument)) return *value;
+  return static_cast<double>(at.sizes.at(std::get<std::string>(argument)));
+}
+
+// Returns a call that draws a tensor as the task does.
+std::string drawing(const tensor_spec& tensor, const task_case& at) {
+  static const std::map<initializer::kind, std::string> kinds = {
+      {initializer::kind::normal, "normal"},     {initializer::kind::uniform, "uniform"},
+      {initializer::kind::integers, "integers"}, {initializer::kind::constant, "constant"},
+      {initializer::kind::coin, "coin"},         {initializer::kind::permutation, "permutation"}};
+  std::string call = "_draw(\"" + kinds.at(tensor.init.of) + "\", " +
+                     tuple_of(resolve_shape(tensor, at)) + ", " + torch_type(tensor.type) + ", " +
+                     number(value_of(tensor.init.a, at)) + ", " +
+                     number(value_of(tensor.init.b, at));
+  if (!tensor.init.expr.empty()) call += ", lambda torch, x: " + tensor.init.expr;
+  return call + ")";
+}
+
+// Returns the case with which a user is most likely to begin: the first that is timed on a GPU.
+const task_case& typical_case(const task& t) {
+  const auto on_gpu = std::find_if(t.cases.begin(), t.cases.end(), [](const task_case& at) {
+    return at.timed && runs_on(at, "cuda");
+  });
+  return on_gpu != t.cases.end() ? *on_gpu : t.cases.front();
+}
+
+// Returns a factory of a host program's functions, which closes over the names that the program
+// takes from its surroundings.
+std::string program(const std::string& name, const std::string& text, bool has_prepare) {
+  return "def " + name + "(torch, launch, stream, join):\n" + indented(text) +
+         "    return forward, " + (has_prepare ? "prepare" : "None") + "\n";
+}
+
+// Returns a module for a task that was written without one.
+std::string written_module(const task& t) {
+  const task_case& at = typical_case(t);
+  std::string text =
+      program("_reference", t.reference, false) + "\n\nclass Model(_torch.nn.Module):\n";
+  text += "    \"\"\"" + plain_line(t.summary.empty() ? t.name : t.summary) + ".\"\"\"\n\n";
+  text += "    def __init__(self):\n        super().__init__()\n";
+  for (const tensor_spec& p : t.parameters) {
+    if (!p.data_file.empty())
+      throw export_error("the values of the parameter " + p.name + " are in the task's data file " +
+                         p.data_file + ", which a module without a source cannot carry");
+    const bool learns = p.type == dtype::float32 || p.type == dtype::float64 ||
+                        p.type == dtype::float16 || p.type == dtype::bfloat16;
+    text += learns ? "        self." + p.name + " = _torch.nn.Parameter(" + drawing(p, at) + ")\n"
+                   : "        self.register_buffer(\"" + p.name + "\", " + drawing(p, at) + ")\n";
+  }
+  text += "        self._operators = _Operators()\n";
+  text += "        self._reference = _reference(self._operators, None, None, None)[0]\n\n";
+  std::string inputs;
+  std::string arguments;
+  for (const tensor_spec& input : t.inputs) inputs += ", " + input.name;
+  for (const tensor_spec& input : t.inputs) arguments += input.name + ", ";
+  for (const tensor_spec& p : t.parameters) arguments += "self." + p.name + ", ";
+  if (!arguments.empty()) arguments.resize(arguments.size() - 2);
+  text += "    def forward(self" + inputs + "):\n";
+  text += "        self._operators.device = " + t.inputs.front().name + ".device\n";
+  text += "        return self._reference(" + arguments + ")\n\n\n";
+  text += "def get_inputs():\n    return [\n";
+  for (const tensor_spec& input : t.inputs) text += "        " + drawing(input, at) + ",\n";
+  text += "    ]\n\n\ndef get_init_inputs():\n    return []\n";
+  return text;
+}
+
+std::string facts(const task& t, const variant_document& variant) {
+  const settings& s = variant.options;
+  const auto flag = [](bool value) { return value ? "True" : "False"; };
+  std::string text = "_SETTINGS = {\n";
+  text += "    \"fast_math\": " + std::string(flag(s.fast_math)) + ",\n";
+  text +=
+      "    \"max_registers\": " + (s.max_registers ? std::to_string(*s.max_registers) : "None") +
+      ",\n";
+  text += "    \"tf32\": " + std::string(flag(s.tf32)) + ",\n";
+  text += "    \"cudnn_benchmark\": " + std::string(flag(s.cudnn_benchmark)) + ",\n";
+  text += "    \"cuda_graph\": " + std::string(flag(s.cuda_graph)) + ",\n}\n";
+  text += "_KERNELS = [";
+  for (const std::string& kernel : launched_names(variant.python))
+    text += short_literal(kernel) + ", ";
+  text += "]\n_INPUTS = " + std::to_string(t.inputs.size()) + "\n_PARAMETERS = {\n";
+  for (const tensor_spec& p : t.parameters)
+    text += "    \"" + p.name + "\": " + torch_type(p.type) + ",\n";
+  text += "}\n# The relative and absolute tolerances of the task.\n_TOLERANCES = {\n";
+  for (const dtype type : {dtype::float64, dtype::float32, dtype::float16, dtype::bfloat16}) {
+    const tolerance allowed = tolerance_for(t, type);
+    text += "    \"" + std::string(name_of(type)) + "\": (" + number(allowed.rtol) + ", " +
+            number(allowed.atol) + "),\n";
+  }
+  text += "}\n# The shapes and types of the inputs for which variants of the task are verified.\n";
+  text += "_VERIFIED = {\n";
+  for (const task_case& at : t.cases) {
+    if (!runs_on(at, "cuda")) continue;
+    text += "    (";
+    for (const tensor_spec& input : t.inputs)
+      text += "(" + tuple_of(resolve_shape(input, at)) + ", " + torch_type(input.type) + "), ";
+    if (t.inputs.size() > 1) text.resize(text.size() - 2);
+    if (t.inputs.size() == 1) text.pop_back();
+    text += "),\n";
+  }
+  return text + "}\n";
+}
+
+}  // namespace
+
+std::string print_torch_module(const task& t, const variant_document& variant,
+                               const std::vector<std::string>& notes) {
+  const bool has_source =
+      t.source_language == "python" && t.source_text.find("class Model") != std::string::npos;
+  std::string text = "\"\"\"" + plain_line(t.name) + ": a faster module, exported by Hone.\n\n";
+  for (const std::string& note : notes) text += plain_line(note) + "\n";
+  text +=
+      "\n`ModelNew` takes the place of `Model`. The file needs torch with CUDA and nothing else.\n";
+  text += "\"\"\"\n\n";
+  text += "# ---- The original module.\n\n";
+  text += "import math\nfrom typing import Dict, List, Optional, Tuple\n\nimport torch as _torch\n";
+  text += "import torch.nn.functional as F\nfrom torch import Tensor\n\n";
+  text += has_source ? t.source_text + "\n" : "\n" + written_module(t);
+  text +=
+      "\n\n# ---- The variant: device code, host program, settings, and what it was verified "
+      "for.\n\n";
+  text += "_CUDA = " + literal(take_out_includes(variant.cuda).text) + "\n\n\n";
+  text += program("_program", variant.python, defines_function(variant.python, "prepare"));
+  text += "\n\n" + facts(t, variant);
+  text += "\n# The declarations that device code finds.\n_PRELUDE = " +
+          literal(exported_declarations()) + "\n\n\n";
+  return text + std::string(embedded::torch_device_code) + "\n\n" +
+         std::string(embedded::torch_drop_in);
+}
+
+}  // namespace hone

@@ -1,0 +1,103 @@
+#include <iostream>
+
+#include "evaluation/variant_export.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/pool_variants.hpp"
+#include "launch/files.hpp"
+#include "launch/printing.hpp"
+#include "storage/inspection.hpp"
+#include "tasks/variant_document.hpp"
+
+namespace hone {
+namespace {
+
+struct export_options {
+  std::string variant;
+  std::string file;
+  std::string task;
+  std::string pool;
+  std::string form;
+};
+
+// A variant with its task, and what is known about its origin.
+struct found_variant {
+  task of;
+  variant_document document;
+  std::vector<std::string> notes;
+};
+
+found_variant find_in_pool(const export_options& options) {
+  const pool_inspector pool(options.pool);
+  const variant_id id = pool.find_variant(options.variant);
+  const auto stored = pool.variant(id);
+  if (!stored) throw pool_error("the variant " + to_string(id) + " is gone");
+  if (view((*stored)->getProblem()).size() > 0)
+    throw pool_error("the variant " + to_string(id) +
+                     " is no program: " + text((*stored)->getProblem()));
+  for (const auto& t : pool.tasks()) {
+    if (task_id(t->getId()) != task_id((*stored)->getTaskId())) continue;
+    found_variant found{from_record(*t), {}, {"Variant " + to_string(id) + "."}};
+    found.document.options = parse_settings(view((*stored)->getSettings()));
+    found.document.cuda = text((*stored)->getCuda());
+    found.document.python = text((*stored)->getPython());
+    for (const auto& evaluation : pool.evaluations_of(id)) {
+      if (evaluation->getOutcome() == Outcome::OK)
+        found.notes.push_back("Judged " + fixed(evaluation->getScore(), 2) +
+                              " times as fast as the original on " +
+                              text(evaluation->getDeviceType()) + ".");
+    }
+    return found;
+  }
+  throw pool_error("the pool does not have the task of the variant " + to_string(id));
+}
+
+found_variant read_file(const export_options& options) {
+  if (options.task.empty()) throw std::runtime_error("name the task of the document: --task TASK");
+  found_variant found{load_task(find_task_file(options.task)), {}, {}};
+  const std::string document = read_text(options.variant);
+  if (document.starts_with("sweep:"))
+    throw std::runtime_error(options.variant +
+                             ": is a sweep of documents; `hone corpus expand` writes each of them");
+  auto parsed = parse_variant_document(document);
+  if (const auto* problem = std::get_if<parse_problem>(&parsed))
+    throw std::runtime_error(options.variant + ": " + to_string(*problem));
+  found.document = std::get<variant_document>(std::move(parsed));
+  found.notes.push_back("Exported from a document; `hone eval` tells how fast it is.");
+  return found;
+}
+
+int export_variant(const export_options& options) {
+  const found_variant found = options.pool.empty() ? read_file(options) : find_in_pool(options);
+  const std::string file =
+      hone::export_variant(options.form, found.of, found.document, found.notes);
+  if (options.file == "-") {
+    std::cout << file;
+  } else {
+    write_text(options.file, file);
+    std::cout << options.file << ": " << found.of.name << " as " << options.form << "\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, command_action& action) {
+  auto options = std::make_shared<export_options>();
+  CLI::App* command =
+      app.add_subcommand("export", "Write a variant as a file that works without Hone");
+  command
+      ->add_option("variant", options->variant,
+                   "a variant document, or with --pool the id of a variant")
+      ->required();
+  command->add_option("file", options->file, "the file to write; - is standard output")->required();
+  command->add_option("--task", options->task,
+                      "task of the document: a task file, or the name of one under configs/tasks");
+  command->add_option("--pool", options->pool, "a run's pool that has the variant and its task");
+  command->add_option("--as", options->form, "form of the file")
+      ->check(CLI::IsMember(export_forms()))
+      ->required();
+  command->callback(
+      [options, &action] { action = [options] { return export_variant(*options); }; });
+}
+
+}  // namespace hone

@@ -1,0 +1,105 @@
+// Tests of `hone export` through the program. What the exported modules do on a GPU is measured in
+// benchmarks/results.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launch/files.hpp"
+#include "tests/support/json_lines.hpp"
+#include "tests/support/program.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+using nlohmann::json;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+const std::filesystem::path source_folder = HONE_SOURCE_DIR;
+const std::string corpus = (source_folder / "configs/corpus").string();
+
+class Export : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  outcome_of_program export_document(const std::string& document, const std::string& task,
+                                     const std::string& file) const {
+    return run_hone({"export", document, file, "--task", task, "--as", "torch"});
+  }
+
+  // Returns the facts that check_export.py finds out about each file.
+  static std::vector<json> check(std::vector<std::string> files) {
+    files.insert(files.begin(), (source_folder / "tests/launch/check_export.py").string());
+    files.insert(files.begin(), find_python().string());
+    program checks(files);
+    EXPECT_EQ(checks.wait(std::chrono::seconds(100)), 0) << checks.err();
+    return json_lines(checks.out());
+  }
+
+  temporary_folder folder_;
+};
+
+TEST_F(Export, TakesThePlaceOfATasksModule) {
+  const std::vector<std::pair<std::string, std::string>> documents = {
+      {"diag_matmul", "broadcast"},
+      {"gru_step", "joined_addmm"},
+      {"matmul_row_sum", "prepared_mv"},
+      {"layer_norm", "warp"},
+      {"bias_relu_scale", "tail"}};
+  std::vector<std::string> files;
+  for (const auto& [task, name] : documents) {
+    files.push_back(path(task + ".py"));
+    const auto ended =
+        export_document(corpus + "/" + task + "/" + name + ".md", task, files.back());
+    ASSERT_EQ(ended.code, 0) << task << ": " << ended.err;
+  }
+  const auto facts = check(files);
+  ASSERT_THAT(facts, SizeIs(documents.size()));
+  std::size_t with_kernels = 0;
+  for (const json& one : facts) {
+    EXPECT_EQ(one["broken"], "") << one;
+    EXPECT_TRUE(one["same"]) << one;
+    EXPECT_TRUE(one["verified"]) << one;
+    EXPECT_THAT(one["said"], ElementsAre(HasSubstr("it runs on one GPU"))) << one;
+    with_kernels += one["kernels"].empty() ? 0 : 1;
+    if (!one.contains("program")) continue;
+    EXPECT_TRUE(one["program"]) << one;
+    EXPECT_TRUE(one["gradients"]) << one;
+  }
+  EXPECT_EQ(with_kernels, 2U);
+}
+
+TEST_F(Export, KeepsTheModuleThatATaskWasImportedFrom) {
+  const std::string module = (source_folder / "tests/importing/modules/encoder_layer.py").string();
+  ASSERT_EQ(run_hone({"task", "import", module, "--out", path("tasks")}).code, 0);
+  const std::string task = path("tasks/encoder_layer.toml");
+  const std::string reference = load_task(task).reference;
+  write_file(folder_ / "reference.md", "## Code Implementation\n```python\n" + reference + "```\n");
+  ASSERT_EQ(export_document(path("reference.md"), task, path("module.py")).code, 0);
+  EXPECT_THAT(read_file(folder_ / "module.py"), HasSubstr("class Model(nn.Module):"));
+  const auto facts = check({path("module.py")});
+  ASSERT_THAT(facts, SizeIs(1));
+  EXPECT_EQ(facts[0]["broken"], "");
+  EXPECT_TRUE(facts[0]["same"]);
+  EXPECT_TRUE(facts[0]["program"]);
+  EXPECT_TRUE(facts[0]["gradients"]);
+}
+
+TEST_F(Export, SaysWhatIsMissing) {
+  write_file(folder_ / "prose.md", "no code\n");
+  EXPECT_THAT(export_document(path("prose.md"), "softmax", path("x.py")).err,
+              AllOf(HasSubstr("prose.md"), HasSubstr("Code Implementation")));
+  EXPECT_THAT(run_hone({"export", path("prose.md"), path("x.py"), "--as", "torch"}).err,
+              HasSubstr("--task TASK"));
+  EXPECT_THAT(export_document(corpus + "/layer_norm/row_one.md", "layer_norm", path("x.py")).err,
+              HasSubstr("hone corpus expand"));
+  EXPECT_NE(run_hone({"export", path("prose.md"), path("x.py"), "--as", "html"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(path("x.py")));
+}
+
+}  // namespace
+}  // namespace hone
