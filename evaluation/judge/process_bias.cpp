@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "evaluation/judge/sampled_side.hpp"
+
 namespace hone {
 namespace {
 
@@ -21,7 +23,8 @@ constexpr double loads_differ_by = 0.04;
 process_bias bias_of(const case_timing& equal_programs) {
   const interval& range = equal_programs.ratio.range;
   const bool is_significant = range.low > 1 || range.high < 1;
-  return {is_significant ? median(equal_programs.log_ratios) : 0,
+  const bool is_long = equal_programs.reference_us * 1e3 >= long_call_ns;
+  return {is_significant || !is_long ? median(equal_programs.log_ratios) : 0,
           std::log(range.high / range.low) / 2};
 }
 

@@ -13,8 +13,9 @@ struct process_bias {
   double half_width = 0;
 };
 
-// Returns the bias of two processes from timing the same program in both of them. It is 0 unless
-// the interval of the difference excludes 0.
+// Returns the bias of two processes from timing the same program in both of them. Of long calls it
+// is 0 unless the interval of the difference excludes 0: no process is known to change their
+// length, and some have two lengths, depending on where their data lies.
 process_bias bias_of(const case_timing& equal_programs);
 // Returns the bias beside a launch-bound reference, where the host's time for a call also differs
 // between two loads of one program in one process.

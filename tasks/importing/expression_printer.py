@@ -184,7 +184,8 @@ class ExpressionPrinter:
                 parts.append(text)
             elif keep:
                 parts.append(f"{argument.name}={text}")
-        is_method = name in METHODS or (name.endswith("_") and not name.endswith("__"))
+        is_in_place = name.endswith("_") and not name.endswith("__")
+        is_method = name in METHODS or (is_in_place and hasattr(torch.Tensor, name))
         if is_method and schema.arguments and str(schema.arguments[0].type) == "Tensor":
             return f"{grouped(parts[0])}.{name}({', '.join(parts[1:])})"
         return f"torch.{name}({', '.join(parts)})"

@@ -15,6 +15,7 @@ import torch
 from agreement import Check
 from any_device import AnyDevice
 from cost import MODEL_BYTES, RUN_BYTES
+from drawn_inside import draws_of, may_draw_inside
 from graph_sizes import named_sizes
 from module_tensors import loose_tensors, named_tensors
 from reference import Reference
@@ -73,6 +74,8 @@ class Importer:
         which are on the meta device where possible.
         """
         source = self.source
+        if may_draw_inside(source.text):
+            self.find_draws()
         with source.doing("making the inputs"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.inputs, self.input_record = source.recorded(source.inputs)
@@ -103,11 +106,20 @@ class Importer:
         )
         self.input_tensors = tensors_of(self.inputs)
 
+    def find_draws(self):
+        """Finds out what forward() draws, and makes inputs of it."""
+        source = self.source
+        with source.doing("running the Model"), warnings.catch_warnings(), AnyDevice():
+            warnings.simplefilter("ignore")
+            source.draws = draws_of(source.model("meta"), source.inputs("meta"))
+        if source.draws:
+            self.notes.append("random numbers that forward() draws are inputs of the task")
+
     def cast(self):
         """Casts the module and its inputs to `dtype`. How they are drawn stays as recorded."""
         dtype = getattr(torch, self.dtype)
         with self.source.doing(f"casting the Model to {self.dtype}"):
-            self.model = copy.deepcopy(self.model).to(dtype)
+            self.model = self.source.with_draws(copy.deepcopy(self.model).to(dtype))
         self.inputs = torch.utils._pytree.tree_map_only(
             torch.Tensor, lambda t: t.to(dtype) if t.is_floating_point() else t, self.inputs
         )

@@ -13,6 +13,7 @@ import types
 import torch
 from any_device import AnyDevice
 from call_recording import Record
+from drawn_inside import take_draws
 from task_dtypes import DTYPES
 
 TOO_MUCH_MEMORY = "more memory than an import may have (--megabytes)"
@@ -83,6 +84,7 @@ class SourceFile:
     path: its path, for messages.
     factor: the number by which its larger integers are divided.
     names: the file's global names.
+    draws: what forward() draws, as Draws.noted; the draws become inputs once it is set.
 
     Tensors that the file makes at its top level are real ones. The constructor raises Failure if
     the file cannot be executed or lacks a required name. `model`, `inputs` and `recorded` let the
@@ -90,7 +92,7 @@ class SourceFile:
     """
 
     def __init__(self, text, path, factor=1):
-        self.text, self.path = text, path
+        self.text, self.path, self.draws = text, path, []
         try:
             tree = ast.parse(text, path)
         except SyntaxError as error:
@@ -161,14 +163,21 @@ class SourceFile:
             )
         if not isinstance(made, torch.nn.Module):
             raise Failure("Model is not a torch.nn.Module")
-        return made.eval()
+        return self.with_draws(made.eval())
+
+    def with_draws(self, model):
+        """Makes the module take its draws as inputs, and returns it."""
+        if self.draws:
+            take_draws(model, len(self.inputs("meta")) - len(self.draws), len(self.draws))
+        return model
 
     def inputs(self, device, seed=1):
         """Returns the arguments of forward as a list; its tensors are on the given device."""
         with torch.device(device), AnyDevice():
             torch.manual_seed(seed)
             given = self.names["get_inputs"]()
-        given = list(given) if isinstance(given, (list, tuple)) else [given]
+            given = list(given) if isinstance(given, (list, tuple)) else [given]
+            given += [draw(shape, dtype=dtype) for draw, shape, dtype in self.draws]
         return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), given)
 
     def recorded(self, make):

@@ -74,19 +74,30 @@ TEST_F(Export, TakesThePlaceOfATasksModule) {
 }
 
 TEST_F(Export, KeepsTheModuleThatATaskWasImportedFrom) {
-  const std::string module = (source_folder / "tests/importing/modules/encoder_layer.py").string();
-  ASSERT_EQ(run_hone({"task", "import", module, "--out", path("tasks")}).code, 0);
-  const std::string task = path("tasks/encoder_layer.toml");
-  const std::string reference = load_task(task).reference;
-  write_file(folder_ / "reference.md", "## Code Implementation\n```python\n" + reference + "```\n");
-  ASSERT_EQ(export_document(path("reference.md"), task, path("module.py")).code, 0);
-  EXPECT_THAT(read_file(folder_ / "module.py"), HasSubstr("class Model(nn.Module):"));
-  const auto facts = check({path("module.py")});
-  ASSERT_THAT(facts, SizeIs(1));
-  EXPECT_EQ(facts[0]["broken"], "");
-  EXPECT_TRUE(facts[0]["same"]);
-  EXPECT_TRUE(facts[0]["program"]);
-  EXPECT_TRUE(facts[0]["gradients"]);
+  std::vector<std::string> import = {"task", "import", "--out", path("tasks")};
+  std::vector<std::string> files;
+  const std::vector<std::string> names = {"encoder_layer", "label_loss", "conv_block",
+                                          "gru_encoder"};
+  for (const std::string& name : names)
+    import.push_back((source_folder / "tests/importing/modules" / (name + ".py")).string());
+  ASSERT_EQ(run_hone(import).code, 0);
+  for (const std::string& name : names) {
+    const std::string task = path("tasks/" + name + ".toml");
+    const std::string document = path(name + ".md");
+    write_file(document,
+               "## Code Implementation\n```python\n" + load_task(task).reference + "```\n");
+    files.push_back(path(name + ".py"));
+    ASSERT_EQ(export_document(document, task, files.back()).code, 0);
+    EXPECT_THAT(read_file(files.back()), HasSubstr("def get_init_inputs():"));
+  }
+  const auto facts = check(files);
+  ASSERT_THAT(facts, SizeIs(names.size()));
+  for (const json& one : facts) {
+    EXPECT_EQ(one["broken"], "") << one;
+    EXPECT_TRUE(one["same"]) << one;
+    EXPECT_TRUE(one["program"]) << one;
+    EXPECT_TRUE(one["gradients"]) << one;
+  }
 }
 
 TEST_F(Export, SaysWhatIsMissing) {

@@ -108,6 +108,9 @@ TEST_F(ImportedModules, InputsAreDrawnAsTheFileDrawsThem) {
   EXPECT_EQ(input("triangular", "a"), drawn(kind::uniform, 0.0, 1.0, "torch.tril(x)"));
   EXPECT_EQ(input("triangular", "order").of, kind::permutation);
   EXPECT_EQ(input("not_contiguous", "x"), drawn(kind::normal));
+  // What forward() itself draws are inputs.
+  EXPECT_EQ(input("initial_state", "drawn_1"), drawn(kind::normal));
+  EXPECT_EQ(input("initial_state", "drawn_2"), drawn(kind::uniform, 0.0, 1.0));
   // A scale that the file draws becomes its mean.
   EXPECT_THAT(input("random_scale", "given").expr, HasSubstr("0.5"));
   EXPECT_EQ(input("named_outputs", "x"), drawn(kind::uniform, 0.0, 1.0, "torch.clamp(x, 0.001)"));
@@ -238,9 +241,9 @@ TEST_F(ImportedModules, ReferencesDoNotModifyTheirArguments) {
 
 TEST_F(ImportedModules, TheJudgeRunsImportedTasks) {
   std::vector<std::string> arguments = {"task", "check"};
-  for (const char* name :
-       {"causal_attention", "gru_encoder", "in_place", "label_loss", "loose_tensors", "masked_mean",
-        "named_outputs", "random_scale", "spectral_layers", "triangular", "tuple_out"}) {
+  for (const char* name : {"causal_attention", "gru_encoder", "in_place", "initial_state",
+                           "label_loss", "loose_tensors", "masked_mean", "named_outputs",
+                           "random_scale", "spectral_layers", "triangular", "tuple_out"}) {
     arguments.push_back(file(name));
   }
   const auto checked = run_hone(arguments);
@@ -256,7 +259,7 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"complex_input", "of type complex64"},
       {"complex_output", "output 1 is of type complex64"},
       {"depends_on_data", "depend on the values of a tensor"},
-      {"draws_numbers", "draws random numbers: aten::randn_like"},
+      {"draws_numbers", "draws random numbers: aten::randint_like"},
       {"eats_memory", "needs more memory"},
       {"leaves_early", "exit code 0"},
       {"missing_package", "imports a_package_that_nobody_has, which is not installed"},

@@ -35,13 +35,17 @@ TEST(ProcessBias, IsSubtracted) {
   EXPECT_GT(std::log(timing.ratio.range.high / timing.ratio.range.low), width);
 }
 
-TEST(ProcessBias, IsZeroIfEqualProgramsMayBeEquallyFast) {
+TEST(ProcessBias, IsZeroIfLongEqualProgramsMayBeEquallyFast) {
   case_timing same;
+  same.reference_us = 26e3;
   same.log_ratios = {-0.054, -0.054, -0.054, 0, 0.054};  // of a call with two lengths
   same.ratio.range = {0.947, 1.056};
   EXPECT_EQ(bias_of(same).log_ratio, 0);
   EXPECT_NEAR(bias_of(same).half_width, 0.054, 0.001);
   same.ratio.range = {0.947, 0.99};
+  EXPECT_EQ(bias_of(same).log_ratio, -0.054);
+  same.ratio.range = {0.947, 1.056};
+  same.reference_us = 17;
   EXPECT_EQ(bias_of(same).log_ratio, -0.054);
 }
 
