@@ -6,6 +6,7 @@
 
 #include "embedded/torch_device_code.hpp"
 #include "embedded/torch_drop_in.hpp"
+#include "embedded/torch_host_program.hpp"
 #include "evaluation/compile/cuda_source.hpp"
 
 namespace hone {
@@ -87,7 +88,7 @@ const task_case& typical_case(const task& t) {
 // Returns a factory of a host program's functions, which closes over the names that the program
 // takes from its surroundings.
 std::string program(const std::string& name, const std::string& text, bool has_prepare) {
-  return "def " + name + "(torch, launch, stream, join):\n" + indented(text) +
+  return "def " + name + "(torch, F, math, launch, stream, join):\n" + indented(text) +
          "    return forward, " + (has_prepare ? "prepare" : "None") + "\n";
 }
 
@@ -108,7 +109,7 @@ std::string written_module(const task& t) {
                    : "        self.register_buffer(\"" + p.name + "\", " + drawing(p, at) + ")\n";
   }
   text += "        self._operators = _Operators()\n";
-  text += "        self._reference = _reference(self._operators, None, None, None)[0]\n\n";
+  text += "        self._reference = _reference(self._operators, F, math, None, None, None)[0]\n\n";
   std::string inputs;
   std::string arguments;
   for (const tensor_spec& input : t.inputs) inputs += ", " + input.name;
@@ -184,8 +185,10 @@ std::string print_torch_module(const task& t, const variant_document& variant,
   text += "\n\n" + facts(t, variant);
   text += "\n# The declarations that device code finds.\n_PRELUDE = " +
           literal(exported_declarations()) + "\n\n\n";
-  return text + std::string(embedded::torch_device_code) + "\n\n" +
-         std::string(embedded::torch_drop_in);
+  for (const std::string_view part :
+       {embedded::torch_device_code, embedded::torch_host_program, embedded::torch_drop_in})
+    text += "\n\n" + std::string(part);
+  return text;
 }
 
 }  // namespace hone

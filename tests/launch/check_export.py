@@ -7,6 +7,7 @@ original and has its gradients.
 
 import importlib.util
 import json
+import math
 import sys
 import warnings
 
@@ -24,7 +25,9 @@ def host_program(exported, module):
     """Returns a function of the inputs that runs the variant's host program on the CPU."""
     operators = exported._Operators()
     operators.device = torch.device("cpu")
-    forward, prepare = exported._program(operators, None, lambda k: None, lambda: None)
+    forward, prepare = exported._program(
+        operators, torch.nn.functional, math, None, lambda k: None, lambda: None
+    )
     parameters = [held[key].detach() for held, key in exported._Variant(module).places]
     if prepare is not None:
         made = prepare(*parameters)
