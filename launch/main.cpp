@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   hone::add_task_commands(app, action);
   hone::add_corpus_commands(app, action);
   hone::add_pool_commands(app, action);
+  hone::add_report_command(app, action);
   hone::add_status_command(app, action);
   hone::add_node_command(app, action);
   hone::add_devices_command(app, action);

@@ -16,6 +16,7 @@ void add_bench_command(CLI::App& app, command_action& action);
 void add_task_commands(CLI::App& app, command_action& action);
 void add_import_command(CLI::App& tasks, command_action& action);  // `task import`, below `task`
 void add_corpus_commands(CLI::App& app, command_action& action);
+void add_report_command(CLI::App& app, command_action& action);
 void add_status_command(CLI::App& app, command_action& action);
 void add_node_command(CLI::App& app, command_action& action);
 void add_config_command(CLI::App& app, command_action& action);

@@ -1,4 +1,6 @@
+#include <filesystem>
 #include <iostream>
+#include <map>
 
 #include "evaluation/devices.hpp"
 #include "evaluation/evaluator.hpp"
@@ -9,6 +11,8 @@
 
 namespace hone {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct eval_options {
   std::string task;
@@ -25,16 +29,48 @@ std::vector<corpus_document> read_documents(const std::string& path) {
   return expand_corpus_text(text, path, "", path);
 }
 
+// Finds the task file of a document in a folder of tasks. As in a corpus, a document lies in a
+// folder that is named after its task, or has its task's name itself.
+fs::path find_task_of(const std::string& document, const fs::path& tasks) {
+  const fs::path path = fs::absolute(document);
+  for (const fs::path& name : {path.parent_path().filename(), path.stem()}) {
+    fs::path file = tasks / (name.string() + ".toml");
+    if (fs::is_regular_file(file)) return file;
+  }
+  throw format_error(document, 0, "",
+                     "neither its folder nor the file is named after a task of " + tasks.string());
+}
+
+// The tasks of the documents, each loaded once. Pointers stay valid.
+class loaded_tasks {
+ public:
+  explicit loaded_tasks(const std::string& named) : named_(named) {}
+
+  const task* of(const std::string& document) {
+    const fs::path file =
+        fs::is_directory(named_) ? find_task_of(document, named_) : find_task_file(named_);
+    const auto found = tasks_.find(file);
+    return found != tasks_.end() ? &found->second
+                                 : &tasks_.emplace(file, load_task(file)).first->second;
+  }
+
+ private:
+  std::string named_;
+  std::map<fs::path, task> tasks_;
+};
+
 int evaluate(const eval_options& options) {
-  const task t = load_task(find_task_file(options.task));
-  std::vector<corpus_document> documents;
+  loaded_tasks tasks(options.task);
+  std::vector<std::pair<const task*, corpus_document>> documents;
   for (const std::string& path : options.variants) {
-    for (corpus_document& one : read_documents(path)) documents.push_back(std::move(one));
+    for (corpus_document& one : read_documents(path))
+      documents.emplace_back(tasks.of(path), std::move(one));
   }
   const auto device = open_device(options.device, "eval", documents.size());
   evaluator judge(*device);
   bool all_ok = true;
-  for (const corpus_document& document : documents) {
+  for (const auto& [of, document] : documents) {
+    const task& t = *of;
     const auto evaluation = judge.evaluate(document.text, t, options.seed);
     all_ok = all_ok && evaluation->getOutcome() == Outcome::OK;
     if (options.json) {
@@ -54,7 +90,11 @@ void add_eval_command(CLI::App& app, command_action& action) {
   auto options = std::make_shared<eval_options>();
   CLI::App* command = app.add_subcommand(
       "eval", "Judge variant documents without a run; exit code 0 only if all are ok");
-  command->add_option("task", options->task, "a task file, or the name of one under configs/tasks")
+  command
+      ->add_option(
+          "task", options->task,
+          "a task file, the name of one under configs/tasks, or a folder of task files: each "
+          "document then lies in a folder named after its task, or has its name")
       ->required();
   command
       ->add_option("variant", options->variants,

@@ -71,6 +71,7 @@ class reporter {
     print_stages();
     print_comparison();
     print_busy(busy, seconds, is_resumed);
+    print_counts(is_resumed ? 0 : seconds / 3600);
     return {text_, json_};
   }
 
@@ -333,7 +334,11 @@ class reporter {
     line("Busy shares over " + fixed(seconds, 0) + " s" +
          (is_resumed ? ", since the run was resumed" : ""));
     line(shares);
-    const double hours = is_resumed ? 0 : seconds / 3600;
+    json_["seconds"] = seconds;
+  }
+
+  // `hours`: the time to which the counts refer; 0 if it is unknown.
+  void print_counts(double hours) {
     const auto with_rate = [&](std::uint64_t count, const std::string& what) {
       return std::to_string(count) + what +
              (hours > 0 ? ", " + fixed(static_cast<double>(count) / hours, 0) + " an hour" : "");
@@ -342,7 +347,6 @@ class reporter {
          with_rate(timed_, " of them timed"));
     line("  " + with_rate(measurements_, " measurements kept") +
          ", repeats and those of the comparison included");
-    json_["seconds"] = seconds;
     json_["judged"] = evaluated_;
     json_["timed"] = timed_;
     json_["measurements"] = measurements_;

@@ -137,7 +137,8 @@ class run_process {
       return 1;
     }
     if (!finished || !*finished) {
-      view_.message("stopped; resume with: " + resume_command());
+      view_.message("stopped; `hone report " + folder_->path().string() +
+                    "` shows the results so far; resume with: " + resume_command());
       return 3;
     }
     const double seconds =

@@ -46,6 +46,23 @@ class Eval : public testing::Test {
   temporary_folder folder_;
 };
 
+TEST_F(Eval, JudgesDocumentsOfSeveralTasks) {
+  write_file(folder_ / "tasks/double.toml",
+             std::string("name = \"double\"\n") + std::string(scale_task).substr(16));
+  write_file(folder_ / "tasks/scale.toml", scale_task);
+  write_file(folder_ / "documents/scale/first.md", right);
+  write_file(folder_ / "documents/double.md", right);
+  write_file(folder_ / "documents/other.md", right);
+  const auto judged = run_hone({"eval", path("tasks"), path("documents/scale/first.md"),
+                                path("documents/double.md"), "--json"});
+  EXPECT_EQ(judged.code, 0) << judged.err;
+  std::vector<std::string> tasks;
+  for (const auto& one : json_lines(judged.out)) tasks.push_back(one["task"]);
+  EXPECT_THAT(tasks, testing::ElementsAre("scale", "double"));
+  EXPECT_THAT(run_hone({"eval", path("tasks"), path("documents/other.md")}).err,
+              HasSubstr("named after a task"));
+}
+
 TEST_F(Eval, JudgesEveryDocumentOfASweep) {
   const auto judged = eval({path("right.md"), path("sweep.md"), "--json"});
   EXPECT_EQ(judged.code, 1) << judged.err;

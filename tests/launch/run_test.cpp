@@ -191,6 +191,13 @@ TEST_F(Run, ASignalEndsItWithinTenSecondsAndNamesTheResumeCommand) {
     EXPECT_EQ(p.wait(std::chrono::seconds(10)), 3);
     EXPECT_THAT(p.out(), HasSubstr("hone run"));
     EXPECT_THAT(p.out(), HasSubstr("--resume"));
+    EXPECT_THAT(p.out(), HasSubstr("hone report " + run_folder().string()));
+    const auto reported = run_hone({"report", run_folder().string(), "--json"});
+    ASSERT_EQ(reported.code, 0) << reported.err;
+    const json report = json::parse(reported.out);
+    const json counted = json::parse(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out);
+    EXPECT_GT(report["judged"], 0);
+    EXPECT_LE(report["judged"], counted["evaluations"]);
   }
   expect_nothing_lost();
 }
