@@ -8,19 +8,55 @@
 
 namespace hone {
 
-std::vector<std::string> launched_names(std::string_view python) {
-  static const RE2 pattern(R"(\blaunch\(\s*["']([^"']+)["'])");
+namespace {
+
+re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
+
+// Returns true if a block has a function with the name of a kernel, which may be a template's with
+// arguments.
+bool has_function(std::string_view cuda, const std::string& kernel) {
+  std::string name = kernel.substr(0, kernel.find('<'));
+  if (const std::size_t colon = name.rfind(':'); colon != std::string::npos)
+    name.erase(0, colon + 1);
+  return !name.empty() && RE2::PartialMatch(piece(cuda), "\\b" + RE2::QuoteMeta(name) + "\\s*\\(");
+}
+
+}  // namespace
+
+std::vector<std::string> launched_names(std::string_view python, std::string_view cuda) {
+  static const RE2 pattern(R"(["']([\w:]+(?:<[^"']*>)?)["'])");
   std::vector<std::string> names;
-  re2::StringPiece rest(python.data(), python.size());
+  re2::StringPiece rest = piece(python);
   for (std::string name; RE2::FindAndConsume(&rest, pattern, &name);) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
+    if (is_new && has_function(cuda, name)) names.push_back(name);
   }
   return names;
 }
 
 bool defines_function(std::string_view python, const std::string& function) {
-  return RE2::PartialMatch(re2::StringPiece(python.data(), python.size()),
+  return RE2::PartialMatch(piece(python),
                            "(?m)^def[ \\t]+" + RE2::QuoteMeta(function) + "[ \\t]*\\(");
+}
+
+bool defines_class(std::string_view python, const std::string& name) {
+  return RE2::PartialMatch(piece(python),
+                           "(?m)^class[ \\t]+" + RE2::QuoteMeta(name) + "[ \\t]*[(:]");
+}
+
+bool calls_function(std::string_view python, const std::string& function) {
+  return RE2::PartialMatch(piece(python), "\\b" + RE2::QuoteMeta(function) + "[ \\t]*\\(");
+}
+
+std::string take_future_imports(std::string& python) {
+  static const RE2 pattern("(?m)^from __future__ import .*\\n");
+  std::string taken;
+  re2::StringPiece rest = python;
+  for (re2::StringPiece found;
+       RE2::FindAndConsume(&rest, "((?m)^from __future__ import .*\\n)", &found);)
+    taken += found.as_string();
+  RE2::GlobalReplace(&python, pattern, "");
+  return taken.empty() ? "" : taken + "\n";
 }
 
 std::string plain_line(std::string text) {

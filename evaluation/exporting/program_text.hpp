@@ -13,11 +13,18 @@ class export_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Returns the names of the kernels that a host program launches, in order and each once.
-std::vector<std::string> launched_names(std::string_view python);
+// Returns the kernels of a cuda block that a host program names, in order and each once: a launch
+// may choose among names.
+std::vector<std::string> launched_names(std::string_view python, std::string_view cuda);
 
-// Returns true if a host program defines a function of this name.
+// Return true if a Python text defines a function or class of this name, or calls a function.
 bool defines_function(std::string_view python, const std::string& function);
+bool defines_class(std::string_view python, const std::string& name);
+bool calls_function(std::string_view python, const std::string& function);
+
+// Removes the imports from __future__ of a Python text, which must come first in a file, and
+// returns them.
+std::string take_future_imports(std::string& python);
 
 // Returns the text without what would end a comment, a line or a string.
 std::string plain_line(std::string text);

@@ -1,50 +1,52 @@
 # ---- Runs the variant's host program on one GPU.
 
-import ctypes as _ctypes
-import functools as _functools
-import math as _math
+import contextlib as _hone_contextlib
+import ctypes as _hone_ctypes
+import functools as _hone_functools
+import math as _hone_math
 
-import torch as _torch
+import torch as _hone_torch
+from torch.utils._python_dispatch import TorchDispatchMode as _hone_TorchDispatchMode
 
 
-def _draw(of, shape, dtype, a=0.0, b=1.0, expression=None):
+def _hone_draw(of, shape, dtype, a=0.0, b=1.0, expression=None):
     """Draws a tensor as the task does."""
     if of == "normal":
-        x = _torch.randn(shape) * b + a
+        x = _hone_torch.randn(shape) * b + a
     elif of == "uniform":
-        x = _torch.rand(shape) * (b - a) + a
+        x = _hone_torch.rand(shape) * (b - a) + a
     elif of == "integers":
-        x = _torch.randint(int(a), int(b), shape)
+        x = _hone_torch.randint(int(a), int(b), shape)
     elif of == "constant":
-        x = _torch.full(shape, a)
+        x = _hone_torch.full(shape, a)
     elif of == "permutation":
-        x = _torch.rand(shape).argsort(dim=-1)
+        x = _hone_torch.rand(shape).argsort(dim=-1)
     else:
-        x = _torch.rand(shape) < 0.5
+        x = _hone_torch.rand(shape) < 0.5
     if expression is not None:
-        operators = _Operators()
-        operators.device = _torch.device("cpu")
+        operators = _hone_Operators()
+        operators.device = _hone_torch.device("cpu")
         x = expression(operators, x)
     return x.to(dtype)
 
 
-def _operator(name):
+def _hone_operator(name):
     """Returns torch's function of this name if it is the ATen operator itself, else the operator.
 
     Bindings are called faster, but those with a `reduction` have other defaults than the operator,
     and torch's functions that are written in Python have other arguments.
     """
-    binding = getattr(_torch, name, None) or getattr(_torch._C._nn, name, None)
-    operator = getattr(_torch.ops.aten, name, None)
+    binding = getattr(_hone_torch, name, None) or getattr(_hone_torch._C._nn, name, None)
+    operator = getattr(_hone_torch.ops.aten, name, None)
     if operator is None:
-        return getattr(_torch, name) if binding is None else binding
+        return getattr(_hone_torch, name) if binding is None else binding
     schemas = [getattr(operator, overload)._schema for overload in operator.overloads()]
     reduces = any(a.name == "reduction" for s in schemas for a in s.arguments)
-    is_builtin = isinstance(binding, type(_torch.relu))
+    is_builtin = isinstance(binding, type(_hone_torch.relu))
     return binding if is_builtin and not reduces else operator
 
 
-class _Operators:
+class _hone_Operators:
     """The name `torch` of a host program: every ATen operator, on the GPU of the call."""
 
     factories = {
@@ -54,10 +56,10 @@ class _Operators:
 
     def __init__(self):
         self.device = None
-        self.nn = _torch.nn
+        self.nn = _hone_torch.nn
 
     def __getattr__(self, name):
-        found = _operator(name)
+        found = _hone_operator(name)
         if name in self.factories:
             made = found
 
@@ -68,23 +70,37 @@ class _Operators:
         return found
 
 
-class _Streams:
+class _hone_KeepsResults(_hone_TorchDispatchMode):
+    """Keeps the results of all operators until the end of a call: torch would give the memory of
+    one to the main stream while a side stream still reads it."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        self.kept.append(result)
+        return result
+
+
+class _hone_Streams:
     """The streams of a call. Side stream k begins behind the work of the main stream, and join()
     puts all work before it in front of all work behind it."""
 
     def __init__(self, device):
-        self.sides = [_torch.cuda.Stream(device) for _ in range(8)]
+        self.sides = [_hone_torch.cuda.Stream(device) for _ in range(8)]
         self.device, self.ahead, self.current = device, set(), 0
 
     def begin(self):
-        self.main, self.ahead, self.current = _torch.cuda.current_stream(self.device), set(), 0
+        self.main, self.ahead, self.current = _hone_torch.cuda.current_stream(self.device), set(), 0
 
     def use(self, k):
         if k > 0 and k not in self.ahead:
             self.sides[k - 1].wait_stream(self.main)
             self.ahead.add(k)
         self.current = k
-        _torch.cuda.set_stream(self.sides[k - 1] if k > 0 else self.main)
+        _hone_torch.cuda.set_stream(self.sides[k - 1] if k > 0 else self.main)
 
     def join(self):
         for k in self.ahead:
@@ -99,50 +115,54 @@ class _Streams:
             self.join()
 
 
-class _ProgramOnDevice:
+class _hone_ProgramOnDevice:
     """The variant's host program and its kernels on one GPU."""
 
     def __init__(self, device):
-        self.device, self.operators, self.streams = device, _Operators(), _Streams(device)
+        self.device, self.operators, self.streams = device, _hone_Operators(), _hone_Streams(device)
         self.operators.device = device
         self.kernels = {}
-        major, minor = _torch.cuda.get_device_capability(device)
-        if _CUDA:
-            code, symbols = _compile(f"sm_{major}{minor}{'a' if major >= 9 else ''}")
-            module = _ctypes.c_void_p()
-            with _torch.cuda.device(device):
-                _torch.cuda.current_stream().synchronize()  # makes the context current
-                _check(
-                    _cuda_driver().cuModuleLoadData(_ctypes.byref(module), code),
+        major, minor = _hone_torch.cuda.get_device_capability(device)
+        if _hone_CUDA:
+            code, symbols = _hone_compile(f"sm_{major}{minor}{'a' if major >= 9 else ''}")
+            module = _hone_ctypes.c_void_p()
+            with _hone_torch.cuda.device(device):
+                _hone_torch.cuda.current_stream().synchronize()  # makes the context current
+                _hone_check(
+                    _hone_cuda_driver().cuModuleLoadData(_hone_ctypes.byref(module), code),
                     "loading the kernels",
                 )
-            self.kernels = {n: _Kernel(n, module, *symbols[n]) for n in _KERNELS}
-        self.forward, self.prepare = _program(
+            self.kernels = {n: _hone_Kernel(n, module, *symbols[n]) for n in _hone_KERNELS}
+        self.forward, self.prepare = _hone_program(
             self.operators,
-            _torch.nn.functional,
-            _math,
+            _hone_torch.nn.functional,
+            _hone_math,
             self.launch,
             self.streams.use,
             self.streams.join,
         )
 
     def launch(self, name, grid, block, *args, shared=0):
-        if self.streams.ahead:
-            current = _torch.cuda.current_stream(self.device)
-            for a in args:
-                if isinstance(a, _torch.Tensor):
-                    a.record_stream(current)
-        stream = _torch._C._cuda_getCurrentRawStream(self.device.index)
-        self.kernels[name].launch(grid, block, args, shared, _ctypes.c_void_p(stream))
+        stream = _hone_torch._C._cuda_getCurrentRawStream(self.device.index)
+        self.kernels[name].launch(grid, block, args, shared, _hone_ctypes.c_void_p(stream))
+
+    def prepared(self, parameters):
+        return parameters if self.prepare is None else self.run(self.prepare, parameters)
 
     def call(self, arguments):
+        return self.run(self.forward, arguments)
+
+    def run(self, function, arguments):
+        """Returns the results of one of the program's functions as a list."""
         self.streams.begin()
         try:
-            return self.forward(*arguments)
+            with _hone_KeepsResults() if _hone_USES_STREAMS else _hone_contextlib.nullcontext():
+                made = function(*arguments)
         finally:
             self.streams.end()
+        return list(made) if isinstance(made, (tuple, list)) else [made]
 
 
-@_functools.cache
-def _program_on(device):
-    return _ProgramOnDevice(device)
+@_hone_functools.cache
+def _hone_program_on(device):
+    return _hone_ProgramOnDevice(device)

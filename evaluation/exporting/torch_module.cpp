@@ -56,7 +56,7 @@ std::string tuple_of(const std::vector<std::int64_t>& shape) {
   return text + ")";
 }
 
-std::string torch_type(dtype type) { return "_torch." + std::string(name_of(type)); }
+std::string torch_type(dtype type) { return "_hone_torch." + std::string(name_of(type)); }
 
 double value_of(const std::variant<double, std::string>& argument, const task_case& at) {
   if (const auto* value = std::get_if<double>(&argument)) return *value;
@@ -69,7 +69,7 @@ std::string drawing(const tensor_spec& tensor, const task_case& at) {
       {initializer::kind::normal, "normal"},     {initializer::kind::uniform, "uniform"},
       {initializer::kind::integers, "integers"}, {initializer::kind::constant, "constant"},
       {initializer::kind::coin, "coin"},         {initializer::kind::permutation, "permutation"}};
-  std::string call = "_draw(\"" + kinds.at(tensor.init.of) + "\", " +
+  std::string call = "_hone_draw(\"" + kinds.at(tensor.init.of) + "\", " +
                      tuple_of(resolve_shape(tensor, at)) + ", " + torch_type(tensor.type) + ", " +
                      number(value_of(tensor.init.a, at)) + ", " +
                      number(value_of(tensor.init.b, at));
@@ -92,11 +92,26 @@ std::string program(const std::string& name, const std::string& text, bool has_p
          "    return forward, " + (has_prepare ? "prepare" : "None") + "\n";
 }
 
+constexpr const char* original_on_a_device = R"py(
+
+_hone_originals = {}
+
+
+def _hone_original_on(device):
+    if device not in _hone_originals:
+        operators = _hone_Operators()
+        operators.device = device
+        _hone_originals[device] = _hone_reference(operators, F, math, None, None, None)[0]
+    return _hone_originals[device]
+
+
+)py";
+
 // Returns a module for a task that was written without one.
 std::string written_module(const task& t) {
   const task_case& at = typical_case(t);
-  std::string text =
-      program("_reference", t.reference, false) + "\n\nclass Model(_torch.nn.Module):\n";
+  std::string text = program("_hone_reference", t.reference, false) + original_on_a_device;
+  text += "class Model(_hone_torch.nn.Module):\n";
   text += "    \"\"\"" + plain_line(t.summary.empty() ? t.name : t.summary) + ".\"\"\"\n\n";
   text += "    def __init__(self):\n        super().__init__()\n";
   for (const tensor_spec& p : t.parameters) {
@@ -105,11 +120,11 @@ std::string written_module(const task& t) {
                          p.data_file + ", which a module without a source cannot carry");
     const bool learns = p.type == dtype::float32 || p.type == dtype::float64 ||
                         p.type == dtype::float16 || p.type == dtype::bfloat16;
-    text += learns ? "        self." + p.name + " = _torch.nn.Parameter(" + drawing(p, at) + ")\n"
-                   : "        self.register_buffer(\"" + p.name + "\", " + drawing(p, at) + ")\n";
+    text += learns
+                ? "        self." + p.name + " = _hone_torch.nn.Parameter(" + drawing(p, at) + ")\n"
+                : "        self.register_buffer(\"" + p.name + "\", " + drawing(p, at) + ")\n";
   }
-  text += "        self._operators = _Operators()\n";
-  text += "        self._reference = _reference(self._operators, F, math, None, None, None)[0]\n\n";
+  text += "\n";
   std::string inputs;
   std::string arguments;
   for (const tensor_spec& input : t.inputs) inputs += ", " + input.name;
@@ -117,8 +132,8 @@ std::string written_module(const task& t) {
   for (const tensor_spec& p : t.parameters) arguments += "self." + p.name + ", ";
   if (!arguments.empty()) arguments.resize(arguments.size() - 2);
   text += "    def forward(self" + inputs + "):\n";
-  text += "        self._operators.device = " + t.inputs.front().name + ".device\n";
-  text += "        return self._reference(" + arguments + ")\n\n\n";
+  text += "        return _hone_original_on(" + t.inputs.front().name + ".device)(" + arguments +
+          ")\n\n\n";
   text += "def get_inputs():\n    return [\n";
   for (const tensor_spec& input : t.inputs) text += "        " + drawing(input, at) + ",\n";
   text += "    ]\n\n\ndef get_init_inputs():\n    return []\n";
@@ -128,7 +143,7 @@ std::string written_module(const task& t) {
 std::string facts(const task& t, const variant_document& variant) {
   const settings& s = variant.options;
   const auto flag = [](bool value) { return value ? "True" : "False"; };
-  std::string text = "_SETTINGS = {\n";
+  std::string text = "_hone_SETTINGS = {\n";
   text += "    \"fast_math\": " + std::string(flag(s.fast_math)) + ",\n";
   text +=
       "    \"max_registers\": " + (s.max_registers ? std::to_string(*s.max_registers) : "None") +
@@ -136,20 +151,22 @@ std::string facts(const task& t, const variant_document& variant) {
   text += "    \"tf32\": " + std::string(flag(s.tf32)) + ",\n";
   text += "    \"cudnn_benchmark\": " + std::string(flag(s.cudnn_benchmark)) + ",\n";
   text += "    \"cuda_graph\": " + std::string(flag(s.cuda_graph)) + ",\n}\n";
-  text += "_KERNELS = [";
-  for (const std::string& kernel : launched_names(variant.python))
+  text += "_hone_KERNELS = [";
+  for (const std::string& kernel : launched_names(variant.python, variant.cuda))
     text += short_literal(kernel) + ", ";
-  text += "]\n_INPUTS = " + std::to_string(t.inputs.size()) + "\n_PARAMETERS = {\n";
+  text += "]\n_hone_USES_STREAMS = " + std::string(flag(calls_function(variant.python, "stream"))) +
+          "\n_hone_INPUTS = " + std::to_string(t.inputs.size()) + "\n_hone_PARAMETERS = {\n";
   for (const tensor_spec& p : t.parameters)
     text += "    \"" + p.name + "\": " + torch_type(p.type) + ",\n";
-  text += "}\n# The relative and absolute tolerances of the task.\n_TOLERANCES = {\n";
+  text += "}\n# The relative and absolute tolerances of the task.\n_hone_TOLERANCES = {\n";
   for (const dtype type : {dtype::float64, dtype::float32, dtype::float16, dtype::bfloat16}) {
     const tolerance allowed = tolerance_for(t, type);
     text += "    \"" + std::string(name_of(type)) + "\": (" + number(allowed.rtol) + ", " +
             number(allowed.atol) + "),\n";
   }
-  text += "}\n# The shapes and types of the inputs for which variants of the task are verified.\n";
-  text += "_VERIFIED = {\n";
+  text +=
+      "}\n# The shapes and types of the inputs for which variants of the task are verified, and\n"
+      "# the shapes of the parameters there.\n_hone_VERIFIED = {\n";
   for (const task_case& at : t.cases) {
     if (!runs_on(at, "cuda")) continue;
     text += "    (";
@@ -157,6 +174,8 @@ std::string facts(const task& t, const variant_document& variant) {
       text += "(" + tuple_of(resolve_shape(input, at)) + ", " + torch_type(input.type) + "), ";
     if (t.inputs.size() > 1) text.resize(text.size() - 2);
     if (t.inputs.size() == 1) text.pop_back();
+    text += "): (";
+    for (const tensor_spec& p : t.parameters) text += tuple_of(resolve_shape(p, at)) + ", ";
     text += "),\n";
   }
   return text + "}\n";
@@ -166,24 +185,26 @@ std::string facts(const task& t, const variant_document& variant) {
 
 std::string print_torch_module(const task& t, const variant_document& variant,
                                const std::vector<std::string>& notes) {
-  const bool has_source =
-      t.source_language == "python" && t.source_text.find("class Model") != std::string::npos;
+  const bool has_source = t.source_language == "python" && defines_class(t.source_text, "Model");
+  std::string source = has_source ? t.source_text + "\n" : "\n" + written_module(t);
   std::string text = "\"\"\"" + plain_line(t.name) + ": a faster module, exported by Hone.\n\n";
   for (const std::string& note : notes) text += plain_line(note) + "\n";
   text +=
       "\n`ModelNew` takes the place of `Model`. The file needs torch with CUDA and nothing else.\n";
-  text += "\"\"\"\n\n";
+  text += "\"\"\"\n\n" + take_future_imports(source);
   text += "# ---- The original module.\n\n";
-  text += "import math\nfrom typing import Dict, List, Optional, Tuple\n\nimport torch as _torch\n";
+  text +=
+      "import math\nfrom typing import Dict, List, Optional, Tuple\n\nimport torch as "
+      "_hone_torch\n";
   text += "import torch.nn.functional as F\nfrom torch import Tensor\n\n";
-  text += has_source ? t.source_text + "\n" : "\n" + written_module(t);
+  text += source;
   text +=
       "\n\n# ---- The variant: device code, host program, settings, and what it was verified "
       "for.\n\n";
-  text += "_CUDA = " + literal(take_out_includes(variant.cuda).text) + "\n\n\n";
-  text += program("_program", variant.python, defines_function(variant.python, "prepare"));
+  text += "_hone_CUDA = " + literal(take_out_includes(variant.cuda).text) + "\n\n\n";
+  text += program("_hone_program", variant.python, defines_function(variant.python, "prepare"));
   text += "\n\n" + facts(t, variant);
-  text += "\n# The declarations that device code finds.\n_PRELUDE = " +
+  text += "\n# The declarations that device code finds.\n_hone_PRELUDE = " +
           literal(exported_declarations()) + "\n\n\n";
   for (const std::string_view part :
        {embedded::torch_device_code, embedded::torch_host_program, embedded::torch_drop_in})

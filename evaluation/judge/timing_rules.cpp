@@ -16,6 +16,7 @@ timing_rules gpu_timing_rules() {
   rules.unstable_variance = 0.005;
   rules.clocked_budget_ns = 0.25e9;
   rules.min_rounds = 21;
+  rules.min_rounds_of_long_calls = 7;
   rules.near_equal = 0.02;
   rules.near_equal_rounds = 84;
   rules.warm_up_ns = 4e6;

@@ -1,10 +1,12 @@
 """Checks modules that `hone export --as torch` wrote, on a machine that needs no GPU.
 
-Prints one JSON object per file: whether ModelNew takes Model's state, whether it runs the original
-here and says so, and, if the variant has no kernels, whether its host program agrees with the
-original and has its gradients.
+Prints one JSON object per file: whether ModelNew takes Model's state, and whether it runs the
+original here and says so. If the variant has no kernels, its host program runs on the CPU in
+ModelNew: whether its results and gradients agree with the original's, also of a copy of the module
+and after a parameter has changed.
 """
 
+import copy
 import importlib.util
 import json
 import math
@@ -21,45 +23,61 @@ def load(path):
     return module
 
 
-def host_program(exported, module):
-    """Returns a function of the inputs that runs the variant's host program on the CPU."""
-    operators = exported._Operators()
+def run_on_the_cpu(exported, module):
+    """Lets ModelNew run the variant's host program without a GPU."""
+    operators = exported._hone_Operators()
     operators.device = torch.device("cpu")
-    forward, prepare = exported._program(
+    forward, prepare = exported._hone_program(
         operators, torch.nn.functional, math, None, lambda k: None, lambda: None
     )
-    parameters = [held[key].detach() for held, key in exported._Variant(module).places]
-    if prepare is not None:
-        made = prepare(*parameters)
-        parameters = list(made) if isinstance(made, (tuple, list)) else [made]
-    return lambda inputs: forward(*inputs, *parameters)
+
+    class OnTheCpu(exported._hone_Variant):
+        calls = 0
+
+        def reason_against(self, module, inputs, named):
+            return self.broken
+
+        def call(self, inputs, parameters):
+            OnTheCpu.calls += 1
+            with torch.no_grad():
+                inputs = [x.detach() for x in inputs]
+                parameters = [p.detach() for p in parameters]
+                made = parameters if prepare is None else prepare(*parameters)
+                made = forward(*inputs, *(made if isinstance(made, (tuple, list)) else [made]))
+                made = made if isinstance(made, (tuple, list)) else [made]
+                return [o.detach() for o in made]
+
+    exported._hone_variants[module] = OnTheCpu(module)
+    return OnTheCpu
 
 
-class OnTheCpu:
-    """Stands for exported._Variant where there is no GPU."""
-
-    def __init__(self, run):
-        self.call = run
-
-    @staticmethod
-    def laid_out(result):
-        return result
+def leaves(result):
+    return torch.utils._pytree.tree_leaves(result)
 
 
-def gradients_agree(exported, module, run, inputs):
-    inputs = [x.detach().requires_grad_(x.dtype.is_floating_point) for x in inputs]
-    parameters = list(module.parameters())
-    tensors = [t for t in (*inputs, *parameters) if t.requires_grad]
-    result = exported._WithGradients.apply(module, OnTheCpu(run), len(inputs), *inputs, *parameters)
-    result = result[0] if isinstance(result, tuple) else result
-    expected = exported.Model.forward(module, *inputs)
-    expected = expected[0] if isinstance(expected, tuple) else expected
-    weights = torch.randn_like(expected)
-    given = torch.autograd.grad(result, tensors, weights, allow_unused=True)
-    wanted = torch.autograd.grad(expected, tensors, weights, allow_unused=True)
+def same(exported, module, original, inputs):
+    """Compares the results of both in form and values."""
+    with torch.no_grad():
+        given, expected = module(*inputs), original(*inputs)
+    forms = [torch.utils._pytree.tree_structure(r) for r in (given, expected)]
+    return forms[0] == forms[1] and exported._hone_agrees(leaves(given), leaves(expected))
+
+
+def gradients(module, inputs):
+    """Returns the gradients of a weighted sum of the module's first result."""
+    inputs = torch.utils._pytree.tree_map_only(
+        torch.Tensor, lambda x: x.detach().requires_grad_(x.dtype.is_floating_point), inputs
+    )
+    tensors = [t for t in (*leaves(inputs), *module.parameters()) if t.requires_grad]
+    result = leaves(module(*inputs))[0]
+    torch.manual_seed(4)
+    return torch.autograd.grad(result, tensors, torch.randn_like(result), allow_unused=True)
+
+
+def same_gradients(module, original, inputs):
     return all(
         (g is None and w is None) or torch.allclose(g, w, rtol=1e-4, atol=1e-4)
-        for g, w in zip(given, wanted)
+        for g, w in zip(gradients(module, inputs), gradients(original, inputs))
     )
 
 
@@ -70,20 +88,28 @@ def check(path):
     module = exported.ModelNew(*exported.get_init_inputs()).eval()
     module.load_state_dict(original.state_dict())
     inputs = exported.get_inputs()
-    facts = {"file": path, "broken": exported._Variant(module).broken}
-    with warnings.catch_warnings(record=True) as said, torch.no_grad():
+    facts = {"file": path, "broken": exported._hone_Variant(module).broken}
+    with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        expected = original(*inputs)
-        facts["same"] = exported._agrees(module(*inputs), expected)
+        facts["same"] = same(exported, module, original, inputs)
         facts["said"] = [str(w.message) for w in said]
-    facts["kernels"] = exported._KERNELS
-    shapes = tuple((tuple(x.shape), x.dtype) for x in inputs)
-    facts["verified"] = shapes in exported._VERIFIED
-    if not exported._CUDA:
-        run = host_program(exported, module)
-        with torch.no_grad():
-            facts["program"] = exported._agrees(run(inputs), expected)
-        facts["gradients"] = gradients_agree(exported, module, run, inputs)
+    facts["kernels"] = exported._hone_KERNELS
+    facts["verified"] = exported._hone_shapes_of(leaves(inputs)) in exported._hone_VERIFIED
+    if exported._hone_CUDA:
+        return facts
+    counter = run_on_the_cpu(exported, module)
+    facts["program"] = same(exported, module, original, inputs)
+    facts["again"] = same(exported, module, original, inputs)
+    facts["gradients"] = same_gradients(module, original, inputs)
+    for model in (module, original):
+        for parameter in model.parameters():
+            with torch.no_grad():
+                parameter.mul_(0.9)
+    facts["changed"] = same(exported, module, original, inputs)
+    duplicate = copy.deepcopy(module)
+    run_on_the_cpu(exported, duplicate)
+    facts["copied"] = same(exported, duplicate, original, inputs)
+    facts["calls"] = counter.calls
     return facts
 
 

@@ -55,7 +55,7 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
                              std::to_string(options.launch_core));
 }
 
-cuda_judge::~cuda_judge() = default;
+cuda_judge::~cuda_judge() { processes_.end(); }
 
 prepared_gpu_task& cuda_judge::prepare(const task& t) {
   return prepared_.of(t.id, [&] {

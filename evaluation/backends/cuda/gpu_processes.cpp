@@ -50,6 +50,12 @@ void gpu_processes::attach(const compiled_block& tools, int launch_core,
   await_spares();
 }
 
+void gpu_processes::end() {
+  for (auto& one : candidates_) one.reset();
+  reference_.reset();
+  spares_.clear();
+}
+
 std::unique_ptr<gpu_process> gpu_processes::start() const {
   return std::make_unique<gpu_process>(visible_);
 }

@@ -32,9 +32,12 @@ class gpu_processes {
   // Gives the processes their resources and waits until all of them are ready. Must be called once
   // before any other function. `tools`: the judge's kernels. `launch_core`: the core from which all
   // processes launch, one at a time, so that launch cost is comparable; -1: any core. The arenas
-  // must outlive this object.
+  // must live until end() at least.
   void attach(const compiled_block& tools, int launch_core, const gpu_arena& candidates,
               const gpu_arena& references);
+
+  // Ends all processes, before the arenas that they have mapped are freed.
+  void end();
 
   // Return a process that is alive. A dead process is replaced first.
   gpu_process& candidate(role of);
