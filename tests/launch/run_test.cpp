@@ -143,6 +143,23 @@ TEST_F(Run, EndsInAReport) {
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
 }
 
+TEST_F(Run, ItsVariantsCanBeExportedFromThePool) {
+  ASSERT_EQ(run().code, 0);
+  const auto listed = json_lines(
+      run_hone({"pool", "ls", "--pool", pool(), "--task", "softmax", "--outcome", "ok", "--json"})
+          .out);
+  ASSERT_FALSE(listed.empty());
+  const std::string id = listed[0]["variant"];
+  const std::string file = (folder_ / "faster.py").string();
+  const auto exported = run_hone({"export", id, file, "--pool", pool(), "--as", "torch"});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  const std::string head = read_file(file).substr(0, 400);
+  EXPECT_THAT(head, HasSubstr("Variant " + id));
+  EXPECT_THAT(head, HasSubstr("times as fast as the original on simulated-"));
+  EXPECT_THAT(run_hone({"export", "0123456789abcdef", file, "--pool", pool(), "--as", "torch"}).err,
+              HasSubstr("0123456789abcdef"));
+}
+
 TEST_F(Run, ItsOwnCopyOfTheConfigurationStartsTheSameRun) {
   ASSERT_EQ(run().code, 0);
   const auto again = run_hone(
