@@ -73,6 +73,14 @@ std::filesystem::path find_task_file(const std::string& path_or_name) {
       "is neither a task file nor the name of one under " + (configs_folder() / "tasks").string());
 }
 
+std::filesystem::path find_in_run(const std::filesystem::path& directory, const std::string& name) {
+  auto path = directory / name;
+  if (!std::filesystem::exists(path))
+    throw std::runtime_error(path.string() +
+                             " does not exist: no run has been started in that directory");
+  return path;
+}
+
 std::string read_text(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
   return read_source_file(path);

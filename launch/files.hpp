@@ -27,6 +27,9 @@ std::filesystem::path find_python();
 // configs/tasks. Throws format_error, which names the folder that was searched.
 std::filesystem::path find_task_file(const std::string& path_or_name);
 
+// Returns a file or folder of a run's directory. Throws std::runtime_error if it is not there.
+std::filesystem::path find_in_run(const std::filesystem::path& directory, const std::string& name);
+
 // Returns the contents of a file; "-" is standard input. Throws format_error.
 std::string read_text(const std::string& path);
 // Replaces the contents of a file. Throws std::runtime_error if it cannot be written as a whole.

@@ -263,6 +263,12 @@ std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token
   return names;
 }
 
+std::string kernel_base_name(std::string_view launched) {
+  const std::string_view name = launched.substr(0, launched.find('<'));
+  const std::size_t colon = name.rfind(':');
+  return std::string(colon == std::string_view::npos ? name : name.substr(colon + 1));
+}
+
 bool names_a_kernel(std::string_view launched, const std::set<std::string, std::less<>>& kernels) {
   static const RE2 pattern(R"((?:[A-Za-z_]\w*::)*([A-Za-z_]\w*)(?:<[\w:,[:space:]]*>)?)",
                            RE2::Latin1);

@@ -54,6 +54,9 @@ std::vector<std::string> take_out_leading_headers(include_scan& scan);
 // word.
 std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token>& tokens);
 
+// Reduces the name of a launched kernel to its function's: "inner::tiled<16>" to "tiled".
+std::string kernel_base_name(std::string_view launched);
+
 // Returns true if `launched` (a name, or a template's name with arguments) is one of the kernels
 // and is safe to insert into source text.
 bool names_a_kernel(std::string_view launched, const std::set<std::string, std::less<>>& kernels);

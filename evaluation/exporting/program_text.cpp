@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "embedded/exported_prelude.hpp"
+#include "evaluation/compile/cuda_source.hpp"
 
 namespace hone {
 
@@ -15,9 +16,7 @@ re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()
 // Returns true if a block has a function with the name of a kernel, which may be a template's with
 // arguments.
 bool has_function(std::string_view cuda, const std::string& kernel) {
-  std::string name = kernel.substr(0, kernel.find('<'));
-  if (const std::size_t colon = name.rfind(':'); colon != std::string::npos)
-    name.erase(0, colon + 1);
+  const std::string name = kernel_base_name(kernel);
   return !name.empty() && RE2::PartialMatch(piece(cuda), "\\b" + RE2::QuoteMeta(name) + "\\s*\\(");
 }
 
@@ -49,12 +48,10 @@ bool calls_function(std::string_view python, const std::string& function) {
 }
 
 std::string take_future_imports(std::string& python) {
-  static const RE2 pattern("(?m)^from __future__ import .*\\n");
+  static const RE2 pattern("((?m)^from __future__ import .*\\n)");
   std::string taken;
   re2::StringPiece rest = python;
-  for (re2::StringPiece found;
-       RE2::FindAndConsume(&rest, "((?m)^from __future__ import .*\\n)", &found);)
-    taken += found.as_string();
+  for (std::string line; RE2::FindAndConsume(&rest, pattern, &line);) taken += line;
   RE2::GlobalReplace(&python, pattern, "");
   return taken.empty() ? "" : taken + "\n";
 }

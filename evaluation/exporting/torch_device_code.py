@@ -118,6 +118,12 @@ def _hone_synchronises_grid(ptx, symbol):
     return False
 
 
+def _hone_extents(given):
+    """Returns three extents of a grid or block; missing ones are 1."""
+    given = given if isinstance(given, (list, tuple)) else [given]
+    return [*given, 1, 1][:3]
+
+
 class _hone_Kernel:
     """A kernel on one GPU. Arguments are passed by the size of the kernel's parameters."""
 
@@ -129,6 +135,7 @@ class _hone_Kernel:
             name,
         )
         self.start = driver.cuLaunchCooperativeKernel if is_cooperative else driver.cuLaunchKernel
+        self.extra = () if is_cooperative else (None,)  # no arguments in a buffer
         self.sizes, self.shared = [], 48 << 10
         offset, size = _hone_ctypes.c_size_t(), _hone_ctypes.c_size_t()
         while True:
@@ -180,12 +187,10 @@ class _hone_Kernel:
                 self.name,
             )
             self.shared = shared
-        grid = [*grid, 1, 1] if isinstance(grid, (list, tuple)) else [grid, 1, 1]
-        block = [*block, 1, 1] if isinstance(block, (list, tuple)) else [block, 1, 1]
-        if 0 in grid[:3]:
+        grid, block = _hone_extents(grid), _hone_extents(block)
+        if 0 in grid:
             return
-        more = () if self.start is _hone_cuda_driver().cuLaunchCooperativeKernel else (None,)
         status = self.start(
-            self.function, *grid[:3], *block[:3], shared, stream, self.addresses, *more
+            self.function, *grid, *block, shared, stream, self.addresses, *self.extra
         )
         _hone_check(status, self.name)

@@ -198,11 +198,13 @@ class _hone_Variant:
         device = inputs[0].device
         if device.type != "cuda" or any(x.device != device for x in inputs):
             return "it runs on one GPU"
-        if tuple(x.dtype for x in inputs) not in _hone_TYPES:
-            return f"it was not made for the types {[x.dtype for x in inputs]}"
-        if _hone_shapes_of(inputs) not in _hone_VERIFIED and not type(module).any_shape:
-            shapes = ", ".join(str(list(x.shape)) for x in inputs)
-            return f"it was not verified for the shapes {shapes} (ModelNew.any_shape allows them)"
+        if _hone_shapes_of(inputs) not in _hone_VERIFIED:
+            if tuple(x.dtype for x in inputs) not in _hone_TYPES:
+                return f"it was not made for the types {[x.dtype for x in inputs]}"
+            if not type(module).any_shape:
+                shapes = ", ".join(str(list(x.shape)) for x in inputs)
+                said = f"it was not verified for the shapes {shapes}"
+                return f"{said} (ModelNew.any_shape allows them)"
         if module.training and self.modal_parts or any(m.training for m in self.modal_parts):
             return "it computes what the module computes after eval()"
         if _hone_torch.is_autocast_enabled("cuda"):
@@ -282,16 +284,12 @@ class _hone_Variant:
     def check(self, module, given, inputs, parameters):
         """Compares the variant with the original once for each kind of call. Returns what it has
         shown, a _hone_Checked."""
-        key = (
-            inputs[0].device,
-            _hone_shapes_of(inputs),
-            tuple(m.training for m in module.modules()),
-        )
+        shapes = _hone_shapes_of(inputs)
+        key = (inputs[0].device, shapes, tuple(m.training for m in module.modules()))
         if key in self.checked:
             return self.checked[key]
-        verified = _hone_VERIFIED.get(_hone_shapes_of(inputs))
-        shapes = tuple(tuple(p.shape) for p in parameters)
-        if verified is not None and shapes != verified:
+        verified = _hone_VERIFIED.get(shapes)
+        if verified is not None and tuple(tuple(p.shape) for p in parameters) != verified:
             raise _hone_Refused("the module's tensors have other shapes than those of the task")
         with _hone_torch.no_grad():
             state = [(b, b.clone()) for b in module.buffers()]

@@ -12,26 +12,21 @@
 namespace hone {
 namespace {
 
+// Returns the text with a backslash in front of backslashes and quotes.
+std::string escaped(const std::string& text, char quote) {
+  std::string all;
+  for (const char c : text) {
+    if (c == '\\' || c == quote) all += '\\';
+    all += c;
+  }
+  return all;
+}
+
 // Returns a Python literal of the text. A raw literal is the easiest to read.
 std::string literal(const std::string& text) {
   const bool can_be_raw =
       text.find("'''") == std::string::npos && !text.ends_with('\\') && !text.ends_with('\'');
-  if (can_be_raw) return "r'''" + text + "'''";
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '\\' || c == '\'') escaped += '\\';
-    escaped += c;
-  }
-  return "'''" + escaped + "'''";
-}
-
-std::string short_literal(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') escaped += '\\';
-    escaped += c;
-  }
-  return '"' + escaped + '"';
+  return can_be_raw ? "r'''" + text + "'''" : "'''" + escaped(text, '\'') + "'''";
 }
 
 std::string indented(const std::string& text) {
@@ -48,12 +43,16 @@ std::string number(double x) {
   return out.str();
 }
 
-std::string tuple_of(const std::vector<std::int64_t>& shape) {
-  std::string text = "(";
-  for (const std::int64_t extent : shape) text += std::to_string(extent) + ", ";
-  if (shape.size() > 1) text.resize(text.size() - 2);
-  if (shape.size() == 1) text.pop_back();
-  return text + ")";
+// Returns a Python tuple of the elements, printed by `print`.
+template <class Elements, class Print>
+std::string tuple_of(const Elements& elements, Print print) {
+  std::string text;
+  for (const auto& element : elements) text += (text.empty() ? "" : ", ") + print(element);
+  return "(" + text + (elements.size() == 1 ? ",)" : ")");
+}
+
+std::string shape_of(const tensor_spec& tensor, const task_case& at) {
+  return tuple_of(resolve_shape(tensor, at), [](std::int64_t n) { return std::to_string(n); });
 }
 
 std::string torch_type(dtype type) { return "_hone_torch." + std::string(name_of(type)); }
@@ -69,10 +68,9 @@ std::string drawing(const tensor_spec& tensor, const task_case& at) {
       {initializer::kind::normal, "normal"},     {initializer::kind::uniform, "uniform"},
       {initializer::kind::integers, "integers"}, {initializer::kind::constant, "constant"},
       {initializer::kind::coin, "coin"},         {initializer::kind::permutation, "permutation"}};
-  std::string call = "_hone_draw(\"" + kinds.at(tensor.init.of) + "\", " +
-                     tuple_of(resolve_shape(tensor, at)) + ", " + torch_type(tensor.type) + ", " +
-                     number(value_of(tensor.init.a, at)) + ", " +
-                     number(value_of(tensor.init.b, at));
+  std::string call = "_hone_draw(\"" + kinds.at(tensor.init.of) + "\", " + shape_of(tensor, at) +
+                     ", " + torch_type(tensor.type) + ", " + number(value_of(tensor.init.a, at)) +
+                     ", " + number(value_of(tensor.init.b, at));
   if (!tensor.init.expr.empty()) call += ", lambda torch, x: " + tensor.init.expr;
   return call + ")";
 }
@@ -118,9 +116,7 @@ std::string written_module(const task& t) {
     if (!p.data_file.empty())
       throw export_error("the values of the parameter " + p.name + " are in the task's data file " +
                          p.data_file + ", which a module without a source cannot carry");
-    const bool learns = p.type == dtype::float32 || p.type == dtype::float64 ||
-                        p.type == dtype::float16 || p.type == dtype::bfloat16;
-    text += learns
+    text += is_floating(p.type)
                 ? "        self." + p.name + " = _hone_torch.nn.Parameter(" + drawing(p, at) + ")\n"
                 : "        self.register_buffer(\"" + p.name + "\", " + drawing(p, at) + ")\n";
   }
@@ -153,7 +149,7 @@ std::string facts(const task& t, const variant_document& variant) {
   text += "    \"cuda_graph\": " + std::string(flag(s.cuda_graph)) + ",\n}\n";
   text += "_hone_KERNELS = [";
   for (const std::string& kernel : launched_names(variant.python, variant.cuda))
-    text += short_literal(kernel) + ", ";
+    text += '"' + escaped(kernel, '"') + "\", ";
   text += "]\n_hone_USES_STREAMS = " + std::string(flag(calls_function(variant.python, "stream"))) +
           "\n_hone_INPUTS = " + std::to_string(t.inputs.size()) + "\n_hone_PARAMETERS = {\n";
   for (const tensor_spec& p : t.parameters)
@@ -169,14 +165,11 @@ std::string facts(const task& t, const variant_document& variant) {
       "# the shapes of the parameters there.\n_hone_VERIFIED = {\n";
   for (const task_case& at : t.cases) {
     if (!runs_on(at, "cuda")) continue;
-    text += "    (";
-    for (const tensor_spec& input : t.inputs)
-      text += "(" + tuple_of(resolve_shape(input, at)) + ", " + torch_type(input.type) + "), ";
-    if (t.inputs.size() > 1) text.resize(text.size() - 2);
-    if (t.inputs.size() == 1) text.pop_back();
-    text += "): (";
-    for (const tensor_spec& p : t.parameters) text += tuple_of(resolve_shape(p, at)) + ", ";
-    text += "),\n";
+    const auto input = [&](const tensor_spec& spec) {
+      return "(" + shape_of(spec, at) + ", " + torch_type(spec.type) + ")";
+    };
+    const auto parameter = [&](const tensor_spec& spec) { return shape_of(spec, at); };
+    text += "    " + tuple_of(t.inputs, input) + ": " + tuple_of(t.parameters, parameter) + ",\n";
   }
   return text + "}\n";
 }

@@ -13,9 +13,10 @@ void host_trial::arrange(const task_case& at) {
   candidate_->arrange(0, recipe_->input_layouts(), recipe_->parameter_layouts(), 2);
 }
 
+void host_trial::expect(exactness how) { expected_ = oracle_->expect(inputs_, parameters_, how); }
+
 void host_trial::expect() {
-  exactness_.expect(
-      [this](exactness how) { expected_ = oracle_->expect(inputs_, parameters_, how); });
+  exactness_.expect([this](exactness how) { expect(how); });
 }
 
 void host_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
@@ -43,20 +44,12 @@ void host_trial::redraw(std::size_t set, distribution how, std::uint64_t inputs_
 program_result<void> host_trial::call(std::size_t set, time_point deadline, worst_errors& totals) {
   candidate_->require_row_major(oracle_->row_major_outputs());
   if (const auto ran = candidate_->run({&set, 1}, deadline); !ran) return failed(ran.error());
-  worst_errors errors;
-  auto checked = check(set, errors);
-  if (!checked && exactness_.take_float64()) {
-    expected_ = oracle_->expect(inputs_, parameters_);
-    errors = {};
-    checked = check(set, errors);
-  }
-  totals.include(errors);
-  return checked;
-}
-
-program_result<void> host_trial::check(std::size_t set, worst_errors& totals) {
-  host_call finished(*candidate_, 0, set, inputs_, parameters_, expected_, of());
-  return check_call(finished, oracle_->aliases(), of(), totals);
+  return exactness_.judge(
+      totals, [this](exactness how) { expect(how); },
+      [&](worst_errors& errors) {
+        host_call finished(*candidate_, 0, set, inputs_, parameters_, expected_, of());
+        return check_call(finished, oracle_->aliases(), of(), errors);
+      });
 }
 
 }  // namespace hone

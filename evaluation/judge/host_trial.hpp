@@ -55,7 +55,7 @@ class host_trial final : public trial {
 
  private:
   void expect();
-  program_result<void> check(std::size_t set, worst_errors& totals);
+  void expect(exactness how);
 
   program_session* candidate_;
   reference_oracle* oracle_;

@@ -33,8 +33,7 @@ timing_rules gpu_timing_rules() {
   return rules;
 }
 
-timing_rules gpu_calibration_rules() {
-  timing_rules rules = gpu_timing_rules();
+timing_rules gpu_calibration_rules(timing_rules rules) {
   rules.target_width = 0.0015;
   rules.min_rounds = 42;
   rules.near_equal = 0;

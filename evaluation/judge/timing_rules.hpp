@@ -60,8 +60,9 @@ struct timing_rules {
 
 timing_rules cpu_timing_rules();
 timing_rules gpu_timing_rules();
-// Returns the rules for timing the reference against itself on a GPU, to find the process bias.
-timing_rules gpu_calibration_rules();
+// Returns the rules for timing the reference of a case against itself on a GPU, to find the process
+// bias: rounds are those of the case, and timing stops by other rules.
+timing_rules gpu_calibration_rules(timing_rules of_case = gpu_timing_rules());
 // Returns the rules for a GPU and a launch-bound reference. Such a timing measures the processor,
 // which other programs use as well, so measurements may spread as far as on a CPU device.
 timing_rules launch_bound_timing_rules();

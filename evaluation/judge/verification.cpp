@@ -112,6 +112,20 @@ class verification {
 
 }  // namespace
 
+program_result<void> exactness_plan::judge(
+    worst_errors& totals, const std::function<void(exactness)>& expect,
+    const std::function<program_result<void>(worst_errors&)>& check) {
+  worst_errors errors;
+  auto checked = check(errors);
+  if (!checked && take_float64()) {
+    expect(exactness::float64);
+    errors = {};
+    checked = check(errors);
+  }
+  totals.include(errors);
+  return checked;
+}
+
 verification_result verify_program(trial& candidate, std::string_view device_kind,
                                    std::uint64_t seed, const verification_limits& limits) {
   verification_result result;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -38,6 +39,11 @@ class exactness_plan {
     expect(with_);
     if (with_ == exactness::float64) spent_ += std::chrono::steady_clock::now() - begin;
   }
+  // Checks a result by `check` and adds its errors to `totals`. If the result disagrees with
+  // expected outputs that were not computed in float64, `expect` computes them so and the result is
+  // checked again.
+  program_result<void> judge(worst_errors& totals, const std::function<void(exactness)>& expect,
+                             const std::function<program_result<void>(worst_errors&)>& check);
   // Returns true if a disagreement with the last expected outputs may be due to their exactness.
   // They are taken to be in float64 from now on.
   bool take_float64() { return std::exchange(with_, exactness::float64) == exactness::own_types; }

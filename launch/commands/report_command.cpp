@@ -1,7 +1,7 @@
-#include <filesystem>
 #include <iostream>
 
 #include "launch/commands/commands.hpp"
+#include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "launch/run/report.hpp"
 
@@ -14,11 +14,7 @@ struct report_arguments {
 };
 
 int report(const report_arguments& a) {
-  const auto pool = std::filesystem::path(a.directory) / "pool";
-  if (!std::filesystem::exists(pool))
-    throw std::runtime_error(pool.string() +
-                             " does not exist: no run has been started in that directory");
-  const run_report made = make_report(pool, {}, 0, true);
+  const run_report made = make_report(find_in_run(a.directory, "pool"), {}, 0, true);
   if (a.json) {
     std::cout << one_line(made.json) << "\n";
   } else {

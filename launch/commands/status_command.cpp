@@ -22,11 +22,7 @@ struct status_arguments {
 
 std::string find_address(const status_arguments& a) {
   if (!a.address.empty()) return a.address;
-  const std::filesystem::path file = std::filesystem::path(a.directory) / "address";
-  if (!std::filesystem::exists(file))
-    throw std::runtime_error(file.string() +
-                             " does not exist: no run has been started in that directory");
-  std::string address = read_text(file.string());
+  std::string address = read_text(find_in_run(a.directory, "address").string());
   while (!address.empty() && address.back() == '\n') address.pop_back();
   return address;
 }

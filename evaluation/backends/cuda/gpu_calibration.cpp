@@ -163,11 +163,7 @@ pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const 
                      gpu_side::role::reference);
   gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::role::candidate);
   gpu_side::pair_up(same, reference);
-  timing_rules rules = gpu_calibration_rules();
-  rules.new_parameters_one_in = facts.rules.new_parameters_one_in;
-  rules.runs_per_batch = facts.rules.runs_per_batch;
-  rules.min_runs_per_batch = facts.rules.min_runs_per_batch;
-  rules.max_runs_per_batch = facts.rules.max_runs_per_batch;
+  const timing_rules rules = gpu_calibration_rules(facts.rules);
   time_budget budget(rules.time_budget_ns);
   case_timing timing = time_pair(same, reference, rules, random, budget, nullptr);
   if (timing.failure) throw reference_error(timing.failure->outcome, timing.failure->message);

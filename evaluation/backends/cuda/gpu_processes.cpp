@@ -60,6 +60,12 @@ std::unique_ptr<gpu_process> gpu_processes::start() const {
   return std::make_unique<gpu_process>(visible_);
 }
 
+std::unique_ptr<gpu_process> gpu_processes::start_attached(const gpu_arena& arena) const {
+  auto one = start();
+  attach(*one, arena);
+  return one;
+}
+
 void gpu_processes::attach(gpu_process& one, const gpu_arena& arena) const {
   gpu_attachment attachment = attachment_;
   attachment.handle = arena.handle();
@@ -80,8 +86,7 @@ gpu_process& gpu_processes::reference() {
 }
 
 void gpu_processes::replace_reference() {
-  reference_ = start();
-  attach(*reference_, *reference_arena_);
+  reference_ = start_attached(*reference_arena_);
   reference_->await_ready();
 }
 
@@ -92,8 +97,7 @@ void gpu_processes::await_spares() {
 void gpu_processes::replace(role of) {
   auto& place = candidates_[static_cast<std::size_t>(of)];
   do {
-    spares_.push_back(start());
-    attach(*spares_.back(), *candidate_arena_);
+    spares_.push_back(start_attached(*candidate_arena_));
     place = std::move(spares_.front());
     spares_.pop_front();
     place->await_ready();

@@ -53,6 +53,7 @@ class gpu_processes {
 
  private:
   std::unique_ptr<gpu_process> start() const;
+  std::unique_ptr<gpu_process> start_attached(const gpu_arena& arena) const;
   void attach(gpu_process& one, const gpu_arena& arena) const;
 
   std::string visible_;

@@ -48,20 +48,12 @@ program_result<void> gpu_trial::call(std::size_t set, time_point deadline, worst
   }
   candidate_->require_row_major(task_->row_major_outputs());
   if (auto ran = candidate_->run({&set, 1}, deadline); !ran) return ran;
-  worst_errors errors;
-  auto checked = check(set, errors);
-  if (!checked && exactness_.take_float64()) {
-    task_->expect(exactness::float64);
-    errors = {};
-    checked = check(set, errors);
-  }
-  totals.include(errors);
-  return checked;
-}
-
-program_result<void> gpu_trial::check(std::size_t set, worst_errors& totals) {
-  gpu_call finished(*task_, *candidate_, 0, set);
-  return check_call(finished, task_->aliases(), of(), totals);
+  return exactness_.judge(
+      totals, [this](exactness how) { task_->expect(how); },
+      [&](worst_errors& errors) {
+        gpu_call finished(*task_, *candidate_, 0, set);
+        return check_call(finished, task_->aliases(), of(), errors);
+      });
 }
 
 }  // namespace hone

@@ -44,7 +44,6 @@ class gpu_trial final : public trial {
 
  private:
   void expect();
-  program_result<void> check(std::size_t set, worst_errors& totals);
 
   gpu_task* task_;
   gpu_session* candidate_;

@@ -33,13 +33,6 @@ std::vector<std::string> options_for(const settings& asked, const std::string& a
   return options;
 }
 
-// Reduces "inner::tiled<16>" to "tiled".
-std::string base_name(const std::string& launched) {
-  const std::string name = launched.substr(0, launched.find('<'));
-  const std::size_t colon = name.rfind(':');
-  return colon == std::string::npos ? name : name.substr(colon + 1);
-}
-
 std::string table_name(std::size_t kernel) { return "hone_parameters_" + std::to_string(kernel); }
 
 std::string parameter_tables(const std::vector<std::string>& kernels) {
@@ -161,7 +154,7 @@ std::vector<std::string> cuda_compiler::find_kernels(const std::string& source,
   const auto declared = declared_kernels(tokens);
   std::vector<std::string> kernels;
   for (const std::string& name : launched) {
-    const std::set<std::string, std::less<>> own_name = {base_name(name)};
+    const std::set<std::string, std::less<>> own_name = {kernel_base_name(name)};
     if (names_a_kernel(name, is_by_macro ? own_name : declared)) kernels.push_back(name);
   }
   return kernels;
