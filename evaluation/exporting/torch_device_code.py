@@ -118,12 +118,6 @@ def _hone_synchronises_grid(ptx, symbol):
     return False
 
 
-def _hone_extents(given):
-    """Returns three extents of a grid or block; missing ones are 1."""
-    given = given if isinstance(given, (list, tuple)) else [given]
-    return [*given, 1, 1][:3]
-
-
 class _hone_Kernel:
     """A kernel on one GPU. Arguments are passed by the size of the kernel's parameters."""
 
@@ -152,12 +146,14 @@ class _hone_Kernel:
             and width.value > 0
         ):
             driver.cuFuncSetAttribute(self.function, may_be_large, 1)
-        self.slots = None
+        self.types = None  # of the arguments that the slots are for
 
     def make_slots(self, args):
+        """Makes the memory from which a launch copies arguments of these types."""
         if len(args) != len(self.sizes):
             raise _hone_Refused(f"{self.name} takes {len(self.sizes)} arguments, not {len(args)}")
         by_type = {
+            _hone_torch.Tensor: {8: _hone_ctypes.c_uint64},
             bool: {1: _hone_ctypes.c_bool},
             int: {
                 1: _hone_ctypes.c_int8,
@@ -167,19 +163,23 @@ class _hone_Kernel:
             },
             float: {4: _hone_ctypes.c_float, 8: _hone_ctypes.c_double},
         }
-        self.slots = [
-            (by_type[type(a)][size] if type(a) in by_type else _hone_ctypes.c_uint64)()
-            for a, size in zip(args, self.sizes)
-        ]
+        self.are_tensors = [isinstance(a, _hone_torch.Tensor) for a in args]
+        self.slots = []
+        for a, is_tensor, size in zip(args, self.are_tensors, self.sizes):
+            slot = by_type.get(_hone_torch.Tensor if is_tensor else type(a), {}).get(size)
+            if slot is None:
+                raise _hone_Refused(f"{self.name} takes no {type(a).__name__} of {size} bytes")
+            self.slots.append(slot())
         self.addresses = (_hone_ctypes.c_void_p * max(1, len(args)))(
             *[_hone_ctypes.addressof(slot) for slot in self.slots]
         )
+        self.types = [*map(type, args)]
 
     def launch(self, grid, block, args, shared, stream):
-        if self.slots is None:
+        if [*map(type, args)] != self.types:
             self.make_slots(args)
-        for slot, a in zip(self.slots, args):
-            slot.value = a.data_ptr() if isinstance(a, _hone_torch.Tensor) else a
+        for slot, a, is_tensor in zip(self.slots, args, self.are_tensors):
+            slot.value = a.data_ptr() if is_tensor else a
         if shared > self.shared:
             dynamic_shared = 8
             _hone_check(
@@ -187,10 +187,11 @@ class _hone_Kernel:
                 self.name,
             )
             self.shared = shared
-        grid, block = _hone_extents(grid), _hone_extents(block)
         if 0 in grid:
             return
+        grid, block = [*grid, 1, 1][:3], [*block, 1, 1][:3]  # missing extents are 1
         status = self.start(
             self.function, *grid, *block, shared, stream, self.addresses, *self.extra
         )
-        _hone_check(status, self.name)
+        if status != 0:
+            _hone_check(status, self.name)

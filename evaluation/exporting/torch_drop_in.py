@@ -1,7 +1,5 @@
 # ---- Puts the variant in place of the original module's forward().
 
-import collections as _hone_collections
-import contextlib as _hone_contextlib
 import math as _hone_math
 import re as _hone_re
 import threading as _hone_threading
@@ -14,25 +12,6 @@ import torch.utils._pytree as _hone_pytree
 
 class ExportWarning(UserWarning):
     """Says why a call ran the original module instead of the variant."""
-
-
-@_hone_contextlib.contextmanager
-def _hone_numerics():
-    """Sets torch's TF32 and autotuning as the variant was judged, and sets them back."""
-    wanted = (_hone_SETTINGS["tf32"], _hone_SETTINGS["tf32"], _hone_SETTINGS["cudnn_benchmark"])
-    matmul, cudnn = _hone_torch.backends.cuda.matmul, _hone_torch.backends.cudnn
-    try:
-        before = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark)
-    except RuntimeError as error:  # the newer settings of precision exclude these
-        raise _hone_Refused(f"torch's TF32 cannot be read: {error}") from error
-    if before == wanted:
-        yield
-        return
-    try:
-        matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = wanted
-        yield
-    finally:
-        matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark = before
 
 
 def _hone_named_places(module):
@@ -84,50 +63,28 @@ def _hone_agrees(given, expected):
     return True
 
 
-class _hone_Captured:
-    """A call as a CUDA graph. It keeps the memory of its parameters and outputs. The caller keeps
-    the inputs, whose addresses are the same whenever it is replayed."""
-
-    def __init__(self, program, inputs, parameters):
-        self.graph, self.parameters = _hone_torch.cuda.CUDAGraph(), parameters
-        stream = _hone_torch.cuda.Stream(program.device)
-        with _hone_torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
-            self.outputs = program.call([*inputs, *parameters])
-        self.storages = [o.untyped_storage() for o in self.outputs]
-        self.own_uses = self.uses()
-
-    def uses(self):
-        return [_hone_torch._C._storage_Use_Count(s._cdata) for s in self.storages]
-
-    def is_held(self):
-        return self.uses() != self.own_uses
-
-    def replay(self):
-        self.graph.replay()
-        return [o.detach() for o in self.outputs]
-
-
 class _hone_WithGradients(_hone_torch.autograd.Function):
     """The variant's results, with the original's gradients: backward() runs the original again."""
 
     @staticmethod
-    def forward(ctx, module, variant, checked, nested, count, *tensors):
-        ctx.module, ctx.variant, ctx.nested, ctx.count = module, variant, nested, count
+    def forward(ctx, module, variant, checked, *tensors):
+        ctx.module, ctx.variant, ctx.checked = module, variant, checked
         ctx.save_for_backward(*tensors)
-        return tuple(checked.laid_out(variant.call(tensors[:count], tensors[count:])))
+        outputs = checked.laid_out(variant.call(checked, tensors[:_hone_INPUTS]))
+        return tuple(o.detach() for o in outputs)
 
     @staticmethod
     @_hone_torch.autograd.function.once_differentiable
     def backward(ctx, *gradients):
-        wants = ctx.needs_input_grad[5:]
+        wants = ctx.needs_input_grad[3:]
         tensors = [t.detach().requires_grad_(w) for t, w in zip(ctx.saved_tensors, wants)]
         wanted = [t for t, w in zip(tensors, wants) if w]
         with _hone_torch.enable_grad():
             # A module may write to its inputs, which leaves do not allow.
-            inputs = [t.clone() for t in tensors[: ctx.count]]
-            outputs = ctx.variant.run_original(
-                ctx.module, _hone_pytree.tree_unflatten(inputs, ctx.nested), tensors[ctx.count :]
-            )
+            inputs = [t.clone() for t in tensors[:_hone_INPUTS]]
+            if ctx.checked.structure is not None:
+                inputs = _hone_pytree.tree_unflatten(inputs, ctx.checked.structure)
+            outputs = ctx.variant.run_original(ctx.module, inputs, tensors[_hone_INPUTS:])
         outputs = _hone_pytree.tree_leaves(outputs)
         pairs = [(o, g) for o, g in zip(outputs, gradients) if o.requires_grad and g is not None]
         found = iter(
@@ -135,58 +92,114 @@ class _hone_WithGradients(_hone_torch.autograd.Function):
                 [o for o, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True
             )
         )
-        return (None, None, None, None, None, *[next(found) if w else None for w in wants])
+        return (None, None, None, *[next(found) if w else None for w in wants])
 
 
 class _hone_Checked:
-    """What the first call with some shapes has shown: the form of the original's result, and why
-    the variant cannot take its place, if it cannot."""
+    """What the first call of a kind has shown: why the variant does not serve such calls, or the
+    form of the original's result."""
 
-    def __init__(self, expected):
-        leaves, self.form = _hone_pytree.tree_flatten(expected)
-        self.refusal = ""
+    def __init__(self, refusal, structure):
+        self.refusal, self.structure = refusal, structure  # None if all inputs are plain tensors
+        self.program = None
+
+    def expect(self, expected):
+        leaves, form = _hone_pytree.tree_flatten(expected)
         if not all(isinstance(e, _hone_torch.Tensor) for e in leaves):
             self.refusal = "the original returns more than tensors"
-        else:
-            self.row_major = [e.is_contiguous() for e in leaves]
+            return
+        self.row_major = [e.is_contiguous() for e in leaves]
+        self.form = None if isinstance(expected, _hone_torch.Tensor) else form
 
     def laid_out(self, outputs):
         """Returns the outputs, those row-major that are row-major in the original."""
+        if self.form is None:  # the usual case
+            return [outputs[0].contiguous()] if self.row_major[0] else outputs
         return [o.contiguous() if m else o for o, m in zip(outputs, self.row_major)]
+
+    def formed(self, outputs):
+        """Returns the outputs in the form of the original's result."""
+        if self.form is None:
+            return outputs[0]
+        return _hone_pytree.tree_unflatten(list(outputs), self.form)
 
 
 class _hone_Variant:
-    """The variant for one module: what it was checked with, its prepared parameters and graphs."""
+    """The variant for one module: the kinds of calls that it has seen, its prepared parameters and
+    graphs. Its references to the module and its parts are weak: one from here to the module, also
+    by way of a part's hook, would keep the module in _hone_variants for good."""
 
-    most_graphs = 8  # addresses of calls
-    most_captures = 2  # of a call with the same addresses
+    most_kinds = 1024
 
     def __init__(self, module):
         places = _hone_named_places(module)
         missing = [name for name in _hone_PARAMETERS if name not in places]
         self.broken = f"the module has no tensor {missing[0]}" if missing else ""
         self.places = [] if missing else [places[name] for name in _hone_PARAMETERS]
-        modal = (
-            _hone_torch.nn.modules.batchnorm._BatchNorm,
-            _hone_torch.nn.modules.dropout._DropoutNd,
-        )
-        self.modal_parts = [m for m in module.modules() if isinstance(m, modal)]
-        self.checked = {}  # _hone_Checked by device, types, shapes and modes
+        parts = {path: _hone_weakref.proxy(part) for path, part in module.named_modules()}
+        # Where each parameter is: the part, the name of the part's dictionary, and the key.
+        self.sources = [(parts[".".join(path)], held, key) for path, held, key in self.places]
+        self.families = [(p, [*map(id, p._modules.values())]) for p in parts.values()]
+        self.kinds = {}  # _hone_Checked by what a call's service depends on
         self.said = set()
-        self.can_capture = True
-        self.forget_parameters()
+        self.graphs = _hone_Graphs()
+        self.parameters, self.state, self.described = [], [], []
+        self.forget_prepared()
 
-    def forget_parameters(self):
-        self.prepared_of, self.prepared_for, self.prepared = [], None, []
-        self.graphs = _hone_collections.OrderedDict()  # by the addresses of a call
+    def forget_prepared(self):
+        self.prepared_on, self.prepared = None, []
+        self.graphs.clear()
 
-    def parameters(self, module):
+    def modes(self):
+        """Returns the training modes of all parts, or None if a part has been replaced."""
+        modes = []
         try:
-            return [_hone_holder(module, place)[place[2]] for place in self.places]
-        except KeyError as error:
-            raise _hone_Refused(f"the module has changed: it has no {error}") from error
+            for part, children in self.families:
+                held = part._modules
+                if (held or children) and [*map(id, held.values())] != children:
+                    return None
+                modes.append(part.training)
+        except ReferenceError:  # a part is gone, whose id another may have
+            return None
+        return modes
 
-    def reason_against(self, module, inputs, named):
+    def read_parameters(self):
+        """Returns the module's parameters. Forgets what was made of them if they have changed."""
+        try:
+            parameters = [getattr(part, held)[key] for part, held, key in self.sources]
+            state = [
+                (id(p), p.data_ptr(), 0 if p.is_inference() else p._version) for p in parameters
+            ]
+        except (KeyError, AttributeError) as error:
+            raise _hone_Refused(f"the module has changed: {error!r}") from error
+        if state != self.state:
+            self.forget_prepared()
+            described = [(p.shape, p.dtype, p.device) for p in parameters]
+            if described != self.described:
+                self.kinds.clear()
+            # The tensors are kept, so that no other tensor gets their addresses.
+            self.parameters, self.state, self.described = parameters, state, described
+        return parameters
+
+    def kind_of(self, module, modes, inputs, structure, named):
+        """Returns everything on which it depends whether the variant serves a call, other than the
+        values of the parameters."""
+        kind = [
+            type(module).any_shape,
+            bool(named),
+            "_is_replica" in module.__dict__,  # by DataParallel
+            _hone_torch.is_autocast_enabled("cuda"),
+            None if structure is None else repr(structure),
+            *modes,
+        ]
+        for x in inputs:
+            if isinstance(x, _hone_torch.Tensor):
+                kind += (x.shape, x.dtype, x.device)
+            else:
+                kind.append(type(x))
+        return tuple(kind)
+
+    def reason_against(self, module, inputs, named, parameters):
         if self.broken:
             return self.broken
         if (
@@ -195,79 +208,56 @@ class _hone_Variant:
             or not all(isinstance(x, _hone_torch.Tensor) for x in inputs)
         ):
             return f"it takes {_hone_INPUTS} tensors in order"
-        device = inputs[0].device
-        if device.type != "cuda" or any(x.device != device for x in inputs):
+        devices = {x.device for x in inputs}
+        if len(devices) > 1 or devices.pop().type != _hone_ProgramOnDevice.device_type:
             return "it runs on one GPU"
-        if _hone_shapes_of(inputs) not in _hone_VERIFIED:
+        shapes = _hone_shapes_of(inputs)
+        if shapes not in _hone_VERIFIED:
             if tuple(x.dtype for x in inputs) not in _hone_TYPES:
                 return f"it was not made for the types {[x.dtype for x in inputs]}"
             if not type(module).any_shape:
-                shapes = ", ".join(str(list(x.shape)) for x in inputs)
-                said = f"it was not verified for the shapes {shapes}"
+                said = ", ".join(str(list(x.shape)) for x in inputs)
+                said = f"it was not verified for the shapes {said}"
                 return f"{said} (ModelNew.any_shape allows them)"
-        if module.training and self.modal_parts or any(m.training for m in self.modal_parts):
+        elif _hone_VERIFIED[shapes] != tuple(tuple(p.shape) for p in parameters):
+            return "the module's tensors have other shapes than those of the task"
+        for (name, dtype), p in zip(_hone_PARAMETERS.items(), parameters):
+            if p.dtype != dtype:
+                return f"{name} is {p.dtype}, the variant needs {dtype}"
+        modal_parts = [m for m in module.modules() if isinstance(m, _hone_MODAL)]
+        if modal_parts and (module.training or any(m.training for m in modal_parts)):
             return "it computes what the module computes after eval()"
         if _hone_torch.is_autocast_enabled("cuda"):
             return "it was not made for autocast"
-        if getattr(module, "_is_replica", False) or _hone_torch.jit.is_tracing():
-            return "it cannot be traced or replicated"
+        if "_is_replica" in module.__dict__:
+            return "it cannot be replicated"
         return ""
 
-    def prepare(self, device, parameters):
-        versions = [0 if p.is_inference() else p._version for p in parameters]
-        state = (device, [p.data_ptr() for p in parameters], versions)
-        if self.prepared_for != state:
-            self.forget_parameters()
-            for name, p in zip(_hone_PARAMETERS, parameters):
-                if p.dtype != _hone_PARAMETERS[name]:
-                    raise _hone_Refused(
-                        f"{name} is {p.dtype}, the variant needs {_hone_PARAMETERS[name]}"
-                    )
-            made = [p.detach().to(device).contiguous() for p in parameters]
-            self.prepared = _hone_program_on(device).prepared(made)
-            _hone_torch.cuda.current_stream(
-                device
-            ).synchronize()  # any stream may use them from now on
-            # The tensors are kept, so that no other tensor gets their addresses.
-            self.prepared_of, self.prepared_for = parameters, state
-        return self.prepared
+    def prepare(self, program):
+        """Makes what the program needs of the parameters."""
+        self.forget_prepared()
+        made = [p.detach().to(program.device).contiguous() for p in self.parameters]
+        self.prepared, self.prepared_on = program.prepared(made), program
 
-    def call(self, inputs, parameters):
+    def call(self, checked, inputs):
         """Returns the outputs of the variant's host program as a list."""
-        inputs = [x.detach().contiguous() for x in inputs]
-        device = inputs[0].device
-        with _hone_torch.cuda.device(device), _hone_torch.no_grad():
-            program, prepared = _hone_program_on(device), self.prepare(device, parameters)
-            if _hone_SETTINGS["cuda_graph"] and not _hone_torch.cuda.is_current_stream_capturing():
-                return self.call_in_graph(program, inputs, prepared)
-            return [o.detach() for o in program.call([*inputs, *prepared])]
-
-    def call_in_graph(self, program, inputs, prepared):
-        """Captures a call that comes a second time with the same addresses, and replays it from
-        then on. A replay writes to the outputs of its capture, so that a graph is replayed only
-        when nobody holds these any more. Two graphs take turns where the caller holds the last
-        result during the next call, as in a loop."""
-        key = (
-            *((x.data_ptr(), x.shape, x.dtype) for x in inputs),
-            _hone_torch.cuda.current_stream(program.device).cuda_stream,
-            _hone_torch.is_inference_mode_enabled(),
-        )
-        if key not in self.graphs:
-            self.graphs[key] = []
-            if len(self.graphs) > self.most_graphs:
-                self.graphs.popitem(last=False)
-            return program.call([*inputs, *prepared])
-        self.graphs.move_to_end(key)
-        captured = self.graphs[key]
-        free = next((c for c in captured if not c.is_held()), None)
-        if free is None and len(captured) < self.most_captures and self.can_capture:
-            try:
-                free = _hone_Captured(program, inputs, prepared)
-                captured.append(free)
-            except RuntimeError as error:
-                self.can_capture = False
-                self.say(f"a CUDA graph cannot be captured, so calls are launched: {error}")
-        return program.call([*inputs, *prepared]) if free is None else free.replay()
+        program = checked.program
+        if not program.is_current():
+            with _hone_torch.cuda.device(program.device):
+                return self.call(checked, inputs)
+        # Nothing that the program gets requires gradients, so that it records none.
+        inputs = [(x.detach() if x.requires_grad else x).contiguous() for x in inputs]
+        if self.prepared_on is not program:
+            self.prepare(program)
+        arguments = [*inputs, *self.prepared]
+        if _hone_SETTINGS["cuda_graph"] and not _hone_torch.cuda.is_current_stream_capturing():
+            outputs = self.graphs.call(program, arguments)
+        else:
+            outputs = program.call(arguments)
+        # An output is a tensor of its own, also where the program returns one of its arguments.
+        if not {*map(id, arguments)}.isdisjoint(map(id, outputs)):
+            outputs = [o.detach() for o in outputs]
+        return outputs
 
     def run_original(self, module, inputs, parameters):
         """Runs the original with these tensors in place of the module's own."""
@@ -281,47 +271,63 @@ class _hone_Variant:
             for held, place, p in zip(holders, self.places, own):
                 held[place[2]] = p
 
-    def check(self, module, given, inputs, parameters):
-        """Compares the variant with the original once for each kind of call. Returns what it has
-        shown, a _hone_Checked."""
-        shapes = _hone_shapes_of(inputs)
-        key = (inputs[0].device, shapes, tuple(m.training for m in module.modules()))
-        if key in self.checked:
-            return self.checked[key]
-        verified = _hone_VERIFIED.get(shapes)
-        if verified is not None and tuple(tuple(p.shape) for p in parameters) != verified:
-            raise _hone_Refused("the module's tensors have other shapes than those of the task")
+    def first_call(self, module, given, inputs, structure, named, parameters):
+        """Compares the variant with the original. Returns what that has shown."""
+        reason = self.reason_against(module, inputs, named, parameters)
+        checked = _hone_Checked(reason, structure)
+        if reason:
+            return checked
         with _hone_torch.no_grad():
             state = [(b, b.clone()) for b in module.buffers()]
             copies = _hone_pytree.tree_map_only(_hone_torch.Tensor, _hone_torch.clone, given)
             expected = super(ModelNew, module).forward(*copies)
             for buffer, before in state:
-                buffer.copy_(before)
-            checked = self.checked[key] = _hone_Checked(expected)
-            if not checked.refusal:
-                try:
-                    if not _hone_agrees(
-                        self.call(inputs, parameters), _hone_pytree.tree_leaves(expected)
-                    ):
-                        checked.refusal = "its result differs from the original's"
-                except Exception as error:
-                    checked.refusal = f"it fails here: {type(error).__name__}: {error}"
+                if not _hone_torch.equal(buffer, before):
+                    buffer.copy_(before)
+            checked.expect(expected)
+            if checked.refusal:
+                return checked
+            try:
+                checked.program = _hone_program_on(inputs[0].device)
+                outputs = self.call(checked, inputs)
+                if not _hone_agrees(outputs, _hone_pytree.tree_leaves(expected)):
+                    checked.refusal = "its result differs from the original's"
+            except Exception as error:
+                checked.refusal = f"it fails here: {type(error).__name__}: {error}"
         return checked
 
-    def run(self, module, given, inputs):
-        parameters = self.parameters(module)
-        checked = self.check(module, given, inputs, parameters)
-        if checked.refusal:
-            raise _hone_Refused(checked.refusal)
-        tensors = (*inputs, *parameters)
-        if _hone_torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-            nested = _hone_pytree.tree_structure(given)
-            outputs = _hone_WithGradients.apply(
-                module, self, checked, nested, len(inputs), *tensors
-            )
-        else:
-            outputs = checked.laid_out(self.call(inputs, parameters))
-        return _hone_pytree.tree_unflatten(list(outputs), checked.form)
+    def serve(self, module, modes, given, named):
+        """Returns the variant's results in the form of the original's."""
+        if _hone_torch._C._is_tracing():  # shapes are tensors there
+            raise _hone_Refused("it cannot be traced")
+        parameters = self.read_parameters() if self.sources else []
+        inputs, structure = given, None
+        for x in given:
+            if not isinstance(x, _hone_torch.Tensor):
+                inputs, structure = _hone_pytree.tree_flatten(given)
+                break
+        kind = self.kind_of(module, modes, inputs, structure, named)
+        checked = self.kinds.get(kind)
+        before = _hone_read_numerics()
+        try:
+            if before != _hone_NUMERICS:
+                _hone_write_numerics(_hone_NUMERICS)
+            if checked is None:
+                checked = self.first_call(module, given, inputs, structure, named, parameters)
+                if len(self.kinds) >= self.most_kinds:
+                    self.kinds.clear()
+                self.kinds[kind] = checked
+            if checked.refusal:
+                raise _hone_Refused(checked.refusal)
+            tensors = [*inputs, *parameters]
+            if _hone_torch.is_grad_enabled() and True in [t.requires_grad for t in tensors]:
+                outputs = _hone_WithGradients.apply(module, self, checked, *tensors)
+            else:
+                outputs = checked.laid_out(self.call(checked, inputs))
+        finally:
+            if before != _hone_NUMERICS:
+                _hone_write_numerics(before)
+        return checked.formed(outputs)
 
     def say(self, message):
         if message not in self.said:
@@ -333,6 +339,10 @@ def _hone_shapes_of(inputs):
     return tuple((tuple(x.shape), x.dtype) for x in inputs)
 
 
+_hone_MODAL = (  # parts that compute something else while they are trained
+    _hone_torch.nn.modules.batchnorm._BatchNorm,
+    _hone_torch.nn.modules.dropout._DropoutNd,
+)
 _hone_TYPES = {tuple(dtype for _, dtype in inputs) for inputs in _hone_VERIFIED}
 _hone_variants = _hone_weakref.WeakKeyDictionary()
 _hone_lock = _hone_threading.RLock()  # kernels' arguments, streams and torch's settings are shared
@@ -356,18 +366,16 @@ class ModelNew(Model):
     def forward(self, *inputs, **named):
         if _hone_torch.compiler.is_compiling():
             return super().forward(*inputs, **named)
-        leaves = _hone_pytree.tree_leaves(inputs)
         with _hone_lock:
             variant = _hone_variants.get(self)
-            if variant is None:
-                variant = _hone_variants.setdefault(self, _hone_Variant(self))
-            reason = variant.reason_against(self, leaves, named)
-            if not reason:
-                try:
-                    with _hone_numerics():
-                        return variant.run(self, inputs, leaves)
-                except _hone_Refused as refusal:
-                    reason = str(refusal)
+            modes = None if variant is None else variant.modes()
+            if modes is None:
+                variant = _hone_variants[self] = _hone_Variant(self)
+                modes = variant.modes()
+            try:
+                return variant.serve(self, modes, inputs, named)
+            except _hone_Refused as refusal:
+                reason = str(refusal)
         variant.say(f"the original module runs in place of the variant: {reason}")
         return super().forward(*inputs, **named)
 

@@ -1,9 +1,10 @@
 # ---- Runs the variant's host program on one GPU.
 
-import contextlib as _hone_contextlib
+import collections as _hone_collections
 import ctypes as _hone_ctypes
 import functools as _hone_functools
 import math as _hone_math
+import warnings as _hone_warnings
 
 import torch as _hone_torch
 from torch.utils._python_dispatch import TorchDispatchMode as _hone_TorchDispatchMode
@@ -64,10 +65,34 @@ class _hone_Operators:
             made = found
 
             def found(*args, **kwargs):
-                return made(*args, **(kwargs | {"device": self.device}))
+                kwargs["device"] = self.device
+                return made(*args, **kwargs)
 
         setattr(self, name, found)
         return found
+
+
+_hone_NUMERICS = (
+    _hone_SETTINGS["tf32"],
+    _hone_SETTINGS["tf32"],
+    _hone_SETTINGS["cudnn_benchmark"],
+)
+
+
+# torch.backends calls the same functions, but takes half a microsecond for each.
+def _hone_read_numerics():
+    """Returns torch's TF32 for matrix products and for cuDNN, and cuDNN's autotuning."""
+    c = _hone_torch._C
+    try:
+        return c._get_cublas_allow_tf32(), c._get_cudnn_allow_tf32(), c._get_cudnn_benchmark()
+    except RuntimeError as error:  # the newer settings of precision exclude these
+        raise _hone_Refused(f"torch's TF32 cannot be read: {error}") from error
+
+
+def _hone_write_numerics(wanted):
+    _hone_torch._C._set_cublas_allow_tf32(wanted[0])
+    _hone_torch._C._set_cudnn_allow_tf32(wanted[1])
+    _hone_torch._C._set_cudnn_benchmark(wanted[2])
 
 
 class _hone_KeepsResults(_hone_TorchDispatchMode):
@@ -118,8 +143,11 @@ class _hone_Streams:
 class _hone_ProgramOnDevice:
     """The variant's host program and its kernels on one GPU."""
 
+    device_type = "cuda"
+
     def __init__(self, device):
-        self.device, self.operators, self.streams = device, _hone_Operators(), _hone_Streams(device)
+        self.device, self.stream = device, _hone_ctypes.c_void_p()
+        self.operators, self.streams = _hone_Operators(), _hone_Streams(device)
         self.operators.device = device
         self.kernels = {}
         major, minor = _hone_torch.cuda.get_device_capability(device)
@@ -143,24 +171,110 @@ class _hone_ProgramOnDevice:
         )
 
     def launch(self, name, grid, block, *args, shared=0):
-        stream = _hone_torch._C._cuda_getCurrentRawStream(self.device.index)
-        self.kernels[name].launch(grid, block, args, shared, _hone_ctypes.c_void_p(stream))
+        self.stream.value = self.current_stream()
+        self.kernels[name].launch(grid, block, args, shared, self.stream)
+
+    def is_current(self):
+        return _hone_torch._C._cuda_getDevice() == self.device.index
+
+    def current_stream(self):
+        """Returns the address of the device's current stream."""
+        return _hone_torch._C._cuda_getCurrentRawStream(self.device.index)
+
+    def synchronize(self):
+        _hone_torch.cuda.current_stream(self.device).synchronize()
 
     def prepared(self, parameters):
-        return parameters if self.prepare is None else self.run(self.prepare, parameters)
+        """Returns what the program's `prepare` makes of the parameters, ready for any stream."""
+        made = parameters if self.prepare is None else self.run(self.prepare, parameters)
+        self.synchronize()
+        return made
 
     def call(self, arguments):
         return self.run(self.forward, arguments)
 
     def run(self, function, arguments):
         """Returns the results of one of the program's functions as a list."""
-        self.streams.begin()
-        try:
-            with _hone_KeepsResults() if _hone_USES_STREAMS else _hone_contextlib.nullcontext():
-                made = function(*arguments)
-        finally:
-            self.streams.end()
+        if not _hone_USES_STREAMS:
+            made = function(*arguments)
+        else:
+            self.streams.begin()
+            try:
+                with _hone_KeepsResults():
+                    made = function(*arguments)
+            finally:
+                self.streams.end()
         return list(made) if isinstance(made, (tuple, list)) else [made]
+
+
+class _hone_Captured:
+    """A call as a CUDA graph. It keeps the memory of its parameters and outputs. The caller keeps
+    the inputs, whose addresses are the same whenever it is replayed."""
+
+    def __init__(self, program, arguments):
+        self.graph, self.parameters = _hone_torch.cuda.CUDAGraph(), arguments[_hone_INPUTS:]
+        stream = _hone_torch.cuda.Stream(program.device)
+        with _hone_torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
+            self.outputs = program.call(arguments)
+        self.storages = [o.untyped_storage() for o in self.outputs]
+        self.own_uses = self.uses()
+
+    def uses(self):
+        return [_hone_torch._C._storage_Use_Count(s._cdata) for s in self.storages]
+
+    def is_held(self):
+        return self.uses() != self.own_uses
+
+    def replay(self):
+        self.graph.replay()
+        return [o.detach() for o in self.outputs]
+
+
+class _hone_Graphs:
+    """Calls as CUDA graphs. A call that comes a second time with the same addresses is captured,
+    and replayed from then on. A replay writes to the outputs of its capture, so that a graph is
+    replayed only when nobody holds these any more. Two graphs take turns where the caller holds the
+    last result during the next call, as in a loop."""
+
+    most_graphs = 8  # addresses of calls
+    most_captures = 2  # of a call with the same addresses
+
+    def __init__(self):
+        self.captured = _hone_collections.OrderedDict()  # by the addresses of a call
+        self.can_capture = True
+
+    def clear(self):
+        self.captured.clear()
+
+    def call(self, program, arguments):
+        key = (
+            *((x.data_ptr(), x.shape, x.dtype) for x in arguments[:_hone_INPUTS]),
+            program.current_stream(),
+            _hone_torch.is_inference_mode_enabled(),
+        )
+        captured = self.captured.get(key)
+        if captured is None:
+            self.captured[key] = []
+            if len(self.captured) > self.most_graphs:
+                self.captured.popitem(last=False)
+            return program.call(arguments)
+        self.captured.move_to_end(key)
+        for graph in captured:
+            if not graph.is_held():
+                return graph.replay()
+        if len(captured) < self.most_captures and self.can_capture:
+            try:
+                captured.append(_hone_Captured(program, arguments))
+            except RuntimeError as error:
+                self.can_capture = False
+                _hone_warnings.warn(
+                    f"a CUDA graph cannot be captured, so calls are launched: {error}",
+                    ExportWarning,
+                    stacklevel=2,
+                )
+            else:
+                return captured[-1].replay()
+        return program.call(arguments)
 
 
 @_hone_functools.cache

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "launch/files.hpp"
 #include "tests/support/json_lines.hpp"
 #include "tests/support/program.hpp"
@@ -40,9 +42,16 @@ class Export : public testing::Test {
   }
 
   static void expect_to_work(const json& facts) {
-    for (const char* fact : {"program", "again", "gradients", "changed", "copied"})
-      EXPECT_TRUE(facts[fact]) << fact << ": " << facts;
-    EXPECT_GE(facts["calls"], 4) << facts;  // the check, two results, one with gradients
+    for (const char* fact : {"program", "again", "gradients", "changed", "modes", "shapes",
+                             "autocast", "numerics", "bounded", "freed", "copied"})
+      EXPECT_EQ(facts[fact], true) << fact << ": " << facts;
+    for (const char* fact : {"parameters", "parts"})  // null without any
+      EXPECT_NE(facts[fact], false) << fact << ": " << facts;
+  }
+
+  static std::ptrdiff_t count_true(const std::vector<json>& facts, const char* fact) {
+    return std::count_if(facts.begin(), facts.end(),
+                         [fact](const json& one) { return one.value(fact, json()) == true; });
   }
 
   temporary_folder folder_;
@@ -70,10 +79,12 @@ TEST_F(Export, TakesThePlaceOfATasksModule) {
     EXPECT_TRUE(one["same"]) << one;
     EXPECT_TRUE(one["verified"]) << one;
     EXPECT_THAT(one["said"], ElementsAre(HasSubstr("it runs on one GPU"))) << one;
+    EXPECT_EQ(one["arguments"], true) << one;
     with_kernels += one["kernels"].empty() ? 0 : 1;
     if (one["kernels"].empty()) expect_to_work(one);
   }
   EXPECT_EQ(with_kernels, 2U);
+  EXPECT_EQ(count_true(facts, "parameters"), 2);  // gru_step and matmul_row_sum have matrices
 }
 
 TEST_F(Export, KeepsTheModuleThatATaskWasImportedFrom) {
@@ -100,6 +111,7 @@ TEST_F(Export, KeepsTheModuleThatATaskWasImportedFrom) {
     EXPECT_TRUE(one["same"]) << one;
     expect_to_work(one);
   }
+  EXPECT_EQ(count_true(facts, "parts"), 3);  // label_loss has no parts
 }
 
 TEST_F(Export, SaysWhatIsMissing) {
