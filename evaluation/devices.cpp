@@ -112,17 +112,19 @@ planned_device* find_device_on_gpu(std::vector<planned_device>& devices,
   return found != devices.end() ? &*found : nullptr;
 }
 
-std::unique_ptr<device> open_device(const std::string& name, const std::string& node,
-                                    std::size_t programs) {
+planned_device plan_device(const std::string& name, const std::string& node, std::size_t programs) {
   constexpr std::size_t few = 3;  // that do not replace a process before it would be ready
-  if (name == "cpu")
-    return make_cpu_device({.core = reserve_cores(1, false).front(), .node = node});
+  if (name == "cpu") {
+    const cpu_device_options options{.core = reserve_cores(1, false).front(), .node = node};
+    return {name, cpu_device_type(), [options] { return make_cpu_device(options); }};
+  }
   const auto gpus = gpus_named(name);
   if (gpus.empty())
     throw std::runtime_error("--device " + name + ": expected cpu, cuda or cuda:NUMBER");
+  const gpu_facts& gpu = gpus.front();
   cuda_device_options options{.node = node, .judge = {.launch_core = reserve_launch_core()}};
   if (programs <= few) options.judge.spares = 0;
-  return make_cuda_device(gpus.front(), options);
+  return {name, gpu.type, [gpu, options] { return make_cuda_device(gpu, options); }};
 }
 
 present_devices find_devices() {

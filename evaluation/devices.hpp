@@ -44,11 +44,11 @@ std::vector<planned_device> plan_devices(
 planned_device* find_device_on_gpu(std::vector<planned_device>& devices,
                                    const std::string& policy_device);
 
-// Opens the single device that a command judges on without a node: "cpu", "cuda" (the first GPU) or
-// "cuda:1". `programs`: how many it will judge, for which it prepares. The device is confined to
-// the calling thread. Throws std::runtime_error.
-std::unique_ptr<device> open_device(const std::string& name, const std::string& node,
-                                    std::size_t programs);
+// Plans the single device that a command judges on without a node: "cpu", "cuda" (the first GPU) or
+// "cuda:1". `programs`: how many it will judge, for which it prepares. Keeps this process off the
+// cores that the device reserves, so it must be called before threads are started. Throws
+// std::runtime_error.
+planned_device plan_device(const std::string& name, const std::string& node, std::size_t programs);
 
 // The devices of this machine, for `hone devices`.
 struct present_devices {

@@ -1,35 +1,23 @@
 #include "evaluation/evaluator.hpp"
 
-#include "messages/ids.hpp"
 #include "messages/plain_text.hpp"
 #include "messages/versions.hpp"
-#include "tasks/variant_document.hpp"
 
 namespace hone {
 
-record<schema::CompileJob> make_compile_job(const schema::Variant::Reader& variant,
-                                            std::string_view device_type) {
-  record_builder<schema::CompileJob> job;
-  auto header = job->initHeader();
-  random_id<measurement_id>().store(header.initMeasurementId());
-  header.setVariantId(variant.getId());
-  header.setTaskId(variant.getTaskId());
-  header.setDeviceType(std::string(device_type));
-  header.setAttempt(1);
-  job->setSettings(variant.getSettings());
-  job->setCuda(variant.getCuda());
-  job->setPython(variant.getPython());
-  return job.finish();
-}
-
 record<schema::Evaluation> evaluator::evaluate(const std::string& document, const task& t,
                                                std::uint64_t seed) {
-  const auto variant = make_variant(t.id, document);
-  const auto type = device_->type();
+  return evaluate(compile_document(document, t, *device_->type(), compiler_), t, seed);
+}
+
+record<schema::Evaluation> evaluator::evaluate(const compiled_document& document, const task& t,
+                                               std::uint64_t seed) {
+  const auto& [variant, job, compiled] = document;
   record_builder<schema::Evaluation> evaluation;
+  evaluation->setMeasurementId(job->getHeader().getMeasurementId());
   evaluation->setVariantId(variant->getId());
   evaluation->setTaskId(variant->getTaskId());
-  evaluation->setDeviceType(type->getName());
+  evaluation->setDeviceType(job->getHeader().getDeviceType());
   evaluation->setJudgeVersion(judge_version);
   evaluation->setAttempt(1);
   const auto close = [&](Outcome outcome, std::string_view kind, std::string_view message) {
@@ -39,11 +27,6 @@ record<schema::Evaluation> evaluator::evaluate(const std::string& document, cons
     return evaluation.finish();
   };
 
-  const auto job = make_compile_job(*variant, view(type->getName()));
-  evaluation->setMeasurementId(job->getHeader().getMeasurementId());
-  if (variant->getProblem().size() > 0)
-    return close(Outcome::UNPARSABLE, "", view(variant->getProblem()));
-  const auto compiled = compiler_.compile(*job, t, *type);
   if (!compiled)
     return close(compiled.error().outcome, compiled.error().kind, compiled.error().message);
   const auto& artifact = *compiled;

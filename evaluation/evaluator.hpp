@@ -5,14 +5,10 @@
 #include <string_view>
 
 #include "evaluation/backends/device.hpp"
+#include "evaluation/compile_ahead.hpp"
 #include "evaluation/variant_compiler.hpp"
 
 namespace hone {
-
-// Makes the compile job of a variant's first attempt on a device type, for use without a pool. Ids
-// that only the pool needs are left out.
-record<schema::CompileJob> make_compile_job(const schema::Variant::Reader& variant,
-                                            std::string_view device_type);
 
 // Takes one variant through the whole pipeline on one device, without actors: compile, verify,
 // measure, and measure again if device::needs_confirmation(). `hone eval` runs it. Confined to the
@@ -26,6 +22,9 @@ class evaluator {
   // draw seeds of their own. A variant's failure is part of the result. Throws std::runtime_error
   // if the machine cannot judge.
   record<schema::Evaluation> evaluate(const std::string& document, const task& t,
+                                      std::uint64_t seed = 0);
+  // The same for a document that was compiled for the device's type.
+  record<schema::Evaluation> evaluate(const compiled_document& document, const task& t,
                                       std::uint64_t seed = 0);
 
  private:

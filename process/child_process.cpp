@@ -162,9 +162,13 @@ child_process& child_process::operator=(child_process&& other) noexcept {
   return *this;
 }
 
+void child_process::send_kill() const {
+  if (pid_ > 0) ::kill(pid_, SIGKILL);
+}
+
 void child_process::kill() {
   if (pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);
+  send_kill();
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }

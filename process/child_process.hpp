@@ -48,6 +48,9 @@ class child_process {
   std::optional<int> wait(std::chrono::steady_clock::time_point deadline);
   // Kills the child with SIGKILL and reaps it. Does nothing if there is no running child.
   void kill();
+  // Sends the child SIGKILL and does not wait for its end; kill() or the destructor reaps it. Does
+  // nothing if there is no running child.
+  void send_kill() const;
 
  private:
   pid_t pid_ = -1;

@@ -1,9 +1,12 @@
 #include "launch/bench/bench_runner.hpp"
 
+#include <deque>
 #include <exception>
+#include <future>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "evaluation/evaluator.hpp"
 
@@ -37,15 +40,21 @@ class bench_work {
     return next < plan_->tasks.size() ? &plan_->tasks[next++] : nullptr;
   }
 
-  void judge(const bench_task& t, const std::string& type, evaluator& judge) {
-    for (const bench_document& document : t.documents) {
-      const std::string key = bench_key(type, document);
-      if (results_->contains(key)) continue;
-      const auto evaluation = judge.evaluate(document.text, t.of);
-      results_->add(key, t, document, *evaluation);
-      const std::lock_guard lock(mutex_);
-      (*listener_)(++done_, total_, t, document, *evaluation);
+  // Returns the documents of a task that are still to be judged.
+  std::vector<const bench_document*> documents_of(const bench_task& t,
+                                                  const std::string& type) const {
+    std::vector<const bench_document*> documents;
+    for (const bench_document& one : t.documents) {
+      if (!results_->contains(bench_key(type, one))) documents.push_back(&one);
     }
+    return documents;
+  }
+
+  void add(const bench_task& t, const std::string& type, const bench_document& document,
+           const schema::Evaluation::Reader& evaluation) {
+    results_->add(bench_key(type, document), t, document, evaluation);
+    const std::lock_guard lock(mutex_);
+    (*listener_)(++done_, total_, t, document, evaluation);
   }
 
   void fail(std::exception_ptr error) {
@@ -67,6 +76,38 @@ class bench_work {
   std::exception_ptr error_;
 };
 
+// A document that is being compiled or has been.
+struct submitted_document {
+  const bench_task* of;
+  const bench_document* document;
+  std::future<compiled_document> compiled;
+};
+
+// Judges tasks on one device until there are none left. The documents of the next task are compiled
+// while those of a task are judged.
+void judge_tasks(bench_work& work, const planned_device& planned) {
+  const std::string type = type_of(planned);
+  compile_ahead compiler(*planned.type);
+  const auto submit_next = [&] {
+    std::deque<submitted_document> documents;
+    while (documents.empty()) {
+      const bench_task* const t = work.take(type);
+      if (t == nullptr) break;
+      for (const bench_document* one : work.documents_of(*t, type))
+        documents.push_back({t, one, compiler.submit(one->text, t->of)});
+    }
+    return documents;
+  };
+  auto next = submit_next();
+  const auto device = planned.make();
+  evaluator judge(*device);
+  while (!next.empty()) {
+    auto documents = std::exchange(next, submit_next());
+    for (auto& [of, document, compiled] : documents)
+      work.add(*of, type, *document, *judge.evaluate(compiled.get(), of->of));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> device_types_of(const std::vector<planned_device>& devices) {
@@ -82,10 +123,7 @@ void run_bench(const bench_plan& plan, const std::vector<planned_device>& device
   for (const planned_device& planned : devices) {
     threads.emplace_back([&work, &planned] {
       try {
-        const std::string type = type_of(planned);
-        const auto device = planned.make();
-        evaluator judge(*device);
-        while (const bench_task* const t = work.take(type)) work.judge(*t, type, judge);
+        judge_tasks(work, planned);
       } catch (...) {
         work.fail(std::current_exception());
       }

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <future>
 #include <iostream>
 #include <map>
 
@@ -66,12 +67,18 @@ int evaluate(const eval_options& options) {
     for (corpus_document& one : read_documents(path))
       documents.emplace_back(tasks.of(path), std::move(one));
   }
-  const auto device = open_device(options.device, "eval", documents.size());
+  const planned_device planned = plan_device(options.device, "eval", documents.size());
+  compile_ahead compiler(*planned.type);
+  std::vector<std::future<compiled_document>> compiled;
+  for (const auto& [of, document] : documents)
+    compiled.push_back(compiler.submit(document.text, *of));
+  const auto device = planned.make();
   evaluator judge(*device);
   bool all_ok = true;
-  for (const auto& [of, document] : documents) {
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const auto& [of, document] = documents[i];
     const task& t = *of;
-    const auto evaluation = judge.evaluate(document.text, t, options.seed);
+    const auto evaluation = judge.evaluate(compiled[i].get(), t, options.seed);
     all_ok = all_ok && evaluation->getOutcome() == Outcome::OK;
     if (options.json) {
       nlohmann::ordered_json one = {{"document", document.name}};

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cuda/gpu_case_timing.hpp"
 #include "evaluation/backends/cuda/gpu_trial.hpp"
-#include "evaluation/compile/cuda/cuda_compiler.hpp"
 #include "evaluation/judge/clock_checks.hpp"
 #include "messages/ids.hpp"
 
@@ -17,7 +17,6 @@ constexpr std::size_t kept_tasks = 1024;  // with their texts and facts
 // Two arenas leave half of a GPU's memory to the judge's own tensors and to the processes.
 constexpr std::uint64_t arena_share = 4;
 constexpr std::uint64_t largest_arena = 40ULL << 30U;
-constexpr auto compile_limit = std::chrono::seconds(60);
 // Attempts at a timing that something other than the candidate may have disturbed.
 constexpr int doubtful_attempts = 3;
 
@@ -28,28 +27,19 @@ std::uint64_t arena_bytes_for(const gpu_facts& facts, const cuda_judge_options& 
 
 }  // namespace
 
-cuda_judge::own_kernels cuda_judge::own_kernels::compile_for(const std::string& architecture) {
-  cuda_compiler compiler;
-  const auto& names = gpu_context::kernel_names();
-  auto compiled = compiler.compile(gpu_context::kernel_source(), {names.begin(), names.end()}, {},
-                                   architecture, compile_limit);
-  if (!compiled)
-    throw std::runtime_error("the judge's own kernels do not compile: " + compiled.error().message);
-  return {compiler.name(), *std::move(compiled)};
-}
-
 cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options)
     : facts_(facts),
       call_limit_(options.call_limit),
       core_lock_(options.launch_core >= 0 ? lock_core(options.launch_core) : unique_fd()),
       management_(facts.bus_id),
       processes_(facts, options.spares),
-      kernels_(own_kernels::compile_for(facts.architecture)),
-      gpu_(facts, kernels_.block),
-      sessions_(gpu_, processes_, kernels_.block, options.launch_core,
+      kernels_(facts.architecture),
+      gpu_(facts),
+      sessions_(gpu_.load(kernels_.blocks()), processes_, kernels_.tools(), options.launch_core,
                 arena_bytes_for(facts, options)),
       calibrator_(gpu_, sessions_, facts, options.call_limit),
-      prepared_(kept_tasks) {
+      prepared_(kept_tasks),
+      toolchain_(kernels_.toolchain()) {
   if (options.launch_core >= 0 && !core_lock_)
     throw std::runtime_error("another process of Hone has reserved processor core " +
                              std::to_string(options.launch_core));
@@ -83,6 +73,9 @@ program_result<void> cuda_judge::begin_timing(const schema::Artifact::Reader& ar
                                               const task& t,
                                               const std::vector<const task_case*>& cases,
                                               int earlier, random_stream& random) {
+  // A starting process would disturb the first measurement. Spares that are started later have not
+  // been seen to.
+  if (!std::exchange(has_timed_, true)) processes_.await_all();
   timed_ = {artifact, &prepare(t), earlier == 0 ? role::timing : role::confirming};
   if (earlier > 1) sessions_.replace_candidate(timed_.in);
   for (const task_case* at : cases) calibrator_.calibrate(*timed_.prepared, *at, timed_.in, random);

@@ -7,6 +7,7 @@
 
 #include "evaluation/backends/cuda/gpu_calibration.hpp"
 #include "evaluation/backends/cuda/gpu_sessions.hpp"
+#include "evaluation/backends/cuda/own_kernels.hpp"
 #include "evaluation/backends/program_judge.hpp"
 #include "evaluation/backends/task_cache.hpp"
 #include "evaluation/driver/gpus.hpp"
@@ -46,17 +47,11 @@ class cuda_judge final : public program_judge {
   void forget(const task& t) override;
   double clock_mhz() const override { return management_.clock_mhz(); }
   double temperature_c() const override { return management_.temperature_c(); }
-  std::string toolchain() const override { return kernels_.toolchain; }
+  std::string toolchain() const override { return toolchain_; }
   std::string driver() const override { return facts_.driver; }
 
  private:
   using role = gpu_sessions::role;
-  // The judge's own kernels (judge_kernels/), compiled for this GPU.
-  struct own_kernels {
-    std::string toolchain;
-    compiled_block block;
-    static own_kernels compile_for(const std::string& architecture);
-  };
   // The candidate that is being timed, set by begin_timing().
   struct timed_candidate {
     schema::Artifact::Reader artifact;
@@ -74,14 +69,17 @@ class cuda_judge final : public program_judge {
   std::chrono::milliseconds call_limit_;
   unique_fd core_lock_;
   gpu_management management_;
-  gpu_processes processes_;  // start while the judge's kernels are compiled
+  // While the processes start, the judge's kernels are compiled and its context is made.
+  gpu_processes processes_;
   own_kernels kernels_;
   gpu_context gpu_;
   gpu_sessions sessions_;
   gpu_calibrator calibrator_;
   gpu_workspace room_;
   task_cache<prepared_gpu_task> prepared_;
+  std::string toolchain_;
   timed_candidate timed_;
+  bool has_timed_ = false;
   double reverify_agreement_ = 0;  // of the last timed case
 };
 

@@ -4,11 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "embedded/judge_comparison.hpp"
-#include "embedded/judge_drawing.hpp"
-#include "embedded/judge_elements.hpp"
-#include "embedded/judge_memory.hpp"
-#include "embedded/judge_shared_memory.hpp"
 #include "evaluation/program/arena_layout.hpp"
 
 namespace hone {
@@ -68,45 +63,36 @@ gpu_memory::~gpu_memory() {
   if (at_ != 0) driver_->cuMemFree(at_);
 }
 
-std::string gpu_context::kernel_source() {
-  std::string source;
-  for (const std::string_view part :
-       {embedded::judge_elements, embedded::judge_drawing, embedded::judge_memory,
-        embedded::judge_comparison, embedded::judge_shared_memory})
-    source += part;
-  return source;
-}
-
-const std::vector<std::string>& gpu_context::kernel_names() {
-  static const std::vector<std::string> names = {
-      "draw",          "add_outliers",    "perturb",     "scramble",         "convert",
-      "gather",        "find_difference", "find_damage", "measure_expected", "measure_errors",
-      "measure_exact", "spoil_shared"};
-  return names;
-}
-
-gpu_context::gpu_context(const gpu_facts& facts, const compiled_block& kernels)
-    : driver_(&cuda_driver::get()) {
+gpu_context::gpu_context(const gpu_facts& facts) : driver_(&cuda_driver::get()) {
   driver_->check(driver_->cuDeviceGet(&device_, facts.ordinal), "finding the GPU");
   CUcontext context = nullptr;
   driver_->check(driver_->cuDevicePrimaryCtxRetain(&context, device_), "making a context");
   driver_->check(driver_->cuCtxSetCurrent(context), "taking a context");
   driver_->check(driver_->cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
-  driver_->check(driver_->cuModuleLoadData(&module_, kernels.code.data()),
-                 "loading the judge's kernels");
-  for (const kernel_facts& k : kernels.kernels)
-    driver_->check(driver_->cuModuleGetFunction(&kernels_[k.name], module_, k.symbol.c_str()),
-                   "finding the judge's kernels");
   blocks_ = static_cast<unsigned>(facts.multiprocessors) * blocks_per_multiprocessor;
   flag_ = allocate(sizeof(std::uint32_t));
   partial_ = allocate(blocks_ * sizeof(measures));
+}
+
+gpu_context& gpu_context::load(const std::vector<compiled_block>& kernels) {
+  for (const compiled_block& block : kernels) {
+    CUmodule& loaded = modules_.emplace_back(nullptr);
+    driver_->check(driver_->cuModuleLoadData(&loaded, block.code.data()),
+                   "loading the judge's kernels");
+    for (const kernel_facts& k : block.kernels)
+      driver_->check(driver_->cuModuleGetFunction(&kernels_[k.name], loaded, k.symbol.c_str()),
+                     "finding the judge's kernels");
+  }
+  return *this;
 }
 
 gpu_context::~gpu_context() {
   flag_ = {};
   partial_ = {};
   ranges_ = {};
-  if (module_ != nullptr) driver_->cuModuleUnload(module_);
+  for (CUmodule loaded : modules_) {
+    if (loaded != nullptr) driver_->cuModuleUnload(loaded);
+  }
   if (stream_ != nullptr) driver_->cuStreamDestroy(stream_);
   driver_->cuDevicePrimaryCtxRelease(device_);
 }

@@ -73,16 +73,14 @@ struct gpu_range {
 // Confined to one thread.
 class gpu_context {
  public:
-  // `kernels`: kernel_source(), compiled for this GPU.
-  gpu_context(const gpu_facts& facts, const compiled_block& kernels);
+  explicit gpu_context(const gpu_facts& facts);
   ~gpu_context();
   gpu_context(const gpu_context&) = delete;
   gpu_context& operator=(const gpu_context&) = delete;
 
-  // Returns the text of the judge's kernels: the files in judge_kernels/ as one cuda block.
-  static std::string kernel_source();
-  // Returns the names of the kernels in kernel_source().
-  static const std::vector<std::string>& kernel_names();
+  // Loads the judge's own kernels. Must be called once, before any function that runs a kernel: all
+  // but those that allocate, fill, copy and wait. Returns this context.
+  gpu_context& load(const std::vector<compiled_block>& kernels);
 
   gpu_memory allocate(std::uint64_t bytes) const { return gpu_memory(*driver_, bytes); }
   // Replaces a buffer that is too small by an uninitialised one.
@@ -149,8 +147,8 @@ class gpu_context {
   const cuda_driver* driver_;
   CUdevice device_ = 0;
   CUstream stream_ = nullptr;
-  CUmodule module_ = nullptr;
-  unsigned blocks_ = 0;  // number of blocks that fill the GPU
+  std::vector<CUmodule> modules_;  // of the judge's kernels
+  unsigned blocks_ = 0;            // number of blocks that fill the GPU
   std::map<std::string, CUfunction, std::less<>> kernels_;
   gpu_memory flag_;     // a result of equal() or find_damage()
   gpu_memory partial_;  // measures by block

@@ -21,9 +21,7 @@ std::string visible_device(int ordinal) {
 
 gpu_processes::gpu_processes(const gpu_facts& facts, std::size_t spares)
     : visible_(visible_device(facts.ordinal)) {
-  for (const role one : {role::verifying, role::timing, role::confirming}) {
-    if (one != role::confirming || spares > 0) candidates_[static_cast<std::size_t>(one)] = start();
-  }
+  for (auto& one : candidates_) one = start();
   reference_ = start();
   while (spares_.size() < spares) spares_.push_back(start());
 }
@@ -38,19 +36,16 @@ void gpu_processes::attach(const compiled_block& tools, int launch_core,
     if (k.name == "spoil_shared") attachment_.spoil_symbol = k.symbol;
     if (k.name == "scramble") attachment_.scramble_symbol = k.symbol;
   }
-  for (const auto& one : candidates_) {
-    if (one != nullptr) attach(*one, candidates);
-  }
+  for (const auto& one : candidates_) attach(*one, candidates);
   attach(*reference_, references);
   for (const auto& one : spares_) attach(*one, candidates);
-  for (const auto& one : candidates_) {
-    if (one != nullptr) one->await_ready();
-  }
-  reference_->await_ready();
-  await_spares();
 }
 
 void gpu_processes::end() {
+  // All of them are told to end before the first is awaited, because the driver takes its time.
+  for (const auto& one : candidates_) one->send_kill();
+  for (const auto& one : spares_) one->send_kill();
+  reference_->send_kill();
   for (auto& one : candidates_) one.reset();
   reference_.reset();
   spares_.clear();
@@ -76,11 +71,13 @@ void gpu_processes::attach(gpu_process& one, const gpu_arena& arena) const {
 
 gpu_process& gpu_processes::candidate(role of) {
   auto& place = candidates_[static_cast<std::size_t>(of)];
-  if (place == nullptr || !place->alive()) replace(of);
+  place->await_ready();
+  if (!place->alive()) replace(of);
   return *place;
 }
 
 gpu_process& gpu_processes::reference() {
+  reference_->await_ready();
   if (!reference_->alive()) replace_reference();
   return *reference_;
 }
@@ -90,7 +87,9 @@ void gpu_processes::replace_reference() {
   reference_->await_ready();
 }
 
-void gpu_processes::await_spares() {
+void gpu_processes::await_all() {
+  for (const auto& one : candidates_) one->await_ready();
+  reference_->await_ready();
   for (const auto& one : spares_) one->await_ready();
 }
 

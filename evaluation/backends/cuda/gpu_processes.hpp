@@ -26,11 +26,10 @@ class gpu_processes {
   // surprising measurements of the timing process.
   enum class role : std::size_t { verifying, timing, confirming };
 
-  // Starts the processes, without waiting for them. Without spares, the confirming process is
-  // started when it is needed as well.
+  // Starts the processes, without waiting for them.
   gpu_processes(const gpu_facts& facts, std::size_t spares);
-  // Gives the processes their resources and waits until all of them are ready. Must be called once
-  // before any other function. `tools`: the judge's kernels. `launch_core`: the core from which all
+  // Gives the processes their resources, without waiting for them. Must be called once before any
+  // other function. `tools`: the judge's kernels. `launch_core`: the core from which all
   // processes launch, one at a time, so that launch cost is comparable; -1: any core. The arenas
   // must live until end() at least.
   void attach(const compiled_block& tools, int launch_core, const gpu_arena& candidates,
@@ -39,7 +38,7 @@ class gpu_processes {
   // Ends all processes, before the arenas that they have mapped are freed.
   void end();
 
-  // Return a process that is alive. A dead process is replaced first.
+  // Return a process that is ready and alive. A dead process is replaced first.
   gpu_process& candidate(role of);
   gpu_process& reference();
   // Replace a process by one that has run nothing: a spare for candidates, a new one for
@@ -47,7 +46,7 @@ class gpu_processes {
   void replace(role of);
   void replace_reference();
   // Waits until no process is starting, because a starting process would disturb timing.
-  void await_spares();
+  void await_all();
   // Returns the serial numbers of the candidate's and the reference's process.
   std::pair<std::uint64_t, std::uint64_t> pair_of(role of);
 

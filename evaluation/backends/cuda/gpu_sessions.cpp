@@ -67,14 +67,14 @@ gpu_session& gpu_sessions::reference(const task& t) {
 void gpu_sessions::replace_candidate(role in) {
   candidate_session_.reset();
   processes_->replace(in);
-  processes_->await_spares();
+  processes_->await_all();
 }
 
 void gpu_sessions::replace_reference() {
   opened_reference_.reset();
   reference_session_.reset();
   processes_->replace_reference();
-  processes_->await_spares();
+  processes_->await_all();
 }
 
 }  // namespace hone

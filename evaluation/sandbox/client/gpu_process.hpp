@@ -77,6 +77,8 @@ class gpu_process {
   void await_ready();
   // Returns true if the process is ready and has not ended.
   bool alive();
+  // Tells the process to end, without waiting for it. The destructor waits.
+  void send_kill() const { process_.send_kill(); }
   // Returns a number that differs from those of all other processes that this program has started.
   std::uint64_t serial() const { return serial_; }
 

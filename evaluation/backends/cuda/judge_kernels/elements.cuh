@@ -1,7 +1,7 @@
 // The judge's own device code. It draws the contents of inputs and compares outputs in the GPU
-// memory that they lie in. gpu_context.cpp joins the files of this folder in the order elements,
-// drawing, memory, comparison, shared_memory, and launches the kernels. NVRTC compiles the text
-// when a CUDA device starts.
+// memory that they lie in. own_kernels.cpp joins the files of this folder to two texts that begin
+// with this file, and NVRTC compiles them when a CUDA device starts. gpu_context.cpp launches the
+// kernels.
 //
 // This file: element types, random bits, and access to elements of any type.
 

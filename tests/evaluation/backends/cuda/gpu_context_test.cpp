@@ -1,6 +1,7 @@
 // Tests the judge's own kernels on a GPU against the same computations on the host.
 
 #include "evaluation/backends/cuda/gpu_context.hpp"
+#include "evaluation/backends/cuda/own_kernels.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +11,6 @@
 #include <limits>
 #include <numeric>
 
-#include "evaluation/compile/cuda/cuda_compiler.hpp"
 #include "evaluation/judge/comparison.hpp"
 #include "tests/support/gpu_bench.hpp"
 
@@ -19,18 +19,11 @@ namespace {
 
 using testing_support::gpu_bench;
 
-compiled_block kernels() {
-  cuda_compiler compiler;
-  const auto& names = gpu_context::kernel_names();
-  return compiler
-      .compile(gpu_context::kernel_source(), {names.begin(), names.end()}, {},
-               gpu_bench::instance().facts().architecture, std::chrono::seconds(60))
-      .value();
-}
-
 gpu_context& gpu() {
-  static gpu_context made(gpu_bench::instance().facts(), kernels());
-  return made;
+  static gpu_context made(gpu_bench::instance().facts());
+  static own_kernels kernels(gpu_bench::instance().facts().architecture);
+  static gpu_context& loaded = made.load(kernels.blocks());
+  return loaded;
 }
 
 std::vector<double> drawn(gpu_drawing d, std::uint64_t perturbation = 0) {

@@ -1,5 +1,5 @@
 #include "evaluation/compile/cuda/cuda_compiler.hpp"
-#include "evaluation/backends/cuda/gpu_context.hpp"
+#include "evaluation/backends/cuda/own_kernels.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,13 +100,13 @@ TEST(CudaCompiler, ReportsWhichKernelsSynchroniseTheirGrid) {
 }
 
 TEST(CudaCompiler, CompilesTheJudgesOwnKernels) {
-  const auto& names = gpu_context::kernel_names();
   for (const char* architecture : {"sm_80", "sm_90a"}) {
-    cuda_compiler compiler;
-    EXPECT_EQ(compiled(compiler.compile(gpu_context::kernel_source(), {names.begin(), names.end()},
-                                        {}, architecture, std::chrono::seconds(60)))
-                  .kernels.size(),
-              names.size());
+    own_kernels kernels(architecture);
+    const auto& blocks = kernels.blocks();
+    ASSERT_EQ(blocks.size(), own_kernels::parts().size());
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      EXPECT_EQ(blocks[i].kernels.size(), own_kernels::parts()[i].kernels.size());
+    EXPECT_TRUE(kernels.toolchain().starts_with("nvrtc"));
   }
 }
 

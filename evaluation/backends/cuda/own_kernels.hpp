@@ -1,0 +1,44 @@
+#pragma once
+
+#include <future>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "evaluation/compile/compiled_block.hpp"
+
+namespace hone {
+
+// The judge's own kernels (judge_kernels/), compiled for one GPU. They are compiled on threads of
+// their own, while the GPU's processes start. Confined to one thread.
+class own_kernels {
+ public:
+  // A part of the kernels, which is compiled beside the others.
+  struct part {
+    std::string source;  // a cuda block
+    std::set<std::string> kernels;
+  };
+  static const std::vector<part>& parts();
+
+  // Begins to compile for an architecture ("sm_90a"), without waiting.
+  explicit own_kernels(const std::string& architecture);
+
+  // Return what was compiled, and wait for it. Throw std::runtime_error.
+  const std::vector<compiled_block>& blocks();  // by part
+  const compiled_block& tools();  // the block with the kernels that programs' processes need
+  const std::string& toolchain();
+
+ private:
+  struct compiled_part {
+    std::string toolchain;
+    compiled_block block;
+  };
+  static compiled_part compile(const part& one, const std::string& architecture);
+  void wait();
+
+  std::vector<std::future<compiled_part>> compiling_;
+  std::string toolchain_;
+  std::vector<compiled_block> blocks_;
+};
+
+}  // namespace hone
