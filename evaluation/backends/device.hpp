@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -51,12 +52,15 @@ class device {
   // distribution that the task lists.
   virtual task_report check_task(const task& t) = 0;
 
-  // Returns true if a first measurement is so good that another one must confirm it (evaluation.md
-  // section 3, point 7). `best_score`: the best known score of the task on this device type, or 0
-  // if none is known.
+  // Returns true if a first measurement must be confirmed by another one, because it is very good
+  // or differs from equal by very little (evaluation.md section 3, point 7). `best_score`: the best
+  // known score of the task on this device type, or 0 if none is known.
   static bool needs_confirmation(const schema::Measurement::Reader& m, double best_score) {
+    constexpr double close_to_equal = 0.025;  // scores have two decimals
+    const double score = m.getScore();
     return m.getOutcome() == schema::Outcome::OK &&
-           (m.getScore() > 3 || (best_score > 0 && m.getScore() > 2 * best_score));
+           (score > 3 || (best_score > 0 && score > 2 * best_score) ||
+            (score != 1 && std::abs(score - 1) < close_to_equal));
   }
 };
 

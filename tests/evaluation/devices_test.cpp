@@ -53,5 +53,21 @@ TEST(PlannedDevices, AMachineWithoutAGpuSaysSo) {
   }
 }
 
+TEST(Confirmation, IsNeededForScoresThatAreVeryGoodOrAlmostEqual) {
+  const auto is_needed = [](double score, double best_score = 0) {
+    record_builder<schema::Measurement> m;
+    m->setOutcome(schema::Outcome::OK);
+    m->setScore(score);
+    return device::needs_confirmation(*m.finish(), best_score);
+  };
+  EXPECT_TRUE(is_needed(3.01));
+  EXPECT_TRUE(is_needed(2.5, 1.2));
+  EXPECT_TRUE(is_needed(1.02));
+  EXPECT_TRUE(is_needed(0.98));
+  EXPECT_FALSE(is_needed(1.0));
+  EXPECT_FALSE(is_needed(1.03));
+  EXPECT_FALSE(is_needed(2.5));
+}
+
 }  // namespace
 }  // namespace hone

@@ -15,6 +15,8 @@ constexpr std::size_t few_samples = 5;
 constexpr std::size_t few_samples_of_long_calls = 2;
 constexpr double very_long_call_ns = 20e6;
 constexpr int calibration_attempts = 3;
+// cuDNN times its algorithms in the first call, for each convolution of a network.
+constexpr std::chrono::milliseconds autotuned_call_limit{20000};
 // A bias beyond this is not luck: something is wrong with one of the processes.
 constexpr double max_bias = 0.1;
 constexpr double max_bias_half_width = 0.01;
@@ -85,9 +87,11 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
   ways[2].second.cudnn_benchmark = true;
   std::vector<case_timing::baseline> baselines;
   for (const auto& [name, asked] : ways) {
+    gpu_side::limits its_limits = limits;
+    if (asked.cudnn_benchmark) its_limits.call = std::max(limits.call, autotuned_call_limit);
     try {
       const gpu_sessions::reference_settings_scope scope(*sessions_, asked);
-      gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), limits, random,
+      gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), its_limits, random,
                     gpu_side::role::reference);
       side.set_parameters(random.bits());
       baselines.push_back({name, median_call(side) / 1e3});

@@ -137,6 +137,24 @@ TEST(Comparison, RefusesAConstantUnderAnyTolerance) {
   EXPECT_FALSE(compare_output(f32({5}), f32({5}), nullptr, strict).problem);
 }
 
+TEST(Comparison, AllowsAConstantThatMayBeChanceAmongRoundingErrors) {
+  // The reference's own result is as far from its float64 run as zeros are.
+  const auto rounding = [](std::size_t n) {
+    std::vector<double> values(n, 0.0);
+    values.front() = 1e-9;
+    return values;
+  };
+  const auto is_refused = [&](std::size_t n) {
+    const std::vector<double> zeros(n, 0.0);
+    std::vector<double> exact(n, 0.0);
+    exact.back() = 1e-17;
+    const tensor_value wide = f64(exact);
+    return compare_output(f32(zeros), f32(rounding(n)), &wide, {10, 10}).problem.has_value();
+  };
+  EXPECT_FALSE(is_refused(5));
+  EXPECT_TRUE(is_refused(128)) << "that many zeros are no chance";
+}
+
 TEST(Comparison, AllowsOnlyZerosIfOnlyZerosAreExpected) {
   EXPECT_NE(problem(f32({0, 1e-12}), f32({0, 0})), "agrees");
 }

@@ -82,6 +82,14 @@ bool may_be_in_vain(const std::string& kind) {
   return kind == "slow_reference" || kind == "impossible_time";
 }
 
+// Returns true if a verdict names an exploit of a kind rightly. Late work of a kind that has no
+// effect on a GPU shows as late work, and what late work writes may lie outside of all buffers by
+// then.
+bool names(const std::string& verdict, const std::string& kind) {
+  return verdict == kind || (verdict == "late_work" && may_be_in_vain(kind)) ||
+         (verdict == "memory_fault" && kind == "late_work");
+}
+
 // Prints a line that scripts/qualify reads.
 void print_end(const exploit& e, const schema::Evaluation::Reader& evaluation) {
   std::string line = describe(evaluation);
@@ -97,8 +105,7 @@ TEST_P(GpuExploit, IsCaught) {
   const std::string& kind = GetParam().kind;
   const auto evaluation = gpu_bench::instance().judge().evaluate(text, t);
   const bool by_name = evaluation->getOutcome() == Outcome::CHEATING &&
-                       (view(evaluation->getKind()) == kind ||
-                        (may_be_in_vain(kind) && view(evaluation->getKind()) == "late_work"));
+                       names(std::string(view(evaluation->getKind())), kind);
   const bool is_in_vain = may_be_in_vain(kind) && evaluation->getOutcome() == Outcome::OK &&
                           evaluation->getScore() <= nothing_earned;
   EXPECT_TRUE(by_name || is_in_vain ||
