@@ -137,6 +137,15 @@ struct Reply {
 struct Opened {
   launches @0 :List(Text) $Identity.required;  # kernels that the first program launches
   hasPrepare @1 :Bool;                        # of the first program
+
+  kernelProcess @2 :Int32;
+  # The process that runs the kernels of a session on a CPU; 0 if there is none.
+}
+
+struct LoadedKernels {
+  # From the process of a CPU session's kernels to the session.
+  kernels @0 :List(Pipeline.Kernel) $Identity.required;  # names and parameters alone
+  problem @1 :Text;                           # why they could not be loaded; empty if they were
 }
 
 struct Failed {

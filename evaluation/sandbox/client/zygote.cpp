@@ -1,10 +1,12 @@
 #include "evaluation/sandbox/client/zygote.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -39,6 +42,32 @@ std::int64_t now_ns(clockid_t which) {
   timespec t{};
   clock_gettime(which, &t);
   return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+// Returns the fields of /proc/PID/stat from the state on, or "" if there is no such process.
+std::string state_of(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(in, line);
+  const std::size_t close = line.rfind(')');
+  return close == std::string::npos || close + 2 >= line.size() ? "" : line.substr(close + 2);
+}
+
+pid_t parent_of(pid_t pid) {
+  std::istringstream fields(state_of(pid));
+  char state = 0;
+  pid_t parent = -1;
+  fields >> state >> parent;
+  return parent;
+}
+
+// Stopping is not immediate; /proc shows when it has happened.
+void await_stop(pid_t pid) {
+  for (int attempt = 0; attempt < 100000; ++attempt) {
+    const std::string state = state_of(pid);
+    if (state.empty() || state[0] == 'T' || state[0] == 'Z' || state[0] == 'X') return;
+    sched_yield();  // a process on the same core has to run once to stop
+  }
 }
 
 std::string call_name(std::uint32_t number) {
@@ -102,24 +131,54 @@ std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
 
 sandbox_session::sandbox_session(std::shared_ptr<sandbox_zygote> zygote, pid_t pid,
                                  unique_fd socket, const arena* memory)
-    : zygote_(std::move(zygote)), pid_(pid), socket_(std::move(socket)), memory_(memory) {
-  if (clock_getcpuclockid(pid, &clock_) != 0) clock_ = CLOCK_MONOTONIC;
+    : zygote_(std::move(zygote)),
+      host_(clocked(pid)),
+      socket_(std::move(socket)),
+      memory_(memory) {}
+
+sandbox_session::clocked_process sandbox_session::clocked(pid_t pid) {
+  clocked_process found;
+  found.pid = pid;
+  if (clock_getcpuclockid(pid, &found.clock) != 0) found.clock = CLOCK_MONOTONIC;
+  return found;
+}
+
+bool sandbox_session::adopt_kernels(pid_t pid) {
+  unique_fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!handle || parent_of(pid) != host_.pid) return false;
+  kernels_ = clocked(pid);
+  kernels_.handle = std::move(handle);
+  return true;
+}
+
+std::int64_t sandbox_session::processor_ns() const {
+  return now_ns(host_.clock) + (kernels_.pid > 0 ? now_ns(kernels_.clock) : 0);
+}
+
+// Waits until the kernels have ended, because they could write to the arena until then.
+void sandbox_session::end_kernels() {
+  if (kernels_.pid <= 0) return;
+  ::syscall(SYS_pidfd_send_signal, kernels_.handle.get(), SIGKILL, nullptr, 0);
+  pollfd ended{kernels_.handle.get(), POLLIN, 0};
+  poll(&ended, 1, static_cast<int>(std::chrono::milliseconds(fork_limit).count()));
+  kernels_ = {};
 }
 
 sandbox_session::~sandbox_session() {
   try {
-    if (pid_ > 0) end(false);
+    if (alive()) end(false);
   } catch (const std::exception&) {
     // The zygote has died, and the session with it.
   }
 }
 
 program_failure sandbox_session::end(bool timed_out) {
+  end_kernels();
   const std::uint32_t refused =
       memory_ != nullptr ? const_cast<arena*>(memory_)->head().refused_call : 0;
   record_builder<schema::Command> command;
-  command->setReap(pid_);
-  pid_ = -1;
+  command->setReap(host_.pid);
+  host_.pid = -1;
   socket_.reset();
   const int status = zygote_->ask(command.finish(), {});
   if (timed_out) return {Outcome::TIMEOUT, "", "did not finish within its deadline"};
@@ -172,6 +231,8 @@ program_result<opened_programs> sandbox_session::open(const std::vector<program_
   if (!reply) return failed(reply.error());
   if (!(*reply)->isOpened()) return failed(Outcome::CRASH, out_of_turn);
   runs_candidate_ = judges_candidate;
+  const pid_t kernels = (*reply)->getOpened().getKernelProcess();
+  if (kernels != 0 && !adopt_kernels(kernels)) return failed(Outcome::CRASH, nonsense);
   return read_opened((*reply)->getOpened());
 }
 
@@ -186,7 +247,7 @@ program_result<void> sandbox_session::stage(const record<schema::Command>& comma
 program_result<void> sandbox_session::prepare(const record<schema::Command>& command,
                                               time_point deadline) {
   auto staged = stage(command, deadline);
-  if (staged) last_run_end_ns_ = now_ns(clock_);
+  if (staged) last_run_end_ns_ = processor_ns();
   return staged;
 }
 
@@ -196,13 +257,13 @@ program_result<batch_clock> sandbox_session::go(time_point deadline) {
     command->setGo();
     return command.finish().bytes();
   }();
-  // The process sleeps in recvmsg at both readings of its processor clock, so all processor time in
+  // Both processes sleep at both readings of their processor clocks, so all processor time in
   // between belongs to the run.
-  const std::int64_t cpu_before = now_ns(clock_);
+  const std::int64_t cpu_before = processor_ns();
   const std::int64_t wall_before = now_ns(CLOCK_MONOTONIC);
   const auto reply = request(bytes, {}, deadline);
   const std::int64_t wall_after = now_ns(CLOCK_MONOTONIC);
-  const std::int64_t cpu_after = now_ns(clock_);
+  const std::int64_t cpu_after = processor_ns();
   if (!reply) return failed(reply.error());
   if (!(*reply)->isDone()) return failed(Outcome::CRASH, out_of_turn);
   const std::int64_t outside = last_run_end_ns_ >= 0 ? cpu_before - last_run_end_ns_ : 0;
@@ -212,23 +273,18 @@ program_result<batch_clock> sandbox_session::go(time_point deadline) {
 }
 
 void sandbox_session::freeze() {
-  if (pid_ <= 0) return;
-  kill(pid_, SIGSTOP);
-  // Stopping is not immediate; /proc shows when it has happened.
-  for (int attempt = 0; attempt < 100000; ++attempt) {
-    std::ifstream in("/proc/" + std::to_string(pid_) + "/stat");
-    std::string line;
-    std::getline(in, line);
-    const std::size_t close = line.rfind(')');
-    if (close == std::string::npos || close + 2 >= line.size() || line[close + 2] == 'T' ||
-        line[close + 2] == 'Z' || line[close + 2] == 'X')
-      return;
-    sched_yield();  // a process on the same core has to run once to stop
+  for (const pid_t pid : {host_.pid, kernels_.pid}) {
+    if (pid > 0) kill(pid, SIGSTOP);
+  }
+  for (const pid_t pid : {host_.pid, kernels_.pid}) {
+    if (pid > 0) await_stop(pid);
   }
 }
 
 void sandbox_session::thaw() {
-  if (pid_ > 0) kill(pid_, SIGCONT);
+  for (const pid_t pid : {kernels_.pid, host_.pid}) {
+    if (pid > 0) kill(pid, SIGCONT);
+  }
 }
 
 }  // namespace hone

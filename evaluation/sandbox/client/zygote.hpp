@@ -20,9 +20,9 @@ namespace hone {
 
 class sandbox_zygote;
 
-// One process forked from a zygote, with programs loaded. Every command has a deadline, and a
-// process that misses it is killed. Keeps its zygote alive; the destructor kills the process.
-// Confined to one thread.
+// One process forked from a zygote, with programs loaded, and the process that it forks for a
+// candidate's kernels. Every command has a deadline, and a session that misses it is killed. Keeps
+// its zygote alive; the destructor kills the process. Confined to one thread.
 class sandbox_session {
  public:
   ~sandbox_session();
@@ -40,11 +40,11 @@ class sandbox_session {
   // batch_clock::outside_ns of the next run.
   program_result<void> prepare(const record<schema::Command>& command, time_point deadline);
 
-  // freeze() stops the process, so that nothing in the arena changes while it is read. thaw()
-  // continues the process.
+  // freeze() stops both processes, so that nothing in the arena changes while it is read. thaw()
+  // continues them.
   void freeze();
   void thaw();
-  bool alive() const { return pid_ > 0; }
+  bool alive() const { return host_.pid > 0; }
 
  private:
   friend class sandbox_zygote;
@@ -55,15 +55,28 @@ class sandbox_session {
                                                 time_point deadline);
   program_failure end(bool timed_out);
 
+  // A process and its processor clock.
+  struct clocked_process {
+    pid_t pid = -1;
+    clockid_t clock = CLOCK_MONOTONIC;
+    unique_fd handle;  // of kernels: a pidfd, because the judge is not their parent
+  };
+  static clocked_process clocked(pid_t pid);
+  // Finds the process that runs the session's kernels. Returns false if `pid` is not its child.
+  bool adopt_kernels(pid_t pid);
+  // Returns the processor time of the session and its kernels.
+  std::int64_t processor_ns() const;
+  void end_kernels();
+
   std::shared_ptr<sandbox_zygote> zygote_;
-  pid_t pid_;
+  clocked_process host_;
+  clocked_process kernels_;  // pid -1: none
   unique_fd socket_;
   const arena* memory_;
-  clockid_t clock_ = 0;
-  // True from the first successful open() of a candidate on. A candidate can write to the socket,
-  // so not every message is trusted.
+  // True from the first successful open() of a candidate on. Its host program is not trusted to
+  // leave the session alone, so not every message is believed.
   bool runs_candidate_ = false;
-  std::int64_t last_run_end_ns_ = -1;  // on the process's processor clock; -1: no run yet
+  std::int64_t last_run_end_ns_ = -1;  // of processor_ns(); -1: no run yet
 };
 
 // The warm process that sessions are forked from. Starting the zygote takes about 0.4 s, and

@@ -2,6 +2,7 @@
 
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <algorithm>
 #include <set>
 #include <unordered_set>
 
@@ -41,6 +42,64 @@ std::string place_of(const Node* node) {
 
 [[noreturn]] void reject(const Node* node, const std::string& why) {
   throw program_error(Outcome::REJECTED, place_of(node) + why);
+}
+
+bool holds_tensors(const c10::TypePtr& type) {
+  if (type->kind() == c10::TypeKind::TensorType) return true;
+  const auto contained = type->containedTypes();
+  return std::any_of(contained.begin(), contained.end(), holds_tensors);
+}
+
+// Returns true unless a node surely neither reads nor writes the contents of a tensor.
+bool touches_contents(const Node* node) {
+  static const std::unordered_set<std::string> harmless = {"aten::alias",
+                                                           "aten::as_strided",
+                                                           "aten::chunk",
+                                                           "aten::detach",
+                                                           "aten::diagonal",
+                                                           "aten::dim",
+                                                           "aten::element_size",
+                                                           "aten::empty",
+                                                           "aten::empty_like",
+                                                           "aten::empty_strided",
+                                                           "aten::expand",
+                                                           "aten::expand_as",
+                                                           "aten::is_contiguous",
+                                                           "aten::len",
+                                                           "aten::movedim",
+                                                           "aten::new_empty",
+                                                           "aten::new_empty_strided",
+                                                           "aten::numel",
+                                                           "aten::permute",
+                                                           "aten::select",
+                                                           "aten::size",
+                                                           "aten::slice",
+                                                           "aten::split",
+                                                           "aten::squeeze",
+                                                           "aten::storage_offset",
+                                                           "aten::stride",
+                                                           "aten::t",
+                                                           "aten::transpose",
+                                                           "aten::unbind",
+                                                           "aten::unsqueeze",
+                                                           "aten::view",
+                                                           "aten::view_as",
+                                                           "prim::Constant",
+                                                           "prim::If",
+                                                           "prim::ListConstruct",
+                                                           "prim::ListUnpack",
+                                                           "prim::Loop",
+                                                           "prim::TupleConstruct",
+                                                           "prim::TupleIndex",
+                                                           "prim::TupleUnpack",
+                                                           "prim::device",
+                                                           "prim::dtype",
+                                                           "prim::unchecked_cast"};
+  const std::string name = node->kind().toQualString();
+  if (name.starts_with("hone::") || harmless.contains(name)) return false;
+  const auto has_tensors = [](const Value* value) { return holds_tensors(value->type()); };
+  return std::any_of(node->inputs().begin(), node->inputs().end(), has_tensors) ||
+         std::any_of(node->outputs().begin(), node->outputs().end(), has_tensors);
 }
 
 bool is_none(const Value* value) {
@@ -217,6 +276,15 @@ void check_rules(const Graph& graph) {
         taint.is_tainted(node->blocks()[0]->outputs()[0])) {
       reject(node, "a loop's bound depends on what a tensor holds");
     }
+  });
+}
+
+void synchronize_operators(Graph& graph) {
+  for_each_node(graph.block(), [&](Node* node) {
+    if (!touches_contents(node)) return;
+    Node* before = graph.create(c10::Symbol::fromQualString("hone::synchronize"), 0);
+    before->setSourceRange(node->sourceRange());
+    before->insertBefore(node);
   });
 }
 

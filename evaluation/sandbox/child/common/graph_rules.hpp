@@ -23,6 +23,10 @@ void settle_devices(torch::jit::Graph& graph, c10::Device judged);
 // runs.
 void check_rules(const torch::jit::Graph& graph);
 
+// Inserts hone::synchronize() before each operator that may read or write a tensor's contents, for
+// devices that queue launches. What allocates, makes views or reads shapes needs none.
+void synchronize_operators(torch::jit::Graph& graph);
+
 // Returns the names of the kernels that the graph launches, sorted, each once.
 std::vector<std::string> launched_kernels(const torch::jit::Graph& graph);
 

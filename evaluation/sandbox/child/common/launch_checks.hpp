@@ -44,6 +44,8 @@ class marshalled_arguments {
   // Returns the address of each argument, as launches take them. The addresses are valid as long as
   // this object.
   void** addresses() { return addresses_.data(); }
+  // Returns the arguments themselves, a word each.
+  const std::vector<std::uint64_t>& values() const { return values_; }
 
  private:
   std::vector<std::uint64_t> values_;

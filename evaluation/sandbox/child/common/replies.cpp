@@ -57,9 +57,10 @@ void send_reply(int socket, const std::function<void(schema::Reply::Builder)>& f
   send_message(socket, reply.finish().bytes());
 }
 
-void send_opened(int socket, const torchscript_program& program) {
+void send_opened(int socket, const torchscript_program& program, int kernel_process) {
   send_reply(socket, [&](schema::Reply::Builder reply) {
     auto opened = reply.initOpened();
+    opened.setKernelProcess(kernel_process);
     opened.setHasPrepare(program.has_prepare());
     const auto& launches = program.launches();
     auto list = opened.initLaunches(static_cast<unsigned>(launches.size()));

@@ -25,7 +25,7 @@ struct program_error : std::runtime_error {
 };
 
 // Launches the kernels of a host program: the device's side of the operators hone::launch,
-// hone::stream and hone::join. Confined to one thread.
+// hone::stream, hone::join and hone::synchronize. Confined to one thread.
 class kernel_launcher {
  public:
   virtual ~kernel_launcher() = default;
@@ -38,6 +38,9 @@ class kernel_launcher {
   // work that follows starts after all earlier work. A device with a single queue ignores both.
   virtual void use_stream(std::int64_t /*k*/) {}
   virtual void join_streams() {}
+  // Called before the host program reads or writes a tensor's contents. Must have run all launches
+  // when it returns, unless the device keeps launches and operators in order itself.
+  virtual void synchronize() {}
 };
 
 // The number of side streams: programs may call stream(0) to stream(8).

@@ -42,8 +42,9 @@ c10::DataPtr arena_allocator::allocate(std::size_t n) {
   the_allocator = this;
   void* data = nullptr;
   if (n > 0 && !ledger_.has_region()) {
-    data = std::aligned_alloc(heap_alignment,
-                              (n + heap_alignment - 1) / heap_alignment * heap_alignment);
+    const std::size_t aligned = (n + heap_alignment - 1) / heap_alignment * heap_alignment;
+    data =
+        heap_ != nullptr ? heap_->allocate(aligned) : std::aligned_alloc(heap_alignment, aligned);
     if (data == nullptr) throw std::bad_alloc();
   } else if (n > 0) {
     const auto offset = ledger_.take(n);
@@ -58,6 +59,8 @@ void arena_allocator::release(void* data) {
   if (data == nullptr) return;
   if (the_allocator->contains(data)) {
     the_allocator->ledger_.give_back(the_allocator->offset_of(data));
+  } else if (the_allocator->heap_ != nullptr && the_allocator->heap_->contains(data)) {
+    the_allocator->heap_->release(data);
   } else {
     std::free(data);
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "evaluation/sandbox/child/common/arena_ledger.hpp"
+#include "evaluation/sandbox/child/cpu/shared_heap.hpp"
 
 namespace hone {
 
@@ -16,6 +17,9 @@ class arena_allocator final : public c10::Allocator {
  public:
   // Sets the arena, which is mapped at `base`. Allocations are entered into its head.
   void attach(char* base, std::uint64_t bytes);
+  // Sets the heap of a session with kernels, which must read what lies there; null: the process's
+  // own.
+  void attach_heap(shared_heap* heap) { heap_ = heap; }
   // Starts with a new region of scratch memory between the offsets `begin` and `end`. Memory from
   // `poisoned` on is filled with `poison` before it is handed out, as are the poisoned_tail_bytes
   // behind it. (0, 0, 0): allocate on the heap.
@@ -40,6 +44,7 @@ class arena_allocator final : public c10::Allocator {
   // Poisons the memory that is not poisoned yet, up to `used` and the tail behind it.
   void poison_up_to(std::uint64_t used);
 
+  shared_heap* heap_ = nullptr;
   char* base_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::uint64_t poisoned_ = 0;

@@ -12,6 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -28,7 +29,7 @@ constexpr const char* the_artifact = "/hone/artifact.so";
 constexpr gid_t nobody = 65534;
 
 // System calls that are allowed with any arguments: memory, the passing of time, and the end of the
-// process.
+// process and of its child.
 // clang-format off
 constexpr std::array unrestricted_calls = {
     SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(brk),
@@ -38,7 +39,7 @@ constexpr std::array unrestricted_calls = {
     SCMP_SYS(rt_sigprocmask), SCMP_SYS(sigaltstack), SCMP_SYS(exit), SCMP_SYS(exit_group),
     SCMP_SYS(restart_syscall), SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(getrusage),
     SCMP_SYS(get_mempolicy), SCMP_SYS(fstat), SCMP_SYS(close), SCMP_SYS(membarrier),
-    SCMP_SYS(rseq), SCMP_SYS(set_robust_list)};
+    SCMP_SYS(rseq), SCMP_SYS(set_robust_list), SCMP_SYS(wait4)};
 // clang-format on
 
 int artifact_descriptor = -1;
@@ -84,7 +85,7 @@ void drop_root() {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail("cannot tie the process to its parent");
 }
 
-void install_filter(int socket) {
+void install_filter(std::initializer_list<int> sockets) {
   const std::unique_ptr<void, decltype(&seccomp_release)> context(seccomp_init(SCMP_ACT_TRAP),
                                                                   seccomp_release);
   bool ok = context != nullptr;
@@ -97,15 +98,18 @@ void install_filter(int socket) {
   for (const int call : {SCMP_SYS(pread64), SCMP_SYS(lseek), SCMP_SYS(dup)}) allow(call);
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
                               SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH)) == 0;
-  // Writing is limited to the command socket. Reading is also allowed from higher descriptors,
-  // which are the artifact's.
-  for (const int call : {SCMP_SYS(write), SCMP_SYS(sendmsg), SCMP_SYS(sendto)}) {
-    ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
-                                SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(socket))) == 0;
+  // Writing is limited to the sockets. Reading is also allowed from higher descriptors, which are
+  // the artifact's.
+  for (const int socket : sockets) {
+    for (const int call : {SCMP_SYS(write), SCMP_SYS(sendmsg), SCMP_SYS(sendto)}) {
+      ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
+                                  SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(socket))) == 0;
+    }
   }
+  const auto lowest = static_cast<scmp_datum_t>(std::min(sockets));
   for (const int call : {SCMP_SYS(read), SCMP_SYS(recvmsg), SCMP_SYS(recvfrom)}) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
-                                SCMP_A0(SCMP_CMP_GE, static_cast<scmp_datum_t>(socket))) == 0;
+                                SCMP_A0(SCMP_CMP_GE, lowest)) == 0;
   }
   // Advice that allocators and sanitizers give. Other advice affects the pages of the arena itself,
   // which later sessions use.
@@ -134,7 +138,8 @@ void install_filter(int socket) {
 
 const char* artifact_path() { return the_artifact; }
 
-void confine(int socket, int artifact, std::uint64_t private_bytes, std::uint32_t* refused_call) {
+void confine(std::initializer_list<int> sockets, int artifact, std::uint64_t private_bytes,
+             std::uint32_t* refused_call) {
   artifact_descriptor = artifact;
   refused = refused_call;
   struct sigaction action {};
@@ -146,7 +151,7 @@ void confine(int socket, int artifact, std::uint64_t private_bytes, std::uint32_
   limit(RLIMIT_AS, address_space_in_use() + private_bytes);
   limit(RLIMIT_NOFILE, 16);
   if (prctl(PR_SET_DUMPABLE, 0) != 0) fail("cannot forbid dumps");
-  install_filter(socket);
+  install_filter(sockets);
 }
 
 void close_door() {

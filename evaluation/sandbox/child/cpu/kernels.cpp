@@ -1,26 +1,19 @@
 #include "evaluation/sandbox/child/cpu/kernels.hpp"
 
-#include <ATen/ATen.h>
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
 #include "evaluation/program/arena_layout.hpp"
-#include "evaluation/sandbox/child/common/launch_checks.hpp"
 #include "evaluation/sandbox/child/cpu/block_runtime.hpp"
 
 namespace hone {
 namespace {
 
 constexpr std::size_t shared_guard_bytes = 1024;
-
-[[noreturn]] void refuse(const std::string& message) {
-  throw program_error(Outcome::LAUNCH_ERROR, message);
-}
-
-block_abi::size abi_size(const launch_size& size) { return {size.x, size.y, size.z}; }
 
 // Callback of dl_iterate_phdr. Finds the size of the thread-local segment, which holds a module's
 // __shared__ variables, of the module loaded at the address wanted->first, and stores the size in
@@ -87,27 +80,32 @@ bool cpu_kernels::shared_overrun() const {
   return false;
 }
 
-void cpu_kernels::launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
-                         const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
-                         const std::vector<c10::IValue>& arguments) {
-  const block_abi::kernel* found = nullptr;
-  for (unsigned i = 0; i < state_->module->kernel_count; ++i) {
-    if (kernel == state_->module->kernels[i].name) found = &state_->module->kernels[i];
+record<schema::LoadedKernels> cpu_kernels::facts() const {
+  record_builder<schema::LoadedKernels> facts;
+  auto kernels = facts->initKernels(state_->module->kernel_count);
+  for (unsigned i = 0; i < kernels.size(); ++i) {
+    const block_abi::kernel& kernel = state_->module->kernels[i];
+    kernels[i].setName(kernel.name);
+    auto parameters = kernels[i].initParameters(kernel.parameter_count);
+    for (unsigned p = 0; p < parameters.size(); ++p) {
+      parameters[p].setKind(
+          static_cast<schema::Kernel::Parameter::Kind>(kernel.parameters[p].kind));
+      parameters[p].setBytes(kernel.parameters[p].bytes);
+    }
   }
-  if (found == nullptr) refuse("the cuda block has no __global__ function '" + kernel + "'");
-  const launch_size blocks = checked_grid(kernel, grid);
-  const launch_size threads = checked_block(kernel, block);
-  check_shared_bytes(kernel, shared_bytes);
-  std::vector<parameter_facts> parameters;
-  for (unsigned i = 0; i < found->parameter_count; ++i)
-    parameters.push_back({static_cast<parameter_facts::kinds>(found->parameters[i].kind),
-                          static_cast<unsigned>(found->parameters[i].bytes)});
-  marshalled_arguments marshalled(kernel, arguments, parameters, false);
-  if (blocks.count() == 0) return;
+  return facts.finish();
+}
+
+void cpu_kernels::run(const queued_launch& launch, std::uint64_t* arguments) {
+  std::vector<void*> addresses;
+  for (std::uint32_t i = 0; i < launch.arguments; ++i) addresses.push_back(arguments + i);
   state_->dynamic_in_use =
-      std::max<std::uint64_t>(state_->dynamic_in_use, static_cast<std::uint64_t>(shared_bytes));
-  block_runtime::run(*state_->module, *found, abi_size(blocks), abi_size(threads),
-                     marshalled.addresses());
+      std::max<std::uint64_t>(state_->dynamic_in_use, launch.dynamic_shared_bytes);
+  const auto size = [](const std::array<std::uint32_t, 3>& n) {
+    return block_abi::size{n[0], n[1], n[2]};
+  };
+  block_runtime::run(*state_->module, state_->module->kernels[launch.kernel], size(launch.grid),
+                     size(launch.block), addresses.data());
 }
 
 }  // namespace hone

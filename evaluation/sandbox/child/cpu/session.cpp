@@ -12,7 +12,8 @@
 #include "evaluation/sandbox/child/common/replies.hpp"
 #include "evaluation/sandbox/child/cpu/arena_allocator.hpp"
 #include "evaluation/sandbox/child/cpu/confinement.hpp"
-#include "evaluation/sandbox/child/cpu/kernels.hpp"
+#include "evaluation/sandbox/child/cpu/kernel_process.hpp"
+#include "evaluation/sandbox/child/cpu/shared_heap.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/record.hpp"
 #include "process/framing.hpp"
@@ -32,6 +33,15 @@ class session {
     allocator_->attach(base_, bytes_);
     c10::SetCPUAllocator(allocator_, 100);
     close(arena);
+  }
+
+  // Starts the process of the candidate's kernels, whose shared object is the descriptor `object`.
+  // Returns its socket. Must be called before the session is confined.
+  int start_kernels(int object, std::uint64_t private_bytes) {
+    allocator_->attach_heap(new shared_heap(private_bytes));  // never deleted, as the allocator
+    kernels_.emplace(object, base_, arena_head_bytes, private_bytes);
+    kernels_->report_refused_calls_at(refused_call());
+    return kernels_->socket();
   }
 
   std::uint32_t* refused_call() const {
@@ -61,14 +71,13 @@ class session {
                              program.getParameters());
       prepared_.emplace_back();
     }
-    if (request.getHasObject()) kernels_.emplace(artifact_path());
-    close_door();
     if (kernels_) {
+      kernels_->await_kernels();
       torchscript_program::set_launcher(&*kernels_);
     } else if (request.getJudgesCandidate()) {
       torchscript_program::set_launcher(&nothing_);
     }
-    send_opened(socket_, programs_.front());
+    send_opened(socket_, programs_.front(), kernels_ ? kernels_->pid() : 0);
   }
 
   at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const {
@@ -83,7 +92,7 @@ class session {
     program_ = request.getProgram();
     row_major_outputs_ = request.getRowMajorOutputs();
     allocator_->head().output_count = 0;
-    if (kernels_) kernels_->poison_shared(request.getPoison());
+    if (kernels_) kernels_->begin_run(request.getPoison());
     auto& prepared = prepared_.at(program_);
     if (!prepared || request.getParametersChanged()) {
       std::vector<at::Tensor> parameters;
@@ -93,6 +102,7 @@ class session {
       // heap.
       allocator_->reset(0, 0, 0);
       prepared = programs_[program_].prepare(parameters);
+      if (kernels_) kernels_->synchronize();
     }
     allocator_->reset(request.getScratchBegin(), request.getPoisonedEnd(), request.getScratchEnd(),
                       request.getPoison());
@@ -111,6 +121,7 @@ class session {
   void go() {
     torchscript_program& program = programs_.at(program_);
     for (auto& stack : stacks_) outputs_.push_back(program.forward(stack, row_major_outputs_));
+    if (kernels_) kernels_->synchronize();
     if (kernels_ && kernels_->shared_overrun())
       throw program_error(Outcome::CRASH,
                           "a kernel wrote beyond the dynamic shared memory that it asked for");
@@ -141,7 +152,7 @@ class session {
   std::uint64_t bytes_ = 0;
   arena_allocator* allocator_ = nullptr;
   no_kernels nothing_;
-  std::optional<cpu_kernels> kernels_;
+  std::optional<kernel_process> kernels_;
   std::vector<torchscript_program> programs_;
   std::vector<std::optional<std::vector<c10::IValue>>> prepared_;
   std::uint32_t program_ = 0;
@@ -158,10 +169,15 @@ void serve_session(int socket, int arena, std::uint64_t private_bytes) {
     const c10::InferenceMode no_gradients;
     session served(socket, arena);
     // The shared object's descriptor comes with the first command. That command is received before
-    // the filter is installed, because the filter allows only this descriptor.
+    // the filter is installed, because a confined process starts no other.
     received_message first = receive_with_descriptors(socket);
-    const int object = first.descriptors.empty() ? -1 : first.descriptors.front().release();
-    confine(socket, object, private_bytes, served.refused_call());
+    if (first.descriptors.empty()) {
+      confine({socket}, -1, private_bytes, served.refused_call());
+    } else {
+      const int kernels = served.start_kernels(first.descriptors.front().get(), private_bytes);
+      first.descriptors.clear();
+      confine({socket, kernels}, -1, private_bytes, served.refused_call());
+    }
     std::vector<char> bytes = std::move(first.bytes);
     while (true) {
       try {

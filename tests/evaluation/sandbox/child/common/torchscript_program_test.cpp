@@ -284,6 +284,7 @@ struct noting_launcher final : kernel_launcher {
   }
   void use_stream(std::int64_t k) override { asked.push_back("stream " + std::to_string(k)); }
   void join_streams() override { asked.push_back("join"); }
+  void synchronize() override { asked.push_back("synchronize"); }
   std::vector<std::string> asked;
 };
 
@@ -308,6 +309,50 @@ TEST(TorchscriptProgram, SwitchesStreamsInTheOrderOfItsSource) {
     EXPECT_EQ(std::string(e.what()), "python:2: stream(9): expected 0 to 8");
   }
   torchscript_program::set_launcher(nullptr);
+}
+
+// Returns what a program asks of its launcher, in order.
+std::vector<std::string> asked_by(const std::string& source) {
+  torchscript_program program(source, 1, 0);
+  noting_launcher noting;
+  torchscript_program::set_launcher(&noting);
+  std::vector<c10::IValue> arguments = {at::ones({2, 3})};
+  program.forward(arguments);
+  torchscript_program::set_launcher(nullptr);
+  return noting.asked;
+}
+
+TEST(TorchscriptProgram, SynchronizesBeforeOperatorsThatTouchContents) {
+  const std::string launch = "    launch(\"k\", [y.numel()], [1], y)\n";
+  EXPECT_EQ(
+      asked_by("def forward(x: Tensor) -> Tensor:\n    y = torch.empty([x.size(0), 4])\n" + launch +
+               "    z = y.view(-1).unsqueeze(0)\n    if z.dim() > 1:\n        z = "
+               "z[0]\n    return z\n"),
+      (std::vector<std::string>{"k"}))
+      << "allocations, views and shapes touch nothing";
+  EXPECT_EQ(asked_by("def forward(x: Tensor) -> Tensor:\n    y = x * 2\n" + launch +
+                     "    return torch.relu(y)\n"),
+            (std::vector<std::string>{"synchronize", "k", "synchronize"}));
+  EXPECT_EQ(asked_by("def forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n" + launch +
+                     "    return torch.zeros([2])\n"),
+            (std::vector<std::string>{"k", "synchronize"}))
+      << "what a constant is written to may be memory that the launch still reads";
+  EXPECT_EQ(asked_by("def forward(x: Tensor) -> Tensor:\n    return x * 2\n"),
+            (std::vector<std::string>{}))
+      << "there are no launches to wait for";
+}
+
+TEST(TorchscriptProgram, SynchronizesBeforeOutputsAreLaidOut) {
+  torchscript_program program(
+      "def forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n    launch(\"k\", [1], [1], "
+      "y)\n    return y.t()\n",
+      1, 0);
+  noting_launcher noting;
+  torchscript_program::set_launcher(&noting);
+  std::vector<c10::IValue> arguments = {at::ones({2, 3})};
+  program.forward(arguments, 1);
+  torchscript_program::set_launcher(nullptr);
+  EXPECT_EQ(noting.asked, (std::vector<std::string>{"k", "synchronize"}));
 }
 
 TEST(TorchscriptProgram, InlinesFunctionsThatCallFunctions) {

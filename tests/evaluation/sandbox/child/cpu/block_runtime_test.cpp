@@ -8,6 +8,7 @@
 #include "evaluation/compile/cpu/cpu_compiler.hpp"
 #include "evaluation/compile/cpu/host_toolchain.hpp"
 #include "evaluation/program/arena_layout.hpp"
+#include "evaluation/sandbox/child/cpu/kernel_table.hpp"
 #include "evaluation/sandbox/child/cpu/kernels.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -26,12 +27,14 @@ class block {
     if (!result) throw std::runtime_error(result.error().message);
     testing_support::write_file(folder_ / "block.so", result.value().code);
     kernels_.emplace((folder_ / "block.so").string());
+    table_ = kernel_table(*kernels_->facts());
     kernels_->poison_shared(poison_byte);
   }
 
   void launch(const list& grid, const list& threads, const std::vector<c10::IValue>& arguments,
               std::int64_t shared = 0) {
-    kernels_->launch(kernel_, grid, threads, shared, arguments);
+    auto launch = table_.check(kernel_, grid, threads, shared, arguments);
+    if (launch) kernels_->run(launch->what, launch->arguments.data());
   }
   // Returns the reason for which a launch is refused, or "launched".
   std::string refusal(const list& grid, const list& threads,
@@ -50,6 +53,7 @@ class block {
   testing_support::temporary_folder folder_;
   std::string kernel_;
   std::optional<cpu_kernels> kernels_;
+  kernel_table table_;
 };
 
 at::Tensor ints(std::int64_t n) { return at::zeros({n}, at::kInt); }

@@ -1,0 +1,138 @@
+#include "evaluation/sandbox/child/cpu/kernel_process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "evaluation/program/arena_layout.hpp"
+#include "evaluation/sandbox/child/cpu/confinement.hpp"
+#include "evaluation/sandbox/child/cpu/kernel_server.hpp"
+#include "evaluation/sandbox/protocol.capnp.h"
+#include "messages/names.hpp"
+#include "messages/record.hpp"
+#include "process/framing.hpp"
+
+namespace hone {
+namespace {
+
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+kernel_queue* shared_queue() {
+  void* mapped = mmap(nullptr, sizeof(kernel_queue), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) fail("cannot share memory with kernels");
+  return static_cast<kernel_queue*>(mapped);
+}
+
+constexpr int kernels_socket = 3;
+constexpr int kernels_object = 4;
+
+// Moves the two descriptors to their numbers and closes all others. The object has the higher
+// number, as confine() requires.
+void keep_only(int socket, int object) {
+  constexpr int above_all = 64;
+  const int moved_socket = fcntl(socket, F_DUPFD, above_all);
+  const int moved_object = fcntl(object, F_DUPFD, above_all);
+  for (int fd = kernels_socket; fd < above_all; ++fd) close(fd);
+  if (dup2(moved_socket, kernels_socket) < 0 || dup2(moved_object, kernels_object) < 0) _exit(1);
+  close(moved_socket);
+  close(moved_object);
+}
+
+}  // namespace
+
+kernel_process::kernel_process(int object, void* head, std::uint64_t head_bytes,
+                               std::uint64_t private_bytes)
+    : queue_(shared_queue()) {
+  auto [ours, theirs] = socket_pair();
+  const pid_t session = getpid();
+  pid_ = fork();
+  if (pid_ < 0) fail("cannot fork a process for kernels");
+  if (pid_ == 0) {
+    try {
+      if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != session) _exit(1);
+      keep_only(theirs.release(), object);
+      munmap(head, head_bytes);
+      confine({kernels_socket}, kernels_object, private_bytes, &queue_->refused_call);
+      serve_kernels(kernels_socket, *queue_);
+    } catch (const std::exception&) {
+      _exit(1);
+    }
+  }
+  socket_ = std::move(ours);
+}
+
+void kernel_process::await_kernels() {
+  std::optional<received_message> message;
+  try {
+    message = receive_message(socket_.get());
+  } catch (const connection_lost&) {
+    end_alike();
+  }
+  const auto loaded = record<schema::LoadedKernels>::from_bytes(std::move(message->bytes));
+  if (loaded->getProblem().size() > 0) throw std::runtime_error(loaded->getProblem().cStr());
+  kernels_ = kernel_table(*loaded);
+}
+
+void kernel_process::launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
+                            const std::vector<std::int64_t>& block, std::int64_t shared_bytes,
+                            const std::vector<c10::IValue>& arguments) {
+  const auto launch = kernels_.check(kernel, grid, block, shared_bytes, arguments);
+  if (!launch) return;
+  const std::uint64_t words = kernel_queue::words_per_launch + launch->arguments.size();
+  if (words > kernel_queue::capacity - used_) synchronize();
+  std::uint64_t* at = &queue_->words[used_];
+  std::memcpy(at, &launch->what, sizeof launch->what);
+  std::copy(launch->arguments.begin(), launch->arguments.end(),
+            at + kernel_queue::words_per_launch);
+  used_ += words;
+}
+
+void kernel_process::synchronize() {
+  if (used_ == 0) return;
+  queue_->used = std::exchange(used_, 0);
+  ask(kernel_request::run);
+  if (queue_->problem.front() == '\0') return;
+  queue_->problem.back() = '\0';
+  throw program_error(Outcome::CRASH, queue_->problem.data());
+}
+
+void kernel_process::begin_run(unsigned char poison) {
+  used_ = 0;
+  queue_->poison = poison;
+  ask(kernel_request::poison);
+}
+
+void kernel_process::ask(kernel_request what) {
+  char byte = static_cast<char>(what);
+  if (recv(socket_.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0)
+    throw program_error(Outcome::CRASH, "the kernels' process answered out of turn");
+  if (write(socket_.get(), &byte, 1) != 1 || read(socket_.get(), &byte, 1) != 1) end_alike();
+}
+
+void kernel_process::end_alike() {
+  int status = 0;
+  if (waitpid(pid_, &status, 0) != pid_) _exit(1);
+  if (WIFSIGNALED(status)) {
+    raise(WTERMSIG(status));
+    _exit(1);
+  }
+  if (WEXITSTATUS(status) == refused_call_exit_code && refused_call_ != nullptr)
+    *refused_call_ = queue_->refused_call;
+  _exit(WEXITSTATUS(status));
+}
+
+}  // namespace hone
