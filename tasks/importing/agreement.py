@@ -27,6 +27,8 @@ from source_file import Failure, bytes_of, require_type, tensors_of
 from task_distributions import CHANGES, usable_distributions
 from trial_sizes import odd_sizes, reduced_sizes
 
+# Of an error: PyTorch has an operator for a short type on GPUs, but not on this CPU.
+NOT_ON_CPUS = re.compile(r"not implemented for '(BFloat16|Half)'|could not create a primitive")
 KEEPS_STATE = (
     "the module changes its own state when it is called; the reference computes its first call"
 )
@@ -108,8 +110,7 @@ class Check:
             return False
         try:
             if not im.is_real:
-                with im.source.doing("making the Model"):
-                    im.model = im.source.model("cpu")
+                im.make_real()
                 im.constants = self.constants_of(im.model)
             is_full = im.is_real and affordable(timed)
             if is_full and self.compare_at(timed, as_file=True) is not None:
@@ -254,11 +255,24 @@ class Check:
     def compare_at(self, sizes, as_file=False):
         """Returns how the outputs of module and reference differ, in words, or None if they agree.
 
-        Inputs are drawn at `sizes`, or taken from the file if `as_file` is True. Raises Failure if
-        the module fails or an input cannot be drawn, RuntimeError if the reference fails.
+        Inputs are drawn at `sizes`, or taken from the file if `as_file` is True. If PyTorch cannot
+        run the task's types on a CPU, both run in float32. Raises Failure if the module fails or an
+        input cannot be drawn, RuntimeError if the reference fails.
         """
         im = self.importer
         tensors = im.input_tensors if as_file else im.specification.draw_inputs(sizes)
+        try:
+            return self.compare_for(tensors)
+        except Failure as failure:
+            if not im.dtype or im.is_widened or not NOT_ON_CPUS.search(str(failure)):
+                raise
+        im.widen()
+        return self.compare_for(tensors)
+
+    def compare_for(self, tensors):
+        """Returns how the outputs differ for these inputs; see compare_at."""
+        im = self.importer
+        tensors = [im.as_checked(t) for t in tensors]
         leaves, layout = torch.utils._pytree.tree_flatten(im.inputs)
         queue = iter([t.clone() for t in tensors])
         arguments = torch.utils._pytree.tree_unflatten(

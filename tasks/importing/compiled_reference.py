@@ -45,7 +45,7 @@ class CompiledReference:
         parameters = [im.constants[node].detach() for node in im.reference.parameters]
         if self.writes:
             parameters = [p.clone() for p in parameters]
-        tensors = [t.clone() for t in inputs]
+        tensors = [im.as_checked(t).clone() for t in inputs]
         before = [t._version for t in tensors + parameters]
         with torch.no_grad():
             outputs = self.unit.forward(*tensors, *parameters)

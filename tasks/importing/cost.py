@@ -79,7 +79,7 @@ def cost(program, values):
             else ""
         )
         if name not in VIEWS:
-            held += sum(math.prod(extent(e) for e in v.shape) * v.element_size() for v in results)
+            held += sum(math.prod(extent(e) for e in v.shape) * bytes_held(v) for v in results)
         shapes = [
             s for s in map(shape_of, torch.utils._pytree.tree_leaves(node.args)) if s is not None
         ]
@@ -87,6 +87,11 @@ def cost(program, values):
             count * factor(name, shapes, count) if shapes and node.op == "call_function" else count
         )
     return operations, held
+
+
+def bytes_held(tensor):
+    """Returns the bytes of an element. Operators on a CPU compute short types in float32."""
+    return max(4, tensor.element_size()) if tensor.is_floating_point() else tensor.element_size()
 
 
 def factor(name, shapes, count):

@@ -5,7 +5,6 @@ is checked against the module before the task file is written.
 """
 
 import contextlib
-import copy
 import re
 import time
 import warnings
@@ -50,6 +49,7 @@ class Importer:
             varies_constants,
         )
         self.is_relaxed, self.dtype = is_relaxed, dtype
+        self.is_widened = False  # whether the task's `dtype` is checked in float32
         self.notes = []
         self.generator = torch.Generator().manual_seed(2)
 
@@ -109,20 +109,60 @@ class Importer:
     def find_draws(self):
         """Finds out what forward() draws, and makes inputs of it."""
         source = self.source
-        with source.doing("running the Model"), warnings.catch_warnings(), AnyDevice():
-            warnings.simplefilter("ignore")
-            source.draws = draws_of(source.model("meta"), source.inputs("meta"))
+        for device in ("meta", "cpu"):  # not every operator has a form for the meta device
+            try:
+                with source.doing("running the Model"), warnings.catch_warnings(), AnyDevice():
+                    warnings.simplefilter("ignore")
+                    inputs = source.inputs(device)
+                    draws = draws_of(source.model(device), inputs)
+                break
+            except Failure:
+                if device == "cpu":
+                    raise
+        source.draws, source.own_inputs = draws, len(inputs)
         if source.draws:
             self.notes.append("random numbers that forward() draws are inputs of the task")
 
     def cast(self):
         """Casts the module and its inputs to `dtype`. How they are drawn stays as recorded."""
-        dtype = getattr(torch, self.dtype)
+        if not self.is_real:  # the recorded module itself keeps its types
+            on_meta = any(t.is_meta for t in named_tensors(self.drawn_model).values())
+            self.model = self.source.model("meta" if on_meta else "cpu")
+        self.cast_model(getattr(torch, self.dtype))
+        self.inputs = torch.utils._pytree.tree_map_only(torch.Tensor, self.as_task, self.inputs)
+
+    def cast_model(self, dtype):
+        """Casts the module in place: its functions may hold references to its parts."""
         with self.source.doing(f"casting the Model to {self.dtype}"):
-            self.model = self.source.with_draws(copy.deepcopy(self.model).to(dtype))
-        self.inputs = torch.utils._pytree.tree_map_only(
-            torch.Tensor, lambda t: t.to(dtype) if t.is_floating_point() else t, self.inputs
+            self.model.to(dtype)
+            for part in self.model.modules():
+                for name, value in list(vars(part).items()):
+                    if isinstance(value, torch.Tensor) and value.is_floating_point():
+                        setattr(part, name, value.to(dtype))
+
+    def as_task(self, tensor):
+        """Returns a tensor in the type that the task gives it."""
+        return tensor.to(getattr(torch, self.dtype)) if tensor.is_floating_point() else tensor
+
+    def make_real(self):
+        """Makes the module with real tensors on the CPU, in the task's types."""
+        with self.source.doing("making the Model"):
+            self.model = self.source.model("cpu")
+        if self.dtype:
+            self.cast_model(getattr(torch, self.dtype))
+
+    def widen(self):
+        """Lets module and reference be compared in float32, with the values of the task's type."""
+        self.is_widened = True
+        self.cast_model(torch.float32)
+        self.constants = {node: self.as_checked(value) for node, value in self.constants.items()}
+        self.notes.append(
+            f"checked in float32, because PyTorch lacks an operator for {self.dtype} on CPUs"
         )
+
+    def as_checked(self, tensor):
+        """Returns a tensor in the type in which module and reference are compared."""
+        return tensor.float() if self.is_widened and tensor.is_floating_point() else tensor
 
     def translate(self):
         """Traces the module and prints its graph, with dynamic sizes if the export has them."""

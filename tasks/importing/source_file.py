@@ -85,6 +85,7 @@ class SourceFile:
     factor: the number by which its larger integers are divided.
     names: the file's global names.
     draws: what forward() draws, as Draws.noted; the draws become inputs once it is set.
+    own_inputs: the number of the other inputs, set together with `draws`.
 
     Tensors that the file makes at its top level are real ones. The constructor raises Failure if
     the file cannot be executed or lacks a required name. `model`, `inputs` and `recorded` let the
@@ -92,7 +93,7 @@ class SourceFile:
     """
 
     def __init__(self, text, path, factor=1):
-        self.text, self.path, self.draws = text, path, []
+        self.text, self.path, self.draws, self.own_inputs = text, path, [], 0
         try:
             tree = ast.parse(text, path)
         except SyntaxError as error:
@@ -168,7 +169,7 @@ class SourceFile:
     def with_draws(self, model):
         """Makes the module take its draws as inputs, and returns it."""
         if self.draws:
-            take_draws(model, len(self.inputs("meta")) - len(self.draws), len(self.draws))
+            take_draws(model, self.own_inputs, len(self.draws))
         return model
 
     def inputs(self, device, seed=1):

@@ -151,12 +151,15 @@ TEST_F(ImportedModules, TasksAdmitTf32WithRelaxedPrecision) {
 
 TEST_F(ImportedModules, ParametersAndInputsAreCastWithDtype) {
   const temporary_folder cast;
-  const auto run = import_into(cast.path(),
-                               {source_folder / "modules" / "conv_block.py",
-                                source_folder / "modules" / "embedded_words.py"},
-                               {"--dtype", "bfloat16"});
+  const auto run = import_into(
+      cast.path(),
+      {source_folder / "modules" / "conv_block.py", source_folder / "modules" / "closed_over.py",
+       source_folder / "modules" / "embedded_words.py"},
+      {"--dtype", "bfloat16"});
   ASSERT_EQ(run.code, 0);
-  for (const char* name : {"conv_block", "embedded_words"}) {
+  EXPECT_THAT(run.files.at("closed_over")["notes"].dump(), HasSubstr("checked in float32"));
+  EXPECT_THAT(run.files.at("conv_block")["notes"].dump(), Not(HasSubstr("checked in float32")));
+  for (const char* name : {"conv_block", "closed_over", "embedded_words"}) {
     const task own = imported(name);
     const task other = load_task(cast / (std::string(name) + ".toml"));
     ASSERT_EQ(other.parameters.size(), own.parameters.size()) << name;

@@ -38,7 +38,10 @@ class session {
   // Starts the process of the candidate's kernels, whose shared object is the descriptor `object`.
   // Returns its socket. Must be called before the session is confined.
   int start_kernels(int object, std::uint64_t private_bytes) {
-    allocator_->attach_heap(new shared_heap(private_bytes));  // never deleted, as the allocator
+    if (base_ == nullptr) throw std::runtime_error("a session without an arena runs no kernels");
+    // The arena holds what prepare() is given; its results and what it needs on the way may be
+    // larger. Never deleted, as the allocator.
+    allocator_->attach_heap(new shared_heap(2 * bytes_));
     kernels_.emplace(object, base_, arena_head_bytes, private_bytes);
     kernels_->report_refused_calls_at(refused_call());
     return kernels_->socket();
