@@ -281,10 +281,9 @@ void sandbox_session::freeze() {
   }
 }
 
+// The session itself continues its kernels.
 void sandbox_session::thaw() {
-  for (const pid_t pid : {kernels_.pid, host_.pid}) {
-    if (pid > 0) kill(pid, SIGCONT);
-  }
+  if (alive()) kill(host_.pid, SIGCONT);
 }
 
 }  // namespace hone

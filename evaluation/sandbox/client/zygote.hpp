@@ -41,7 +41,7 @@ class sandbox_session {
   program_result<void> prepare(const record<schema::Command>& command, time_point deadline);
 
   // freeze() stops both processes, so that nothing in the arena changes while it is read. thaw()
-  // continues them.
+  // continues the session.
   void freeze();
   void thaw();
   bool alive() const { return host_.pid > 0; }

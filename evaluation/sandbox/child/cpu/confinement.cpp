@@ -85,7 +85,7 @@ void drop_root() {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail("cannot tie the process to its parent");
 }
 
-void install_filter(std::initializer_list<int> sockets) {
+void install_filter(std::initializer_list<int> sockets, int child) {
   const std::unique_ptr<void, decltype(&seccomp_release)> context(seccomp_init(SCMP_ACT_TRAP),
                                                                   seccomp_release);
   bool ok = context != nullptr;
@@ -118,6 +118,14 @@ void install_filter(std::initializer_list<int> sockets) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
                                 SCMP_A2(SCMP_CMP_EQ, static_cast<scmp_datum_t>(advice))) == 0;
   }
+  // A session stops and continues the process of its kernels.
+  if (child > 0) {
+    for (const int signal : {SIGSTOP, SIGCONT}) {
+      ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(kill), 2,
+                                  SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(child)),
+                                  SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(signal))) == 0;
+    }
+  }
   // abort() signals its own process.
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
                               SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()))) == 0;
@@ -138,8 +146,8 @@ void install_filter(std::initializer_list<int> sockets) {
 
 const char* artifact_path() { return the_artifact; }
 
-void confine(std::initializer_list<int> sockets, int artifact, std::uint64_t private_bytes,
-             std::uint32_t* refused_call) {
+void confine(std::initializer_list<int> sockets, int child, int artifact,
+             std::uint64_t private_bytes, std::uint32_t* refused_call) {
   artifact_descriptor = artifact;
   refused = refused_call;
   struct sigaction action {};
@@ -151,7 +159,7 @@ void confine(std::initializer_list<int> sockets, int artifact, std::uint64_t pri
   limit(RLIMIT_AS, address_space_in_use() + private_bytes);
   limit(RLIMIT_NOFILE, 16);
   if (prctl(PR_SET_DUMPABLE, 0) != 0) fail("cannot forbid dumps");
-  install_filter(sockets);
+  install_filter(sockets, child);
 }
 
 void close_door() {

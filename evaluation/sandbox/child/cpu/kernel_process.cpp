@@ -66,7 +66,7 @@ kernel_process::kernel_process(int object, void* head, std::uint64_t head_bytes,
       if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != session) _exit(1);
       keep_only(theirs.release(), object);
       munmap(head, head_bytes);
-      confine({kernels_socket}, kernels_object, private_bytes, &queue_->refused_call);
+      confine({kernels_socket}, 0, kernels_object, private_bytes, &queue_->refused_call);
       serve_kernels(kernels_socket, *queue_);
     } catch (const std::exception&) {
       _exit(1);
@@ -85,6 +85,7 @@ void kernel_process::await_kernels() {
   const auto loaded = record<schema::LoadedKernels>::from_bytes(std::move(message->bytes));
   if (loaded->getProblem().size() > 0) throw std::runtime_error(loaded->getProblem().cStr());
   kernels_ = kernel_table(*loaded);
+  stop();
 }
 
 void kernel_process::launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
@@ -104,7 +105,8 @@ void kernel_process::launch(const std::string& kernel, const std::vector<std::in
 void kernel_process::synchronize() {
   if (used_ == 0) return;
   queue_->used = std::exchange(used_, 0);
-  ask(kernel_request::run);
+  run_queue();
+  queue_->begins_run = 0;
   if (queue_->problem.front() == '\0') return;
   queue_->problem.back() = '\0';
   throw program_error(Outcome::CRASH, queue_->problem.data());
@@ -112,20 +114,34 @@ void kernel_process::synchronize() {
 
 void kernel_process::begin_run(unsigned char poison) {
   used_ = 0;
+  queue_->begins_run = 1;
   queue_->poison = poison;
-  ask(kernel_request::poison);
 }
 
-void kernel_process::ask(kernel_request what) {
-  char byte = static_cast<char>(what);
+// Kernels may answer early and go on, so the process is stopped after its answer as well.
+void kernel_process::run_queue() {
+  char byte = 'r';
   if (recv(socket_.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0)
     throw program_error(Outcome::CRASH, "the kernels' process answered out of turn");
+  kill(pid_, SIGCONT);
   if (write(socket_.get(), &byte, 1) != 1 || read(socket_.get(), &byte, 1) != 1) end_alike();
+  stop();
+}
+
+void kernel_process::stop() {
+  int status = 0;
+  kill(pid_, SIGSTOP);
+  if (waitpid(pid_, &status, WUNTRACED) != pid_) _exit(1);
+  if (!WIFSTOPPED(status)) end_alike(status);
 }
 
 void kernel_process::end_alike() {
   int status = 0;
   if (waitpid(pid_, &status, 0) != pid_) _exit(1);
+  end_alike(status);
+}
+
+void kernel_process::end_alike(int status) {
   if (WIFSIGNALED(status)) {
     raise(WTERMSIG(status));
     _exit(1);

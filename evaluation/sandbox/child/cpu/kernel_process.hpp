@@ -16,8 +16,9 @@ namespace hone {
 // The process that runs a candidate's kernels for its session. Kernels are native code, which could
 // answer the judge in place of the session, or skip the host program. So they run where they reach
 // the arena behind its head, what prepare() has made, and nothing else. Launches are queued, as on
-// a GPU, and run before the host program next reads or writes a tensor. A launch passes all checks
-// that CUDA would make before it is queued. Confined to the session's thread.
+// a GPU, and run before the host program next reads or writes a tensor. Meanwhile the process is
+// stopped, so that nothing changes what an operator has checked. A launch passes all checks that
+// CUDA would make before it is queued. Confined to the session's thread.
 class kernel_process final : public kernel_launcher {
  public:
   // Forks the process, which closes all descriptors but its own and `object`, the candidate's
@@ -27,8 +28,8 @@ class kernel_process final : public kernel_launcher {
 
   int socket() const { return socket_.get(); }
   pid_t pid() const { return pid_; }
-  // Waits until the kernels are loaded. Throws std::runtime_error if they cannot be. Must be called
-  // once, before launches.
+  // Waits until the kernels are loaded, and stops the process. Throws std::runtime_error if they
+  // cannot be. Must be called once, before launches.
   void await_kernels();
 
   void launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
@@ -38,8 +39,8 @@ class kernel_process final : public kernel_launcher {
   // has ended, this process ends in the same way, as it would have with the kernels in it.
   void synchronize() override;
 
-  // Begins a run: drops what an earlier one has left in the queue, and fills shared memory with
-  // poison.
+  // Begins a run: drops what an earlier one has left in the queue. Before the first launch, shared
+  // memory is filled with poison.
   void begin_run(unsigned char poison);
   // Returns true if a launch wrote beyond the dynamic shared memory that it asked for.
   bool shared_overrun() const { return queue_->shared_overrun != 0; }
@@ -48,7 +49,11 @@ class kernel_process final : public kernel_launcher {
   void report_refused_calls_at(std::uint32_t* place) { refused_call_ = place; }
 
  private:
-  void ask(kernel_request what);
+  void run_queue();
+  // Stops the process, whatever it does.
+  void stop();
+  // Ends this process as that one has ended. `status`: its wait status.
+  [[noreturn]] void end_alike(int status);
   [[noreturn]] void end_alike();
 
   kernel_queue* queue_;

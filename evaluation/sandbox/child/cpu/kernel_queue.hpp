@@ -22,7 +22,8 @@ struct kernel_queue {
   static constexpr std::size_t words_per_launch = sizeof(queued_launch) / sizeof(std::uint64_t);
 
   // Written by the session.
-  std::uint64_t used;  // words
+  std::uint64_t used;       // words
+  std::uint8_t begins_run;  // 1: shared memory is poisoned first
   unsigned char poison;
   std::array<std::uint64_t, capacity> words;
 
@@ -32,8 +33,5 @@ struct kernel_queue {
   std::array<char, 1024> problem;  // why a launch could not go on; empty if all could
 };
 static_assert(sizeof(queued_launch) % sizeof(std::uint64_t) == 0);
-
-// What the session asks for, in one byte. The answer is a byte as well.
-enum class kernel_request : char { run = 'r', poison = 'p' };
 
 }  // namespace hone

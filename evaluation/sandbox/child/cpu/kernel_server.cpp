@@ -17,6 +17,7 @@ namespace {
 // Runs the launches of the queue in order, up to the first that cannot go on.
 void run_launches(cpu_kernels& kernels, kernel_queue& queue) {
   queue.problem.front() = '\0';
+  if (queue.begins_run != 0) kernels.poison_shared(queue.poison);
   try {
     for (std::uint64_t at = 0; at < queue.used;) {
       queued_launch launch{};
@@ -52,11 +53,7 @@ void serve_kernels(int socket, kernel_queue& queue) {
   const auto kernels = load(socket);
   char request = 0;
   while (read(socket, &request, 1) == 1) {
-    if (request == static_cast<char>(kernel_request::poison)) {
-      kernels->poison_shared(queue.poison);
-    } else {
-      run_launches(*kernels, queue);
-    }
+    run_launches(*kernels, queue);
     if (write(socket, &request, 1) != 1) break;
   }
   _exit(0);

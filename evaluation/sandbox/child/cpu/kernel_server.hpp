@@ -5,7 +5,8 @@
 namespace hone {
 
 // Loads the shared object that confine() has admitted, sends its kernels' facts as
-// schema::LoadedKernels, and runs what the session asks for until its socket closes.
+// schema::LoadedKernels, and runs the queue whenever the session asks by a byte, which is sent
+// back.
 [[noreturn]] void serve_kernels(int socket, kernel_queue& queue);
 
 }  // namespace hone

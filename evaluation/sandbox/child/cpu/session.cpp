@@ -36,15 +36,15 @@ class session {
   }
 
   // Starts the process of the candidate's kernels, whose shared object is the descriptor `object`.
-  // Returns its socket. Must be called before the session is confined.
-  int start_kernels(int object, std::uint64_t private_bytes) {
+  // Must be called before the session is confined.
+  const kernel_process& start_kernels(int object, std::uint64_t private_bytes) {
     if (base_ == nullptr) throw std::runtime_error("a session without an arena runs no kernels");
     // The arena holds what prepare() is given; its results and what it needs on the way may be
     // larger. Never deleted, as the allocator.
     allocator_->attach_heap(new shared_heap(2 * bytes_));
     kernels_.emplace(object, base_, arena_head_bytes, private_bytes);
     kernels_->report_refused_calls_at(refused_call());
-    return kernels_->socket();
+    return *kernels_;
   }
 
   std::uint32_t* refused_call() const {
@@ -175,11 +175,12 @@ void serve_session(int socket, int arena, std::uint64_t private_bytes) {
     // the filter is installed, because a confined process starts no other.
     received_message first = receive_with_descriptors(socket);
     if (first.descriptors.empty()) {
-      confine({socket}, -1, private_bytes, served.refused_call());
+      confine({socket}, 0, -1, private_bytes, served.refused_call());
     } else {
-      const int kernels = served.start_kernels(first.descriptors.front().get(), private_bytes);
+      const kernel_process& kernels =
+          served.start_kernels(first.descriptors.front().get(), private_bytes);
       first.descriptors.clear();
-      confine({socket, kernels}, -1, private_bytes, served.refused_call());
+      confine({socket, kernels.socket()}, kernels.pid(), -1, private_bytes, served.refused_call());
     }
     std::vector<char> bytes = std::move(first.bytes);
     while (true) {
