@@ -95,12 +95,15 @@ class Importer:
             bytes_of(weights) <= MODEL_BYTES and bytes_of(self.input_tensors) <= RUN_BYTES
         )
         if self.is_real:
-            with source.doing("making the Model"):
-                self.model = source.model("cpu")
+            self.make_real()
             with source.doing("making the inputs"):
                 self.inputs = source.inputs("cpu")
-        if self.dtype:
-            self.cast()
+        elif self.dtype:  # the recorded module itself keeps its types
+            on_meta = any(t.is_meta for t in named_tensors(self.drawn_model).values())
+            self.model = source.model("meta" if on_meta else "cpu")
+            self.cast_model(getattr(torch, self.dtype))
+        if self.dtype:  # how the inputs are drawn stays as recorded
+            self.inputs = torch.utils._pytree.tree_map_only(torch.Tensor, self.as_task, self.inputs)
         self.inputs = torch.utils._pytree.tree_map_only(
             torch.Tensor, torch.Tensor.contiguous, self.inputs
         )
@@ -122,14 +125,6 @@ class Importer:
         source.draws, source.own_inputs = draws, len(inputs)
         if source.draws:
             self.notes.append("random numbers that forward() draws are inputs of the task")
-
-    def cast(self):
-        """Casts the module and its inputs to `dtype`. How they are drawn stays as recorded."""
-        if not self.is_real:  # the recorded module itself keeps its types
-            on_meta = any(t.is_meta for t in named_tensors(self.drawn_model).values())
-            self.model = self.source.model("meta" if on_meta else "cpu")
-        self.cast_model(getattr(torch, self.dtype))
-        self.inputs = torch.utils._pytree.tree_map_only(torch.Tensor, self.as_task, self.inputs)
 
     def cast_model(self, dtype):
         """Casts the module in place: its functions may hold references to its parts."""

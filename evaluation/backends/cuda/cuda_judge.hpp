@@ -47,7 +47,7 @@ class cuda_judge final : public program_judge {
   void forget(const task& t) override;
   double clock_mhz() const override { return management_.clock_mhz(); }
   double temperature_c() const override { return management_.temperature_c(); }
-  std::string toolchain() const override { return toolchain_; }
+  std::string toolchain() const override { return kernels_.toolchain(); }
   std::string driver() const override { return facts_.driver; }
 
  private:
@@ -77,7 +77,6 @@ class cuda_judge final : public program_judge {
   gpu_calibrator calibrator_;
   gpu_workspace room_;
   task_cache<prepared_gpu_task> prepared_;
-  std::string toolchain_;
   timed_candidate timed_;
   bool has_timed_ = false;
   double reverify_agreement_ = 0;  // of the last timed case

@@ -49,25 +49,16 @@ own_kernels::compiled_part own_kernels::compile(const part& one, const std::stri
   return {compiler.name(), *std::move(compiled)};
 }
 
-void own_kernels::wait() {
+const std::vector<compiled_block>& own_kernels::blocks() {
   for (auto& one : compiling_) {
     compiled_part made = one.get();
     toolchain_ = std::move(made.toolchain);
     blocks_.push_back(std::move(made.block));
   }
   compiling_.clear();
-}
-
-const std::vector<compiled_block>& own_kernels::blocks() {
-  wait();
   return blocks_;
 }
 
 const compiled_block& own_kernels::tools() { return blocks().front(); }
-
-const std::string& own_kernels::toolchain() {
-  wait();
-  return toolchain_;
-}
 
 }  // namespace hone

@@ -26,7 +26,8 @@ class own_kernels {
   // Return what was compiled, and wait for it. Throw std::runtime_error.
   const std::vector<compiled_block>& blocks();  // by part
   const compiled_block& tools();  // the block with the kernels that programs' processes need
-  const std::string& toolchain();
+  // Returns the compiler's name; empty before the first call of blocks() or tools().
+  const std::string& toolchain() const { return toolchain_; }
 
  private:
   struct compiled_part {
@@ -34,7 +35,6 @@ class own_kernels {
     compiled_block block;
   };
   static compiled_part compile(const part& one, const std::string& architecture);
-  void wait();
 
   std::vector<std::future<compiled_part>> compiling_;
   std::string toolchain_;

@@ -52,49 +52,19 @@ bool holds_tensors(const c10::TypePtr& type) {
 
 // Returns true unless a node surely neither reads nor writes the contents of a tensor.
 bool touches_contents(const Node* node) {
-  static const std::unordered_set<std::string> harmless = {"aten::alias",
-                                                           "aten::as_strided",
-                                                           "aten::chunk",
-                                                           "aten::detach",
-                                                           "aten::diagonal",
-                                                           "aten::dim",
-                                                           "aten::element_size",
-                                                           "aten::empty",
-                                                           "aten::empty_like",
-                                                           "aten::empty_strided",
-                                                           "aten::expand",
-                                                           "aten::expand_as",
-                                                           "aten::is_contiguous",
-                                                           "aten::len",
-                                                           "aten::movedim",
-                                                           "aten::new_empty",
-                                                           "aten::new_empty_strided",
-                                                           "aten::numel",
-                                                           "aten::permute",
-                                                           "aten::select",
-                                                           "aten::size",
-                                                           "aten::slice",
-                                                           "aten::split",
-                                                           "aten::squeeze",
-                                                           "aten::storage_offset",
-                                                           "aten::stride",
-                                                           "aten::t",
-                                                           "aten::transpose",
-                                                           "aten::unbind",
-                                                           "aten::unsqueeze",
-                                                           "aten::view",
-                                                           "aten::view_as",
-                                                           "prim::Constant",
-                                                           "prim::If",
-                                                           "prim::ListConstruct",
-                                                           "prim::ListUnpack",
-                                                           "prim::Loop",
-                                                           "prim::TupleConstruct",
-                                                           "prim::TupleIndex",
-                                                           "prim::TupleUnpack",
-                                                           "prim::device",
-                                                           "prim::dtype",
-                                                           "prim::unchecked_cast"};
+  // clang-format off
+  static const std::unordered_set<std::string> harmless = {
+      "aten::alias", "aten::as_strided", "aten::chunk", "aten::detach", "aten::diagonal",
+      "aten::dim", "aten::element_size", "aten::empty", "aten::empty_like", "aten::empty_strided",
+      "aten::expand", "aten::expand_as", "aten::is_contiguous", "aten::len", "aten::movedim",
+      "aten::new_empty", "aten::new_empty_strided", "aten::numel", "aten::permute",
+      "aten::select", "aten::size", "aten::slice", "aten::split", "aten::squeeze",
+      "aten::storage_offset", "aten::stride", "aten::t", "aten::transpose", "aten::unbind",
+      "aten::unsqueeze", "aten::view", "aten::view_as", "prim::Constant", "prim::If",
+      "prim::ListConstruct", "prim::ListUnpack", "prim::Loop", "prim::TupleConstruct",
+      "prim::TupleIndex", "prim::TupleUnpack", "prim::device", "prim::dtype",
+      "prim::unchecked_cast"};
+  // clang-format on
   const std::string name = node->kind().toQualString();
   if (name.starts_with("hone::") || harmless.contains(name)) return false;
   const auto has_tensors = [](const Value* value) { return holds_tensors(value->type()); };

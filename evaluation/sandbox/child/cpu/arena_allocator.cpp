@@ -42,9 +42,10 @@ c10::DataPtr arena_allocator::allocate(std::size_t n) {
   the_allocator = this;
   void* data = nullptr;
   if (n > 0 && !ledger_.has_region()) {
-    const std::size_t aligned = (n + heap_alignment - 1) / heap_alignment * heap_alignment;
-    data =
-        heap_ != nullptr ? heap_->allocate(aligned) : std::aligned_alloc(heap_alignment, aligned);
+    data = heap_ != nullptr
+               ? heap_->allocate(n)
+               : std::aligned_alloc(heap_alignment,
+                                    (n + heap_alignment - 1) / heap_alignment * heap_alignment);
     if (data == nullptr) throw std::bad_alloc();
   } else if (n > 0) {
     const auto offset = ledger_.take(n);

@@ -15,7 +15,6 @@
 #include <system_error>
 #include <utility>
 
-#include "evaluation/program/arena_layout.hpp"
 #include "evaluation/sandbox/child/cpu/confinement.hpp"
 #include "evaluation/sandbox/child/cpu/kernel_server.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
@@ -54,9 +53,8 @@ void keep_only(int socket, int object) {
 
 }  // namespace
 
-kernel_process::kernel_process(int object, void* head, std::uint64_t head_bytes,
-                               std::uint64_t private_bytes)
-    : queue_(shared_queue()) {
+kernel_process::kernel_process(int object, arena_head& head, std::uint64_t private_bytes)
+    : queue_(shared_queue()), head_(&head) {
   auto [ours, theirs] = socket_pair();
   const pid_t session = getpid();
   pid_ = fork();
@@ -65,7 +63,7 @@ kernel_process::kernel_process(int object, void* head, std::uint64_t head_bytes,
     try {
       if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != session) _exit(1);
       keep_only(theirs.release(), object);
-      munmap(head, head_bytes);
+      munmap(head_, arena_head_bytes);
       confine({kernels_socket}, 0, kernels_object, private_bytes, &queue_->refused_call);
       serve_kernels(kernels_socket, *queue_);
     } catch (const std::exception&) {
@@ -146,8 +144,7 @@ void kernel_process::end_alike(int status) {
     raise(WTERMSIG(status));
     _exit(1);
   }
-  if (WEXITSTATUS(status) == refused_call_exit_code && refused_call_ != nullptr)
-    *refused_call_ = queue_->refused_call;
+  if (WEXITSTATUS(status) == refused_call_exit_code) head_->refused_call = queue_->refused_call;
   _exit(WEXITSTATUS(status));
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "evaluation/program/arena_layout.hpp"
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
 #include "evaluation/sandbox/child/cpu/kernel_queue.hpp"
 #include "evaluation/sandbox/child/cpu/kernel_table.hpp"
@@ -22,9 +23,9 @@ namespace hone {
 class kernel_process final : public kernel_launcher {
  public:
   // Forks the process, which closes all descriptors but its own and `object`, the candidate's
-  // shared object, and unmaps `head_bytes` at `head`, the arena's head. Must be called before the
+  // shared object, and unmaps the arena's head. Must be called before the
   // session is confined. Throws std::system_error.
-  kernel_process(int object, void* head, std::uint64_t head_bytes, std::uint64_t private_bytes);
+  kernel_process(int object, arena_head& head, std::uint64_t private_bytes);
 
   int socket() const { return socket_.get(); }
   pid_t pid() const { return pid_; }
@@ -45,9 +46,6 @@ class kernel_process final : public kernel_launcher {
   // Returns true if a launch wrote beyond the dynamic shared memory that it asked for.
   bool shared_overrun() const { return queue_->shared_overrun != 0; }
 
-  // Sets where the number of a system call is reported that the kernels were refused.
-  void report_refused_calls_at(std::uint32_t* place) { refused_call_ = place; }
-
  private:
   void run_queue();
   // Stops the process, whatever it does.
@@ -57,11 +55,11 @@ class kernel_process final : public kernel_launcher {
   [[noreturn]] void end_alike();
 
   kernel_queue* queue_;
+  arena_head* head_;
   unique_fd socket_;
   pid_t pid_ = -1;
   kernel_table kernels_;
   std::uint64_t used_ = 0;  // words of the queue
-  std::uint32_t* refused_call_ = nullptr;
 };
 
 }  // namespace hone

@@ -42,8 +42,7 @@ class session {
     // The arena holds what prepare() is given; its results and what it needs on the way may be
     // larger. Never deleted, as the allocator.
     allocator_->attach_heap(new shared_heap(2 * bytes_));
-    kernels_.emplace(object, base_, arena_head_bytes, private_bytes);
-    kernels_->report_refused_calls_at(refused_call());
+    kernels_.emplace(object, allocator_->head(), private_bytes);
     return *kernels_;
   }
 
