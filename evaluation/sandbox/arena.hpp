@@ -29,6 +29,8 @@ class arena {
   std::byte* at(std::uint64_t offset) { return base_ + offset; }
   const std::byte* at(std::uint64_t offset) const { return base_ + offset; }
 
+  // Lets the pages before an offset exist, as huge ones where that is possible.
+  void make_resident(std::uint64_t end);
   // Fills the bytes between two offsets with poison. `with`: one of poison_bytes.
   void poison(std::uint64_t begin, std::uint64_t end, unsigned char with = poison_byte);
   // Erases the contents that earlier sessions left: some memory stays resident and is poisoned, the
@@ -38,8 +40,6 @@ class arena {
   bool is_poison(std::uint64_t begin, std::uint64_t end, unsigned char with = poison_byte) const;
 
  private:
-  void make_resident(std::uint64_t end);
-
   unique_fd file_;
   std::byte* base_ = nullptr;
   std::uint64_t bytes_ = 0;

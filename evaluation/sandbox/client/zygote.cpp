@@ -130,7 +130,7 @@ std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
 }
 
 sandbox_session::sandbox_session(std::shared_ptr<sandbox_zygote> zygote, pid_t pid,
-                                 unique_fd socket, const arena* memory)
+                                 unique_fd socket, arena* memory)
     : zygote_(std::move(zygote)),
       host_(clocked(pid)),
       socket_(std::move(socket)),
@@ -151,8 +151,12 @@ bool sandbox_session::adopt_kernels(pid_t pid) {
   return true;
 }
 
-std::int64_t sandbox_session::processor_ns() const {
-  return now_ns(host_.clock) + (kernels_.pid > 0 ? now_ns(kernels_.clock) : 0);
+sandbox_session::processor_times sandbox_session::processor() const {
+  return {now_ns(host_.clock), kernels_.pid > 0 ? now_ns(kernels_.clock) : 0};
+}
+
+std::int64_t sandbox_session::exchange_ns() const {
+  return kernels_.pid > 0 ? static_cast<std::int64_t>(memory_->head().exchange_ns) : 0;
 }
 
 // Waits until the kernels have ended, because they could write to the arena until then.
@@ -174,8 +178,7 @@ sandbox_session::~sandbox_session() {
 
 program_failure sandbox_session::end(bool timed_out) {
   end_kernels();
-  const std::uint32_t refused =
-      memory_ != nullptr ? const_cast<arena*>(memory_)->head().refused_call : 0;
+  const std::uint32_t refused = memory_ != nullptr ? memory_->head().refused_call : 0;
   record_builder<schema::Command> command;
   command->setReap(host_.pid);
   host_.pid = -1;
@@ -247,7 +250,7 @@ program_result<void> sandbox_session::stage(const record<schema::Command>& comma
 program_result<void> sandbox_session::prepare(const record<schema::Command>& command,
                                               time_point deadline) {
   auto staged = stage(command, deadline);
-  if (staged) last_run_end_ns_ = processor_ns();
+  if (staged) last_run_end_ns_ = processor().total();
   return staged;
 }
 
@@ -259,29 +262,28 @@ program_result<batch_clock> sandbox_session::go(time_point deadline) {
   }();
   // Both processes sleep at both readings of their processor clocks, so all processor time in
   // between belongs to the run.
-  const std::int64_t cpu_before = processor_ns();
+  const processor_times before = processor();
   const std::int64_t wall_before = now_ns(CLOCK_MONOTONIC);
   const auto reply = request(bytes, {}, deadline);
   const std::int64_t wall_after = now_ns(CLOCK_MONOTONIC);
-  const std::int64_t cpu_after = processor_ns();
+  const processor_times after = processor();
   if (!reply) return failed(reply.error());
   if (!(*reply)->isDone()) return failed(Outcome::CRASH, out_of_turn);
-  const std::int64_t outside = last_run_end_ns_ >= 0 ? cpu_before - last_run_end_ns_ : 0;
-  last_run_end_ns_ = cpu_after;
-  return batch_clock{static_cast<double>(cpu_after - cpu_before),
-                     static_cast<double>(wall_after - wall_before), static_cast<double>(outside)};
+  const std::int64_t outside = last_run_end_ns_ >= 0 ? before.total() - last_run_end_ns_ : 0;
+  last_run_end_ns_ = after.total();
+  const std::int64_t exchanges = std::min<std::int64_t>(exchange_ns(), after.host - before.host);
+  return batch_clock{static_cast<double>(after.total() - before.total() - exchanges),
+                     static_cast<double>(exchanges), static_cast<double>(wall_after - wall_before),
+                     static_cast<double>(outside)};
 }
 
+// Kernels run only while the session waits for them, so they are stopped already.
 void sandbox_session::freeze() {
-  for (const pid_t pid : {host_.pid, kernels_.pid}) {
-    if (pid > 0) kill(pid, SIGSTOP);
-  }
-  for (const pid_t pid : {host_.pid, kernels_.pid}) {
-    if (pid > 0) await_stop(pid);
-  }
+  if (!alive()) return;
+  kill(host_.pid, SIGSTOP);
+  await_stop(host_.pid);
 }
 
-// The session itself continues its kernels.
 void sandbox_session::thaw() {
   if (alive()) kill(host_.pid, SIGCONT);
 }

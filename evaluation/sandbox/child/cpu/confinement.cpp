@@ -27,6 +27,9 @@ namespace {
 
 constexpr const char* the_artifact = "/hone/artifact.so";
 constexpr gid_t nobody = 65534;
+#ifndef MADV_COLLAPSE
+constexpr int MADV_COLLAPSE = 25;  // Linux 6.1
+#endif
 
 // System calls that are allowed with any arguments: memory, the passing of time, and the end of the
 // process and of its child.
@@ -85,7 +88,7 @@ void drop_root() {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail("cannot tie the process to its parent");
 }
 
-void install_filter(std::initializer_list<int> sockets, int child) {
+void install_filter(int socket, int child) {
   const std::unique_ptr<void, decltype(&seccomp_release)> context(seccomp_init(SCMP_ACT_TRAP),
                                                                   seccomp_release);
   bool ok = context != nullptr;
@@ -98,18 +101,16 @@ void install_filter(std::initializer_list<int> sockets, int child) {
   for (const int call : {SCMP_SYS(pread64), SCMP_SYS(lseek), SCMP_SYS(dup)}) allow(call);
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
                               SCMP_A3(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH)) == 0;
-  // Writing is limited to the sockets. Reading is also allowed from higher descriptors, which are
+  // Writing is limited to the socket. Reading is also allowed from higher descriptors, which are
   // the artifact's.
-  for (const int socket : sockets) {
-    for (const int call : {SCMP_SYS(write), SCMP_SYS(sendmsg), SCMP_SYS(sendto)}) {
-      ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
-                                  SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(socket))) == 0;
-    }
+  const auto the_socket = static_cast<scmp_datum_t>(socket);
+  for (const int call : {SCMP_SYS(write), SCMP_SYS(sendmsg), SCMP_SYS(sendto)}) {
+    ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
+                                SCMP_A0(SCMP_CMP_EQ, the_socket)) == 0;
   }
-  const auto lowest = static_cast<scmp_datum_t>(std::min(sockets));
   for (const int call : {SCMP_SYS(read), SCMP_SYS(recvmsg), SCMP_SYS(recvfrom)}) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, call, 1,
-                                SCMP_A0(SCMP_CMP_GE, lowest)) == 0;
+                                SCMP_A0(SCMP_CMP_GE, the_socket)) == 0;
   }
   // Advice that allocators and sanitizers give. Other advice affects the pages of the arena itself,
   // which later sessions use.
@@ -118,15 +119,15 @@ void install_filter(std::initializer_list<int> sockets, int child) {
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
                                 SCMP_A2(SCMP_CMP_EQ, static_cast<scmp_datum_t>(advice))) == 0;
   }
-  // A session stops and continues the process of its kernels.
+  // A session continues the process of its kernels, and gives huge pages to the heap between them.
   if (child > 0) {
-    for (const int signal : {SIGSTOP, SIGCONT}) {
-      ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(kill), 2,
-                                  SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(child)),
-                                  SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(signal))) == 0;
-    }
+    ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(kill), 2,
+                                SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(child)),
+                                SCMP_A1(SCMP_CMP_EQ, SIGCONT)) == 0;
+    ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
+                                SCMP_A2(SCMP_CMP_EQ, MADV_COLLAPSE)) == 0;
   }
-  // abort() signals its own process.
+  // abort() signals its own process, and kernels stop theirs.
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
                               SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()))) == 0;
   // A process must ask for AMX before it uses AMX.
@@ -146,8 +147,8 @@ void install_filter(std::initializer_list<int> sockets, int child) {
 
 const char* artifact_path() { return the_artifact; }
 
-void confine(std::initializer_list<int> sockets, int child, int artifact,
-             std::uint64_t private_bytes, std::uint32_t* refused_call) {
+void confine(int socket, int child, int artifact, std::uint64_t private_bytes,
+             std::uint32_t* refused_call) {
   artifact_descriptor = artifact;
   refused = refused_call;
   struct sigaction action {};
@@ -159,7 +160,7 @@ void confine(std::initializer_list<int> sockets, int child, int artifact,
   limit(RLIMIT_AS, address_space_in_use() + private_bytes);
   limit(RLIMIT_NOFILE, 16);
   if (prctl(PR_SET_DUMPABLE, 0) != 0) fail("cannot forbid dumps");
-  install_filter(sockets, child);
+  install_filter(socket, child);
 }
 
 void close_door() {

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,13 @@ kernel_queue* shared_queue() {
 constexpr int kernels_socket = 3;
 constexpr int kernels_object = 4;
 
+std::uint64_t processor_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
 // Moves the two descriptors to their numbers and closes all others. The object has the higher
 // number, as confine() requires.
 void keep_only(int socket, int object) {
@@ -64,7 +72,7 @@ kernel_process::kernel_process(int object, arena_head& head, std::uint64_t priva
       if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != session) _exit(1);
       keep_only(theirs.release(), object);
       munmap(head_, arena_head_bytes);
-      confine({kernels_socket}, 0, kernels_object, private_bytes, &queue_->refused_call);
+      confine(kernels_socket, 0, kernels_object, private_bytes, &queue_->refused_call);
       serve_kernels(kernels_socket, *queue_);
     } catch (const std::exception&) {
       _exit(1);
@@ -83,7 +91,8 @@ void kernel_process::await_kernels() {
   const auto loaded = record<schema::LoadedKernels>::from_bytes(std::move(message->bytes));
   if (loaded->getProblem().size() > 0) throw std::runtime_error(loaded->getProblem().cStr());
   kernels_ = kernel_table(*loaded);
-  stop();
+  socket_.reset();
+  await_stop();
 }
 
 void kernel_process::launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
@@ -116,19 +125,17 @@ void kernel_process::begin_run(unsigned char poison) {
   queue_->poison = poison;
 }
 
-// Kernels may answer early and go on, so the process is stopped after its answer as well.
+// The process stops itself when it has run the queue, and so says that it has. A stop that came too
+// early would leave the rest of the work undone.
 void kernel_process::run_queue() {
-  char byte = 'r';
-  if (recv(socket_.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0)
-    throw program_error(Outcome::CRASH, "the kernels' process answered out of turn");
+  const std::uint64_t before_ns = processor_ns();
   kill(pid_, SIGCONT);
-  if (write(socket_.get(), &byte, 1) != 1 || read(socket_.get(), &byte, 1) != 1) end_alike();
-  stop();
+  await_stop();
+  head_->exchange_ns += processor_ns() - before_ns;
 }
 
-void kernel_process::stop() {
+void kernel_process::await_stop() {
   int status = 0;
-  kill(pid_, SIGSTOP);
   if (waitpid(pid_, &status, WUNTRACED) != pid_) _exit(1);
   if (!WIFSTOPPED(status)) end_alike(status);
 }

@@ -17,9 +17,9 @@ namespace hone {
 // The process that runs a candidate's kernels for its session. Kernels are native code, which could
 // answer the judge in place of the session, or skip the host program. So they run where they reach
 // the arena behind its head, what prepare() has made, and nothing else. Launches are queued, as on
-// a GPU, and run before the host program next reads or writes a tensor. Meanwhile the process is
-// stopped, so that nothing changes what an operator has checked. A launch passes all checks that
-// CUDA would make before it is queued. Confined to the session's thread.
+// a GPU, and run before the host program next reads or writes a tensor. At all other times the
+// process is stopped, so that nothing changes what an operator has checked. A launch passes all
+// checks that CUDA would make before it is queued. Confined to the session's thread.
 class kernel_process final : public kernel_launcher {
  public:
   // Forks the process, which closes all descriptors but its own and `object`, the candidate's
@@ -27,10 +27,9 @@ class kernel_process final : public kernel_launcher {
   // session is confined. Throws std::system_error.
   kernel_process(int object, arena_head& head, std::uint64_t private_bytes);
 
-  int socket() const { return socket_.get(); }
   pid_t pid() const { return pid_; }
-  // Waits until the kernels are loaded, and stops the process. Throws std::runtime_error if they
-  // cannot be. Must be called once, before launches.
+  // Waits until the kernels are loaded. Throws std::runtime_error if they cannot be. Must be called
+  // once, before launches.
   void await_kernels();
 
   void launch(const std::string& kernel, const std::vector<std::int64_t>& grid,
@@ -43,20 +42,21 @@ class kernel_process final : public kernel_launcher {
   // Begins a run: drops what an earlier one has left in the queue. Before the first launch, shared
   // memory is filled with poison.
   void begin_run(unsigned char poison);
+  // Begins to count the time of exchanges, which prepare() may have made as well.
+  void begin_clock() { head_->exchange_ns = 0; }
   // Returns true if a launch wrote beyond the dynamic shared memory that it asked for.
   bool shared_overrun() const { return queue_->shared_overrun != 0; }
 
  private:
   void run_queue();
-  // Stops the process, whatever it does.
-  void stop();
+  void await_stop();
   // Ends this process as that one has ended. `status`: its wait status.
   [[noreturn]] void end_alike(int status);
   [[noreturn]] void end_alike();
 
   kernel_queue* queue_;
   arena_head* head_;
-  unique_fd socket_;
+  unique_fd socket_;  // open until the kernels are loaded
   pid_t pid_ = -1;
   kernel_table kernels_;
   std::uint64_t used_ = 0;  // words of the queue

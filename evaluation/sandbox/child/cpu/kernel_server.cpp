@@ -1,5 +1,6 @@
 #include "evaluation/sandbox/child/cpu/kernel_server.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,7 @@ std::unique_ptr<cpu_kernels> load(int socket) {
     auto kernels = std::make_unique<cpu_kernels>(artifact_path());
     close_door();
     send_message(socket, kernels->facts().bytes());
+    close(socket);
     return kernels;
   } catch (const std::exception& e) {
     record_builder<schema::LoadedKernels> problem;
@@ -51,11 +53,7 @@ std::unique_ptr<cpu_kernels> load(int socket) {
 
 void serve_kernels(int socket, kernel_queue& queue) {
   const auto kernels = load(socket);
-  char request = 0;
-  while (read(socket, &request, 1) == 1) {
-    run_launches(*kernels, queue);
-    if (write(socket, &request, 1) != 1) break;
-  }
+  while (raise(SIGSTOP) == 0) run_launches(*kernels, queue);
   _exit(0);
 }
 

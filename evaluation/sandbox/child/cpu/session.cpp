@@ -122,6 +122,7 @@ class session {
 
   void go() {
     torchscript_program& program = programs_.at(program_);
+    if (kernels_) kernels_->begin_clock();
     for (auto& stack : stacks_) outputs_.push_back(program.forward(stack, row_major_outputs_));
     if (kernels_) kernels_->synchronize();
     if (kernels_ && kernels_->shared_overrun())
@@ -174,12 +175,12 @@ void serve_session(int socket, int arena, std::uint64_t private_bytes) {
     // the filter is installed, because a confined process starts no other.
     received_message first = receive_with_descriptors(socket);
     if (first.descriptors.empty()) {
-      confine({socket}, 0, -1, private_bytes, served.refused_call());
+      confine(socket, 0, -1, private_bytes, served.refused_call());
     } else {
       const kernel_process& kernels =
           served.start_kernels(first.descriptors.front().get(), private_bytes);
       first.descriptors.clear();
-      confine({socket, kernels.socket()}, kernels.pid(), -1, private_bytes, served.refused_call());
+      confine(socket, kernels.pid(), -1, private_bytes, served.refused_call());
     }
     std::vector<char> bytes = std::move(first.bytes);
     while (true) {
