@@ -28,9 +28,8 @@ std::vector<gpu_facts> gpus_named(const std::string& name) {
 // Plans devices one name after another.
 class device_planner {
  public:
-  device_planner(bool share_cores, const std::map<std::string, simulated_device_options>& simulated,
-                 const std::string& node, std::vector<int> cores)
-      : share_cores_(share_cores), simulated_(&simulated), node_(node), cores_(std::move(cores)) {}
+  device_planner(const device_options& options, std::vector<int> cores)
+      : options_(&options), cores_(std::move(cores)) {}
 
   void plan(const std::string& name) {
     if (name == "cpu") return plan_cpu();
@@ -50,7 +49,7 @@ class device_planner {
     cores_.pop_back();
     const std::string name =
         core >= 0 ? "cpu:" + std::to_string(core) : "cpu " + std::to_string(counts_["cpu"]++);
-    const cpu_device_options options{core, share_cores_, node_, name};
+    const cpu_device_options options{core, options_->share_cores, options_->node, name};
     devices_.push_back({name, cpu_device_type(), [options] { return make_cpu_device(options); }});
   }
 
@@ -59,7 +58,9 @@ class device_planner {
       const std::string name = "cuda:" + std::to_string(gpu.ordinal);
       if (counts_[name]++ > 0) continue;  // listed twice, as in "cuda" and "cuda:0"
       const cuda_device_options options{
-          .node = node_, .judge = {.launch_core = share_cores_ ? -1 : reserve_launch_core()}};
+          .node = options_->node,
+          .judge = {.launch_core = options_->share_cores ? -1 : reserve_launch_core(),
+                    .compiled_references = options_->compiled_references}};
       devices_.push_back(
           {name, gpu.type, [gpu, options] { return make_cuda_device(gpu, options); }});
     }
@@ -68,10 +69,10 @@ class device_planner {
   void plan_simulated(const std::string& name) {
     simulated_device_options options;
     const std::string kind = name.substr(simulated_prefix.size());
-    if (const auto known = simulated_->find(kind); known != simulated_->end())
+    if (const auto known = options_->simulated.find(kind); known != options_->simulated.end())
       options = known->second;
     options.name = kind;
-    options.node = node_;
+    options.node = options_->node;
     const int number = counts_[name]++;
     options.device_name = name + (number > 0 ? "#" + std::to_string(number) : "");
     // A fast device gets many credits, so that a run with it measures the ring's own speed and not
@@ -83,9 +84,7 @@ class device_planner {
                         [options] { return make_simulated_device(options); }, credits, job_limit});
   }
 
-  bool share_cores_;
-  const std::map<std::string, simulated_device_options>* simulated_;
-  std::string node_;
+  const device_options* options_;
   std::vector<int> cores_;             // reserved for CPU devices
   std::map<std::string, int> counts_;  // by name
   std::vector<planned_device> devices_;
@@ -93,12 +92,11 @@ class device_planner {
 
 }  // namespace
 
-std::vector<planned_device> plan_devices(
-    const std::vector<std::string>& names, bool share_cores,
-    const std::map<std::string, simulated_device_options>& simulated, const std::string& node) {
+std::vector<planned_device> plan_devices(const std::vector<std::string>& names,
+                                         const device_options& options) {
   const auto cpus = static_cast<std::size_t>(std::count(names.begin(), names.end(), "cpu"));
-  device_planner planner(share_cores, simulated, node,
-                         cpus > 0 ? reserve_cores(cpus, share_cores) : std::vector<int>());
+  device_planner planner(options,
+                         cpus > 0 ? reserve_cores(cpus, options.share_cores) : std::vector<int>());
   for (const std::string& name : names) planner.plan(name);
   return planner.planned();
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,13 +32,20 @@ struct planned_device {
   std::chrono::seconds job_limit{300};
 };
 
+// What plan_devices() is told beside the devices' names.
+struct device_options {
+  std::string node;          // name of the node, for measurements
+  bool share_cores = false;  // several devices may use one core
+  std::map<std::string, simulated_device_options> simulated{};  // by NAME
+  // Folder of compiled references, which GPUs time as the baseline `inductor`; empty: none.
+  std::filesystem::path compiled_references{};
+};
+
 // Plans the devices that `names` lists: "cpu" (one core each time it is listed), "cuda" (every
 // GPU), "cuda:1" or "simulated:NAME". Keeps this process off the cores that devices reserve, so it
-// must be called before threads are started. `simulated` holds options by NAME. Throws
-// std::runtime_error.
-std::vector<planned_device> plan_devices(
-    const std::vector<std::string>& names, bool share_cores,
-    const std::map<std::string, simulated_device_options>& simulated, const std::string& node);
+// must be called before threads are started. Throws std::runtime_error.
+std::vector<planned_device> plan_devices(const std::vector<std::string>& names,
+                                         const device_options& options);
 
 // Returns the planned device on the GPU that a policy runs on, or null if no device uses that GPU.
 // The policy device "cuda" is the first GPU. The result points into `devices`.

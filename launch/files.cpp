@@ -3,6 +3,7 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -42,11 +43,11 @@ std::filesystem::path configs_folder() {
   return tasks.empty() ? "configs" : tasks.parent_path();
 }
 
-std::filesystem::path importing_folder() {
-  const auto server = find_beside_program("tasks/importing/serve.py");
-  if (server.empty())
-    throw std::runtime_error("tasks/importing/ is neither beside the program nor above it");
-  return server.parent_path();
+std::filesystem::path find_python_program(const std::string& name) {
+  auto program = find_beside_program("tasks/" + name);
+  if (program.empty())
+    throw std::runtime_error("tasks/" + name + " is neither beside the program nor above it");
+  return program;
 }
 
 std::filesystem::path find_python() {
@@ -71,6 +72,18 @@ std::filesystem::path find_task_file(const std::string& path_or_name) {
   throw format_error(
       path_or_name, 0, "",
       "is neither a task file nor the name of one under " + (configs_folder() / "tasks").string());
+}
+
+std::vector<std::filesystem::path> find_task_files(const std::string& named) {
+  if (!std::filesystem::is_directory(named)) return {find_task_file(named)};
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(named)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".toml")
+      files.push_back(entry.path());
+  }
+  if (files.empty()) throw format_error(named, 0, "", "holds no task file (*.toml)");
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 std::filesystem::path find_in_run(const std::filesystem::path& directory, const std::string& name) {

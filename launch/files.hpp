@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tasks/task_file.hpp"
 
@@ -13,12 +14,12 @@ namespace hone {
 // there is none, returns "configs".
 std::filesystem::path configs_folder();
 
-// Returns the folder tasks/importing/ that comes with the program, from the program's folder, one
-// of the three folders above it, or share/hone of one of these. Throws std::runtime_error if there
-// is none.
-std::filesystem::path importing_folder();
+// Returns a Python program under tasks/ that comes with this program, such as
+// "importing/serve.py", from this program's folder, one of the three folders above it, or
+// share/hone of one of these. Throws std::runtime_error if it is in none of them.
+std::filesystem::path find_python_program(const std::string& name);
 
-// Returns the Python interpreter with torch that imports modules: the value of the environment
+// Returns the Python interpreter with torch that imports and compiles: the value of the environment
 // variable HONE_PYTHON, or else the interpreter of the environment whose LibTorch this process has
 // loaded. Throws std::runtime_error if there is none.
 std::filesystem::path find_python();
@@ -26,6 +27,10 @@ std::filesystem::path find_python();
 // Returns the path of a task file. `path_or_name` is its path or the name of a task under
 // configs/tasks. Throws format_error, which names the folder that was searched.
 std::filesystem::path find_task_file(const std::string& path_or_name);
+
+// Returns the task files that `named` means, sorted: all *.toml of a folder and the folders below
+// it, or what find_task_file() returns. Throws format_error.
+std::vector<std::filesystem::path> find_task_files(const std::string& named);
 
 // Returns a file or folder of a run's directory. Throws std::runtime_error if it is not there.
 std::filesystem::path find_in_run(const std::filesystem::path& directory, const std::string& name);

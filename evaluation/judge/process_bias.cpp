@@ -18,14 +18,20 @@ constexpr double code_place_us = 0.1;
 // call. It is the least uncertainty beside a launch-bound reference (doc/decisions/021).
 constexpr double loads_differ_by = 0.04;
 
+// Rounds below which the interval covers less than 95 %, and the log ratio that counts even so.
+constexpr std::size_t least_rounds = 6;
+constexpr double certain_log_ratio = 0.05;
+
 }  // namespace
 
 process_bias bias_of(const case_timing& equal_programs) {
   const interval& range = equal_programs.ratio.range;
-  const bool is_significant = range.low > 1 || range.high < 1;
+  const double log_ratio = median(equal_programs.log_ratios);
+  const bool is_significant =
+      (range.low > 1 || range.high < 1) &&
+      (equal_programs.log_ratios.size() >= least_rounds || std::abs(log_ratio) > certain_log_ratio);
   const bool is_long = equal_programs.reference_us * 1e3 >= long_call_ns;
-  return {is_significant || !is_long ? median(equal_programs.log_ratios) : 0,
-          std::log(range.high / range.low) / 2};
+  return {is_significant || !is_long ? log_ratio : 0, std::log(range.high / range.low) / 2};
 }
 
 process_bias beside_launch_bound(process_bias bias) {

@@ -10,7 +10,10 @@ namespace hone {
 // A call of at least this length is a run by itself. It does not matter to such a call that another
 // process used the device just before it.
 inline constexpr double long_call_ns = 1e6;
-// The same, if the host launches for most of the call: the host's caches matter for longer.
+// A call of at least this length is so long that few of them are made: nothing around it matters.
+inline constexpr double very_long_call_ns = 20e6;
+// The same as long_call_ns, if the host launches for most of the call: the host's caches matter for
+// longer.
 inline constexpr double long_launch_bound_call_ns = 20e6;
 
 // A side on a device whose clock times single calls. A run is a sample of several calls, and a

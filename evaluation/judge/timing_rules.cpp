@@ -36,6 +36,8 @@ timing_rules gpu_timing_rules() {
 timing_rules gpu_calibration_rules(timing_rules rules) {
   rules.target_width = 0.0015;
   rules.min_rounds = 42;
+  // Processes hardly differ in how long they take for a long call.
+  rules.min_rounds_of_long_calls = 3;
   rules.near_equal = 0;
   rules.doubling_width = 1;
   rules.unstable_width = 1;

@@ -75,7 +75,7 @@ class verification {
       for (const distribution single : {distribution::one_high, distribution::one_low}) {
         candidate_->redraw(sets_[1], single, hiding);
         worst_errors errors;
-        const auto called = call(sets_[1], errors);
+        auto called = call(sets_[1], errors);
         if (!called && is_excused(single, called.error(), errors)) continue;
         totals.include(errors);
         if (!called) return called;
@@ -88,9 +88,10 @@ class verification {
     if (spent_ > limits_.whole)
       return failed(Outcome::TIMEOUT, "verification took longer than " +
                                           std::to_string(limits_.whole.count() / 1000) + " s");
+    const auto limit = limits_.call + std::exchange(limits_.loading, {});
     const auto begin = clock::now();
     auto called = candidate_->call(
-        set, begin + std::min<clock::duration>(limits_.whole - spent_, limits_.call), totals);
+        set, begin + std::min<clock::duration>(limits_.whole - spent_, limit), totals);
     spent_ += clock::now() - begin;
     return called;
   }

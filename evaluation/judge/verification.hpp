@@ -17,6 +17,7 @@ namespace hone {
 
 struct verification_limits {
   std::chrono::milliseconds call{10000};   // for one call
+  std::chrono::milliseconds loading{0};    // for the first call in addition
   std::chrono::milliseconds whole{60000};  // for all calls of a verification
 };
 
@@ -26,18 +27,20 @@ struct verification_result {
   worst_errors errors;
 };
 
-// Decides how exactly a verification computes expected outputs. It begins with float64. When that
-// has taken a second, a result is first compared with the reference in its own types, and float64
-// is computed only for results that disagree. Confined to one thread.
+// Decides how exactly a verification computes expected outputs. It begins with the reference's own
+// types. If they take little time, float64 follows, until that has taken a second. Where float64 is
+// left out, it is computed for results that disagree with the reference. Confined to one thread.
 class exactness_plan {
  public:
   // Computes expected outputs by `expect` and measures its time.
   template <class Expect>
   void expect(Expect&& expect) {
-    with_ = spent_ < most_float64 ? exactness::float64 : exactness::own_types;
+    const bool is_cheap = own_ < longest_own && spent_ < most_float64;
+    with_ = is_cheap ? exactness::float64 : exactness::own_types;
     const auto begin = std::chrono::steady_clock::now();
     expect(with_);
-    if (with_ == exactness::float64) spent_ += std::chrono::steady_clock::now() - begin;
+    const auto taken = std::chrono::steady_clock::now() - begin;
+    (is_cheap ? spent_ : own_) = is_cheap ? spent_ + taken : taken;
   }
   // Checks a result by `check` and adds its errors to `totals`. If the result disagrees with
   // expected outputs that were not computed in float64, `expect` computes them so and the result is
@@ -49,8 +52,11 @@ class exactness_plan {
   bool take_float64() { return std::exchange(with_, exactness::float64) == exactness::own_types; }
 
  private:
-  static constexpr std::chrono::seconds most_float64{1};
-  std::chrono::steady_clock::duration spent_{0};
+  // A convolution takes a GPU up to thirty times as long in float64.
+  static constexpr std::chrono::milliseconds longest_own{40};
+  static constexpr std::chrono::milliseconds most_float64{1000};
+  std::chrono::steady_clock::duration own_ = longest_own;  // the last time, in own types
+  std::chrono::steady_clock::duration spent_{0};           // in float64
   exactness with_ = exactness::float64;
 };
 

@@ -65,6 +65,7 @@ struct TimeCalls {
 struct BurstOfCalls {
   repeats @0 :UInt32;                         # of all staged calls
   traced @1 :Bool;                            # also time the burst by CUPTI's clock
+  warmUps @2 :UInt32;                         # calls before the burst
 }
 
 struct Fork {
@@ -88,6 +89,9 @@ struct Open {
 
   cudnnTf32 @7 :Bool;
   # Convolutions may use TF32 even if products may not.
+
+  compiled @8 :Text;
+  # GPU, references only: a shared object to run in place of the first program. Empty: none.
 
   struct Program {
     source @0 :Text $Identity.required;       # TorchScript with a function forward()

@@ -40,18 +40,6 @@ std::string id_of(const task& t, const std::string& text) {
          std::to_string(judge_version);
 }
 
-std::vector<fs::path> find_task_files(const std::string& named) {
-  if (!fs::is_directory(named)) return {find_task_file(named)};
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(named)) {
-    if (entry.is_regular_file() && entry.path().extension() == ".toml")
-      files.push_back(entry.path());
-  }
-  if (files.empty()) throw format_error(named, 0, "", "holds no task file (*.toml)");
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 // Returns the documents below `folder`, by task: FOLDER/TASK/*.md and FOLDER/TASK.md.
 std::map<std::string, std::vector<bench_document>> load_documents(const fs::path& folder) {
   std::map<std::string, std::vector<bench_document>> by_task;

@@ -21,6 +21,7 @@ struct bench_options {
   std::string out;
   std::vector<std::string> devices = {"cpu"};
   bool references = false;
+  std::string inductor;
 };
 
 // Returns "4 min left", from the mean time of the documents so far.
@@ -34,7 +35,8 @@ std::string time_left(std::chrono::steady_clock::time_point begin, std::size_t d
 
 int bench(const bench_options& options) {
   const bench_plan plan = plan_bench(options.tasks, options.variants, options.references);
-  const auto devices = plan_devices(options.devices, false, {}, "bench");
+  const auto devices =
+      plan_devices(options.devices, {.node = "bench", .compiled_references = options.inductor});
   bench_results results(options.out);
   const auto begin = std::chrono::steady_clock::now();
   run_bench(plan, devices, results,
@@ -75,6 +77,8 @@ void add_bench_command(CLI::App& app, command_action& action) {
                       "folder of variant documents: TASK/*.md or TASK.md");
   command->add_flag("--references", options->references,
                     "judge each task's reference against itself, with its baselines");
+  command->add_option("--inductor", options->inductor,
+                      "folder from `hone task compile`: also time its references on GPUs");
   command->add_option("--out", options->out, "folder for results.jsonl, results.csv and results.md")
       ->required();
   command->add_option("--devices", options->devices, "cpu, cuda (every GPU) or cuda:NUMBER")

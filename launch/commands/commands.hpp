@@ -14,7 +14,8 @@ void add_eval_command(CLI::App& app, command_action& action);
 void add_export_command(CLI::App& app, command_action& action);
 void add_bench_command(CLI::App& app, command_action& action);
 void add_task_commands(CLI::App& app, command_action& action);
-void add_import_command(CLI::App& tasks, command_action& action);  // `task import`, below `task`
+void add_compile_command(CLI::App& tasks, command_action& action);  // `task compile`, below `task`
+void add_import_command(CLI::App& tasks, command_action& action);   // `task import`, likewise
 void add_corpus_commands(CLI::App& app, command_action& action);
 void add_report_command(CLI::App& app, command_action& action);
 void add_status_command(CLI::App& app, command_action& action);

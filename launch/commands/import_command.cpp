@@ -176,7 +176,7 @@ int import_modules(const import_options& options) {
   std::filesystem::create_directories(out);
   const temporary_folder scratch("import");
   import_worker::settings settings{.python = find_python(),
-                                   .program = importing_folder() / "serve.py",
+                                   .program = find_python_program("importing/serve.py"),
                                    .folder = scratch.path(),
                                    .seconds = options.seconds,
                                    .bytes = std::uint64_t(options.megabytes) << 20U,

@@ -65,7 +65,7 @@ int work_for(const node_arguments& a) {
   // A node without devices compiles for every device type, so it needs the CUDA toolchain.
   if (a.devices.empty()) variant_compiler::require_cuda_toolchain();
   // Planning reserves cores, which must happen before threads are started.
-  const auto devices = plan_devices(a.devices, a.share_cores, {}, name);
+  const auto devices = plan_devices(a.devices, {.node = name, .share_cores = a.share_cores});
   auto& system = start_actor_system();
   const joined_run joined = join(system, a.join, name);
   const auto log = [](const std::string& line) { std::cout << line << std::endl; };

@@ -60,7 +60,7 @@ int check_tasks(const std::vector<std::string>& files, const std::string& device
 }  // namespace
 
 void add_task_commands(CLI::App& app, command_action& action) {
-  CLI::App* tasks = app.add_subcommand("task", "List, show, check and import tasks");
+  CLI::App* tasks = app.add_subcommand("task", "List, show, check, compile and import tasks");
   tasks->require_subcommand(1);
   tasks->add_subcommand("ls", "List the tasks under configs/tasks")->callback([&action] {
     action = list_tasks;
@@ -83,6 +83,7 @@ void add_task_commands(CLI::App& app, command_action& action) {
   check->callback([files, device, &action] {
     action = [files, device] { return check_tasks(*files, *device); };
   });
+  add_compile_command(*tasks, action);
   add_import_command(*tasks, action);
 }
 

@@ -57,7 +57,9 @@ class run_process {
     run_folder::resume_point from;
     if (options_.resume) from = folder_->find_resume_point(say);
     catch_signals();
-    const auto devices = plan_devices(c_.node.devices, c_.node.share_cores, c_.simulated, "node 0");
+    const auto devices = plan_devices(
+        c_.node.devices,
+        {.node = "node 0", .share_cores = c_.node.share_cores, .simulated = c_.simulated});
     set_policy_threads(static_cast<int>(c_.policy.threads));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
 

@@ -33,7 +33,8 @@ TEST(SharedDevice, IsNoneIfThePolicyHasItsOwnGpuOrNone) {
 }
 
 TEST(PlannedDevices, HaveDistinctNames) {
-  const auto planned = plan_devices({"simulated:a", "simulated:a"}, true, {}, "node");
+  const auto planned =
+      plan_devices({"simulated:a", "simulated:a"}, {.node = "node", .share_cores = true});
   ASSERT_EQ(planned.size(), 2U);
   EXPECT_EQ(planned[0].name, "simulated:a");
   EXPECT_EQ(planned[1].name, "simulated:a#1");
@@ -46,7 +47,7 @@ TEST(PlannedDevices, AMachineWithoutAGpuSaysSo) {
   } catch (const std::runtime_error&) {
   }
   try {
-    plan_devices({"cuda:0"}, true, {}, "test");
+    plan_devices({"cuda:0"}, {.node = "test", .share_cores = true});
     FAIL() << "planned a GPU that is not there";
   } catch (const std::runtime_error& e) {
     EXPECT_THAT(e.what(), testing::HasSubstr("driver"));

@@ -60,8 +60,8 @@ class fake_session final : public program_session {
 
   void require_row_major(std::uint64_t outputs) override { required_row_major = outputs; }
   std::uint64_t row_major_outputs(std::size_t /*call*/) override { return behaviour_.row_major; }
-  program_result<batch_clock> run(std::span<const std::size_t> sets,
-                                  time_point /*deadline*/) override {
+  program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline) override {
+    allowed.push_back(deadline - time_point::clock::now());
     if (auto fails = behaviour_.fails(runs); !fails) return failed(fails.error());
     outputs_.clear();
     batch_clock clock;
@@ -96,7 +96,8 @@ class fake_session final : public program_session {
   std::vector<seen_call> calls;
   // Calls of prepare(): the number of the next run and the contents of the first input set.
   std::vector<seen_call> prepared;
-  std::vector<std::size_t> checked_runs;  // runs whose outputs were read
+  std::vector<std::size_t> checked_runs;      // runs whose outputs were read
+  std::vector<time_point::duration> allowed;  // time until the deadline, by run
   std::uint64_t required_row_major = 0;
 
  private:

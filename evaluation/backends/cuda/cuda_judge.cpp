@@ -37,7 +37,7 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       gpu_(facts),
       sessions_(gpu_.load(kernels_.blocks()), processes_, kernels_.tools(), options.launch_core,
                 arena_bytes_for(facts, options)),
-      calibrator_(gpu_, sessions_, facts, options.call_limit),
+      calibrator_(gpu_, sessions_, facts, options.call_limit, options.compiled_references),
       prepared_(kept_tasks) {
   if (options.launch_core >= 0 && !core_lock_)
     throw std::runtime_error("another process of Hone has reserved processor core " +
@@ -64,6 +64,7 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
   gpu_trial trial(prepared.on_gpu, **candidate);
   verification_limits limits;
   limits.call = call_limit_;
+  limits.loading = loading_limit;
   return verify_program(trial, kind(), seed, limits);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct cuda_judge_options {
   // Processes that are started beforehand to replace others. 0: there are few variants to judge,
   // and all of them wait for the start.
   std::size_t spares = 3;
+  // Folder of compiled references (tasks/compiling/), which are timed as the baseline `inductor`;
+  // empty: none.
+  std::filesystem::path compiled_references{};
   // A call that takes longer is a timeout (evaluation.md section 3, point 6).
   std::chrono::milliseconds call_limit{2000};
 };

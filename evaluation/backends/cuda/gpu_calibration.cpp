@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "evaluation/judge/clock_checks.hpp"
+#include "evaluation/judge/oracle.hpp"
+#include "tasks/compiling/compiled_references.hpp"
 
 namespace hone {
 namespace {
@@ -12,8 +14,6 @@ namespace {
 constexpr std::uint64_t largest_offset = 1ULL << 30U;
 constexpr std::size_t max_sets = 9;  // a sample of eight calls after one that does not count
 constexpr std::size_t few_samples = 5;
-constexpr std::size_t few_samples_of_long_calls = 2;
-constexpr double very_long_call_ns = 20e6;
 constexpr int calibration_attempts = 3;
 // cuDNN times its algorithms in the first call, for each convolution of a network.
 constexpr std::chrono::milliseconds autotuned_call_limit{20000};
@@ -24,10 +24,10 @@ constexpr double max_bias_half_width = 0.01;
 // Returns the median nanoseconds of a call, as it is scored.
 double median_call(gpu_side& side) {
   const double call_ns = side.try_call();
+  if (call_ns >= very_long_call_ns) return call_ns;
   const std::size_t calls = call_ns < long_call_ns ? side.max_calls() : 1;
-  const std::size_t samples = call_ns < very_long_call_ns ? few_samples : few_samples_of_long_calls;
   std::vector<double> ns;
-  for (std::size_t i = 0; i < samples; ++i) {
+  for (std::size_t i = 0; i < few_samples; ++i) {
     const auto sample = side.sample(calls);
     ns.insert(ns.end(), sample.begin(), sample.end());
   }
@@ -45,15 +45,16 @@ const case_facts& gpu_calibrator::calibrate(prepared_gpu_task& prepared, const t
   prepared.on_gpu.choose(at);
   auto found = prepared.cases.find(print_sizes(at));
   if (found == prepared.cases.end())
-    found = prepared.cases.emplace(print_sizes(at), calibrate_case(prepared, random)).first;
+    found = prepared.cases.emplace(print_sizes(at), calibrate_case(prepared, at, random)).first;
   calibrate_pair(prepared, found->second, in, random);
   return found->second;
 }
 
-case_facts gpu_calibrator::calibrate_case(prepared_gpu_task& prepared, random_stream& random) {
+case_facts gpu_calibrator::calibrate_case(prepared_gpu_task& prepared, const task_case& at,
+                                          random_stream& random) {
   case_facts facts;
   facts.limits = limits_of(prepared.on_gpu, random);
-  facts.baselines = time_baselines(prepared, facts.limits, random);
+  facts.baselines = time_baselines(prepared, at, facts.limits, random);
   time_reference_bursts(prepared, facts, random);
   return facts;
 }
@@ -75,6 +76,7 @@ gpu_side::limits gpu_calibrator::limits_of(gpu_task& on_gpu, random_stream& rand
 }
 
 std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_task& prepared,
+                                                                  const task_case& at,
                                                                   const gpu_side::limits& limits,
                                                                   random_stream& random) {
   std::vector<std::pair<std::string, opened_settings>> ways(3);
@@ -85,22 +87,55 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
   ways[2].first = "tf32+autotune";
   ways[2].second.tf32 = true;
   ways[2].second.cudnn_benchmark = true;
+  if (!compiled_references_.empty()) {
+    const auto file = compiled_reference(compiled_references_, prepared.of(), at);
+    if (std::filesystem::exists(file)) {
+      ways.emplace_back("inductor", opened_settings{});
+      ways.back().second.compiled = std::filesystem::absolute(file);
+    }
+  }
   std::vector<case_timing::baseline> baselines;
   for (const auto& [name, asked] : ways) {
     gpu_side::limits its_limits = limits;
     if (asked.cudnn_benchmark) its_limits.call = std::max(limits.call, autotuned_call_limit);
     try {
-      const gpu_sessions::reference_settings_scope scope(*sessions_, asked);
-      gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), its_limits, random,
-                    gpu_side::role::reference);
-      side.set_parameters(random.bits());
-      baselines.push_back({name, median_call(side) / 1e3});
+      if (asked.compiled.empty() || is_right(prepared, asked, random))
+        baselines.push_back({name, time_baseline(prepared, asked, its_limits, random)});
     } catch (const reference_error&) {
       // A reference that reads a tensor's contents cannot be captured in a CUDA graph, so it has no
       // such baseline.
     }
   }
   return baselines;
+}
+
+// Returns microseconds per call.
+double gpu_calibrator::time_baseline(prepared_gpu_task& prepared, const opened_settings& asked,
+                                     const gpu_side::limits& limits, random_stream& random) {
+  const gpu_sessions::reference_settings_scope scope(*sessions_, asked);
+  gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), limits, random,
+                gpu_side::role::reference);
+  side.set_parameters(random.bits());
+  return median_call(side) / 1e3;
+}
+
+// Returns true if the reference's results with these settings are those of the eager reference.
+bool gpu_calibrator::is_right(prepared_gpu_task& prepared, const opened_settings& asked,
+                              random_stream& random) {
+  gpu_task& on_gpu = prepared.on_gpu;
+  on_gpu.draw_parameters(random.bits());
+  on_gpu.draw_inputs(distribution::declared, random.bits());
+  on_gpu.expect(exactness::float64);
+  const gpu_sessions::reference_settings_scope scope(*sessions_, asked);
+  gpu_session& session = sessions_->reference(prepared.of());
+  session.arrange(0, on_gpu.inputs().layouts, on_gpu.parameters().layouts, 1);
+  session.write_inputs(0, on_gpu.inputs());
+  session.write_parameters(on_gpu.parameters());
+  const std::size_t set = 0;
+  const auto deadline = std::chrono::steady_clock::now() + reference_call_limit;
+  if (!session.run_anew({&set, 1}, deadline)) return false;
+  const auto outputs = session.outputs(0);
+  return outputs && !on_gpu.compare(*outputs).problem;
 }
 
 // Finds out how fast calls of the reference follow each other, and whether it is launch-bound.

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evaluation/backends/cuda/gpu_sessions.hpp"
@@ -59,8 +61,12 @@ double us_per_call(double ns, const burst_clock& burst);
 class gpu_calibrator {
  public:
   gpu_calibrator(gpu_context& gpu, gpu_sessions& sessions, const gpu_facts& facts,
-                 std::chrono::milliseconds call_limit)
-      : gpu_(&gpu), sessions_(&sessions), facts_(facts), call_limit_(call_limit) {}
+                 std::chrono::milliseconds call_limit, std::filesystem::path compiled_references)
+      : gpu_(&gpu),
+        sessions_(&sessions),
+        facts_(facts),
+        call_limit_(call_limit),
+        compiled_references_(std::move(compiled_references)) {}
 
   // Selects a case of the task and returns its facts, including those of the current processes for
   // candidates of role `in` and for references. Known facts are not measured again. May replace a
@@ -69,11 +75,16 @@ class gpu_calibrator {
                               gpu_sessions::role in, random_stream& random);
 
  private:
-  case_facts calibrate_case(prepared_gpu_task& prepared, random_stream& random);
+  case_facts calibrate_case(prepared_gpu_task& prepared, const task_case& at,
+                            random_stream& random);
   gpu_side::limits limits_of(gpu_task& on_gpu, random_stream& random) const;
   std::vector<case_timing::baseline> time_baselines(prepared_gpu_task& prepared,
+                                                    const task_case& at,
                                                     const gpu_side::limits& limits,
                                                     random_stream& random);
+  double time_baseline(prepared_gpu_task& prepared, const opened_settings& asked,
+                       const gpu_side::limits& limits, random_stream& random);
+  bool is_right(prepared_gpu_task& prepared, const opened_settings& asked, random_stream& random);
   void time_reference_bursts(prepared_gpu_task& prepared, case_facts& facts, random_stream& random);
   void calibrate_pair(prepared_gpu_task& prepared, case_facts& facts, gpu_sessions::role in,
                       random_stream& random);
@@ -85,6 +96,7 @@ class gpu_calibrator {
   gpu_sessions* sessions_;
   gpu_facts facts_;
   std::chrono::milliseconds call_limit_;
+  std::filesystem::path compiled_references_;
 };
 
 }  // namespace hone

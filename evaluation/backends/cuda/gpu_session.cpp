@@ -126,10 +126,9 @@ program_result<std::vector<call_clock>> gpu_session::time(
 }
 
 program_result<burst_clock> gpu_session::burst(std::span<const std::size_t> sets,
-                                               std::uint32_t repeats, bool traced,
-                                               time_point deadline) {
+                                               const burst_plan& plan, time_point deadline) {
   if (auto staged = stage(sets, false, deadline); !staged) return failed(staged.error());
-  const auto done = process_->burst(repeats, traced, deadline);
+  const auto done = process_->burst(plan, deadline);
   last_sets_ = {sets.back()};
   note_scratch_use();
   if (!done) return failed(done.error());

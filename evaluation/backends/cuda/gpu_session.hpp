@@ -80,10 +80,9 @@ class gpu_session {
   program_result<std::vector<call_clock>> time(std::span<const std::size_t> sets,
                                                const std::vector<std::vector<std::uint64_t>>& keys,
                                                const flush_plan& flushes, time_point deadline);
-  // Makes the calls `repeats` times without a pause. Only the outputs of the last call are kept, as
-  // call 0. `traced` adds CUPTI's clock.
-  program_result<burst_clock> burst(std::span<const std::size_t> sets, std::uint32_t repeats,
-                                    bool traced, time_point deadline);
+  // Makes a burst of the calls. Only the outputs of the last call are kept, as call 0.
+  program_result<burst_clock> burst(std::span<const std::size_t> sets, const burst_plan& plan,
+                                    time_point deadline);
 
   program_result<std::vector<gpu_output>> outputs(std::size_t call) const;
   std::set<output_alias> aliases(std::size_t call) const {

@@ -148,7 +148,8 @@ std::vector<call_clock> gpu_side::time_last_sets() {
   const std::vector<std::vector<std::uint64_t>> keys = encrypt(last_);
   const flush_plan flushes{limits_.cache_bytes, flushes_ > 0 ? flushes_ : flushes_needed()};
   // A sample has several calls only if calls are short, so all of them get the time of two.
-  const auto limit = limits_.call * (last_.size() > 1 ? 2 : 1);
+  const auto limit =
+      limits_.call * (last_.size() > 1 ? 2 : 1) + std::exchange(loading_, std::chrono::seconds(0));
   auto clocks = session_->time(last_, keys, flushes, clock::now() + limit);
   if (!clocks) fail(clocks.error());
   for (const call_clock& clock : *clocks) {
@@ -205,12 +206,15 @@ burst_clock gpu_side::burst(double ns, double call_ns, bool traced) {
   const double round_ns = std::max(call_ns, 1e3) * static_cast<double>(sets.size());
   // Both the order of the sets and the number of repeats are random: a program that cannot predict
   // the last call must do its work in all calls.
-  auto repeats = static_cast<std::uint32_t>(std::clamp(std::ceil(ns / round_ns), 1.0, max_repeats));
-  repeats += static_cast<std::uint32_t>(random_->below(1 + repeats / 4));
+  burst_plan plan;
+  plan.repeats = static_cast<std::uint32_t>(std::clamp(std::ceil(ns / round_ns), 1.0, max_repeats));
+  plan.repeats += static_cast<std::uint32_t>(random_->below(1 + plan.repeats / 4));
+  if (call_ns >= very_long_call_ns) plan.warm_ups = 0;
+  plan.traced = traced;
   // The limit allows ten times the time that the calls take one by one.
   const auto expected = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::duration<double, std::nano>(round_ns * repeats));
-  auto clocks = session_->burst(sets, repeats, traced,
+      std::chrono::duration<double, std::nano>(round_ns * plan.repeats));
+  auto clocks = session_->burst(sets, plan,
                                 clock::now() + limits_.call + 10 * expected +
                                     (traced ? trace_limit : std::chrono::seconds(0)));
   if (!clocks) fail(clocks.error());

@@ -11,6 +11,10 @@
 
 namespace hone {
 
+// Time that a program's first call in a process may take in addition to the limit for a call:
+// LibTorch loads the code of an operator when it is first called, and compiles some.
+inline constexpr std::chrono::seconds loading_limit{8};
+
 // One of the two programs of a timed case on a GPU: its session and its input sets, with fresh
 // contents before every sample. The task uses a reference's session to compute expected outputs as
 // well, after which the side arranges the session again. Everything passed by reference, except the
@@ -87,7 +91,8 @@ class gpu_side final : public sampled_side {
   const gpu_side* other_ = nullptr;  // the side that the head start is shared with
   std::uint32_t flushes_ = 0;        // before each call of this round; 0: no round has begun
   bool begins_round_ = false;
-  std::size_t sampled_ = 1;  // calls of the last sample
+  std::size_t sampled_ = 1;                       // calls of the last sample
+  std::chrono::seconds loading_ = loading_limit;  // 0 after the first call
   std::size_t next_ = 0;
   std::vector<gpu_memory> staging_;
 };

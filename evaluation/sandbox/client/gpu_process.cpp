@@ -158,6 +158,7 @@ program_result<opened_programs> gpu_process::open(const std::vector<program_sour
   open.setCudnnTf32(asked.cudnn_tf32);
   open.setCudnnBenchmark(asked.cudnn_benchmark);
   open.setCudaGraph(asked.cuda_graph);
+  if (artifact == nullptr) open.setCompiled(asked.compiled);
   unique_fd file;
   std::vector<int> descriptors;
   if (has_code) {
@@ -204,11 +205,12 @@ program_result<void> gpu_process::time(const std::vector<std::vector<std::uint64
   return execute(command.finish(), schema::Reply::DONE, deadline);
 }
 
-program_result<void> gpu_process::burst(std::uint32_t repeats, bool traced, time_point deadline) {
+program_result<void> gpu_process::burst(const burst_plan& plan, time_point deadline) {
   record_builder<schema::Command> command;
   auto burst = command->initBurst();
-  burst.setRepeats(repeats);
-  burst.setTraced(traced);
+  burst.setRepeats(plan.repeats);
+  burst.setWarmUps(plan.warm_ups);
+  burst.setTraced(plan.traced);
   return execute(command.finish(), schema::Reply::DONE, deadline);
 }
 

@@ -49,6 +49,7 @@ struct gpu_attachment {
 // The settings with which a process opens programs: a variant's own, or a baseline's.
 struct opened_settings : settings {
   bool cudnn_tf32 = false;  // convolutions may use TF32 and products may not, PyTorch's default
+  std::string compiled{};   // shared object that runs in place of the reference; empty: none
   bool operator==(const opened_settings&) const = default;
 };
 
@@ -57,6 +58,13 @@ struct opened_settings : settings {
 struct flush_plan {
   std::uint64_t cache_bytes = 0;  // size of the L2 cache
   std::uint32_t times = 1;
+};
+
+// Calls without a pause between them.
+struct burst_plan {
+  std::uint32_t repeats = 1;   // of all calls
+  std::uint32_t warm_ups = 2;  // calls that precede the burst and do not count
+  bool traced = false;         // adds CUPTI's clock
 };
 
 // The program hone-gpu-sandbox on one GPU. It serves one session after another: each open() drops
@@ -94,9 +102,8 @@ class gpu_process {
   // call. `keys` make the inputs readable: one key per input, by call.
   program_result<void> time(const std::vector<std::vector<std::uint64_t>>& keys,
                             const flush_plan& flushes, time_point deadline);
-  // Runs the staged calls `repeats` times without a pause. Afterwards the head holds the clocks of
-  // the burst. `traced` adds CUPTI's clock.
-  program_result<void> burst(std::uint32_t repeats, bool traced, time_point deadline);
+  // Makes a burst of the staged calls. Afterwards the head holds its clocks.
+  program_result<void> burst(const burst_plan& plan, time_point deadline);
 
  private:
   program_result<record<schema::Reply>> request(const std::vector<char>& bytes,

@@ -42,11 +42,24 @@ TEST(ProcessBias, IsZeroIfLongEqualProgramsMayBeEquallyFast) {
   same.ratio.range = {0.947, 1.056};
   EXPECT_EQ(bias_of(same).log_ratio, 0);
   EXPECT_NEAR(bias_of(same).half_width, 0.054, 0.001);
+  same.log_ratios.push_back(-0.054);
   same.ratio.range = {0.947, 0.99};
   EXPECT_EQ(bias_of(same).log_ratio, -0.054);
   same.ratio.range = {0.947, 1.056};
   same.reference_us = 17;
   EXPECT_EQ(bias_of(same).log_ratio, -0.054);
+}
+
+TEST(ProcessBias, IsNotBelievedFromFewRoundsUnlessItIsLarge) {
+  case_timing same;
+  same.reference_us = 200e3;
+  same.log_ratios = {0.01, 0.012, 0.02};
+  same.ratio.range = {1.01, 1.02};
+  EXPECT_EQ(bias_of(same).log_ratio, 0) << "three of a kind are chance";
+  same.log_ratios = {0.1, 0.12, 0.2};
+  EXPECT_EQ(bias_of(same).log_ratio, 0.12);
+  same.log_ratios = {0.01, 0.01, 0.012, 0.012, 0.02, 0.02};
+  EXPECT_EQ(bias_of(same).log_ratio, 0.012);
 }
 
 TEST(ProcessBias, IsUncertainBesideALaunchBoundReference) {

@@ -48,18 +48,31 @@ TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
   EXPECT_EQ(verify(candidate, scale_task("distributions = [\"declared\"]\n")).rounds, 10U);
 }
 
+// Returns what a plan asks for, from a reference that takes `ms`.
+exactness ask(exactness_plan& plan, int ms = 0) {
+  exactness asked = exactness::own_types;
+  plan.expect([&](exactness how) {
+    asked = how;
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  });
+  return asked;
+}
+
 TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenASecond) {
   exactness_plan plan;
-  exactness first = exactness::own_types;
-  plan.expect([&](exactness how) {
-    first = how;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1010));
-  });
-  EXPECT_EQ(first, exactness::float64);
+  EXPECT_EQ(ask(plan), exactness::own_types) << "nothing is known of the reference";
+  EXPECT_EQ(ask(plan, 1010), exactness::float64);
   EXPECT_FALSE(plan.take_float64()) << "the outputs are in float64 already";
-  plan.expect([](exactness how) { EXPECT_EQ(how, exactness::own_types); });
+  EXPECT_EQ(ask(plan), exactness::own_types);
   EXPECT_TRUE(plan.take_float64());
   EXPECT_FALSE(plan.take_float64()) << "a second disagreement is not due to exactness";
+}
+
+TEST(ExactnessPlan, SavesFloat64ForDisagreementsWithASlowReference) {
+  exactness_plan plan;
+  EXPECT_EQ(ask(plan, 50), exactness::own_types);
+  EXPECT_EQ(ask(plan), exactness::own_types) << "the first call may have loaded code";
+  EXPECT_EQ(ask(plan), exactness::float64);
 }
 
 // A slow reference whose float64 run takes most of a second, so that only the first draws have
@@ -289,6 +302,16 @@ TEST(Verification, EndsWhenAllCallsTogetherTakeTooLong) {
   const verification_limits limits{.call = std::chrono::milliseconds(1),
                                    .whole = std::chrono::milliseconds(-1)};
   EXPECT_EQ(outcome_of(verify(candidate, t, 5, limits).failure), Outcome::TIMEOUT);
+}
+
+TEST(Verification, GivesTheFirstCallTimeToLoad) {
+  fake_session candidate(right_program());
+  const verification_limits limits{.call = std::chrono::seconds(2),
+                                   .loading = std::chrono::seconds(8)};
+  EXPECT_EQ(outcome_of(verify(candidate, scale_task(), 5, limits).failure), Outcome::OK);
+  EXPECT_GT(candidate.allowed.at(0), std::chrono::seconds(9));
+  EXPECT_LE(*std::max_element(candidate.allowed.begin() + 1, candidate.allowed.end()),
+            std::chrono::seconds(2));
 }
 
 TEST(Verification, RefusesOutputsOfAnotherTypeOrNumber) {

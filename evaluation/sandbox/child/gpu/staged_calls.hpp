@@ -11,6 +11,7 @@
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
 #include "evaluation/sandbox/child/gpu/allocator.hpp"
 #include "evaluation/sandbox/child/gpu/captured_call.hpp"
+#include "evaluation/sandbox/child/gpu/compiled_program.hpp"
 #include "evaluation/sandbox/child/gpu/judge_tools.hpp"
 #include "evaluation/sandbox/child/gpu/streams.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
@@ -52,6 +53,8 @@ class staged_calls {
  private:
   at::Tensor tensor(schema::Layout::Reader layout, std::uint64_t offset) const;
   void prepare(schema::StageCalls::Reader request);
+  // Runs the staged program. Clears `arguments`.
+  std::vector<at::Tensor> forward(std::vector<c10::IValue>& arguments);
   captured_call capture(std::vector<c10::IValue> stack);
   void forget();
 
@@ -60,6 +63,7 @@ class staged_calls {
   const judge_tools* tools_;
   bool uses_graph_ = false;
   std::vector<torchscript_program> programs_;
+  std::optional<compiled_program> compiled_;  // runs in place of the first program
   // Results of prepare() by program; nullopt before the first stage() and after parameters changed.
   std::vector<std::optional<std::vector<c10::IValue>>> prepared_;
   std::uint32_t program_ = 0;
