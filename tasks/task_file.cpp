@@ -12,8 +12,8 @@
 namespace hone {
 
 std::string_view name_of(distribution d) {
-  constexpr std::array<std::string_view, 6> names = {
-      "declared", "shifted", "small", "outliers", "one high outlier", "one low outlier"};
+  constexpr std::array<std::string_view, 7> names = {
+      "declared", "shifted", "small", "outliers", "one high outlier", "one low outlier", "large"};
   return names[static_cast<std::size_t>(d)];
 }
 

@@ -69,9 +69,9 @@ struct tolerance {
 };
 
 // Ways to draw the values of an input (doc/evaluation.md, section 2). A task lists some of the
-// first four. The last two go with `outliers`: `declared` with a single outlier of either sign,
-// which no sample of the values finds.
-enum class distribution { declared, shifted, small, outliers, one_high, one_low };
+// first four. The next two go with `outliers`: `declared` with a single outlier of either sign,
+// which no sample of the values finds. The last one goes with precision = "relaxed".
+enum class distribution { declared, shifted, small, outliers, one_high, one_low, large };
 std::string_view name_of(distribution d);
 
 // The name and the bytes of a task's data file. Copies share the bytes.

@@ -41,7 +41,7 @@ class host_call final : public finished_call {
 
 // A trial of a candidate whose tensors lie in host memory. The session and the oracle must outlive
 // it.
-class host_trial final : public trial {
+class host_trial : public trial {
  public:
   host_trial(program_session& candidate, reference_oracle& oracle)
       : candidate_(&candidate), oracle_(&oracle) {}

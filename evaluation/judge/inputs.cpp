@@ -59,6 +59,9 @@ void disturb(std::span<float> numbers, distribution how, random_stream& random) 
     case distribution::small:
       for (float& x : numbers) x /= 1000;
       return;
+    case distribution::large:
+      for (float& x : numbers) x *= 100000;
+      return;
     case distribution::outliers: {
       const std::size_t count =
           numbers.empty() ? 0 : std::max<std::size_t>(1, numbers.size() / 5000);

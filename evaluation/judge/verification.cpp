@@ -35,7 +35,9 @@ class verification {
     candidate_->arrange(at);
     sets_ = {0, 1};
     std::size_t round = 0;
-    for (const distribution how : plan_rounds(candidate_->of())) {
+    std::vector<distribution> rounds = plan_rounds(candidate_->of());
+    if (candidate_->bears_large_inputs()) rounds.push_back(distribution::large);
+    for (const distribution how : rounds) {
       worst_errors totals;
       auto verified = verify_round(round, how, totals);
       if (!verified && chance_.take(verified.error(), totals)) {

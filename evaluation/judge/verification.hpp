@@ -69,6 +69,8 @@ class trial {
   virtual const task& of() const = 0;
   // Begins a case and makes room for two input sets, 0 and 1.
   virtual void arrange(const task_case& at) = 0;
+  // Returns true if programs for the case must be right for `large` inputs.
+  virtual bool bears_large_inputs() { return false; }
   // Draws parameters, and the same inputs for both sets.
   virtual void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) = 0;
   // Perturbs the inputs of one set.
@@ -81,8 +83,9 @@ class trial {
 
 // Verifies a candidate (evaluation.md section 2): every case that runs on this kind of device, two
 // rounds with `declared` inputs and one with each other distribution that the task lists, at least
-// five rounds in all. Inputs are drawn from `seed`, which must have been drawn after the
-// candidate's session was opened. Throws reference_error.
+// five rounds in all, and one with `large` inputs where the case bears them. Inputs are drawn from
+// `seed`, which must have been drawn after the candidate's session was opened. Throws
+// reference_error.
 verification_result verify_program(trial& candidate, std::string_view device_kind,
                                    std::uint64_t seed, const verification_limits& limits);
 

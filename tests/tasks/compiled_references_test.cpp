@@ -9,7 +9,6 @@ namespace hone {
 namespace {
 
 using namespace testing_support;
-using testing::HasSubstr;
 
 // A compiler that writes the source of a reference, in place of code, and refuses one task.
 constexpr const char* copies = R"py(
@@ -24,27 +23,29 @@ for number, job in reversed(list(enumerate(work["jobs"]))):
 )py";
 
 task a_task(const std::string& name, const std::string& how = "x * 2.0") {
-  return parse_task("name = \"" + name + "\"\nreference = '''\ndef forward(x: Tensor, w: Tensor) "
-                    "-> Tensor:\n    return (" + how + ") * w\n'''\n[[input]]\nname = \"x\"\nshape "
-                    "= [\"N\", 3]\n[[parameter]]\nname = \"w\"\nshape = [3]\n[[case]]\nsizes = { N "
-                    "= 4 }\ntimed = true\n[[case]]\nsizes = { N = 8 }\ntimed = true\non = "
-                    "[\"cpu\"]\n[[case]]\nsizes = { N = 5 }\n",
-                    name + ".toml");
+  return parse_task(
+      "name = \"" + name +
+          "\"\nreference = '''\ndef forward(x: Tensor, w: Tensor) "
+          "-> Tensor:\n    return (" +
+          how +
+          ") * w\n'''\n[[input]]\nname = \"x\"\nshape "
+          "= [\"N\", 3]\n[[parameter]]\nname = \"w\"\nshape = [3]\n[[case]]\nsizes = { N "
+          "= 4 }\ntimed = true\n[[case]]\nsizes = { N = 8 }\ntimed = true\non = "
+          "[\"cpu\"]\n[[case]]\nsizes = { N = 5 }\n",
+      name + ".toml");
 }
 
 struct compiling {
   explicit compiling(const char* compiler) { write_file(folder / "compiler.py", compiler); }
   std::size_t run(const std::vector<task>& tasks) {
     told.clear();
-    return compile_references(tasks,
-                              {.python = "/usr/bin/python3",
-                               .program = folder / "compiler.py",
-                               .folder = folder / "out"},
-                              [this](const task& t, const task_case& at, double seconds,
-                                     const std::string& error) {
-                                EXPECT_EQ(seconds, 1.5);
-                                told.push_back(t.name + " " + print_sizes(at) + ":" + error);
-                              });
+    return compile_references(
+        tasks,
+        {.python = "/usr/bin/python3", .program = folder / "compiler.py", .folder = folder / "out"},
+        [this](const task& t, const task_case& at, double seconds, const std::string& error) {
+          EXPECT_EQ(seconds, 1.5);
+          told.push_back(t.name + " " + print_sizes(at) + ":" + error);
+        });
   }
   temporary_folder folder;
   std::vector<std::string> told;

@@ -7,6 +7,7 @@
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cuda/gpu_case_timing.hpp"
 #include "evaluation/backends/cuda/gpu_trial.hpp"
+#include "evaluation/backends/cuda/reference_settings.hpp"
 #include "evaluation/judge/clock_checks.hpp"
 #include "messages/ids.hpp"
 
@@ -53,6 +54,14 @@ prepared_gpu_task& cuda_judge::prepare(const task& t) {
   });
 }
 
+bool cuda_judge::bears_large(prepared_gpu_task& prepared) {
+  const std::string sizes = print_sizes(prepared.on_gpu.at());
+  const auto known = prepared.bears_large.find(sizes);
+  if (known != prepared.bears_large.end()) return known->second;
+  return prepared.bears_large[sizes] =
+             bears_large_inputs(sessions_, prepared.on_gpu, prepared.random);
+}
+
 void cuda_judge::forget(const task& t) { prepared_.forget(t.id); }
 
 verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact, const task& t,
@@ -61,7 +70,7 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
   const auto candidate = sessions_.open_candidate(role::verifying, artifact, t);
   if (seed == 0) seed = random_bits();
   if (!candidate) return {candidate.error(), 0, {}};
-  gpu_trial trial(prepared.on_gpu, **candidate);
+  gpu_trial trial(prepared.on_gpu, **candidate, [&] { return bears_large(prepared); });
   verification_limits limits;
   limits.call = call_limit_;
   limits.loading = loading_limit;
@@ -106,11 +115,15 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const task_case
                                          const case_facts& facts, const pair_facts& pair,
                                          random_stream& random) {
   gpu_task& on_gpu = timed_.prepared->on_gpu;
+  on_gpu.choose(at);
+  std::vector<distribution> checked = on_gpu.of().distributions;
+  if (bears_large(*timed_.prepared)) checked.push_back(distribution::large);
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();
     on_gpu.choose(at);
     case_timing once = time_gpu_case(
-        {gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts, pair}, random);
+        {gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts, pair, checked},
+        random);
     once.throttled = before.empty() ? management_.throttled_by() : before;
     return once;
   };

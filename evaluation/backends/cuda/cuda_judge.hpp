@@ -64,6 +64,8 @@ class cuda_judge final : public program_judge {
   };
 
   prepared_gpu_task& prepare(const task& t);
+  // Returns bears_large_inputs() for the task's current case, which is found out once.
+  bool bears_large(prepared_gpu_task& prepared);
   case_timing time_undisturbed(gpu_session& candidate, const task_case& at, const case_facts& facts,
                                const pair_facts& pair, random_stream& random);
   std::optional<program_failure> judge_slowed_reference(const task_case& at, double reference_us,

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "evaluation/backends/cuda/reference_settings.hpp"
 #include "evaluation/judge/clock_checks.hpp"
-#include "evaluation/judge/oracle.hpp"
 #include "tasks/compiling/compiled_references.hpp"
 
 namespace hone {
@@ -126,16 +126,8 @@ bool gpu_calibrator::is_right(prepared_gpu_task& prepared, const opened_settings
   on_gpu.draw_parameters(random.bits());
   on_gpu.draw_inputs(distribution::declared, random.bits());
   on_gpu.expect(exactness::float64);
-  const gpu_sessions::reference_settings_scope scope(*sessions_, asked);
-  gpu_session& session = sessions_->reference(prepared.of());
-  session.arrange(0, on_gpu.inputs().layouts, on_gpu.parameters().layouts, 1);
-  session.write_inputs(0, on_gpu.inputs());
-  session.write_parameters(on_gpu.parameters());
-  const std::size_t set = 0;
-  const auto deadline = std::chrono::steady_clock::now() + reference_call_limit;
-  if (!session.run_anew({&set, 1}, deadline)) return false;
-  const auto outputs = session.outputs(0);
-  return outputs && !on_gpu.compare(*outputs).problem;
+  const auto found = reference_agreement(*sessions_, on_gpu, asked);
+  return found && !found->problem;
 }
 
 // Finds out how fast calls of the reference follow each other, and whether it is launch-bound.

@@ -46,6 +46,7 @@ struct prepared_gpu_task {
   gpu_task on_gpu;
   random_stream random{random_bits()};
   std::map<std::string, case_facts> cases;  // by sizes, as printed
+  std::map<std::string, bool> bears_large;  // likewise; see bears_large_inputs()
 };
 
 // Least duration of a burst in nanoseconds.

@@ -21,10 +21,9 @@ class gpu_case_timing {
                    gpu_side::role::reference),
         candidate_(of.gpu, of.on_gpu, of.candidate, of.facts.limits, random,
                    gpu_side::role::candidate),
-        checks_(of.on_gpu.of().distributions, random,
-                [this](std::optional<distribution> how, worst_errors& totals) {
-                  return budget_.for_judge([&] { return check(how, totals); });
-                }) {
+        checks_(of.checked, random, [this](std::optional<distribution> how, worst_errors& totals) {
+          return budget_.for_judge([&] { return check(how, totals); });
+        }) {
     gpu_side::pair_up(candidate_, reference_);
   }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "evaluation/backends/cuda/gpu_calibration.hpp"
 #include "evaluation/backends/cuda/gpu_session.hpp"
 #include "evaluation/driver/gpus.hpp"
@@ -16,6 +18,7 @@ struct gpu_case {
   const gpu_facts& device;
   const case_facts& facts;
   const pair_facts& pair;
+  const std::vector<distribution>& checked;  // distributions of checked calls beside `declared`
 };
 
 // Times one case of a candidate (evaluation.md section 3): paired rounds, two bursts, and a

@@ -211,6 +211,20 @@ CUdeviceptr gpu_task::wide_of(std::size_t output) const {
              : 0;
 }
 
+bool gpu_task::expects_finite() {
+  for (std::size_t i = 0; i < room_->own.layouts.size(); ++i) {
+    const tensor_layout& layout = room_->own.layouts[i];
+    if (!is_floating(layout.type)) continue;
+    gpu_->grow(room_->dense, layout.bytes());
+    gpu_->fill(room_->dense.at(), other_poison_byte, layout.bytes());  // finite in every type
+    const output_errors beside_finite =
+        gpu_->measure_floating(room_->dense.at(), room_->own.memory[i].at(), wide_of(i),
+                               layout.type, layout.elements(), tolerance_for(task_, layout.type));
+    if (beside_finite.first_bad) return false;
+  }
+  return true;
+}
+
 double gpu_task::reference_inexactness() {
   double worst = 0;
   for (std::size_t i = 0; i < room_->own.layouts.size(); ++i) {

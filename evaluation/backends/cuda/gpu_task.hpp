@@ -45,6 +45,7 @@ class gpu_task {
   // Selects the case to which all functions below refer. The choice holds until another task uses
   // the workspace.
   void choose(const task_case& at);
+  const task_case& at() const { return *case_; }
 
   // Draw the contents that belong to a seed into the workspace, optionally perturbed. They stay
   // until the next draw.
@@ -66,6 +67,8 @@ class gpu_task {
   std::uint64_t row_major_outputs() const { return row_major_outputs_; }
   // Returns true if the expected outputs were computed in float64 as well.
   bool has_wide() const { return has_wide_; }
+  // Returns true if no element of the expected outputs is NaN or infinite.
+  bool expects_finite();
   // Returns the largest inexactness_of_reference() of the expected outputs.
   double reference_inexactness();
   const std::vector<tensor_layout>& expected_layouts() const { return room_->own.layouts; }

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "evaluation/backends/cuda/gpu_task.hpp"
 #include "evaluation/judge/verification.hpp"
@@ -30,13 +32,16 @@ class gpu_call final : public finished_call {
   std::size_t set_;
 };
 
-// A trial of a candidate on a GPU. The task and the session must outlive it.
+// A trial of a candidate on a GPU. The task and the session must outlive it. `bears_large`: see
+// trial::bears_large_inputs(); is called after arrange() and may replace the task's contents.
 class gpu_trial final : public trial {
  public:
-  gpu_trial(gpu_task& of, gpu_session& candidate) : task_(&of), candidate_(&candidate) {}
+  gpu_trial(gpu_task& of, gpu_session& candidate, std::function<bool()> bears_large)
+      : task_(&of), candidate_(&candidate), bears_large_(std::move(bears_large)) {}
 
   const task& of() const override { return task_->of(); }
   void arrange(const task_case& at) override;
+  bool bears_large_inputs() override { return bears_large_(); }
   void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override;
   void perturb(std::size_t set, std::uint64_t perturbation) override;
   void redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) override;
@@ -47,6 +52,7 @@ class gpu_trial final : public trial {
 
   gpu_task* task_;
   gpu_session* candidate_;
+  std::function<bool()> bears_large_;
   exactness_plan exactness_;
   distribution how_ = distribution::declared;
   std::uint64_t seed_ = 0;

@@ -67,6 +67,7 @@ TEST(Inputs, HaveTheDistributionsOfTheProtocol) {
   EXPECT_NEAR(mean(normal.draw(distribution::shifted)), 25, 0.5);
   EXPECT_NEAR(deviation(normal.draw(distribution::shifted)), 10, 0.4);
   EXPECT_NEAR(deviation(normal.draw(distribution::small)), 1e-3, 4e-5);
+  EXPECT_NEAR(deviation(normal.draw(distribution::large)), 1e5, 4e3);
   const std::vector<double> outliers = normal.draw(distribution::outliers);
   const auto large =
       std::count_if(outliers.begin(), outliers.end(), [](double x) { return std::abs(x) > 400; });

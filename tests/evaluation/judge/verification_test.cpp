@@ -296,6 +296,43 @@ TEST(Verification, ReportsTheFailureOfARun) {
   EXPECT_THAT(message_of(failure), HasSubstr("signal 11 (case N=640"));
 }
 
+// A trial of a case that bears large inputs, or does not.
+class trial_with_large final : public host_trial {
+ public:
+  trial_with_large(fake_session& candidate, reference_oracle& oracle, bool bears)
+      : host_trial(candidate, oracle), bears_(bears) {}
+  bool bears_large_inputs() override { return bears_; }
+
+ private:
+  bool bears_;
+};
+
+TEST(Verification, FindsAProgramWithTheRangeOfHalfPrecisionWhereACaseBearsLargeInputs) {
+  fake_session::behaviour half = right_program();
+  const auto right = half.programs.at(0);
+  half.programs.at(0) = [right](const value_set& inputs, const value_set& parameters) {
+    value_set outputs = right(inputs, parameters);
+    auto values = to_doubles(outputs.at(0));
+    for (double& x : values) x = std::abs(x) > 65504 ? std::copysign(HUGE_VAL, x) : x;
+    outputs.at(0) = from_doubles(values, outputs.at(0).layout);
+    return outputs;
+  };
+  const task t = scale_task();
+  reference_oracle oracle(t, std::make_unique<fake_session>(right_program()));
+  const auto judged = [&](const fake_session::behaviour& b, bool bears) {
+    fake_session candidate(b);
+    trial_with_large trial(candidate, oracle, bears);
+    return verify_program(trial, "cpu", 5, {});
+  };
+  EXPECT_EQ(outcome_of(judged(half, false).failure), Outcome::OK);
+  const auto caught = judged(half, true);
+  EXPECT_EQ(outcome_of(caught.failure), Outcome::WRONG_RESULT);
+  EXPECT_THAT(message_of(caught.failure), HasSubstr("large inputs"));
+  const auto passed = judged(right_program(), true);
+  EXPECT_EQ(outcome_of(passed.failure), Outcome::OK);
+  EXPECT_EQ(passed.rounds, 12U);
+}
+
 TEST(Verification, EndsWhenAllCallsTogetherTakeTooLong) {
   fake_session candidate(right_program());
   const task t = scale_task();

@@ -4,7 +4,10 @@
 
 // Changes a number to a distribution other than `outliers` (evaluation.md section 2, point 2).
 __device__ float changed(float x, int how) {
-  return how == shifted ? 10.0f * x + 25.0f : how == small ? x / 1000.0f : x;
+  return how == shifted ? 10.0f * x + 25.0f
+         : how == small ? x / 1000.0f
+         : how == large ? 100000.0f * x
+                        : x;
 }
 
 // Draws elements 4 quad ... 4 quad + 3 as floats, before the cast to the tensor's type.

@@ -10,7 +10,7 @@ typedef unsigned long long u64;
 // The values of hone::dtype, initializer::kind and distribution.
 enum dtypes { float32, float16, bfloat16, float64, int32, int64, boolean };
 enum numbers { normal, uniform, integers, constant, permutation, coin };
-enum distributions { declared, shifted, small, outliers, one_high, one_low };
+enum distributions { declared, shifted, small, outliers, one_high, one_low, large };
 
 // The contents that a tensor is filled with; gpu_drawing in gpu_context.hpp has the same layout.
 // Equal (seed, tensor) give equal contents at any address.

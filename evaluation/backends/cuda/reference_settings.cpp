@@ -1,0 +1,54 @@
+#include "evaluation/backends/cuda/reference_settings.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "evaluation/judge/inputs.hpp"
+
+namespace hone {
+namespace {
+
+// Share of the tolerance that the reference may use up when it rounds to TF32.
+constexpr double share_of_tf32 = 0.5;
+
+bool takes_large(const tensor_spec& input) {
+  return !takes_distributions(input) || input.type == dtype::float32 ||
+         input.type == dtype::float64;
+}
+
+}  // namespace
+
+std::optional<agreement> reference_agreement(gpu_sessions& sessions, gpu_task& on_gpu,
+                                             const opened_settings& asked) {
+  const gpu_sessions::reference_settings_scope scope(sessions, asked);
+  gpu_session& session = sessions.reference(on_gpu.of());
+  session.arrange(0, on_gpu.inputs().layouts, on_gpu.parameters().layouts, 1);
+  session.write_inputs(0, on_gpu.inputs());
+  session.write_parameters(on_gpu.parameters());
+  const std::size_t set = 0;
+  const auto deadline = std::chrono::steady_clock::now() + reference_call_limit;
+  if (!session.run_anew({&set, 1}, deadline)) return std::nullopt;
+  const auto outputs = session.outputs(0);
+  if (!outputs) return std::nullopt;
+  return on_gpu.compare(*outputs);
+}
+
+bool bears_large_inputs(gpu_sessions& sessions, gpu_task& on_gpu, random_stream& random) {
+  const task& t = on_gpu.of();
+  if (!t.relaxed || !std::all_of(t.inputs.begin(), t.inputs.end(), takes_large)) return false;
+  on_gpu.draw_parameters(random.bits());
+  on_gpu.draw_inputs(distribution::large, random.bits());
+  opened_settings with_tf32;
+  with_tf32.tf32 = true;
+  try {
+    on_gpu.expect();
+    if (on_gpu.flops() == 0 || !on_gpu.expects_finite()) return false;
+    const auto found = reference_agreement(sessions, on_gpu, with_tf32);
+    return found && !found->problem && found->worst_element <= share_of_tf32 &&
+           found->relative_l2 <= share_of_tf32 * tolerance_for(t, dtype::float32).rtol;
+  } catch (const reference_error&) {
+    return false;
+  }
+}
+
+}  // namespace hone
