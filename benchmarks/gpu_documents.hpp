@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "evaluation/backends/device.hpp"
-#include "evaluation/evaluator.hpp"
 #include "evaluation/judge/random_values.hpp"
 #include "evaluation/variant_compiler.hpp"
 #include "messages/ids.hpp"
 #include "tasks/variant_document.hpp"
+#include "tests/support/evaluator.hpp"
 #include "tests/support/honest_set.hpp"
 
 namespace hone::benchmark {

@@ -16,7 +16,7 @@
 #include "benchmarks/report.hpp"
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cpu/cpu_device.hpp"
-#include "evaluation/evaluator.hpp"
+#include "tests/support/evaluator.hpp"
 #include "tests/support/honest_set.hpp"
 
 namespace hone::benchmark {
@@ -61,8 +61,8 @@ void show_measurements(const corpus_document& document,
   }
 }
 
-void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, int repetitions,
-                      bool show) {
+void judge_honest_set(testing_support::evaluator& judge, const testing_support::honest_set& set,
+                      int repetitions, bool show) {
   std::vector<std::vector<double>> scores(set.documents.size());
   std::vector<double> seconds;
   std::vector<double> compile_ms;
@@ -109,7 +109,7 @@ void judge_honest_set(evaluator& judge, const testing_support::honest_set& set, 
 }
 
 // Judges the reference of `t` as its own candidate. A score's distance from 1 is the judge's error.
-void measure_against_itself(evaluator& judge, const task& t, int measurements) {
+void measure_against_itself(testing_support::evaluator& judge, const task& t, int measurements) {
   const std::string document = "## Code Implementation\n```python\n" + t.reference + "\n```\n";
   std::vector<double> ratios;
   std::vector<double> errors;
@@ -142,7 +142,7 @@ int run(int repetitions, int measurements, const std::string& filter,
   const int core = reserve_cores(1, false).front();
   const busy_core beside;
   const auto device = make_cpu_device({.core = core, .node = "benchmark"});
-  evaluator judge(*device);
+  testing_support::evaluator judge(*device);
   // Without a filter: the first document of every fourth file, which includes all tasks.
   auto set = testing_support::load_honest_set(configs, 1, filter.empty() ? 4 : 1);
   std::erase_if(set.documents, [&](const corpus_document& d) {

@@ -3,7 +3,6 @@
 #include <condition_variable>
 #include <deque>
 #include <future>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>

@@ -43,6 +43,8 @@ class device_planner {
 
  private:
   static constexpr std::string_view simulated_prefix = "simulated:";
+  // Programs that do not replace a process before it would be ready.
+  static constexpr std::size_t few_programs = 3;
 
   void plan_cpu() {
     const int core = cores_.back();
@@ -57,10 +59,11 @@ class device_planner {
     for (const gpu_facts& gpu : gpus) {
       const std::string name = "cuda:" + std::to_string(gpu.ordinal);
       if (counts_[name]++ > 0) continue;  // listed twice, as in "cuda" and "cuda:0"
-      const cuda_device_options options{
+      cuda_device_options options{
           .node = options_->node,
           .judge = {.launch_core = options_->share_cores ? -1 : reserve_launch_core(),
                     .compiled_references = options_->compiled_references}};
+      if (options_->programs <= few_programs) options.judge.spares = 0;
       devices_.push_back(
           {name, gpu.type, [gpu, options] { return make_cuda_device(gpu, options); }});
     }
@@ -110,19 +113,13 @@ planned_device* find_device_on_gpu(std::vector<planned_device>& devices,
   return found != devices.end() ? &*found : nullptr;
 }
 
-planned_device plan_device(const std::string& name, const std::string& node, std::size_t programs) {
-  constexpr std::size_t few = 3;  // that do not replace a process before it would be ready
-  if (name == "cpu") {
-    const cpu_device_options options{.core = reserve_cores(1, false).front(), .node = node};
-    return {name, cpu_device_type(), [options] { return make_cpu_device(options); }};
-  }
+planned_device plan_device(const std::string& name, const device_options& options) {
+  if (name.starts_with("simulated")) throw std::runtime_error("a simulated device runs no program");
+  // "cuda" would plan all GPUs and reserve a core for each.
   const auto gpus = gpus_named(name);
-  if (gpus.empty())
-    throw std::runtime_error("--device " + name + ": expected cpu, cuda or cuda:NUMBER");
-  const gpu_facts& gpu = gpus.front();
-  cuda_device_options options{.node = node, .judge = {.launch_core = reserve_launch_core()}};
-  if (programs <= few) options.judge.spares = 0;
-  return {name, gpu.type, [gpu, options] { return make_cuda_device(gpu, options); }};
+  return plan_devices({gpus.empty() ? name : "cuda:" + std::to_string(gpus.front().ordinal)},
+                      options)
+      .front();
 }
 
 present_devices find_devices() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,6 +40,8 @@ struct device_options {
   std::map<std::string, simulated_device_options> simulated{};  // by NAME
   // Folder of compiled references, which GPUs time as the baseline `inductor`; empty: none.
   std::filesystem::path compiled_references{};
+  // Number of programs that a device will judge at most. With few, it starts fewer processes.
+  std::size_t programs = std::numeric_limits<std::size_t>::max();
 };
 
 // Plans the devices that `names` lists: "cpu" (one core each time it is listed), "cuda" (every
@@ -53,10 +56,8 @@ planned_device* find_device_on_gpu(std::vector<planned_device>& devices,
                                    const std::string& policy_device);
 
 // Plans the single device that a command judges on without a node: "cpu", "cuda" (the first GPU) or
-// "cuda:1". `programs`: how many it will judge, for which it prepares. Keeps this process off the
-// cores that the device reserves, so it must be called before threads are started. Throws
-// std::runtime_error.
-planned_device plan_device(const std::string& name, const std::string& node, std::size_t programs);
+// "cuda:1". As plan_devices() otherwise.
+planned_device plan_device(const std::string& name, const device_options& options);
 
 // The devices of this machine, for `hone devices`.
 struct present_devices {

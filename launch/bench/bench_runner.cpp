@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "evaluation/evaluator.hpp"
+#include "evaluation/evaluate.hpp"
 
 namespace hone {
 namespace {
@@ -100,11 +100,10 @@ void judge_tasks(bench_work& work, const planned_device& planned) {
   };
   auto next = submit_next();
   const auto device = planned.make();
-  evaluator judge(*device);
   while (!next.empty()) {
     auto documents = std::exchange(next, submit_next());
     for (auto& [of, document, compiled] : documents)
-      work.add(*of, type, *document, *judge.evaluate(compiled.get(), of->of));
+      work.add(*of, type, *document, *evaluate(*device, compiled.get(), of->of));
   }
 }
 

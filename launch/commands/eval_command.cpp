@@ -4,7 +4,7 @@
 #include <map>
 
 #include "evaluation/devices.hpp"
-#include "evaluation/evaluator.hpp"
+#include "evaluation/evaluate.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
@@ -60,25 +60,25 @@ class loaded_tasks {
   std::map<fs::path, task> tasks_;
 };
 
-int evaluate(const eval_options& options) {
+int judge_documents(const eval_options& options) {
   loaded_tasks tasks(options.task);
   std::vector<std::pair<const task*, corpus_document>> documents;
   for (const std::string& path : options.variants) {
     for (corpus_document& one : read_documents(path))
       documents.emplace_back(tasks.of(path), std::move(one));
   }
-  const planned_device planned = plan_device(options.device, "eval", documents.size());
+  const planned_device planned =
+      plan_device(options.device, {.node = "eval", .programs = documents.size()});
   compile_ahead compiler(*planned.type);
   std::vector<std::future<compiled_document>> compiled;
   for (const auto& [of, document] : documents)
     compiled.push_back(compiler.submit(document.text, *of));
   const auto device = planned.make();
-  evaluator judge(*device);
   bool all_ok = true;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const auto& [of, document] = documents[i];
     const task& t = *of;
-    const auto evaluation = judge.evaluate(compiled[i].get(), t, options.seed);
+    const auto evaluation = evaluate(*device, compiled[i].get(), t, options.seed);
     all_ok = all_ok && evaluation->getOutcome() == Outcome::OK;
     if (options.json) {
       nlohmann::ordered_json one = {{"document", document.name}};
@@ -112,7 +112,8 @@ void add_eval_command(CLI::App& app, command_action& action) {
   command->add_option("--seed", options->seed,
                       "draw the inputs from this seed, to repeat a verification");
   command->add_flag("--json", options->json, "print one JSON object per document");
-  command->callback([options, &action] { action = [options] { return evaluate(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return judge_documents(*options); }; });
 }
 
 }  // namespace hone

@@ -36,7 +36,8 @@ int check_tasks(const std::vector<std::string>& files, const std::string& device
   for (const auto& path : paths) {
     try {
       const task t = load_task(path);
-      if (judge == nullptr) judge = plan_device(device_name, "check", 1).make();
+      if (judge == nullptr)
+        judge = plan_device(device_name, {.node = "check", .programs = 1}).make();
       const task_report report = judge->check_task(t);
       if (report.failure) {
         all_good = false;

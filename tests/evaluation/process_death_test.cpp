@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "evaluation/backends/cpu/cpu_device.hpp"
-#include "evaluation/evaluator.hpp"
+#include "tests/support/evaluator.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -48,8 +48,8 @@ class device_owner {
                                "tests/evaluation/exploits/tasks/scale.toml");
       const auto device = make_cpu_device(
           {.core = -1, .share_cores = true, .node = "doomed", .call_limit = milliseconds(600000)});
-      evaluator judge(*device,
-                      {.host_program = milliseconds(600000), .block = milliseconds(600000)});
+      testing_support::evaluator judge(
+          *device, {.host_program = milliseconds(600000), .block = milliseconds(600000)});
       while (true) judge.evaluate(document, t);
     } catch (...) {
       _exit(1);

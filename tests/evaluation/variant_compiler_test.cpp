@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "evaluation/evaluator.hpp"
 #include "tasks/variant_document.hpp"
+#include "tests/support/evaluator.hpp"
 #include "tests/support/exploit_documents.hpp"
 
 namespace hone {

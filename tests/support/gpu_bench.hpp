@@ -8,7 +8,7 @@
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cuda/cuda_device.hpp"
 #include "evaluation/driver/gpus.hpp"
-#include "evaluation/evaluator.hpp"
+#include "tests/support/evaluator.hpp"
 
 namespace hone::testing_support {
 

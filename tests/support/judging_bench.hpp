@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "evaluation/backends/cpu/cpu_device.hpp"
-#include "evaluation/evaluator.hpp"
+#include "tests/support/evaluator.hpp"
 
 namespace hone::testing_support {
 

@@ -44,7 +44,7 @@ TEST(TwoGpus, JudgeAtTheSameTimeAndAgree) {
   std::barrier both_are_open(2);
   const auto judge_on = [&](std::size_t i) {
     std::unique_ptr<device> device;
-    std::optional<evaluator> judge;
+    std::optional<testing_support::evaluator> judge;
     try {
       device = make_cuda_device(gpus[i], {.node = "test", .judge = {.launch_core = cores[i]}});
       judge.emplace(*device);

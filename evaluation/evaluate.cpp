@@ -1,17 +1,12 @@
-#include "evaluation/evaluator.hpp"
+#include "evaluation/evaluate.hpp"
 
 #include "messages/plain_text.hpp"
 #include "messages/versions.hpp"
 
 namespace hone {
 
-record<schema::Evaluation> evaluator::evaluate(const std::string& document, const task& t,
-                                               std::uint64_t seed) {
-  return evaluate(compile_document(document, t, *device_->type(), compiler_), t, seed);
-}
-
-record<schema::Evaluation> evaluator::evaluate(const compiled_document& document, const task& t,
-                                               std::uint64_t seed) {
+record<schema::Evaluation> evaluate(device& on, const compiled_document& document, const task& t,
+                                    std::uint64_t seed) {
   const auto& [variant, job, compiled] = document;
   record_builder<schema::Evaluation> evaluation;
   evaluation->setMeasurementId(job->getHeader().getMeasurementId());
@@ -35,7 +30,7 @@ record<schema::Evaluation> evaluator::evaluate(const compiled_document& document
   record_builder<schema::VerifyJob> verify;
   verify->setHeader(job->getHeader());
   verify->setArtifact(*artifact);
-  const auto verdict = device_->verify(*verify.finish(), t, seed);
+  const auto verdict = on.verify(*verify.finish(), t, seed);
   evaluation->setVerdict(*verdict);
   if (verdict->getOutcome() != Outcome::OK)
     return close(verdict->getOutcome(), view(verdict->getKind()), view(verdict->getMessage()));
@@ -44,10 +39,10 @@ record<schema::Evaluation> evaluator::evaluate(const compiled_document& document
   benchmark->setHeader(job->getHeader());
   benchmark->setArtifact(*artifact);
   benchmark->setVerdict(*verdict);
-  auto measurement = device_->measure(*benchmark.finish(), t, seed);
+  auto measurement = on.measure(*benchmark.finish(), t, seed);
   if (device::needs_confirmation(*measurement, 0)) {
     benchmark->setFirst(*measurement);
-    measurement = device_->measure(*benchmark.finish(), t, seed);
+    measurement = on.measure(*benchmark.finish(), t, seed);
   }
   evaluation->initMeasurements(1).setWithCaveats(0, *measurement);
   evaluation->setScore(measurement->getOutcome() == Outcome::OK ? measurement->getScore() : 0);

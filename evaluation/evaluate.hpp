@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "evaluation/backends/device.hpp"
+#include "evaluation/compile_ahead.hpp"
+
+namespace hone {
+
+// Takes a compiled document through the rest of the pipeline on one device, without actors: verify,
+// measure, and measure again if device::needs_confirmation(). It must have been compiled for the
+// device's type. If `seed` is 0, verification and each measurement draw seeds of their own. A
+// variant's failure is part of the result. Must be called on the device's thread. Throws
+// std::runtime_error if the machine cannot judge.
+record<schema::Evaluation> evaluate(device& on, const compiled_document& document, const task& t,
+                                    std::uint64_t seed = 0);
+
+}  // namespace hone
