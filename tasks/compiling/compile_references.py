@@ -63,11 +63,12 @@ def module_of(job, device):
 
 
 def compile_job(job, settings):
-    """Writes the file of a job. Its arguments take no memory: only their shapes matter."""
+    """Writes the file of a job, or nothing. Its arguments take no memory: their shapes matter."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     device = settings["device"]
+    unfinished = f"{job['file']}.unfinished.so"
     with FakeTensorMode():
         arguments = tuple(
             torch.empty(shape, dtype=getattr(torch, dtype), device=device)
@@ -79,12 +80,13 @@ def compile_job(job, settings):
             exported.module(),
             arguments,
             options={
-                "aot_inductor.output_path": job["file"],
+                "aot_inductor.output_path": unfinished,
                 "aot_inductor.embed_kernel_binary": device == "cuda",
                 "max_autotune": settings["max_autotune"],
                 "compile_threads": 1,
             },
         )
+    os.replace(unfinished, job["file"])
 
 
 def end_with_parent():
