@@ -51,8 +51,6 @@ struct arena_head {
   // Allocations of this stage and run. The array lists only the first max_arena_allocations.
   std::uint32_t allocation_count;
   std::uint64_t scratch_used;  // end of the scratch memory that has been handed out
-  // CPU only: processor time that the session itself has used in this run to let its kernels run.
-  std::uint64_t exchange_ns;
   std::array<arena_output, max_arena_outputs> outputs;
   std::array<arena_allocation, max_arena_allocations> allocations;
   std::array<call_clock, max_calls> call_clocks;  // GPU only

@@ -6,10 +6,8 @@ namespace hone {
 
 // Times of a run of calls in a CPU session, in nanoseconds.
 struct batch_clock {
-  double device_ns = 0;  // processor time of the program: the clock that scores
-  double exchange_ns =
-      0;               // processor time of the sandbox, which lets kernels run; not in device_ns
-  double wall_ns = 0;  // the parent's wall clock around the run
+  double device_ns = 0;  // processor time of the process: the clock that scores
+  double wall_ns = 0;    // the parent's wall clock around the run
   // Processor time that the process used between its last run and this one; 0 if prepare() ran in
   // between.
   double outside_ns = 0;

@@ -116,6 +116,9 @@ class ExpressionPrinter:
             # impossible.
             name = "reshape"
         texts = [literal(a, self.show, str(s.type)) for a, s in zip(args, schema.arguments)]
+        if name == "_weight_norm":  # the operator does not check the size of g
+            v, g, dim = (*texts, "0")[:3]
+            return f"{grouped(v)} * ({grouped(g)} / torch.norm_except_dim({v}, 2, {dim}))"
         given = dict(zip([a.name for a in schema.arguments], args)) | kwargs
         text = None
         if name in ("to", "_to_copy"):

@@ -244,9 +244,10 @@ TEST_F(ImportedModules, ReferencesDoNotModifyTheirArguments) {
 
 TEST_F(ImportedModules, TheJudgeRunsImportedTasks) {
   std::vector<std::string> arguments = {"task", "check"};
-  for (const char* name : {"causal_attention", "gru_encoder", "in_place", "initial_state",
-                           "label_loss", "loose_tensors", "masked_mean", "named_outputs",
-                           "random_scale", "spectral_layers", "triangular", "tuple_out"}) {
+  for (const char* name :
+       {"causal_attention", "gru_encoder", "in_place", "initial_state", "label_loss",
+        "loose_tensors", "masked_mean", "named_outputs", "random_scale", "spectral_layers",
+        "triangular", "tuple_out", "weight_norm"}) {
     arguments.push_back(file(name));
   }
   const auto checked = run_hone(arguments);

@@ -151,12 +151,8 @@ bool sandbox_session::adopt_kernels(pid_t pid) {
   return true;
 }
 
-sandbox_session::processor_times sandbox_session::processor() const {
-  return {now_ns(host_.clock), kernels_.pid > 0 ? now_ns(kernels_.clock) : 0};
-}
-
-std::int64_t sandbox_session::exchange_ns() const {
-  return kernels_.pid > 0 ? static_cast<std::int64_t>(memory_->head().exchange_ns) : 0;
+std::int64_t sandbox_session::processor_ns() const {
+  return now_ns(host_.clock) + (kernels_.pid > 0 ? now_ns(kernels_.clock) : 0);
 }
 
 // Waits until the kernels have ended, because they could write to the arena until then.
@@ -250,7 +246,7 @@ program_result<void> sandbox_session::stage(const record<schema::Command>& comma
 program_result<void> sandbox_session::prepare(const record<schema::Command>& command,
                                               time_point deadline) {
   auto staged = stage(command, deadline);
-  if (staged) last_run_end_ns_ = processor().total();
+  if (staged) last_run_end_ns_ = processor_ns();
   return staged;
 }
 
@@ -262,19 +258,17 @@ program_result<batch_clock> sandbox_session::go(time_point deadline) {
   }();
   // Both processes sleep at both readings of their processor clocks, so all processor time in
   // between belongs to the run.
-  const processor_times before = processor();
+  const std::int64_t cpu_before = processor_ns();
   const std::int64_t wall_before = now_ns(CLOCK_MONOTONIC);
   const auto reply = request(bytes, {}, deadline);
   const std::int64_t wall_after = now_ns(CLOCK_MONOTONIC);
-  const processor_times after = processor();
+  const std::int64_t cpu_after = processor_ns();
   if (!reply) return failed(reply.error());
   if (!(*reply)->isDone()) return failed(Outcome::CRASH, out_of_turn);
-  const std::int64_t outside = last_run_end_ns_ >= 0 ? before.total() - last_run_end_ns_ : 0;
-  last_run_end_ns_ = after.total();
-  const std::int64_t exchanges = std::min<std::int64_t>(exchange_ns(), after.host - before.host);
-  return batch_clock{static_cast<double>(after.total() - before.total() - exchanges),
-                     static_cast<double>(exchanges), static_cast<double>(wall_after - wall_before),
-                     static_cast<double>(outside)};
+  const std::int64_t outside = last_run_end_ns_ >= 0 ? cpu_before - last_run_end_ns_ : 0;
+  last_run_end_ns_ = cpu_after;
+  return batch_clock{static_cast<double>(cpu_after - cpu_before),
+                     static_cast<double>(wall_after - wall_before), static_cast<double>(outside)};
 }
 
 // Kernels run only while the session waits for them, so they are stopped already.

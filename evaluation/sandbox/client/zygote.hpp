@@ -64,16 +64,8 @@ class sandbox_session {
   static clocked_process clocked(pid_t pid);
   // Finds the process that runs the session's kernels. Returns false if `pid` is not its child.
   bool adopt_kernels(pid_t pid);
-  // Processor times of the two processes, in nanoseconds.
-  struct processor_times {
-    std::int64_t host = 0;
-    std::int64_t kernels = 0;
-    std::int64_t total() const { return host + kernels; }
-  };
-  processor_times processor() const;
-  // Returns what the last run's exchanges with the kernels have taken of the session's own
-  // processor time: signals and changes of context, which are the sandbox's and not the program's.
-  std::int64_t exchange_ns() const;
+  // Returns the processor time of the session and its kernels.
+  std::int64_t processor_ns() const;
   void end_kernels();
 
   std::shared_ptr<sandbox_zygote> zygote_;
@@ -84,7 +76,7 @@ class sandbox_session {
   // True from the first successful open() of a candidate on. Its host program is not trusted to
   // leave the session alone, so not every message is believed.
   bool runs_candidate_ = false;
-  std::int64_t last_run_end_ns_ = -1;  // of processor().total(); -1: no run yet
+  std::int64_t last_run_end_ns_ = -1;  // of processor_ns(); -1: no run yet
 };
 
 // The warm process that sessions are forked from. Starting the zygote takes about 0.4 s, and

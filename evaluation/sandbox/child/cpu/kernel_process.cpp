@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,13 +38,6 @@ kernel_queue* shared_queue() {
 
 constexpr int kernels_socket = 3;
 constexpr int kernels_object = 4;
-
-std::uint64_t processor_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 // Moves the two descriptors to their numbers and closes all others. The object has the higher
 // number, as confine() requires.
@@ -128,10 +120,8 @@ void kernel_process::begin_run(unsigned char poison) {
 // The process stops itself when it has run the queue, and so says that it has. A stop that came too
 // early would leave the rest of the work undone.
 void kernel_process::run_queue() {
-  const std::uint64_t before_ns = processor_ns();
   kill(pid_, SIGCONT);
   await_stop();
-  head_->exchange_ns += processor_ns() - before_ns;
 }
 
 void kernel_process::await_stop() {

@@ -42,8 +42,6 @@ class kernel_process final : public kernel_launcher {
   // Begins a run: drops what an earlier one has left in the queue. Before the first launch, shared
   // memory is filled with poison.
   void begin_run(unsigned char poison);
-  // Begins to count the time of exchanges, which prepare() may have made as well.
-  void begin_clock() { head_->exchange_ns = 0; }
   // Returns true if a launch wrote beyond the dynamic shared memory that it asked for.
   bool shared_overrun() const { return queue_->shared_overrun != 0; }
 

@@ -122,7 +122,6 @@ class session {
 
   void go() {
     torchscript_program& program = programs_.at(program_);
-    if (kernels_) kernels_->begin_clock();
     for (auto& stack : stacks_) outputs_.push_back(program.forward(stack, row_major_outputs_));
     if (kernels_) kernels_->synchronize();
     if (kernels_ && kernels_->shared_overrun())

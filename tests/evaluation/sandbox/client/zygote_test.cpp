@@ -8,8 +8,6 @@
 #include <set>
 
 #include "evaluation/backends/cpu/cpu_session.hpp"
-#include "evaluation/compile/cpu/cpu_compiler.hpp"
-#include "evaluation/compile/cpu/host_toolchain.hpp"
 #include "tests/support/processes.hpp"
 
 namespace hone {
@@ -36,9 +34,9 @@ program_result<opened_programs> open(sandbox_session& session, const std::string
 // Runs a program on x = 0, 1, 2, 3. Owns the session and its arena.
 class call_of {
  public:
-  explicit call_of(const std::string& python, const std::string& object = "") {
+  explicit call_of(const std::string& python) {
     auto process = zygote().fork_session(&memory_, private_bytes);
-    opened_ = process->open({{python, 1, 0}}, object, true, in(milliseconds(10000)));
+    opened_ = open(*process, python);
     if (!opened_) throw std::runtime_error(opened_.error().message);
     session_.emplace(std::move(process), memory_);
     session_->arrange(0, {layout_}, {}, 2);
@@ -132,28 +130,6 @@ TEST(Session, ReportsARaisedErrorAsACrashWithItsMessage) {
   EXPECT_EQ(failure.outcome, Outcome::CRASH);
   EXPECT_THAT(failure.message, HasSubstr("four is too many"));
   EXPECT_EQ(call.failure().outcome, Outcome::CRASH) << "the process still runs";
-}
-
-TEST(Session, ExchangesWithKernelsAreNoTimeOfTheProgram) {
-  const auto block =
-      cpu_compiler(native_target())
-          .compile("extern \"C\" __global__ void next(float* y) { y[threadIdx.x] += 1.0f; }",
-                   {"next"}, false, milliseconds(20000));
-  ASSERT_TRUE(block.has_value()) << block.error().message;
-  const std::string python =
-      "def forward(x: Tensor) -> Tensor:\n    y = x + 0.0\n    for i in range(100):\n        "
-      "launch(\"next\", [1], [4], y)\n";
-  call_of together(python + "    return y\n", block->code);
-  call_of apart(python + "        y = y + 0.0\n    return y\n", block->code);
-  ASSERT_TRUE(together.run().has_value() && apart.run().has_value()) << "the first is slow";
-  const auto once = together.run();
-  const auto often = apart.run();
-  ASSERT_TRUE(once.has_value() && often.has_value());
-  EXPECT_EQ(to_doubles(apart.session().outputs(0).value()[0]),
-            (std::vector<double>{100, 101, 102, 103}));
-  EXPECT_GT(once->exchange_ns, 0) << "even the end of a run is an exchange";
-  EXPECT_GT(often->exchange_ns, 5 * once->exchange_ns);
-  EXPECT_LT(often->device_ns + often->exchange_ns, 1.1 * often->wall_ns);
 }
 
 TEST(Session, IsKilledAtItsDeadline) {
