@@ -40,7 +40,11 @@ class exactness_plan {
     const auto begin = std::chrono::steady_clock::now();
     expect(with_);
     const auto taken = std::chrono::steady_clock::now() - begin;
-    (is_cheap ? spent_ : own_) = is_cheap ? spent_ + taken : taken;
+    if (is_cheap) {
+      spent_ += taken;
+    } else {
+      own_ = taken;
+    }
   }
   // Checks a result by `check` and adds its errors to `totals`. If the result disagrees with
   // expected outputs that were not computed in float64, `expect` computes them so and the result is

@@ -16,9 +16,6 @@ namespace {
 constexpr std::uint64_t huge_page = 2U << 20U;
 // Memory beyond this offset is returned to the system between sessions.
 constexpr std::uint64_t kept_bytes = 64U << 20U;
-#ifndef MADV_COLLAPSE
-constexpr int MADV_COLLAPSE = 25;  // Linux 6.1
-#endif
 
 [[noreturn]] void fail(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -65,7 +62,7 @@ void arena::make_resident(std::uint64_t end) {
       volatile std::byte& first = base_[resident_end_ + page];
       first = first;
     }
-    madvise(base_ + resident_end_, huge_page, MADV_COLLAPSE);
+    madvise(base_ + resident_end_, huge_page, collapse_advice);
   }
 }
 

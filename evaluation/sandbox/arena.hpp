@@ -7,6 +7,9 @@
 
 namespace hone {
 
+// The advice to madvise() that makes small pages a huge one: MADV_COLLAPSE of Linux 6.1.
+inline constexpr int collapse_advice = 25;
+
 // Maps the arena file `descriptor` at a multiple of the huge page size, so that its pages can be
 // huge in every process. The caller unmaps it. Throws std::system_error.
 std::byte* map_arena(int descriptor, std::uint64_t bytes);

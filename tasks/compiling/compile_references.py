@@ -26,20 +26,26 @@ import time
 class Operators:
     """The name `torch` of a reference: every ATen operator, on one device."""
 
-    factories = {
-        *("empty", "zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "tensor"),
-        *("scalar_tensor", "empty_strided", "tril_indices", "triu_indices", "hann_window"),
-    }
-
     def __init__(self, torch, device):
         self._torch, self._device = torch, device
 
     def __getattr__(self, name):
         found = getattr(self._torch.ops.aten, name, None) if name != "tensor" else None
+        is_factory = name == "tensor" if found is None else makes_tensors(found)
         found = getattr(self._torch, name) if found is None else found
-        if name not in self.factories:
+        if not is_factory:
             return found
         return lambda *args, **kwargs: found(*args, **{**kwargs, "device": self._device})
+
+
+def makes_tensors(operator):
+    """Returns True if an operator has a form that takes a device and no tensors."""
+    schemas = [getattr(operator, overload)._schema for overload in operator.overloads()]
+    return any(
+        any(a.name == "device" for a in s.arguments)
+        and not any("Tensor" in str(a.type) for a in s.arguments)
+        for s in schemas
+    )
 
 
 def module_of(job, device):

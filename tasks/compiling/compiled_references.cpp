@@ -1,8 +1,5 @@
 #include "tasks/compiling/compiled_references.hpp"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -11,12 +8,16 @@
 #include "messages/names.hpp"
 #include "process/child_process.hpp"
 #include "process/framing.hpp"
+#include "process/line_connection.hpp"
 
 namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+constexpr std::size_t most_answer_bytes = 1U << 20U;
+constexpr std::chrono::seconds end_limit{60};
 
 struct compiling_job {
   const task* of;
@@ -44,55 +45,15 @@ json describe_job(const compiling_job& job, const fs::path& folder) {
   return {{"reference", job.of->reference}, {"tensors", tensors}, {"file", file.string()}};
 }
 
-// The Python process that compiles.
-class compiling_process {
- public:
-  compiling_process(const compiling_options& options, const json& work) {
-    auto [ours, theirs] = socket_pair();
-    connection_ = std::move(ours);
-    child_options child;
-    child.arguments = {options.python.string(), "-I", "-B", options.program.string()};
-    inherit(child.environment, {"PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "CUDA_HOME",
-                                "CUDA_VISIBLE_DEVICES", "CC", "CXX"});
-    child.descriptors = {{theirs.get(), 0}, {theirs.get(), 1}};
-    process_ = child_process(child);
-    const std::string text = work.dump();
-    for (std::size_t sent = 0; sent < text.size();) {
-      const ssize_t n =
-          send(connection_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-      if (n <= 0) fail();
-      sent += static_cast<std::size_t>(n);
-    }
-    shutdown(connection_.get(), SHUT_WR);
-  }
-
-  // Waits until the process has ended, because its workers hold a GPU's memory until then.
-  void await_end() {
-    if (!process_.wait(std::chrono::steady_clock::now() + std::chrono::seconds(60))) fail();
-  }
-
-  json next_answer() {
-    std::size_t end = 0;
-    while ((end = received_.find('\n')) == std::string::npos) {
-      char buffer[4096];
-      const ssize_t n = read(connection_.get(), buffer, sizeof buffer);
-      if (n <= 0) fail();
-      received_.append(buffer, static_cast<std::size_t>(n));
-    }
-    json answer = json::parse(received_.substr(0, end));
-    received_.erase(0, end + 1);
-    return answer;
-  }
-
- private:
-  [[noreturn]] static void fail() {
-    throw std::runtime_error("the process that compiles references has ended");
-  }
-
-  child_process process_;
-  unique_fd connection_;
-  std::string received_;
-};
+// Starts the Python process that compiles, with `theirs` as its standard input and output.
+child_process start_compiler(const compiling_options& options, int theirs) {
+  child_options child;
+  child.arguments = {options.python.string(), "-I", "-B", options.program.string()};
+  inherit(child.environment, {"PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "CUDA_HOME",
+                              "CUDA_VISIBLE_DEVICES", "CC", "CXX"});
+  child.descriptors = {{theirs, 0}, {theirs, 1}};
+  return child_process(child);
+}
 
 }  // namespace
 
@@ -113,16 +74,24 @@ std::size_t compile_references(const std::vector<task>& tasks, const compiling_o
                {"cache", (folder / "inductor").string()},
                {"jobs", json::array()}};
   for (const compiling_job& job : jobs) work["jobs"].push_back(describe_job(job, folder));
-  compiling_process process(options, work);
+  auto [ours, theirs] = socket_pair();
+  child_process compiler = start_compiler(options, theirs.get());
+  theirs.reset();
+  line_connection connection(std::move(ours), "the process that compiles references",
+                             most_answer_bytes);
+  connection.send(work.dump());
+  connection.end_sending();
   std::size_t failed = 0;
   for (std::size_t done = 0; done < jobs.size(); ++done) {
-    const json answer = process.next_answer();
+    const json answer = json::parse(connection.read_line().value());
     const compiling_job& job = jobs.at(answer.at("number").get<std::size_t>());
     const std::string error = answer.at("error");
     failed += error.empty() ? 0 : 1;
     listener(*job.of, *job.at, answer.at("seconds"), error);
   }
-  process.await_end();
+  // The compiler's own processes hold a GPU's memory until it has ended.
+  if (!compiler.wait(std::chrono::steady_clock::now() + end_limit))
+    throw std::runtime_error("the process that compiles references does not end");
   return failed;
 }
 

@@ -2,9 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/filter.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -58,7 +55,7 @@ imported_module from_answer(const nlohmann::json& answer) {
 
 void import_worker::start() {
   auto [ours, theirs] = socket_pair();
-  connection_ = std::move(ours);
+  connection_ = line_connection(std::move(ours), "the importing process", max_answer_bytes);
   child_options options;
   options.arguments = {settings_.python.string(), "-I", "-B", settings_.program.string()};
   options.environment = {"PATH=/usr/bin:/bin",       "LANG=C.UTF-8",
@@ -71,51 +68,10 @@ void import_worker::start() {
   options.descriptors.emplace_back(errors.get(), 2);
   options.file_bytes = 1U << 20U;
   process_ = child_process(options);
-  received_.clear();
-  send(nlohmann::json{{"filter", hexadecimal(reader_filter())}}.dump());
+  send({{"filter", hexadecimal(reader_filter())}});
 }
 
-void import_worker::send(const std::string& line) {
-  const std::string text = line + "\n";
-  for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t n =
-        ::send(connection_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-    if (n <= 0) throw std::runtime_error("the importing process has gone");
-    sent += static_cast<std::size_t>(n);
-  }
-}
-
-void import_worker::receive(steady::time_point deadline) {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady::now()).count();
-  pollfd waiting{connection_.get(), POLLIN, 0};
-  if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0)
-    throw std::runtime_error("the importing process does not answer");
-  char buffer[64U << 10U];
-  const ssize_t n = read(connection_.get(), buffer, sizeof buffer);
-  if (n <= 0)
-    throw std::runtime_error("the importing process ended" +
-                             last_words(settings_.folder + "/errors"));
-  received_.append(buffer, static_cast<std::size_t>(n));
-  if (received_.size() > max_answer_bytes)
-    throw std::runtime_error("it answers with more than a task may be");
-}
-
-std::string import_worker::read_line(steady::time_point deadline) {
-  std::size_t end = 0;
-  while ((end = received_.find('\n')) == std::string::npos) receive(deadline);
-  std::string line = received_.substr(0, end);
-  received_.erase(0, end + 1);
-  return line;
-}
-
-std::string import_worker::read_bytes(std::size_t count, steady::time_point deadline) {
-  if (count > max_answer_bytes) throw std::runtime_error("it answers with more than a task may be");
-  while (received_.size() < count) receive(deadline);
-  std::string bytes = received_.substr(0, count);
-  received_.erase(0, count);
-  return bytes;
-}
+void import_worker::send(const nlohmann::json& message) { connection_.send(message.dump() + "\n"); }
 
 imported_module import_worker::import(const std::filesystem::path& file,
                                       const std::string& task_name) {
@@ -124,29 +80,35 @@ imported_module import_worker::import(const std::filesystem::path& file,
   const auto deadline = steady::now() + std::chrono::seconds(5 * settings_.seconds) + grace +
                         (is_fresh ? start_limit : std::chrono::seconds(0));
   try {
-    send(nlohmann::json{{"path", std::filesystem::absolute(file).string()},
-                        {"name", task_name},
-                        {"seconds", settings_.seconds},
-                        {"bytes", settings_.bytes},
-                        {"varies_constants", settings_.varies_constants},
-                        {"is_relaxed", settings_.is_relaxed},
-                        {"dtype", settings_.dtype}}
-             .dump());
-    const auto answer = nlohmann::json::parse(read_line(deadline));
+    send({{"path", std::filesystem::absolute(file).string()},
+          {"name", task_name},
+          {"seconds", settings_.seconds},
+          {"bytes", settings_.bytes},
+          {"varies_constants", settings_.varies_constants},
+          {"is_relaxed", settings_.is_relaxed},
+          {"dtype", settings_.dtype}});
+    const auto line = connection_.read_line(deadline);
+    if (!line) return fail("the importing process does not answer");
+    const auto answer = nlohmann::json::parse(*line);
     imported_module result = from_answer(answer);
-    result.data = read_bytes(answer.value("data_bytes", std::size_t{0}), deadline);
+    auto data = connection_.read_bytes(answer.value("data_bytes", std::size_t{0}), deadline);
+    if (!data) return fail("the importing process does not answer");
+    result.data = *std::move(data);
     return result;
-  } catch (const std::runtime_error& e) {
-    process_.kill();
-    imported_module failed;
-    failed.error = e.what();
-    return failed;
+  } catch (const connection_lost& e) {
+    return fail(e.what() + last_words(settings_.folder + "/errors"));
+  } catch (const std::length_error&) {
+    return fail("it answers with more than a task may be");
   } catch (const nlohmann::json::exception& e) {
-    process_.kill();
-    imported_module failed;
-    failed.error = std::string("the importing process answers nonsense: ") + e.what();
-    return failed;
+    return fail(std::string("the importing process answers nonsense: ") + e.what());
   }
+}
+
+imported_module import_worker::fail(const std::string& why) {
+  process_.kill();
+  imported_module failed;
+  failed.error = why;
+  return failed;
 }
 
 }  // namespace hone

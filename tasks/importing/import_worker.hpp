@@ -1,11 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "process/child_process.hpp"
-#include "process/unique_fd.hpp"
+#include "process/line_connection.hpp"
 
 namespace hone {
 
@@ -44,15 +45,13 @@ class import_worker {
 
  private:
   void start();
-  void send(const std::string& line);
-  std::string read_line(std::chrono::steady_clock::time_point deadline);
-  std::string read_bytes(std::size_t count, std::chrono::steady_clock::time_point deadline);
-  void receive(std::chrono::steady_clock::time_point deadline);
+  void send(const nlohmann::json& message);
+  // Ends the process, which may be in any state, and returns the reason.
+  imported_module fail(const std::string& why);
 
   settings settings_;
   child_process process_;
-  unique_fd connection_;
-  std::string received_;
+  line_connection connection_;
 };
 
 }  // namespace hone

@@ -120,7 +120,6 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const task_case
   if (bears_large(*timed_.prepared)) checked.push_back(distribution::large);
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();
-    on_gpu.choose(at);
     case_timing once = time_gpu_case(
         {gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts, pair, checked},
         random);

@@ -21,15 +21,13 @@
 #include <system_error>
 
 #include "evaluation/program/arena_layout.hpp"
+#include "evaluation/sandbox/arena.hpp"
 
 namespace hone {
 namespace {
 
 constexpr const char* the_artifact = "/hone/artifact.so";
 constexpr gid_t nobody = 65534;
-#ifndef MADV_COLLAPSE
-constexpr int MADV_COLLAPSE = 25;  // Linux 6.1
-#endif
 
 // System calls that are allowed with any arguments: memory, the passing of time, and the end of the
 // process and of its child.
@@ -125,7 +123,7 @@ void install_filter(int socket, int child) {
                                 SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(child)),
                                 SCMP_A1(SCMP_CMP_EQ, SIGCONT)) == 0;
     ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(madvise), 1,
-                                SCMP_A2(SCMP_CMP_EQ, MADV_COLLAPSE)) == 0;
+                                SCMP_A2(SCMP_CMP_EQ, collapse_advice)) == 0;
   }
   // abort() signals its own process, and kernels stop theirs.
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
