@@ -4,8 +4,8 @@
 //       far scores are from 1.00, and how far three clocks disagree: events, the host's clock and
 //       CUPTI.
 //   gpu_benchmark throughput [COUNT]
-//       Counts variants of configs/gpu, of all tasks, that are verified and timed per hour. The
-//       time includes one start of the device.
+//       Counts variants of configs/gpu, of all tasks, that are verified and timed per hour: COUNT
+//       with the start of the device, and as many again of the tasks that it then knows.
 //   gpu_benchmark repeat FILE [COUNT]
 //       Scores variants, compares the scores with those of an earlier start in FILE if FILE exists,
 //       and writes them to FILE.

@@ -9,7 +9,8 @@
 
 namespace hone {
 
-// Returns the forms in which a variant can be exported: "torch".
+// Returns the forms in which a variant can be exported: "torch", a Python module, and "onefile.cu",
+// a CUDA file.
 const std::vector<std::string>& export_forms();
 
 // Prints a variant of a task as a file that works without Hone. `form`: one of export_forms().

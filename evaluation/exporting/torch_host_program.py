@@ -47,13 +47,20 @@ def _hone_operator(name):
     return binding if is_builtin and not reduces else operator
 
 
+def _hone_makes_tensors_of_none(name):
+    """Returns True if the operator takes no tensor, but a device."""
+    operator = getattr(_hone_torch.ops.aten, name, None)
+    overloads = [] if operator is None else operator.overloads()
+    schemas = [getattr(operator, overload)._schema for overload in overloads]
+    return name == "tensor" or any(
+        any(a.name == "device" for a in schema.arguments)
+        and not any("Tensor" in str(a.type) for a in schema.arguments)
+        for schema in schemas
+    )
+
+
 class _hone_Operators:
     """The name `torch` of a host program: every ATen operator, on the GPU of the call."""
-
-    factories = {
-        *("empty", "zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "tensor"),
-        *("scalar_tensor", "empty_strided", "tril_indices", "triu_indices", "hann_window"),
-    }
 
     def __init__(self):
         self.device = None
@@ -61,7 +68,7 @@ class _hone_Operators:
 
     def __getattr__(self, name):
         found = _hone_operator(name)
-        if name in self.factories:
+        if _hone_makes_tensors_of_none(name):
             made = found
 
             def found(*args, **kwargs):

@@ -8,6 +8,7 @@
 #include "embedded/torch_drop_in.hpp"
 #include "embedded/torch_host_program.hpp"
 #include "evaluation/compile/cuda_source.hpp"
+#include "evaluation/exporting/drawing.hpp"
 
 namespace hone {
 namespace {
@@ -36,13 +37,6 @@ std::string indented(const std::string& text) {
   return all;
 }
 
-std::string number(double x) {
-  std::ostringstream out;
-  out.precision(17);
-  out << x;
-  return out.str();
-}
-
 // Returns a Python tuple of the elements, printed by `print`.
 template <class Elements, class Print>
 std::string tuple_of(const Elements& elements, Print print) {
@@ -57,11 +51,6 @@ std::string shape_of(const tensor_spec& tensor, const task_case& at) {
 
 std::string torch_type(dtype type) { return "_hone_torch." + std::string(name_of(type)); }
 
-double value_of(const std::variant<double, std::string>& argument, const task_case& at) {
-  if (const auto* value = std::get_if<double>(&argument)) return *value;
-  return static_cast<double>(at.sizes.at(std::get<std::string>(argument)));
-}
-
 // Returns a call that draws a tensor as the task does.
 std::string drawing(const tensor_spec& tensor, const task_case& at) {
   static const std::map<initializer::kind, std::string> kinds = {
@@ -69,8 +58,9 @@ std::string drawing(const tensor_spec& tensor, const task_case& at) {
       {initializer::kind::integers, "integers"}, {initializer::kind::constant, "constant"},
       {initializer::kind::coin, "coin"},         {initializer::kind::permutation, "permutation"}};
   std::string call = "_hone_draw(\"" + kinds.at(tensor.init.of) + "\", " + shape_of(tensor, at) +
-                     ", " + torch_type(tensor.type) + ", " + number(value_of(tensor.init.a, at)) +
-                     ", " + number(value_of(tensor.init.b, at));
+                     ", " + torch_type(tensor.type) + ", " +
+                     print_number(value_of(tensor.init.a, at)) + ", " +
+                     print_number(value_of(tensor.init.b, at));
   if (!tensor.init.expr.empty()) call += ", lambda torch, x: " + tensor.init.expr;
   return call + ")";
 }
@@ -157,8 +147,8 @@ std::string facts(const task& t, const variant_document& variant) {
   text += "}\n# The relative and absolute tolerances of the task.\n_hone_TOLERANCES = {\n";
   for (const dtype type : {dtype::float64, dtype::float32, dtype::float16, dtype::bfloat16}) {
     const tolerance allowed = tolerance_for(t, type);
-    text += "    \"" + std::string(name_of(type)) + "\": (" + number(allowed.rtol) + ", " +
-            number(allowed.atol) + "),\n";
+    text += "    \"" + std::string(name_of(type)) + "\": (" + print_number(allowed.rtol) + ", " +
+            print_number(allowed.atol) + "),\n";
   }
   text +=
       "}\n# The shapes and types of the inputs for which variants of the task are verified, and\n"

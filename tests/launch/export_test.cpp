@@ -114,6 +114,41 @@ TEST_F(Export, KeepsTheModuleThatATaskWasImportedFrom) {
   EXPECT_EQ(count_true(facts, "parts"), 3);  // label_loss has no parts
 }
 
+// The host's compiler reads the file of a variant without kernels, from which nvcc would make a
+// program.
+TEST_F(Export, WritesACudaFileThatCompilesWithLibTorch) {
+  const std::string file = path("gru.cu");
+  const auto ended = run_hone({"export", corpus + "/gru_step/joined_addmm.md", file, "--task",
+                               "gru_step", "--as", "onefile.cu"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const std::string torch = HONE_TORCH;
+  for (const char* given : {"-DHONE_MAIN", "-DHONE_DECLARATION_ONLY"}) {
+    program compiler({HONE_CXX_COMPILER, "-std=c++20", "-fsyntax-only", "-w", given,
+                      "-I" + torch + "/include", "-I" + torch + "/include/torch/csrc/api/include",
+                      "-I" HONE_CUDA_ROOT "/include", "-x", "c++", file});
+    EXPECT_EQ(compiler.wait(std::chrono::seconds(100)), 0) << given << "\n" << compiler.err();
+  }
+}
+
+TEST_F(Export, LeavesIncludesOutsideOfTheNamespaceOfACudaFile) {
+  const std::string document = path("half.md");
+  write_file(document,
+             "## Code Implementation\n```cuda\n#include <cuda_fp16.h>\n"
+             "// An extern \"C\" name would be shared by all exported files.\n"
+             "extern \"C\" __global__ void twice(const float* x, float* y, int n) {\n"
+             "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+             "  if (i < n) y[i] = x[i] + x[i];\n}\n```\n```python\n"
+             "def forward(x: Tensor) -> Tensor:\n    y = torch.empty_like(x)\n"
+             "    launch(\"twice\", [1], [64], x, y, x.numel())\n    return y\n```\n");
+  ASSERT_EQ(
+      run_hone({"export", document, path("x.cu"), "--task", "softmax", "--as", "onefile.cu"}).code,
+      0);
+  const std::string file = read_file(path("x.cu"));
+  EXPECT_LT(file.find("#include <cuda_fp16.h>"), file.find("namespace device {"));
+  EXPECT_THAT(file, HasSubstr("\n__global__ void twice("));
+  EXPECT_THAT(file, HasSubstr("{\"twice\", launcher_of(\"twice\", &twice, false)}"));
+}
+
 TEST_F(Export, SaysWhatIsMissing) {
   write_file(folder_ / "prose.md", "no code\n");
   EXPECT_THAT(export_document(path("prose.md"), "softmax", path("x.py")).err,

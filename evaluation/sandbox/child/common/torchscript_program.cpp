@@ -16,6 +16,7 @@
 
 #include "evaluation/sandbox/child/common/graph_rules.hpp"
 #include "evaluation/sandbox/child/common/names.hpp"
+#include "tasks/habitual_imports.hpp"
 
 namespace hone {
 namespace {
@@ -94,20 +95,6 @@ void register_operators() {
     return true;
   }();
   (void)done;
-}
-
-// Blanks the imports that people write out of habit, because the imported names are defined anyway.
-// Lines keep their numbers.
-std::string without_imports(const std::string& source) {
-  static const std::regex habitual(
-      R"(^(import torch|import math|import torch\.nn\.functional as F|import torch\.nn as nn)"
-      R"(|from torch import Tensor|from typing import [A-Za-z, ]+)"
-      R"(|from torch\.nn import functional as F|from __future__ import annotations)\s*(#.*)?$)");
-  std::istringstream in(source);
-  std::string kept;
-  for (std::string line; std::getline(in, line);)
-    kept += (std::regex_match(line, habitual) ? "" : line) + "\n";
-  return kept;
 }
 
 // If a line of a message of LibTorch names a place in the program, such as `File "python", line 3`,
@@ -241,7 +228,7 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
   try {
     state_->unit = std::make_unique<torch::jit::CompilationUnit>();
     torch::jit::Parser parser(
-        std::make_shared<torch::jit::Source>(without_imports(source), "python", 1));
+        std::make_shared<torch::jit::Source>(without_habitual_imports(source), "python", 1));
     std::vector<torch::jit::Def> definitions;
     std::vector<torch::jit::ResolverPtr> resolvers;
     const auto names = torchscript_names();
