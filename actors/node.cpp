@@ -20,7 +20,17 @@ std::chrono::milliseconds restart_pause(std::uint32_t restarts) {
 
 }  // namespace
 
-std::string find_join_problem(const join_record& request) {
+device_kinds kinds_of(const std::vector<planned_device>& devices) {
+  device_kinds kinds;
+  for (const planned_device& device : devices) {
+    const bool is_simulated = device.type->getKind() == schema::DeviceType::Kind::SIMULATED;
+    (is_simulated ? kinds.has_simulated : kinds.has_real) = true;
+  }
+  return kinds;
+}
+
+std::string find_join_problem(const join_record& request, device_kinds own,
+                              bool mixes_simulation) {
   if (request->getSchemaVersion() != schema_version) {
     return "the node uses schema version " + std::to_string(request->getSchemaVersion()) +
            ", this run uses version " + std::to_string(schema_version);
@@ -30,6 +40,14 @@ std::string find_join_problem(const join_record& request) {
            ", this run by version " + std::to_string(judge_version) +
            ": their scores would not be comparable";
   }
+  const char* mix = " (node.mix_simulated = true in the run's configuration allows it)";
+  if (!mixes_simulation && request->getHasSimulatedDevices() && own.has_real)
+    return std::string("the node simulates devices, whose scores are made up; this run measures") +
+           mix;
+  if (!mixes_simulation && request->getHasRealDevices() && own.has_simulated)
+    return std::string("the node has real devices; this run simulates, and its scores are made "
+                       "up") +
+           mix;
   return "";
 }
 
@@ -136,7 +154,9 @@ node_actor::behavior_type node_behavior(node_actor::stateful_pointer<node_state>
       [self](join_atom, const join_record& request)
           -> caf::result<compile_queue_actor, verify_queue_actor, benchmark_queue_actor, pool_actor,
                          std::vector<task_record>> {
-        const std::string problem = find_join_problem(request);
+        const node_options& own = self->state.options;
+        const std::string problem =
+            find_join_problem(request, kinds_of(own.devices), own.mixes_simulation);
         if (!problem.empty()) return caf::make_error(caf::sec::runtime_error, problem);
         self->state.log("node " + std::string(view(request->getNode())) + " joins");
         std::vector<task_record> known;

@@ -19,6 +19,8 @@ namespace hone {
 struct node_options {
   std::size_t compilers = 1;
   std::uint32_t compiler_credits = 2;
+  // Lets nodes join whose devices are simulated where this run's are real, or the other way round.
+  bool mixes_simulation = false;
 
   // The rest is set by the run, not by its configuration.
   std::string name;
@@ -72,7 +74,15 @@ node_actor::behavior_type node_behavior(node_actor::stateful_pointer<node_state>
                                         std::shared_ptr<const task_table> tasks,
                                         telemetry_actor telemetry);
 
-// Returns why a node that asks to join must be refused, naming both versions; empty if it may join.
-std::string find_join_problem(const join_record& request);
+// The kinds of devices of a node or a run. Simulated devices make their scores up.
+struct device_kinds {
+  bool has_real = false;
+  bool has_simulated = false;
+};
+device_kinds kinds_of(const std::vector<planned_device>& devices);
+
+// Returns why a node that asks to join must be refused; empty if it may join. `own`: the devices of
+// the run's first node; `mixes_simulation`: as in node_options.
+std::string find_join_problem(const join_record& request, device_kinds own, bool mixes_simulation);
 
 }  // namespace hone

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <thread>
 
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cpu/cpu_device.hpp"
@@ -93,13 +94,26 @@ class device_planner {
   std::vector<planned_device> devices_;
 };
 
+// Returns one core for each CPU device.
+std::vector<int> cores_for(std::size_t cpus, const device_options& options) {
+  constexpr auto pause = std::chrono::milliseconds(200);
+  for (bool waits = false;; waits = true) {
+    try {
+      return reserve_cores(cpus, options.share_cores);
+    } catch (const cores_taken& e) {
+      if (!options.begin_to_wait) throw;
+      if (!waits) options.begin_to_wait(e.what());
+      std::this_thread::sleep_for(pause);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<planned_device> plan_devices(const std::vector<std::string>& names,
                                          const device_options& options) {
   const auto cpus = static_cast<std::size_t>(std::count(names.begin(), names.end(), "cpu"));
-  device_planner planner(options,
-                         cpus > 0 ? reserve_cores(cpus, options.share_cores) : std::vector<int>());
+  device_planner planner(options, cpus > 0 ? cores_for(cpus, options) : std::vector<int>());
   for (const std::string& name : names) planner.plan(name);
   return planner.planned();
 }

@@ -2,6 +2,7 @@
 
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -185,6 +186,14 @@ void check(const configuration& c) {
       refuse("node.devices",
              "'" + device + "' is unknown, expected cpu, cuda, cuda:NUMBER or simulated:NAME");
   }
+  const auto simulated =
+      std::count_if(c.node.devices.begin(), c.node.devices.end(),
+                    [](const std::string& device) { return device.starts_with("simulated:"); });
+  if (simulated != 0 && simulated != std::ssize(c.node.devices) &&
+      !c.node.options.mixes_simulation)
+    refuse("node.devices",
+           "names simulated and real devices, and the scores of simulated ones are made up "
+           "(node.mix_simulated = true allows it, to test a system)");
   if (c.policy.kind == "model" && c.learner.plan.sft.updates > 0 && c.corpus.folder.empty())
     refuse("corpus.folder", "is missing: the sft stage learns from a corpus");
   const auto must_fit = [&](const std::string& stage, std::int64_t steps, std::int64_t groups) {

@@ -44,7 +44,7 @@ struct configuration {
   struct {
     std::string kind = "model";
     std::string folder;
-    bool random_weights = true;
+    bool random_weights = false;
     std::string device = "cpu";
     std::int64_t threads = 1;
   } policy;

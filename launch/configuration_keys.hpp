@@ -37,6 +37,10 @@ void visit_node_keys(Visitor& v, configuration& c) {
           c.node.devices);
   v.value("compilers", "Number of compilers; 0 leaves compiling to nodes that join.",
           c.node.options.compilers, 0, 256);
+  v.value("mix_simulated",
+          "Let simulated and real devices judge in one run, to test a system: simulated scores are "
+          "made up.",
+          c.node.options.mixes_simulation);
   v.value("share_cores", "Let devices share processor cores, which makes their scores meaningless.",
           c.node.share_cores);
   v.leave();

@@ -136,7 +136,10 @@ decoder_weights decoder_weights::load(const std::filesystem::path& folder,
         files.push_back(entry.path());
     }
   }
-  if (files.empty()) throw policy_error(folder.string() + ": has no *.safetensors");
+  if (files.empty())
+    throw policy_error(folder.string() +
+                       ": has no *.safetensors, and other files of weights are not read "
+                       "(policy.random_weights = true starts from random weights)");
   for (const auto& path : files) {
     const mapped_file file(path);
     try {

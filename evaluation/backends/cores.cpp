@@ -77,13 +77,15 @@ std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
   std::vector<int> cores = free_cores();
   const std::size_t allowed = allowed_cores().size();
   if (devices >= cores.size()) {
-    throw std::runtime_error(std::to_string(devices) + " CPU devices need " +
-                             std::to_string(devices + 1) +
-                             " processor cores; this process may use " + std::to_string(allowed) +
-                             ", of which other processes of Hone have reserved " +
-                             std::to_string(allowed - cores.size()) +
-                             " (--share-cores or node.share_cores = true gives up exclusive cores, "
-                             "and with them trustworthy times)");
+    const std::string problem =
+        std::to_string(devices) + " CPU devices need " + std::to_string(devices + 1) +
+        " processor cores; this process may use " + std::to_string(allowed) +
+        ", of which other processes of Hone have reserved " +
+        std::to_string(allowed - cores.size()) +
+        " (--share-cores or node.share_cores = true gives up exclusive cores, and with them "
+        "trustworthy times";
+    if (devices >= allowed) throw std::runtime_error(problem + ")");
+    throw cores_taken(problem + "; `hone eval --wait` waits until they are free)");
   }
   std::vector<int> reserved(cores.rbegin(), cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
   cores.resize(cores.size() - devices);

@@ -21,6 +21,8 @@ struct eval_options {
   std::string device = "cpu";
   std::uint64_t seed = 0;
   bool json = false;
+  bool share_cores = false;
+  bool wait = false;
 };
 
 // Reads the documents of a file: one, or all documents of the sweep with which the file begins.
@@ -67,8 +69,13 @@ int judge_documents(const eval_options& options) {
     for (corpus_document& one : read_documents(path))
       documents.emplace_back(tasks.of(path), std::move(one));
   }
-  const planned_device planned =
-      plan_device(options.device, {.node = "eval", .programs = documents.size()});
+  device_options device_is{
+      .node = "eval", .share_cores = options.share_cores, .programs = documents.size()};
+  if (options.wait)
+    device_is.begin_to_wait = [](const std::string& why) {
+      std::cerr << "hone: waiting for a processor core: " << why << std::endl;
+    };
+  const planned_device planned = plan_device(options.device, device_is);
   compile_ahead compiler(*planned.type);
   std::vector<std::future<compiled_document>> compiled;
   for (const auto& [of, document] : documents)
@@ -112,6 +119,10 @@ void add_eval_command(CLI::App& app, command_action& action) {
   command->add_option("--seed", options->seed,
                       "draw the inputs from this seed, to repeat a verification");
   command->add_flag("--json", options->json, "print one JSON object per document");
+  command->add_flag("--share-cores", options->share_cores,
+                    "judge on a core that others use as well, which makes times meaningless");
+  command->add_flag("--wait", options->wait,
+                    "wait until a run or another command releases a processor core");
   command->callback(
       [options, &action] { action = [options] { return judge_documents(*options); }; });
 }

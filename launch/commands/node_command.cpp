@@ -29,13 +29,16 @@ struct joined_run {
   std::shared_ptr<const task_table> tasks;
 };
 
-joined_run join(caf::actor_system& system, const std::string& address, const std::string& name) {
+joined_run join(caf::actor_system& system, const std::string& address, const std::string& name,
+                device_kinds kinds) {
   joined_run joined;
   joined.wiring.uplink = connect(system, address);
   record_builder<schema::JoinRequest> request;
   request->setSchemaVersion(schema_version);
   request->setJudgeVersion(judge_version);
   request->setNode(name);
+  request->setHasRealDevices(kinds.has_real);
+  request->setHasSimulatedDevices(kinds.has_simulated);
   std::vector<task_record> known;
   std::string problem;
   caf::scoped_actor self(system);
@@ -67,7 +70,7 @@ int work_for(const node_arguments& a) {
   // Planning reserves cores, which must happen before threads are started.
   const auto devices = plan_devices(a.devices, {.node = name, .share_cores = a.share_cores});
   auto& system = start_actor_system();
-  const joined_run joined = join(system, a.join, name);
+  const joined_run joined = join(system, a.join, name, kinds_of(devices));
   const auto log = [](const std::string& line) { std::cout << line << std::endl; };
 
   telemetry_options watching;

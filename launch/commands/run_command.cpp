@@ -1,4 +1,8 @@
+#include <charconv>
+#include <string_view>
+
 #include "launch/commands/commands.hpp"
+#include "launch/files.hpp"
 #include "launch/run/run.hpp"
 
 namespace hone {
@@ -9,8 +13,30 @@ struct run_arguments {
   std::vector<std::string> overrides;
   std::string directory;
   bool resume = false;
+  std::string extend;
   bool dry_run = false;
 };
+
+constexpr const char* extensible_key = "contrastive.steps=";
+
+// Returns the number of steps in "contrastive.steps=N".
+std::int64_t parse_extension(const std::string& text) {
+  std::int64_t steps = 0;
+  const std::string number =
+      text.starts_with(extensible_key) ? text.substr(std::string_view(extensible_key).size()) : "";
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), steps);
+  if (error != std::errc() || end != number.data() + number.size() || steps < 1)
+    throw CLI::ValidationError("--extend", "'" + text + "': expected " + extensible_key + "N");
+  return steps;
+}
+
+// Returns the configuration that the command names, or the one that its run keeps.
+std::string configuration_file(const run_arguments& a, bool resumes) {
+  if (!a.config.empty()) return a.config;
+  if (!resumes || a.directory.empty())
+    throw CLI::RequiredError("a configuration, or --resume with --dir");
+  return find_in_run(a.directory, "config.toml").string();
+}
 
 std::string quoted_for_shell(const std::string& word) {
   if (!word.empty() &&
@@ -29,8 +55,10 @@ void add_run_command(CLI::App& app, command_action& action) {
   auto arguments = std::make_shared<run_arguments>();
   CLI::App* command =
       app.add_subcommand("run", "Train a policy as a configuration file says, and write a report");
-  command->add_option("config", arguments->config, "a TOML file, such as configs/quickstart.toml")
-      ->required();
+  command->add_option(
+      "config", arguments->config,
+      "a TOML file, such as configs/quickstart.toml; with --resume, the default is the one "
+      "that the run's directory keeps");
   command
       ->add_option("--set", arguments->overrides,
                    "section.key=value, which overrides the file; may be repeated")
@@ -38,20 +66,29 @@ void add_run_command(CLI::App& app, command_action& action) {
   command->add_option("--dir", arguments->directory,
                       "the run's directory, which overrides the configuration's");
   command->add_flag("--resume", arguments->resume, "continue the run in that directory");
+  command->add_option("--extend", arguments->extend,
+                      "contrastive.steps=N: continue the run in that directory, also a finished "
+                      "one, by N more steps");
   command->add_flag("--dry-run", arguments->dry_run,
                     "check everything and print the resolved configuration, but start nothing");
   command->callback([arguments, &action] {
-    action = [arguments] {
+    const std::int64_t more = arguments->extend.empty() ? 0 : parse_extension(arguments->extend);
+    const bool resumes = arguments->resume || more > 0;
+    arguments->config = configuration_file(*arguments, resumes);
+    action = [arguments, more, resumes] {
       run_options options;
       options.directory = arguments->directory;
-      options.resume = arguments->resume;
+      options.resume = resumes;
+      options.more_contrastive_steps = more;
       options.dry_run = arguments->dry_run;
       options.command = "hone run " + quoted_for_shell(arguments->config);
       for (const std::string& one : arguments->overrides)
         options.command += " --set " + quoted_for_shell(one);
       if (!arguments->directory.empty())
         options.command += " --dir " + quoted_for_shell(arguments->directory);
-      if (arguments->resume) options.command += " --resume";
+      // A run that is stopped while it goes on has the new number of steps in its configuration.
+      if (more > 0) options.command = "hone run --dir " + quoted_for_shell(arguments->directory);
+      if (resumes) options.command += " --resume";
       return run(load_configuration(arguments->config, arguments->overrides), options);
     };
   });

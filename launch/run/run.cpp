@@ -15,6 +15,7 @@
 #include "launch/run/run_actors.hpp"
 #include "launch/run/run_folder.hpp"
 #include "launch/run/run_inputs.hpp"
+#include "launch/run/start_check.hpp"
 #include "launch/system.hpp"
 #include "policy/policy_device.hpp"
 
@@ -47,15 +48,23 @@ class run_process {
   }
 
   int execute() {
+    if (options_.dry_run) return describe(check_start(c_));
     const auto tasks = std::make_shared<const task_table>(load_tasks(c_));
     const auto documents = load_documents(c_, *tasks);
     const auto prompts = load_prompts(c_);
-    if (options_.dry_run) return describe(*tasks, documents);
+    const start_findings found = check_corpus(c_, *tasks);
+    if (!found.problems.empty()) throw std::runtime_error(joined(found.problems));
     folder_ = std::make_unique<run_folder>(c_.directory, options_.resume);
-    folder_->write("config.toml", print_configuration(c_, false));
     const auto say = [this](const std::string& line) { view_.message(line); };
     run_folder::resume_point from;
     if (options_.resume) from = folder_->find_resume_point(say);
+    if (options_.more_contrastive_steps > 0) {
+      extend_contrastive_stage(from);
+    } else if (from.is_finished()) {
+      return leave_finished_run();
+    }
+    folder_->write("config.toml", print_configuration(c_, false));
+    for (const std::string& note : found.notes) say(note);
     catch_signals();
     const auto devices = plan_devices(
         c_.node.devices,
@@ -89,11 +98,44 @@ class run_process {
   }
 
  private:
-  int describe(const task_table& tasks, const std::vector<corpus_document>& documents) const {
-    const auto trains = make_trainer(c_);  // throws if the policy cannot be opened
+  static std::string joined(const std::vector<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
+    return text;
+  }
+
+  int describe(const start_findings& found) const {
+    if (!found.problems.empty()) {
+      std::cerr << "hone: " << c_.file.string() << " would not start a run:\n"
+                << joined(found.problems) << "\n";
+      return 2;
+    }
+    const task_table tasks = load_tasks(c_);
     std::cout << "# configuration " << c_.file.string() << " is valid: " << tasks.all().size()
-              << " tasks, " << documents.size() << " corpus documents\n"
-              << print_configuration(c_, true);
+              << " tasks, " << load_documents(c_, tasks).size() << " corpus documents\n";
+    for (const std::string& note : found.notes) std::cout << "# " << note << "\n";
+    std::cout << print_configuration(c_, true);
+    return 0;
+  }
+
+  void extend_contrastive_stage(run_folder::resume_point& from) {
+    std::int64_t& steps = c_.learner.plan.contrastive.steps;
+    if (from.is_finished()) {
+      const auto made = from.reopen_contrastive_stage();
+      if (!made)
+        throw std::runtime_error(folder_->path().string() +
+                                 ": this run has no contrastive stage that could go on, or the "
+                                 "checkpoint of its last step is gone");
+      steps = *made;
+    }
+    steps += options_.more_contrastive_steps;
+  }
+
+  int leave_finished_run() {
+    const std::string folder = folder_->path().string();
+    view_.message(folder + ": this run has finished, and is left as it is; `hone report " + folder +
+                  "` prints its report, and `hone run --dir " + folder +
+                  " --extend contrastive.steps=20` goes on by 20 steps");
     return 0;
   }
 

@@ -55,6 +55,17 @@ run_folder::resume_point run_folder::find_resume_point(
   return point;
 }
 
+// The version that ended the stage belongs to the next one, so that the stage's last step is made
+// again.
+std::optional<std::int64_t> run_folder::resume_point::reopen_contrastive_stage() {
+  while (!chain.empty() && chain.back()->getStage() == Stage::COMPARISON) {
+    chain.pop_back();
+    leaves_branch = true;
+  }
+  if (chain.empty() || chain.back()->getStage() != Stage::CONTRASTIVE) return std::nullopt;
+  return static_cast<std::int64_t>(chain.back()->getStep()) + (leaves_branch ? 1 : 0);
+}
+
 void run_folder::write(const std::string& name, const std::string& text) const {
   const auto unfinished = path_ / (name + ".unfinished");
   std::ofstream out(unfinished, std::ios::binary);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ class run_folder {
     std::vector<version_record> chain;
     bool leaves_branch = false;      // the chain's newer versions are abandoned
     std::uint64_t next_version = 0;  // number that the next version gets
+    bool is_finished() const { return !chain.empty() && chain.back()->getComplete(); }
+    // Goes back to the last version of the contrastive stage, so that it can go on. Returns the
+    // number of steps that the stage had made, or nullopt if there is no such version.
+    std::optional<std::int64_t> reopen_contrastive_stage();
   };
   // Passes a line about each damaged checkpoint to `say`. Throws std::runtime_error if no
   // checkpoint is intact, and pool_error if the pool cannot be read.

@@ -9,9 +9,12 @@ using Training = import "training.capnp";
 
 struct JoinRequest {
   # Sent by a node that wants to join a run. A node with another version of either kind is refused.
+  # So is one whose scores are made up where the run's are measured, and the other way round.
   schemaVersion @0 :UInt32;
   judgeVersion @1 :UInt32;
   node @2 :Text $Identity.required;           # name of the joining node
+  hasRealDevices @3 :Bool;
+  hasSimulatedDevices @4 :Bool;
 }
 
 struct ActorStatus {

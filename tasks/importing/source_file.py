@@ -6,6 +6,7 @@ If the file's sizes are too large to run, it can be executed with smaller number
 import ast
 import contextlib
 import dataclasses
+import inspect
 import re
 import sys
 import types
@@ -177,9 +178,21 @@ class SourceFile:
         with torch.device(device), AnyDevice():
             torch.manual_seed(seed)
             given = self.names["get_inputs"]()
+            if isinstance(given, dict):
+                given = self.in_order(given)
             given = list(given) if isinstance(given, (list, tuple)) else [given]
             given += [draw(shape, dtype=dtype) for draw, shape, dtype in self.draws]
         return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), given)
+
+    def in_order(self, named):
+        """Returns arguments that are given by name in the order in which forward takes them."""
+        try:
+            bound = inspect.signature(self.names["Model"].forward).bind(None, **named)
+        except TypeError as error:
+            raise Failure(f"get_inputs() names arguments that forward does not take: {error}")
+        if bound.kwargs:
+            raise Failure(f"forward takes {', '.join(bound.kwargs)} by name only")
+        return bound.args[1:]
 
     def recorded(self, make):
         """Returns the result of `make(device)` and the Record of its calls.

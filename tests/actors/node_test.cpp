@@ -24,20 +24,44 @@ join_record request(std::uint32_t schema, std::uint32_t judge) {
   return r.finish();
 }
 
+join_record request_of(bool has_real, bool has_simulated) {
+  record_builder<schema::JoinRequest> r;
+  r->setSchemaVersion(schema_version);
+  r->setJudgeVersion(judge_version);
+  r->setNode("other");
+  r->setHasRealDevices(has_real);
+  r->setHasSimulatedDevices(has_simulated);
+  return r.finish();
+}
+
 TEST(JoiningANode, IsAllowedWithTheSameVersions) {
-  EXPECT_EQ(find_join_problem(request(schema_version, judge_version)), "");
+  EXPECT_EQ(find_join_problem(request(schema_version, judge_version), {}, false), "");
 }
 
 TEST(JoiningANode, IsRefusedWithAnotherSchemaVersion) {
-  const std::string problem = find_join_problem(request(schema_version + 1, judge_version));
+  const std::string problem =
+      find_join_problem(request(schema_version + 1, judge_version), {}, false);
   EXPECT_THAT(problem, HasSubstr(std::to_string(schema_version + 1)));
   EXPECT_THAT(problem, HasSubstr("version " + std::to_string(schema_version)));
 }
 
 TEST(JoiningANode, IsRefusedWithAnotherJudgeVersion) {
-  const std::string problem = find_join_problem(request(schema_version, judge_version + 1));
+  const std::string problem =
+      find_join_problem(request(schema_version, judge_version + 1), {}, false);
   EXPECT_THAT(problem, HasSubstr(std::to_string(judge_version + 1)));
   EXPECT_THAT(problem, HasSubstr("by version " + std::to_string(judge_version)));
+}
+
+TEST(JoiningANode, IsRefusedWithSimulatedDevicesWhereOthersMeasure) {
+  const device_kinds real{true, false};
+  const device_kinds simulated{false, true};
+  EXPECT_THAT(find_join_problem(request_of(false, true), real, false), HasSubstr("made up"));
+  EXPECT_THAT(find_join_problem(request_of(true, true), real, false), HasSubstr("made up"));
+  EXPECT_THAT(find_join_problem(request_of(true, false), simulated, false), HasSubstr("made up"));
+  EXPECT_EQ(find_join_problem(request_of(false, true), real, true), "");
+  EXPECT_EQ(find_join_problem(request_of(true, false), real, false), "");
+  EXPECT_EQ(find_join_problem(request_of(false, true), simulated, false), "");
+  EXPECT_EQ(find_join_problem(request_of(false, false), real, false), "");  // it only compiles
 }
 
 // A device that fails at its first `failures` jobs, counted over all restarts.

@@ -97,6 +97,7 @@ TEST_F(ImportedModules, InputsAreDrawnAsTheFileDrawsThem) {
   EXPECT_EQ(input("conv_block", "x"), drawn(kind::uniform));
   EXPECT_EQ(input("tuple_out", "x"), drawn(kind::uniform, -2.0, 2.0));
   EXPECT_EQ(input("list_in", "parts_2"), drawn(kind::constant, 1.0));
+  EXPECT_EQ(input("named_inputs", "right"), drawn(kind::uniform));
   EXPECT_EQ(input("lstm_state", "state_1"), drawn(kind::normal, 0.0, 0.1));
   EXPECT_EQ(input("bilinear_einsum", "y"), drawn(kind::normal, 0.0, 1.0, "torch.abs(x)"));
   EXPECT_EQ(input("embedded_words", "words"), drawn(kind::integers, 0.0, 500.0));
@@ -270,6 +271,7 @@ TEST(ImportingModules, GivesTheReasonForEachRefusedFile) {
       {"never_ends", "more than 5 s of processor time"},
       {"no_model", "defines no Model"},
       {"no_numbers", "output 1 holds no finite number"},
+      {"other_names", "get_inputs() names arguments that forward does not take"},
       {"raises", "line 6: RuntimeError"},
       {"sparse_input", "an input is sparse"},
       {"signals_others", "line 6: PermissionError"},

@@ -131,6 +131,47 @@ std::string tidy(const std::string& raw) {
   return place + (message.empty() ? "the program could not be compiled" : message);
 }
 
+std::vector<torch::jit::Def> parse(const std::string& source) {
+  torch::jit::Parser parser(std::make_shared<torch::jit::Source>(source, "python", 1));
+  std::vector<torch::jit::Def> definitions;
+  while (parser.lexer().cur().kind != torch::jit::TK_EOF)
+    definitions.emplace_back(parser.parseFunction(/*is_method=*/false));
+  return definitions;
+}
+
+constexpr std::string_view broken_assumption = "INTERNAL ASSERT FAILED";
+
+// LibTorch's front end has assumptions about programs that do not always hold, `yield` for one. Its
+// message then names no line and calls for a report. Finds the line with which the parser first
+// fails in this way. Returns "python:3: ", or "" if the parser does not.
+std::string place_of_broken_assumption(const std::string& source) {
+  std::size_t line = 0;
+  for (std::size_t end = source.find('\n'); end != std::string::npos;
+       end = source.find('\n', end + 1)) {
+    ++line;
+    try {
+      parse(source.substr(0, end + 1));
+    } catch (const std::exception& e) {
+      if (std::string_view(e.what()).find(broken_assumption) != std::string_view::npos)
+        return "python:" + std::to_string(line) + ": ";
+    }
+  }
+  return "";
+}
+
+// Puts the reason for which LibTorch's front end failed on this source into one line.
+std::string explain(const std::string& raw, const std::string& source) {
+  constexpr std::string_view plea = "please report a bug to PyTorch.";
+  if (raw.find(broken_assumption) == std::string::npos) return tidy(raw);
+  const std::size_t at = raw.find(plea);
+  std::istringstream rest(at == std::string::npos ? "" : raw.substr(at + plea.size()));
+  std::string detail;
+  std::getline(rest, detail);
+  const std::size_t begin = detail.find_first_not_of(' ');
+  return place_of_broken_assumption(source) + "TorchScript does not have this statement" +
+         (begin == std::string::npos ? "" : ": " + detail.substr(begin, 200));
+}
+
 [[noreturn]] void refuse(const std::string& message) {
   throw program_error(Outcome::COMPILE_ERROR, message);
 }
@@ -227,15 +268,8 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
   register_operators();
   try {
     state_->unit = std::make_unique<torch::jit::CompilationUnit>();
-    torch::jit::Parser parser(
-        std::make_shared<torch::jit::Source>(without_habitual_imports(source), "python", 1));
-    std::vector<torch::jit::Def> definitions;
-    std::vector<torch::jit::ResolverPtr> resolvers;
-    const auto names = torchscript_names();
-    while (parser.lexer().cur().kind != torch::jit::TK_EOF) {
-      definitions.emplace_back(parser.parseFunction(/*is_method=*/false));
-      resolvers.push_back(names);
-    }
+    const auto definitions = parse(without_habitual_imports(source));
+    const std::vector<torch::jit::ResolverPtr> resolvers(definitions.size(), torchscript_names());
     state_->unit->define(std::nullopt, {}, {}, definitions, resolvers, nullptr);
 
     auto* forward = state_->unit->find_function(c10::QualifiedName("forward"));
@@ -271,7 +305,7 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
   } catch (const program_error&) {
     throw;
   } catch (const std::exception& e) {
-    refuse(tidy(e.what()));
+    refuse(explain(e.what(), without_habitual_imports(source)));
   }
 }
 

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/configuration.hpp"
+#include "tasks/corpus.hpp"
+#include "tasks/task_table.hpp"
+
+namespace hone {
+
+// What is wrong with a run before it starts, as sentences for people.
+struct start_findings {
+  std::vector<std::string> problems;  // with any of these, the run would fail or learn nothing
+  std::vector<std::string> notes;     // these are worth knowing
+
+  void add(start_findings more);
+};
+
+// Checks the corpus of a run: every document parses, every folder is named after a task, and there
+// is something to learn from. Throws format_error if the corpus cannot be read.
+start_findings check_corpus(const configuration& c, const task_table& tasks);
+
+// Does what a start of the run does, short of starting: reads tasks, corpus and prompts, opens the
+// devices and the policy, and compares prompts and documents with the policy's context. Finds all
+// problems and not only the first. Keeps this process off the cores that devices reserve.
+start_findings check_start(const configuration& c);
+
+}  // namespace hone

@@ -1,0 +1,14 @@
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, left, right):
+        return left - 2 * right
+
+
+def get_inputs():
+    return {"left": torch.randn(24, 16), "center": torch.rand(24, 16)}
+
+
+def get_init_inputs():
+    return []
