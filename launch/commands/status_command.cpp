@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -5,7 +8,11 @@
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "launch/run/run_results.hpp"
 #include "launch/system.hpp"
+#include "messages/names.hpp"
+#include "process/unique_fd.hpp"
+#include "storage/inspection.hpp"
 
 namespace hone {
 namespace {
@@ -106,18 +113,65 @@ void print(const schema::NodeStatus::Reader& node) {
             << run.getReadyGroups() << " dropped " << run.getDroppedGroups() << "\n";
 }
 
+// Returns true if a process holds the lock of a run's directory.
+bool is_locked(const std::filesystem::path& directory) {
+  const unique_fd lock(open((directory / "lock").c_str(), O_RDWR | O_CLOEXEC));
+  return lock && flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
+// Shows what the directory of a run tells that no process runs.
+int print_resting_run(const status_arguments& a) {
+  const std::filesystem::path pool = find_in_run(a.directory, "pool");
+  const version_chain versions = pool_inspector(pool).versions();
+  const run_results found = read_results(pool);
+  const version_record* head = versions.head() ? versions.find(*versions.head()) : nullptr;
+  const bool is_finished = head && (*head)->getComplete();
+  const std::string stage = head ? std::string(name_of((*head)->getStage())) : "none";
+  const std::string next = "hone run --dir " + a.directory +
+                           (is_finished ? " --extend contrastive.steps=20" : " --resume");
+  ordered_json best = ordered_json::array();
+  std::string rows;
+  for (const auto& [where, row] : found.tasks) {
+    best.push_back({{"task", found.names.at(where.task)},
+                    {"device_type", where.device_type},
+                    {"ok", row.ok},
+                    {"best", row.best ? ordered_json(row.best->getScore()) : nullptr}});
+    rows += "  " + pad(found.name_of(where) + " ", 26) +
+            (row.best ? fixed(row.best->getScore(), 2) + "x" : "-") + "  of " +
+            std::to_string(row.ok) + " ok variants\n";
+  }
+  if (a.json) {
+    const ordered_json step = head ? ordered_json((*head)->getStep()) : nullptr;
+    std::cout << one_line(ordered_json{{"live", false},
+                                       {"finished", is_finished},
+                                       {"stage", stage},
+                                       {"step", step},
+                                       {"tasks", best},
+                                       {"go_on", next}})
+              << "\n";
+    return 0;
+  }
+  std::cout << a.directory << ": "
+            << (is_finished ? "this run has finished" : "this run was stopped or killed") << ", "
+            << (head ? "in stage " + stage + " after step " + std::to_string((*head)->getStep()) +
+                           ", version " + std::to_string((*head)->getVersion())
+                     : "before its first version")
+            << "\n"
+            << rows << "go on: " << next << "\nresults: hone report " << a.directory << "\n";
+  return 0;
+}
+
 int status(const status_arguments& a) {
   const std::string address = find_address(a);
   auto& system = start_actor_system();
-  const node_actor node = [&] {
-    try {
-      return connect(system, address);
-    } catch (const std::runtime_error& e) {
-      if (a.directory.empty()) throw;
-      throw std::runtime_error(a.directory +
-                               ": this run has ended, was killed, or does not answer: " + e.what());
-    }
-  }();
+  node_actor node;
+  try {
+    node = connect(system, address);
+  } catch (const std::runtime_error& e) {
+    if (a.directory.empty()) throw;
+    if (!is_locked(a.directory)) return print_resting_run(a);
+    throw std::runtime_error(a.directory + ": this run is live, but does not answer: " + e.what());
+  }
   std::vector<node_status_record> all;
   std::string problem;
   caf::scoped_actor self(system);
@@ -140,8 +194,10 @@ int status(const status_arguments& a) {
 
 void add_status_command(CLI::App& app, command_action& action) {
   auto asked = std::make_shared<status_arguments>();
-  CLI::App* command = app.add_subcommand(
-      "status", "Show nodes, actors, queue lengths, rates, lag and versions of a live run");
+  CLI::App* command = app.add_subcommand("status",
+                                         "Show nodes, actors, queue lengths, rates, lag and "
+                                         "versions of a live run, or where a run that "
+                                         "does not run has got to");
   auto* connects =
       command->add_option("--connect", asked->address, "HOST:PORT of one of the run's nodes");
   command

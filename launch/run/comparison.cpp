@@ -51,10 +51,14 @@ comparison_result compare_policies(const std::vector<compared_task>& tasks, std:
                             ok_share(t.before), ok_share(t.after)});
     result.before += result.tasks.back().before;
     result.after += result.tasks.back().after;
+    result.before_ok += result.tasks.back().before_ok;
+    result.after_ok += result.tasks.back().after_ok;
   }
   if (logs.empty()) return result;
   result.before /= static_cast<double>(logs.size());
   result.after /= static_cast<double>(logs.size());
+  result.before_ok /= static_cast<double>(logs.size());
+  result.after_ok /= static_cast<double>(logs.size());
   result.difference = result.after - result.before;
 
   std::mt19937_64 random(seed);

@@ -31,6 +31,8 @@ struct comparison_result {
   std::vector<row> tasks;
   double before = 0;      // mean of the rows' `before`
   double after = 0;       // mean of the rows' `after`
+  double before_ok = 0;   // mean of the rows' `before_ok`
+  double after_ok = 0;    // mean of the rows' `after_ok`
   double difference = 0;  // after - before
   double low = 0;         // lower end of the 95 % bootstrap interval of the difference
   double high = 0;        // upper end of that interval

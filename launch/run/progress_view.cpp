@@ -57,7 +57,7 @@ std::string outcomes_text(const schema::RunStatus::Reader& run) {
   for (const auto n : run.getOutcomes())
     text += (text.empty() ? "" : "  ") + std::string(view(n.getName())) + " " +
             fixed(100 * n.getValue() / std::max(1.0, total), 0) + "%";
-  return "new variants: " + (text.empty() ? "none yet" : text);
+  return "outcomes in this stage: " + (text.empty() ? "none yet" : text);
 }
 
 }  // namespace

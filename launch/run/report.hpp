@@ -5,9 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "actors/telemetry.hpp"
-#include "tasks/task_table.hpp"
-
 namespace hone {
 
 // The results of a run, as text and as JSON: tasks with their best variants, outcomes and rewards
@@ -24,9 +21,5 @@ struct run_report {
 // per hour, because the pool also holds results from before the resumption. Throws pool_error.
 run_report make_report(const std::filesystem::path& pool, const std::map<std::string, double>& busy,
                        double seconds, bool is_resumed);
-
-// Returns the busy share of the actors of each room, over the time from each actor's start on, and
-// under "device leased" the share during which the policy leased the devices. Leaves out queues.
-std::map<std::string, double> busy_shares(const node_snapshot& snapshot);
 
 }  // namespace hone

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "launch/run/busy_shares.hpp"
 #include "launch/run/metrics_file.hpp"
 #include "launch/run/progress_view.hpp"
 #include "launch/run/report.hpp"

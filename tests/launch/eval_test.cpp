@@ -1,9 +1,13 @@
 // Tests of `hone eval` through the program: every document, also of a sweep, becomes one line, and
 // the exit code is 0 only if all are ok.
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/file.h>
 
+#include "process/unique_fd.hpp"
 #include "tests/support/json_lines.hpp"
 #include "tests/support/program.hpp"
 
@@ -95,6 +99,48 @@ TEST_F(Eval, NamesAMissingDocumentOrDevice) {
   const auto device = eval({path("right.md"), "--device", "abacus"});
   EXPECT_EQ(device.code, 2);
   EXPECT_THAT(device.err, HasSubstr("abacus"));
+}
+
+// Takes the locks of all processor cores but one, as a live run on a small machine does.
+class taken_cores {
+ public:
+  taken_cores() {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    for (int core = 0, left = CPU_COUNT(&allowed); core < CPU_SETSIZE && left > 1; ++core) {
+      if (!CPU_ISSET(core, &allowed)) continue;
+      const auto file =
+          std::filesystem::temp_directory_path() / ("hone-core-" + std::to_string(core) + ".lock");
+      locks_.emplace_back(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+      flock(locks_.back().get(), LOCK_EX);
+      --left;
+    }
+  }
+  void release() { locks_.clear(); }
+
+ private:
+  std::vector<unique_fd> locks_;
+};
+
+TEST_F(Eval, SaysHowToJudgeWhileOthersUseTheCores) {
+  taken_cores taken;
+  const auto refused = eval({path("right.md")});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_THAT(refused.err, HasSubstr("--share-cores"));
+  EXPECT_THAT(refused.err, HasSubstr("--wait"));
+  EXPECT_EQ(eval({path("right.md"), "--share-cores"}).code, 0);
+}
+
+TEST_F(Eval, WaitsForACoreIfAskedTo) {
+  taken_cores taken;
+  program waiting({hone_program(), "eval", path("scale.toml"), path("right.md"), "--wait"});
+  ASSERT_TRUE(eventually(
+      [&] { return waiting.err().find("waiting for a processor core") != std::string::npos; }));
+  EXPECT_FALSE(waiting.has_ended());
+  taken.release();
+  EXPECT_EQ(waiting.wait(), 0) << waiting.err();
+  EXPECT_THAT(waiting.out(), HasSubstr("ok"));
 }
 
 }  // namespace

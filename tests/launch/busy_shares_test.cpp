@@ -1,4 +1,4 @@
-#include "launch/run/report.hpp"
+#include "launch/run/busy_shares.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launch/run/comparison.hpp"
+#include "messages/ids.hpp"
+#include "messages/names.hpp"
+#include "messages/record.hpp"
+#include "messages/schema/pipeline.capnp.h"
+
+namespace hone {
+
+inline constexpr std::size_t curve_points = 10;
+
+// A task on a type of device.
+struct place {
+  task_id task;
+  std::string device_type;
+  auto operator<=>(const place&) const = default;
+};
+
+// What was reached for a task on a type of device. Unparsable documents are not counted.
+struct task_row {
+  std::uint64_t tried = 0;          // variants that were judged
+  std::uint64_t ok = 0;             // and found ok
+  record<schema::Evaluation> best;  // absent without an ok variant
+  bool in_corpus = false;           // whether a corpus document holds the best variant
+};
+
+// Sums over samples.
+struct sample_sums {
+  double samples = 0;
+  double reward = 0;
+  double ok = 0;
+
+  void add(Outcome outcome, double score) {
+    ++samples;
+    reward += outcome == Outcome::OK ? score : 0;
+    ok += outcome == Outcome::OK ? 1 : 0;
+  }
+  double mean_reward() const { return samples > 0 ? reward / samples : 0; }
+  double share_ok() const { return samples > 0 ? ok / samples : 0; }
+};
+
+// The samples of a stage.
+struct stage_row {
+  sample_sums all;
+  sample_sums last;                             // over the last quarter of the groups
+  std::array<sample_sums, curve_points> curve;  // over equal parts of the groups, in order of time
+  std::map<std::string, std::uint64_t> outcomes;
+  std::uint64_t unknown = 0;  // samples without an evaluation
+};
+
+// What a run's pool says of the run: each number once, for whatever shows it. Only evaluations of
+// the newest judge version count, because scores of different versions are not comparable.
+struct run_results {
+  std::map<task_id, std::string> names;
+  std::map<place, task_row> tasks;
+  std::map<std::string, stage_row> stages;  // "corpus", and the stages of the curriculum by name
+  std::set<std::string> device_types;
+  std::uint64_t judged = 0;        // variants that were judged, counted once per device type
+  std::uint64_t timed = 0;         // variants among them with at least one measurement
+  std::uint64_t new_programs = 0;  // variants among them that no corpus document holds
+  std::uint64_t measurements = 0;  // repeats, and those of the comparison, included
+  // The comparison's samples by policy version and name_of() the place.
+  std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>> by_version;
+
+  // Returns the task's name, with digits of its id if the pool has several tasks of this name (a
+  // task that was edited before a resumption), and with the device type if there are several types.
+  std::string name_of(const place& where) const;
+};
+
+// Reads the results from a pool, which may be open for writing elsewhere. Throws pool_error.
+run_results read_results(const std::filesystem::path& pool);
+
+}  // namespace hone

@@ -1,0 +1,145 @@
+// Tests of what is left of a run, through the program: its report, its pool and its variants.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/support/json_lines.hpp"
+#include "tests/support/small_run.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+using nlohmann::json;
+using testing::HasSubstr;
+
+class RunResults : public small_run_test {};
+
+TEST_F(RunResults, EndsInAReport) {
+  const auto ended = run();
+  ASSERT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("softmax"));
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  EXPECT_EQ(report["tasks"].size(), 4U);  // two tasks on two types of device
+  EXPECT_TRUE(report.contains("comparison"));
+  ASSERT_TRUE(report.contains("busy"));
+  for (const char* room : {"generator", "compiler", "verifier", "benchmarker", "learner"})
+    EXPECT_TRUE(report["busy"].contains(room)) << room;
+  const json counted = json::parse(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out);
+  EXPECT_LE(report["judged"], counted["evaluations"]);
+  EXPECT_GT(report["judged"], 0);
+  // The report also counts the measurements of the comparison.
+  EXPECT_GT(report["measurements"], counted["measurements"]);
+  for (const char* kept :
+       {"config.toml", "metrics.jsonl", "trace.json", "report.txt", "pool", "checkpoints"})
+    EXPECT_TRUE(std::filesystem::exists(run_folder() / kept)) << kept;
+  EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
+}
+
+TEST_F(RunResults, ItsVariantsCanBeExportedFromThePool) {
+  ASSERT_EQ(run().code, 0);
+  const auto listed = json_lines(
+      run_hone({"pool", "ls", "--pool", pool(), "--task", "softmax", "--outcome", "ok", "--json"})
+          .out);
+  ASSERT_FALSE(listed.empty());
+  const std::string id = listed[0]["variant"];
+  const std::string file = (folder_ / "faster.py").string();
+  const auto exported = run_hone({"export", id, file, "--pool", pool(), "--as", "torch"});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  const std::string head = read_file(file).substr(0, 400);
+  EXPECT_THAT(head, HasSubstr("Variant " + id));
+  EXPECT_THAT(head, HasSubstr("times as fast as the original on simulated-"));
+  EXPECT_THAT(run_hone({"export", "0123456789abcdef", file, "--pool", pool(), "--as", "torch"}).err,
+              HasSubstr("0123456789abcdef"));
+}
+
+// Counts of the report, made anew from the lines of `hone pool export`.
+class counted_again {
+ public:
+  explicit counted_again(const std::vector<json>& variants) {
+    for (const json& variant : variants) {
+      bool in_corpus = false;
+      for (const json& rollout : variant["rollouts"])
+        in_corpus = in_corpus || rollout["origin"] == "corpus";
+      for (const json& e : variant["evaluations"]) {
+        measurements += e["measurements"].size();
+        if (e["scope"] != 0 || e["outcome"] == "unparsable") continue;
+        ++judged;
+        timed += e["measurements"].empty() ? 0 : 1;
+        new_programs += in_corpus ? 0 : 1;
+        const std::string place = std::string(e["task"]) + " on " + std::string(e["device_type"]);
+        ++tried[place];
+        if (e["outcome"] != "ok") continue;
+        ++ok[place];
+        best[place] = std::max(best[place], e["speedup"].get<double>());
+      }
+      for (const json& rollout : variant["rollouts"]) add_sample(rollout, variant["evaluations"]);
+    }
+  }
+
+  std::size_t judged = 0;
+  std::size_t timed = 0;
+  std::size_t new_programs = 0;
+  std::size_t measurements = 0;
+  std::map<std::string, std::size_t> tried;  // by task and type of device, as are the next two
+  std::map<std::string, std::size_t> ok;
+  std::map<std::string, double> best;
+  std::map<std::string, double> samples;  // by stage, as are the next two
+  std::map<std::string, double> reward;
+  std::map<std::string, double> ok_samples;
+
+ private:
+  void add_sample(const json& rollout, const json& evaluations) {
+    const bool is_comparison = rollout["origin"] == "comparison";
+    if (is_comparison && rollout["trained_into_version"].is_null()) return;
+    const std::string stage =
+        rollout["origin"] == "corpus" ? "corpus" : std::string(rollout["stage"]);
+    for (const json& e : evaluations) {
+      if (e["scope"] != (is_comparison ? 1 : 0) || e["device_type"] != rollout["device_type"])
+        continue;
+      ++samples[stage];
+      if (e["outcome"] != "ok") continue;
+      ++ok_samples[stage];
+      reward[stage] += e["speedup"].get<double>();
+    }
+  }
+};
+
+TEST_F(RunResults, EveryCountOfItsReportFollowsFromItsPool) {
+  ASSERT_EQ(run({"--set", std::string("corpus.folder=") + HONE_SOURCE_DIR + "/configs/corpus",
+                 "--set", "corpus.per_task=4"})
+                .code,
+            0);
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  const counted_again counted(json_lines(run_hone({"pool", "export", "--pool", pool()}).out));
+  EXPECT_EQ(report["judged"], counted.judged);
+  EXPECT_EQ(report["timed"], counted.timed);
+  EXPECT_EQ(report["new_programs"], counted.new_programs);
+  EXPECT_EQ(report["measurements"], counted.measurements);
+  EXPECT_LT(counted.new_programs, counted.judged) << "documents of the corpus are not new";
+  std::size_t tried = 0;
+  for (const json& row : report["tasks"]) {
+    const std::string place = std::string(row["task"]) + " on " + std::string(row["device_type"]);
+    EXPECT_EQ(row["tried"], counted.tried.at(place)) << place;
+    EXPECT_EQ(row["ok"], counted.ok.at(place)) << place;
+    EXPECT_EQ(row["speedup"], counted.best.at(place)) << place;
+    tried += row["tried"].get<std::size_t>();
+  }
+  EXPECT_EQ(tried, counted.judged) << "the rows add up to the programs judged";
+  EXPECT_EQ(report["stages"].size(), 4U);
+  for (const json& row : report["stages"]) {
+    const std::string stage = row["stage"];
+    EXPECT_EQ(row["samples"], counted.samples.at(stage)) << stage;
+    EXPECT_NEAR(row["mean_reward"], counted.reward.at(stage) / counted.samples.at(stage), 1e-9);
+    EXPECT_NEAR(row["outcomes"]["ok"], counted.ok_samples.at(stage) / counted.samples.at(stage),
+                1e-9);
+  }
+  const json stats = json::parse(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out);
+  EXPECT_EQ(stats["evaluations"], counted.judged);
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,175 @@
+// Tests of how runs start through the program: what is refused, what a dry run finds, and how runs
+// are resumed and extended.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/support/json_lines.hpp"
+#include "tests/support/small_run.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+using nlohmann::json;
+using testing::HasSubstr;
+
+class RunStart : public small_run_test {};
+
+TEST_F(RunStart, FailsIfNoCorpusDocumentIsOk) {
+  const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
+  const auto ended = run(
+      {"--set", "policy.kind=model", "--set", "policy.folder=" + configs + "policies/tiny", "--set",
+       "policy.random_weights=true", "--set", "prompt.template=" + configs + "prompts/compact.txt",
+       "--set", "corpus.folder=" + configs + "corpus", "--set", "corpus.per_task=2", "--set",
+       "sft.updates=10", "--set", "simulated.a.ok_share=0", "--set", "simulated.b.ok_share=0"});
+  EXPECT_NE(ended.code, 0);
+  EXPECT_THAT(ended.out + ended.err, HasSubstr("none of the 8 documents of the corpus is ok here"));
+}
+
+TEST_F(RunStart, ItsOwnCopyOfTheConfigurationStartsTheSameRun) {
+  ASSERT_EQ(run().code, 0);
+  const auto again = run_hone(
+      {"run", (run_folder() / "config.toml").string(), "--dir", (folder_ / "second").string()});
+  EXPECT_EQ(again.code, 0) << again.out << again.err;
+  const auto here = run_hone({"run", (run_folder() / "config.toml").string()});
+  EXPECT_EQ(here.code, 2);
+  EXPECT_THAT(here.err, HasSubstr(run_folder().string() + ": there is a run already"))
+      << "the copy does not name the run's own directory";
+}
+
+TEST_F(RunStart, ADryRunStartsNothing) {
+  const auto dry = run({"--dry-run"});
+  EXPECT_EQ(dry.code, 0);
+  EXPECT_THAT(dry.out, HasSubstr("[contrastive]"));
+  EXPECT_FALSE(std::filesystem::exists(run_folder()));
+}
+
+TEST_F(RunStart, IsNotStartedTwiceInOneDirectory) {
+  const program first(endless());
+  ASSERT_TRUE(wait_for_versions(1));
+  const auto second = run({"--resume"});
+  EXPECT_EQ(second.code, 2);
+  EXPECT_THAT(second.err, HasSubstr("another process"));
+}
+
+TEST_F(RunStart, DoesNotOverwriteAFinishedRun) {
+  ASSERT_EQ(run().code, 0);
+  const auto second = run();
+  EXPECT_EQ(second.code, 2);
+  EXPECT_THAT(second.err, HasSubstr("--resume"));
+}
+
+TEST_F(RunStart, AFinishedRunIsLeftAsItIsByResume) {
+  ASSERT_EQ(run().code, 0);
+  std::map<std::string, std::string> before;
+  for (const char* name : {"report.txt", "report.json", "config.toml", "metrics.jsonl"})
+    before[name] = read_file(run_folder() / name);
+  const auto resumed = run({"--resume"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("this run has finished, and is left as it is"));
+  EXPECT_THAT(resumed.out, HasSubstr("--extend contrastive.steps=20"));
+  for (const auto& [name, text] : before) EXPECT_EQ(read_file(run_folder() / name), text) << name;
+}
+
+TEST_F(RunStart, AFinishedRunGoesOnByMoreSteps) {
+  ASSERT_EQ(run().code, 0);
+  const auto versions_before = versions();
+  const auto extended =
+      run_hone({"run", "--dir", run_folder().string(), "--extend", "contrastive.steps=3"});
+  ASSERT_EQ(extended.code, 0) << extended.out << extended.err;
+  // The stage's last step is made again, three more follow, and the comparison ends the run.
+  EXPECT_EQ(versions(), versions_before + 1 + 3 + 1);
+  EXPECT_THAT(read_file(run_folder() / "config.toml"), HasSubstr("steps = 9"));
+  EXPECT_EQ(run_hone({"run", "--dir", run_folder().string(), "--resume"}).code, 0);
+  EXPECT_EQ(versions(), versions_before + 1 + 3 + 1) << "a finished run went on";
+  EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
+}
+
+TEST_F(RunStart, AnExtensionNamesTheStepsOfTheContrastiveStage) {
+  for (const char* wrong : {"sft.updates=3", "contrastive.steps", "contrastive.steps=-1"}) {
+    const auto refused = run({"--extend", wrong});
+    EXPECT_NE(refused.code, 0) << wrong;
+    EXPECT_THAT(refused.err, HasSubstr("contrastive.steps=N")) << wrong;
+  }
+}
+
+TEST_F(RunStart, ResumesWithTheConfigurationThatItKeeps) {
+  program p(endless());
+  ASSERT_TRUE(wait_for_versions(2));
+  p.send(SIGINT);
+  ASSERT_EQ(p.wait(std::chrono::seconds(10)), 3);
+  program again({hone_program(), "run", "--dir", run_folder().string(), "--resume"});
+  ASSERT_TRUE(wait_for_versions(versions() + 2));
+  again.send(SIGINT);
+  EXPECT_EQ(again.wait(std::chrono::seconds(10)), 3);
+  const auto nameless = run_hone({"run", "--resume"});
+  EXPECT_NE(nameless.code, 0);
+  EXPECT_THAT(nameless.err, HasSubstr("--dir"));
+}
+
+// Of a policy, a corpus and devices that a start would refuse.
+TEST_F(RunStart, ADryRunNamesEveryProblem) {
+  const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
+  std::filesystem::create_directories(folder_ / "corpus/softmax");
+  std::filesystem::create_directories(folder_ / "corpus/sofmax");
+  write_file(folder_ / "corpus/softmax/prose.md", "no code\n");
+  write_file(folder_ / "corpus/sofmax/row.md",
+             read_file(configs + "corpus/softmax/amax_passes.md"));
+  std::filesystem::create_directories(folder_ / "policy");
+  for (const char* name : {"config.json", "tokenizer.json"})
+    std::filesystem::copy(configs + "policies/tiny/" + name, folder_ / "policy" / name);
+  write_file(folder_ / "policy/pytorch_model.bin", "weights in another format");
+  const std::vector<std::string> settings = {
+      "--set", "policy.kind=model",
+      "--set", "policy.folder=" + (folder_ / "policy").string(),
+      "--set", "prompt.template=" + configs + "prompts/compact.txt",
+      "--set", "corpus.folder=" + (folder_ / "corpus").string(),
+      "--set", "sft.updates=10"};
+  auto dry = settings;
+  dry.insert(dry.end(), {"--dry-run", "--set", "node.devices=[\"cuda:77\"]"});
+  const auto refused = run(dry);
+  EXPECT_EQ(refused.code, 2);
+  for (const char* problem : {"softmax/prose: ", "corpus/sofmax: the folder has documents",
+                              "has no *.safetensors", "policy.random_weights = true"})
+    EXPECT_THAT(refused.err, HasSubstr(problem));
+  EXPECT_THAT(refused.err, testing::AnyOf(HasSubstr("NVIDIA driver"), HasSubstr("GPU 77")));
+  EXPECT_FALSE(std::filesystem::exists(run_folder()));
+  const auto started = run(settings);
+  EXPECT_EQ(started.code, 2);
+  EXPECT_THAT(started.err, HasSubstr("corpus/sofmax: the folder has documents"));
+}
+
+TEST_F(RunStart, RefusesToMixSimulatedAndRealDevices) {
+  const std::vector<std::string> mixed = {"--set", "node.devices=[\"cpu\",\"simulated:a\"]",
+                                          "--dry-run"};
+  const auto refused = run(mixed);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("node.mix_simulated"));
+  auto allowed = mixed;
+  allowed.insert(allowed.end(),
+                 {"--set", "node.mix_simulated=true", "--set", "node.share_cores=true"});
+  EXPECT_EQ(run(allowed).code, 0);
+}
+
+TEST_F(RunStart, ResumeWithoutARunIsRefused) {
+  const auto resumed = run({"--resume"});
+  EXPECT_EQ(resumed.code, 2);
+  EXPECT_THAT(resumed.err, HasSubstr("no run to resume"));
+}
+
+TEST_F(RunStart, AnInvalidTaskFileIsNamed) {
+  write_file(
+      folder_ / "tasks" / "broken.toml",
+      "name = \"broken\"\nsummary = \"x\"\nreference = \"def forward(x: Tensor) -> Tensor: return "
+      "x\"\nreferense = 1\n[[input]]\nname = \"x\"\nshape = [1]\n[[case]]\ntimed = true\n");
+  const auto refused = run({"--set", "tasks.folder=tasks", "--set", "tasks.names=[\"broken\"]"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("broken.toml:4"));
+  EXPECT_THAT(refused.err, HasSubstr("referense"));
+}
+
+}  // namespace
+}  // namespace hone
