@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "launch/commands/commands.hpp"
+#include "launch/commands/import_module.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "process/temporary_folder.hpp"
@@ -170,19 +171,24 @@ void print_result(const import_job& job, const import_result& result,
   std::cout << std::endl;
 }
 
+import_worker::settings worker_settings(const import_options& options,
+                                        const std::filesystem::path& scratch) {
+  return {.python = find_python(),
+          .program = find_python_program("importing/serve.py"),
+          .folder = scratch,
+          .seconds = options.seconds,
+          .bytes = std::uint64_t(options.megabytes) << 20U,
+          .varies_constants = options.varies_constants,
+          .is_relaxed = options.precision == "relaxed",
+          .dtype = options.dtype};
+}
+
 int import_modules(const import_options& options) {
   const auto jobs = find_modules(options.paths);
   const std::filesystem::path out = options.out;
   std::filesystem::create_directories(out);
   const temporary_folder scratch("import");
-  import_worker::settings settings{.python = find_python(),
-                                   .program = find_python_program("importing/serve.py"),
-                                   .folder = scratch.path(),
-                                   .seconds = options.seconds,
-                                   .bytes = std::uint64_t(options.megabytes) << 20U,
-                                   .varies_constants = options.varies_constants,
-                                   .is_relaxed = options.precision == "relaxed",
-                                   .dtype = options.dtype};
+  const import_worker::settings settings = worker_settings(options, scratch.path());
 
   std::mutex lock;
   std::vector<std::optional<import_result>> results(jobs.size());
@@ -225,6 +231,17 @@ int import_modules(const import_options& options) {
 }
 
 }  // namespace
+
+task import_module(const std::filesystem::path& file, const std::filesystem::path& out) {
+  const auto jobs = find_modules({file.string()});
+  if (jobs.size() != 1) throw std::runtime_error(file.string() + ": is not one Python file");
+  const temporary_folder scratch("import");
+  import_worker worker(worker_settings({}, scratch.path()));
+  import_result result = import_one(worker, jobs.front(), out);
+  if (!result.made) throw std::runtime_error(file.string() + ": " + result.module.error);
+  for (const std::string& note : result.module.notes) std::cout << note << "\n";
+  return *std::move(result.made);
+}
 
 void add_import_command(CLI::App& tasks, command_action& action) {
   auto options = std::make_shared<import_options>();

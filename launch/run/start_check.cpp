@@ -58,7 +58,11 @@ class start_check {
     try {
       return step();
     } catch (const std::exception& e) {
-      found_.problems.emplace_back(e.what());
+      // Several steps read the corpus.
+      const std::string problem = e.what();
+      if (std::find(found_.problems.begin(), found_.problems.end(), problem) ==
+          found_.problems.end())
+        found_.problems.push_back(problem);
       return std::nullopt;
     }
   }

@@ -1,0 +1,107 @@
+#include <iostream>
+
+#include "evaluation/devices.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/import_module.hpp"
+#include "launch/files.hpp"
+#include "launch/printing.hpp"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct init_arguments {
+  std::string directory;
+  std::string module;
+};
+
+// Returns a TOML string. Its escapes are those of JSON.
+std::string quoted(const fs::path& path) { return nlohmann::json(path.string()).dump(); }
+
+// Returns a configuration with absolute paths, so that a copy of it works from anywhere.
+std::string configuration_text(const fs::path& folder, const std::string& task, bool has_gpu) {
+  const fs::path configs = fs::absolute(configs_folder()).lexically_normal();
+  return "# A run that learns to write faster variants of " + task +
+         ". `hone config` explains every key, and\n"
+         "# `hone run FILE --dry-run` checks this file.\n"
+         "directory = " +
+         quoted(folder / "run") + "\n\n[node]\ndevices = [" + (has_gpu ? "\"cuda\"" : "\"cpu\"") +
+         "]  # \"cpu\" or \"cuda\": what judges\n\n[tasks]\nfolder = " + quoted(folder / "tasks") +
+         "\n\n[corpus]\nfolder = " + quoted(folder / "corpus") +
+         "  # what the policy learns from first\n\n[prompt]\ntemplate = " +
+         quoted(configs / "prompts/compact.txt") +
+         "\n\n# A network of a million weights, which learns what the corpus holds and mixes it. "
+         "For a\n"
+         "# model of your own, name its Hugging Face folder and leave random_weights "
+         "out.\n[policy]\n"
+         "folder = " +
+         quoted(configs / "policies/tiny") +
+         "\nrandom_weights = true\n\n[generation]\ngroup_size = 16\nslots = 64\n"
+         "max_new_tokens = 384\n\n[sft]\nupdates = 400\n\n[self_supervised]\nsteps = 2\n"
+         "groups = 4\n\n[contrastive]\nsteps = 10\nminutes = 5\ngroups = 4\n\n[comparison]\n"
+         "samples = 16\n";
+}
+
+// Returns a variant document: the reference as it is, with an explanation of each part.
+std::string example_document(const task& t) {
+  return "## Performance Analysis\n"
+         "What this variant gains or loses, in a sentence or two. This one is the reference "
+         "itself,\n"
+         "so it is 1.00 times as fast. Replace it, and add further files to this folder: `hone "
+         "task\n"
+         "show` and `hone eval` tell the rules and the speed-ups.\n\n"
+         "## Algorithm Design\n"
+         "How the variant works. A block of device code, marked cuda, may precede the host "
+         "program;\n"
+         "the host program then calls launch(\"kernel\", [blocks], [threads], x, y, n). A block "
+         "marked\n"
+         "toml has settings, such as fast_math = true. One file can stand for many documents by a\n"
+         "sweep: see `hone corpus expand --help`.\n\n"
+         "## Code Implementation\n```python\n" +
+         t.reference + (t.reference.ends_with('\n') ? "" : "\n") + "```\n";
+}
+
+int make_folder(const init_arguments& a) {
+  const fs::path folder = fs::absolute(a.directory).lexically_normal();
+  if (fs::exists(folder) && !fs::is_empty(folder))
+    throw std::runtime_error(a.directory + ": is there already, and not empty");
+  fs::create_directories(folder / "tasks");
+  const task made = [&] {
+    if (!a.module.empty()) return import_module(a.module, folder / "tasks");
+    const fs::path bundled = find_task_file("softmax");
+    fs::copy(bundled, folder / "tasks");
+    return load_task(folder / "tasks" / bundled.filename());
+  }();
+  const fs::path documents = folder / "corpus" / made.name;
+  fs::create_directories(documents);
+  write_text(documents / "the_reference.md", example_document(made));
+  const bool has_gpu = !find_devices().gpus.empty();
+  write_text(folder / "run.toml", configuration_text(folder, made.name, has_gpu));
+  const std::string shown = a.directory;
+  const std::string device = has_gpu ? " --device cuda" : "";
+  std::cout << shown << ": task " << made.name << ", one example document, and run.toml\n\n"
+            << "look at the task:    hone task show " << shown << "/tasks/" << made.name
+            << ".toml\nwrite variants, and judge them:\n"
+            << "                     hone eval" << device << " " << shown << "/tasks/" << made.name
+            << ".toml " << shown << "/corpus/" << made.name << "/*.md\n"
+            << "check the run:       hone run " << shown << "/run.toml --dry-run\n"
+            << "learn from them:     hone run " << shown << "/run.toml\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_init_command(CLI::App& app, command_action& action) {
+  auto arguments = std::make_shared<init_arguments>();
+  CLI::App* command = app.add_subcommand(
+      "init", "Make a folder with a task, an example document and a configuration to start from");
+  command->add_option("directory", arguments->directory, "the folder to make")->required();
+  command->add_option("module", arguments->module,
+                      "a Python file with a PyTorch module, as for `hone task import`; without it, "
+                      "the task is softmax");
+  command->callback(
+      [arguments, &action] { action = [arguments] { return make_folder(*arguments); }; });
+}
+
+}  // namespace hone
