@@ -29,8 +29,7 @@ device_kinds kinds_of(const std::vector<planned_device>& devices) {
   return kinds;
 }
 
-std::string find_join_problem(const join_record& request, device_kinds own,
-                              bool mixes_simulation) {
+std::string find_join_problem(const join_record& request, device_kinds own, bool mixes_simulation) {
   if (request->getSchemaVersion() != schema_version) {
     return "the node uses schema version " + std::to_string(request->getSchemaVersion()) +
            ", this run uses version " + std::to_string(schema_version);
@@ -45,8 +44,9 @@ std::string find_join_problem(const join_record& request, device_kinds own,
     return std::string("the node simulates devices, whose scores are made up; this run measures") +
            mix;
   if (!mixes_simulation && request->getHasRealDevices() && own.has_simulated)
-    return std::string("the node has real devices; this run simulates, and its scores are made "
-                       "up") +
+    return std::string(
+               "the node has real devices; this run simulates, and its scores are made "
+               "up") +
            mix;
   return "";
 }

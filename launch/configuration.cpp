@@ -189,8 +189,7 @@ void check(const configuration& c) {
   const auto simulated =
       std::count_if(c.node.devices.begin(), c.node.devices.end(),
                     [](const std::string& device) { return device.starts_with("simulated:"); });
-  if (simulated != 0 && simulated != std::ssize(c.node.devices) &&
-      !c.node.options.mixes_simulation)
+  if (simulated != 0 && simulated != std::ssize(c.node.devices) && !c.node.options.mixes_simulation)
     refuse("node.devices",
            "names simulated and real devices, and the scores of simulated ones are made up "
            "(node.mix_simulated = true allows it, to test a system)");

@@ -189,7 +189,9 @@ class SourceFile:
         try:
             bound = inspect.signature(self.names["Model"].forward).bind(None, **named)
         except TypeError as error:
-            raise Failure(f"get_inputs() names arguments that forward does not take: {error}")
+            raise Failure(
+                f"get_inputs() names arguments that forward does not take: {error}"
+            ) from error
         if bound.kwargs:
             raise Failure(f"forward takes {', '.join(bound.kwargs)} by name only")
         return bound.args[1:]
