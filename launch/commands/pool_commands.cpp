@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "launch/commands/commands.hpp"
@@ -103,15 +104,26 @@ int list(const pool_arguments& a) {
 int top(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   check_task(pool, a.task);
+  std::vector<std::pair<std::string, record<schema::Evaluation>>> rows;
   for (const auto& e : pool.top(a.count)) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
-    if (!is_wanted(a, task, *e)) continue;
+    if (is_wanted(a, task, *e)) rows.emplace_back(task, e);
+  }
+  // Within a task and a device type, the best comes first already.
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
+    return std::pair(x.first, view(x.second->getDeviceType())) <
+           std::pair(y.first, view(y.second->getDeviceType()));
+  });
+  if (!a.json)
+    std::cout << pad("task", 26) << pad("speed-up", 9, true) << "  " << pad("variant", 10)
+              << "  device type\n";
+  for (const auto& [task, e] : rows) {
     if (a.json) {
       std::cout << one_line(to_json(*e, task)) << "\n";
     } else {
       std::cout << pad(task, 26) << pad(fixed(e->getScore(), 2) + "x", 9, true) << "  "
-                << short_id(variant_id(e->getVariantId())) << "  " << text(e->getDeviceType())
-                << "\n";
+                << pad(short_id(variant_id(e->getVariantId())), 10) << "  "
+                << text(e->getDeviceType()) << "\n";
     }
   }
   return 0;

@@ -60,7 +60,9 @@ class lineage_printer {
       versions.insert(run.getVersion());
     for (const std::uint64_t version : versions) line += " version " + std::to_string(version);
     const auto progress = pool_.progress(written.group);
-    if (progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED)
+    // The last version consumes a comparison's groups, but learns nothing from them.
+    if (progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED &&
+        group.getOrigin() != schema::RolloutGroup::Origin::COMPARISON)
       line += ", trained into version " + std::to_string((*progress)->getTrainedBy());
     if (!exemplars.empty()) line += ", with exemplars";
     return {line, exemplars};

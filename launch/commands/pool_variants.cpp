@@ -109,9 +109,17 @@ ordered_json variant_to_json(const pool_inspector& pool, const schema::Variant::
 
 void print_variant(const pool_inspector& pool, const variant_id& id,
                    const schema::Variant::Reader& v) {
+  // Several documents may hold one program. One of them is shown, with its prose.
+  const auto written = pool.rollouts_of(id);
+  std::string document;
+  if (!written.empty()) {
+    const auto group = pool.group(written.back().group);
+    if (group && written.back().index < (*group)->getRollouts().size())
+      document = text((*group)->getRollouts()[written.back().index].getText());
+  }
   std::cout << "variant " << to_string(id) << " of " << name_or_id(pool, task_id(v.getTaskId()))
-            << "\n\n"
-            << code_of(v) << "\n";
+            << ", " << written.size() << (written.size() == 1 ? " rollout" : " rollouts") << "\n\n"
+            << (document.empty() ? code_of(v) : document) << "\n";
   for (const auto& e : pool.evaluations_of(id)) {
     std::cout << text(e->getDeviceType())
               << (e->getScope() > 0 ? " (judged afresh for a comparison)" : "") << ": "
@@ -121,14 +129,6 @@ void print_variant(const pool_inspector& pool, const variant_id& id,
                 << fixed(m.getIntervalLow(), 3) << ", " << fixed(m.getIntervalHigh(), 3) << "] on "
                 << text(m.getNode()) << " " << text(m.getDevice()) << ", seed " << m.getSeed()
                 << "\n";
-  }
-  const auto written = pool.rollouts_of(id);
-  std::cout << written.size() << (written.size() == 1 ? " rollout\n" : " rollouts\n");
-  if (!written.empty()) {
-    const auto group = pool.group(written.back().group);
-    if (group && written.back().index < (*group)->getRollouts().size())
-      std::cout << "\ndocument of one rollout:\n\n"
-                << text((*group)->getRollouts()[written.back().index].getText()) << "\n";
   }
 }
 
