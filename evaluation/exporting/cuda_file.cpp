@@ -18,7 +18,7 @@
 namespace hone {
 namespace {
 
-constexpr std::string_view includes = R"cpp(
+constexpr std::string_view includes = R"text(
 #include <ATen/ATen.h>
 #include <ATen/DeviceGuard.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -49,50 +49,50 @@ constexpr std::string_view includes = R"cpp(
 #include <tuple>
 #include <type_traits>
 #include <utility>
-)cpp";
+)text";
 
-constexpr std::string_view declaration = R"cpp(
+constexpr std::string_view declaration = R"text(
 #include <ATen/core/Tensor.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
-  namespace hone_exported {
+namespace hone_exported {
 
-  // The task's module with the variant in place of its forward(). It runs on the GPU of its inputs,
-  // on the current stream, and does not wait for the GPU. It computes no gradients. The first call
-  // for each set of shapes is compared with the original. If the variant does not agree there, or
-  // was not verified for the shapes, the types or the device, the original runs in its place, and
-  // LibTorch's log says why. An object serves one thread at a time.
-  class model {
-   public:
-    // Throws c10::Error if there are more or fewer parameters than the task's:
-    PARAMETERS explicit model(std::vector<at::Tensor> parameters = {});
+// The task's module with the variant in place of its forward(). It runs on the GPU of its inputs,
+// on the current stream, and does not wait for the GPU. It computes no gradients. The first call
+// for each set of shapes is compared with the original. If the variant does not agree there, or was
+// not verified for the shapes, the types or the device, the original runs in its place, and
+// LibTorch's log says why. An object serves one thread at a time.
+class model {
+ public:
+  // Throws c10::Error if there are more or fewer parameters than the task's:
+PARAMETERS  explicit model(std::vector<at::Tensor> parameters = {});
 
-    // Returns the outputs. Throws c10::Error if the original refuses the inputs, too. The inputs,
-    // with their shapes in a case that was timed:
-    INPUTS std::vector<at::Tensor> forward(const std::vector<at::Tensor>& inputs);
+  // Returns the outputs. Throws c10::Error if the original refuses the inputs, too. These are, with
+  // their shapes in a case that was timed:
+INPUTS  std::vector<at::Tensor> forward(const std::vector<at::Tensor>& inputs);
 
-    // Returns the original's outputs, computed without TF32.
-    std::vector<at::Tensor> original(const std::vector<at::Tensor>& inputs);
+  // Returns the original's outputs, computed without TF32.
+  std::vector<at::Tensor> original(const std::vector<at::Tensor>& inputs);
 
-    // Takes other parameters. Must also be called when the values of a parameter have changed.
-    void set_parameters(std::vector<at::Tensor> parameters);
+  // Takes other parameters. Must also be called when the values of a parameter have changed.
+  void set_parameters(std::vector<at::Tensor> parameters);
 
-    // Returns why the original ran in the last forward(). Empty: the variant ran.
-    const std::string& refusal() const;
+  // Returns why the original ran in the last forward(). Empty: the variant ran.
+  const std::string& refusal() const;
 
-    // Whether shapes are tried that the variant was not verified for.
-    bool any_shape = false;
+  // Whether shapes are tried that the variant was not verified for.
+  bool any_shape = false;
 
-   private:
-    class state;
-    std::shared_ptr<state> state_;
-  };
+ private:
+  class state;
+  std::shared_ptr<state> state_;
+};
 
-  }  // namespace hone_exported
-)cpp";
+}  // namespace hone_exported
+)text";
 
 std::string scalar_type(dtype type) {
   switch (type) {
@@ -232,8 +232,7 @@ std::string head(const task& t, const variant_document& variant,
       "",
       "The file needs LibTorch for CUDA and nothing else. It begins with the declaration of",
       space + "::model. With HONE_DECLARATION_ONLY defined, it is that declaration alone, for the",
-      "other files of a program. With HONE_MAIN, it is a program that compares the variant with "
-      "the",
+      "other files of a program. With HONE_MAIN, it is a program that compares the variant and the",
       "original. To compile that, with LibTorch in $TORCH (the folder of Python's torch is one):",
       "",
       "  nvcc " + flags + " -DHONE_MAIN \\",
