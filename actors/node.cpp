@@ -39,15 +39,12 @@ std::string find_join_problem(const join_record& request, device_kinds own, bool
            ", this run by version " + std::to_string(judge_version) +
            ": their scores would not be comparable";
   }
-  const char* mix = " (node.mix_simulated = true in the run's configuration allows it)";
-  if (!mixes_simulation && request->getHasSimulatedDevices() && own.has_real)
-    return std::string("the node simulates devices, whose scores are made up; this run measures") +
-           mix;
-  if (!mixes_simulation && request->getHasRealDevices() && own.has_simulated)
-    return std::string(
-               "the node has real devices; this run simulates, and its scores are made "
-               "up") +
-           mix;
+  if (mixes_simulation) return "";
+  const std::string mix = " (node.mix_simulated = true in the run's configuration allows it)";
+  if (request->getHasSimulatedDevices() && own.has_real)
+    return "the node simulates devices, whose scores are made up; this run measures" + mix;
+  if (request->getHasRealDevices() && own.has_simulated)
+    return "the node has real devices; this run simulates, and its scores are made up" + mix;
   return "";
 }
 

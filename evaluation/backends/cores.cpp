@@ -83,9 +83,9 @@ std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
         ", of which other processes of Hone have reserved " +
         std::to_string(allowed - cores.size()) +
         " (--share-cores or node.share_cores = true gives up exclusive cores, and with them "
-        "trustworthy times";
-    if (devices >= allowed) throw std::runtime_error(problem + ")");
-    throw cores_taken(problem + "; `hone eval --wait` waits until they are free)");
+        "trustworthy times)";
+    if (devices >= allowed) throw std::runtime_error(problem);
+    throw cores_taken(problem);
   }
   std::vector<int> reserved(cores.rbegin(), cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
   cores.resize(cores.size() - devices);

@@ -3,7 +3,6 @@
 #include <re2/re2.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "embedded/cuda_file_comparison.hpp"
 #include "embedded/cuda_file_host_program.hpp"
@@ -200,8 +199,8 @@ std::string kernel_table(const variant_document& variant) {
   return text + "  };\n}\n";
 }
 
-std::string facts(const task& t, const variant_document& variant) {
-  const std::vector<task_case> cases = verified_cases(t);
+std::string facts(const task& t, const variant_document& variant,
+                  const std::vector<task_case>& cases) {
   std::string text = "const facts_of_variant& facts() {\n  static const facts_of_variant all{\n";
   text += "      .program = " + literal(without_habitual_imports(variant.python)) + ",\n";
   text += "      .original = " + literal(without_habitual_imports(t.reference)) + ",\n";
@@ -214,8 +213,8 @@ std::string facts(const task& t, const variant_document& variant) {
   text += "      .parameters = " + table(t.parameters, cases) + ",\n      .tolerances = {\n";
   for (const dtype type : {dtype::float64, dtype::float32, dtype::float16, dtype::bfloat16}) {
     const tolerance allowed = tolerance_for(t, type);
-    text += "          {" + scalar_type(type) + ", {" + print_number(allowed.rtol) + ", " +
-            print_number(allowed.atol) + "}},\n";
+    text += "          {" + scalar_type(type) + ", {" + print_exactly(allowed.rtol) + ", " +
+            print_exactly(allowed.atol) + "}},\n";
   }
   return text + "      },\n  };\n  return all;\n}\n";
 }
@@ -275,7 +274,7 @@ std::string print_cuda_file(const task& t, const variant_document& variant,
       "// ---- The variant: device code, host program, settings, and what it was verified for.\n";
   text += "\nnamespace hone_exported {\nnamespace device {\n" + exported_declarations() + "\n" +
           code.text + "\n" + kernel_table(variant) + "\n}  // namespace device\n\n" +
-          facts(t, variant) + "\n}  // namespace hone_exported\n\n";
+          facts(t, variant, cases) + "\n}  // namespace hone_exported\n\n";
   text +=
       "#ifdef HONE_MAIN\nint main() { return hone_exported::compare_with_original(); }\n#endif\n";
   text += "#endif  // HONE_DECLARATION_ONLY\n";

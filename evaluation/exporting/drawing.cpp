@@ -7,7 +7,7 @@ namespace {
 
 // Prints a number with a point, which TorchScript takes for a float.
 std::string real(double x) {
-  const std::string text = print_number(x);
+  const std::string text = print_exactly(x);
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
@@ -15,7 +15,7 @@ std::string whole(double x) { return std::to_string(static_cast<std::int64_t>(x)
 
 }  // namespace
 
-std::string print_number(double x) {
+std::string print_exactly(double x) {
   std::ostringstream out;
   out.precision(17);
   out << x;

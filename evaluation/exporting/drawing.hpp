@@ -8,7 +8,7 @@
 namespace hone {
 
 // Prints a number so that Python and C++ read the same value.
-std::string print_number(double x);
+std::string print_exactly(double x);
 
 // Returns a parameter of an initializer in a case, which may be the name of a size.
 double value_of(const std::variant<double, std::string>& argument, const task_case& at);

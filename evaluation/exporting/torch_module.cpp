@@ -59,8 +59,8 @@ std::string drawing(const tensor_spec& tensor, const task_case& at) {
       {initializer::kind::coin, "coin"},         {initializer::kind::permutation, "permutation"}};
   std::string call = "_hone_draw(\"" + kinds.at(tensor.init.of) + "\", " + shape_of(tensor, at) +
                      ", " + torch_type(tensor.type) + ", " +
-                     print_number(value_of(tensor.init.a, at)) + ", " +
-                     print_number(value_of(tensor.init.b, at));
+                     print_exactly(value_of(tensor.init.a, at)) + ", " +
+                     print_exactly(value_of(tensor.init.b, at));
   if (!tensor.init.expr.empty()) call += ", lambda torch, x: " + tensor.init.expr;
   return call + ")";
 }
@@ -147,8 +147,8 @@ std::string facts(const task& t, const variant_document& variant) {
   text += "}\n# The relative and absolute tolerances of the task.\n_hone_TOLERANCES = {\n";
   for (const dtype type : {dtype::float64, dtype::float32, dtype::float16, dtype::bfloat16}) {
     const tolerance allowed = tolerance_for(t, type);
-    text += "    \"" + std::string(name_of(type)) + "\": (" + print_number(allowed.rtol) + ", " +
-            print_number(allowed.atol) + "),\n";
+    text += "    \"" + std::string(name_of(type)) + "\": (" + print_exactly(allowed.rtol) + ", " +
+            print_exactly(allowed.atol) + "),\n";
   }
   text +=
       "}\n# The shapes and types of the inputs for which variants of the task are verified, and\n"

@@ -69,13 +69,14 @@ int judge_documents(const eval_options& options) {
     for (corpus_document& one : read_documents(path))
       documents.emplace_back(tasks.of(path), std::move(one));
   }
-  device_options device_is{
-      .node = "eval", .share_cores = options.share_cores, .programs = documents.size()};
-  if (options.wait)
-    device_is.begin_to_wait = [](const std::string& why) {
-      std::cerr << "hone: waiting for a processor core: " << why << std::endl;
-    };
-  const planned_device planned = plan_device(options.device, device_is);
+  const auto begin_to_wait = [&](const std::string& why) {
+    if (!options.wait) throw std::runtime_error(why + "; --wait waits until they are free");
+    std::cerr << "hone: waiting for a processor core: " << why << std::endl;
+  };
+  const planned_device planned = plan_device(options.device, {.node = "eval",
+                                                              .share_cores = options.share_cores,
+                                                              .begin_to_wait = begin_to_wait,
+                                                              .programs = documents.size()});
   compile_ahead compiler(*planned.type);
   std::vector<std::future<compiled_document>> compiled;
   for (const auto& [of, document] : documents)

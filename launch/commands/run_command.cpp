@@ -38,17 +38,6 @@ std::string configuration_file(const run_arguments& a, bool resumes) {
   return find_in_run(a.directory, "config.toml").string();
 }
 
-std::string quoted_for_shell(const std::string& word) {
-  if (!word.empty() &&
-      word.find_first_not_of(
-          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-") ==
-          std::string::npos)
-    return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 }  // namespace
 
 void add_run_command(CLI::App& app, command_action& action) {
@@ -81,14 +70,6 @@ void add_run_command(CLI::App& app, command_action& action) {
       options.resume = resumes;
       options.more_contrastive_steps = more;
       options.dry_run = arguments->dry_run;
-      options.command = "hone run " + quoted_for_shell(arguments->config);
-      for (const std::string& one : arguments->overrides)
-        options.command += " --set " + quoted_for_shell(one);
-      if (!arguments->directory.empty())
-        options.command += " --dir " + quoted_for_shell(arguments->directory);
-      // A run that is stopped while it goes on has the new number of steps in its configuration.
-      if (more > 0) options.command = "hone run --dir " + quoted_for_shell(arguments->directory);
-      if (resumes) options.command += " --resume";
       return run(load_configuration(arguments->config, arguments->overrides), options);
     };
   });

@@ -1,6 +1,3 @@
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -8,10 +5,10 @@
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "launch/run/run_folder.hpp"
 #include "launch/run/run_results.hpp"
 #include "launch/system.hpp"
 #include "messages/names.hpp"
-#include "process/unique_fd.hpp"
 #include "storage/inspection.hpp"
 
 namespace hone {
@@ -113,12 +110,6 @@ void print(const schema::NodeStatus::Reader& node) {
             << run.getReadyGroups() << " dropped " << run.getDroppedGroups() << "\n";
 }
 
-// Returns true if a process holds the lock of a run's directory.
-bool is_locked(const std::filesystem::path& directory) {
-  const unique_fd lock(open((directory / "lock").c_str(), O_RDWR | O_CLOEXEC));
-  return lock && flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
-}
-
 // Shows what the directory of a run tells that no process runs.
 int print_resting_run(const status_arguments& a) {
   const std::filesystem::path pool = find_in_run(a.directory, "pool");
@@ -127,8 +118,7 @@ int print_resting_run(const status_arguments& a) {
   const version_record* head = versions.head() ? versions.find(*versions.head()) : nullptr;
   const bool is_finished = head && (*head)->getComplete();
   const std::string stage = head ? std::string(name_of((*head)->getStage())) : "none";
-  const std::string next = "hone run --dir " + a.directory +
-                           (is_finished ? " --extend contrastive.steps=20" : " --resume");
+  const std::string next = command_to_go_on(a.directory, is_finished);
   ordered_json best = ordered_json::array();
   std::string rows;
   for (const auto& [where, row] : found.tasks) {

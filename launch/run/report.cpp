@@ -1,18 +1,11 @@
 #include "launch/run/report.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <compare>
-#include <optional>
-#include <set>
 
 #include "launch/printing.hpp"
 #include "launch/run/comparison.hpp"
 #include "launch/run/run_results.hpp"
-#include "messages/names.hpp"
-#include "storage/inspection.hpp"
-#include "tasks/task_file.hpp"
 
 namespace hone {
 namespace {
@@ -20,6 +13,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t bootstrap_resamples = 10000;
+
 class reporter {
  public:
   explicit reporter(const std::filesystem::path& pool) : found_(read_results(pool)) {}

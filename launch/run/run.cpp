@@ -51,9 +51,10 @@ class run_process {
   int execute() {
     if (options_.dry_run) return describe(check_start(c_));
     const auto tasks = std::make_shared<const task_table>(load_tasks(c_));
-    const auto documents = load_documents(c_, *tasks);
+    const auto corpus = read_corpus(c_);
+    const auto documents = choose_documents(c_, *tasks, corpus);
     const auto prompts = load_prompts(c_);
-    const start_findings found = check_corpus(c_, *tasks);
+    const start_findings found = check_corpus(c_, *tasks, corpus, documents);
     if (!found.problems.empty()) throw std::runtime_error(joined(found.problems));
     folder_ = std::make_unique<run_folder>(c_.directory, options_.resume);
     const auto say = [this](const std::string& line) { view_.message(line); };
@@ -111,9 +112,8 @@ class run_process {
                 << joined(found.problems) << "\n";
       return 2;
     }
-    const task_table tasks = load_tasks(c_);
-    std::cout << "# configuration " << c_.file.string() << " is valid: " << tasks.all().size()
-              << " tasks, " << load_documents(c_, tasks).size() << " corpus documents\n";
+    std::cout << "# configuration " << c_.file.string() << " is valid: " << found.tasks
+              << " tasks, " << found.documents << " corpus documents\n";
     for (const std::string& note : found.notes) std::cout << "# " << note << "\n";
     std::cout << print_configuration(c_, true);
     return 0;
@@ -135,8 +135,8 @@ class run_process {
   int leave_finished_run() {
     const std::string folder = folder_->path().string();
     view_.message(folder + ": this run has finished, and is left as it is; `hone report " + folder +
-                  "` prints its report, and `hone run --dir " + folder +
-                  " --extend contrastive.steps=20` goes on by 20 steps");
+                  "` prints its report, and `" + command_to_go_on(folder, true) +
+                  "` goes on by 20 steps");
     return 0;
   }
 
@@ -144,10 +144,6 @@ class run_process {
     const std::lock_guard hold(snapshot_lock_);
     snapshot_ = snapshot;
     view_.show(snapshot);
-  }
-
-  std::string resume_command() const {
-    return options_.command + (options_.resume ? "" : " --resume");
   }
 
   // Returns the exit code when the learner has finished, something fatal has happened, or a signal
@@ -176,14 +172,15 @@ class run_process {
       }
     }
     if (!fatal.empty()) {
-      view_.message(
-          "hone: " + fatal +
-          "\neverything that was acknowledged is on disk; resume with: " + resume_command());
+      view_.message("hone: " + fatal +
+                    "\neverything that was acknowledged is on disk; resume with: " +
+                    command_to_go_on(folder_->path(), false));
       return 1;
     }
     if (!finished || !*finished) {
-      view_.message("stopped; `hone report " + folder_->path().string() +
-                    "` shows the results so far; resume with: " + resume_command());
+      view_.message(
+          "stopped; `hone report " + folder_->path().string() +
+          "` shows the results so far; resume with: " + command_to_go_on(folder_->path(), false));
       return 3;
     }
     const double seconds =

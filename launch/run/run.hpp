@@ -15,7 +15,6 @@ struct run_options {
   // finished, made. Not 0: resumes the run.
   std::int64_t more_contrastive_steps = 0;
   bool dry_run = false;  // check everything and print the configuration, start nothing
-  std::string command;   // command line of this run, from which the one to resume follows
 };
 
 // Runs a configuration to its report, with its progress on standard output, and ends the process

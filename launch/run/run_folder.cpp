@@ -10,13 +10,32 @@
 #include "storage/inspection.hpp"
 
 namespace hone {
+namespace {
+
+std::string quoted_for_shell(const std::string& word) {
+  if (!word.empty() &&
+      word.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-") ==
+          std::string::npos)
+    return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// Opens the file whose lock keeps other processes out. `flags`: as of open().
+unique_fd open_lock(const std::filesystem::path& directory, int flags) {
+  return unique_fd(open((directory / "lock").c_str(), O_RDWR | O_CLOEXEC | flags, 0644));
+}
+
+}  // namespace
 
 run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(path) {
   const bool exists = std::filesystem::exists(path / "pool");
   if (resume && !exists)
     throw std::runtime_error(path.string() + ": there is no run to resume here");
   std::filesystem::create_directories(path / "checkpoints");
-  lock_ = unique_fd(open((path / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  lock_ = open_lock(path, O_CREAT);
   if (!lock_ || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
     throw std::runtime_error(path.string() + ": another process runs in this directory");
   if (exists && !resume)
@@ -73,6 +92,16 @@ void run_folder::write(const std::string& name, const std::string& text) const {
   out.close();
   if (!out) throw std::runtime_error(unfinished.string() + ": cannot be written");
   std::filesystem::rename(unfinished, path_ / name);
+}
+
+bool is_locked(const std::filesystem::path& directory) {
+  const unique_fd lock = open_lock(directory, 0);
+  return lock && flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
+std::string command_to_go_on(const std::filesystem::path& directory, bool is_finished) {
+  return "hone run --dir " + quoted_for_shell(directory.string()) +
+         (is_finished ? " --extend contrastive.steps=20" : " --resume");
 }
 
 }  // namespace hone

@@ -57,14 +57,18 @@ task_table load_tasks(const configuration& c) {
   return table;
 }
 
-std::vector<corpus_document> load_documents(const configuration& c, const task_table& tasks) {
+std::vector<corpus_document> read_corpus(const configuration& c) {
+  return c.corpus.folder.empty() ? std::vector<corpus_document>() : load_corpus(c.corpus.folder);
+}
+
+std::vector<corpus_document> choose_documents(const configuration& c, const task_table& tasks,
+                                              const std::vector<corpus_document>& corpus) {
   std::vector<corpus_document> documents;
-  if (c.corpus.folder.empty()) return documents;
   std::map<std::string, std::vector<corpus_document>> by_task;
   std::set<std::pair<std::string, std::string>> seen;
-  for (auto& document : load_corpus(c.corpus.folder)) {
+  for (const corpus_document& document : corpus) {
     if (tasks.find(document.task) != nullptr && seen.emplace(document.task, document.text).second)
-      by_task[document.task].push_back(std::move(document));
+      by_task[document.task].push_back(document);
   }
   for (auto& [name, list] : by_task) {
     const std::size_t kept =

@@ -19,9 +19,13 @@ namespace hone {
 // Reads the tasks that the configuration names, or all tasks of its folder if it names none.
 task_table load_tasks(const configuration& c);
 
-// Reads the corpus documents of these tasks, each distinct text once, at most corpus.per_task per
-// task.
-std::vector<corpus_document> load_documents(const configuration& c, const task_table& tasks);
+// Reads all documents of the corpus; none if the run has no corpus.
+std::vector<corpus_document> read_corpus(const configuration& c);
+
+// Returns the documents of a corpus that the run takes: those of these tasks, each distinct text
+// once, at most corpus.per_task per task.
+std::vector<corpus_document> choose_documents(const configuration& c, const task_table& tasks,
+                                              const std::vector<corpus_document>& corpus);
 
 // Returns one group per document and device type, in the order in which they enter the pool: one
 // document of each task in turn, so that every task has exemplars early. The ids follow from the

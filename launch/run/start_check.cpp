@@ -41,12 +41,20 @@ class start_check {
 
   start_findings examine() {
     const auto tasks = attempt([&] { return load_tasks(c_); });
+    const auto corpus = attempt([&] { return read_corpus(c_); });
+    std::vector<corpus_document> chosen;
+    if (tasks && corpus) {
+      chosen = choose_documents(c_, *tasks, *corpus);
+      found_ = check_corpus(c_, *tasks, *corpus, chosen);
+    }
     const auto prompts = attempt([&] { return load_prompts(c_); });
-    if (tasks) attempt([&] { return found_.add(check_corpus(c_, *tasks)), true; });
+    if (tasks) found_.tasks = tasks->all().size();
+    found_.documents = chosen.size();
     open_devices();
     if (c_.policy.kind == "model") {
       attempt([&] { return make_trainer(c_) != nullptr; });
-      if (tasks && prompts) attempt([&] { return compare_with_context(*tasks, **prompts), true; });
+      if (tasks && prompts)
+        attempt([&] { return compare_with_context(*tasks, **prompts, chosen), true; });
     }
     return std::move(found_);
   }
@@ -58,11 +66,7 @@ class start_check {
     try {
       return step();
     } catch (const std::exception& e) {
-      // Several steps read the corpus.
-      const std::string problem = e.what();
-      if (std::find(found_.problems.begin(), found_.problems.end(), problem) ==
-          found_.problems.end())
-        found_.problems.push_back(problem);
+      found_.problems.emplace_back(e.what());
       return std::nullopt;
     }
   }
@@ -81,16 +85,15 @@ class start_check {
     }
   }
 
-  void compare_with_context(const task_table& tasks, const prompt_template& prompts) {
+  void compare_with_context(const task_table& tasks, const prompt_template& prompts,
+                            const std::vector<corpus_document>& documents) {
     const std::filesystem::path folder = c_.policy.folder;
     const decoder_config policy = decoder_config::load(folder / "config.json");
     const tokenizer words = tokenizer::load(folder / "tokenizer.json");
     std::map<std::string, std::size_t> longest;  // document by task, in tokens
-    if (!c_.corpus.folder.empty()) {
-      for (const corpus_document& document : load_documents(c_, tasks)) {
-        std::size_t& tokens = longest[document.task];
-        tokens = std::max(tokens, words.encode(document.text).size() + 1);
-      }
+    for (const corpus_document& document : documents) {
+      std::size_t& tokens = longest[document.task];
+      tokens = std::max(tokens, words.encode(document.text).size() + 1);
     }
     const auto context = static_cast<std::size_t>(policy.context);
     const auto answer = static_cast<std::size_t>(c_.generation.options.max_new_tokens);
@@ -151,16 +154,13 @@ class start_check {
 
 }  // namespace
 
-void start_findings::add(start_findings more) {
-  std::move(more.problems.begin(), more.problems.end(), std::back_inserter(problems));
-  std::move(more.notes.begin(), more.notes.end(), std::back_inserter(notes));
-}
-
-start_findings check_corpus(const configuration& c, const task_table& tasks) {
+start_findings check_corpus(const configuration& c, const task_table& tasks,
+                            const std::vector<corpus_document>& corpus,
+                            const std::vector<corpus_document>& chosen) {
   start_findings found;
   if (c.corpus.folder.empty()) return found;
   std::set<std::string> strangers;
-  for (const corpus_document& document : load_corpus(c.corpus.folder)) {
+  for (const corpus_document& document : corpus) {
     const auto file = std::filesystem::path(c.tasks.folder) / (document.task + ".toml");
     if (tasks.find(document.task) == nullptr) {
       if (!std::filesystem::exists(file)) strangers.insert(document.task);
@@ -175,19 +175,15 @@ start_findings check_corpus(const configuration& c, const task_table& tasks) {
     found.problems.push_back(c.corpus.folder + "/" + name +
                              ": the folder has documents, and there is no task of its name in " +
                              c.tasks.folder);
-  std::map<std::string, std::size_t> counts;
-  std::size_t total = 0;
-  for (const corpus_document& document : load_documents(c, tasks)) {
-    ++counts[document.task];
-    ++total;
-  }
   if (!learns_from_corpus(c)) return found;
-  if (total == 0)
+  std::map<std::string, std::size_t> counts;
+  for (const corpus_document& document : chosen) ++counts[document.task];
+  if (chosen.empty())
     found.problems.push_back(c.corpus.folder +
                              ": has no document of these tasks, and the sft stage learns from it");
   for (const auto& t : tasks.all()) {
     const std::size_t count = counts[t->name];
-    if (count >= few_documents || total == 0) continue;
+    if (count >= few_documents || chosen.empty()) continue;
     found.notes.push_back(t->name + ": the corpus has " + std::to_string(count) +
                           " documents of it; a policy that learns from so few mostly repeats "
                           "them. A sweep, or variants by people or another model, add more");

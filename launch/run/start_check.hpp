@@ -13,13 +13,15 @@ namespace hone {
 struct start_findings {
   std::vector<std::string> problems;  // with any of these, the run would fail or learn nothing
   std::vector<std::string> notes;     // these are worth knowing
-
-  void add(start_findings more);
+  std::size_t tasks = 0;
+  std::size_t documents = 0;
 };
 
 // Checks the corpus of a run: every document parses, every folder is named after a task, and there
-// is something to learn from. Throws format_error if the corpus cannot be read.
-start_findings check_corpus(const configuration& c, const task_table& tasks);
+// is something to learn from. `corpus`: all of its documents; `chosen`: those that the run takes.
+start_findings check_corpus(const configuration& c, const task_table& tasks,
+                            const std::vector<corpus_document>& corpus,
+                            const std::vector<corpus_document>& chosen);
 
 // Does what a start of the run does, short of starting: reads tasks, corpus and prompts, opens the
 // devices and the policy, and compares prompts and documents with the policy's context. Finds all

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "evaluation/sandbox/child/common/interpreter_messages.hpp"
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
 #include "evaluation/sandbox/programs.hpp"
 #include "messages/record.hpp"
@@ -23,16 +24,6 @@ std::uint32_t dtype_of(const at::Tensor& tensor) {
   return unsupported_dtype;
 }
 
-// Returns "python:4: " if the interpreter's traceback names line 4 of the program last, or "".
-std::string place_of(std::string_view traceback) {
-  constexpr std::string_view mark = "File \"python\", line ";
-  const auto at = traceback.rfind(mark);
-  if (at == std::string_view::npos) return "";
-  const std::string_view rest = traceback.substr(at + mark.size());
-  const auto digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
-  return "python:" + std::string(rest.substr(0, digits)) + ": ";
-}
-
 // Reduces the interpreter's traceback to one line, such as "python:3: division by zero".
 std::string tidy(const std::string& what) {
   std::string_view text = what;
@@ -43,7 +34,7 @@ std::string tidy(const std::string& what) {
   while (text.ends_with('\n')) text.remove_suffix(1);
   std::string line(text.substr(0, 500));
   std::replace(line.begin(), line.end(), '\n', ' ');
-  return place_of(what) + line;
+  return place_in_traceback(what) + line;
 }
 
 std::pair<Outcome, std::string> describe_failure(const std::exception& e) {

@@ -11,10 +11,9 @@
 
 #include <array>
 #include <optional>
-#include <regex>
-#include <sstream>
 
 #include "evaluation/sandbox/child/common/graph_rules.hpp"
+#include "evaluation/sandbox/child/common/interpreter_messages.hpp"
 #include "evaluation/sandbox/child/common/names.hpp"
 #include "tasks/habitual_imports.hpp"
 
@@ -97,79 +96,12 @@ void register_operators() {
   (void)done;
 }
 
-// If a line of a message of LibTorch names a place in the program, such as `File "python", line 3`,
-// returns "python:3: ", and "" for a place elsewhere. Returns nullopt for other lines.
-std::optional<std::string> place_in(const std::string& line) {
-  static const std::regex location(R"re(\s*File "([^"]*)", line (\d+).*)re");
-  std::smatch match;
-  if (!std::regex_match(line, match, location)) return std::nullopt;
-  return match[1] == "python" ? "python:" + match[2].str() + ": " : "";
-}
-
-// Reduces a message of the front end, which shows the source around the error, to one line that
-// begins with the error's place.
-std::string tidy(const std::string& raw) {
-  std::istringstream in(raw);
-  std::string message;
-  std::string place;
-  int kept = 0;
-  bool in_snippet = false;
-  for (std::string line; std::getline(in, line);) {
-    if (const auto named = place_in(line)) {
-      if (place.empty()) place = *named;
-      in_snippet = true;
-      continue;
-    }
-    if (in_snippet || line.empty() || kept >= 4) continue;
-    if (line.find("(function operator") != std::string::npos ||
-        line.starts_with("Exception raised from") || line.starts_with("frame #"))
-      break;
-    message += (message.empty() ? "" : " ") + line.substr(0, 300);
-    ++kept;
-  }
-  while (message.ends_with(':') || message.ends_with(' ')) message.pop_back();
-  return place + (message.empty() ? "the program could not be compiled" : message);
-}
-
 std::vector<torch::jit::Def> parse(const std::string& source) {
   torch::jit::Parser parser(std::make_shared<torch::jit::Source>(source, "python", 1));
   std::vector<torch::jit::Def> definitions;
   while (parser.lexer().cur().kind != torch::jit::TK_EOF)
     definitions.emplace_back(parser.parseFunction(/*is_method=*/false));
   return definitions;
-}
-
-constexpr std::string_view broken_assumption = "INTERNAL ASSERT FAILED";
-
-// LibTorch's front end has assumptions about programs that do not always hold, `yield` for one. Its
-// message then names no line and calls for a report. Finds the line with which the parser first
-// fails in this way. Returns "python:3: ", or "" if the parser does not.
-std::string place_of_broken_assumption(const std::string& source) {
-  std::size_t line = 0;
-  for (std::size_t end = source.find('\n'); end != std::string::npos;
-       end = source.find('\n', end + 1)) {
-    ++line;
-    try {
-      parse(source.substr(0, end + 1));
-    } catch (const std::exception& e) {
-      if (std::string_view(e.what()).find(broken_assumption) != std::string_view::npos)
-        return "python:" + std::to_string(line) + ": ";
-    }
-  }
-  return "";
-}
-
-// Puts the reason for which LibTorch's front end failed on this source into one line.
-std::string explain(const std::string& raw, const std::string& source) {
-  constexpr std::string_view plea = "please report a bug to PyTorch.";
-  if (raw.find(broken_assumption) == std::string::npos) return tidy(raw);
-  const std::size_t at = raw.find(plea);
-  std::istringstream rest(at == std::string::npos ? "" : raw.substr(at + plea.size()));
-  std::string detail;
-  std::getline(rest, detail);
-  const std::size_t begin = detail.find_first_not_of(' ');
-  return place_of_broken_assumption(source) + "TorchScript does not have this statement" +
-         (begin == std::string::npos ? "" : ": " + detail.substr(begin, 200));
 }
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -231,11 +163,8 @@ void run(const Code& code, Stack& stack) {
     torch::jit::InterpreterState(code).run(stack);
   } catch (const std::exception& e) {
     if (!operator_error) throw;
-    std::istringstream trace(e.what());
-    std::string place;
-    for (std::string line; place.empty() && std::getline(trace, line);)
-      place = place_in(line).value_or("");
-    throw program_error(operator_error->outcome, place + operator_error->what());
+    throw program_error(operator_error->outcome,
+                        place_in_traceback(e.what()) + operator_error->what());
   }
 }
 
@@ -305,7 +234,8 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
   } catch (const program_error&) {
     throw;
   } catch (const std::exception& e) {
-    refuse(explain(e.what(), without_habitual_imports(source)));
+    refuse(explain_refusal(e.what(), without_habitual_imports(source),
+                           [](const std::string& text) { parse(text); }));
   }
 }
 
