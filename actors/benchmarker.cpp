@@ -40,7 +40,9 @@ void benchmarker_state::measure(const benchmark_job& given) {
           [this, job](const measurement_record& measurement) {
             --in_flight;
             counts.processed();
-            counts.add_busy_ms(measurement->getMeasureMs());
+            counts.add_busy_ms(measurement->hasConfirmation()
+                                   ? measurement->getConfirmation().getMeasureMs()
+                                   : measurement->getMeasureMs());
             finish(job);  // before the queue gets the job again under the same id
             conclude(job, measurement);
           },

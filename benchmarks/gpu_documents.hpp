@@ -116,7 +116,9 @@ inline judged judge(device& on, const compiled_document& one) {
   if (device::needs_confirmation(*measurement, 0)) {
     job->setFirst(*measurement);
     measurement = on.measure(*job.finish(), *one.of, 0);
-    result.measure_ms += measurement->getMeasureMs();
+    result.measure_ms += measurement->hasConfirmation()
+                             ? measurement->getConfirmation().getMeasureMs()
+                             : measurement->getMeasureMs();
   }
   result.score = measurement->getScore();
   result.raw = measurement->getScoreRaw();

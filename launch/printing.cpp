@@ -65,6 +65,53 @@ std::string describe_cases(const schema::Measurement::Reader& m) {
   return lines;
 }
 
+ordered_json to_json(const schema::CaseTiming::Reader& c) {
+  ordered_json buckets = ordered_json::array();
+  for (const double b : c.getBuckets()) buckets.push_back(b);
+  ordered_json baselines = ordered_json::object();
+  for (const auto baseline : c.getBaselines())
+    baselines[text(baseline.getName())] = baseline.getUs();
+  ordered_json kernels = ordered_json::array();
+  for (const auto k : c.getKernels()) {
+    kernels.push_back({{"name", text(k.getName())},
+                       {"blocks", k.getBlocks()},
+                       {"threads", k.getThreads()},
+                       {"registers", k.getRegisters()},
+                       {"static_shared_bytes", k.getStaticSharedBytes()},
+                       {"dynamic_shared_bytes", k.getDynamicSharedBytes()},
+                       {"local_bytes", k.getLocalBytes()},
+                       {"spilled_bytes", k.getSpilledBytes()},
+                       {"occupancy", k.getOccupancy()}});
+  }
+  return {{"sizes", text(c.getSizes())},
+          {"speedup", c.getSpeedup()},
+          {"interval", {c.getIntervalLow(), c.getIntervalHigh()}},
+          {"reference_us", c.getReferenceUs()},
+          {"candidate_us", c.getCandidateUs()},
+          {"reference_wall_us", c.getReferenceWallUs()},
+          {"candidate_wall_us", c.getCandidateWallUs()},
+          {"floor_us", c.getFloorUs()},
+          {"rounds", c.getRounds()},
+          {"buckets", buckets},
+          {"baselines_us", baselines},
+          {"burst_us", c.getBurstUs()},
+          {"traced_us", c.getTracedUs()},
+          {"burst_span_us", c.getBurstSpanUs()},
+          {"burst_busy_us", c.getBurstBusyUs()},
+          {"unseen_us", c.getUnseenUs()},
+          {"throttled", text(c.getThrottled())},
+          {"bytes", c.getBytes()},
+          {"flops", c.getFlops()},
+          {"kernels", kernels}};
+}
+
+ordered_json to_json(const schema::Measurement::Confirmation::Reader& c) {
+  return {{"device", text(c.getDevice())},
+          {"speedup_raw", c.getScoreRaw()},
+          {"rounds", c.getRounds()},
+          {"measure_ms", c.getMeasureMs()}};
+}
+
 }  // namespace
 
 std::string one_line(const ordered_json& value) {
@@ -110,45 +157,7 @@ std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m)
 
 ordered_json to_json(const schema::Measurement::Reader& m) {
   ordered_json cases = ordered_json::array();
-  for (const auto c : m.getCases()) {
-    ordered_json buckets = ordered_json::array();
-    for (const double b : c.getBuckets()) buckets.push_back(b);
-    ordered_json baselines = ordered_json::object();
-    for (const auto baseline : c.getBaselines())
-      baselines[text(baseline.getName())] = baseline.getUs();
-    ordered_json kernels = ordered_json::array();
-    for (const auto k : c.getKernels()) {
-      kernels.push_back({{"name", text(k.getName())},
-                         {"blocks", k.getBlocks()},
-                         {"threads", k.getThreads()},
-                         {"registers", k.getRegisters()},
-                         {"static_shared_bytes", k.getStaticSharedBytes()},
-                         {"dynamic_shared_bytes", k.getDynamicSharedBytes()},
-                         {"local_bytes", k.getLocalBytes()},
-                         {"spilled_bytes", k.getSpilledBytes()},
-                         {"occupancy", k.getOccupancy()}});
-    }
-    cases.push_back({{"sizes", text(c.getSizes())},
-                     {"speedup", c.getSpeedup()},
-                     {"interval", {c.getIntervalLow(), c.getIntervalHigh()}},
-                     {"reference_us", c.getReferenceUs()},
-                     {"candidate_us", c.getCandidateUs()},
-                     {"reference_wall_us", c.getReferenceWallUs()},
-                     {"candidate_wall_us", c.getCandidateWallUs()},
-                     {"floor_us", c.getFloorUs()},
-                     {"rounds", c.getRounds()},
-                     {"buckets", buckets},
-                     {"baselines_us", baselines},
-                     {"burst_us", c.getBurstUs()},
-                     {"traced_us", c.getTracedUs()},
-                     {"burst_span_us", c.getBurstSpanUs()},
-                     {"burst_busy_us", c.getBurstBusyUs()},
-                     {"unseen_us", c.getUnseenUs()},
-                     {"throttled", text(c.getThrottled())},
-                     {"bytes", c.getBytes()},
-                     {"flops", c.getFlops()},
-                     {"kernels", kernels}});
-  }
+  for (const auto c : m.getCases()) cases.push_back(to_json(c));
   return {{"id", to_string(measurement_id(m.getId()))},
           {"outcome", name_of(m.getOutcome())},
           {"kind", text(m.getKind())},
@@ -166,7 +175,8 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
           {"clock_mhz", {m.getClockMhzBefore(), m.getClockMhzAfter()}},
           {"temperature_c", {m.getTemperatureBefore(), m.getTemperatureAfter()}},
           {"started_ms", m.getStartedMs()},
-          {"measure_ms", m.getMeasureMs()}};
+          {"measure_ms", m.getMeasureMs()},
+          {"confirmation", m.hasConfirmation() ? to_json(m.getConfirmation()) : nullptr}};
 }
 
 schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e) {

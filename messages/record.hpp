@@ -81,6 +81,9 @@ template <class Schema>
 class record_builder {
  public:
   record_builder() : root_(message_.initRoot<Schema>()) {}
+  // Begins with a copy of `from`.
+  explicit record_builder(typename Schema::Reader from)
+      : root_((message_.setRoot(from), message_.getRoot<Schema>())) {}
 
   typename Schema::Builder root() { return root_; }
   typename Schema::Builder* operator->() { return &root_; }

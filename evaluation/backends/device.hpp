@@ -44,7 +44,8 @@ class device {
                                          std::uint64_t seed) = 0;
 
   // Measures the speed of the artifact against the task's reference. If the job carries a first
-  // measurement, this measurement must confirm it. If `seed` is 0, a random seed is drawn.
+  // measurement, this measurement must confirm it; if it does so in few rounds, the result is the
+  // first measurement with its confirmation. If `seed` is 0, a random seed is drawn.
   virtual record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& job,
                                               const task& t, std::uint64_t seed) = 0;
 
@@ -56,11 +57,14 @@ class device {
   // or differs from equal by very little (evaluation.md section 3, point 7). `best_score`: the best
   // known score of the task on this device type, or 0 if none is known.
   static bool needs_confirmation(const schema::Measurement::Reader& m, double best_score) {
-    constexpr double close_to_equal = 0.025;  // scores have two decimals
     const double score = m.getScore();
     return m.getOutcome() == schema::Outcome::OK &&
            (score > 3 || (best_score > 0 && score > 2 * best_score) ||
-            (score != 1 && std::abs(score - 1) < close_to_equal));
+            (score != 1 && is_close_to_equal(score)));
+  }
+  static bool is_close_to_equal(double score) {
+    constexpr double close_to_equal = 0.025;  // scores have two decimals
+    return std::abs(score - 1) < close_to_equal;
   }
 };
 

@@ -97,6 +97,15 @@ void describe_timing(schema::CaseTiming::Builder out, const task_case& at,
   describe_kernels(out, timing, artifact);
 }
 
+// Returns the speed-ups by case that a short measurement can confirm, or nothing: a score close to
+// 1.00 needs a second whole measurement, and so does one that is known by its value alone.
+std::vector<double> speedups_to_confirm(const schema::BenchmarkJob::Reader& job) {
+  std::vector<double> speedups;
+  if (!job.hasFirst() || device::is_close_to_equal(job.getFirst().getScore())) return speedups;
+  for (const auto timing : job.getFirst().getCases()) speedups.push_back(timing.getSpeedup());
+  return speedups;
+}
+
 }  // namespace
 
 std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs,
@@ -131,6 +140,11 @@ scored_ratio judging_device::timed_program::score() const {
   return combine(ratios);
 }
 
+std::size_t judging_device::timed_program::confirmed_cases() const {
+  return static_cast<std::size_t>(std::count_if(
+      timings.begin(), timings.end(), [](const auto& timed) { return timed.second.is_confirmed; }));
+}
+
 task_report judging_device::check_task(const task& t) {
   try {
     return {std::nullopt, judge_->check_task(t)};
@@ -162,12 +176,16 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
 }
 
 judging_device::timed_program judging_device::time(const schema::Artifact::Reader& artifact,
-                                                   const task& t, int earlier,
+                                                   const task& t,
+                                                   const std::vector<double>& expected, int earlier,
                                                    random_stream& random) {
   timed_program result;
-  std::vector<const task_case*> cases;
+  std::vector<wanted_timing> cases;
   for (const task_case& at : t.cases) {
-    if (at.timed && runs_on(at, judge_->kind())) cases.push_back(&at);
+    if (at.timed && runs_on(at, judge_->kind())) cases.push_back({&at});
+  }
+  if (expected.size() == cases.size()) {
+    for (std::size_t i = 0; i < cases.size(); ++i) cases[i].expected_speedup = expected[i];
   }
   if (cases.empty()) {
     result.failure = program_failure{Outcome::INFRASTRUCTURE, "",
@@ -179,13 +197,13 @@ judging_device::timed_program judging_device::time(const schema::Artifact::Reade
     result.failure = begun.error();
     return result;
   }
-  for (const task_case* at : cases) {
-    case_timing timing = judge_->time_case(*at, random);
+  for (const wanted_timing& wanted : cases) {
+    case_timing timing = judge_->time_case(wanted, random);
     result.failure = timing.failure;
     result.reverify_agreement = std::max(result.reverify_agreement, judge_->reverify_agreement());
-    result.timings.emplace_back(*at, std::move(timing));
+    result.timings.emplace_back(*wanted.at, std::move(timing));
     if (result.failure) {
-      result.failure->message += " (case " + print_sizes(*at) + ")";
+      result.failure->message += " (case " + print_sizes(*wanted.at) + ")";
       break;
     }
   }
@@ -193,14 +211,17 @@ judging_device::timed_program judging_device::time(const schema::Artifact::Reade
 }
 
 // Repeats a measurement that does not settle, up to twice and in other processes, because the noise
-// may come from other work on the machine.
+// may come from other work on the machine. What is repeated is measured in full.
 judging_device::timed_program judging_device::time_until_settled(
-    const schema::Artifact::Reader& artifact, const task& t, int& earlier, random_stream& random) {
-  timed_program timed = time(artifact, t, earlier++, random);
-  for (int attempt = 1;
-       attempt < settling_attempts && timed.failure && timed.failure->outcome == Outcome::UNSTABLE;
-       ++attempt)
-    timed = time(artifact, t, earlier++, random);
+    const schema::Artifact::Reader& artifact, const task& t, const std::vector<double>& expected,
+    int& earlier, random_stream& random) {
+  timed_program timed = time(artifact, t, expected, earlier++, random);
+  const auto is_to_be_repeated = [&] {
+    return timed.failure ? timed.failure->outcome == Outcome::UNSTABLE
+                         : timed.confirmed_cases() > 0 && !timed.is_confirmed();
+  };
+  for (int attempt = 1; attempt < settling_attempts && is_to_be_repeated(); ++attempt)
+    timed = time(artifact, t, {}, earlier++, random);
   return timed;
 }
 
@@ -210,15 +231,16 @@ judging_device::timed_program judging_device::time_until_settled(
 judging_device::timed_program judging_device::time_and_confirm(
     const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random) {
   int earlier = job.hasFirst() ? 1 : 0;
-  timed_program timed = time_until_settled(job.getArtifact(), t, earlier, random);
-  if (!job.hasFirst() || timed.failure) return timed;
+  timed_program timed =
+      time_until_settled(job.getArtifact(), t, speedups_to_confirm(job), earlier, random);
+  if (!job.hasFirst() || timed.failure || timed.is_confirmed()) return timed;
   const auto agree = [&](double a, double b) {
     return std::max(a / b, b / a) - 1 <= timed.reverify_agreement;
   };
   const double first = job.getFirst().getScoreRaw();
   const double second = timed.score().raw;
   if (agree(first, second)) return timed;
-  timed = time_until_settled(job.getArtifact(), t, earlier, random);
+  timed = time_until_settled(job.getArtifact(), t, {}, earlier, random);
   if (timed.failure) return timed;
   const double third = timed.score().raw;
   if (!agree(first, third) && !agree(second, third)) {
@@ -228,6 +250,21 @@ judging_device::timed_program judging_device::time_and_confirm(
                             ", " + std::to_string(second) + " and " + std::to_string(third)};
   }
   return timed;
+}
+
+// Returns the job's first measurement with the one that has confirmed it.
+record<schema::Measurement> judging_device::confirmed_first(const schema::BenchmarkJob::Reader& job,
+                                                            const timed_program& by,
+                                                            double measure_ms) const {
+  record_builder<schema::Measurement> measurement(job.getFirst());
+  auto confirmation = measurement->initConfirmation();
+  confirmation.setDevice(name_);
+  confirmation.setScoreRaw(by.score().raw);
+  std::uint32_t rounds = 0;
+  for (const auto& [at, timing] : by.timings) rounds += timing.rounds;
+  confirmation.setRounds(rounds);
+  confirmation.setMeasureMs(measure_ms);
+  return measurement.finish();
 }
 
 record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::Reader& job,
@@ -254,6 +291,7 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
   } catch (const std::length_error& e) {
     timed.failure = program_failure{Outcome::INFRASTRUCTURE, "", e.what()};
   }
+  if (timed.is_confirmed()) return confirmed_first(job, timed, ms_since(begin));
 
   if (timed.is_timed()) {
     const scored_ratio scored = timed.score();

@@ -35,14 +35,20 @@ class judging_device final : public device {
 
     // Returns true if the timings are worth reporting.
     bool is_timed() const { return !failure || failure->outcome == Outcome::UNSTABLE; }
+    std::size_t confirmed_cases() const;  // that agreed with a first measurement in few rounds
+    bool is_confirmed() const { return !failure && confirmed_cases() == timings.size(); }
     scored_ratio score() const;
   };
-  timed_program time(const schema::Artifact::Reader& artifact, const task& t, int earlier,
-                     random_stream& random);
+  // `expected`: the speed-ups by case of a first measurement to be confirmed; empty: none.
+  timed_program time(const schema::Artifact::Reader& artifact, const task& t,
+                     const std::vector<double>& expected, int earlier, random_stream& random);
   timed_program time_until_settled(const schema::Artifact::Reader& artifact, const task& t,
-                                   int& earlier, random_stream& random);
+                                   const std::vector<double>& expected, int& earlier,
+                                   random_stream& random);
   timed_program time_and_confirm(const schema::BenchmarkJob::Reader& job, const task& t,
                                  random_stream& random);
+  record<schema::Measurement> confirmed_first(const schema::BenchmarkJob::Reader& job,
+                                              const timed_program& by, double measure_ms) const;
 
   std::string name_;
   std::string node_;

@@ -16,6 +16,13 @@
 
 namespace hone {
 
+// A timed case of a candidate. If `expected_speedup` is not 0, a first measurement has found it,
+// and the timing only has to confirm it: it may end as soon as it agrees.
+struct wanted_timing {
+  const task_case* at = nullptr;
+  double expected_speedup = 0;
+};
+
 // The steps of evaluation.md's two protocols that depend on where programs run. Every kind of
 // device that runs programs implements them, and judging_device builds verdicts and measurements
 // from their results. The judge caches its preparations for the most recently used tasks. Functions
@@ -38,10 +45,10 @@ class program_judge {
   // processes, and each further one in a process that has not run the candidate. The artifact and
   // the cases must outlive the measurement.
   virtual program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
-                                            const std::vector<const task_case*>& cases, int earlier,
+                                            const std::vector<wanted_timing>& cases, int earlier,
                                             random_stream& random) = 0;
   // Times one of those cases.
-  virtual case_timing time_case(const task_case& at, random_stream& random) = 0;
+  virtual case_timing time_case(const wanted_timing& wanted, random_stream& random) = 0;
   // Ends the candidate's processes. Called after the last case, and after any failure.
   virtual void end_timing() {}
   // Returns the largest relative difference that is allowed between two measurements of the last

@@ -20,6 +20,8 @@ struct timing_failure {
 struct case_timing {
   std::optional<program_failure> failure;
 
+  // Timing has ended early, because its rounds agree with a first measurement's.
+  bool is_confirmed = false;
   ratio_summary ratio;
   std::uint32_t rounds = 0;
   std::vector<double> log_ratios;  // ln(reference / candidate), one per round

@@ -154,13 +154,14 @@ class paired_timing {
   }
 
   // Makes the last checks after a batch that does not count but looks like the batches that did.
-  void check_every_distribution() {
-    if (checks_ == nullptr) return;
+  void check_at_end() {
+    if (checks_ == nullptr || decision_ == timing_decision::confirmed) return;
     candidate_batches_.make(batch_ns_, nullptr, false);
-    checks_->check_all();
+    checks_->check_at_end(rules_.distributions_at_end);
   }
 
   case_timing summarise_rounds() {
+    timing_.is_confirmed = decision_ == timing_decision::confirmed;
     timing_.rounds = static_cast<std::uint32_t>(timing_.log_ratios.size());
     timing_.ratio = summarise(timing_.log_ratios);
     timing_.reference_us = median(reference_us_);
@@ -207,7 +208,8 @@ class paired_timing {
 
   bool is_unstable() const {
     if (decision_ == timing_decision::unstable) return true;
-    if (decision_ == timing_decision::hopeless) return false;
+    if (decision_ == timing_decision::hopeless || decision_ == timing_decision::confirmed)
+      return false;
     double variance = 0;
     for (const double bucket : timing_.ratio.buckets) {
       const double deviation = bucket / timing_.ratio.speedup - 1;
@@ -245,7 +247,7 @@ case_timing time_pair(timed_side& candidate, timed_side& reference, const timing
     timing.warm_up();
     timing.calibrate();
     while (timing.wants_another_round()) timing.time_round();
-    timing.check_every_distribution();
+    timing.check_at_end();
     return timing.summarise_rounds();
   } catch (const timing_failure& e) {
     return timing.fail(e.why);

@@ -36,14 +36,20 @@ timed_checks::timed_checks(std::vector<distribution> listed, random_stream& rand
 void timed_checks::check() {
   check_one(std::nullopt);
   if (others_.empty() || random_->below(others_one_in) != 0) return;
+  check_another();
+}
+
+void timed_checks::check_at_end(std::size_t most) {
+  check_one(std::nullopt);
+  next_ = 0;
+  for (std::size_t i = 0; i < std::min(most, others_.size()); ++i) check_another();
+}
+
+// Checks one of the other distributions that had no turn yet.
+void timed_checks::check_another() {
   std::swap(others_[next_], others_[next_ + random_->below(others_.size() - next_)]);
   check_one(others_[next_]);
   next_ = (next_ + 1) % others_.size();
-}
-
-void timed_checks::check_all() {
-  check_one(std::nullopt);
-  for (const distribution other : others_) check_one(other);
 }
 
 void timed_checks::check_one(std::optional<distribution> how) {

@@ -33,13 +33,14 @@ class timed_checks {
   // Checks one call. At random times it also checks a call with a distribution other than
   // `declared`; all listed ones take turns. Throws timing_failure.
   void check();
-  // Checks one call of the last run and one for every other listed distribution. After the last
-  // batch, this catches a program that is right only until it has been called a certain number of
-  // times. Throws timing_failure.
-  void check_all();
+  // Checks one call of the last run, and one for each of at most `most` other listed distributions,
+  // which are drawn at random. After the last batch, this catches a program that is right only
+  // until it has been called a certain number of times. Throws timing_failure.
+  void check_at_end(std::size_t most);
 
  private:
   void check_one(std::optional<distribution> how);
+  void check_another();
 
   random_stream* random_;
   check_function check_;

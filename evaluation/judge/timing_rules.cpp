@@ -15,7 +15,7 @@ timing_rules gpu_timing_rules() {
   rules.unstable_width = 0.05;
   rules.unstable_variance = 0.005;
   rules.clocked_budget_ns = 0.25e9;
-  rules.min_rounds = 21;
+  rules.min_rounds = 14;
   rules.min_rounds_of_long_calls = 7;
   rules.near_equal = 0.02;
   rules.near_equal_rounds = 84;
@@ -26,16 +26,17 @@ timing_rules gpu_timing_rules() {
   rules.runs_per_batch = 1;
   rules.max_runs_per_batch = 1;
   rules.new_parameters_one_in = 2;
-  rules.check_one_in = 4;
+  rules.check_one_in = 3;
   rules.check_one_in_late = 4;
   rules.suspicious_ratio = 0.9;
   rules.reverify_agreement = 0.1;
   return rules;
 }
 
-timing_rules gpu_calibration_rules(timing_rules rules) {
-  rules.target_width = 0.0015;
-  rules.min_rounds = 42;
+timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted) {
+  const bool is_fine = wanted == bias_precision::fine;
+  rules.target_width = is_fine ? 0.0015 : 0.005;
+  rules.min_rounds = is_fine ? 42 : 14;
   // Processes hardly differ in how long they take for a long call.
   rules.min_rounds_of_long_calls = 3;
   rules.near_equal = 0;
@@ -64,6 +65,10 @@ timing_decision decide(const timing_rules& rules, std::span<const double> log_ra
   if (log_ratios.size() == rules.hopeless_rounds &&
       median(log_ratios) < std::log(rules.hopeless_ratio))
     return timing_decision::hopeless;
+  if (rules.expected_log_ratio && log_ratios.size() >= rules.confirming_rounds &&
+      std::abs(median(log_ratios) - rules.equal_log_ratio - *rules.expected_log_ratio) <=
+          rules.confirming_agreement)
+    return timing_decision::confirmed;
   const bool is_budget_used = clocked_ns >= rules.clocked_budget_ns;
   if (log_ratios.size() < (is_budget_used ? rules.min_rounds_of_long_calls : rules.min_rounds))
     return timing_decision::go_on;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 
 namespace hone {
@@ -28,6 +29,11 @@ struct timing_rules {
   // `near_equal_rounds` rounds, or when the budget is used up, so that chance favours a score of 1.
   double near_equal = 0;
   std::size_t near_equal_rounds = 0;
+  // The log ratio of a first measurement that this timing only has to confirm. Where the rounds
+  // agree with it after `confirming_rounds`, no more of them are made.
+  std::optional<double> expected_log_ratio;
+  double confirming_agreement = 0.03;  // in log ratio
+  std::size_t confirming_rounds = 7;
   double equal_log_ratio = 0;   // log ratio of two equal programs in the current processes
   double equal_half_width = 0;  // half of the interval of equal_log_ratio
 
@@ -52,6 +58,9 @@ struct timing_rules {
   std::uint64_t check_one_in_late = 8;
   double suspicious_ratio = 0.8;
 
+  // Distributions other than `declared` that are checked after the last round.
+  std::size_t distributions_at_end = std::numeric_limits<std::size_t>::max();
+
   // Largest relative difference between a confirming measurement and the first.
   double reverify_agreement = 0.25;
   // Time that timing a case may take in addition to five times the reference's time.
@@ -60,17 +69,20 @@ struct timing_rules {
 
 timing_rules cpu_timing_rules();
 timing_rules gpu_timing_rules();
+// How precise a process bias has to be: `coarse` is enough for a measurement that confirms another.
+enum class bias_precision { coarse, fine };
 // Returns the rules for timing the reference of a case against itself on a GPU, to find the process
 // bias: rounds are those of the case, and timing stops by other rules.
-timing_rules gpu_calibration_rules(timing_rules of_case = gpu_timing_rules());
+timing_rules gpu_calibration_rules(timing_rules of_case = gpu_timing_rules(),
+                                   bias_precision wanted = bias_precision::fine);
 // Returns the rules for a GPU and a launch-bound reference. Such a timing measures the processor,
 // which other programs use as well, so measurements may spread as far as on a CPU device.
 timing_rules launch_bound_timing_rules();
 
-// go_on: another round is needed. settled: the interval is narrow enough. hopeless: the candidate
-// is so slow that its score needs no precision. unstable: the interval is too wide and the budget
-// used up.
-enum class timing_decision { go_on, settled, hopeless, unstable };
+// go_on: another round is needed. settled: the interval is narrow enough. confirmed: the rounds
+// agree with a first measurement. hopeless: the candidate is so slow that its score needs no
+// precision. unstable: the interval is too wide and the budget used up.
+enum class timing_decision { go_on, settled, confirmed, hopeless, unstable };
 
 // Decides after a round whether timing goes on. `log_ratios`: ln(reference / candidate), one per
 // round. `clocked_ns`: time spent on rounds so far.

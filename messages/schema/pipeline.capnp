@@ -211,6 +211,15 @@ struct Measurement {
   measureMs @18 :Float64;
   temperatureBefore @19 :Float64;             # Celsius; 0: unknown
   temperatureAfter @20 :Float64;              # Celsius; 0: unknown
+  confirmation @21 :Confirmation;             # of a surprising score; absent: none
+
+  struct Confirmation {
+    # A short measurement in other processes that agreed with this one.
+    device @0 :Text;
+    scoreRaw @1 :Float64;
+    rounds @2 :UInt32;                        # of all cases
+    measureMs @3 :Float64;
+  }
 }
 
 struct Evaluation {

@@ -27,9 +27,9 @@ class cpu_judge final : public program_judge {
   verification_result verify(const schema::Artifact::Reader& artifact, const task& t,
                              std::uint64_t& seed) override;
   program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
-                                    const std::vector<const task_case*>& cases, int earlier,
+                                    const std::vector<wanted_timing>& cases, int earlier,
                                     random_stream& random) override;
-  case_timing time_case(const task_case& at, random_stream& random) override;
+  case_timing time_case(const wanted_timing& wanted, random_stream& random) override;
   void end_timing() override;
   double reverify_agreement() const override { return rules_.reverify_agreement; }
   std::vector<std::string> check_task(const task& t) override;

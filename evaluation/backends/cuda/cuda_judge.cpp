@@ -1,6 +1,8 @@
 #include "evaluation/backends/cuda/cuda_judge.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +22,10 @@ constexpr std::uint64_t arena_share = 4;
 constexpr std::uint64_t largest_arena = 40ULL << 30U;
 // Attempts at a timing that something other than the candidate may have disturbed.
 constexpr int doubtful_attempts = 3;
+
+bias_precision precision_for(const wanted_timing& wanted) {
+  return wanted.expected_speedup > 0 ? bias_precision::coarse : bias_precision::fine;
+}
 
 std::uint64_t arena_bytes_for(const gpu_facts& facts, const cuda_judge_options& options) {
   return options.arena_bytes > 0 ? options.arena_bytes
@@ -80,21 +86,23 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
 // Finds the bias of the two processes for every case, before they have run the candidate.
 program_result<void> cuda_judge::begin_timing(const schema::Artifact::Reader& artifact,
                                               const task& t,
-                                              const std::vector<const task_case*>& cases,
-                                              int earlier, random_stream& random) {
+                                              const std::vector<wanted_timing>& cases, int earlier,
+                                              random_stream& random) {
   // A starting process would disturb the first measurement. Spares that are started later have not
   // been seen to.
   if (!std::exchange(has_timed_, true)) processes_.await_all();
   timed_ = {artifact, &prepare(t), earlier == 0 ? role::timing : role::confirming};
   if (earlier > 1) sessions_.replace_candidate(timed_.in);
-  for (const task_case* at : cases) calibrator_.calibrate(*timed_.prepared, *at, timed_.in, random);
+  for (const wanted_timing& wanted : cases)
+    calibrator_.calibrate(*timed_.prepared, *wanted.at, timed_.in, precision_for(wanted), random);
   return {};
 }
 
-case_timing cuda_judge::time_case(const task_case& at, random_stream& random) {
+case_timing cuda_judge::time_case(const wanted_timing& wanted, random_stream& random) {
   // The case is calibrated again, because the calibration of a later case may have replaced a
   // process.
-  const case_facts& facts = calibrator_.calibrate(*timed_.prepared, at, timed_.in, random);
+  const case_facts& facts =
+      calibrator_.calibrate(*timed_.prepared, *wanted.at, timed_.in, precision_for(wanted), random);
   reverify_agreement_ = facts.rules.reverify_agreement;
   // There are no facts if a process has died since the calibration.
   const auto known = facts.pairs.find(sessions_.pair_of(timed_.in));
@@ -106,23 +114,25 @@ case_timing cuda_judge::time_case(const task_case& at, random_stream& random) {
     timing.failure = candidate.error();
     return timing;
   }
-  return time_undisturbed(**candidate, at, facts, pair, random);
+  return time_undisturbed(**candidate, wanted, facts, pair, random);
 }
 
 // Times a case, and up to twice again if something other than the candidate may have disturbed the
 // timing.
-case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const task_case& at,
+case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const wanted_timing& wanted,
                                          const case_facts& facts, const pair_facts& pair,
                                          random_stream& random) {
   gpu_task& on_gpu = timed_.prepared->on_gpu;
-  on_gpu.choose(at);
+  on_gpu.choose(*wanted.at);
+  std::optional<double> expected_log_ratio;
+  if (wanted.expected_speedup > 0) expected_log_ratio = std::log(wanted.expected_speedup);
   std::vector<distribution> checked = on_gpu.of().distributions;
   if (bears_large(*timed_.prepared)) checked.push_back(distribution::large);
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();
-    case_timing once = time_gpu_case(
-        {gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts, pair, checked},
-        random);
+    case_timing once = time_gpu_case({gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()),
+                                      facts_, facts, pair, checked, expected_log_ratio},
+                                     random);
     once.throttled = before.empty() ? management_.throttled_by() : before;
     return once;
   };
@@ -138,7 +148,8 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const task_case
   for (int attempt = 1; attempt < doubtful_attempts && is_doubtful(); ++attempt)
     timing = time_once();
   if (is_slowed_here() && timing.throttled.empty())
-    timing.failure = judge_slowed_reference(at, as_clocked(pair.bias, timing.reference_us), random);
+    timing.failure =
+        judge_slowed_reference(*wanted.at, as_clocked(pair.bias, timing.reference_us), random);
   return timing;
 }
 
@@ -149,7 +160,8 @@ std::optional<program_failure> cuda_judge::judge_slowed_reference(const task_cas
                                                                   double reference_us,
                                                                   random_stream& random) {
   sessions_.replace_candidate(timed_.in);
-  const case_facts& facts = calibrator_.calibrate(*timed_.prepared, at, timed_.in, random);
+  const case_facts& facts =
+      calibrator_.calibrate(*timed_.prepared, at, timed_.in, bias_precision::fine, random);
   const pair_facts& alone = facts.pairs.at(sessions_.pair_of(timed_.in));
   const double alone_us = as_clocked(alone.bias, alone.reference_us);
   if (!is_slowed(reference_us, alone_us)) return std::nullopt;

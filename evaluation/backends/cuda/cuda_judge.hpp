@@ -43,9 +43,9 @@ class cuda_judge final : public program_judge {
   verification_result verify(const schema::Artifact::Reader& artifact, const task& t,
                              std::uint64_t& seed) override;
   program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
-                                    const std::vector<const task_case*>& cases, int earlier,
+                                    const std::vector<wanted_timing>& cases, int earlier,
                                     random_stream& random) override;
-  case_timing time_case(const task_case& at, random_stream& random) override;
+  case_timing time_case(const wanted_timing& wanted, random_stream& random) override;
   double reverify_agreement() const override { return reverify_agreement_; }
   std::vector<std::string> check_task(const task& t) override;
   void forget(const task& t) override;
@@ -66,8 +66,9 @@ class cuda_judge final : public program_judge {
   prepared_gpu_task& prepare(const task& t);
   // Returns bears_large_inputs() for the task's current case, which is found out once.
   bool bears_large(prepared_gpu_task& prepared);
-  case_timing time_undisturbed(gpu_session& candidate, const task_case& at, const case_facts& facts,
-                               const pair_facts& pair, random_stream& random);
+  case_timing time_undisturbed(gpu_session& candidate, const wanted_timing& wanted,
+                               const case_facts& facts, const pair_facts& pair,
+                               random_stream& random);
   std::optional<program_failure> judge_slowed_reference(const task_case& at, double reference_us,
                                                         random_stream& random);
 

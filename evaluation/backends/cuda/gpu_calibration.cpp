@@ -17,6 +17,7 @@ constexpr std::size_t few_samples = 5;
 constexpr int calibration_attempts = 3;
 // cuDNN times its algorithms in the first call, for each convolution of a network.
 constexpr std::chrono::milliseconds autotuned_call_limit{20000};
+constexpr std::size_t distributions_at_end_of_very_long = 2;
 // A bias beyond this is not luck: something is wrong with one of the processes.
 constexpr double max_bias = 0.1;
 constexpr double max_bias_half_width = 0.01;
@@ -41,12 +42,13 @@ double us_per_call(double ns, const burst_clock& burst) {
 }
 
 const case_facts& gpu_calibrator::calibrate(prepared_gpu_task& prepared, const task_case& at,
-                                            gpu_sessions::role in, random_stream& random) {
+                                            gpu_sessions::role in, bias_precision wanted,
+                                            random_stream& random) {
   prepared.on_gpu.choose(at);
   auto found = prepared.cases.find(print_sizes(at));
   if (found == prepared.cases.end())
     found = prepared.cases.emplace(print_sizes(at), calibrate_case(prepared, at, random)).first;
-  calibrate_pair(prepared, found->second, in, random);
+  calibrate_pair(prepared, found->second, in, wanted, random);
   return found->second;
 }
 
@@ -146,15 +148,19 @@ void gpu_calibrator::time_reference_bursts(prepared_gpu_task& prepared, case_fac
   if (facts.is_launch_bound) facts.limits.long_call_ns = long_launch_bound_call_ns;
   // Many short calls are at many places in memory anyway.
   if (call_ns >= facts.limits.long_call_ns) facts.rules.new_parameters_one_in = 1;
+  if (call_ns >= very_long_call_ns)
+    facts.rules.distributions_at_end = distributions_at_end_of_very_long;
 }
 
 // Finds the bias of the two current processes. If it is implausible, one of them is replaced.
 void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& facts,
-                                    gpu_sessions::role in, random_stream& random) {
+                                    gpu_sessions::role in, bias_precision wanted,
+                                    random_stream& random) {
   for (int attempt = 1;; ++attempt) {
     const auto pair = sessions_->pair_of(in);
-    if (facts.pairs.contains(pair)) return;
-    const pair_facts found = compare_processes(prepared, facts, in, random);
+    const auto known = facts.pairs.find(pair);
+    if (known != facts.pairs.end() && known->second.precision >= wanted) return;
+    const pair_facts found = compare_processes(prepared, facts, in, wanted, random);
     const bool is_plausible = std::abs(found.bias.log_ratio) < max_bias;
     // Nothing in a process makes a long call of another length, apart from chance.
     const bool is_precise = found.bias.half_width < max_bias_half_width || facts.is_launch_bound ||
@@ -187,14 +193,15 @@ void gpu_calibrator::replace_one_of_pair(gpu_sessions::role in, int attempt) {
 // the same as long as a process lives, and a short kernel whose code is at the other end of the
 // chip takes some 0.1 us longer (doc/decisions/012).
 pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const case_facts& facts,
-                                             gpu_sessions::role in, random_stream& random) {
+                                             gpu_sessions::role in, bias_precision wanted,
+                                             random_stream& random) {
   const task& t = prepared.of();
   gpu_session& twin = sessions_->open_reference_as_candidate(in, t);
   gpu_side reference(*gpu_, prepared.on_gpu, sessions_->reference(t), facts.limits, random,
                      gpu_side::role::reference);
   gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::role::candidate);
   gpu_side::pair_up(same, reference);
-  const timing_rules rules = gpu_calibration_rules(facts.rules);
+  const timing_rules rules = gpu_calibration_rules(facts.rules, wanted);
   time_budget budget(rules.time_budget_ns);
   case_timing timing = time_pair(same, reference, rules, random, budget, nullptr);
   if (timing.failure) throw reference_error(timing.failure->outcome, timing.failure->message);
@@ -202,7 +209,7 @@ pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const 
       facts.is_launch_bound ? beside_launch_bound(bias_of(timing)) : bias_of(timing);
   subtract_bias(bias, timing);
   return {bias, timing.reference_us, unseen_beside(same.unseen_ns(), reference.unseen_ns()),
-          same.burst(burst_ns, timing.candidate_us * 1e3, true).busy_ns > 0};
+          same.burst(burst_ns, timing.candidate_us * 1e3, true).busy_ns > 0, wanted};
 }
 
 }  // namespace hone

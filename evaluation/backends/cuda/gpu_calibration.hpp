@@ -24,6 +24,7 @@ struct pair_facts {
   // candidate's process minus reference's process. Nanoseconds.
   double unseen_ns = 0;
   bool can_trace = false;  // CUPTI shows the reference's work in the candidate's process
+  bias_precision precision = bias_precision::fine;
 };
 
 // The facts about a timed case on a GPU that do not depend on the candidate.
@@ -70,10 +71,11 @@ class gpu_calibrator {
         compiled_references_(std::move(compiled_references)) {}
 
   // Selects a case of the task and returns its facts, including those of the current processes for
-  // candidates of role `in` and for references. Known facts are not measured again. May replace a
-  // process whose bias is implausible. The result lives as long as `prepared`.
+  // candidates of role `in` and for references. Facts that are known as precisely as `wanted` are
+  // not measured again. May replace a process whose bias is implausible. The result lives as long
+  // as `prepared`.
   const case_facts& calibrate(prepared_gpu_task& prepared, const task_case& at,
-                              gpu_sessions::role in, random_stream& random);
+                              gpu_sessions::role in, bias_precision wanted, random_stream& random);
 
  private:
   case_facts calibrate_case(prepared_gpu_task& prepared, const task_case& at,
@@ -88,9 +90,9 @@ class gpu_calibrator {
   bool is_right(prepared_gpu_task& prepared, const opened_settings& asked, random_stream& random);
   void time_reference_bursts(prepared_gpu_task& prepared, case_facts& facts, random_stream& random);
   void calibrate_pair(prepared_gpu_task& prepared, case_facts& facts, gpu_sessions::role in,
-                      random_stream& random);
+                      bias_precision wanted, random_stream& random);
   pair_facts compare_processes(prepared_gpu_task& prepared, const case_facts& facts,
-                               gpu_sessions::role in, random_stream& random);
+                               gpu_sessions::role in, bias_precision wanted, random_stream& random);
   void replace_one_of_pair(gpu_sessions::role in, int attempt);
 
   gpu_context* gpu_;

@@ -24,6 +24,7 @@ class gpu_case_timing {
         checks_(of.checked, random, [this](std::optional<distribution> how, worst_errors& totals) {
           return budget_.for_judge([&] { return check(how, totals); });
         }) {
+    rules_.expected_log_ratio = of.expected_log_ratio;
     gpu_side::pair_up(candidate_, reference_);
   }
 
@@ -37,6 +38,8 @@ class gpu_case_timing {
         gpu_write_floor_us(least_bytes_, of_.device.l2_bytes, of_.device.memory_gb_per_second);
     return !timing_.failure;
   }
+
+  bool is_confirmed() const { return timing_.is_confirmed; }
 
   // Skips hopeless candidates, which have too few rounds for unseen time, and processes without a
   // calibration, whose own unseen time is unknown.
@@ -132,7 +135,7 @@ class gpu_case_timing {
 case_timing time_gpu_case(const gpu_case& of, random_stream& random) {
   gpu_case_timing timing(of, random);
   try {
-    if (!timing.time_rounds()) return timing.result();
+    if (!timing.time_rounds() || timing.is_confirmed()) return timing.result();
     timing.find_unseen_time();
     timing.time_bursts();
     timing.describe_work();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "evaluation/backends/cuda/gpu_calibration.hpp"
@@ -19,10 +20,12 @@ struct gpu_case {
   const case_facts& facts;
   const pair_facts& pair;
   const std::vector<distribution>& checked;  // distributions of checked calls beside `declared`
+  std::optional<double> expected_log_ratio;  // of a first measurement to be confirmed
 };
 
 // Times one case of a candidate (evaluation.md section 3): paired rounds, two bursts, and a
-// comparison of all clocks. Throws reference_error if the reference fails.
+// comparison of all clocks. If the rounds confirm a first measurement, the rest is left out: it was
+// part of that measurement. Throws reference_error if the reference fails.
 case_timing time_gpu_case(const gpu_case& of, random_stream& random);
 
 }  // namespace hone

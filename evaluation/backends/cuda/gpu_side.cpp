@@ -196,10 +196,11 @@ burst_clock gpu_side::burst(double ns, double call_ns, bool traced) {
   std::iota(sets.begin(), sets.end(), std::size_t{0});
   std::rotate(sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(random_->below(sets.size())),
               sets.end());
-  // A few long calls are a burst already.
+  // A few long calls are a burst already, and so is one very long call.
   const double enough = std::ceil(ns / std::max(call_ns, 1.0));
+  const std::size_t least = call_ns >= very_long_call_ns ? 1 : 2;
   if (enough < static_cast<double>(sets.size()))
-    sets.resize(std::min(sets.size(), std::max<std::size_t>(2, static_cast<std::size_t>(enough))));
+    sets.resize(std::min(sets.size(), std::max(least, static_cast<std::size_t>(enough))));
   for (const std::size_t set : sets) held_[set] = {random_->bits(), distribution::declared};
   write_inputs(sets);
   last_ = {sets.back()};  // the set whose outputs are kept

@@ -64,7 +64,7 @@ TEST_F(PairedTiming, TheRatioIsReferenceOverCandidate) {
   EXPECT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
   EXPECT_NEAR(timing.ratio.speedup, 2.5, 0.02);
   EXPECT_NEAR(timing.candidate_us, 20, 0.2);
-  EXPECT_GE(timing.rounds, 21U);
+  EXPECT_GE(timing.rounds, 14U);
   EXPECT_EQ(timing.ratio.buckets.size(), bucket_count);
 }
 
@@ -159,14 +159,41 @@ TEST_F(PairedTiming, MeasuresASmallDifferenceForLonger) {
     synthetic_side reference(role::reference, [] { return 0.9e6; });
     return testing_support::time_pair(candidate, reference, rules, random_, nullptr).rounds;
   };
-  EXPECT_EQ(rounds_at(1), 21U);
+  EXPECT_EQ(rounds_at(1), 14U);
   EXPECT_EQ(rounds_at(1.01), 84U);
-  EXPECT_EQ(rounds_at(1.1), 21U);
+  EXPECT_EQ(rounds_at(1.1), 14U);
   rules = rules_between({}, 5, gpu_timing_rules());
   rules.warm_up_ns = 0;
-  EXPECT_EQ(rounds_at(1.01), 21U)
+  EXPECT_EQ(rounds_at(1.01), 14U)
       << "1 % of 5 us may come from the place of the code, and scores 1.00";
   EXPECT_EQ(gpu_calibration_rules().near_equal, 0) << "a calibration compares equal programs";
+}
+
+TEST_F(PairedTiming, EndsWithoutFurtherChecksWhereItConfirmsAFirstMeasurement) {
+  timing_rules rules = synthetic_rules();
+  rules.equal_log_ratio = std::log(1.02);  // the bias of the processes is part of every round
+  rules.expected_log_ratio = std::log(4);
+  const auto timing_at = [&](double speedup, int& checks_at_end) {
+    synthetic_side candidate(role::candidate, [speedup] { return 100e3 * 1.02 / speedup; });
+    synthetic_side reference(role::reference, [] { return 100e3 * 1.02 * 1.02; });
+    bool counts = false;
+    checks_at_end = 0;
+    timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
+      checks_at_end += how == distribution::shifted && counts ? 1 : 0;
+      counts = true;
+      return right;
+    });
+    return testing_support::time_pair(candidate, reference, rules, random_, &checks);
+  };
+  int checks_at_end = 0;
+  const case_timing confirmed = timing_at(4.04, checks_at_end);
+  EXPECT_TRUE(confirmed.is_confirmed);
+  EXPECT_EQ(confirmed.rounds, 7U);
+  EXPECT_EQ(outcome_of(confirmed.failure), Outcome::OK);
+  const case_timing other = timing_at(4.2, checks_at_end);
+  EXPECT_FALSE(other.is_confirmed);
+  EXPECT_GE(other.rounds, 14U) << "it is measured in full";
+  EXPECT_GE(checks_at_end, 1);
 }
 
 TEST_F(PairedTiming, CountsTheFastestOfSeveralRunsEvenIfCallsAreLong) {
@@ -235,7 +262,7 @@ TEST_F(PairedTiming, AWrongCallEndsTheMeasurement) {
 TEST_F(PairedTiming, CatchesAProgramThatIsWrongFromSomeCallOn) {
   // The program is right for every distribution in its first `careful` calls, then for declared
   // contents alone.
-  for (int careful = 0; careful <= 150; careful += 10) {
+  for (int careful = 0; careful <= 120; careful += 10) {
     int calls = 0;
     timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
       return how && calls > careful ? wrong : right;

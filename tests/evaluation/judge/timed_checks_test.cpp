@@ -43,9 +43,27 @@ TEST(TimedChecks, CoverEveryDistributionAtTheEnd) {
   random_stream random(6);
   tally seen;
   timed_checks checks(all, random, counting(seen));
-  checks.check_all();
+  checks.check_at_end(100);
   EXPECT_EQ(seen.size(), 6U) << "outliers bring single outliers with them";
   for (const auto& [how, times] : seen) EXPECT_EQ(times, 1);
+}
+
+TEST(TimedChecks, DrawAFewDistributionsAtTheEndOfVeryLongCalls) {
+  random_stream random(6);
+  tally seen;
+  constexpr int ends = 100;
+  for (int i = 0; i < ends; ++i) {
+    timed_checks checks(all, random, counting(seen));
+    checks.check_at_end(2);
+  }
+  EXPECT_EQ(seen[std::nullopt], ends);
+  EXPECT_EQ(seen.size(), 6U);
+  int others = 0;
+  for (const auto& [how, times] : seen) {
+    EXPECT_GT(times, 20) << "any of them may be drawn";
+    others += how ? times : 0;
+  }
+  EXPECT_EQ(others, 2 * ends);
 }
 
 TEST(TimedChecks, CoverDeclaredContentsAloneIfTheTaskListsNoOthers) {
@@ -58,7 +76,7 @@ TEST(TimedChecks, CoverDeclaredContentsAloneIfTheTaskListsNoOthers) {
                         return right;
                       });
   for (int i = 0; i < 20; ++i) checks.check();
-  checks.check_all();
+  checks.check_at_end(100);
   EXPECT_EQ(looks, 21);
 }
 
@@ -71,7 +89,7 @@ TEST(TimedChecks, AcceptABarelyWrongResultOfASingleOutlierOnly) {
       return wrong;
     });
     try {
-      checks.check_all();
+      checks.check_at_end(100);
       return true;
     } catch (const timing_failure&) {
       return false;

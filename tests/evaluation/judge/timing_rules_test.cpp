@@ -46,6 +46,21 @@ TEST(StoppingRule, RequiresMoreRoundsForASmallDifference) {
   EXPECT_EQ(decide(rules, twice, 1e8), timing_decision::go_on);
 }
 
+TEST(StoppingRule, NeedsFewRoundsToConfirmAFirstMeasurement) {
+  timing_rules rules = gpu_timing_rules();
+  rules.expected_log_ratio = std::log(5);
+  const auto as_expected = noisy(5, 0.01, 7, 1);
+  EXPECT_EQ(decide(rules, std::span(as_expected).first(6), 0), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, as_expected, 0), timing_decision::confirmed);
+  EXPECT_EQ(decide(rules, noisy(4.8, 0.001, 7, 1), 0), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, noisy(4.8, 0.001, 14, 1), 0), timing_decision::settled);
+  rules.equal_log_ratio = std::log(0.96);
+  EXPECT_EQ(decide(rules, noisy(4.8, 0.001, 7, 1), 0), timing_decision::confirmed)
+      << "equal programs differ by as much in these processes";
+  rules.expected_log_ratio.reset();
+  EXPECT_EQ(decide(rules, as_expected, 0), timing_decision::go_on);
+}
+
 TEST(StoppingRule, GivesUpOnHopelessCandidatesAfterThreeRounds) {
   const timing_rules rules;
   const auto slow = noisy(0.15, 0.01, 3, 1);
