@@ -6,9 +6,14 @@
 namespace hone {
 
 std::string read_source_file(const std::filesystem::path& path) {
+  std::error_code unknown;
+  const auto kind = std::filesystem::status(path, unknown).type();
+  if (kind == std::filesystem::file_type::not_found)
+    throw format_error(path.string(), 0, "", "there is no such file");
+  if (kind == std::filesystem::file_type::directory)
+    throw format_error(path.string(), 0, "", "is a folder, not a file");
   std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path))
-    throw format_error(path.string(), 0, "", "cannot be opened");
+  if (!in) throw format_error(path.string(), 0, "", "cannot be opened");
   std::error_code is_no_file;
   const std::uintmax_t size = std::filesystem::file_size(path, is_no_file);
   // The buffer has one byte more than the reported size, so that one read reaches the end of the

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -44,8 +45,9 @@ class device {
                                          std::uint64_t seed) = 0;
 
   // Measures the speed of the artifact against the task's reference. If the job carries a first
-  // measurement, this measurement must confirm it; if it does so in few rounds, the result is the
-  // first measurement with its confirmation. If `seed` is 0, a random seed is drawn.
+  // measurement, this measurement must confirm it; if it does so in few rounds, or is further from
+  // 1 where chance may be the reason, the result is the first measurement with its confirmation. If
+  // `seed` is 0, a random seed is drawn.
   virtual record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& job,
                                               const task& t, std::uint64_t seed) = 0;
 
@@ -60,11 +62,13 @@ class device {
     const double score = m.getScore();
     return m.getOutcome() == schema::Outcome::OK &&
            (score > 3 || (best_score > 0 && score > 2 * best_score) ||
-            (score != 1 && is_close_to_equal(score)));
+            (score != 1 && is_close_to_equal(m)));
   }
-  static bool is_close_to_equal(double score) {
+  // Returns true if chance may be the reason that a score is not 1.
+  static bool is_close_to_equal(const schema::Measurement::Reader& m) {
     constexpr double close_to_equal = 0.025;  // scores have two decimals
-    return std::abs(score - 1) < close_to_equal;
+    return std::abs(m.getScore() - 1) <
+           std::max(close_to_equal, m.getIntervalHigh() - m.getIntervalLow());
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <sstream>
 
 #include "messages/clock.hpp"
@@ -101,7 +102,7 @@ void describe_timing(schema::CaseTiming::Builder out, const task_case& at,
 // 1.00 needs a second whole measurement, and so does one that is known by its value alone.
 std::vector<double> speedups_to_confirm(const schema::BenchmarkJob::Reader& job) {
   std::vector<double> speedups;
-  if (!job.hasFirst() || device::is_close_to_equal(job.getFirst().getScore())) return speedups;
+  if (!job.hasFirst() || device::is_close_to_equal(job.getFirst())) return speedups;
   for (const auto timing : job.getFirst().getCases()) speedups.push_back(timing.getSpeedup());
   return speedups;
 }
@@ -233,13 +234,20 @@ judging_device::timed_program judging_device::time_and_confirm(
   int earlier = job.hasFirst() ? 1 : 0;
   timed_program timed =
       time_until_settled(job.getArtifact(), t, speedups_to_confirm(job), earlier, random);
-  if (!job.hasFirst() || timed.failure || timed.is_confirmed()) return timed;
+  timed.first_counts = timed.is_confirmed();
+  if (!job.hasFirst() || timed.failure || timed.first_counts) return timed;
   const auto agree = [&](double a, double b) {
     return std::max(a / b, b / a) - 1 <= timed.reverify_agreement;
   };
   const double first = job.getFirst().getScoreRaw();
   const double second = timed.score().raw;
-  if (agree(first, second)) return timed;
+  if (agree(first, second)) {
+    // Chance may favour a score of 1, but no other.
+    timed.first_counts = job.getFirst().getCases().size() > 0 &&
+                         device::is_close_to_equal(job.getFirst()) &&
+                         std::abs(first - 1) < std::abs(second - 1);
+    return timed;
+  }
   timed = time_until_settled(job.getArtifact(), t, {}, earlier, random);
   if (timed.failure) return timed;
   const double third = timed.score().raw;
@@ -291,7 +299,7 @@ record<schema::Measurement> judging_device::measure(const schema::BenchmarkJob::
   } catch (const std::length_error& e) {
     timed.failure = program_failure{Outcome::INFRASTRUCTURE, "", e.what()};
   }
-  if (timed.is_confirmed()) return confirmed_first(job, timed, ms_since(begin));
+  if (timed.first_counts) return confirmed_first(job, timed, ms_since(begin));
 
   if (timed.is_timed()) {
     const scored_ratio scored = timed.score();

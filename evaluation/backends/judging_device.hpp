@@ -32,6 +32,7 @@ class judging_device final : public device {
     std::optional<program_failure> failure;
     std::vector<std::pair<task_case, case_timing>> timings;
     double reverify_agreement = 0;  // the largest of the cases
+    bool first_counts = false;      // the job's first measurement is the one to be recorded
 
     // Returns true if the timings are worth reporting.
     bool is_timed() const { return !failure || failure->outcome == Outcome::UNSTABLE; }

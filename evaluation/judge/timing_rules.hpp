@@ -27,8 +27,8 @@ struct timing_rules {
   std::size_t hopeless_rounds = 3;
   // A difference smaller than `near_equal` (in log ratio) is accepted only after
   // `near_equal_rounds` rounds, or when the budget is used up, so that chance favours a score of 1.
-  double near_equal = 0;
-  std::size_t near_equal_rounds = 0;
+  double near_equal = 0.12;
+  std::size_t near_equal_rounds = 21;
   // The log ratio of a first measurement that this timing only has to confirm. Where the rounds
   // agree with it after `confirming_rounds`, no more of them are made.
   std::optional<double> expected_log_ratio;

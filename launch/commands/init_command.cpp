@@ -66,9 +66,16 @@ int make_folder(const init_arguments& a) {
   const fs::path folder = fs::absolute(a.directory).lexically_normal();
   if (fs::exists(folder) && !fs::is_empty(folder))
     throw std::runtime_error(a.directory + ": is there already, and not empty");
+  const bool was_there = fs::exists(folder);
   fs::create_directories(folder / "tasks");
   const task made = [&] {
-    if (!a.module.empty()) return import_module(a.module, folder / "tasks");
+    try {
+      if (!a.module.empty()) return import_module(a.module, folder / "tasks");
+    } catch (...) {
+      // Nothing is left of a module that is refused, so the next attempt finds no folder.
+      fs::remove_all(was_there ? folder / "tasks" : folder);
+      throw;
+    }
     const fs::path bundled = find_task_file("softmax");
     fs::copy(bundled, folder / "tasks");
     return load_task(folder / "tasks" / bundled.filename());

@@ -70,8 +70,9 @@ class reporter {
       json_["tasks"].push_back(entry);
     }
     if (solved > 0)
-      line("  " + std::to_string(not_in_corpus) + " of " + std::to_string(solved) +
-           " best variants are not in the corpus");
+      line("  " + std::to_string(solved - not_in_corpus) + " of " + std::to_string(solved) +
+           " best variants are documents of the corpus, " + std::to_string(not_in_corpus) +
+           " are new");
     line();
   }
 

@@ -72,6 +72,9 @@ class FirstDay : public testing::Test {
 // One test, because each step needs what the steps before it have left.
 TEST_F(FirstDay, LeadsFromAModuleToAResult) {
   write_file(path("gated.py"), module_text);
+  write_file(path("no_model.py"), "import torch\n");
+  EXPECT_NE(run_hone({"init", path("my"), path("no_model.py")}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(path("my"))) << "a refused module leaves nothing behind";
   const auto made = run_hone({"init", path("my"), path("gated.py")});
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("hone run " + path("my") + "/run.toml --dry-run"));

@@ -209,7 +209,7 @@ TEST(TaskFile, AMissingFileIsNamed) {
     load_task("/nonexistent/task.toml");
     FAIL();
   } catch (const format_error& e) {
-    EXPECT_STREQ(e.what(), "/nonexistent/task.toml: cannot be opened");
+    EXPECT_STREQ(e.what(), "/nonexistent/task.toml: there is no such file");
   }
 }
 

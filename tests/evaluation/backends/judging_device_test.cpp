@@ -147,6 +147,12 @@ TEST_F(JudgingDevice, ConfirmsAScoreCloseToEqualByAWholeMeasurement) {
   EXPECT_NEAR(recorded->getScoreRaw(), 1.01, 0.001);
 }
 
+TEST_F(JudgingDevice, RecordsTheScoreThatIsCloserToEqualOfTwo) {
+  const auto recorded = confirm(first(1.01, {1.01, 1.01}), {{{1.02, 1.02}, {}}});
+  EXPECT_EQ(recorded->getScoreRaw(), 1.01);
+  EXPECT_NEAR(recorded->getConfirmation().getScoreRaw(), 1.02, 0.001);
+}
+
 TEST_F(JudgingDevice, ConfirmsAScoreThatIsKnownByItsValueAloneByAWholeMeasurement) {
   const auto recorded = confirm(first(4, {}), {{{2, 8}, {}}});
   EXPECT_THAT(judge_->expected, ElementsAre(ElementsAre(0, 0)));

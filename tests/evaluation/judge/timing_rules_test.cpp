@@ -23,6 +23,9 @@ TEST(StoppingRule, RequiresTheLeastNumberOfRounds) {
   const auto exact = noisy(1.5, 0, 20, 1);
   EXPECT_EQ(decide(rules, std::span(exact).first(6), 1e8), timing_decision::go_on);
   EXPECT_EQ(decide(rules, std::span(exact).first(7), 1e8), timing_decision::settled);
+  const auto nearly = noisy(1.08, 0.01, 21, 1);
+  EXPECT_EQ(decide(rules, std::span(nearly).first(20), 1e8), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, nearly, 1e8), timing_decision::settled);
 }
 
 TEST(StoppingRule, RequiresMoreRoundsForASmallDifference) {
