@@ -1,9 +1,12 @@
+#include <filesystem>
 #include <iostream>
 
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "launch/run/report.hpp"
+#include "launch/run/run_folder.hpp"
+#include "storage/inspection.hpp"
 
 namespace hone {
 namespace {
@@ -14,12 +17,25 @@ struct report_arguments {
 };
 
 int report(const report_arguments& a) {
-  const run_report made = make_report(find_in_run(a.directory, "pool"), {}, 0, true);
+  const std::filesystem::path pool = find_in_run(a.directory, "pool");
+  const version_chain versions = pool_inspector(pool).versions();
+  const version_record* head = versions.head() ? versions.find(*versions.head()) : nullptr;
+  const bool is_finished = head && (*head)->getComplete();
+  const bool is_live = is_locked(a.directory);
+  run_report made = make_report(pool, {}, 0, true);
   if (a.json) {
+    made.json["finished"] = is_finished;
+    made.json["live"] = is_live;
     std::cout << one_line(made.json) << "\n";
-  } else {
-    std::cout << made.text;
+    return 0;
   }
+  if (is_live) {
+    std::cout << "This run is still going on; these are its results so far.\n\n";
+  } else if (!is_finished) {
+    std::cout << "This run was stopped or killed before its end; these are its results so far.\n"
+              << "go on: " << command_to_go_on(a.directory, false) << "\n\n";
+  }
+  std::cout << made.text;
   return 0;
 }
 

@@ -145,6 +145,8 @@ TEST_F(FirstDay, LeadsFromAModuleToAResult) {
   EXPECT_EQ(reported.code, 0);
   EXPECT_THAT(reported.out, HasSubstr("gated"));
   EXPECT_THAT(reported.out, HasSubstr("programs judged"));
+  EXPECT_THAT(reported.out, HasSubstr("stopped or killed before its end"));
+  EXPECT_THAT(reported.out, HasSubstr("hone run --dir " + my("run") + " --resume"));
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", my("run/pool")}).code, 0);
 
   const auto best = json_lines(run_hone({"pool", "top", "--pool", my("run/pool"), "--json"}).out);

@@ -44,6 +44,8 @@ TEST_F(Run, ASignalEndsItWithinTenSecondsAndNamesTheResumeCommand) {
     const json report = json::parse(reported.out);
     const json counted = json::parse(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out);
     EXPECT_GT(report["judged"], 0);
+    EXPECT_EQ(report["finished"], false);
+    EXPECT_EQ(report["live"], false);
     EXPECT_LE(report["judged"], counted["evaluations"]);
   }
   expect_nothing_lost();
