@@ -40,9 +40,7 @@ void benchmarker_state::measure(const benchmark_job& given) {
           [this, job](const measurement_record& measurement) {
             --in_flight;
             counts.processed();
-            counts.add_busy_ms(measurement->hasConfirmation()
-                                   ? measurement->getConfirmation().getMeasureMs()
-                                   : measurement->getMeasureMs());
+            counts.add_busy_ms(device::last_measure_ms(*measurement));
             finish(job);  // before the queue gets the job again under the same id
             conclude(job, measurement);
           },

@@ -133,12 +133,11 @@ void pool_state::tick() {
 
 run_status_record pool_state::status() const {
   record_builder<schema::RunStatus> status;
-  if (const auto head = owned->versions().head()) {
-    const auto& version = *owned->versions().find(*head);
-    status->setStage(std::string(name_of(version->getStage())));
-    status->setVersion(*head);
-    status->setStep(version->getStep());
-    status->setComplete(version->getComplete());
+  if (const version_record* head = owned->versions().head_version()) {
+    status->setStage(std::string(name_of((*head)->getStage())));
+    status->setVersion((*head)->getVersion());
+    status->setStep((*head)->getStep());
+    status->setComplete((*head)->getComplete());
   }
   status->setInFlight(static_cast<std::uint32_t>(owned->in_flight()));
   status->setWaitingGroups(static_cast<std::uint32_t>(owned->waiting_groups()));
@@ -178,8 +177,8 @@ void pool_state::open(const pool_actor_options& options) {
     ids.push_back(t->id);
   }
   owned->commit();
-  if (const auto head = owned->versions().head())
-    outcomes_of = (*owned->versions().find(*head))->getStage();
+  if (const version_record* head = owned->versions().head_version())
+    outcomes_of = (*head)->getStage();
   schedule = std::make_unique<draw_schedule>(ids, options.draws);
   requests = std::make_unique<pool_requests>(*owned, *schedule);
   if (options.acknowledgements.empty()) return;

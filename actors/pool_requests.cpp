@@ -97,12 +97,12 @@ draw_record pool_requests::make_draw(const draw_schedule::assignment& what) {
 }
 
 void pool_requests::serve_draws(std::uint64_t now_ms) {
-  const auto head = pool_->versions().head();
-  if (!head) return;
-  const Stage stage = (*pool_->versions().find(*head))->getStage();
+  const version_record* head = pool_->versions().head_version();
+  if (head == nullptr) return;
+  const Stage stage = (*head)->getStage();
   refuse_expired(now_ms);
   while (!draws_.empty()) {
-    const auto what = schedule_->next(stage, *head, pool_->waiting_groups(),
+    const auto what = schedule_->next(stage, (*head)->getVersion(), pool_->waiting_groups(),
                                       pool_->ready_groups(stage), pool_->waiting_by_type());
     if (!what) return;
     const draw_record draw = make_draw(*what);

@@ -116,9 +116,7 @@ inline judged judge(device& on, const compiled_document& one) {
   if (device::needs_confirmation(*measurement, 0)) {
     job->setFirst(*measurement);
     measurement = on.measure(*job.finish(), *one.of, 0);
-    result.measure_ms += measurement->hasConfirmation()
-                             ? measurement->getConfirmation().getMeasureMs()
-                             : measurement->getMeasureMs();
+    result.measure_ms += device::last_measure_ms(*measurement);
   }
   result.score = measurement->getScore();
   result.raw = measurement->getScoreRaw();

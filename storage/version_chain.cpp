@@ -48,7 +48,7 @@ bool version_chain::is_ancestor(std::uint64_t ancestor, std::uint64_t version) c
 
 std::optional<std::uint32_t> version_chain::lag_of(std::uint64_t version) const {
   const auto* at = find(version);
-  const auto* head = head_ ? find(*head_) : nullptr;
+  const auto* head = head_version();
   if (at == nullptr || head == nullptr) return std::nullopt;
   while (!is_ancestor((*at)->getVersion(), *head_)) {
     if ((*at)->getParent() == (*at)->getVersion()) return std::nullopt;

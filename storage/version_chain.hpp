@@ -22,6 +22,10 @@ class version_chain {
   void set_head(std::uint64_t version) { head_ = version; }
 
   std::optional<std::uint64_t> head() const { return head_; }
+  // Returns nullptr if there is no head.
+  const record<schema::PolicyVersion>* head_version() const {
+    return head_ ? find(*head_) : nullptr;
+  }
   // Returns nullptr if the version is unknown.
   const record<schema::PolicyVersion>* find(std::uint64_t version) const;
   const std::map<std::uint64_t, record<schema::PolicyVersion>>& all() const { return versions_; }

@@ -64,6 +64,11 @@ class device {
            (score > 3 || (best_score > 0 && score > 2 * best_score) ||
             (score != 1 && is_close_to_equal(m)));
   }
+  // Returns the milliseconds of the measurement that measure() has just made, although it may
+  // return the first one.
+  static double last_measure_ms(const schema::Measurement::Reader& m) {
+    return m.hasConfirmation() ? m.getConfirmation().getMeasureMs() : m.getMeasureMs();
+  }
   // Returns true if chance may be the reason that a score is not 1.
   static bool is_close_to_equal(const schema::Measurement::Reader& m) {
     constexpr double close_to_equal = 0.025;  // scores have two decimals

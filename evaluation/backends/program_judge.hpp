@@ -16,11 +16,11 @@
 
 namespace hone {
 
-// A timed case of a candidate. If `expected_speedup` is not 0, a first measurement has found it,
-// and the timing only has to confirm it: it may end as soon as it agrees.
+// A timed case of a candidate. If a first measurement has found `expected_speedup`, the timing only
+// has to confirm it: it may end as soon as it agrees.
 struct wanted_timing {
   const task_case* at = nullptr;
-  double expected_speedup = 0;
+  std::optional<double> expected_speedup{};
 };
 
 // The steps of evaluation.md's two protocols that depend on where programs run. Every kind of

@@ -19,7 +19,7 @@ struct report_arguments {
 int report(const report_arguments& a) {
   const std::filesystem::path pool = find_in_run(a.directory, "pool");
   const version_chain versions = pool_inspector(pool).versions();
-  const version_record* head = versions.head() ? versions.find(*versions.head()) : nullptr;
+  const version_record* head = versions.head_version();
   const bool is_finished = head && (*head)->getComplete();
   const bool is_live = is_locked(a.directory);
   run_report made = make_report(pool, {}, 0, true);

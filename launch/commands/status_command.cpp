@@ -115,7 +115,7 @@ int print_resting_run(const status_arguments& a) {
   const std::filesystem::path pool = find_in_run(a.directory, "pool");
   const version_chain versions = pool_inspector(pool).versions();
   const run_results found = read_results(pool);
-  const version_record* head = versions.head() ? versions.find(*versions.head()) : nullptr;
+  const version_record* head = versions.head_version();
   const bool is_finished = head && (*head)->getComplete();
   const std::string stage = head ? std::string(name_of((*head)->getStage())) : "none";
   const std::string next = command_to_go_on(a.directory, is_finished);

@@ -211,10 +211,10 @@ struct Measurement {
   measureMs @18 :Float64;
   temperatureBefore @19 :Float64;             # Celsius; 0: unknown
   temperatureAfter @20 :Float64;              # Celsius; 0: unknown
-  confirmation @21 :Confirmation;             # of a surprising score; absent: none
+  confirmation @21 :Confirmation;             # absent: none was made, or it is recorded itself
 
   struct Confirmation {
-    # A short measurement in other processes that agreed with this one.
+    # A later measurement, in other processes, that agreed with this one.
     device @0 :Text;
     scoreRaw @1 :Float64;
     rounds @2 :UInt32;                        # of all cases

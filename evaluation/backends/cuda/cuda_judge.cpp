@@ -1,8 +1,6 @@
 #include "evaluation/backends/cuda/cuda_judge.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -24,7 +22,7 @@ constexpr std::uint64_t largest_arena = 40ULL << 30U;
 constexpr int doubtful_attempts = 3;
 
 bias_precision precision_for(const wanted_timing& wanted) {
-  return wanted.expected_speedup > 0 ? bias_precision::coarse : bias_precision::fine;
+  return wanted.expected_speedup ? bias_precision::coarse : bias_precision::fine;
 }
 
 std::uint64_t arena_bytes_for(const gpu_facts& facts, const cuda_judge_options& options) {
@@ -124,14 +122,12 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const wanted_ti
                                          random_stream& random) {
   gpu_task& on_gpu = timed_.prepared->on_gpu;
   on_gpu.choose(*wanted.at);
-  std::optional<double> expected_log_ratio;
-  if (wanted.expected_speedup > 0) expected_log_ratio = std::log(wanted.expected_speedup);
   std::vector<distribution> checked = on_gpu.of().distributions;
   if (bears_large(*timed_.prepared)) checked.push_back(distribution::large);
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();
     case_timing once = time_gpu_case({gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()),
-                                      facts_, facts, pair, checked, expected_log_ratio},
+                                      facts_, facts, pair, checked, wanted.expected_speedup},
                                      random);
     once.throttled = before.empty() ? management_.throttled_by() : before;
     return once;

@@ -1,6 +1,7 @@
 #include "evaluation/backends/cuda/gpu_case_timing.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "evaluation/backends/cuda/gpu_trial.hpp"
@@ -24,7 +25,7 @@ class gpu_case_timing {
         checks_(of.checked, random, [this](std::optional<distribution> how, worst_errors& totals) {
           return budget_.for_judge([&] { return check(how, totals); });
         }) {
-    rules_.expected_log_ratio = of.expected_log_ratio;
+    if (of.expected_speedup) rules_.expected_log_ratio = std::log(*of.expected_speedup);
     gpu_side::pair_up(candidate_, reference_);
   }
 

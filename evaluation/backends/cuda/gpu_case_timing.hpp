@@ -20,7 +20,7 @@ struct gpu_case {
   const case_facts& facts;
   const pair_facts& pair;
   const std::vector<distribution>& checked;  // distributions of checked calls beside `declared`
-  std::optional<double> expected_log_ratio;  // of a first measurement to be confirmed
+  std::optional<double> expected_speedup;    // of a first measurement to be confirmed
 };
 
 // Times one case of a candidate (evaluation.md section 3): paired rounds, two bursts, and a

@@ -5,10 +5,10 @@
 
 #include <cmath>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "messages/versions.hpp"
 #include "tests/support/failures.hpp"
 
 namespace hone {
@@ -27,7 +27,7 @@ struct scripted_timing {
 class scripted_judge final : public program_judge {
  public:
   std::deque<scripted_timing> script;
-  std::vector<std::vector<double>> expected;  // speed-ups by case, one row per timing
+  std::vector<std::vector<double>> expected;  // by case, one row per timing; 0: none
   std::vector<int> earlier;
 
   std::string kind() const override { return "cuda"; }
@@ -39,7 +39,8 @@ class scripted_judge final : public program_judge {
                                     const std::vector<wanted_timing>& cases, int number,
                                     random_stream&) override {
     expected.emplace_back();
-    for (const wanted_timing& wanted : cases) expected.back().push_back(wanted.expected_speedup);
+    for (const wanted_timing& wanted : cases)
+      expected.back().push_back(wanted.expected_speedup.value_or(0));
     earlier.push_back(number);
     next_case_ = 0;
     return {};

@@ -196,6 +196,21 @@ TEST_F(PairedTiming, EndsWithoutFurtherChecksWhereItConfirmsAFirstMeasurement) {
   EXPECT_GE(checks_at_end, 1);
 }
 
+TEST_F(PairedTiming, EndsWithTheLastRoundWhereItConfirmsAFirstMeasurement) {
+  std::string record;
+  recording_side candidate(role::candidate, 'c', record);
+  recording_side reference(role::reference, 'r', record);
+  timing_rules rules = gpu_timing_rules();
+  rules.warm_up_ns = 0;
+  rules.expected_log_ratio = 0;
+  timed_checks checks =
+      checks_that([](std::optional<distribution>, worst_errors&) { return right; });
+  EXPECT_TRUE(
+      testing_support::time_pair(candidate, reference, rules, random_, &checks).is_confirmed);
+  const std::string rounds = record.substr(record.find('|'));
+  EXPECT_EQ(rounds.size(), 4 * rules.confirming_rounds) << "no batch is made for last checks";
+}
+
 TEST_F(PairedTiming, CountsTheFastestOfSeveralRunsEvenIfCallsAreLong) {
   timing_rules rules = synthetic_rules();
   rules.runs_per_batch = 3;
