@@ -50,8 +50,7 @@ void pool_state::submit(const group_record& group,
                         const caf::typed_response_promise<done_atom>& promise) {
   const activity::span busy(counts, "group");
   schedule->complete(draw_id(group->getDraw().getId()));
-  const std::size_t unparsable = owned->record_group(group, unix_ms(), unsent);
-  if (unparsable > 0) outcomes[Outcome::UNPARSABLE] += unparsable;
+  owned->record_group(group, unix_ms(), unsent);
   unacknowledged.push_back({promise, "group " + to_string(group_id(group->getId()))});
   counts.processed(group->getRollouts().size());
   schedule_flush();
@@ -59,9 +58,7 @@ void pool_state::submit(const group_record& group,
 
 void pool_state::close(const evaluation_record& result) {
   const activity::span busy(counts, "result");
-  const pool::recorded how = owned->record_evaluation(result, unix_ms(), unsent);
-  if (how == pool::recorded::ignored) return;
-  if (how == pool::recorded::first) ++outcomes[result->getOutcome()];
+  if (!owned->record_evaluation(result, unix_ms(), unsent)) return;
   if (acknowledgements && result->getOutcome() != Outcome::INFRASTRUCTURE)
     closed_lines.push_back("measurement " + to_string(measurement_id(result->getMeasurementId())) +
                            " " + to_string(variant_id(result->getVariantId())));
@@ -72,10 +69,6 @@ void pool_state::commit_step(const version_record& version, const step_record& s
                              const caf::typed_response_promise<done_atom>& promise) {
   const activity::span busy(counts, "step");
   owned->commit_step(version, step);
-  if (version->getStage() != outcomes_of) {
-    outcomes_of = version->getStage();
-    outcomes.clear();
-  }
   unacknowledged.push_back({promise, "version " + std::to_string(version->getVersion())});
   schedule_flush();
 }
@@ -133,11 +126,13 @@ void pool_state::tick() {
 
 run_status_record pool_state::status() const {
   record_builder<schema::RunStatus> status;
+  std::map<Outcome, std::uint64_t> outcomes;
   if (const version_record* head = owned->versions().head_version()) {
     status->setStage(std::string(name_of((*head)->getStage())));
     status->setVersion((*head)->getVersion());
     status->setStep((*head)->getStep());
     status->setComplete((*head)->getComplete());
+    outcomes = owned->sample_outcomes((*head)->getStage());
   }
   status->setInFlight(static_cast<std::uint32_t>(owned->in_flight()));
   status->setWaitingGroups(static_cast<std::uint32_t>(owned->waiting_groups()));
@@ -177,8 +172,6 @@ void pool_state::open(const pool_actor_options& options) {
     ids.push_back(t->id);
   }
   owned->commit();
-  if (const version_record* head = owned->versions().head_version())
-    outcomes_of = (*head)->getStage();
   schedule = std::make_unique<draw_schedule>(ids, options.draws);
   requests = std::make_unique<pool_requests>(*owned, *schedule);
   if (options.acknowledgements.empty()) return;

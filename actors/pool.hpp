@@ -54,10 +54,6 @@ struct pool_state {
   bool stopping = false;
   unique_fd acknowledgements;
 
-  // First outcomes of the variants that are new in `outcomes_of`, the current stage.
-  std::map<Outcome, std::uint64_t> outcomes;
-  Stage outcomes_of = Stage::SFT;
-
   // Opens the pool. Throws std::runtime_error.
   void open(const pool_actor_options& options);
   void submit(const group_record& group, const caf::typed_response_promise<done_atom>& promise);

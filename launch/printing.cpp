@@ -126,6 +126,15 @@ std::string fixed(double value, int digits) {
 
 std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 
+std::string shares_text(const std::map<std::string, double>& counts) {
+  double sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  std::string text;
+  for (const auto& [name, count] : counts)
+    text += (text.empty() ? "" : "  ") + name + " " + percent(sum > 0 ? count / sum : 0);
+  return text;
+}
+
 std::string pad(std::string text, std::size_t width, bool right) {
   if (text.size() < width) text.insert(right ? 0 : text.size(), width - text.size(), ' ');
   return text;

@@ -38,6 +38,8 @@ std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m)
 std::string fixed(double value, int digits);
 // Returns a share as "12.3 %".
 std::string percent(double share);
+// Returns what share of their sum the counts are, as "ok 12.3 %  unparsable 87.7 %".
+std::string shares_text(const std::map<std::string, double>& counts);
 // Returns the text filled up to `width` with blanks behind it, or before it if `right` is true.
 std::string pad(std::string text, std::size_t width, bool right = false);
 

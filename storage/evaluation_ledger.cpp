@@ -243,7 +243,6 @@ std::optional<evaluation_ledger::closing> evaluation_ledger::close(
     return std::nullopt;
   work& w = waiting->second;
   const auto before = w.has_result ? find(closed.key) : std::nullopt;
-  closed.is_first = !before;
   closed.was_ok = before && (*before)->getOutcome() == Outcome::OK;
   if (result->getOutcome() == Outcome::INFRASTRUCTURE && w.attempt < max_attempts) {
     ++w.attempt;

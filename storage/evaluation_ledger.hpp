@@ -59,7 +59,6 @@ class evaluation_ledger {
     record<schema::Evaluation> known;  // with the new result merged in
     std::vector<group_id> released;    // groups that waited for the result
     std::uint32_t population = 0;      // of the island that the variant joins; 0: none
-    bool is_first = false;             // there was no evaluation before this result
     bool was_ok = false;               // the evaluation before this result was ok
   };
   // Merges a result into the stored evaluation. Returns nullopt if no pending work has the result's

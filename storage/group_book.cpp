@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace hone {
+
+Stage stage_of(const schema::RolloutGroup::Reader& group) {
+  return group.getOrigin() == schema::RolloutGroup::Origin::CORPUS ? Stage::SFT
+                                                                   : group.getDraw().getStage();
+}
+
 namespace {
 
 group_book::ready_group summarise(const schema::RolloutGroup::Reader& group,
@@ -11,9 +17,7 @@ group_book::ready_group summarise(const schema::RolloutGroup::Reader& group,
   ready.sequence = sequence;
   ready.group = group_id(group.getId());
   ready.task = task_id(group.getDraw().getTaskId());
-  ready.stage = group.getOrigin() == schema::RolloutGroup::Origin::CORPUS
-                    ? Stage::SFT
-                    : group.getDraw().getStage();
+  ready.stage = stage_of(group);
   for (const auto rollout : group.getRollouts()) {
     for (const auto run : rollout.getVersions()) {
       ready.oldest_version =
@@ -73,7 +77,7 @@ bool group_book::release(const group_id& group) {
   waiting_.erase(found);
   if (unwanted_.erase(group) > 0) {
     mark_dropped(group);
-    return false;
+    return true;
   }
   const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
   if (!stored)

@@ -16,6 +16,9 @@
 
 namespace hone {
 
+// Returns the stage that trains on the group. It is sft for a corpus group.
+Stage stage_of(const schema::RolloutGroup::Reader& group);
+
 // Tracks groups from their arrival to the step that trains on them. A group waits while
 // evaluations are missing, ready when all are known, and in the end trained or dropped. Ready
 // groups queue in the order in which they became ready, on disk and in memory. Changes go into the
@@ -44,8 +47,8 @@ class group_book {
   // Starts to track a group of which `waits_for` evaluations are missing. Returns true if the group
   // is ready.
   bool begin(const schema::RolloutGroup::Reader& group, std::size_t waits_for);
-  // Takes one missing evaluation of `group` as known. Returns true if the group becomes ready;
-  // drops it instead if its stage was abandoned.
+  // Takes one missing evaluation of `group` as known. Returns true if it was the last one: the
+  // group becomes ready, or is dropped if its stage was abandoned.
   bool release(const group_id& group);
 
   const std::deque<ready_group>& ready() const { return ready_; }

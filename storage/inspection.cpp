@@ -1,6 +1,8 @@
 #include "storage/inspection.hpp"
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "storage/pool.hpp"
 
@@ -144,11 +146,18 @@ pool_inspector::statistics pool_inspector::count() const {
   count_keys(family::pending, s.pending);
   count_keys(family::ready, s.ready);
   count_keys(family::versions, s.versions);
-  each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
+  std::set<variant_id> evaluated;
+  std::set<variant_id> compared;
+  each_evaluation_of_any_scope([&](const evaluation_key& key, const auto& evaluation) {
+    (key.scope == 0 ? evaluated : compared).insert(key.variant);
+    if (key.scope != 0) return;
     ++s.evaluations;
     s.measurements += evaluation->getMeasurements().size();
     ++s.outcomes[key.device_type][std::string(name_of(evaluation->getOutcome()))];
   });
+  s.evaluated_variants = evaluated.size();
+  for (const variant_id& one : compared) s.compared_variants += evaluated.contains(one) ? 0 : 1;
+  s.waiting_variants = s.variants - s.evaluated_variants - s.compared_variants;
   constexpr std::array<const char*, 4> states = {"pending", "ready", "trained", "dropped"};
   db_.scan<schema::GroupProgress>(
       family::progress, "",

@@ -59,12 +59,16 @@ class pool_inspector {
   struct statistics {
     std::uint64_t tasks = 0, variants = 0, rollouts = 0, groups = 0, evaluations = 0,
                   measurements = 0, pending = 0, ready = 0, versions = 0;
+    // Each variant is in one of the next three.
+    std::uint64_t evaluated_variants = 0;  // with an evaluation of the run
+    std::uint64_t compared_variants = 0;   // with evaluations of a comparison only
+    std::uint64_t waiting_variants = 0;    // without an evaluation so far
     // Device type -> outcome -> number of evaluations.
     std::map<std::string, std::map<std::string, std::uint64_t>> outcomes;
     std::map<std::string, std::uint64_t> group_states;
     std::optional<std::uint64_t> head;
   };
-  // Counts the pool's contents. Counts only evaluations of scope 0 and their measurements.
+  // Counts the pool's contents. `evaluations`, `measurements` and `outcomes` are of scope 0.
   statistics count() const;
 
  private:

@@ -100,10 +100,10 @@ std::uint64_t pool::accepted_variants(const task_id& task, const std::string& de
   return count;
 }
 
-std::size_t pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms,
-                               std::vector<record<schema::CompileJob>>& jobs) {
+void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms,
+                        std::vector<record<schema::CompileJob>>& jobs) {
   const group_id id(group->getId());
-  if (db_.has(family::groups, key_of(id))) return 0;
+  if (db_.has(family::groups, key_of(id))) return;
   const auto draw = group->getDraw();
   const std::string device_type = draw.getDeviceType();
   const task_id task(draw.getTaskId());
@@ -121,32 +121,31 @@ std::size_t pool::record_group(const record<schema::RolloutGroup>& group, std::u
   }
   const double best = best_score(task, device_type);
   std::size_t waits_for = 0;
-  std::size_t unparsable = 0;
   for (const auto variant : group->getVariants()) {
     const variant_id variant_key(variant.getId());
     const std::string key = key_of(variant_key);
     const bool is_new = !db_.has(family::variants, key);
     if (is_new) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
-    if (is_new && variant.getProblem().size() > 0) ++unparsable;
     const evaluation_key what{variant_key, device_type, options_.judge_version, scope_of(*group)};
     if (ledger_.request_evaluation(variant, is_new, what, id, std::max(1U, times[variant_key]),
                                    draw.getPopulation(), best, now_ms, jobs))
       ++waits_for;
   }
-  book_.begin(*group, waits_for);
-  return unparsable;
+  if (book_.begin(*group, waits_for)) count_samples(*group);
 }
 
-pool::recorded pool::record_evaluation(const record<schema::Evaluation>& result,
-                                       std::uint64_t now_ms,
-                                       std::vector<record<schema::CompileJob>>& jobs) {
+bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
+                             std::vector<record<schema::CompileJob>>& jobs) {
   const task_id task(result->getTaskId());
   const std::string device_type = result->getDeviceType();
   const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
-  if (!closed) return recorded::ignored;
-  const recorded how = closed->is_first ? recorded::first : recorded::merged;
-  for (const group_id& group : closed->released) book_.release(group);
-  if (closed->key.scope != 0) return how;
+  if (!closed) return false;
+  for (const group_id& group : closed->released) {
+    if (!book_.release(group)) continue;
+    const auto stored = db_.get<schema::RolloutGroup>(family::groups, key_of(group));
+    if (stored) count_samples(**stored);
+  }
+  if (closed->key.scope != 0) return true;
   if (closed->known->getOutcome() == Outcome::OK) {
     selector_.accept(task, device_type, closed->population, closed->key.variant,
                      closed->known->getScore(), random_);
@@ -162,7 +161,19 @@ pool::recorded pool::record_evaluation(const record<schema::Evaluation>& result,
   } else if (closed->was_ok) {
     selector_.withdraw(task, device_type, closed->key.variant);
   }
-  return how;
+  return true;
+}
+
+void pool::count_samples(const schema::RolloutGroup::Reader& group) {
+  auto& counts = sample_outcomes_[stage_of(group)];
+  for (const auto rollout : group.getRollouts()) {
+    if (const auto known = evaluation_of(group, rollout)) ++counts[(*known)->getOutcome()];
+  }
+}
+
+std::map<Outcome, std::uint64_t> pool::sample_outcomes(Stage stage) const {
+  const auto found = sample_outcomes_.find(stage);
+  return found == sample_outcomes_.end() ? std::map<Outcome, std::uint64_t>() : found->second;
 }
 
 void pool::collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
@@ -215,18 +226,22 @@ std::size_t pool::ready_groups(Stage stage) const {
                                                 [&](const auto& r) { return r.stage == stage; }));
 }
 
+std::optional<record<schema::Evaluation>> pool::evaluation_of(
+    const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const {
+  return ledger_.find({variant_id(rollout.getVariantId()), group.getDraw().getDeviceType(),
+                       options_.judge_version, scope_of(group)});
+}
+
 record<schema::ScoredGroup> pool::score_group(const group_id& group) const {
   const auto stored = db_.get<schema::RolloutGroup>(family::groups, key_of(group));
   if (!stored)
     throw pool_error(db_.folder().string() + ": the group " + to_string(group) + " is missing");
   record_builder<schema::ScoredGroup> scored;
   scored->setGroup(**stored);
-  const std::string device_type = (*stored)->getDraw().getDeviceType();
   const auto rollouts = (*stored)->getRollouts();
   auto results = scored->initResults(rollouts.size());
   for (unsigned i = 0; i < rollouts.size(); ++i) {
-    const auto known = ledger_.find({variant_id(rollouts[i].getVariantId()), device_type,
-                                     options_.judge_version, scope_of(**stored)});
+    const auto known = evaluation_of(**stored, rollouts[i]);
     results[i].setOutcome(known ? (*known)->getOutcome() : Outcome::INFRASTRUCTURE);
     results[i].setScore(known ? (*known)->getScore() : 0);
   }

@@ -51,18 +51,14 @@ class pool {
 
   // ---- Input
   // Records a group with its rollouts and variants. New jobs are appended to `jobs`. Has no effect
-  // if the group is stored already. Returns the number of new variants that did not parse; their
-  // outcome is `unparsable` at once.
-  std::size_t record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms,
-                           std::vector<record<schema::CompileJob>>& jobs);
-  // Says how a result was taken: ignored, as the variant's first result, or merged with earlier
-  // ones.
-  enum class recorded { ignored, first, merged };
-  // Records the result of a job. Late and duplicate results change nothing. Further jobs for the
-  // variant are appended to `jobs`; an `infrastructure` result that gets another attempt is
-  // ignored.
-  recorded record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
-                             std::vector<record<schema::CompileJob>>& jobs);
+  // if the group is stored already. The outcome of a variant that did not parse is `unparsable` at
+  // once.
+  void record_group(const record<schema::RolloutGroup>& group, std::uint64_t now_ms,
+                    std::vector<record<schema::CompileJob>>& jobs);
+  // Records the result of a job. Further jobs for the variant are appended to `jobs`. Returns false
+  // if the result was ignored: it is late, a duplicate, or `infrastructure` with an attempt left.
+  bool record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
+                         std::vector<record<schema::CompileJob>>& jobs);
   // Appends the jobs that are past their deadline to `jobs` again. A job that is overdue after its
   // last attempt gets the outcome `infrastructure`.
   void collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
@@ -127,6 +123,9 @@ class pool {
   std::optional<scored_variant> best(const task_id& task, const std::string& device_type);
   // Number of variants that are ok.
   std::uint64_t accepted_variants(const task_id& task, const std::string& device_type);
+  // Number of samples by outcome, over the groups of a stage whose last evaluation has become known
+  // since the pool was opened. Corpus groups belong to the stage sft.
+  std::map<Outcome, std::uint64_t> sample_outcomes(Stage stage) const;
   std::optional<record<schema::Evaluation>> evaluation_of(const evaluation_key& key) const {
     return ledger_.find(key);
   }
@@ -134,6 +133,9 @@ class pool {
  private:
   double best_score(const task_id& task, const std::string& device_type);
   record<schema::ScoredGroup> score_group(const group_id& group) const;
+  std::optional<record<schema::Evaluation>> evaluation_of(
+      const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const;
+  void count_samples(const schema::RolloutGroup::Reader& group);
   void drop_stale();
   void store_format();
 
@@ -147,6 +149,7 @@ class pool {
   std::mt19937_64 random_;
   std::uint64_t next_version_ = 0;
   std::uint64_t dropped_ = 0;
+  std::map<Stage, std::map<Outcome, std::uint64_t>> sample_outcomes_;
 };
 
 // Checks that this program can read the pool. Throws pool_error if the pool has no format record,

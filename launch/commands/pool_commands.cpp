@@ -136,6 +136,10 @@ int stats(const pool_arguments& a) {
     std::cout << one_line(
                      ordered_json{{"tasks", s.tasks},
                                   {"variants", s.variants},
+                                  {"variant_states",
+                                   {{"evaluated", s.evaluated_variants},
+                                    {"compared_only", s.compared_variants},
+                                    {"waiting", s.waiting_variants}}},
                                   {"rollouts", s.rollouts},
                                   {"groups", s.groups},
                                   {"group_states", s.group_states},
@@ -149,17 +153,19 @@ int stats(const pool_arguments& a) {
               << "\n";
     return 0;
   }
-  std::cout << s.tasks << " tasks, " << s.variants << " variants, " << s.rollouts << " rollouts in "
-            << s.groups << " groups\n";
-  std::cout << s.evaluations << " evaluations with " << s.measurements
-            << " measurements (not counting comparisons); " << s.pending << " pending\n";
+  std::cout << s.tasks << " tasks, " << s.rollouts << " samples in " << s.groups << " groups\n"
+            << s.variants << " variants: " << s.evaluated_variants << " evaluated, "
+            << s.compared_variants << " in a comparison only, " << s.waiting_variants
+            << " not yet\n"
+            << s.evaluations << " evaluations with " << s.measurements
+            << " measurements (not counting comparisons); " << s.pending << " jobs pending\n";
   std::cout << "groups:";
   for (const auto& [state, count] : s.group_states) std::cout << "  " << state << " " << count;
   std::cout << "\n"
             << s.versions << " policy versions"
             << (s.head ? ", head " + std::to_string(*s.head) : "") << "\n";
   for (const auto& [type, outcomes] : s.outcomes) {
-    std::cout << type << ":";
+    std::cout << "evaluations on " << type << ":";
     for (const auto& [outcome, count] : outcomes) std::cout << "  " << outcome << " " << count;
     std::cout << "\n";
   }

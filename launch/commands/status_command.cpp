@@ -31,8 +31,9 @@ std::string find_address(const status_arguments& a) {
   return address;
 }
 
-ordered_json named_numbers(const capnp::List<schema::NamedNumber>::Reader& numbers) {
-  ordered_json all = ordered_json::object();
+std::map<std::string, double> named_numbers(
+    const capnp::List<schema::NamedNumber>::Reader& numbers) {
+  std::map<std::string, double> all;
   for (const auto n : numbers) all[std::string(view(n.getName()))] = n.getValue();
   return all;
 }
@@ -84,6 +85,14 @@ ordered_json to_json(const schema::NodeStatus::Reader& node) {
   return all;
 }
 
+void print_samples(const std::map<std::string, double>& outcomes) {
+  double samples = 0;
+  for (const auto& [outcome, count] : outcomes) samples += count;
+  if (samples == 0) return;
+  std::cout << "  " << fixed(samples, 0) << " samples in this stage: " << shares_text(outcomes)
+            << "\n";
+}
+
 void print(const schema::NodeStatus::Reader& node) {
   std::cout << view(node.getNode()) << "  schema " << node.getSchemaVersion() << ", judge "
             << node.getJudgeVersion() << ", devices";
@@ -108,6 +117,11 @@ void print(const schema::NodeStatus::Reader& node) {
             << run.getVersion() << ", lag " << fixed(run.getLag(), 2) << ", in flight "
             << run.getInFlight() << ", groups waiting " << run.getWaitingGroups() << " ready "
             << run.getReadyGroups() << " dropped " << run.getDroppedGroups() << "\n";
+  print_samples(named_numbers(run.getOutcomes()));
+}
+
+std::string place_in_stage(std::uint32_t step) {
+  return step == 0 ? ", before its first step" : " after step " + std::to_string(step);
 }
 
 // Shows what the directory of a run tells that no process runs.
@@ -130,12 +144,17 @@ int print_resting_run(const status_arguments& a) {
             (row.best ? fixed(row.best->getScore(), 2) + "x" : "-") + "  of " +
             std::to_string(row.ok) + " ok variants\n";
   }
+  // The report calls the samples of the sft stage by their origin.
+  const auto stage_row = found.stages.find(stage == "sft" ? "corpus" : stage);
+  const auto outcomes = stage_row == found.stages.end() ? std::map<std::string, double>()
+                                                        : stage_row->second.outcomes;
   if (a.json) {
     const ordered_json step = head ? ordered_json((*head)->getStep()) : nullptr;
     std::cout << one_line(ordered_json{{"live", false},
                                        {"finished", is_finished},
                                        {"stage", stage},
                                        {"step", step},
+                                       {"outcomes", outcomes},
                                        {"tasks", best},
                                        {"go_on", next}})
               << "\n";
@@ -143,11 +162,12 @@ int print_resting_run(const status_arguments& a) {
   }
   std::cout << a.directory << ": "
             << (is_finished ? "this run has finished" : "this run was stopped or killed") << ", "
-            << (head ? "in stage " + stage + " after step " + std::to_string((*head)->getStep()) +
-                           ", version " + std::to_string((*head)->getVersion())
+            << (head ? "in stage " + stage + place_in_stage((*head)->getStep()) + ", version " +
+                           std::to_string((*head)->getVersion())
                      : "before its first version")
-            << "\n"
-            << rows << "go on: " << next << "\nresults: hone report " << a.directory << "\n";
+            << "\n";
+  print_samples(outcomes);
+  std::cout << rows << "go on: " << next << "\nresults: hone report " << a.directory << "\n";
   return 0;
 }
 

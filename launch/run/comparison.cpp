@@ -47,7 +47,7 @@ comparison_result compare_policies(const std::vector<compared_task>& tasks, std:
     if (t.before.empty() || t.after.empty()) continue;
     const double failed = failed_score(t);
     logs.emplace_back(logs_of(t.before, failed), logs_of(t.after, failed));
-    result.tasks.push_back({t.task, mean(logs.back().first), mean(logs.back().second),
+    result.tasks.push_back({t.task, failed, mean(logs.back().first), mean(logs.back().second),
                             ok_share(t.before), ok_share(t.after)});
     result.before += result.tasks.back().before;
     result.after += result.tasks.back().after;

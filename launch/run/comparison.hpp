@@ -23,6 +23,7 @@ struct compared_task {
 struct comparison_result {
   struct row {
     std::string task;
+    double failed = 0;     // speed-up that a sample counts as which is not ok
     double before = 0;     // mean log speed-up of the samples before
     double after = 0;      // mean log speed-up of the samples after
     double before_ok = 0;  // share of ok samples before

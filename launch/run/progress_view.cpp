@@ -3,13 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
-#include <limits>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "launch/printing.hpp"
 #include "messages/clock.hpp"
+#include "messages/names.hpp"
 
 namespace hone {
 namespace {
@@ -42,32 +43,69 @@ double number_of(const node_snapshot& snapshot, const std::string& room, const s
 std::string queues_text(const node_snapshot& snapshot) {
   std::string text;
   for (const auto& [name, status] : snapshot.actors) {
-    if (view(status->getRoom()) == "queue")
-      text += (text.empty() ? "" : "  ") + name.substr(6) + " " +
-              std::to_string(status->getQueued()) + "+" + std::to_string(status->getInFlight());
+    if (view(status->getRoom()) != "queue") continue;
+    text += (text.empty() ? "" : "  ") + name.substr(6) + " " +
+            std::to_string(status->getQueued()) + "+" + std::to_string(status->getInFlight());
   }
   return text;
 }
 
-// Returns the shares of the first outcomes of the variants that are new in this stage.
-std::string outcomes_text(const schema::RunStatus::Reader& run) {
-  double total = 0;
-  for (const auto n : run.getOutcomes()) total += n.getValue();
+std::string samples_text(const schema::RunStatus::Reader& run) {
+  std::map<std::string, double> outcomes;
+  for (const auto n : run.getOutcomes()) outcomes[std::string(view(n.getName()))] = n.getValue();
+  return "samples of this stage: " + (outcomes.empty() ? "none yet" : shares_text(outcomes));
+}
+
+// Returns the devices of this node with their share of busy time.
+std::string devices_text(const node_snapshot& snapshot) {
   std::string text;
-  for (const auto n : run.getOutcomes())
-    text += (text.empty() ? "" : "  ") + std::string(view(n.getName())) + " " +
-            fixed(100 * n.getValue() / std::max(1.0, total), 0) + "%";
-  return "outcomes in this stage: " + (text.empty() ? "none yet" : text);
+  for (const auto& [name, status] : snapshot.actors) {
+    if (view(status->getRoom()) != "device") continue;
+    const double alive = status->getAliveSeconds();
+    text += (text.empty() ? "" : "  ") + name.substr(name.find(' ') + 1) + " busy " +
+            percent(alive > 0 ? status->getBusySeconds() / alive : 0);
+  }
+  return text;
+}
+
+std::size_t in_flight(const node_snapshot& snapshot, const std::string& room) {
+  std::size_t sum = 0;
+  for (const auto& [name, status] : snapshot.actors) {
+    if (view(status->getRoom()) == room) sum += status->getInFlight();
+  }
+  return sum;
 }
 
 }  // namespace
+
+std::string activity_text(const node_snapshot& snapshot) {
+  if (number_of(snapshot, "learner", "steps") == 0) return "the run starts";
+  const std::size_t written = in_flight(snapshot, "generator");
+  const std::size_t judged = in_flight(snapshot, "pool");
+  const bool supervised =
+      number_of(snapshot, "learner", "stage") == static_cast<double>(Stage::SFT);
+  std::string text;
+  if (supervised || in_flight(snapshot, "learner") == 0) {
+    text = "the learner trains";
+  } else {
+    text = "the learner waits for samples";
+  }
+  if (written > 0) text += ", " + std::to_string(written) + " samples are being written";
+  if (judged > 0) text += ", " + std::to_string(judged) + " variants are being judged";
+  return text;
+}
 
 progress_view::progress_view()
     : is_terminal_(isatty(STDOUT_FILENO) != 0),
       started_(clock_type::now()),
       last_line_(clock_type::now() - line_interval),
-      stage_began_(clock_type::now()),
+      pace_({}),
       tokens_at_(clock_type::now()) {}
+
+void progress_view::expect(std::map<Stage, stage_work> work) {
+  const std::lock_guard hold(lock_);
+  pace_ = run_pace(std::move(work));
+}
 
 void progress_view::message(const std::string& line) {
   const std::lock_guard hold(lock_);
@@ -77,35 +115,31 @@ void progress_view::message(const std::string& line) {
 }
 
 std::string progress_view::summarise(const node_snapshot& snapshot) const {
-  const auto run = *snapshot.run;
-  const double step = number_of(snapshot, "learner", "step");
   const double steps = number_of(snapshot, "learner", "steps");
-  const double elapsed = seconds_since(started_);
-  std::string text = "[" + clock_text(elapsed) + "] " + std::string(view(run.getStage())) + " " +
-                     fixed(step, 0) + "/" + fixed(steps, 0) + "  version " +
-                     std::to_string(run.getVersion()) + "  lag " + fixed(run.getLag(), 2) +
-                     "  in flight " + std::to_string(run.getInFlight()) + "  groups waiting " +
-                     std::to_string(run.getWaitingGroups()) + " ready " +
-                     std::to_string(run.getReadyGroups());
+  std::string text = "[" + clock_text(seconds_since(started_)) + "] ";
+  if (steps == 0) return text + "starting";
+  const auto stage = static_cast<Stage>(static_cast<int>(number_of(snapshot, "learner", "stage")));
+  text += std::string(name_of(stage)) + " step " +
+          fixed(number_of(snapshot, "learner", "step"), 0) + " of " + fixed(steps, 0);
+  const auto stage_left = pace_.stage_left_s();
+  const auto run_left = pace_.run_left_s();
+  if (stage_left) text += "  " + clock_text(*stage_left) + " left in the stage";
+  if (run_left) text += ", " + clock_text(*run_left) + " in the run";
   if (tokens_per_second_ > 0) text += "  " + fixed(tokens_per_second_, 0) + " tokens/s";
-  // The time left follows from the pace since this process first saw the stage. The time limit of
-  // the stage bounds it.
-  const double new_steps = step - stage_first_step_;
-  double left = std::numeric_limits<double>::infinity();
-  if (new_steps > 0) left = seconds_since(stage_began_) / new_steps * (steps - step);
-  const double ends_s = number_of(snapshot, "learner", "stage_ends_s");
-  const double until_then = ends_s - static_cast<double>(unix_ms()) / 1e3;
-  if (ends_s > 0) left = std::clamp(until_then, 0.0, left);
-  if (step < steps && std::isfinite(left)) text += "  " + clock_text(left) + " left in the stage";
   return text;
 }
 
-std::string progress_view::draw(const node_snapshot& snapshot) {
+std::string progress_view::draw(const node_snapshot& snapshot) const {
   const auto run = *snapshot.run;
   std::ostringstream out;
-  out << summarise(snapshot) << "\n";
-  out << "queues (waiting+working): " << queues_text(snapshot) << "\n";
-  out << outcomes_text(run) << "\n";
+  out << summarise(snapshot) << "\n" << activity_text(snapshot) << "\n";
+  const std::string queues = queues_text(snapshot);
+  if (!queues.empty()) out << "queues (waiting+working): " << queues << "\n";
+  const std::string devices = devices_text(snapshot);
+  if (!devices.empty()) out << "devices: " << devices << "\n";
+  out << "version " << run.getVersion() << "  lag " << fixed(run.getLag(), 2) << "  groups waiting "
+      << run.getWaitingGroups() << " ready " << run.getReadyGroups() << "\n"
+      << samples_text(run) << "\n";
   for (const auto t : run.getTasks()) {
     out << "  " << pad(std::string(view(t.getName())) + " ", 26)
         << (t.getBest() > 0 ? fixed(t.getBest(), 2) + "x" : "-") << "  of " << t.getVariants()
@@ -114,15 +148,16 @@ std::string progress_view::draw(const node_snapshot& snapshot) {
   return out.str();
 }
 
-void progress_view::show(const node_snapshot& snapshot) {
-  const std::lock_guard hold(lock_);
-  if (!snapshot.run) return;
-  const double stage = number_of(snapshot, "learner", "stage");
+void progress_view::measure_pace(const node_snapshot& snapshot) {
   // Before its first report the learner has no number of steps.
-  if (number_of(snapshot, "learner", "steps") > 0 && stage_ != stage) {
-    stage_ = stage;
-    stage_began_ = clock_type::now();
-    stage_first_step_ = number_of(snapshot, "learner", "step");
+  const double steps = number_of(snapshot, "learner", "steps");
+  if (steps > 0) {
+    const double ends_s = number_of(snapshot, "learner", "stage_ends_s");
+    std::optional<double> limit_s;
+    if (ends_s > 0) limit_s = ends_s - static_cast<double>(unix_ms()) / 1e3;
+    pace_.observe({static_cast<Stage>(static_cast<int>(number_of(snapshot, "learner", "stage"))),
+                   number_of(snapshot, "learner", "step"), steps, limit_s},
+                  seconds_since(started_));
   }
   const double tokens = number_of(snapshot, "generator", "tokens");
   const double span = seconds_since(tokens_at_);
@@ -131,6 +166,12 @@ void progress_view::show(const node_snapshot& snapshot) {
     tokens_ = tokens;
     tokens_at_ = clock_type::now();
   }
+}
+
+void progress_view::show(const node_snapshot& snapshot) {
+  const std::lock_guard hold(lock_);
+  if (!snapshot.run) return;
+  measure_pace(snapshot);
   if (is_terminal_) {
     const std::string screen = draw(snapshot);
     if (drawn_lines_ > 0) std::cout << "\033[" << drawn_lines_ << "A\033[J";
@@ -140,8 +181,8 @@ void progress_view::show(const node_snapshot& snapshot) {
   }
   if (clock_type::now() - last_line_ < line_interval) return;
   last_line_ = clock_type::now();
-  std::cout << summarise(snapshot) << "  |  " << queues_text(snapshot) << "  |  "
-            << outcomes_text(*snapshot.run) << std::endl;
+  std::cout << summarise(snapshot) << "  |  " << activity_text(snapshot) << "  |  "
+            << samples_text(*snapshot.run) << std::endl;
 }
 
 }  // namespace hone

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "actors/telemetry.hpp"
+#include "launch/run/run_pace.hpp"
 
 namespace hone {
 
@@ -14,15 +15,18 @@ namespace hone {
 class progress_view {
  public:
   progress_view();
+  // Takes what the run's stages are to do, for the time left.
+  void expect(std::map<Stage, stage_work> work);
   // Shows the state of the run. Has no effect if the snapshot does not contain one.
   void show(const node_snapshot& snapshot);
   // Prints a line that stays: on a terminal, the block continues below it.
   void message(const std::string& line);
 
  private:
+  void measure_pace(const node_snapshot& snapshot);
   // Returns the block of lines for a terminal.
-  std::string draw(const node_snapshot& snapshot);
-  // Returns one line about stage, lag, groups and speed.
+  std::string draw(const node_snapshot& snapshot) const;
+  // Returns stage, step, times and speed.
   std::string summarise(const node_snapshot& snapshot) const;
 
   std::mutex lock_;
@@ -30,14 +34,15 @@ class progress_view {
   std::size_t drawn_lines_ = 0;
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point last_line_;
-  // The learner's stage, the time at which this object first saw it, and the learner's step then.
-  std::optional<double> stage_;
-  std::chrono::steady_clock::time_point stage_began_;
-  double stage_first_step_ = 0;
+  run_pace pace_;
   // The number of tokens that all generators had written at `tokens_at_`, and the rate until then.
   double tokens_ = 0;
   double tokens_per_second_ = 0;
   std::chrono::steady_clock::time_point tokens_at_;
 };
+
+// Returns what a run does at present and what the learner therefore waits for, such as "32 samples
+// are written, 5 variants are judged".
+std::string activity_text(const node_snapshot& snapshot);
 
 }  // namespace hone

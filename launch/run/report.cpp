@@ -83,20 +83,16 @@ class reporter {
       const auto found = found_.stages.find(name);
       if (found == found_.stages.end()) continue;
       const stage_row& row = found->second;
-      std::string shares;
       ordered_json outcomes = ordered_json::object();
-      for (const auto& [outcome, count] : row.outcomes) {
-        const double share = static_cast<double>(count) / std::max(1.0, row.all.samples);
-        shares += "  " + outcome + " " + percent(share);
-        outcomes[outcome] = share;
-      }
-      // The corpus enters the pool at once, so its groups have no meaningful order.
-      const bool has_order = found->first != "corpus";
+      for (const auto& [outcome, count] : row.outcomes) outcomes[outcome] = count / row.all.samples;
+      // The corpus enters the pool at once, and a comparison's policies take turns: their groups
+      // have no meaningful order.
+      const bool has_order = found->first != "corpus" && found->first != "comparison";
       line(pad("  " + std::string(name), 20) + pad(fixed(row.all.samples, 0) + " samples", 16) +
            "mean reward " + fixed(row.all.mean_reward(), 2) +
            (has_order ? "  ok at the end " + percent(row.last.share_ok()) : "") +
            (row.unknown > 0 ? "  and " + std::to_string(row.unknown) + " samples not judged" : ""));
-      line("      " + shares);
+      line("        " + shares_text(row.outcomes));
       std::string rewards;
       std::string oks;
       ordered_json curve = ordered_json::array();
@@ -137,7 +133,7 @@ class reporter {
          std::to_string(found_.by_version.begin()->first) + " before, " +
          std::to_string(found_.by_version.rbegin()->first) + " after");
     line(pad("  task", 26) + pad("before", 10, true) + pad("after", 10, true) +
-         pad("ok before", 12, true) + pad("ok after", 12, true) +
+         pad("ok before", 12, true) + pad("ok after", 12, true) + pad("not ok as", 12, true) +
          "   (speed-ups are geometric means)");
     ordered_json rows = ordered_json::array();
     for (const auto& row : r.tasks) {
@@ -147,12 +143,13 @@ class reporter {
       };
       line(pad("  " + row.task, 26) + shown(row.before, row.before_ok) +
            shown(row.after, row.after_ok) + pad(percent(row.before_ok), 12, true) +
-           pad(percent(row.after_ok), 12, true));
+           pad(percent(row.after_ok), 12, true) + pad(fixed(row.failed, 2) + "x", 12, true));
       rows.push_back({{"task", row.task},
                       {"before", row.before},
                       {"after", row.after},
                       {"before_ok", row.before_ok},
-                      {"after_ok", row.after_ok}});
+                      {"after_ok", row.after_ok},
+                      {"not_ok_as", row.failed}});
     }
     line("  mean log speed-up " + fixed(r.before, 3) + " before, " + fixed(r.after, 3) +
          " after: difference " + fixed(r.difference, 3) + ", 95 % interval [" + fixed(r.low, 3) +
@@ -162,7 +159,7 @@ class reporter {
                        : " (not distinguishable from zero)"));
     line("  ok " + percent(r.before_ok) + " before, " + percent(r.after_ok) + " after" +
          (r.after_ok < r.before_ok ? "; the speed-ups hide this loss: what is not ok counts as "
-                                     "the slowest that is"
+                                     "the task's slowest that is"
                                    : ""));
     line();
     json_["comparison"] = {{"before_version", found_.by_version.begin()->first},
@@ -196,6 +193,22 @@ class reporter {
       return std::to_string(count) + what +
              (hours > 0 ? ", " + fixed(static_cast<double>(count) / hours, 0) + " an hour" : "");
     };
+    line("Counts");
+    line("  " + std::to_string(found_.samples) + " samples, the corpus included" +
+         (found_.left_out_samples > 0 ? "; " + std::to_string(found_.left_out_samples) +
+                                            " of an interrupted comparison are left out above"
+                                      : ""));
+    const std::uint64_t evaluations = found_.judged + found_.unparsable + found_.infrastructure;
+    const std::uint64_t variants =
+        found_.evaluated_variants + found_.compared_variants + found_.waiting_variants;
+    line("  " + std::to_string(variants) +
+         " variants, repeats counted once: " + std::to_string(found_.evaluated_variants) +
+         " evaluated, " + std::to_string(found_.compared_variants) + " in the comparison only, " +
+         std::to_string(found_.waiting_variants) + " not yet");
+    line("  " + std::to_string(evaluations) +
+         " evaluations, each variant once per type of device: " + std::to_string(found_.judged) +
+         " judged, " + std::to_string(found_.unparsable) + " unparsable, " +
+         std::to_string(found_.infrastructure) + " failed by the infrastructure");
     line("  " + with_rate(found_.judged, " programs judged") + "; " +
          with_rate(found_.timed, " of them timed") + "; " + std::to_string(found_.new_programs) +
          " of them not in the corpus");
@@ -203,7 +216,14 @@ class reporter {
       line("  no new program: whatever the policy wrote and was judged, the corpus has");
     line("  " + with_rate(found_.measurements, " measurements kept") +
          ", repeats and those of the comparison included");
+    json_["samples"] = found_.samples;
+    json_["left_out_samples"] = found_.left_out_samples;
+    json_["variants"] = {{"evaluated", found_.evaluated_variants},
+                         {"compared_only", found_.compared_variants},
+                         {"waiting", found_.waiting_variants}};
     json_["judged"] = found_.judged;
+    json_["unparsable"] = found_.unparsable;
+    json_["infrastructure"] = found_.infrastructure;
     json_["timed"] = found_.timed;
     json_["new_programs"] = found_.new_programs;
     json_["measurements"] = found_.measurements;

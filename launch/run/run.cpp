@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "launch/run/busy_shares.hpp"
 #include "launch/run/metrics_file.hpp"
@@ -71,6 +72,7 @@ class run_process {
     const auto devices = plan_devices(
         c_.node.devices,
         {.node = "node 0", .share_cores = c_.node.share_cores, .simulated = c_.simulated});
+    view_.expect(work_of_stages(tasks->all().size(), devices));
     set_policy_threads(static_cast<int>(c_.policy.threads));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
 
@@ -117,6 +119,25 @@ class run_process {
     for (const std::string& note : found.notes) std::cout << "# " << note << "\n";
     std::cout << print_configuration(c_, true);
     return 0;
+  }
+
+  // Returns what the stages are to do in which the policy writes.
+  std::map<Stage, stage_work> work_of_stages(std::size_t tasks,
+                                             const std::vector<planned_device>& devices) const {
+    const curriculum_options& plan = c_.learner.plan;
+    const double group_size = c_.pool.draws.samples;
+    std::set<std::string> types;
+    for (const planned_device& device : devices) types.emplace(view(device.type->getName()));
+    stage_work contrastive = {
+        static_cast<double>(plan.contrastive.steps * plan.contrastive.groups) * group_size, {}};
+    if (plan.contrastive.minutes > 0) contrastive.limit_s = plan.contrastive.minutes * 60;
+    return {{Stage::SELF_SUPERVISED,
+             {static_cast<double>(plan.self_supervised.steps * plan.self_supervised.groups) *
+                  group_size,
+              {}}},
+            {Stage::CONTRASTIVE, contrastive},
+            {Stage::COMPARISON,
+             {2.0 * plan.comparison_samples * static_cast<double>(tasks * types.size()), {}}}};
   }
 
   void extend_contrastive_stage(run_folder::resume_point& from) {

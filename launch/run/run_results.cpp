@@ -18,6 +18,7 @@ class results_reader {
 
   run_results read() {
     const auto groups = sorted_groups();
+    count_variants();
     find_corpus_variants(groups);
     read_evaluations();
     read_groups(groups);
@@ -36,6 +37,14 @@ class results_reader {
     std::sort(groups.begin(), groups.end(),
               [](const auto& a, const auto& b) { return a->getFinishedMs() < b->getFinishedMs(); });
     return groups;
+  }
+
+  void count_variants() {
+    const auto counted = pool_.count();
+    found_.samples = counted.rollouts;
+    found_.evaluated_variants = counted.evaluated_variants;
+    found_.compared_variants = counted.compared_variants;
+    found_.waiting_variants = counted.waiting_variants;
   }
 
   void find_corpus_variants(const std::vector<record<schema::RolloutGroup>>& groups) {
@@ -58,7 +67,14 @@ class results_reader {
       if (key.judge != judge) return;
       task_row& row = found_.tasks[{task_id(e->getTaskId()), key.device_type}];
       found_.device_types.insert(key.device_type);
-      if (!was_judged(e->getOutcome())) return;
+      if (e->getOutcome() == Outcome::UNPARSABLE) {
+        ++found_.unparsable;
+        return;
+      }
+      if (e->getOutcome() == Outcome::INFRASTRUCTURE) {
+        ++found_.infrastructure;
+        return;
+      }
       ++found_.judged;
       if (!corpus_variants_.contains(variant_id(e->getVariantId()))) ++found_.new_programs;
       found_.timed += e->getMeasurements().size() > 0 ? 1 : 0;
@@ -102,7 +118,10 @@ class results_reader {
       const std::uint64_t before = seen[stage]++;
       const bool is_last_quarter = seen[stage] * 4 > counts[stage] * 3;
       const bool is_comparison = g->getOrigin() == schema::RolloutGroup::Origin::COMPARISON;
-      if (is_comparison && !is_consumed(group_id(g->getId()))) continue;
+      if (is_comparison && !is_consumed(group_id(g->getId()))) {
+        found_.left_out_samples += g->getRollouts().size();
+        continue;
+      }
       stage_row& row = found_.stages[stage];
       for (const auto rollout : g->getRollouts()) {
         const auto known =
@@ -130,10 +149,6 @@ class results_reader {
     return g.getOrigin() == schema::RolloutGroup::Origin::CORPUS
                ? "corpus"
                : std::string(name_of(g.getDraw().getStage()));
-  }
-
-  static bool was_judged(Outcome outcome) {
-    return outcome != Outcome::UNPARSABLE && outcome != Outcome::INFRASTRUCTURE;
   }
 
   pool_inspector pool_;

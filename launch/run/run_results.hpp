@@ -54,8 +54,8 @@ struct stage_row {
   sample_sums all;
   sample_sums last;                             // over the last quarter of the groups
   std::array<sample_sums, curve_points> curve;  // over equal parts of the groups, in order of time
-  std::map<std::string, std::uint64_t> outcomes;
-  std::uint64_t unknown = 0;  // samples without an evaluation
+  std::map<std::string, double> outcomes;       // numbers of samples
+  std::uint64_t unknown = 0;                    // samples without an evaluation
 };
 
 // What a run's pool says of the run: each number once, for whatever shows it. Only evaluations of
@@ -65,9 +65,19 @@ struct run_results {
   std::map<place, task_row> tasks;
   std::map<std::string, stage_row> stages;  // "corpus", and the stages of the curriculum by name
   std::set<std::string> device_types;
-  std::uint64_t judged = 0;        // variants that were judged, counted once per device type
-  std::uint64_t timed = 0;         // variants among them with at least one measurement
-  std::uint64_t new_programs = 0;  // variants among them that no corpus document holds
+  std::uint64_t samples = 0;           // rollouts, the corpus included
+  std::uint64_t left_out_samples = 0;  // of an interrupted comparison: no stage counts them
+  // Each variant is in one of the next three.
+  std::uint64_t evaluated_variants = 0;
+  std::uint64_t compared_variants = 0;  // with evaluations of a comparison only
+  std::uint64_t waiting_variants = 0;   // without an evaluation so far
+  // Evaluations of the run: one for each evaluated variant and device type. Each is in one of the
+  // next three.
+  std::uint64_t judged = 0;
+  std::uint64_t unparsable = 0;
+  std::uint64_t infrastructure = 0;
+  std::uint64_t timed = 0;         // among the judged, those with at least one measurement
+  std::uint64_t new_programs = 0;  // among the judged, those that no corpus document holds
   std::uint64_t measurements = 0;  // repeats, and those of the comparison, included
   // The comparison's samples by policy version and name_of() the place.
   std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>> by_version;

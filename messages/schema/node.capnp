@@ -53,7 +53,8 @@ struct RunStatus {
   droppedGroups @6 :UInt64;                   # too old to train on, since the process started
   lag @7 :Float64;                            # steps, mean over the last batch's VersionRuns
   outcomes @8 :List(Training.NamedNumber);
-  # First outcomes of the variants that were new in this stage, counted by name.
+  # Samples of this stage by the name of their outcome, since the process started. Samples of a
+  # waiting group are not counted yet.
 
   tasks @9 :List(TaskStatus);
   complete @10 :Bool;                         # the run has ended

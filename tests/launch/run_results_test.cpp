@@ -61,12 +61,18 @@ class counted_again {
  public:
   explicit counted_again(const std::vector<json>& variants) {
     for (const json& variant : variants) {
+      bool is_evaluated = false;
+      bool is_compared = false;
+      rollouts += variant["rollouts"].size();
       bool in_corpus = false;
       for (const json& rollout : variant["rollouts"])
         in_corpus = in_corpus || rollout["origin"] == "corpus";
       for (const json& e : variant["evaluations"]) {
         measurements += e["measurements"].size();
-        if (e["scope"] != 0 || e["outcome"] == "unparsable") continue;
+        (e["scope"] == 0 ? is_evaluated : is_compared) = true;
+        if (e["scope"] != 0) continue;
+        ++outcomes[e["device_type"]][e["outcome"]];
+        if (e["outcome"] == "unparsable") continue;
         ++judged;
         timed += e["measurements"].empty() ? 0 : 1;
         new_programs += in_corpus ? 0 : 1;
@@ -76,10 +82,15 @@ class counted_again {
         ++ok[place];
         best[place] = std::max(best[place], e["speedup"].get<double>());
       }
+      ++variant_states[is_evaluated ? "evaluated" : is_compared ? "compared_only" : "waiting"];
       for (const json& rollout : variant["rollouts"]) add_sample(rollout, variant["evaluations"]);
     }
   }
 
+  std::size_t rollouts = 0;
+  std::map<std::string, std::size_t> variant_states;
+  // Evaluations by type of device and outcome.
+  std::map<std::string, std::map<std::string, std::size_t>> outcomes;
   std::size_t judged = 0;
   std::size_t timed = 0;
   std::size_t new_programs = 0;
@@ -90,6 +101,7 @@ class counted_again {
   std::map<std::string, double> samples;  // by stage, as are the next two
   std::map<std::string, double> reward;
   std::map<std::string, double> ok_samples;
+  std::map<std::string, std::map<std::string, double>> samples_by_outcome;  // by stage
 
  private:
   void add_sample(const json& rollout, const json& evaluations) {
@@ -101,6 +113,7 @@ class counted_again {
       if (e["scope"] != (is_comparison ? 1 : 0) || e["device_type"] != rollout["device_type"])
         continue;
       ++samples[stage];
+      ++samples_by_outcome[stage][e["outcome"]];
       if (e["outcome"] != "ok") continue;
       ++ok_samples[stage];
       reward[stage] += e["speedup"].get<double>();
@@ -137,8 +150,39 @@ TEST_F(RunResults, EveryCountOfItsReportFollowsFromItsPool) {
     EXPECT_NEAR(row["outcomes"]["ok"], counted.ok_samples.at(stage) / counted.samples.at(stage),
                 1e-9);
   }
+  // The same numbers stand in the statistics of the pool and in the status of the run, and the
+  // parts of each add up.
   const json stats = json::parse(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out);
-  EXPECT_EQ(stats["evaluations"], counted.judged);
+  EXPECT_EQ(stats["rollouts"], counted.rollouts);
+  EXPECT_EQ(report["samples"], counted.rollouts);
+  EXPECT_EQ(report["left_out_samples"], 0);
+  double samples = 0;
+  for (const auto& [stage, count] : counted.samples) samples += count;
+  EXPECT_EQ(samples, static_cast<double>(counted.rollouts)) << "the stages add up to all samples";
+  EXPECT_EQ(stats["outcomes"], json(counted.outcomes));
+  EXPECT_EQ(stats["evaluations"], report["judged"].get<std::size_t>() +
+                                      report["unparsable"].get<std::size_t>() +
+                                      report["infrastructure"].get<std::size_t>());
+  std::size_t variants = 0;
+  for (const auto& [state, count] : counted.variant_states) {
+    EXPECT_EQ(stats["variant_states"][state], count) << state;
+    EXPECT_EQ(report["variants"][state], count) << state;
+    variants += count;
+  }
+  EXPECT_EQ(stats["variants"], variants);
+  const json status = json::parse(run_hone({"status", "--dir", run_folder(), "--json"}).out);
+  EXPECT_EQ(status["outcomes"], json(counted.samples_by_outcome.at("comparison")));
+}
+
+TEST_F(RunResults, AStoppedRunsStatusCountsTheSamplesOfItsStage) {
+  program running(endless());
+  ASSERT_TRUE(wait_for_versions(5));
+  running.send(SIGINT);
+  ASSERT_EQ(running.wait(std::chrono::seconds(20)), 3);
+  const json status = json::parse(run_hone({"status", "--dir", run_folder(), "--json"}).out);
+  const counted_again counted(json_lines(run_hone({"pool", "export", "--pool", pool()}).out));
+  EXPECT_EQ(status["stage"], "contrastive");
+  EXPECT_EQ(status["outcomes"], json(counted.samples_by_outcome.at("contrastive")));
 }
 
 }  // namespace

@@ -24,21 +24,34 @@ TEST_F(PoolTest, RecordingAGroupAgainCreatesNoJobs) {
   EXPECT_EQ(submit(group).size(), 0U);
 }
 
-TEST_F(PoolTest, DistinguishesTheFirstResultOfAVariantFromLaterOnes) {
+TEST_F(PoolTest, IgnoresAResultThatItHasAlready) {
+  const auto job = submit(make_group({"a", "a"}))[0];
+  jobs_list jobs;
+  EXPECT_TRUE(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs));
+  EXPECT_FALSE(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs));
+  ASSERT_FALSE(jobs.empty());
+  EXPECT_TRUE(pool_->record_evaluation(make_result(*jobs[0], 2.0), now_, jobs))
+      << "a second measurement";
+}
+
+TEST_F(PoolTest, CountsTheSamplesOfAGroupOnceItsLastEvaluationIsKnown) {
+  using counts = std::map<Outcome, std::uint64_t>;
   group_options no_program;
   no_program.problem = "no code";
-  jobs_list jobs;
-  EXPECT_EQ(pool_->record_group(make_group({"x", "y"}, no_program), now_, jobs), 2U);
-  EXPECT_EQ(pool_->record_group(make_group({"x"}, no_program), now_, jobs), 0U)
-      << "the variant is stored already";
-  const auto job = submit(make_group({"a", "a"}))[0];
-  jobs.clear();
-  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::recorded::first);
-  EXPECT_EQ(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs), pool::recorded::ignored)
-      << "the same result again";
-  ASSERT_FALSE(jobs.empty());
-  EXPECT_EQ(pool_->record_evaluation(make_result(*jobs[0], 2.0), now_, jobs),
-            pool::recorded::merged);
+  submit(make_group({"x", "y", "x"}, no_program));
+  EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE), (counts{{Outcome::UNPARSABLE, 3}}))
+      << "every sample counts, and each variant but once is stored";
+  const auto jobs = submit(make_group({"a", "b", "a"}));
+  finish(*jobs[0], 2.0);
+  EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE), (counts{{Outcome::UNPARSABLE, 3}}))
+      << "the group waits";
+  finish(*jobs[1], 0, Outcome::CRASH);
+  EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE),
+            (counts{{Outcome::OK, 2}, {Outcome::CRASH, 1}, {Outcome::UNPARSABLE, 3}}));
+  submit(make_group({"a"}));
+  EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE).at(Outcome::OK), 3U)
+      << "what is known already counts at once";
+  EXPECT_EQ(pool_->sample_outcomes(Stage::SFT), counts());
 }
 
 TEST_F(PoolTest, GroupsOfAnAbsentDeviceTypeDoNotCountAsWaitingAfterReopening) {
