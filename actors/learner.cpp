@@ -8,6 +8,7 @@
 
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
+#include "messages/names.hpp"
 #include "policy/checkpoint.hpp"
 
 namespace hone {
@@ -181,6 +182,11 @@ void learner_state::learn(const batch_record& batch) {
     counts.processed(groups.size());
   }
   learned.step = plan->step();
+  const auto examples = learned.numbers.find("examples");
+  if (options.log && examples != learned.numbers.end() && examples->second == 0)
+    options.log(std::string(name_of(learned.stage)) + " step " + std::to_string(learned.step) +
+                " changed nothing: none of its samples is ok and complete, so there was nothing to "
+                "learn from");
   plan->advance();
   commit(learned, groups, false);
 }

@@ -110,6 +110,12 @@ std::vector<int> cores_for(std::size_t cpus, const device_options& options) {
 
 }  // namespace
 
+std::vector<std::string> device_types_of(const std::vector<planned_device>& devices) {
+  std::set<std::string> types;
+  for (const planned_device& one : devices) types.emplace(view(one.type->getName()));
+  return {types.begin(), types.end()};
+}
+
 std::vector<planned_device> plan_devices(const std::vector<std::string>& names,
                                          const device_options& options) {
   const auto cpus = static_cast<std::size_t>(std::count(names.begin(), names.end(), "cpu"));

@@ -53,6 +53,9 @@ struct device_options {
 std::vector<planned_device> plan_devices(const std::vector<std::string>& names,
                                          const device_options& options);
 
+// Returns the names of the devices' types, each once, sorted.
+std::vector<std::string> device_types_of(const std::vector<planned_device>& devices);
+
 // Returns the planned device on the GPU that a policy runs on, or null if no device uses that GPU.
 // The policy device "cuda" is the first GPU. The result points into `devices`.
 planned_device* find_device_on_gpu(std::vector<planned_device>& devices,

@@ -6,7 +6,8 @@
 namespace hone {
 
 record<schema::Evaluation> evaluate(device& on, const compiled_document& document, const task& t,
-                                    std::uint64_t seed) {
+                                    std::uint64_t seed,
+                                    const std::function<void(const char*)>& begins) {
   const auto& [variant, job, compiled] = document;
   record_builder<schema::Evaluation> evaluation;
   evaluation->setMeasurementId(job->getHeader().getMeasurementId());
@@ -30,6 +31,7 @@ record<schema::Evaluation> evaluate(device& on, const compiled_document& documen
   record_builder<schema::VerifyJob> verify;
   verify->setHeader(job->getHeader());
   verify->setArtifact(*artifact);
+  if (begins) begins("verifying");
   const auto verdict = on.verify(*verify.finish(), t, seed);
   evaluation->setVerdict(*verdict);
   if (verdict->getOutcome() != Outcome::OK)
@@ -39,9 +41,11 @@ record<schema::Evaluation> evaluate(device& on, const compiled_document& documen
   benchmark->setHeader(job->getHeader());
   benchmark->setArtifact(*artifact);
   benchmark->setVerdict(*verdict);
+  if (begins) begins("timing");
   auto measurement = on.measure(*benchmark.finish(), t, seed);
   if (device::needs_confirmation(*measurement, 0)) {
     benchmark->setFirst(*measurement);
+    if (begins) begins("confirming");
     measurement = on.measure(*benchmark.finish(), t, seed);
   }
   evaluation->initMeasurements(1).setWithCaveats(0, *measurement);

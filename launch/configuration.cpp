@@ -3,6 +3,8 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -16,6 +18,13 @@ namespace hone {
 namespace {
 
 constexpr double no_limit = 1e18;
+
+// Returns the shortest text that reads back as this finite number: "0.2", "1e-05", "3".
+std::string shortest_text(double value) {
+  std::array<char, 32> digits{};
+  char* const end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  return {digits.data(), end};
+}
 
 // Sets each field whose key a TOML table has. Throws format_error.
 class settings_reader {
@@ -43,7 +52,7 @@ class settings_reader {
              double most = no_limit) {
     const auto given = view().find_number(key);
     if (given && !(*given >= least && *given <= most))
-      refuse(key, std::to_string(*given), least, most);
+      refuse(key, shortest_text(*given), least, most);
     field = given.value_or(field);
   }
   template <class Integer>
@@ -114,7 +123,9 @@ class settings_printer {
     print(key, meaning, list);
   }
   void value(const char* key, const char* meaning, double field, double = 0, double = 0) {
-    print(key, meaning, toml::value<double>(field));
+    std::string text = shortest_text(field);
+    if (text.find_first_of(".e") == std::string::npos) text += ".0";
+    print(key, meaning, text);
   }
   template <class Integer>
   void value(const char* key, const char* meaning, Integer field, std::int64_t = 0,
@@ -209,7 +220,20 @@ void check(const configuration& c) {
 
 }  // namespace
 
-configuration load_configuration(const std::filesystem::path& file,
+namespace {
+
+// Returns the error of a key that an override sets as an error of that override, or the error as
+// it is.
+format_error blame_override(const format_error& e, const std::vector<std::string>& overrides) {
+  for (const std::string& one : overrides) {
+    const std::string key = one.substr(0, one.find('='));
+    if (key == e.at_key || key.starts_with(e.at_key + "."))
+      return {"--set " + one, 0, e.at_key == key ? "" : e.at_key, e.what_is_wrong};
+  }
+  return e;
+}
+
+configuration read_configuration(const std::filesystem::path& file,
                                  const std::vector<std::string>& overrides) {
   configuration c;
   c.file = file;
@@ -241,6 +265,17 @@ configuration load_configuration(const std::filesystem::path& file,
   c.generation.options.seed = c.seed;
   check(c);
   return c;
+}
+
+}  // namespace
+
+configuration load_configuration(const std::filesystem::path& file,
+                                 const std::vector<std::string>& overrides) {
+  try {
+    return read_configuration(file, overrides);
+  } catch (const format_error& e) {
+    throw blame_override(e, overrides);
+  }
 }
 
 std::string print_configuration(const configuration& c, bool with_comments) {

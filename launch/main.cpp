@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <iostream>
+#include <string>
 
 #include "launch/commands/commands.hpp"
 #include "launch/version.hpp"
@@ -19,6 +20,20 @@ const char* find_unknown_command(const CLI::App& app, int argc, char** argv) {
     at = named.front();
   }
   return nullptr;
+}
+
+// Returns how the command is used that was given.
+std::string usage_of(const CLI::App& app) {
+  const CLI::App* at = &app;
+  std::string name = app.get_name();
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    name += " " + at->get_name();
+  }
+  std::string usage = CLI::Formatter().make_usage(at, name);
+  while (!usage.empty() && usage.front() == '\n') usage.erase(0, 1);
+  while (!usage.empty() && usage.back() == '\n') usage.pop_back();
+  return usage + "\n" + name + " --help tells more\n";
 }
 
 int run(int argc, char** argv) {
@@ -46,7 +61,9 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;  // --help is not an error
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help is not an error
+    std::cerr << "hone: " << e.what() << "\n" << usage_of(app);
+    return 2;
   }
   try {
     return action();

@@ -15,6 +15,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Two decimals say too little of a score below this.
+constexpr double small_score = 0.1;
+
 template <class Pick>
 double geometric_mean(const schema::Measurement::Reader& m, Pick pick) {
   double sum = 0;
@@ -122,6 +125,10 @@ std::string fixed(double value, int digits) {
   std::array<char, 64> buffer{};
   std::snprintf(buffer.data(), buffer.size(), "%.*f", digits, value);
   return buffer.data();
+}
+
+std::string counted(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
@@ -244,8 +251,10 @@ std::string describe(const schema::Evaluation::Reader& e) {
   const schema::Measurement::Reader shown = measurement_of_score(e);
   if (shown.getCases().size() > 0) {
     if (e.getOutcome() == Outcome::OK)
-      line += "  " + fixed(e.getScore(), 2) + "x  [" + fixed(shown.getIntervalLow(), 3) + ", " +
-              fixed(shown.getIntervalHigh(), 3) + "]";
+      line +=
+          "  " + fixed(e.getScore(), 2) + "x  " +
+          (e.getScore() < small_score ? "measured " + fixed(shown.getScoreRaw(), 4) + "  " : "") +
+          "[" + fixed(shown.getIntervalLow(), 3) + ", " + fixed(shown.getIntervalHigh(), 3) + "]";
     line += "  " + fixed(candidate_us(shown), 1) + " us against " + fixed(reference_us(shown), 1) +
             " us";
   }

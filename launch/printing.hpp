@@ -36,6 +36,8 @@ std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m)
 
 // Returns the value with `digits` digits after the decimal point.
 std::string fixed(double value, int digits);
+// Returns a count with its noun: "1 task", "3 tasks".
+std::string counted(std::size_t count, const std::string& noun);
 // Returns a share as "12.3 %".
 std::string percent(double share);
 // Returns what share of their sum the counts are, as "ok 12.3 %  unparsable 87.7 %".

@@ -68,7 +68,7 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
     throw format_error(
         file, 1, "sweep",
         "stands for more text than " + std::to_string(most_characters >> 20U) + " MiB");
-  std::vector<corpus_document> documents = {{task, name, text}};
+  std::vector<corpus_document> documents = {{task, name, text, file}};
   for (const sweep_axis& axis : axes) {
     const std::string place = "${" + axis.name + "}";
     if (text.find(place) == std::string::npos)

@@ -13,6 +13,7 @@ struct corpus_document {
   std::string task;  // name of the task, which is the name of the file's folder
   std::string name;  // the file's name and the sweep's values: "tiled BLOCK=64 ITEMS=2"
   std::string text;
+  std::string file{};  // where it is written
 };
 
 // Return the documents that a corpus file stands for. A corpus file is a variant document, whose

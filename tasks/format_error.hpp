@@ -12,7 +12,12 @@ struct format_error : std::runtime_error {
   format_error(const std::string& file, std::size_t line, const std::string& key,
                const std::string& problem)
       : std::runtime_error(file + (line > 0 ? ":" + std::to_string(line) : "") + ": " +
-                           (key.empty() ? "" : key + ": ") + problem) {}
+                           (key.empty() ? "" : key + ": ") + problem),
+        at_key(key),
+        what_is_wrong(problem) {}
+
+  std::string at_key;
+  std::string what_is_wrong;
 };
 
 // Returns the bytes of a whole file. Throws format_error if it cannot be opened or read.

@@ -109,12 +109,6 @@ void judge_tasks(bench_work& work, const planned_device& planned) {
 
 }  // namespace
 
-std::vector<std::string> device_types_of(const std::vector<planned_device>& devices) {
-  std::set<std::string> types;
-  for (const planned_device& one : devices) types.insert(type_of(one));
-  return {types.begin(), types.end()};
-}
-
 void run_bench(const bench_plan& plan, const std::vector<planned_device>& devices,
                bench_results& results, const bench_listener& listener) {
   bench_work work(plan, device_types_of(devices), results, listener);

@@ -23,7 +23,4 @@ using bench_listener =
 void run_bench(const bench_plan& plan, const std::vector<planned_device>& devices,
                bench_results& results, const bench_listener& listener);
 
-// Returns the names of the devices' types, each once, sorted.
-std::vector<std::string> device_types_of(const std::vector<planned_device>& devices);
-
 }  // namespace hone

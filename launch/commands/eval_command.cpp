@@ -1,3 +1,4 @@
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <iostream>
@@ -8,6 +9,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "launch/slow_notice.hpp"
 #include "tasks/corpus.hpp"
 
 namespace hone {
@@ -62,6 +64,15 @@ class loaded_tasks {
   std::map<fs::path, task> tasks_;
 };
 
+// Judges one document, and says on standard error what it is at if that takes long.
+record<schema::Evaluation> judge_document(device& on, std::future<compiled_document>& compiled,
+                                          const task& t, const std::string& name,
+                                          std::uint64_t seed) {
+  std::atomic<const char*> part = "compiling";
+  const slow_notice notice([&] { return std::string(part.load()) + " " + name; });
+  return evaluate(on, compiled.get(), t, seed, [&](const char* begun) { part = begun; });
+}
+
 int judge_documents(const eval_options& options) {
   loaded_tasks tasks(options.task);
   std::vector<std::pair<const task*, corpus_document>> documents;
@@ -81,12 +92,15 @@ int judge_documents(const eval_options& options) {
   std::vector<std::future<compiled_document>> compiled;
   for (const auto& [of, document] : documents)
     compiled.push_back(compiler.submit(document.text, *of));
-  const auto device = planned.make();
+  const auto device = [&] {
+    const slow_notice notice([&] { return "opening the device " + planned.name; });
+    return planned.make();
+  }();
   bool all_ok = true;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const auto& [of, document] = documents[i];
     const task& t = *of;
-    const auto evaluation = evaluate(*device, compiled[i].get(), t, options.seed);
+    const auto evaluation = judge_document(*device, compiled[i], t, document.name, options.seed);
     all_ok = all_ok && evaluation->getOutcome() == Outcome::OK;
     if (options.json) {
       nlohmann::ordered_json one = {{"document", document.name}};

@@ -5,6 +5,7 @@
 #include "launch/commands/pool_variants.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "messages/names.hpp"
 #include "storage/inspection.hpp"
 #include "tasks/variant_document.hpp"
 
@@ -23,28 +24,40 @@ struct export_options {
 struct found_variant {
   task of;
   variant_document document;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes;     // for the head of the file
+  std::vector<std::string> warnings;  // for the person who exports
 };
+
+void describe_evaluation(const schema::Evaluation::Reader& e, found_variant& found) {
+  const std::string type = text(e.getDeviceType());
+  if (e.getOutcome() != Outcome::OK) {
+    found.notes.push_back("Judged " + std::string(name_of(e.getOutcome())) + " on " + type + ".");
+    found.warnings.push_back("this variant was judged " + std::string(name_of(e.getOutcome())) +
+                             " on " + type + "; the file runs the original where they differ");
+    return;
+  }
+  found.notes.push_back("Judged " + fixed(e.getScore(), 2) + " times as fast as the original on " +
+                        type + ".");
+  if (type.starts_with("cpu"))
+    found.notes.push_back("That is a processor core; on a GPU the speed-up is another.");
+}
 
 found_variant find_in_pool(const export_options& options) {
   const pool_inspector pool(options.pool);
   const variant_id id = pool.find_variant(options.variant);
   const auto stored = pool.variant(id);
   if (!stored) throw pool_error("the variant " + to_string(id) + " is gone");
-  if (view((*stored)->getProblem()).size() > 0)
+  if (!view((*stored)->getProblem()).empty())
     throw pool_error("the variant " + to_string(id) +
                      " is no program: " + text((*stored)->getProblem()));
   for (const auto& t : pool.tasks()) {
     if (task_id(t->getId()) != task_id((*stored)->getTaskId())) continue;
-    found_variant found{from_record(*t), {}, {"Variant " + to_string(id) + "."}};
+    found_variant found{from_record(*t), {}, {"Variant " + to_string(id) + "."}, {}};
     found.document.options = parse_settings(view((*stored)->getSettings()));
     found.document.cuda = text((*stored)->getCuda());
     found.document.python = text((*stored)->getPython());
     for (const auto& evaluation : pool.evaluations_of(id)) {
-      if (evaluation->getOutcome() == Outcome::OK)
-        found.notes.push_back("Judged " + fixed(evaluation->getScore(), 2) +
-                              " times as fast as the original on " +
-                              text(evaluation->getDeviceType()) + ".");
+      if (evaluation->getScope() == 0) describe_evaluation(*evaluation, found);
     }
     return found;
   }
@@ -53,7 +66,7 @@ found_variant find_in_pool(const export_options& options) {
 
 found_variant read_file(const export_options& options) {
   if (options.task.empty()) throw std::runtime_error("name the task of the document: --task TASK");
-  found_variant found{load_task(find_task_file(options.task)), {}, {}};
+  found_variant found{load_task(find_task_file(options.task)), {}, {}, {}};
   const std::string document = read_text(options.variant);
   if (document.starts_with("sweep:"))
     throw std::runtime_error(options.variant +
@@ -66,8 +79,17 @@ found_variant read_file(const export_options& options) {
   return found;
 }
 
+// Returns "--as torch or --as onefile.cu".
+std::string forms_text() {
+  std::string text;
+  for (const std::string& form : export_forms())
+    text += (text.empty() ? "--as " : " or --as ") + form;
+  return text;
+}
+
 int export_variant(const export_options& options) {
   const found_variant found = options.pool.empty() ? read_file(options) : find_in_pool(options);
+  for (const std::string& warning : found.warnings) std::cerr << "hone: " << warning << "\n";
   const std::string file =
       hone::export_variant(options.form, found.of, found.document, found.notes);
   if (options.file == "-") {
@@ -94,10 +116,11 @@ void add_export_command(CLI::App& app, command_action& action) {
                       "task of the document: a task file, or the name of one under configs/tasks");
   command->add_option("--pool", options->pool, "a run's pool that has the variant and its task");
   command->add_option("--as", options->form, "form of the file")
-      ->check(CLI::IsMember(export_forms()))
-      ->required();
-  command->callback(
-      [options, &action] { action = [options] { return export_variant(*options); }; });
+      ->check(CLI::IsMember(export_forms()));
+  command->callback([options, &action] {
+    if (options->form.empty()) throw CLI::RequiredError("a form: " + forms_text());
+    action = [options] { return export_variant(*options); };
+  });
 }
 
 }  // namespace hone

@@ -11,6 +11,7 @@
 #include "launch/commands/import_module.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "launch/slow_notice.hpp"
 #include "process/temporary_folder.hpp"
 #include "tasks/importing/import_worker.hpp"
 #include "tasks/operators.hpp"
@@ -163,9 +164,8 @@ void print_result(const import_job& job, const import_result& result,
   if (!module.error.empty()) {
     std::cout << "not imported: " << module.error;
   } else {
-    const std::size_t cases = result.made->cases.size();
-    std::cout << "imported as " << job.task_name << ", " << cases
-              << (cases == 1 ? " case" : " cases");
+    std::cout << "imported as " << job.task_name << ", "
+              << counted(result.made->cases.size(), "case");
     for (const std::string& note : module.notes) std::cout << "; " << note;
   }
   std::cout << std::endl;
@@ -218,6 +218,12 @@ int import_modules(const import_options& options) {
   const std::size_t workers =
       std::min<std::size_t>({2, jobs.size(), std::max(1U, std::thread::hardware_concurrency())});
   {
+    const slow_notice notice([&] {
+      const std::lock_guard hold(lock);
+      const std::size_t at = std::min(printed, jobs.size() - 1);
+      return "importing " + jobs[at].file.string() + ", " + std::to_string(printed) + " of " +
+             std::to_string(jobs.size()) + " done";
+    });
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < workers; ++i) threads.emplace_back(work);
   }
@@ -237,6 +243,7 @@ task import_module(const std::filesystem::path& file, const std::filesystem::pat
   if (jobs.size() != 1) throw std::runtime_error(file.string() + ": is not one Python file");
   const temporary_folder scratch("import");
   import_worker worker(worker_settings({}, scratch.path()));
+  const slow_notice notice([&] { return "importing " + file.string(); });
   import_result result = import_one(worker, jobs.front(), out);
   if (!result.made) throw std::runtime_error(file.string() + ": " + result.module.error);
   for (const std::string& note : result.module.notes) std::cout << note << "\n";

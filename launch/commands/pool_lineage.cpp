@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <cstdint>
 #include <iostream>
-#include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,6 +16,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Prints how variants came to be: of each the first group that holds it, with the exemplars that
+// were shown, and in one line how often it was written again.
 class lineage_printer {
  public:
   explicit lineage_printer(const pool_inspector& pool) : pool_(pool) {}
@@ -20,52 +25,88 @@ class lineage_printer {
   void print(const variant_id& id, const std::string& indent) {
     std::string scores;
     for (const auto& e : pool_.evaluations_of(id)) {
-      if (e->getScope() == 0)
-        scores += "  " + (e->getOutcome() == Outcome::OK ? fixed(e->getScore(), 2) + "x"
-                                                         : std::string(name_of(e->getOutcome())));
+      if (e->getScope() != 0) continue;
+      scores += "  " +
+                (e->getOutcome() == Outcome::OK ? fixed(e->getScore(), 2) + "x"
+                                                : std::string(name_of(e->getOutcome()))) +
+                " on " + text(e->getDeviceType());
     }
     const bool known = !seen_.insert(id).second;
     std::cout << indent << "variant " << short_id(id) << scores << (known ? "  (see above)" : "")
               << "\n";
     if (known) return;
-    std::map<std::string, std::pair<std::size_t, std::set<variant_id>>> origins;
-    std::vector<std::string> order;
-    for (const auto& written : pool_.rollouts_of(id)) {
-      const auto group = pool_.group(written.group);
-      if (!group) continue;
-      const auto [line, exemplars] = origin_of(**group, written);
-      if (!origins.contains(line)) order.push_back(line);
-      auto& [count, shown] = origins[line];
-      ++count;
-      shown.insert(exemplars.begin(), exemplars.end());
-    }
-    for (const std::string& line : order) {
-      const auto& [count, shown] = origins[line];
-      std::cout << indent << "  " << line
-                << (count > 1 ? " (" + std::to_string(count) + " rollouts)" : "") << "\n";
-      for (const variant_id& exemplar : shown) print(exemplar, indent + "    ");
-    }
+    const std::vector<writing> all = writings_of(id);
+    if (all.empty()) return;
+    const writing& first = all.front();
+    std::cout << indent << "  " << origin_of(first) << "\n";
+    std::set<variant_id> exemplars;
+    for (const auto e : first.group->getDraw().getExemplars()) exemplars.emplace(e.getVariantId());
+    for (const variant_id& exemplar : exemplars) print(exemplar, indent + "    ");
+    const std::string repetitions = repetitions_text(all);
+    if (!repetitions.empty()) std::cout << indent << "  " << repetitions << "\n";
   }
 
  private:
-  std::pair<std::string, std::vector<variant_id>> origin_of(
-      const schema::RolloutGroup::Reader& group, const pool_inspector::written_as& written) const {
-    std::vector<variant_id> exemplars;
-    for (const auto e : group.getDraw().getExemplars()) exemplars.emplace_back(e.getVariantId());
-    if (group.getOrigin() == schema::RolloutGroup::Origin::CORPUS)
-      return {"from the corpus", exemplars};
-    std::string line = "written in " + std::string(name_of(group.getDraw().getStage())) + " by";
+  // A rollout of a variant with its group and the versions that wrote it.
+  struct writing {
+    record<schema::RolloutGroup> group;
     std::set<std::uint64_t> versions;
-    for (const auto run : group.getRollouts()[written.index].getVersions())
-      versions.insert(run.getVersion());
-    for (const std::uint64_t version : versions) line += " version " + std::to_string(version);
-    const auto progress = pool_.progress(written.group);
-    // The last version consumes a comparison's groups, but learns nothing from them.
-    if (progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED &&
-        group.getOrigin() != schema::RolloutGroup::Origin::COMPARISON)
-      line += ", trained into version " + std::to_string((*progress)->getTrainedBy());
-    if (!exemplars.empty()) line += ", with exemplars";
-    return {line, exemplars};
+    std::optional<std::uint64_t> trained_into;
+  };
+
+  // Returns the rollouts of a variant, the earliest first.
+  std::vector<writing> writings_of(const variant_id& id) const {
+    std::vector<writing> all;
+    for (const auto& written : pool_.rollouts_of(id)) {
+      auto group = pool_.group(written.group);
+      if (!group) continue;
+      writing one{*std::move(group), {}, {}};
+      for (const auto run : one.group->getRollouts()[written.index].getVersions())
+        one.versions.insert(run.getVersion());
+      const auto progress = pool_.progress(written.group);
+      // The last version consumes a comparison's groups, but learns nothing from them.
+      if (progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED &&
+          one.group->getOrigin() != schema::RolloutGroup::Origin::COMPARISON)
+        one.trained_into = (*progress)->getTrainedBy();
+      all.push_back(std::move(one));
+    }
+    const auto time_of = [](const writing& one) {
+      return std::pair(one.group->getFinishedMs(),
+                       one.versions.empty() ? 0 : *one.versions.begin());
+    };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const writing& a, const writing& b) { return time_of(a) < time_of(b); });
+    return all;
+  }
+
+  static std::string origin_of(const writing& one) {
+    if (one.group->getOrigin() == schema::RolloutGroup::Origin::CORPUS) return "from the corpus";
+    std::string line =
+        "written in " + std::string(name_of(one.group->getDraw().getStage())) + " by";
+    for (const std::uint64_t version : one.versions) line += " version " + std::to_string(version);
+    if (one.trained_into) line += ", trained into version " + std::to_string(*one.trained_into);
+    if (one.group->getDraw().getExemplars().size() > 0) line += ", with exemplars";
+    return line;
+  }
+
+  // Returns how often the policy wrote a variant after the first time, or an empty string. The
+  // corpus has a variant once, although each type of device gets a group of it.
+  static std::string repetitions_text(const std::vector<writing>& all) {
+    std::set<std::uint64_t> versions;
+    std::size_t count = 0;
+    std::size_t trained = 0;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      if (all[i].group->getOrigin() == schema::RolloutGroup::Origin::CORPUS) continue;
+      versions.insert(all[i].versions.begin(), all[i].versions.end());
+      ++count;
+      if (all[i].trained_into) ++trained;
+    }
+    if (count == 0) return "";
+    std::string text = "written again in " + counted(count, "rollout");
+    if (!versions.empty())
+      text += " by versions " + std::to_string(*versions.begin()) + " to " +
+              std::to_string(*versions.rbegin());
+    return text + ", " + std::to_string(trained) + " of them trained on";
   }
 
   const pool_inspector& pool_;

@@ -118,7 +118,7 @@ void print_variant(const pool_inspector& pool, const variant_id& id,
       document = text((*group)->getRollouts()[written.back().index].getText());
   }
   std::cout << "variant " << to_string(id) << " of " << name_or_id(pool, task_id(v.getTaskId()))
-            << ", " << written.size() << (written.size() == 1 ? " rollout" : " rollouts") << "\n\n"
+            << ", " << counted(written.size(), "rollout") << "\n\n"
             << (document.empty() ? code_of(v) : document) << "\n";
   for (const auto& e : pool.evaluations_of(id)) {
     std::cout << text(e->getDeviceType())

@@ -4,6 +4,7 @@
 #include "evaluation/devices.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
+#include "launch/slow_notice.hpp"
 #include "messages/ids.hpp"
 
 namespace hone {
@@ -38,7 +39,10 @@ int check_tasks(const std::vector<std::string>& files, const std::string& device
       const task t = load_task(path);
       if (judge == nullptr)
         judge = plan_device(device_name, {.node = "check", .programs = 1}).make();
-      const task_report report = judge->check_task(t);
+      const task_report report = [&] {
+        const slow_notice notice([&] { return "running the reference of " + t.name; });
+        return judge->check_task(t);
+      }();
       if (report.failure) {
         all_good = false;
         std::cout << path.string() << ": the reference fails (" << name_of(report.failure->outcome)

@@ -8,9 +8,10 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 
+#include "launch/printing.hpp"
 #include "launch/run/busy_shares.hpp"
+#include "launch/run/length_check.hpp"
 #include "launch/run/metrics_file.hpp"
 #include "launch/run/progress_view.hpp"
 #include "launch/run/report.hpp"
@@ -68,11 +69,15 @@ class run_process {
     }
     folder_->write("config.toml", print_configuration(c_, false));
     for (const std::string& note : found.notes) say(note);
+    if (c_.policy.kind == "model") {
+      for (const std::string& warning : check_lengths(c_, *tasks, *prompts, documents).warnings)
+        say(warning);
+    }
     catch_signals();
     const auto devices = plan_devices(
         c_.node.devices,
         {.node = "node 0", .share_cores = c_.node.share_cores, .simulated = c_.simulated});
-    view_.expect(work_of_stages(tasks->all().size(), devices));
+    view_.expect(work_of_stages(c_, tasks->all().size(), device_types_of(devices).size()));
     set_policy_threads(static_cast<int>(c_.policy.threads));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
 
@@ -114,30 +119,11 @@ class run_process {
                 << joined(found.problems) << "\n";
       return 2;
     }
-    std::cout << "# configuration " << c_.file.string() << " is valid: " << found.tasks
-              << " tasks, " << found.documents << " corpus documents\n";
+    std::cout << print_configuration(c_, true) << "\n# " << c_.file.string()
+              << " is valid: " << counted(found.tasks, "task") << ", "
+              << counted(found.documents, "corpus document") << "\n";
     for (const std::string& note : found.notes) std::cout << "# " << note << "\n";
-    std::cout << print_configuration(c_, true);
     return 0;
-  }
-
-  // Returns what the stages are to do in which the policy writes.
-  std::map<Stage, stage_work> work_of_stages(std::size_t tasks,
-                                             const std::vector<planned_device>& devices) const {
-    const curriculum_options& plan = c_.learner.plan;
-    const double group_size = c_.pool.draws.samples;
-    std::set<std::string> types;
-    for (const planned_device& device : devices) types.emplace(view(device.type->getName()));
-    stage_work contrastive = {
-        static_cast<double>(plan.contrastive.steps * plan.contrastive.groups) * group_size, {}};
-    if (plan.contrastive.minutes > 0) contrastive.limit_s = plan.contrastive.minutes * 60;
-    return {{Stage::SELF_SUPERVISED,
-             {static_cast<double>(plan.self_supervised.steps * plan.self_supervised.groups) *
-                  group_size,
-              {}}},
-            {Stage::CONTRASTIVE, contrastive},
-            {Stage::COMPARISON,
-             {2.0 * plan.comparison_samples * static_cast<double>(tasks * types.size()), {}}}};
   }
 
   void extend_contrastive_stage(run_folder::resume_point& from) {
@@ -151,6 +137,8 @@ class run_process {
       steps = *made;
     }
     steps += options_.more_contrastive_steps;
+    view_.message("the stage goes on by " + std::to_string(options_.more_contrastive_steps) +
+                  " steps" + (from.leaves_branch ? ", after its last step is made again" : ""));
   }
 
   int leave_finished_run() {

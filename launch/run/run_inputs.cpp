@@ -83,8 +83,7 @@ std::vector<corpus_document> choose_documents(const configuration& c, const task
 std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>& documents,
                                              const task_table& tasks,
                                              const std::vector<planned_device>& devices) {
-  std::set<std::string> types;
-  for (const planned_device& device : devices) types.emplace(view(device.type->getName()));
+  const std::vector<std::string> types = device_types_of(devices);
   std::map<std::string, std::vector<const corpus_document*>> by_task;
   for (const corpus_document& document : documents) by_task[document.task].push_back(&document);
   std::vector<group_record> groups;
@@ -106,6 +105,22 @@ std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
   if (c.prompt.prompt_template.empty())
     return std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "default"));
   return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
+}
+
+std::map<Stage, stage_work> work_of_stages(const configuration& c, std::size_t tasks,
+                                           std::size_t device_types) {
+  const curriculum_options& plan = c.learner.plan;
+  const double group_size = c.pool.draws.samples;
+  const auto samples = [&](std::int64_t steps, std::int64_t groups) {
+    return static_cast<double>(steps * groups) * group_size;
+  };
+  stage_work contrastive{samples(plan.contrastive.steps, plan.contrastive.groups), {}};
+  if (plan.contrastive.minutes > 0) contrastive.limit_s = plan.contrastive.minutes * 60;
+  const double compared = 2.0 * plan.comparison_samples * static_cast<double>(tasks * device_types);
+  return {{Stage::SELF_SUPERVISED,
+           {samples(plan.self_supervised.steps, plan.self_supervised.groups), {}}},
+          {Stage::CONTRASTIVE, contrastive},
+          {Stage::COMPARISON, {compared, {}}}};
 }
 
 std::unique_ptr<trainer> make_trainer(const configuration& c) {

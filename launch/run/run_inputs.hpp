@@ -1,10 +1,12 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "evaluation/devices.hpp"
 #include "launch/configuration.hpp"
+#include "launch/run/run_pace.hpp"
 #include "messages/caf_records.hpp"
 #include "policy/prompt.hpp"
 #include "policy/trainer.hpp"
@@ -36,6 +38,11 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
 
 // Reads the prompt template. If the configuration names none, a prompt is the task's name.
 std::shared_ptr<const prompt_template> load_prompts(const configuration& c);
+
+// Returns what the stages are to do in which the policy writes, with this many tasks and types of
+// device.
+std::map<Stage, stage_work> work_of_stages(const configuration& c, std::size_t tasks,
+                                           std::size_t device_types);
 
 // Opens the policy for training. Returns null for a scripted policy. Throws policy_error.
 std::unique_ptr<trainer> make_trainer(const configuration& c);

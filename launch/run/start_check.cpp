@@ -1,17 +1,22 @@
 #include "launch/run/start_check.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "evaluation/evaluate.hpp"
 #include "launch/printing.hpp"
+#include "launch/run/length_check.hpp"
 #include "launch/run/run_inputs.hpp"
+#include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
-#include "policy/tokenizer.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -19,6 +24,8 @@ namespace {
 
 // Documents of a task below which a policy mostly repeats them.
 constexpr std::size_t few_documents = 8;
+// Tasks of which a dry run judges a document.
+constexpr std::size_t tried_tasks = 3;
 
 bool learns_from_corpus(const configuration& c) {
   return c.policy.kind == "model" && c.learner.plan.sft.updates > 0;
@@ -50,7 +57,7 @@ class start_check {
     const auto prompts = attempt([&] { return load_prompts(c_); });
     if (tasks) found_.tasks = tasks->all().size();
     found_.documents = chosen.size();
-    open_devices();
+    open_devices(tasks ? &*tasks : nullptr, chosen);
     if (c_.policy.kind == "model") {
       attempt([&] { return make_trainer(c_) != nullptr; });
       if (tasks && prompts)
@@ -71,57 +78,72 @@ class start_check {
     }
   }
 
-  void open_devices() {
+  void open_devices(const task_table* tasks, const std::vector<corpus_document>& documents) {
     const auto planned = attempt([&] {
       return plan_devices(
           c_.node.devices,
           {.node = "node 0", .share_cores = c_.node.share_cores, .simulated = c_.simulated});
     });
     if (!planned) return;
-    for (const planned_device& device : *planned) {
-      attempt([&] { return device.make() != nullptr; });
-      found_.notes.push_back("device " + device.name + ": " +
-                             std::string(view(device.type->getName())));
+    std::map<std::string, std::size_t> count;  // of devices by type
+    for (const planned_device& one : *planned) ++count[std::string(view(one.type->getName()))];
+    for (const planned_device& one : *planned) {
+      const std::string type(view(one.type->getName()));
+      auto opened = attempt([&] { return one.make(); });
+      found_.notes.push_back("device " + one.name + ": " + type);
+      if (opened && tasks != nullptr && count.contains(type))
+        attempt(
+            [&] { return estimate_judging(**opened, one, count[type], *tasks, documents), true; });
+      count.erase(type);
     }
+  }
+
+  // Judges a document of each of the first tasks, and says how long the run's documents and samples
+  // would take at that pace.
+  void estimate_judging(device& on, const planned_device& planned, std::size_t devices,
+                        const task_table& tasks, const std::vector<corpus_document>& documents) {
+    compile_ahead compiler(*planned.type);
+    std::set<std::string> tried;
+    std::string outcomes;
+    const auto begin = std::chrono::steady_clock::now();
+    for (const corpus_document& document : documents) {
+      if (tried.size() == tried_tasks || !tried.insert(document.task).second) continue;
+      const task& t = *tasks.find(document.task);
+      const auto result = evaluate(on, compiler.submit(document.text, t).get(), t);
+      outcomes += (outcomes.empty() ? "" : ", ") + document.task + "/" + document.name + " " +
+                  std::string(name_of(result->getOutcome()));
+    }
+    if (tried.empty()) return;
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+    const double each = spent.count() / static_cast<double>(tried.size());
+    double samples = 0;
+    for (const auto& [stage, work] : work_of_stages(c_, tasks.all().size(), 1))
+      samples += work.samples;
+    const double minutes = each / 60 / static_cast<double>(devices);
+    found_.notes.push_back("judging takes " + fixed(each, 1) + " s a variant here (" + outcomes +
+                           "): " + fixed(minutes * static_cast<double>(documents.size()), 1) +
+                           " minutes for the corpus, and " + "at most " +
+                           fixed(minutes * samples, 1) + " for " + fixed(samples, 0) +
+                           " samples of the policy; what is known or no program takes no time" +
+                           (c_.learner.plan.contrastive.minutes > 0
+                                ? ", and contrastive.minutes ends that stage after " +
+                                      fixed(c_.learner.plan.contrastive.minutes, 1)
+                                : ""));
   }
 
   void compare_with_context(const task_table& tasks, const prompt_template& prompts,
                             const std::vector<corpus_document>& documents) {
-    const std::filesystem::path folder = c_.policy.folder;
-    const decoder_config policy = decoder_config::load(folder / "config.json");
-    const tokenizer words = tokenizer::load(folder / "tokenizer.json");
-    std::map<std::string, std::size_t> longest;  // document by task, in tokens
-    for (const corpus_document& document : documents) {
-      std::size_t& tokens = longest[document.task];
-      tokens = std::max(tokens, words.encode(document.text).size() + 1);
-    }
-    const auto context = static_cast<std::size_t>(policy.context);
-    const auto answer = static_cast<std::size_t>(c_.generation.options.max_new_tokens);
-    std::size_t shortest_prompt = context;
-    std::size_t longest_prompt = 0;
-    for (const auto& t : tasks.all()) {
-      record_builder<schema::Draw> draw;
-      draw->setDeviceType("a device");
-      const std::size_t prompt = words.encode(prompts.render(facts_for(*t, *draw.finish()))).size();
-      shortest_prompt = std::min(shortest_prompt, prompt);
-      longest_prompt = std::max(longest_prompt, prompt);
-      const std::string lengths = t->name + ": its prompt has " + std::to_string(prompt) +
-                                  " tokens without exemplars, the policy's context " +
-                                  std::to_string(context);
-      if (prompt + 1 >= context) found_.problems.push_back(lengths + ": no room for an answer");
-      const std::size_t document = longest[t->name];
-      if (document > answer)
-        found_.notes.push_back(t->name + ": its longest document has " + std::to_string(document) +
-                               " tokens, and generation.max_new_tokens is " +
-                               std::to_string(answer) + ": the policy cannot write it");
-      if (prompt + document > context)
-        found_.notes.push_back(lengths + ": its longest document, of " + std::to_string(document) +
-                               " tokens, is cut off");
-    }
-    found_.notes.push_back("prompts without exemplars have " + std::to_string(shortest_prompt) +
-                           " to " + std::to_string(longest_prompt) + " tokens, answers at most " +
-                           std::to_string(answer) + ", the context has " + std::to_string(context));
-    compare_with_memory(policy);
+    length_findings lengths = check_lengths(c_, tasks, prompts, documents);
+    append(found_.problems, std::move(lengths.problems));
+    append(found_.notes, std::move(lengths.warnings));
+    found_.notes.push_back(std::move(lengths.summary));
+    compare_with_memory(
+        decoder_config::load(std::filesystem::path(c_.policy.folder) / "config.json"));
+  }
+
+  static void append(std::vector<std::string>& to, std::vector<std::string>&& lines) {
+    to.insert(to.end(), std::make_move_iterator(lines.begin()),
+              std::make_move_iterator(lines.end()));
   }
 
   // The learner holds the weights, the reference's, gradients and two moments; each generator holds
@@ -168,8 +190,7 @@ start_findings check_corpus(const configuration& c, const task_table& tasks,
     }
     const auto parsed = parse_variant_document(document.text);
     if (const auto* problem = std::get_if<parse_problem>(&parsed))
-      found.problems.push_back(c.corpus.folder + "/" + document.task + "/" + document.name + ": " +
-                               to_string(*problem));
+      found.problems.push_back(document.file + ": " + to_string(*problem));
   }
   for (const std::string& name : strangers)
     found.problems.push_back(c.corpus.folder + "/" + name +
@@ -184,8 +205,8 @@ start_findings check_corpus(const configuration& c, const task_table& tasks,
   for (const auto& t : tasks.all()) {
     const std::size_t count = counts[t->name];
     if (count >= few_documents || chosen.empty()) continue;
-    found.notes.push_back(t->name + ": the corpus has " + std::to_string(count) +
-                          " documents of it; a policy that learns from so few mostly repeats "
+    found.notes.push_back(t->name + ": the corpus has " + counted(count, "document") +
+                          " of it; a policy that learns from so few mostly repeats "
                           "them. A sweep, or variants by people or another model, add more");
   }
   return found;

@@ -37,6 +37,16 @@ TEST(Commands, AnUnknownCommandIsNamed) {
   }
 }
 
+TEST(Commands, WrongUsageSaysHowTheCommandIsUsed) {
+  const auto refused = run_hone({"pool", "show", "--pool", "nowhere"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("id"), HasSubstr("hone pool show"),
+                                          HasSubstr("hone pool show --help tells more")));
+  const auto no_form = run_hone({"export", "v.md", "v.py", "--task", "softmax"});
+  EXPECT_EQ(no_form.code, 2);
+  EXPECT_THAT(no_form.err, HasSubstr("--as torch or --as onefile.cu"));
+}
+
 TEST(Commands, ANodeWithoutDevicesNeedsTheCudaToolchain) {
   setenv("HONE_NVRTC", "/nonexistent/hone-nvrtc", 1);
   const auto refused = run_hone({"node", "--join", "127.0.0.1:9"});

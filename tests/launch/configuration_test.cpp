@@ -113,8 +113,17 @@ TEST_F(ConfigurationFile, OverridesReplaceTheValuesOfTheFile) {
 }
 
 TEST_F(ConfigurationFile, AnUnknownOverrideIsRefused) {
-  EXPECT_THAT(refusal(least_, {"pool.maxlag=5"}), HasSubstr("maxlag"));
+  EXPECT_THAT(refusal(least_, {"pool.maxlag=5"}),
+              testing::StartsWith("--set pool.maxlag=5: unknown key (did you mean max_lag?)"));
   EXPECT_THAT(refusal(least_, {"pool"}), HasSubstr("section.key=value"));
+}
+
+TEST_F(ConfigurationFile, AWrongOverrideIsBlamedAndNotTheFile) {
+  EXPECT_THAT(refusal(least_ + "[generation]\ntop_p = 0.5\n", {"generation.top_p=1.5"}),
+              testing::AllOf(testing::StartsWith("--set generation.top_p=1.5: "),
+                             HasSubstr("at most 1"), testing::Not(HasSubstr("run.toml"))));
+  EXPECT_THAT(refusal(least_ + "[generation]\ntop_p = 1.5\n", {"pool.max_lag=1"}),
+              HasSubstr("run.toml:4"));
 }
 
 TEST_F(ConfigurationFile, ThePrintedConfigurationReadsBackToTheSame) {

@@ -15,7 +15,6 @@ namespace {
 using namespace testing_support;
 using nlohmann::json;
 using testing::HasSubstr;
-using testing::Not;
 
 constexpr const char* module_text = R"(
 import torch
@@ -97,8 +96,10 @@ TEST_F(FirstDay, LeadsFromAModuleToAResult) {
   const auto dry =
       run_hone({"run", my("run.toml"), "--dry-run", "--set", "node.devices=[\"cpu\"]"});
   EXPECT_EQ(dry.code, 0) << dry.err;
-  EXPECT_THAT(dry.out, HasSubstr("is valid: 1 tasks, 3 corpus documents"));
+  EXPECT_THAT(dry.out, HasSubstr("is valid: 1 task, 3 corpus documents"));
   EXPECT_THAT(dry.out, HasSubstr("gated: the corpus has 3 documents of it"));
+  EXPECT_THAT(dry.out, testing::ContainsRegex("judging takes [0-9.]+ s a variant here \\(gated/"));
+  EXPECT_THAT(dry.out, testing::ContainsRegex("prompts have [0-9]+ to [0-9]+ tokens"));
 
   // A run with a real judge and a tiny policy, stopped, killed and resumed.
   const std::vector<std::string> start = {hone_program(),

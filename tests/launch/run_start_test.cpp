@@ -132,7 +132,7 @@ TEST_F(RunStart, ADryRunNamesEveryProblem) {
   dry.insert(dry.end(), {"--dry-run", "--set", "node.devices=[\"cuda:77\"]"});
   const auto refused = run(dry);
   EXPECT_EQ(refused.code, 2);
-  for (const char* problem : {"softmax/prose: ", "corpus/sofmax: the folder has documents",
+  for (const char* problem : {"softmax/prose.md: ", "corpus/sofmax: the folder has documents",
                               "has no *.safetensors", "policy.random_weights = true"})
     EXPECT_THAT(refused.err, HasSubstr(problem));
   EXPECT_THAT(refused.err, testing::AnyOf(HasSubstr("NVIDIA driver"), HasSubstr("GPU 77")));
@@ -140,6 +140,23 @@ TEST_F(RunStart, ADryRunNamesEveryProblem) {
   const auto started = run(settings);
   EXPECT_EQ(started.code, 2);
   EXPECT_THAT(started.err, HasSubstr("corpus/sofmax: the folder has documents"));
+}
+
+TEST_F(RunStart, ADryRunComparesLengthsAndEstimatesTheTimeOfJudging) {
+  const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
+  const auto dry =
+      run({"--dry-run", "--set", "policy.kind=model", "--set",
+           "policy.folder=" + configs + "policies/tiny", "--set", "policy.random_weights=true",
+           "--set", "prompt.template=" + configs + "prompts/compact.txt", "--set",
+           "corpus.folder=" + configs + "corpus", "--set", "sft.updates=10", "--set",
+           "generation.max_new_tokens=20"});
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  EXPECT_THAT(dry.out, HasSubstr("more than generation.max_new_tokens = 20"));
+  EXPECT_THAT(dry.out, testing::ContainsRegex("prompts have [0-9]+ to [0-9]+ tokens, 2 exemplars"));
+  for (const char* type : {"simulated:a", "simulated:b"})
+    EXPECT_THAT(dry.out, HasSubstr(std::string("device ") + type));
+  EXPECT_THAT(dry.out, testing::ContainsRegex("judging takes [0-9.]+ s a variant here "
+                                              "\\(layer_norm/[^,]*, softmax/[^,]*\\)"));
 }
 
 TEST_F(RunStart, RefusesToMixSimulatedAndRealDevices) {
