@@ -31,21 +31,88 @@ seccomp_program export_filter(scmp_filter_ctx context) {
   return program;
 }
 
+enum class file_access { reads, writes };
+
+void refuse(scmp_filter_ctx context, std::initializer_list<int> calls) {
+  for (const int call : calls) seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), call, 0);
+}
+
+// Refuses to open files with these flags. `mask`: the flags that matter.
+void refuse_open(scmp_filter_ctx context, int mask, int flags) {
+  const auto bits = static_cast<scmp_datum_t>(mask);
+  const auto value = static_cast<scmp_datum_t>(flags);
+  seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 1,
+                   SCMP_A2(SCMP_CMP_MASKED_EQ, bits, value));
+  seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(open), 1,
+                   SCMP_A1(SCMP_CMP_MASKED_EQ, bits, value));
+}
+
+void refuse_changes_of_files(scmp_filter_ctx context, file_access access) {
+  if (access == file_access::reads) {
+    refuse_open(context, O_ACCMODE, O_WRONLY);
+    refuse_open(context, O_ACCMODE, O_RDWR);
+    refuse_open(context, O_CREAT, O_CREAT);
+    refuse_open(context, O_TRUNC, O_TRUNC);
+    refuse(context, {SCMP_SYS(creat), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(rename),
+                     SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(mkdir), SCMP_SYS(mkdirat),
+                     SCMP_SYS(rmdir)});
+  } else {
+    // Landlock admits this before Linux 6.2, because nothing is written.
+    refuse_open(context, O_ACCMODE | O_TRUNC, O_RDONLY | O_TRUNC);
+  }
+  refuse(context, {SCMP_SYS(openat2),    SCMP_SYS(open_by_handle_at),
+                   SCMP_SYS(link),       SCMP_SYS(linkat),
+                   SCMP_SYS(symlink),    SCMP_SYS(symlinkat),
+                   SCMP_SYS(truncate),   SCMP_SYS(chmod),
+                   SCMP_SYS(fchmod),     SCMP_SYS(fchmodat),
+                   SCMP_SYS(chown),      SCMP_SYS(fchown),
+                   SCMP_SYS(lchown),     SCMP_SYS(fchownat),
+                   SCMP_SYS(mknod),      SCMP_SYS(mknodat),
+                   SCMP_SYS(setxattr),   SCMP_SYS(lsetxattr),
+                   SCMP_SYS(fsetxattr),  SCMP_SYS(removexattr),
+                   SCMP_SYS(utime),      SCMP_SYS(utimes),
+                   SCMP_SYS(utimensat),  SCMP_SYS(mount),
+                   SCMP_SYS(umount2),    SCMP_SYS(chroot),
+                   SCMP_SYS(pivot_root), SCMP_SYS(unshare),
+                   SCMP_SYS(setns)});
+}
+
+seccomp_program untrusted_filter(file_access access) {
+  const std::unique_ptr<void, decltype(&seccomp_release)> owner(seccomp_init(SCMP_ACT_ALLOW),
+                                                                seccomp_release);
+  const scmp_filter_ctx context = owner.get();
+  refuse_changes_of_files(context, access);
+  // Other processes may be neither started, signalled, traced nor read.
+  refuse(context, {SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill), SCMP_SYS(rt_sigqueueinfo),
+                   SCMP_SYS(rt_tgsigqueueinfo), SCMP_SYS(pidfd_send_signal), SCMP_SYS(ptrace),
+                   SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
+                   SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork)});
+  constexpr scmp_datum_t thread = 0x10000;  // CLONE_THREAD
+  seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(clone), 1,
+                   SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
+  // The flags of clone3 lie in memory, where a filter cannot read them. The C library falls back
+  // to clone.
+  seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+  seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(prlimit64), 1,
+                   SCMP_A0(SCMP_CMP_NE, 0));
+  // The network, and system calls that give access to large parts of the kernel.
+  refuse(context, {SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
+                   SCMP_SYS(io_uring_setup), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
+                   SCMP_SYS(userfaultfd), SCMP_SYS(keyctl), SCMP_SYS(add_key),
+                   SCMP_SYS(request_key), SCMP_SYS(shmget), SCMP_SYS(msgget), SCMP_SYS(semget)});
+  return export_filter(context);
+}
+
 }  // namespace
 
 const seccomp_program& toolchain_filter() {
   static const seccomp_program program = [] {
     const std::unique_ptr<void, decltype(&seccomp_release)> context(seccomp_init(SCMP_ACT_ALLOW),
                                                                     seccomp_release);
-    const auto refuse = [&](int call) {
-      seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), call, 0);
-    };
-    for (const int call :
-         {SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(ptrace),
-          SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(io_uring_setup),
-          SCMP_SYS(openat2), SCMP_SYS(open_by_handle_at)}) {
-      refuse(call);
-    }
+    refuse(context.get(),
+           {SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(ptrace),
+            SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(io_uring_setup),
+            SCMP_SYS(openat2), SCMP_SYS(open_by_handle_at)});
     seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOENT), SCMP_SYS(openat), 1,
                      SCMP_A2(SCMP_CMP_MASKED_EQ, O_NOCTTY, O_NOCTTY));
     seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOENT), SCMP_SYS(open), 1,
@@ -56,56 +123,12 @@ const seccomp_program& toolchain_filter() {
 }
 
 const seccomp_program& reader_filter() {
-  static const seccomp_program program = [] {
-    const std::unique_ptr<void, decltype(&seccomp_release)> context(seccomp_init(SCMP_ACT_ALLOW),
-                                                                    seccomp_release);
-    const auto refuse = [&](std::initializer_list<int> calls) {
-      for (const int call : calls) seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), call, 0);
-    };
-    // Files may only be read.
-    constexpr std::pair<int, int> writing[] = {
-        {O_ACCMODE, O_WRONLY}, {O_ACCMODE, O_RDWR}, {O_CREAT, O_CREAT}, {O_TRUNC, O_TRUNC}};
-    for (const auto& [mask, flags] : writing) {
-      const auto bits = static_cast<scmp_datum_t>(mask);
-      const auto value = static_cast<scmp_datum_t>(flags);
-      seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 1,
-                       SCMP_A2(SCMP_CMP_MASKED_EQ, bits, value));
-      seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(open), 1,
-                       SCMP_A1(SCMP_CMP_MASKED_EQ, bits, value));
-    }
-    refuse({SCMP_SYS(openat2),   SCMP_SYS(creat),       SCMP_SYS(open_by_handle_at),
-            SCMP_SYS(unlink),    SCMP_SYS(unlinkat),    SCMP_SYS(rename),
-            SCMP_SYS(renameat),  SCMP_SYS(renameat2),   SCMP_SYS(mkdir),
-            SCMP_SYS(mkdirat),   SCMP_SYS(rmdir),       SCMP_SYS(link),
-            SCMP_SYS(linkat),    SCMP_SYS(symlink),     SCMP_SYS(symlinkat),
-            SCMP_SYS(truncate),  SCMP_SYS(chmod),       SCMP_SYS(fchmod),
-            SCMP_SYS(fchmodat),  SCMP_SYS(chown),       SCMP_SYS(fchown),
-            SCMP_SYS(lchown),    SCMP_SYS(fchownat),    SCMP_SYS(mknod),
-            SCMP_SYS(mknodat),   SCMP_SYS(setxattr),    SCMP_SYS(lsetxattr),
-            SCMP_SYS(fsetxattr), SCMP_SYS(removexattr), SCMP_SYS(utime),
-            SCMP_SYS(utimes),    SCMP_SYS(utimensat),   SCMP_SYS(mount),
-            SCMP_SYS(umount2),   SCMP_SYS(chroot),      SCMP_SYS(pivot_root),
-            SCMP_SYS(unshare),   SCMP_SYS(setns)});
-    // Other processes may be neither started, signalled, traced nor read.
-    refuse({SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill), SCMP_SYS(rt_sigqueueinfo),
-            SCMP_SYS(rt_tgsigqueueinfo), SCMP_SYS(pidfd_send_signal), SCMP_SYS(ptrace),
-            SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
-            SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork)});
-    constexpr scmp_datum_t thread = 0x10000;  // CLONE_THREAD
-    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(clone), 1,
-                     SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
-    // The flags of clone3 lie in memory, where a filter cannot read them. The C library falls back
-    // to clone.
-    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(EACCES), SCMP_SYS(prlimit64), 1,
-                     SCMP_A0(SCMP_CMP_NE, 0));
-    // The network, and system calls that give access to large parts of the kernel.
-    refuse({SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
-            SCMP_SYS(io_uring_setup), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
-            SCMP_SYS(userfaultfd), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key),
-            SCMP_SYS(shmget), SCMP_SYS(msgget), SCMP_SYS(semget)});
-    return export_filter(context.get());
-  }();
+  static const seccomp_program program = untrusted_filter(file_access::reads);
+  return program;
+}
+
+const seccomp_program& fenced_writer_filter() {
+  static const seccomp_program program = untrusted_filter(file_access::writes);
   return program;
 }
 

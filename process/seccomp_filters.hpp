@@ -19,6 +19,10 @@ const seccomp_program& toolchain_filter();
 // allocate memory and start threads.
 const seccomp_program& reader_filter();
 
+// Returns the same filter without its rules on files that are opened, made, renamed and removed,
+// for a process whose writing confine_writing() limits to a folder.
+const seccomp_program& fenced_writer_filter();
+
 // Installs a filter in the calling thread, irrevocably. Throws std::system_error.
 void install_filter(const seccomp_program& filter);
 

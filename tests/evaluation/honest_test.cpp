@@ -67,6 +67,20 @@ sizes = { N = 96 }
 timed = true
 )";
 
+// How fast LibTorch computes lgamma of numbers between 1 and 2 depends, on some processors, on what
+// its process has computed before.
+TEST(HonestProgram, OfTheReferenceItselfIsNoFasterWhateverItsProcessHasComputed) {
+  const task t = load_task(std::filesystem::path(HONE_SOURCE_DIR) /
+                           "tests/evaluation/exploits/tasks/lgamma12.toml");
+  auto evaluation = judge(document(t.reference), t);
+  for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again)
+    evaluation = judge(document(t.reference), t);
+  if (judging_bench::instance().shares_cores() || judging_bench::times_mean_nothing)
+    GTEST_SKIP() << "times mean nothing here";
+  EXPECT_EQ(evaluation->getOutcome(), Outcome::OK) << describe(*evaluation);
+  EXPECT_NEAR(evaluation->getScore(), 1, 0.1);
+}
+
 TEST(HonestProgram, MayReuseMemoryOfASmallerTensor) {
   // The bool's block of 64 bytes is reused for floats, which is no out-of-bounds write.
   const auto evaluation =

@@ -26,6 +26,9 @@ constexpr auto end_limit = std::chrono::seconds(30);
 // that affects all multiprocessors seconds late, and a call that is merely slow need not cost the
 // process.
 constexpr auto report_limit = std::chrono::seconds(4);
+// Of what the driver compiles for cuDNN: without a cache it compiles one kernel for each
+// convolution that may use it, and autotuning a network takes 20 s in place of 2.
+constexpr std::uint64_t most_compiled_bytes = 256U << 20U;
 constexpr const char* out_of_turn = "the process answered out of turn";
 
 std::uint64_t next_serial() {
@@ -57,7 +60,8 @@ gpu_process::gpu_process(const std::string& visible) : serial_(next_serial()) {
                          "LC_ALL=C",
                          "TORCH_CPP_LOG_LEVEL=ERROR",
                          "CUDA_VISIBLE_DEVICES=" + visible,
-                         "CUDA_CACHE_DISABLE=1"};
+                         "CUDA_CACHE_PATH=" + compiled_.path(),
+                         "CUDA_CACHE_MAXSIZE=" + std::to_string(most_compiled_bytes)};
   inherit(options.environment, {"LD_LIBRARY_PATH", "CUDA_DEVICE_ORDER"});
   const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   options.descriptors = {{null.get(), 0}, {null.get(), 1}, {null.get(), 2}, {theirs.get(), 3}};

@@ -12,6 +12,7 @@
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/record.hpp"
 #include "process/child_process.hpp"
+#include "process/temporary_folder.hpp"
 #include "process/unique_fd.hpp"
 #include "tasks/settings.hpp"
 
@@ -114,6 +115,7 @@ class gpu_process {
   program_failure end(bool timed_out);
 
   std::uint64_t serial_;
+  temporary_folder compiled_{"cuda-cache"};  // what the driver compiles for cuDNN in the process
   child_process process_;
   unique_fd socket_;
   int core_ = -1;

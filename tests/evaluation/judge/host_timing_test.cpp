@@ -131,12 +131,18 @@ TEST_F(Timing, EndsWhenTheTimeBudgetIsSpent) {
 
 TEST_F(Timing, NoiseThatNeverSettlesIsUnstable) {
   fake_session::behaviour b = right_program();
-  // Phases of about 12 ms. Every other phase is three times as slow.
-  b.call_ns = [this, slow = false]() mutable {
-    if (noise_.below(slow ? 100 : 300) == 0) slow = !slow;
-    return slow ? 120e3 : 40e3;
+  // Phases of some 4 ms, shorter than a batch, each at a speed of its own between 20 and 200 us a
+  // call. By the usual widths, some of such measurements would settle.
+  b.call_ns = [this, ns = 50e3]() mutable {
+    if (noise_.uniform() < ns / 4e6) ns = 20e3 * std::pow(10.0, noise_.uniform());
+    return ns;
   };
-  EXPECT_EQ(outcome_of(time(b).failure), Outcome::UNSTABLE);
+  timing_rules rules;
+  rules.target_width = 0.005;
+  rules.unstable_width = 0.01;
+  fake_session candidate(b);
+  fake_session reference(right_program());
+  EXPECT_EQ(outcome_of(time(candidate, reference, {}, 8, rules).failure), Outcome::UNSTABLE);
 }
 
 // No part of the contents is repeated either, because results for one call could otherwise help

@@ -3,11 +3,13 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 
 #include "process/child_process.hpp"
+#include "process/write_fence.hpp"
 
 namespace hone {
 namespace {
@@ -34,7 +36,9 @@ void limit_memory() {
 void confine_gpu_process() {
   limit_memory();
   if (prctl(PR_SET_DUMPABLE, 0) != 0) throw std::runtime_error("cannot forbid dumps");
-  install_filter(reader_filter());
+  const char* cache = std::getenv("CUDA_CACHE_PATH");
+  const bool is_fenced = cache != nullptr && confine_writing(cache);
+  install_filter(is_fenced ? fenced_writer_filter() : reader_filter());
 }
 
 }  // namespace hone
