@@ -102,6 +102,7 @@ void learner_state::train_supervised() {
                              " documents of the corpus is ok here (`hone pool ls` says why)");
   }
   const bool enough = admitted_total >= needed && plan->can_update();
+  counts.set_number("waits_for_corpus", enough ? 0 : 1);
   if (stopping &&
       (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step))
     return finish(false);

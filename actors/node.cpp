@@ -155,7 +155,7 @@ node_actor::behavior_type node_behavior(node_actor::stateful_pointer<node_state>
         const std::string problem =
             find_join_problem(request, kinds_of(own.devices), own.mixes_simulation);
         if (!problem.empty()) return caf::make_error(caf::sec::runtime_error, problem);
-        self->state.log("node " + std::string(view(request->getNode())) + " joins");
+        self->state.log(std::string(view(request->getNode())) + " joins");
         std::vector<task_record> known;
         for (const auto& t : self->state.tasks->all()) known.push_back(to_record(*t));
         const node_wiring& w = self->state.wiring;

@@ -94,6 +94,11 @@ std::filesystem::path find_in_run(const std::filesystem::path& directory, const 
   return path;
 }
 
+std::string find_pool(const std::filesystem::path& named) {
+  const std::filesystem::path inner = named / "pool";
+  return (std::filesystem::is_directory(inner) ? inner : named).string();
+}
+
 std::string read_text(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
   return read_source_file(path);

@@ -35,6 +35,9 @@ std::vector<std::filesystem::path> find_task_files(const std::string& named);
 // Returns a file or folder of a run's directory. Throws std::runtime_error if it is not there.
 std::filesystem::path find_in_run(const std::filesystem::path& directory, const std::string& name);
 
+// Returns the folder of a pool: `named`, or pool/ in it if that is the directory of a run.
+std::string find_pool(const std::filesystem::path& named);
+
 // Returns the contents of a file; "-" is standard input. Throws format_error.
 std::string read_text(const std::string& path);
 // Replaces the contents of a file. Throws std::runtime_error if it cannot be written as a whole.

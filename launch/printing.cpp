@@ -233,7 +233,7 @@ ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& tas
           {"candidate_us", number_or_null(candidate_us(shown), timed)},
           {"rounds", rounds},
           {"compile_ms", e.getCompileMs()},
-          {"seed", measurements.size() > 0 ? shown.getSeed() : e.getVerdict().getSeed()},
+          {"seed", e.getVerdict().getSeed()},
           {"verification",
            {{"outcome", e.hasVerdict() ? ordered_json(name_of(e.getVerdict().getOutcome()))
                                        : ordered_json(nullptr)},

@@ -11,6 +11,8 @@ namespace {
 
 constexpr const char* format_key = "format";
 
+std::string sample_counts_key(Stage stage) { return "samples of " + std::string(name_of(stage)); }
+
 std::uint64_t stored_next_sequence(const database& db) {
   const auto format = db.get<schema::PoolFormat>(family::meta, format_key);
   return format ? (*format)->getNextReady() : 0;
@@ -61,6 +63,7 @@ pool::pool(const pool_options& options)
   if (const auto format = db_.get<schema::PoolFormat>(family::meta, format_key)) {
     check_format(db_);
     next_version_ = (*format)->getNextVersion();
+    read_sample_counts();
   } else {
     store_format();
     commit();
@@ -165,9 +168,30 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
 }
 
 void pool::count_samples(const schema::RolloutGroup::Reader& group) {
-  auto& counts = sample_outcomes_[stage_of(group)];
+  const Stage stage = stage_of(group);
+  auto& counts = sample_outcomes_[stage];
   for (const auto rollout : group.getRollouts()) {
     if (const auto known = evaluation_of(group, rollout)) ++counts[(*known)->getOutcome()];
+  }
+  record_builder<schema::SampleCounts> stored;
+  auto outcomes = stored->initOutcomes(static_cast<unsigned>(counts.size()));
+  unsigned i = 0;
+  for (const auto& [outcome, count] : counts) {
+    outcomes[i].setName(std::string(name_of(outcome)));
+    outcomes[i++].setValue(static_cast<double>(count));
+  }
+  db_.put(family::meta, sample_counts_key(stage), stored.finish());
+}
+
+void pool::read_sample_counts() {
+  for (const Stage stage :
+       {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE, Stage::COMPARISON}) {
+    const auto stored = db_.get<schema::SampleCounts>(family::meta, sample_counts_key(stage));
+    if (!stored) continue;
+    for (const auto n : (*stored)->getOutcomes()) {
+      if (const auto outcome = outcome_named(view(n.getName())))
+        sample_outcomes_[stage][*outcome] = static_cast<std::uint64_t>(n.getValue());
+    }
   }
 }
 

@@ -123,8 +123,8 @@ class pool {
   std::optional<scored_variant> best(const task_id& task, const std::string& device_type);
   // Number of variants that are ok.
   std::uint64_t accepted_variants(const task_id& task, const std::string& device_type);
-  // Number of samples by outcome, over the groups of a stage whose last evaluation has become known
-  // since the pool was opened. Corpus groups belong to the stage sft.
+  // Number of samples by outcome, over the groups of a stage whose last evaluation is known. Corpus
+  // groups belong to the stage sft.
   std::map<Outcome, std::uint64_t> sample_outcomes(Stage stage) const;
   std::optional<record<schema::Evaluation>> evaluation_of(const evaluation_key& key) const {
     return ledger_.find(key);
@@ -136,6 +136,7 @@ class pool {
   std::optional<record<schema::Evaluation>> evaluation_of(
       const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const;
   void count_samples(const schema::RolloutGroup::Reader& group);
+  void read_sample_counts();
   void drop_stale();
   void store_format();
 

@@ -82,8 +82,8 @@ std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
         " processor cores; this process may use " + std::to_string(allowed) +
         ", of which other processes of Hone have reserved " +
         std::to_string(allowed - cores.size()) +
-        " (--share-cores or node.share_cores = true gives up exclusive cores, and with them "
-        "trustworthy times)";
+        " (where times need not be trustworthy, commands share cores with --share-cores, and a run "
+        "with node.share_cores = true)";
     if (devices >= allowed) throw std::runtime_error(problem);
     throw cores_taken(problem);
   }

@@ -93,9 +93,9 @@ bench_plan plan_bench(const std::vector<std::string>& tasks, const fs::path& var
   bench_plan plan;
   for (auto& [name, one] : by_name) plan.tasks.push_back(std::move(one));
   if (plan.documents() == 0)
-    throw format_error(
-        variants.string(), 0, "",
-        "there is no document to judge; name a folder of them or ask for references");
+    throw format_error(variants.empty() ? tasks.front() : variants.string(), 0, "",
+                       "there is no document to judge; name a folder of documents with --variants, "
+                       "or ask for --references");
   return plan;
 }
 

@@ -7,6 +7,7 @@
 #include "launch/bench/bench_runner.hpp"
 #include "launch/bench/bench_summary.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/core_wait.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
 
@@ -22,6 +23,8 @@ struct bench_options {
   std::vector<std::string> devices = {"cpu"};
   bool references = false;
   std::string inductor;
+  bool share_cores = false;
+  bool wait = false;
 };
 
 // Returns "4 min left", from the mean time of the documents so far.
@@ -35,8 +38,10 @@ std::string time_left(std::chrono::steady_clock::time_point begin, std::size_t d
 
 int bench(const bench_options& options) {
   const bench_plan plan = plan_bench(options.tasks, options.variants, options.references);
-  const auto devices =
-      plan_devices(options.devices, {.node = "bench", .compiled_references = options.inductor});
+  const auto devices = plan_devices(options.devices, {.node = "bench",
+                                                      .share_cores = options.share_cores,
+                                                      .compiled_references = options.inductor,
+                                                      .begin_to_wait = core_wait(options.wait)});
   bench_results results(options.out);
   const auto begin = std::chrono::steady_clock::now();
   run_bench(plan, devices, results,
@@ -84,6 +89,10 @@ void add_bench_command(CLI::App& app, command_action& action) {
   command->add_option("--devices", options->devices, "cpu, cuda (every GPU) or cuda:NUMBER")
       ->delimiter(',')
       ->capture_default_str();
+  command->add_flag("--share-cores", options->share_cores,
+                    "judge on cores that others use as well, which makes times meaningless");
+  command->add_flag("--wait", options->wait,
+                    "wait until a run or another command releases processor cores");
   command->callback([options, &action] { action = [options] { return bench(*options); }; });
 }
 

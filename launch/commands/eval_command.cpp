@@ -7,6 +7,7 @@
 #include "evaluation/devices.hpp"
 #include "evaluation/evaluate.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/core_wait.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "launch/slow_notice.hpp"
@@ -80,14 +81,11 @@ int judge_documents(const eval_options& options) {
     for (corpus_document& one : read_documents(path))
       documents.emplace_back(tasks.of(path), std::move(one));
   }
-  const auto begin_to_wait = [&](const std::string& why) {
-    if (!options.wait) throw std::runtime_error(why + "; --wait waits until they are free");
-    std::cerr << "hone: waiting for a processor core: " << why << std::endl;
-  };
-  const planned_device planned = plan_device(options.device, {.node = "eval",
-                                                              .share_cores = options.share_cores,
-                                                              .begin_to_wait = begin_to_wait,
-                                                              .programs = documents.size()});
+  const planned_device planned =
+      plan_device(options.device, {.node = "eval",
+                                   .share_cores = options.share_cores,
+                                   .begin_to_wait = core_wait(options.wait),
+                                   .programs = documents.size()});
   compile_ahead compiler(*planned.type);
   std::vector<std::future<compiled_document>> compiled;
   for (const auto& [of, document] : documents)

@@ -43,7 +43,7 @@ void describe_evaluation(const schema::Evaluation::Reader& e, found_variant& fou
 }
 
 found_variant find_in_pool(const export_options& options) {
-  const pool_inspector pool(options.pool);
+  const pool_inspector pool(find_pool(options.pool));
   const variant_id id = pool.find_variant(options.variant);
   const auto stored = pool.variant(id);
   if (!stored) throw pool_error("the variant " + to_string(id) + " is gone");
@@ -65,7 +65,10 @@ found_variant find_in_pool(const export_options& options) {
 }
 
 found_variant read_file(const export_options& options) {
-  if (options.task.empty()) throw std::runtime_error("name the task of the document: --task TASK");
+  if (options.task.empty())
+    throw std::runtime_error(
+        "name the task of the document with --task, or the pool of the variant "
+        "with --pool");
   found_variant found{load_task(find_task_file(options.task)), {}, {}, {}};
   const std::string document = read_text(options.variant);
   if (document.starts_with("sweep:"))

@@ -164,7 +164,7 @@ void print_result(const import_job& job, const import_result& result,
   if (!module.error.empty()) {
     std::cout << "not imported: " << module.error;
   } else {
-    std::cout << "imported as " << job.task_name << ", "
+    std::cout << "imported as " << (out / (job.task_name + ".toml")).string() << ", "
               << counted(result.made->cases.size(), "case");
     for (const std::string& note : module.notes) std::cout << "; " << note;
   }

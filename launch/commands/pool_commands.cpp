@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <iostream>
+#include <set>
 
 #include "launch/commands/commands.hpp"
 #include "launch/commands/pool_variants.hpp"
+#include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "messages/names.hpp"
 #include "storage/inspection.hpp"
@@ -32,6 +34,19 @@ void check_task(const pool_inspector& pool, const std::string& name) {
     known += (known.empty() ? "" : ", ") + text(t->getName());
   }
   if (!known.empty()) throw pool_error("the pool has no task " + name + "; it has " + known);
+}
+
+// Throws pool_error if the pool has evaluations, but none on this device type.
+void check_device_type(const pool_inspector& pool, const std::string& name) {
+  if (name.empty()) return;
+  std::set<std::string> types;
+  pool.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>&) {
+    types.insert(key.device_type);
+  });
+  if (types.empty() || types.contains(name)) return;
+  std::string known;
+  for (const std::string& type : types) known += (known.empty() ? "" : ", ") + type;
+  throw pool_error("the pool has no evaluation on the device type " + name + "; it has " + known);
 }
 
 std::vector<std::string> outcome_names() {
@@ -86,6 +101,7 @@ int lineage(const pool_arguments& a) {
 int list(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   check_task(pool, a.task);
+  check_device_type(pool, a.device_type);
   pool.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
     if (!is_wanted(a, task, *e)) return;
@@ -104,6 +120,7 @@ int list(const pool_arguments& a) {
 int top(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   check_task(pool, a.task);
+  check_device_type(pool, a.device_type);
   std::vector<std::pair<std::string, record<schema::Evaluation>>> rows;
   for (const auto& e : pool.top(a.count)) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
@@ -212,11 +229,15 @@ void add_pool_commands(CLI::App& app, command_action& action) {
   const auto add = [&](const char* name, const char* what, int (*work)(const pool_arguments&)) {
     auto arguments = std::make_shared<pool_arguments>();
     CLI::App* command = pool->add_subcommand(name, what);
-    command->add_option("--pool", arguments->pool, "folder of the pool: pool/ in a run's directory")
+    command->add_option("--pool", arguments->pool, "a run's directory, or the folder pool/ in it")
         ->required();
     command->add_flag("--json", arguments->json, "print JSON, one object per line");
-    command->callback(
-        [arguments, work, &action] { action = [arguments, work] { return work(*arguments); }; });
+    command->callback([arguments, work, &action] {
+      action = [arguments, work] {
+        arguments->pool = find_pool(arguments->pool);
+        return work(*arguments);
+      };
+    });
     return std::pair(command, arguments);
   };
   const auto filters = [](auto& entry) {

@@ -15,6 +15,7 @@ struct run_arguments {
   bool resume = false;
   std::string extend;
   bool dry_run = false;
+  bool wait = false;
 };
 
 constexpr const char* extensible_key = "contrastive.steps=";
@@ -31,11 +32,8 @@ std::int64_t parse_extension(const std::string& text) {
 }
 
 // Returns the configuration that the command names, or the one that its run keeps.
-std::string configuration_file(const run_arguments& a, bool resumes) {
-  if (!a.config.empty()) return a.config;
-  if (!resumes || a.directory.empty())
-    throw CLI::RequiredError("a configuration, or --resume with --dir");
-  return find_in_run(a.directory, "config.toml").string();
+std::string configuration_file(const run_arguments& a) {
+  return a.config.empty() ? find_in_run(a.directory, "config.toml").string() : a.config;
 }
 
 }  // namespace
@@ -60,17 +58,22 @@ void add_run_command(CLI::App& app, command_action& action) {
                       "one, by N more steps");
   command->add_flag("--dry-run", arguments->dry_run,
                     "check everything and print the resolved configuration, but start nothing");
+  command->add_flag("--wait", arguments->wait,
+                    "wait until other runs or commands release the processor cores that CPU "
+                    "devices need");
   command->callback([arguments, &action] {
     const std::int64_t more = arguments->extend.empty() ? 0 : parse_extension(arguments->extend);
     const bool resumes = arguments->resume || more > 0;
-    arguments->config = configuration_file(*arguments, resumes);
+    if (arguments->config.empty() && (!resumes || arguments->directory.empty()))
+      throw CLI::RequiredError("a configuration, or --resume with --dir");
     action = [arguments, more, resumes] {
       run_options options;
       options.directory = arguments->directory;
       options.resume = resumes;
       options.more_contrastive_steps = more;
       options.dry_run = arguments->dry_run;
-      return run(load_configuration(arguments->config, arguments->overrides), options);
+      options.waits_for_cores = arguments->wait;
+      return run(load_configuration(configuration_file(*arguments), arguments->overrides), options);
     };
   });
 }

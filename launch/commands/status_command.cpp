@@ -161,11 +161,11 @@ int print_resting_run(const status_arguments& a) {
     return 0;
   }
   std::cout << a.directory << ": "
-            << (is_finished ? "this run has finished" : "this run was stopped or killed") << ", "
-            << (head ? "in stage " + stage + place_in_stage((*head)->getStep()) + ", version " +
-                           std::to_string((*head)->getVersion())
-                     : "before its first version")
-            << "\n";
+            << (is_finished ? "this run has finished" : "this run was stopped or killed")
+            << (is_finished ? ""
+                : head      ? ", in stage " + stage + place_in_stage((*head)->getStep())
+                            : ", before its first version")
+            << (head ? ", version " + std::to_string((*head)->getVersion()) : "") << "\n";
   print_samples(outcomes);
   std::cout << rows << "go on: " << next << "\nresults: hone report " << a.directory << "\n";
   return 0;

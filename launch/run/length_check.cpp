@@ -72,21 +72,23 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
     if (its.tokens > answer)
       found.warnings.push_back(t->name + ": its longest document has " + tokens_text(its.tokens) +
                                ", more than generation.max_new_tokens = " + std::to_string(answer) +
-                               ": the policy cannot write it to its end");
+                               ": the policy cannot write it to its end. Shorten it or raise "
+                               "the key");
     if (bare + its.tokens > context)
       found.warnings.push_back(t->name + ": its prompt and its longest document have " +
                                tokens_text(bare + its.tokens) + of_context +
-                               ": what is beyond is not learned");
+                               ": what is beyond is not learned. Shorten it or take a policy "
+                               "with a longer context (configs/policies/small has 4096)");
     if (full + its.tokens > context && bare + its.tokens <= context)
-      found.warnings.push_back(t->name + ": with " + std::to_string(exemplars) +
-                               " exemplars, its prompt and its longest document have " +
-                               tokens_text(full + its.tokens) + of_context +
-                               ": answers are cut off, or exemplars are left out");
+      found.notes.push_back(t->name + ": with " + std::to_string(exemplars) +
+                            " exemplars, its prompt and its longest document have " +
+                            tokens_text(full + its.tokens) + of_context +
+                            ": answers are cut off, or exemplars are left out");
   }
-  found.summary = "prompts have " + std::to_string(shortest_prompt) + " to " +
-                  tokens_text(longest_prompt) + ", " + std::to_string(exemplars) +
-                  " exemplars included; answers have at most " + std::to_string(answer) +
-                  ", the context has " + std::to_string(context);
+  found.notes.push_back("prompts have " + std::to_string(shortest_prompt) + " to " +
+                        tokens_text(longest_prompt) + ", " + std::to_string(exemplars) +
+                        " exemplars included; answers have at most " + std::to_string(answer) +
+                        ", the context has " + std::to_string(context));
   return found;
 }
 

@@ -14,7 +14,7 @@ namespace hone {
 struct length_findings {
   std::vector<std::string> problems;
   std::vector<std::string> warnings;  // a policy could not write what it is to learn from
-  std::string summary;
+  std::vector<std::string> notes;     // what else a dry run tells
 };
 
 // Compares prompts, with and without exemplars, and the corpus's documents with the policy's

@@ -85,13 +85,15 @@ std::string activity_text(const node_snapshot& snapshot) {
   const bool supervised =
       number_of(snapshot, "learner", "stage") == static_cast<double>(Stage::SFT);
   std::string text;
-  if (supervised || in_flight(snapshot, "learner") == 0) {
+  if (supervised && number_of(snapshot, "learner", "waits_for_corpus") > 0) {
+    text = "the learner waits for documents of the corpus";
+  } else if (supervised || in_flight(snapshot, "learner") == 0) {
     text = "the learner trains";
   } else {
     text = "the learner waits for samples";
   }
   if (written > 0) text += ", " + std::to_string(written) + " samples are being written";
-  if (judged > 0) text += ", " + std::to_string(judged) + " variants are being judged";
+  if (judged > 0) text += ", " + std::to_string(judged) + " evaluations are under way";
   return text;
 }
 
@@ -156,7 +158,8 @@ void progress_view::measure_pace(const node_snapshot& snapshot) {
     std::optional<double> limit_s;
     if (ends_s > 0) limit_s = ends_s - static_cast<double>(unix_ms()) / 1e3;
     pace_.observe({static_cast<Stage>(static_cast<int>(number_of(snapshot, "learner", "stage"))),
-                   number_of(snapshot, "learner", "step"), steps, limit_s},
+                   number_of(snapshot, "learner", "step"), steps, limit_s,
+                   number_of(snapshot, "learner", "waits_for_corpus") == 0},
                   seconds_since(started_));
   }
   const double tokens = number_of(snapshot, "generator", "tokens");

@@ -13,12 +13,18 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t bootstrap_resamples = 10000;
+constexpr std::size_t most_unlearned_shown = 4;
+// Share of unparsable samples beyond which a policy has not learned to write programs.
+constexpr double mostly_unparsable = 0.7;
 
 class reporter {
  public:
   explicit reporter(const std::filesystem::path& pool) : found_(read_results(pool)) {}
 
   run_report make(const std::map<std::string, double>& busy, double seconds, bool is_resumed) {
+    const auto is_simulated = [](const std::string& type) { return type.starts_with("simulated"); };
+    if (std::any_of(found_.device_types.begin(), found_.device_types.end(), is_simulated))
+      line("Simulated devices have made up their outcomes and scores.\n");
     print_tasks();
     print_stages();
     print_comparison();
@@ -93,6 +99,7 @@ class reporter {
            (has_order ? "  ok at the end " + percent(row.last.share_ok()) : "") +
            (row.unknown > 0 ? "  and " + std::to_string(row.unknown) + " samples not judged" : ""));
       line("        " + shares_text(row.outcomes));
+      print_remark(found->first, row);
       std::string rewards;
       std::string oks;
       ordered_json curve = ordered_json::array();
@@ -118,6 +125,37 @@ class reporter {
            {"curve", curve}});
     }
     line();
+  }
+
+  // Says what a person may do about a stage that went badly.
+  void print_remark(const std::string& stage, const stage_row& row) {
+    const auto unparsable = row.outcomes.find(std::string(name_of(Outcome::UNPARSABLE)));
+    if (stage == "corpus" && !found_.unlearned.empty()) {
+      std::string text = "        not learned:";
+      std::size_t shown = 0;
+      for (const auto& [variant, outcome] : found_.unlearned) {
+        if (shown++ == most_unlearned_shown) break;
+        text += (shown > 1 ? ", " : " ") + to_string(variant).substr(0, 10) + " " +
+                std::string(name_of(outcome));
+      }
+      if (found_.unlearned.size() > most_unlearned_shown)
+        text += " and " + std::to_string(found_.unlearned.size() - most_unlearned_shown) + " more";
+      line(text);
+    } else if (stage != "corpus" && unparsable != row.outcomes.end() &&
+               unparsable->second > mostly_unparsable * row.all.samples) {
+      line(
+          "        the policy hardly writes programs: it needs more sft.updates, or more or "
+          "shorter documents");
+    }
+  }
+
+  static std::string difference_text(const comparison_result& r) {
+    return "  mean log speed-up " + fixed(r.before, 3) + " before, " + fixed(r.after, 3) +
+           " after: difference " + fixed(r.difference, 3) + ", 95 % interval [" + fixed(r.low, 3) +
+           ", " + fixed(r.high, 3) + "]" +
+           (r.low > 0    ? ""
+            : r.high < 0 ? " (worse)"
+                         : " (not distinguishable from zero)");
   }
 
   void print_comparison() {
@@ -151,12 +189,8 @@ class reporter {
                       {"after_ok", row.after_ok},
                       {"not_ok_as", row.failed}});
     }
-    line("  mean log speed-up " + fixed(r.before, 3) + " before, " + fixed(r.after, 3) +
-         " after: difference " + fixed(r.difference, 3) + ", 95 % interval [" + fixed(r.low, 3) +
-         ", " + fixed(r.high, 3) + "]" +
-         (r.low > 0    ? ""
-          : r.high < 0 ? " (worse)"
-                       : " (not distinguishable from zero)"));
+    line(r.before_ok + r.after_ok == 0 ? "  nothing to compare: no sample of either policy is ok"
+                                       : difference_text(r));
     line("  ok " + percent(r.before_ok) + " before, " + percent(r.after_ok) + " after" +
          (r.after_ok < r.before_ok ? "; the speed-ups hide this loss: what is not ok counts as "
                                      "the task's slowest that is"
@@ -195,9 +229,11 @@ class reporter {
     };
     line("Counts");
     line("  " + std::to_string(found_.samples) + " samples, the corpus included" +
-         (found_.left_out_samples > 0 ? "; " + std::to_string(found_.left_out_samples) +
-                                            " of an interrupted comparison are left out above"
-                                      : ""));
+         (found_.left_out_samples > 0
+              ? "; " + std::to_string(found_.left_out_samples) +
+                    " of comparisons that were interrupted, or made before the run "
+                    "was extended, are left out above"
+              : ""));
     const std::uint64_t evaluations = found_.judged + found_.unparsable + found_.infrastructure;
     const std::uint64_t variants =
         found_.evaluated_variants + found_.compared_variants + found_.waiting_variants;
@@ -217,6 +253,7 @@ class reporter {
     line("  " + with_rate(found_.measurements, " measurements kept") +
          ", repeats and those of the comparison included");
     json_["samples"] = found_.samples;
+    json_["documents_not_learned"] = found_.unlearned.size();
     json_["left_out_samples"] = found_.left_out_samples;
     json_["variants"] = {{"evaluated", found_.evaluated_variants},
                          {"compared_only", found_.compared_variants},

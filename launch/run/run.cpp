@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "launch/core_wait.hpp"
 #include "launch/printing.hpp"
 #include "launch/run/busy_shares.hpp"
 #include "launch/run/length_check.hpp"
@@ -48,10 +49,11 @@ class run_process {
  public:
   run_process(const configuration& c, const run_options& o) : c_(c), options_(o) {
     if (!o.directory.empty()) c_.directory = o.directory.string();
+    c_.directory = std::filesystem::absolute(c_.directory).lexically_normal().string();
   }
 
   int execute() {
-    if (options_.dry_run) return describe(check_start(c_));
+    if (options_.dry_run) return describe(check_start(c_, core_wait(options_.waits_for_cores)));
     const auto tasks = std::make_shared<const task_table>(load_tasks(c_));
     const auto corpus = read_corpus(c_);
     const auto documents = choose_documents(c_, *tasks, corpus);
@@ -69,14 +71,18 @@ class run_process {
     }
     folder_->write("config.toml", print_configuration(c_, false));
     for (const std::string& note : found.notes) say(note);
+    if (!c_.node.devices.empty() && c_.node.devices.front().starts_with("simulated:"))
+      say("simulated devices make up all outcomes and scores of this run");
     if (c_.policy.kind == "model") {
       for (const std::string& warning : check_lengths(c_, *tasks, *prompts, documents).warnings)
         say(warning);
     }
     catch_signals();
-    const auto devices = plan_devices(
-        c_.node.devices,
-        {.node = "node 0", .share_cores = c_.node.share_cores, .simulated = c_.simulated});
+    const auto devices =
+        plan_devices(c_.node.devices, {.node = "node 0",
+                                       .share_cores = c_.node.share_cores,
+                                       .simulated = c_.simulated,
+                                       .begin_to_wait = core_wait(options_.waits_for_cores)});
     view_.expect(work_of_stages(c_, tasks->all().size(), device_types_of(devices).size()));
     set_policy_threads(static_cast<int>(c_.policy.threads));
     metrics_file metrics(folder_->path() / "metrics.jsonl");

@@ -15,6 +15,8 @@ struct run_options {
   // finished, made. Not 0: resumes the run.
   std::int64_t more_contrastive_steps = 0;
   bool dry_run = false;  // check everything and print the configuration, start nothing
+  // Wait until other processes release the cores that CPU devices need, and do not fail.
+  bool waits_for_cores = false;
 };
 
 // Runs a configuration to its report, with its progress on standard output, and ends the process

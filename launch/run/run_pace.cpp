@@ -10,6 +10,10 @@ double run_pace::samples_in(Stage stage) const {
 }
 
 void run_pace::observe(const reading& r, double now_s) {
+  if (!r.has_begun) {
+    first_.reset();
+    return;
+  }
   if (!first_ || first_->stage != r.stage) {
     first_ = r;
     first_s_ = now_s;

@@ -26,6 +26,7 @@ class run_pace {
     double step = 0;                // finished steps of the stage
     double steps = 0;               // planned steps of the stage
     std::optional<double> limit_s;  // until the time limit of the stage
+    bool has_begun = true;          // false: the stage waits for what its first step needs
   };
   // Takes a reading at `now_s`, which is of any clock that does not go back.
   void observe(const reading& r, double now_s);

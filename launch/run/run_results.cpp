@@ -133,6 +133,8 @@ class results_reader {
         const Outcome outcome = (*known)->getOutcome();
         const double score = (*known)->getScore();
         ++row.outcomes[std::string(name_of(outcome))];
+        if (g->getOrigin() == schema::RolloutGroup::Origin::CORPUS && outcome != Outcome::OK)
+          found_.unlearned.emplace(rollout.getVariantId(), outcome);
         row.all.add(outcome, score);
         row.curve[before * curve_points / counts[stage]].add(outcome, score);
         if (is_last_quarter) row.last.add(outcome, score);

@@ -65,6 +65,8 @@ struct run_results {
   std::map<place, task_row> tasks;
   std::map<std::string, stage_row> stages;  // "corpus", and the stages of the curriculum by name
   std::set<std::string> device_types;
+  // Variants of the corpus that are not ok on a type of device, with one such outcome each.
+  std::map<variant_id, Outcome> unlearned;
   std::uint64_t samples = 0;           // rollouts, the corpus included
   std::uint64_t left_out_samples = 0;  // of an interrupted comparison: no stage counts them
   // Each variant is in one of the next three.

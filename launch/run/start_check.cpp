@@ -44,7 +44,8 @@ std::optional<double> free_memory() {
 // Collects what is wrong, step after step.
 class start_check {
  public:
-  explicit start_check(const configuration& c) : c_(c) {}
+  start_check(const configuration& c, std::function<void(const std::string&)> begin_to_wait)
+      : c_(c), begin_to_wait_(std::move(begin_to_wait)) {}
 
   start_findings examine() {
     const auto tasks = attempt([&] { return load_tasks(c_); });
@@ -73,16 +74,19 @@ class start_check {
     try {
       return step();
     } catch (const std::exception& e) {
-      found_.problems.emplace_back(e.what());
+      const std::string problem = e.what();
+      auto& all = found_.problems;
+      if (std::find(all.begin(), all.end(), problem) == all.end()) all.push_back(problem);
       return std::nullopt;
     }
   }
 
   void open_devices(const task_table* tasks, const std::vector<corpus_document>& documents) {
     const auto planned = attempt([&] {
-      return plan_devices(
-          c_.node.devices,
-          {.node = "node 0", .share_cores = c_.node.share_cores, .simulated = c_.simulated});
+      return plan_devices(c_.node.devices, {.node = "node 0",
+                                            .share_cores = c_.node.share_cores,
+                                            .simulated = c_.simulated,
+                                            .begin_to_wait = begin_to_wait_});
     });
     if (!planned) return;
     std::map<std::string, std::size_t> count;  // of devices by type
@@ -120,15 +124,16 @@ class start_check {
     for (const auto& [stage, work] : work_of_stages(c_, tasks.all().size(), 1))
       samples += work.samples;
     const double minutes = each / 60 / static_cast<double>(devices);
-    found_.notes.push_back("judging takes " + fixed(each, 1) + " s a variant here (" + outcomes +
+    std::string estimate = "judging takes " + fixed(each, 1) + " s a variant here (" + outcomes +
                            "): " + fixed(minutes * static_cast<double>(documents.size()), 1) +
-                           " minutes for the corpus, and " + "at most " +
-                           fixed(minutes * samples, 1) + " for " + fixed(samples, 0) +
-                           " samples of the policy; what is known or no program takes no time" +
-                           (c_.learner.plan.contrastive.minutes > 0
-                                ? ", and contrastive.minutes ends that stage after " +
-                                      fixed(c_.learner.plan.contrastive.minutes, 1)
-                                : ""));
+                           " minutes for the corpus and " + fixed(minutes * samples, 1) +
+                           " for the " + fixed(samples, 0) +
+                           " samples that the policy's steps take, less what is known or no " +
+                           "program; meanwhile the policy may write pool.max_groups groups more";
+    if (c_.learner.plan.contrastive.minutes > 0)
+      estimate += "; contrastive.minutes ends that stage after " +
+                  fixed(c_.learner.plan.contrastive.minutes, 1);
+    found_.notes.push_back(std::move(estimate));
   }
 
   void compare_with_context(const task_table& tasks, const prompt_template& prompts,
@@ -136,7 +141,7 @@ class start_check {
     length_findings lengths = check_lengths(c_, tasks, prompts, documents);
     append(found_.problems, std::move(lengths.problems));
     append(found_.notes, std::move(lengths.warnings));
-    found_.notes.push_back(std::move(lengths.summary));
+    append(found_.notes, std::move(lengths.notes));
     compare_with_memory(
         decoder_config::load(std::filesystem::path(c_.policy.folder) / "config.json"));
   }
@@ -171,6 +176,7 @@ class start_check {
   }
 
   const configuration& c_;
+  std::function<void(const std::string&)> begin_to_wait_;
   start_findings found_;
 };
 
@@ -212,6 +218,9 @@ start_findings check_corpus(const configuration& c, const task_table& tasks,
   return found;
 }
 
-start_findings check_start(const configuration& c) { return start_check(c).examine(); }
+start_findings check_start(const configuration& c,
+                           const std::function<void(const std::string&)>& begin_to_wait) {
+  return start_check(c, begin_to_wait).examine();
+}
 
 }  // namespace hone

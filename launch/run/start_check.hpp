@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ start_findings check_corpus(const configuration& c, const task_table& tasks,
 // Does what a start of the run does, short of starting: reads tasks, corpus and prompts, opens the
 // devices and the policy, and compares prompts and documents with the policy's context. Finds all
 // problems and not only the first. Keeps this process off the cores that devices reserve.
-start_findings check_start(const configuration& c);
+// `begin_to_wait`: as in device_options.
+start_findings check_start(const configuration& c,
+                           const std::function<void(const std::string&)>& begin_to_wait);
 
 }  // namespace hone

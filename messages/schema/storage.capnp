@@ -5,6 +5,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("hone::schema");
 using Identity = import "identity.capnp";
+using Training = import "training.capnp";
 
 struct PoolFormat {
   version @0 :UInt32;                         # of the pool's format; any other one is refused
@@ -13,6 +14,11 @@ struct PoolFormat {
   nextVersion @3 :UInt64;                     # next version's number; numbers are never reused
   nextReady @4 :UInt64;                       # next sequence number of a ready group
   hasHead @5 :Bool;                           # false: no version has been committed yet
+}
+
+struct SampleCounts {
+  # How many samples of a stage have which outcome, by the outcome's name. Its key is the stage.
+  outcomes @0 :List(Training.NamedNumber);
 }
 
 struct PendingWork {

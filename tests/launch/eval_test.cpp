@@ -79,6 +79,17 @@ TEST_F(Eval, JudgesEveryDocumentOfASweep) {
                                    std::pair(path("sweep.md") + " FACTOR=3.0", "wrong_result")));
 }
 
+TEST_F(Eval, ItsSeedRepeatsTheVerification) {
+  const auto first = json_lines(eval({path("right.md"), "--json"}).out);
+  ASSERT_EQ(first.size(), 1U);
+  const auto seed = first[0]["seed"].get<std::uint64_t>();
+  EXPECT_EQ(first[0]["verification"]["seed"], seed);
+  const auto again =
+      json_lines(eval({path("right.md"), "--json", "--seed", std::to_string(seed)}).out);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0]["verification"]["seed"], seed);
+}
+
 TEST_F(Eval, ExitsWithZeroIfAllDocumentsAreOk) {
   const auto judged = eval({path("right.md")});
   EXPECT_EQ(judged.code, 0) << judged.out << judged.err;

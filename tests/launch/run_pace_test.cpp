@@ -32,6 +32,17 @@ TEST(RunPace, KnowsOnlyTheStageWhileThePolicyWritesNothing) {
   EXPECT_FALSE(pace.run_left_s()) << "how fast the policy writes is not known";
 }
 
+TEST(RunPace, ItsStageBeginsWhenTheWaitForTheCorpusEnds) {
+  run_pace pace(small_plan());
+  run_pace::reading waiting = at(Stage::SFT, 0, 4);
+  waiting.has_begun = false;
+  pace.observe(waiting, 0);
+  pace.observe(waiting, 100);
+  pace.observe(at(Stage::SFT, 0, 4), 101);
+  pace.observe(at(Stage::SFT, 1, 4), 111);
+  EXPECT_DOUBLE_EQ(*pace.stage_left_s(), 30);
+}
+
 TEST(RunPace, EstimatesLaterStagesByTheTimePerSample) {
   run_pace pace(small_plan());
   pace.observe(at(Stage::SELF_SUPERVISED, 0, 4), 100);

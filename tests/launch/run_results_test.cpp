@@ -65,12 +65,14 @@ class counted_again {
       bool is_compared = false;
       rollouts += variant["rollouts"].size();
       bool in_corpus = false;
+      bool is_learned = true;
       for (const json& rollout : variant["rollouts"])
         in_corpus = in_corpus || rollout["origin"] == "corpus";
       for (const json& e : variant["evaluations"]) {
         measurements += e["measurements"].size();
         (e["scope"] == 0 ? is_evaluated : is_compared) = true;
         if (e["scope"] != 0) continue;
+        is_learned = is_learned && e["outcome"] == "ok";
         ++outcomes[e["device_type"]][e["outcome"]];
         if (e["outcome"] == "unparsable") continue;
         ++judged;
@@ -82,6 +84,7 @@ class counted_again {
         ++ok[place];
         best[place] = std::max(best[place], e["speedup"].get<double>());
       }
+      not_learned += in_corpus && !is_learned ? 1 : 0;
       ++variant_states[is_evaluated ? "evaluated" : is_compared ? "compared_only" : "waiting"];
       for (const json& rollout : variant["rollouts"]) add_sample(rollout, variant["evaluations"]);
     }
@@ -94,6 +97,7 @@ class counted_again {
   std::size_t judged = 0;
   std::size_t timed = 0;
   std::size_t new_programs = 0;
+  std::size_t not_learned = 0;  // documents of the corpus
   std::size_t measurements = 0;
   std::map<std::string, std::size_t> tried;  // by task and type of device, as are the next two
   std::map<std::string, std::size_t> ok;
@@ -156,6 +160,10 @@ TEST_F(RunResults, EveryCountOfItsReportFollowsFromItsPool) {
   EXPECT_EQ(stats["rollouts"], counted.rollouts);
   EXPECT_EQ(report["samples"], counted.rollouts);
   EXPECT_EQ(report["left_out_samples"], 0);
+  EXPECT_EQ(report["documents_not_learned"], counted.not_learned);
+  const std::string text = read_file(run_folder() / "report.txt");
+  EXPECT_THAT(text, HasSubstr("Simulated devices have made up"));
+  EXPECT_EQ(text.find("not learned:") != std::string::npos, counted.not_learned > 0);
   double samples = 0;
   for (const auto& [stage, count] : counted.samples) samples += count;
   EXPECT_EQ(samples, static_cast<double>(counted.rollouts)) << "the stages add up to all samples";

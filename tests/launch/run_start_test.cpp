@@ -85,6 +85,8 @@ TEST_F(RunStart, AFinishedRunGoesOnByMoreSteps) {
   EXPECT_THAT(read_file(run_folder() / "config.toml"), HasSubstr("steps = 9"));
   EXPECT_EQ(run_hone({"run", "--dir", run_folder().string(), "--resume"}).code, 0);
   EXPECT_EQ(versions(), versions_before + 1 + 3 + 1) << "a finished run went on";
+  const auto status = run_hone({"status", "--dir", run_folder().string()});
+  EXPECT_THAT(status.out, HasSubstr("this run has finished, version "));
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
 }
 
@@ -105,6 +107,14 @@ TEST_F(RunStart, ResumesWithTheConfigurationThatItKeeps) {
   ASSERT_TRUE(wait_for_versions(versions() + 2));
   again.send(SIGINT);
   EXPECT_EQ(again.wait(std::chrono::seconds(10)), 3);
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"--resume"}, {"--extend", "contrastive.steps=2"}}) {
+    std::vector<std::string> command = {"run", "--dir", (folder_ / "nowhere").string()};
+    command.insert(command.end(), how.begin(), how.end());
+    const auto nowhere = run_hone(command);
+    EXPECT_EQ(nowhere.code, 2);
+    EXPECT_THAT(nowhere.err, HasSubstr("no run has been started"));
+  }
   const auto nameless = run_hone({"run", "--resume"});
   EXPECT_NE(nameless.code, 0);
   EXPECT_THAT(nameless.err, HasSubstr("--dir"));

@@ -102,6 +102,11 @@ TEST_F(Run, ItsPoolCanBeInspectedDuringTheRun) {
     EXPECT_EQ(no_task.code, 2) << command;
     EXPECT_THAT(no_task.err, HasSubstr("no task softmix; it has "));
   }
+  const auto no_type = run_hone({"pool", "ls", "--pool", pool(), "--device-type", "abacus"});
+  EXPECT_EQ(no_type.code, 2);
+  EXPECT_THAT(no_type.err, HasSubstr("simulated-a"));
+  EXPECT_EQ(run_hone({"pool", "top", "--pool", run_folder().string()}).code, 0)
+      << "a run's directory stands for its pool";
   EXPECT_EQ(run_hone({"pool", "ls", "--pool", pool(), "--outcome", "infrastructure"}).code, 0);
   EXPECT_EQ(run_hone({"pool", "ls", "--pool", pool(), "--outcome", "wrong_reslt"}).code, 2);
 }

@@ -52,6 +52,10 @@ TEST_F(PoolTest, CountsTheSamplesOfAGroupOnceItsLastEvaluationIsKnown) {
   EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE).at(Outcome::OK), 3U)
       << "what is known already counts at once";
   EXPECT_EQ(pool_->sample_outcomes(Stage::SFT), counts());
+  open();
+  EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE),
+            (counts{{Outcome::OK, 3}, {Outcome::CRASH, 1}, {Outcome::UNPARSABLE, 3}}))
+      << "the counts outlive the process";
 }
 
 TEST_F(PoolTest, GroupsOfAnAbsentDeviceTypeDoNotCountAsWaitingAfterReopening) {
