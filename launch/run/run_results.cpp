@@ -34,8 +34,10 @@ class results_reader {
           groups.push_back(g);
           return true;
         });
-    std::sort(groups.begin(), groups.end(),
-              [](const auto& a, const auto& b) { return a->getFinishedMs() < b->getFinishedMs(); });
+    // Groups of one millisecond stay in the order of their ids.
+    std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+      return a->getFinishedMs() < b->getFinishedMs();
+    });
     return groups;
   }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <map>
 #include <set>
 
@@ -82,7 +84,7 @@ class counted_again {
         ++tried[place];
         if (e["outcome"] != "ok") continue;
         ++ok[place];
-        best[place] = std::max(best[place], e["speedup"].get<double>());
+        if (!best.contains(place) || e["speedup"] > best[place]["speedup"]) best[place] = e;
       }
       not_learned += in_corpus && !is_learned ? 1 : 0;
       ++variant_states[is_evaluated ? "evaluated" : is_compared ? "compared_only" : "waiting"];
@@ -101,7 +103,7 @@ class counted_again {
   std::size_t measurements = 0;
   std::map<std::string, std::size_t> tried;  // by task and type of device, as are the next two
   std::map<std::string, std::size_t> ok;
-  std::map<std::string, double> best;
+  std::map<std::string, json> best;       // evaluation
   std::map<std::string, double> samples;  // by stage, as are the next two
   std::map<std::string, double> reward;
   std::map<std::string, double> ok_samples;
@@ -142,7 +144,9 @@ TEST_F(RunResults, EveryCountOfItsReportFollowsFromItsPool) {
     const std::string place = std::string(row["task"]) + " on " + std::string(row["device_type"]);
     EXPECT_EQ(row["tried"], counted.tried.at(place)) << place;
     EXPECT_EQ(row["ok"], counted.ok.at(place)) << place;
-    EXPECT_EQ(row["speedup"], counted.best.at(place)) << place;
+    EXPECT_EQ(row["speedup"], counted.best.at(place)["speedup"]) << place;
+    EXPECT_EQ(row["best_us"], counted.best.at(place)["candidate_us"]) << place;
+    EXPECT_EQ(row["reference_us"], counted.best.at(place)["reference_us"]) << place;
     tried += row["tried"].get<std::size_t>();
   }
   EXPECT_EQ(tried, counted.judged) << "the rows add up to the programs judged";
@@ -180,6 +184,124 @@ TEST_F(RunResults, EveryCountOfItsReportFollowsFromItsPool) {
   EXPECT_EQ(stats["variants"], variants);
   const json status = json::parse(run_hone({"status", "--dir", run_folder(), "--json"}).out);
   EXPECT_EQ(status["outcomes"], json(counted.samples_by_outcome.at("comparison")));
+}
+
+// A sample with its evaluation, as `hone pool export` has it.
+struct exported_sample {
+  std::string stage;
+  std::pair<std::uint64_t, std::string> group;  // by which groups are in the order of time
+  std::uint64_t version = 0;
+  std::string place;
+  bool is_ok = false;
+  double score = 0;
+};
+
+std::vector<exported_sample> exported_samples(const std::vector<json>& variants) {
+  std::vector<exported_sample> all;
+  for (const json& variant : variants) {
+    for (const json& r : variant["rollouts"]) {
+      const bool is_corpus = r["origin"] == "corpus";
+      for (const json& e : variant["evaluations"]) {
+        if (e["device_type"] != r["device_type"] ||
+            e["scope"] != (r["origin"] == "comparison" ? 1 : 0))
+          continue;
+        all.push_back({is_corpus ? "corpus" : std::string(r["stage"]),
+                       {r["written_ms"], r["group"]},
+                       r["policy_version"],
+                       std::string(e["task"]) + " on " + std::string(e["device_type"]),
+                       e["outcome"] == "ok",
+                       e["outcome"] == "ok" ? e["speedup"].get<double>() : 0});
+      }
+    }
+  }
+  return all;
+}
+
+struct sums {
+  double samples = 0;
+  double ok = 0;
+  double reward = 0;
+  void add(const exported_sample& s) {
+    ++samples;
+    ok += s.is_ok ? 1 : 0;
+    reward += s.score;
+  }
+};
+
+TEST_F(RunResults, ItsCurvesFollowFromItsPool) {
+  ASSERT_EQ(run().code, 0);
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  const auto samples =
+      exported_samples(json_lines(run_hone({"pool", "export", "--pool", pool()}).out));
+  for (const json& row : report["stages"]) {
+    if (row["curve"].empty()) continue;
+    std::map<std::pair<std::uint64_t, std::string>, sums> groups;
+    for (const exported_sample& s : samples) {
+      if (s.stage == row["stage"]) groups[s.group].add(s);
+    }
+    std::map<std::size_t, sums> curve;
+    sums last;
+    std::size_t number = 0;
+    for (const auto& [group, its] : groups) {
+      sums& part = curve[number * 10 / groups.size()];
+      for (sums* sum : {&part, ++number * 4 > groups.size() * 3 ? &last : nullptr}) {
+        if (sum == nullptr) continue;
+        sum->samples += its.samples;
+        sum->ok += its.ok;
+        sum->reward += its.reward;
+      }
+    }
+    EXPECT_NEAR(row["ok_at_end"], last.ok / last.samples, 1e-9) << row["stage"];
+    ASSERT_EQ(row["curve"].size(), curve.size()) << row["stage"];
+    for (std::size_t i = 0; const auto& [point, part] : curve) {
+      const json& shown = row["curve"][i++];
+      EXPECT_EQ(shown["samples"], part.samples);
+      EXPECT_NEAR(shown["ok"], part.ok / part.samples, 1e-9);
+      EXPECT_NEAR(shown["mean_reward"], part.reward / part.samples, 1e-9);
+    }
+  }
+}
+
+TEST_F(RunResults, ItsComparisonFollowsFromItsPool) {
+  ASSERT_EQ(run().code, 0);
+  const json shown = json::parse(read_file(run_folder() / "report.json"))["comparison"];
+  std::map<std::string, std::map<std::uint64_t, std::vector<exported_sample>>> places;
+  for (const exported_sample& s :
+       exported_samples(json_lines(run_hone({"pool", "export", "--pool", pool()}).out))) {
+    if (s.stage == "comparison") places[s.place][s.version].push_back(s);
+  }
+  ASSERT_EQ(shown["tasks"].size(), places.size());
+  double before = 0;
+  double after = 0;
+  for (const json& row : shown["tasks"]) {
+    const auto& versions = places.at(row["task"]);
+    double failed = 1;  // what a sample counts as that is not ok
+    for (const auto& [version, all] : versions) {
+      for (const exported_sample& s : all) failed = s.is_ok ? std::min(failed, s.score) : failed;
+    }
+    EXPECT_NEAR(row["not_ok_as"], failed, 1e-9);
+    const auto mean_log = [&](const std::vector<exported_sample>& all) {
+      double sum = 0;
+      for (const exported_sample& s : all) sum += std::log(s.is_ok ? s.score : failed);
+      return sum / static_cast<double>(all.size());
+    };
+    const auto share_ok = [](const std::vector<exported_sample>& all) {
+      sums total;
+      for (const exported_sample& s : all) total.add(s);
+      return total.ok / total.samples;
+    };
+    EXPECT_NEAR(row["before"], mean_log(versions.at(shown["before_version"])), 1e-9);
+    EXPECT_NEAR(row["after"], mean_log(versions.at(shown["after_version"])), 1e-9);
+    EXPECT_NEAR(row["before_ok"], share_ok(versions.at(shown["before_version"])), 1e-9);
+    EXPECT_NEAR(row["after_ok"], share_ok(versions.at(shown["after_version"])), 1e-9);
+    before += row["before"].get<double>() / static_cast<double>(places.size());
+    after += row["after"].get<double>() / static_cast<double>(places.size());
+  }
+  EXPECT_NEAR(shown["before"], before, 1e-9);
+  EXPECT_NEAR(shown["after"], after, 1e-9);
+  EXPECT_NEAR(shown["difference"], after - before, 1e-9);
+  EXPECT_LE(shown["interval"][0], shown["difference"]);
+  EXPECT_GE(shown["interval"][1], shown["difference"]);
 }
 
 TEST_F(RunResults, AStoppedRunsStatusCountsTheSamplesOfItsStage) {
