@@ -140,6 +140,10 @@ TEST_F(Eval, SaysHowToJudgeWhileOthersUseTheCores) {
   EXPECT_NE(refused.code, 0);
   EXPECT_THAT(refused.err, HasSubstr("--share-cores"));
   EXPECT_THAT(refused.err, HasSubstr("--wait"));
+  const auto bench =
+      run_hone({"bench", path("scale.toml"), "--references", "--out", path("results")});
+  EXPECT_NE(bench.code, 0);
+  EXPECT_THAT(bench.err, HasSubstr("--wait"));
   // What shares its core with others may end as `unstable`.
   const auto shared = eval({path("right.md"), "--share-cores"});
   EXPECT_NE(shared.code, 2) << shared.err;
