@@ -44,29 +44,52 @@ std::string tidy(const std::string& raw) {
 
 constexpr std::string_view broken_assumption = "INTERNAL ASSERT FAILED";
 
-// LibTorch's front end has assumptions about programs that do not always hold, `yield` for one. Its
-// message then names no line and calls for a report. Finds the line with which the parser first
-// fails in this way. Returns "python:3: ", or "" if the parser does not.
-std::string place_of_broken_assumption(const std::string& source,
-                                       const std::function<void(const std::string&)>& parse) {
-  std::size_t line = 0;
-  for (std::size_t end = source.find('\n'); end != std::string::npos;
-       end = source.find('\n', end + 1)) {
-    ++line;
-    try {
-      parse(source.substr(0, end + 1));
-    } catch (const std::exception& e) {
-      if (std::string_view(e.what()).find(broken_assumption) != std::string_view::npos)
-        return "python:" + std::to_string(line) + ": ";
-    }
+// Returns true if the front end takes the source.
+bool is_taken(const front_end& by, const std::string& source) {
+  try {
+    by(source);
+    return true;
+  } catch (const std::exception&) {
+    return false;
   }
-  return "";
+}
+
+// Returns true if an assumption of the front end does not hold for the source.
+bool breaks_assumption(const front_end& of, const std::string& source) {
+  try {
+    of(source);
+    return false;
+  } catch (const std::exception& e) {
+    return std::string_view(e.what()).find(broken_assumption) != std::string_view::npos;
+  }
+}
+
+// LibTorch's front end has assumptions about programs that do not always hold, `yield` for one. Its
+// message then names no line and calls for a report. The line is the one with which the parser
+// first fails in this way, or else the statement without which the program compiles. Returns
+// "python:3: ", or "" if there is no such line.
+std::string place_of_broken_assumption(const std::string& source, const front_end& parse,
+                                       const front_end& compile) {
+  std::size_t without = 0;  // line
+  std::size_t line = 0;
+  std::size_t begin = 0;
+  for (std::size_t end = source.find('\n'); end != std::string::npos;
+       begin = end + 1, end = source.find('\n', begin)) {
+    ++line;
+    if (breaks_assumption(parse, source.substr(0, end + 1)))
+      return "python:" + std::to_string(line) + ": ";
+    const std::size_t statement = source.find_first_not_of(" \t", begin);
+    if (without == 0 && statement < end &&
+        is_taken(compile, source.substr(0, statement) + "pass" + source.substr(end)))
+      without = line;
+  }
+  return without == 0 ? "" : "python:" + std::to_string(without) + ": ";
 }
 
 }  // namespace
 
 std::string explain_refusal(const std::string& raw, const std::string& source,
-                            const std::function<void(const std::string&)>& parse) {
+                            const front_end& parse, const front_end& compile) {
   constexpr std::string_view plea = "please report a bug to PyTorch.";
   if (raw.find(broken_assumption) == std::string::npos) return tidy(raw);
   const std::size_t at = raw.find(plea);
@@ -74,7 +97,8 @@ std::string explain_refusal(const std::string& raw, const std::string& source,
   std::string detail;
   std::getline(rest, detail);
   const std::size_t begin = detail.find_first_not_of(' ');
-  return place_of_broken_assumption(source, parse) + "TorchScript does not have this statement" +
+  return place_of_broken_assumption(source, parse, compile) +
+         "TorchScript does not have this statement" +
          (begin == std::string::npos ? "" : ": " + detail.substr(begin, 200));
 }
 

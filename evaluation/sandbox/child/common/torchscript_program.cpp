@@ -151,6 +151,15 @@ std::shared_ptr<Graph> runnable_graph(torch::jit::Function& function) {
   return graph;
 }
 
+// Compiles the functions of a source.
+std::unique_ptr<torch::jit::CompilationUnit> define(const std::string& source) {
+  auto unit = std::make_unique<torch::jit::CompilationUnit>();
+  const auto definitions = parse(source);
+  const std::vector<torch::jit::ResolverPtr> resolvers(definitions.size(), torchscript_names());
+  unit->define(std::nullopt, {}, {}, definitions, resolvers, nullptr);
+  return unit;
+}
+
 std::vector<c10::TypePtr> spread(const c10::TypePtr& type) {
   if (const auto tuple = type->cast<c10::TupleType>()) return tuple->elements().vec();
   return {type};
@@ -196,11 +205,7 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
     : state_(std::make_unique<state>()) {
   register_operators();
   try {
-    state_->unit = std::make_unique<torch::jit::CompilationUnit>();
-    const auto definitions = parse(without_habitual_imports(source));
-    const std::vector<torch::jit::ResolverPtr> resolvers(definitions.size(), torchscript_names());
-    state_->unit->define(std::nullopt, {}, {}, definitions, resolvers, nullptr);
-
+    state_->unit = define(without_habitual_imports(source));
     auto* forward = state_->unit->find_function(c10::QualifiedName("forward"));
     if (forward == nullptr) refuse("there is no function 'forward'");
     std::vector<c10::TypePtr> expected(inputs, c10::TensorType::get());
@@ -234,8 +239,9 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
   } catch (const program_error&) {
     throw;
   } catch (const std::exception& e) {
-    refuse(explain_refusal(e.what(), without_habitual_imports(source),
-                           [](const std::string& text) { parse(text); }));
+    refuse(explain_refusal(
+        e.what(), without_habitual_imports(source), [](const std::string& text) { parse(text); },
+        [](const std::string& text) { define(text); }));
   }
 }
 

@@ -228,7 +228,8 @@ INSTANTIATE_TEST_SUITE_P(
         refusal{"def forward(x: Tensor) -> Tensor:\n    y = x\n    yield x\n",
                 "compile_error: python:3: TorchScript does not have this statement"},
         refusal{"def forward(x: Tensor) -> Tensor:\n    del x[0]\n    return x\n",
-                "TorchScript does not have this statement: We don't have an op for aten::Delete"},
+                "compile_error: python:2: TorchScript does not have this statement: We don't have "
+                "an op for aten::Delete"},
         refusal{"", "there is no function 'forward'"},
         refusal{"x = 1\n", "compile_error: python:1"},
         refusal{"def forward(x: Tensor) -> Tensor:\n    launch(\"k\" + str(x.size(0)), [1], [1])\n "
