@@ -1,6 +1,7 @@
 #include "evaluation/devices.hpp"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <thread>
 

@@ -218,10 +218,6 @@ void check(const configuration& c) {
   if (c.generation.options.top_p <= 0) refuse("generation.top_p", "must be above 0");
 }
 
-}  // namespace
-
-namespace {
-
 // Returns the error of a key that an override sets as an error of that override, or the error as
 // it is.
 format_error blame_override(const format_error& e, const std::vector<std::string>& overrides) {

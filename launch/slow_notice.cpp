@@ -1,6 +1,10 @@
 #include "launch/slow_notice.hpp"
 
+#include <chrono>
+#include <condition_variable>
 #include <iostream>
+#include <mutex>
+#include <stop_token>
 #include <utility>
 
 namespace hone {
@@ -11,27 +15,20 @@ using std::chrono::seconds;
 constexpr seconds first_notice(2);
 constexpr seconds next_notice(10);
 
+void give_notice(const std::stop_token& ended, const std::function<std::string()>& doing) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::mutex lock;
+  std::unique_lock held(lock);
+  std::condition_variable_any pause;
+  const auto has_ended = [&] { return ended.stop_requested(); };
+  for (seconds after = first_notice; !pause.wait_until(held, ended, begin + after, has_ended);
+       after += next_notice)
+    std::cerr << "hone: " + doing() + ", " + std::to_string(after.count()) + " s so far\n";
+}
+
 }  // namespace
 
 slow_notice::slow_notice(std::function<std::string()> doing)
-    : doing_(std::move(doing)), thread_([this] { watch(); }) {}
-
-slow_notice::~slow_notice() {
-  {
-    const std::lock_guard hold(lock_);
-    has_ended_ = true;
-  }
-  ended_.notify_one();
-  thread_.join();
-}
-
-void slow_notice::watch() {
-  std::unique_lock held(lock_);
-  seconds after = first_notice;
-  while (!ended_.wait_until(held, begin_ + after, [this] { return has_ended_; })) {
-    std::cerr << "hone: " + doing_() + ", " + std::to_string(after.count()) + " s so far\n";
-    after += next_notice;
-  }
-}
+    : thread_(give_notice, std::move(doing)) {}
 
 }  // namespace hone

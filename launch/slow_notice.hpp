@@ -1,9 +1,6 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -16,19 +13,9 @@ class slow_notice {
   // `doing` returns what is being done, such as "verifying row.md". It is called from a thread of
   // the notice and must not throw.
   explicit slow_notice(std::function<std::string()> doing);
-  ~slow_notice();
-  slow_notice(const slow_notice&) = delete;
-  slow_notice& operator=(const slow_notice&) = delete;
 
  private:
-  void watch();
-
-  const std::function<std::string()> doing_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::mutex lock_;
-  std::condition_variable ended_;
-  bool has_ended_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace hone

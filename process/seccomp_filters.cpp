@@ -38,12 +38,12 @@ void refuse(scmp_filter_ctx context, std::initializer_list<int> calls) {
 }
 
 // Refuses to open files with these flags. `mask`: the flags that matter.
-void refuse_open(scmp_filter_ctx context, int mask, int flags) {
+void refuse_open(scmp_filter_ctx context, int mask, int flags, int error = EACCES) {
   const auto bits = static_cast<scmp_datum_t>(mask);
   const auto value = static_cast<scmp_datum_t>(flags);
-  seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(openat), 1,
+  seccomp_rule_add(context, SCMP_ACT_ERRNO(error), SCMP_SYS(openat), 1,
                    SCMP_A2(SCMP_CMP_MASKED_EQ, bits, value));
-  seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(open), 1,
+  seccomp_rule_add(context, SCMP_ACT_ERRNO(error), SCMP_SYS(open), 1,
                    SCMP_A1(SCMP_CMP_MASKED_EQ, bits, value));
 }
 
@@ -113,10 +113,7 @@ const seccomp_program& toolchain_filter() {
            {SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(ptrace),
             SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(io_uring_setup),
             SCMP_SYS(openat2), SCMP_SYS(open_by_handle_at)});
-    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOENT), SCMP_SYS(openat), 1,
-                     SCMP_A2(SCMP_CMP_MASKED_EQ, O_NOCTTY, O_NOCTTY));
-    seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(ENOENT), SCMP_SYS(open), 1,
-                     SCMP_A1(SCMP_CMP_MASKED_EQ, O_NOCTTY, O_NOCTTY));
+    refuse_open(context.get(), O_NOCTTY, O_NOCTTY, ENOENT);
     return export_filter(context.get());
   }();
   return program;

@@ -4,7 +4,6 @@
 #include <exception>
 #include <future>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <utility>
 

@@ -36,7 +36,8 @@ void check_task(const pool_inspector& pool, const std::string& name) {
   if (!known.empty()) throw pool_error("the pool has no task " + name + "; it has " + known);
 }
 
-// Throws pool_error if the pool has evaluations, but none on this device type.
+// Throws pool_error if the pool has evaluations, but none on this device type. Reads the whole
+// pool, so it is for filters that have found nothing.
 void check_device_type(const pool_inspector& pool, const std::string& name) {
   if (name.empty()) return;
   std::set<std::string> types;
@@ -101,10 +102,11 @@ int lineage(const pool_arguments& a) {
 int list(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   check_task(pool, a.task);
-  check_device_type(pool, a.device_type);
+  bool has_any = false;
   pool.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
     if (!is_wanted(a, task, *e)) return;
+    has_any = true;
     if (a.json) {
       std::cout << one_line(to_json(*e, task)) << "\n";
       return;
@@ -114,18 +116,19 @@ int list(const pool_arguments& a) {
               << pad(e->getOutcome() == Outcome::OK ? fixed(e->getScore(), 2) + "x" : "-", 9, true)
               << "  " << e->getMeasurements().size() << " measured  " << key.device_type << "\n";
   });
+  if (!has_any) check_device_type(pool, a.device_type);
   return 0;
 }
 
 int top(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   check_task(pool, a.task);
-  check_device_type(pool, a.device_type);
   std::vector<std::pair<std::string, record<schema::Evaluation>>> rows;
   for (const auto& e : pool.top(a.count)) {
     const std::string task = name_or_id(pool, task_id(e->getTaskId()));
     if (is_wanted(a, task, *e)) rows.emplace_back(task, e);
   }
+  if (rows.empty()) check_device_type(pool, a.device_type);
   // Within a task and a device type, the best comes first already.
   std::stable_sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
     return std::pair(x.first, view(x.second->getDeviceType())) <

@@ -65,25 +65,26 @@ bool breaks_assumption(const front_end& of, const std::string& source) {
 }
 
 // LibTorch's front end has assumptions about programs that do not always hold, `yield` for one. Its
-// message then names no line and calls for a report. The line is the one with which the parser
-// first fails in this way, or else the statement without which the program compiles. Returns
+// message then names no line and calls for a report. If the parser fails, the line is the one with
+// which it first does; otherwise it is the statement without which the program compiles. Returns
 // "python:3: ", or "" if there is no such line.
 std::string place_of_broken_assumption(const std::string& source, const front_end& parse,
                                        const front_end& compile) {
-  std::size_t without = 0;  // line
+  const bool is_of_parser = breaks_assumption(parse, source);
   std::size_t line = 0;
   std::size_t begin = 0;
   for (std::size_t end = source.find('\n'); end != std::string::npos;
        begin = end + 1, end = source.find('\n', begin)) {
     ++line;
-    if (breaks_assumption(parse, source.substr(0, end + 1)))
-      return "python:" + std::to_string(line) + ": ";
-    const std::size_t statement = source.find_first_not_of(" \t", begin);
-    if (without == 0 && statement < end &&
-        is_taken(compile, source.substr(0, statement) + "pass" + source.substr(end)))
-      without = line;
+    const std::size_t statement = source.find_first_not_of(" \t\n", begin);
+    const bool is_here =
+        is_of_parser
+            ? breaks_assumption(parse, source.substr(0, end + 1))
+            : statement < end &&
+                  is_taken(compile, source.substr(0, statement) + "pass" + source.substr(end));
+    if (is_here) return "python:" + std::to_string(line) + ": ";
   }
-  return without == 0 ? "" : "python:" + std::to_string(without) + ": ";
+  return "";
 }
 
 }  // namespace
