@@ -84,7 +84,10 @@ timing_decision decide(const timing_rules& rules, std::span<const double> log_ra
   if (!is_budget_used) return timing_decision::go_on;
   if (width > rules.doubling_width && clocked_ns < 2 * rules.clocked_budget_ns)
     return timing_decision::go_on;
-  return width <= rules.unstable_width ? timing_decision::settled : timing_decision::unstable;
+  if (width <= rules.unstable_width) return timing_decision::settled;
+  // A single disturbed round of seven makes the interval wide. A few more rounds cost less than
+  // another measurement.
+  return log_ratios.size() < rules.min_rounds ? timing_decision::go_on : timing_decision::unstable;
 }
 
 }  // namespace hone

@@ -18,6 +18,9 @@ constexpr int calibration_attempts = 3;
 // cuDNN times its algorithms in the first call, for each convolution of a network.
 constexpr std::chrono::milliseconds autotuned_call_limit{20000};
 constexpr std::size_t distributions_at_end_of_very_long = 2;
+// Processes are not compared by calls of this length, unless the host launches for most of them:
+// they differ by less than a thousandth.
+constexpr double never_compared_call_ns = 100e6;
 // A bias beyond this is not luck: something is wrong with one of the processes.
 constexpr double max_bias = 0.1;
 constexpr double max_bias_half_width = 0.01;
@@ -36,6 +39,12 @@ double median_call(gpu_side& side) {
 }
 
 }  // namespace
+
+gpu_side::limits limits_of_graph(const case_facts& facts) {
+  gpu_side::limits limits = facts.limits;
+  if (facts.is_launch_bound && facts.reference_call_us * 1e3 >= very_long_call_ns) limits.sets = 1;
+  return limits;
+}
 
 double us_per_call(double ns, const burst_clock& burst) {
   return ns / 1e3 / static_cast<double>(burst.calls);
@@ -56,8 +65,8 @@ case_facts gpu_calibrator::calibrate_case(prepared_gpu_task& prepared, const tas
                                           random_stream& random) {
   case_facts facts;
   facts.limits = limits_of(prepared.on_gpu, random);
-  facts.baselines = time_baselines(prepared, at, facts.limits, random);
-  time_reference_bursts(prepared, facts, random);
+  time_reference(prepared, facts, random);
+  facts.baselines = time_baselines(prepared, at, facts, random);
   return facts;
 }
 
@@ -79,7 +88,7 @@ gpu_side::limits gpu_calibrator::limits_of(gpu_task& on_gpu, random_stream& rand
 
 std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_task& prepared,
                                                                   const task_case& at,
-                                                                  const gpu_side::limits& limits,
+                                                                  const case_facts& facts,
                                                                   random_stream& random) {
   std::vector<std::pair<std::string, opened_settings>> ways(3);
   ways[0].first = "graph";
@@ -98,11 +107,11 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
   }
   std::vector<case_timing::baseline> baselines;
   for (const auto& [name, asked] : ways) {
-    gpu_side::limits its_limits = limits;
-    if (asked.cudnn_benchmark) its_limits.call = std::max(limits.call, autotuned_call_limit);
+    gpu_side::limits limits = asked.cuda_graph ? limits_of_graph(facts) : facts.limits;
+    if (asked.cudnn_benchmark) limits.call = std::max(limits.call, autotuned_call_limit);
     try {
       if (asked.compiled.empty() || is_right(prepared, asked, random))
-        baselines.push_back({name, time_baseline(prepared, asked, its_limits, random)});
+        baselines.push_back({name, time_baseline(prepared, asked, limits, random)});
     } catch (const reference_error&) {
       // A reference that reads a tensor's contents cannot be captured in a CUDA graph, so it has no
       // such baseline.
@@ -132,9 +141,10 @@ bool gpu_calibrator::is_right(prepared_gpu_task& prepared, const opened_settings
   return found && !found->problem;
 }
 
-// Finds out how fast calls of the reference follow each other, and whether it is launch-bound.
-void gpu_calibrator::time_reference_bursts(prepared_gpu_task& prepared, case_facts& facts,
-                                           random_stream& random) {
+// Times calls of the reference by themselves and in bursts, and finds out whether it is
+// launch-bound.
+void gpu_calibrator::time_reference(prepared_gpu_task& prepared, case_facts& facts,
+                                    random_stream& random) {
   gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), facts.limits, random,
                 gpu_side::role::reference);
   side.set_parameters(random.bits());
@@ -143,7 +153,9 @@ void gpu_calibrator::time_reference_bursts(prepared_gpu_task& prepared, case_fac
   const burst_clock traced = side.burst(burst_ns, call_ns, true);
   facts.is_launch_bound = is_launch_bound(
       side.host_share(), traced.busy_ns / static_cast<double>(traced.calls) / call_ns);
+  facts.reference_call_us = call_ns / 1e3;
   facts.reference_wall_us = us_per_call(burst.wall_ns, burst);
+  facts.can_trace = traced.busy_ns > 0;
   facts.rules = facts.is_launch_bound ? launch_bound_timing_rules() : gpu_timing_rules();
   if (facts.is_launch_bound) facts.limits.long_call_ns = long_launch_bound_call_ns;
   // Many short calls are at many places in memory anyway.
@@ -160,6 +172,10 @@ void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& fac
     const auto pair = sessions_->pair_of(in);
     const auto known = facts.pairs.find(pair);
     if (known != facts.pairs.end() && known->second.precision >= wanted) return;
+    if (!facts.is_launch_bound && facts.reference_call_us * 1e3 >= never_compared_call_ns) {
+      facts.pairs[pair] = {{}, facts.reference_call_us, 0, facts.can_trace, bias_precision::fine};
+      return;
+    }
     const pair_facts found = compare_processes(prepared, facts, in, wanted, random);
     const bool is_plausible = std::abs(found.bias.log_ratio) < max_bias;
     // Nothing in a process makes a long call of another length, apart from chance.

@@ -32,10 +32,17 @@ struct case_facts {
   gpu_side::limits limits;
   timing_rules rules;
   std::vector<case_timing::baseline> baselines;
+  double reference_call_us = 0;  // median of a few calls, as scored
   double reference_wall_us = 0;  // of a reference's call in a burst
   bool is_launch_bound = false;  // whether the reference is launch-bound
+  bool can_trace = false;        // CUPTI shows the reference's work
   std::map<gpu_sessions::process_pair, pair_facts> pairs;
 };
+
+// Returns the limits of a program whose calls are captured in CUDA graphs. A capture takes the host
+// as long as a launch-bound call does. Where that is long, one input set is enough, so that calls
+// with the same parameters replay the same graph.
+gpu_side::limits limits_of_graph(const case_facts& facts);
 
 // A task on a GPU with the facts of its cases.
 struct prepared_gpu_task {
@@ -82,13 +89,12 @@ class gpu_calibrator {
                             random_stream& random);
   gpu_side::limits limits_of(gpu_task& on_gpu, random_stream& random) const;
   std::vector<case_timing::baseline> time_baselines(prepared_gpu_task& prepared,
-                                                    const task_case& at,
-                                                    const gpu_side::limits& limits,
+                                                    const task_case& at, const case_facts& facts,
                                                     random_stream& random);
   double time_baseline(prepared_gpu_task& prepared, const opened_settings& asked,
                        const gpu_side::limits& limits, random_stream& random);
   bool is_right(prepared_gpu_task& prepared, const opened_settings& asked, random_stream& random);
-  void time_reference_bursts(prepared_gpu_task& prepared, case_facts& facts, random_stream& random);
+  void time_reference(prepared_gpu_task& prepared, case_facts& facts, random_stream& random);
   void calibrate_pair(prepared_gpu_task& prepared, case_facts& facts, gpu_sessions::role in,
                       bias_precision wanted, random_stream& random);
   pair_facts compare_processes(prepared_gpu_task& prepared, const case_facts& facts,

@@ -91,6 +91,20 @@ TEST(StoppingRule, LetsLongCallsStopAfterFewerRoundsOnceTheBudgetIsUsed) {
   EXPECT_EQ(decide(rules, fewer, rules.clocked_budget_ns * 9), timing_decision::go_on);
 }
 
+TEST(StoppingRule, MakesMoreRoundsOfLongCallsBeforeADisturbedOneDecides) {
+  const timing_rules rules = launch_bound_timing_rules();
+  auto disturbed = noisy(1.0, 0.001, 9, 5);
+  disturbed[3] = std::log(0.6);
+  const double used_up = rules.clocked_budget_ns * 9;
+  EXPECT_EQ(decide(rules, std::span(disturbed).first(7), used_up), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, disturbed, used_up), timing_decision::settled)
+      << "the interval of nine rounds leaves out the lowest and the highest";
+  const auto wild = noisy(1.0, 0.6, rules.min_rounds, 5);
+  EXPECT_EQ(decide(rules, std::span(wild).first(rules.min_rounds - 1), used_up),
+            timing_decision::go_on);
+  EXPECT_EQ(decide(rules, wild, used_up), timing_decision::unstable);
+}
+
 TEST(LaunchBoundRules, DifferFromTheGpusInHowFarMeasurementsMaySpread) {
   const timing_rules gpu = gpu_timing_rules();
   const timing_rules launch_bound = launch_bound_timing_rules();

@@ -242,6 +242,7 @@ class session {
     const activity_trace::result seen = traced ? trace_.stop() : activity_trace::result{};
     // The calls have used the same memory, so there are no guards between them.
     memory_->head().allocation_count = 0;
+    calls_.forget_request();
     memory_->head().launch_count = 0;
     if (kernels_) kernels_->describe_launches(memory_->head());
     memory_->head().burst = {end.ns_since(begin), wall_ns, seen.span_ns, seen.busy_ns,

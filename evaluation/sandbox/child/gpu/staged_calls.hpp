@@ -15,6 +15,7 @@
 #include "evaluation/sandbox/child/gpu/judge_tools.hpp"
 #include "evaluation/sandbox/child/gpu/streams.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
+#include "messages/record.hpp"
 
 namespace hone {
 
@@ -39,8 +40,11 @@ class staged_calls {
   const torchscript_program& first_program() const { return programs_.front(); }
 
   // Replaces the staged calls. Runs prepare() at once if the parameters have changed. Its results
-  // lie at the start of the calls' scratch memory, and the calls' own tensors follow.
+  // lie at the start of the calls' scratch memory, and the calls' own tensors follow. Captured calls
+  // are kept if the request is the last one again, because all addresses are the same then.
   void stage(schema::StageCalls::Reader request);
+  // Lets the next stage() capture its calls anew, whatever the request.
+  void forget_request() { captured_for_ = {}; }
   std::size_t size() const { return stacks_.size(); }
 
   // Puts a call on the main stream, with the side streams joined to its end. Returns its outputs.
@@ -74,6 +78,7 @@ class staged_calls {
   // Address and bytes of each input, by call.
   std::vector<std::vector<std::pair<CUdeviceptr, std::uint64_t>>> inputs_;
   std::vector<captured_call> graphs_;
+  record<schema::StageCalls> captured_for_;  // the request that graphs_ belong to; empty: none
 };
 
 }  // namespace hone
