@@ -36,6 +36,22 @@ std::size_t draw_schedule::max_per_type() const {
   return std::max<std::size_t>(1, spare / (devices_.size() - 1));
 }
 
+std::size_t draw_schedule::max_of_type(const std::string& device_type) const {
+  const auto lowered = lowered_.find(device_type);
+  return lowered == lowered_.end() ? max_per_type() : std::min(lowered->second, max_per_type());
+}
+
+void draw_schedule::note_outcome(const std::string& device_type, std::size_t taken,
+                                 std::size_t dropped) {
+  const std::size_t now = max_of_type(device_type);
+  const std::size_t next = dropped > 0 ? std::max<std::size_t>(1, now / 2) : now + taken;
+  if (next < max_per_type()) {
+    lowered_[device_type] = next;
+  } else {
+    lowered_.erase(device_type);
+  }
+}
+
 std::optional<draw_schedule::assignment> draw_schedule::next(
     Stage stage, std::uint64_t version, std::size_t waiting, std::size_t ready,
     const std::map<std::string, std::size_t>& waiting_by_type) {
@@ -50,10 +66,9 @@ std::optional<draw_schedule::assignment> draw_schedule::next(
     return std::nullopt;
   std::map<std::string, std::size_t> held = waiting_by_type;
   for (const auto& [draw, issued] : outstanding_) ++held[issued.what.where.device_type];
-  const std::size_t max = max_per_type();
   for (std::size_t tries = 0; tries < all.size(); ++tries) {
     const place& where = all[next_place_++ % all.size()];
-    if (held[where.device_type] < max)
+    if (held[where.device_type] < max_of_type(where.device_type))
       return assignment{where, stage, version, 0, options_.samples};
   }
   return std::nullopt;

@@ -14,9 +14,11 @@ namespace hone {
 
 // Decides which task and device type the next draw is for, and whether there is room for it. Tasks
 // and device types take turns. One bound keeps queues short and groups fresh: outstanding draws,
-// waiting groups and ready groups together number at most `max_groups`. With several device
-// types, each may hold only so many groups that the others together leave room for one step. Must
-// be used by one thread at a time.
+// waiting groups and ready groups together number at most `max_groups`; the corpus does not count.
+// With several device types, each may hold only so many groups that the others together leave room
+// for one step. A device type whose groups finish too late to be trained on gets fewer draws: half
+// as many at a time for every batch that found such groups, and one more for every group that was
+// trained on. Must be used by one thread at a time.
 class draw_schedule {
  public:
   struct options {
@@ -49,9 +51,14 @@ class draw_schedule {
   void change_devices(const std::string& device_type, int by);
   std::vector<std::string> device_types() const;
 
+  // Records what became of the groups of a device type: how many the learner has taken, and how
+  // many were dropped since they were too old.
+  void note_outcome(const std::string& device_type, std::size_t taken, std::size_t dropped);
+
   // Returns the next assignment, or nullopt if there is no room or the stage draws nothing.
-  // `waiting` and `ready` are numbers of groups of the stage; `waiting_by_type` splits the waiting
-  // ones by device type.
+  // `waiting` and `ready` are numbers of groups that draws have made. `waiting_by_type` has the
+  // waiting groups by device type, those of the corpus included: a type has its own backlog to work
+  // off, but does not wait for another's.
   std::optional<assignment> next(Stage stage, std::uint64_t version, std::size_t waiting,
                                  std::size_t ready,
                                  const std::map<std::string, std::size_t>& waiting_by_type);
@@ -94,10 +101,12 @@ class draw_schedule {
 
   std::vector<place> places() const;
   std::size_t max_per_type() const;
+  std::size_t max_of_type(const std::string& device_type) const;
 
   std::vector<task_id> tasks_;
   options options_;
   std::map<std::string, int> devices_;
+  std::map<std::string, std::size_t> lowered_;  // limits of types whose groups were dropped
   std::size_t next_place_ = 0;
   std::deque<assignment> comparisons_;
   std::map<draw_id, issued_draw> outstanding_;

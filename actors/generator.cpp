@@ -99,14 +99,16 @@ void generator_state::take_draw(const draw_record& draw) {
 }
 
 // Renders the prompt of a draw and submits it to the sampler. A prompt that leaves no room for a
-// completion loses its first exemplars, because the best ones stand last.
+// completion of max_new_tokens loses its first exemplars, because the best ones stand last. Without
+// exemplars, any room is enough.
 void generator_state::submit_prompt(const draw_record& draw) {
   const auto t = tasks->find(task_id(draw->getTaskId()));
   if (t == nullptr) return;
   for (prompt_facts facts = facts_for(*t, *draw);; facts.exemplars.erase(facts.exemplars.begin())) {
     open_draw opened{draw, options.prompts->render(facts), unix_ms()};
     try {
-      sampler->submit(next_ticket, opened.prompt, draw->getSamples());
+      sampler->submit(next_ticket, opened.prompt, draw->getSamples(),
+                      facts.exemplars.empty() ? answer_room::any : answer_room::whole);
       open_draws.emplace(next_ticket++, std::move(opened));
       schedule_tick();
       return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -15,6 +16,11 @@ namespace hone {
 namespace {
 
 constexpr std::uint32_t all_ready_groups = std::numeric_limits<std::uint32_t>::max();
+
+std::size_t sum(const std::map<std::string, std::size_t>& by_type) {
+  return std::accumulate(by_type.begin(), by_type.end(), std::size_t{0},
+                         [](std::size_t s, const auto& entry) { return s + entry.second; });
+}
 
 }  // namespace
 
@@ -37,6 +43,8 @@ void learner_state::start() {
   }
   for (const version_record& version : options.chain) set_head(version);
   plan->load(options.run_folder / std::string(view(head->getCheckpoint())));
+  if (plan->stage() == Stage::CONTRASTIVE && before_contrastive)
+    plan->load_reference(options.run_folder / checkpoint_name(*before_contrastive));
   if (!options.leaves_branch) return replay();
   self->request(pool, timeouts::commit_request, branch_atom_v, head->getVersion())
       .then([this](done_atom) { replay(); }, [this](const caf::error& e) { self->quit(e); });
@@ -48,8 +56,7 @@ void learner_state::replay() {
                 static_cast<std::uint8_t>(Stage::SFT))
       .then(
           [this](const std::vector<scored_group_record>& groups) {
-            for (const auto& group : groups) plan->admit(*group);
-            admitted_total = groups.size();
+            for (const auto& group : groups) admit(*group);
             if (head->getComplete()) return finish(true);
             lease.run(self, [this] {
               // The configuration may have changed so that the stage is over. The pool takes the
@@ -91,17 +98,35 @@ void learner_state::work() {
   }
 }
 
+void learner_state::admit(const schema::ScoredGroup::Reader& scored) {
+  plan->admit(scored);
+  ++admitted_by_type[scored.getGroup().getDraw().getDeviceType()];
+}
+
+// Returns true if enough of the corpus is judged on one of the device types: a fast type does not
+// wait for a slow one.
+bool learner_state::has_enough_of_corpus() const {
+  if (options.corpus_groups.empty()) return true;
+  return std::any_of(
+      options.corpus_groups.begin(), options.corpus_groups.end(), [&](const auto& of_type) {
+        const auto admitted_here = admitted_by_type.find(of_type.first);
+        const std::size_t count =
+            admitted_here == admitted_by_type.end() ? 0 : admitted_here->second;
+        return count >= static_cast<std::size_t>(options.plan.sft.begin_with *
+                                                 static_cast<double>(of_type.second));
+      });
+}
+
 // Trains while the corpus is still being judged. Each document is used once its score is known.
 void learner_state::train_supervised() {
   request_batch(Stage::SFT, 1, all_ready_groups, false);
-  const auto needed = static_cast<std::size_t>(options.plan.sft.begin_with *
-                                               static_cast<double>(options.corpus_groups));
-  if (admitted_total >= options.corpus_groups && !plan->can_update()) {
+  const std::size_t documents = sum(options.corpus_groups);
+  if (sum(admitted_by_type) >= documents && !plan->can_update()) {
     throw std::runtime_error("there is nothing to learn from: none of the " +
-                             std::to_string(options.corpus_groups) +
+                             std::to_string(documents) +
                              " documents of the corpus is ok here (`hone pool ls` says why)");
   }
-  const bool enough = admitted_total >= needed && plan->can_update();
+  const bool enough = has_enough_of_corpus() && plan->can_update();
   counts.set_number("waits_for_corpus", enough ? 0 : 1);
   if (stopping &&
       (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step))
@@ -159,9 +184,8 @@ void learner_state::take_batch(const batch_record& batch) {
     for (const auto scored : batch->getGroups()) {
       const group_id id(scored.getGroup().getId());
       if (std::find(admitted.begin(), admitted.end(), id) != admitted.end()) continue;
-      plan->admit(scored);
+      admit(scored);
       admitted.push_back(id);
-      ++admitted_total;
     }
     return;
   }

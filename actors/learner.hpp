@@ -35,7 +35,8 @@ struct learner_options {
   std::filesystem::path run_folder;
   // Called once, on the actor's own thread, under the GPU lease if the GPU is shared.
   std::function<std::unique_ptr<curriculum>()> make_curriculum;
-  std::size_t corpus_groups = 0;  // corpus groups that will enter the pool
+  // Numbers of corpus groups that will enter the pool, by device type.
+  std::map<std::string, std::size_t> corpus_groups;
   // Versions from the root to the one to continue from; empty for a new run.
   std::vector<version_record> chain;
   // True if that version is not the pool's head, so that a branch starts and the steps after that
@@ -79,7 +80,7 @@ struct learner_state {
   std::optional<std::uint64_t> before_contrastive;
   std::optional<Stage> requested_stage;  // stage of the request for a batch without a reply yet
   std::vector<group_id> admitted;        // corpus groups admitted since the last version
-  std::size_t admitted_total = 0;
+  std::map<std::string, std::size_t> admitted_by_type;  // corpus groups admitted in all
   bool slice_is_due = false;  // a slice of supervised training waits for its lease
   bool comparing = false;
   std::uint32_t comparison_groups = 0;
@@ -92,6 +93,8 @@ struct learner_state {
   void replay();
   // Does the next piece of work of the current stage.
   void work();
+  void admit(const schema::ScoredGroup::Reader& scored);
+  bool has_enough_of_corpus() const;
   void train_supervised();
   void train_supervised_slice();
   void request_batch(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even);

@@ -141,7 +141,16 @@ run_status_record pool_state::status() const {
        {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE, Stage::COMPARISON})
     ready += owned->ready_groups(stage);
   status->setReadyGroups(static_cast<std::uint32_t>(ready));
-  status->setDroppedGroups(owned->dropped_groups());
+  const auto& dropped = owned->dropped_groups();
+  auto by_type = status->initDroppedByType(static_cast<unsigned>(dropped.size()));
+  std::uint64_t all_dropped = 0;
+  unsigned d = 0;
+  for (const auto& [type, count] : dropped) {
+    by_type[d].setName(type);
+    by_type[d++].setValue(static_cast<double>(count));
+    all_dropped += count;
+  }
+  status->setDroppedGroups(all_dropped);
   status->setLag(requests->lag());
   auto results = status->initOutcomes(static_cast<unsigned>(outcomes.size()));
   unsigned i = 0;

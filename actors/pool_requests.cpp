@@ -52,7 +52,7 @@ void pool_requests::refuse_expired(std::uint64_t now_ms) {
 pool::batch_request pool_requests::limits_for(const batch_request& request) const {
   pool::batch_request groups = request.groups;
   const std::size_t ready = pool_->ready_groups(groups.stage);
-  const bool is_exhausted = schedule_->is_exhausted(groups.stage, pool_->waiting_groups(), ready);
+  const bool is_exhausted = schedule_->is_exhausted(groups.stage, pool_->waiting_drawn_groups(), ready);
   if (request.is_even)
     groups.max_per_task =
         is_exhausted ? groups.at_most : schedule_->groups_per_task(groups.at_least);
@@ -66,7 +66,17 @@ void pool_requests::serve_batch() {
   // The limits stay with the request: a comparison that was exhausted once needs fewer groups from
   // then on.
   batch_->request.groups = limits_for(batch_->request);
+  const std::map<std::string, std::uint64_t> before = pool_->dropped_groups();
   const auto batch = pool_->take(batch_->request.groups);
+  std::map<std::string, std::uint64_t> dropped = pool_->dropped_groups();
+  for (const auto& [type, count] : before) dropped[type] -= count;
+  std::map<std::string, std::size_t> taken;
+  if (batch) {
+    for (const auto scored : (*batch)->getGroups())
+      ++taken[scored.getGroup().getDraw().getDeviceType()];
+  }
+  for (const std::string& type : schedule_->device_types())
+    schedule_->note_outcome(type, taken[type], dropped[type]);
   if (!batch) return;
   lag_ = mean_lag(**batch);
   batch_->answer(*batch);
@@ -101,9 +111,11 @@ void pool_requests::serve_draws(std::uint64_t now_ms) {
   if (head == nullptr) return;
   const Stage stage = (*head)->getStage();
   refuse_expired(now_ms);
+  std::map<std::string, std::size_t> waiting;
+  for (const auto& [type, counts] : pool_->waiting_by_type()) waiting[type] = counts.all;
   while (!draws_.empty()) {
-    const auto what = schedule_->next(stage, (*head)->getVersion(), pool_->waiting_groups(),
-                                      pool_->ready_groups(stage), pool_->waiting_by_type());
+    const auto what = schedule_->next(stage, (*head)->getVersion(), pool_->waiting_drawn_groups(),
+                                      pool_->ready_groups(stage), waiting);
     if (!what) return;
     const draw_record draw = make_draw(*what);
     schedule_->issue(draw_id(draw->getId()), *what, now_ms);

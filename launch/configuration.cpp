@@ -181,6 +181,24 @@ void apply_override(toml::table& table, const std::string& override_text) {
   }
 }
 
+std::map<std::string, std::uint32_t> parse_lags(const configuration& c) {
+  std::map<std::string, std::uint32_t> lags;
+  for (const std::string& one : c.max_lag_of) {
+    const std::size_t equals = one.rfind('=');
+    const char* const end = one.data() + one.size();
+    std::uint32_t steps = 0;
+    const bool is_well =
+        equals != std::string::npos && equals > 0 &&
+        std::from_chars(one.data() + equals + 1, end, steps).ptr == end && equals + 1 < one.size();
+    if (!is_well)
+      throw format_error(c.file.string(), 0, "pool.max_lag_of",
+                         "has '" + one + "', expected the beginning of a device type's name and "
+                         "a number of steps, as in h100=4");
+    lags[one.substr(0, equals)] = steps;
+  }
+  return lags;
+}
+
 void check(const configuration& c) {
   const auto refuse = [&](const std::string& key, const std::string& problem) {
     throw format_error(c.file.string(), 0, key, problem);
@@ -256,8 +274,11 @@ configuration read_configuration(const std::filesystem::path& file,
       *path = std::filesystem::absolute(file.parent_path() / *path).lexically_normal().string();
   }
   c.learner.plan.sft.rate.steps = c.learner.plan.sft.updates;
-  c.learner.plan.contrastive.grpo.temperature =
-      c.generation.options.temperature > 0 ? c.generation.options.temperature : 1.0;
+  // Greedy decoding records probabilities of the plain softmax.
+  if (c.generation.options.temperature > 0)
+    c.learner.plan.contrastive.grpo.sampling = {c.generation.options.temperature,
+                                                c.generation.options.top_p};
+  c.pool.storage.max_lag_of = parse_lags(c);
   c.generation.options.seed = c.seed;
   check(c);
   return c;

@@ -53,6 +53,7 @@ struct configuration {
     generation_options options;
   } generation;
   pool_actor_options pool;
+  std::vector<std::string> max_lag_of;  // TEXT=STEPS; `pool` has them as numbers
   learner_options learner;
   optimizer_options optimizer;
   std::map<std::string, simulated_device_options> simulated;

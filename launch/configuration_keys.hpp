@@ -122,6 +122,9 @@ void visit_pool_keys(Visitor& v, configuration& c) {
       "Most training steps by which a group's oldest token may be behind the policy; when a batch "
       "is taken, older groups are dropped (storage/pool.cpp).",
       c.pool.storage.max_lag, 0);
+  v.value("max_lag_of",
+          "The same for single device types: TEXT=STEPS for the types whose names begin with TEXT.",
+          c.max_lag_of);
   v.milliseconds("job_deadline_s",
                  "Seconds after which a job without a result is sent again "
                  "(storage/evaluation_ledger.cpp).",
@@ -189,15 +192,44 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
     v.value("groups", "Groups per step.", s.groups, 1);
     v.value("one_per_task", "Spread the groups of a step evenly over the tasks.", s.one_per_task);
     v.value("rate", "Learning rate.", s.rate, 0);
+    v.value("warm_up", "Updates of linear warm-up at the stage's start.", s.warm_up, 0);
+    v.value("count_truncated",
+            "Count completions that the length limit has cut, with their reward; otherwise they are "
+            "left out of their group.",
+            s.counts_truncated);
     v.value("minibatches", "Updates per step, each over a share of its groups.", s.grpo.minibatches,
             1);
     v.value("clip", "Probability ratios are clipped to 1 - clip and 1 + clip.",
             s.grpo.objective.clip, 0);
+    v.value("dual_clip", "A token of a completion with a negative advantage counts at most this many times.",
+            s.grpo.objective.dual_clip, 1);
     v.value("kl", "Weight of the KL divergence from the reference policy.",
             s.grpo.objective.kl_coefficient, 0);
     v.value("entropy", "Weight of the bonus for entropy.", s.grpo.objective.entropy_coefficient, 0);
-    v.value("advantage_limit", "Advantages are clipped to plus and minus this.",
-            s.grpo.advantage_limit, 0);
+    v.choice("outliers",
+             "How a reward far above its group is kept in bounds: recentre (clip advantages, then "
+             "subtract their mean) or smooth (clip standardised rewards before groups are formed). "
+             "Code: policy/advantages.cpp.",
+             s.grpo.advantages.outliers, outlier_rule_named, "recentre or smooth");
+    v.value("advantage_limit",
+            "Limit of advantages or of smoothed rewards, in standard deviations.",
+            s.grpo.advantages.limit, 0);
+    v.leave();
+  }
+  if (v.enter("reward", "What the contrastive stage pays. Code: policy/rewards.cpp.")) {
+    reward_options& r = plan.contrastive.reward;
+    v.choice("shape",
+             "Reward of a program that works, by its speed-up s: speedup (s), log (ln(1 + s)), "
+             "capped (at most `cap`), or tiers (1; 2 if faster than eager; 3 if faster than every "
+             "baseline).",
+             r.shape, reward_shape_named, "speedup, log, capped or tiers");
+    v.value("cap", "Highest reward of the shape `capped`.", r.cap, 0);
+    v.choice("baseline", "What s is measured against: eager, or best, the fastest baseline.",
+             r.baseline, reward_baseline_named, "eager or best");
+    v.choice("copies",
+             "What a copy of an exemplar that its prompt shows is paid: paid (in full) or "
+             "as_neighbours (at most the mean of the group's other programs that work).",
+             r.copies, copy_rule_named, "paid or as_neighbours");
     v.leave();
   }
   if (v.enter("comparison",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "messages/ids.hpp"
+#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 
 namespace hone {
@@ -17,13 +18,6 @@ using nlohmann::ordered_json;
 
 // Two decimals say too little of a score below this.
 constexpr double small_score = 0.1;
-
-template <class Pick>
-double geometric_mean(const schema::Measurement::Reader& m, Pick pick) {
-  double sum = 0;
-  for (const auto timing : m.getCases()) sum += std::log(pick(timing));
-  return m.getCases().size() > 0 ? std::exp(sum / m.getCases().size()) : 0;
-}
 
 ordered_json number_or_null(double value, bool known) {
   return known ? ordered_json(value) : ordered_json(nullptr);
@@ -147,30 +141,6 @@ std::string pad(std::string text, std::size_t width, bool right) {
   return text;
 }
 
-double reference_us(const schema::Measurement::Reader& m) {
-  return geometric_mean(m, [](const auto& c) { return c.getReferenceUs(); });
-}
-double candidate_us(const schema::Measurement::Reader& m) {
-  return geometric_mean(m, [](const auto& c) { return c.getCandidateUs(); });
-}
-
-std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m) {
-  std::map<std::string, std::vector<double>> timed;
-  for (const auto c : m.getCases()) {
-    for (const auto baseline : c.getBaselines()) {
-      if (baseline.getUs() > 0)
-        timed[text(baseline.getName())].push_back(std::log(baseline.getUs()));
-    }
-  }
-  std::map<std::string, double> means;
-  for (const auto& [name, logs] : timed) {
-    if (logs.size() == m.getCases().size())
-      means[name] = std::exp(std::accumulate(logs.begin(), logs.end(), 0.0) /
-                             static_cast<double>(logs.size()));
-  }
-  return means;
-}
-
 ordered_json to_json(const schema::Measurement::Reader& m) {
   ordered_json cases = ordered_json::array();
   for (const auto c : m.getCases()) cases.push_back(to_json(c));
@@ -193,21 +163,6 @@ ordered_json to_json(const schema::Measurement::Reader& m) {
           {"started_ms", m.getStartedMs()},
           {"measure_ms", m.getMeasureMs()},
           {"confirmation", m.hasConfirmation() ? to_json(m.getConfirmation()) : nullptr}};
-}
-
-schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e) {
-  const auto measurements = e.getMeasurements();
-  if (measurements.size() == 0) return {};
-  schema::Measurement::Reader nearest = measurements[measurements.size() - 1];
-  if (e.getOutcome() != Outcome::OK) return nearest;
-  double distance = std::numeric_limits<double>::infinity();
-  for (const auto m : measurements) {
-    const double off = std::abs(m.getScore() - e.getScore());
-    if (m.getOutcome() != Outcome::OK || off > distance) continue;
-    nearest = m;  // the last of equally near ones
-    distance = off;
-  }
-  return nearest;
 }
 
 ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& task_name) {

@@ -17,22 +17,10 @@ nlohmann::ordered_json to_json(const schema::Evaluation::Reader& e, const std::s
 // write, become U+FFFD.
 std::string one_line(const nlohmann::ordered_json& value);
 
-// Returns the measurement whose interval and times are shown beside an evaluation's score, which
-// may be the median of several measurements: the ok measurement whose score is nearest to it, and
-// the last of several that are equally near. If the evaluation is not ok, returns its last
-// measurement. If nothing was timed, the measurement has no cases.
-schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e);
-
 // Returns the text of an evaluation for people: a line with the outcome, the speed-up with its
 // interval, and the times, followed by lines with the message, the baselines and the kernels, if
 // there are any.
 std::string describe(const schema::Evaluation::Reader& e);
-
-// Return the geometric mean over the timed cases in microseconds per call; 0 if nothing was timed.
-double reference_us(const schema::Measurement::Reader& m);
-double candidate_us(const schema::Measurement::Reader& m);
-// Returns the same of each baseline that was timed in every case, by name.
-std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m);
 
 // Returns the value with `digits` digits after the decimal point.
 std::string fixed(double value, int digits);

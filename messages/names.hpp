@@ -22,4 +22,10 @@ std::optional<Outcome> outcome_named(std::string_view name);
 
 inline constexpr int outcome_count = 11;
 
+// Returns true for the outcomes that say nothing of the variant: `infrastructure` and `unstable`.
+// Samples that ended so neither train the policy nor count when policies are compared.
+inline bool is_inconclusive(Outcome outcome) {
+  return outcome == Outcome::INFRASTRUCTURE || outcome == Outcome::UNSTABLE;
+}
+
 }  // namespace hone

@@ -37,7 +37,7 @@ json load_index(const std::filesystem::path& folder) {
 
 // Writes a checkpoint under a temporary name and renames it. `fill` writes all files except
 // checkpoint.json into the folder that is passed to it.
-void save_whole(const std::filesystem::path& folder, const trainer_numbers& numbers,
+void save_whole(const std::filesystem::path& folder, const training_progress& progress,
                 bool has_weights, const std::function<void(const std::filesystem::path&)>& fill) {
   std::filesystem::path unfinished = folder;
   unfinished += ".unfinished";
@@ -45,8 +45,10 @@ void save_whole(const std::filesystem::path& folder, const trainer_numbers& numb
   try {
     std::filesystem::create_directories(unfinished);
     fill(unfinished);
-    json index = {
-        {"has_weights", has_weights}, {"files", json::object()}, {"numbers", numbers.values}};
+    json index = {{"has_weights", has_weights},
+                  {"files", json::object()},
+                  {"numbers", progress.numbers},
+                  {"texts", progress.texts}};
     for (const auto& file : std::filesystem::directory_iterator(unfinished)) {
       index["files"][file.path().filename().string()] = hash_of(file.path());
       sync(file.path());
@@ -70,8 +72,8 @@ void save_whole(const std::filesystem::path& folder, const trainer_numbers& numb
 
 void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy,
                      const decoder_weights& weights, const optimizer_moments* training,
-                     const trainer_numbers& numbers) {
-  save_whole(folder, numbers, true, [&](const std::filesystem::path& into) {
+                     const training_progress& progress) {
+  save_whole(folder, progress, true, [&](const std::filesystem::path& into) {
     for (const char* name : {"config.json", "tokenizer.json"})
       std::filesystem::copy_file(policy / name, into / name);
     weights.save(into / "model.safetensors");
@@ -79,8 +81,8 @@ void save_checkpoint(const std::filesystem::path& folder, const std::filesystem:
   });
 }
 
-void save_checkpoint(const std::filesystem::path& folder, const trainer_numbers& numbers) {
-  save_whole(folder, numbers, false, [](const std::filesystem::path&) {});
+void save_checkpoint(const std::filesystem::path& folder, const training_progress& progress) {
+  save_whole(folder, progress, false, [](const std::filesystem::path&) {});
 }
 
 std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& folder) {
@@ -104,9 +106,11 @@ std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& f
   }
 }
 
-trainer_numbers load_trainer_numbers(const std::filesystem::path& folder) {
+training_progress load_training_progress(const std::filesystem::path& folder) {
   try {
-    return {load_index(folder).at("numbers").get<std::map<std::string, double>>()};
+    const json index = load_index(folder);
+    return {index.at("numbers").get<std::map<std::string, double>>(),
+            index.value("texts", std::map<std::string, std::string>())};
   } catch (const json::exception& e) {
     throw policy_error((folder / "checkpoint.json").string() + ": is damaged: " + e.what());
   }

@@ -14,7 +14,7 @@ namespace hone {
 
 // A checkpoint is a Hugging Face model folder (config.json, tokenizer.json, model.safetensors).
 // optimizer.safetensors holds the optimizer's state if training can continue from the checkpoint.
-// checkpoint.json holds a hash of each other file and the trainer_numbers. A checkpoint appears
+// checkpoint.json holds a hash of each other file and the training_progress. A checkpoint appears
 // completely or not at all: its files are written to a folder of another name and synced, and that
 // folder is then renamed.
 
@@ -23,9 +23,11 @@ inline std::string checkpoint_name(std::uint64_t version) {
   return "checkpoints/" + std::to_string(version);
 }
 
-// Numbers, by name, that describe the progress of training and are stored with the weights.
-struct trainer_numbers {
-  std::map<std::string, double> values;
+// What training needs besides weights and moments to continue as if it had not been interrupted:
+// numbers and texts by name, such as counts of updates and the states of random streams.
+struct training_progress {
+  std::map<std::string, double> numbers{};
+  std::map<std::string, std::string> texts{};
 };
 
 // Writes a checkpoint to `folder`, which must not exist. Copies config.json and tokenizer.json from
@@ -34,11 +36,11 @@ struct trainer_numbers {
 // behind.
 void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy,
                      const decoder_weights& weights, const optimizer_moments* training,
-                     const trainer_numbers& numbers);
+                     const training_progress& progress);
 
-// Writes the checkpoint of a scripted policy, which has no weights: it holds `numbers` alone.
+// Writes the checkpoint of a scripted policy, which has no weights: it holds `progress` alone.
 // `folder` must not exist; errors are those of the other overload.
-void save_checkpoint(const std::filesystem::path& folder, const trainer_numbers& numbers);
+void save_checkpoint(const std::filesystem::path& folder, const training_progress& progress);
 
 // Function that writes a checkpoint whose contents are already in host memory to `folder`, which
 // must not exist. Writing needs no GPU, so the GPU lease can end before it. Errors are those of
@@ -49,8 +51,8 @@ using taken_checkpoint = std::function<void(const std::filesystem::path& folder)
 // missing or damaged file, or nullopt if the checkpoint is intact.
 std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& folder);
 
-// Returns the numbers of a checkpoint. Throws policy_error if checkpoint.json is missing or
-// damaged.
-trainer_numbers load_trainer_numbers(const std::filesystem::path& folder);
+// Returns the progress of a checkpoint; checkpoints of earlier versions of Hone have no texts. Throws
+// policy_error if checkpoint.json is missing or damaged.
+training_progress load_training_progress(const std::filesystem::path& folder);
 
 }  // namespace hone

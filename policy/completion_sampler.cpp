@@ -23,8 +23,9 @@ class model_sampler final : public completion_sampler {
     engine_.set_weights(decoder_weights::load(checkpoint, config_).to(device_, config_.dtype),
                         version);
   }
-  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override {
-    engine_.submit({ticket, tokenizer_.encode(prompt), samples});
+  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples,
+              answer_room room) override {
+    engine_.submit({ticket, tokenizer_.encode(prompt), samples}, room);
   }
 
   std::vector<finished_prompt> step() override {
@@ -63,7 +64,8 @@ class scripted_sampler final : public completion_sampler {
   void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override {
     version_ = version;
   }
-  void submit(std::uint64_t ticket, const std::string& /*prompt*/, std::uint32_t samples) override {
+  void submit(std::uint64_t ticket, const std::string& /*prompt*/, std::uint32_t samples,
+              answer_room /*room*/) override {
     waiting_.emplace_back(ticket, samples);
   }
 

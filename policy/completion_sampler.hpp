@@ -10,9 +10,9 @@
 
 namespace hone {
 
-// Turns prompts into completions. One implementation is the model. The other is
-// a script that stands in for the model where only the system around it matters. A sampler must be
-// used by one thread at a time.
+// Turns prompts into completions. One implementation is the model. The other is a script that
+// stands in for the model where only the system around it matters. A sampler must be used by one
+// thread at a time.
 class completion_sampler {
  public:
   struct sample {
@@ -29,8 +29,9 @@ class completion_sampler {
   // wrote. Throws policy_error.
   virtual void load(const std::filesystem::path& checkpoint, std::uint64_t version) = 0;
   // Queues a prompt. `ticket` is chosen by the caller and unique among unfinished prompts. Throws
-  // policy_error if the prompt leaves no room for a completion.
-  virtual void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) = 0;
+  // policy_error if the prompt does not leave this much room for a completion in the context.
+  virtual void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples,
+                      answer_room room) = 0;
   // Generates one token for every active sample; a script completes every prompt at once. Returns
   // the prompts that this step finished.
   virtual std::vector<finished_prompt> step() = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <sstream>
 
 #include "messages/ids.hpp"
 #include "tasks/variant_document.hpp"
@@ -17,8 +19,29 @@ std::map<std::string, prompt_facts> facts_by_task(const task_table& tasks) {
   return facts;
 }
 
-double reward_of(const schema::ScoredGroup::Result::Reader& result) {
+// Texts of a checkpoint: the state of the random stream, and that of the data set's draws.
+constexpr const char* random_key = "curriculum.random";
+constexpr const char* sft_draws_key = "sft.draws";
+
+double score_of(const schema::ScoredGroup::Result::Reader& result) {
   return result.getOutcome() == Outcome::OK ? result.getScore() : 0;
+}
+
+// Returns the speed-up over the fastest baseline that has the task's precision.
+double over_best_baseline(const schema::ScoredGroup::Result::Reader& result, bool admits_tf32) {
+  double least = result.getScore();
+  for (const auto over : result.getSpeedupsOver()) {
+    const std::string_view name = view(over.getName());
+    if (admits_tf32 || name == "graph" || name == "inductor")
+      least = std::min(least, over.getValue());
+  }
+  return least;
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
 }  // namespace
@@ -71,7 +94,9 @@ bool curriculum::advance() {
     stage_began_ = std::chrono::steady_clock::now();
     step_ = 0;
     ended = true;
-    if (stage_ == Stage::CONTRASTIVE && trainer_) trainer_->restart_optimiser();
+    if (stage_ != Stage::CONTRASTIVE || !trainer_) continue;
+    trainer_->restart_optimiser();
+    if (has_kl()) trainer_->keep_reference();
   }
   return ended;
 }
@@ -119,6 +144,7 @@ curriculum::numbers curriculum::end_sft_step() {
                {"rate", options_.sft.rate.at(sft_updates_)},
                {"updates", static_cast<double>(sft_updates_)},
                {"documents", static_cast<double>(documents())}};
+  count_skipped(n);
   loss_sum_ = 0;
   updates_at_step_begin_ = sft_updates_;
   ++step_;
@@ -131,8 +157,15 @@ curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch
   if (trainer_ && stage_ == Stage::SELF_SUPERVISED) learned = learn_from_working(batch);
   if (trainer_ && stage_ == Stage::CONTRASTIVE) learned = learn_by_contrast(batch);
   n.insert(learned.begin(), learned.end());
+  count_skipped(n);
   ++step_;
   return n;
+}
+
+void curriculum::count_skipped(numbers& n) {
+  if (!trainer_) return;
+  const std::uint64_t skipped = trainer_->skipped_updates();
+  n["skipped_updates"] = static_cast<double>(skipped - std::exchange(skipped_before_, skipped));
 }
 
 // Trains on the policy's own `ok` completions as if they were the corpus. Their scores do not
@@ -167,13 +200,29 @@ curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::
           {"rate", options_.self_supervised.rate}};
 }
 
-curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::Reader& batch) {
-  if (!has_reference_ && options_.contrastive.grpo.objective.kl_coefficient > 0) {
-    trainer_->keep_reference();
-    has_reference_ = true;
+std::vector<double> curriculum::rewards_of(const schema::ScoredGroup::Reader& scored) const {
+  const auto draw = scored.getGroup().getDraw();
+  const auto t = tasks_->find(task_id(draw.getTaskId()));
+  std::set<variant_id> shown;
+  for (const auto exemplar : draw.getExemplars()) shown.emplace(exemplar.getVariantId());
+  std::vector<judged_completion> group;
+  for (unsigned i = 0; i < scored.getResults().size(); ++i) {
+    const auto result = scored.getResults()[i];
+    const auto rollout = scored.getGroup().getRollouts()[i];
+    group.push_back({result.getOutcome() == Outcome::OK, result.getScore(),
+                     over_best_baseline(result, t != nullptr && t->relaxed),
+                     shown.contains(variant_id(rollout.getVariantId()))});
   }
+  return group_rewards(group, options_.contrastive.reward);
+}
+
+curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::Reader& batch) {
+  const contrastive_stage_options& o = options_.contrastive;
   std::vector<rollout_group_example> groups;
+  std::vector<double> counted;
+  double masked = 0;
   for (const auto scored : batch.getGroups()) {
+    const std::vector<double> rewards = rewards_of(scored);
     rollout_group_example group;
     group.prompt = trainer_->tokens().encode(view(scored.getGroup().getPrompt()));
     for (unsigned i = 0; i < scored.getResults().size(); ++i) {
@@ -181,53 +230,77 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
       rollout_group_example::rollout r;
       for (const token_id token : rollout.getTokens()) r.tokens.push_back(token);
       for (const float p : rollout.getLogProbabilities()) r.log_probabilities.push_back(p);
-      r.reward = reward_of(scored.getResults()[i]);
-      r.counts = scored.getResults()[i].getOutcome() != Outcome::INFRASTRUCTURE;
+      r.reward = rewards[i];
+      const bool is_masked = rollout.getTruncated() && !o.counts_truncated;
+      r.counts = !is_masked && !is_inconclusive(scored.getResults()[i].getOutcome());
+      if (r.counts) counted.push_back(r.reward);
+      masked += is_masked ? 1 : 0;
       group.rollouts.push_back(std::move(r));
     }
     groups.push_back(std::move(group));
   }
-  return trainer_->grpo_update(groups, options_.contrastive.rate, options_.contrastive.grpo);
+  // The last update of the warm-up has the full rate.
+  const double updates = static_cast<double>(trainer_->updates() + 1);
+  const double rate =
+      o.rate * std::min(1.0, updates / static_cast<double>(std::max<std::int64_t>(1, o.warm_up)));
+  numbers n = trainer_->grpo_update(groups, rate, o.grpo);
+  n["reward"] = mean(counted);
+  n["masked_samples"] = masked;
+  n["rate"] = rate;
+  return n;
 }
 
 taken_checkpoint curriculum::take_checkpoint() const {
-  const trainer_numbers n = {{{"stage", static_cast<double>(stage_)},
-                              {"step", static_cast<double>(step_)},
-                              {"sft_updates", static_cast<double>(sft_updates_)}}};
-  if (trainer_) return trainer_->take_checkpoint(n);
-  return [n](const std::filesystem::path& folder) { save_checkpoint(folder, n); };
+  std::ostringstream random;
+  random << random_;
+  training_progress progress = {{{"stage", static_cast<double>(stage_)},
+                                 {"step", static_cast<double>(step_)},
+                                 {"sft_updates", static_cast<double>(sft_updates_)}},
+                                {{random_key, random.str()}}};
+  if (sft_data_) progress.texts[sft_draws_key] = sft_data_->state();
+  if (trainer_) return trainer_->take_checkpoint(std::move(progress));
+  return [progress](const std::filesystem::path& folder) { save_checkpoint(folder, progress); };
 }
 
 void curriculum::load(const std::filesystem::path& checkpoint) {
-  const trainer_numbers n =
-      trainer_ ? trainer_->load(checkpoint) : load_trainer_numbers(checkpoint);
-  const auto value = [&](const char* name) {
-    const auto found = n.values.find(name);
-    return found != n.values.end() ? static_cast<std::int64_t>(found->second) : 0;
+  const training_progress progress =
+      trainer_ ? trainer_->load(checkpoint) : load_training_progress(checkpoint);
+  const auto number = [&](const char* name) {
+    const auto found = progress.numbers.find(name);
+    return found != progress.numbers.end() ? static_cast<std::int64_t>(found->second) : 0;
   };
-  stage_ = static_cast<Stage>(value("stage"));
-  step_ = value("step");
-  sft_updates_ = value("sft_updates");
+  stage_ = static_cast<Stage>(number("stage"));
+  step_ = number("step");
+  sft_updates_ = number("sft_updates");
   updates_at_step_begin_ = sft_updates_;
+  // A checkpoint of an earlier version of Hone has no texts.
+  if (const auto random = progress.texts.find(random_key); random != progress.texts.end())
+    std::istringstream(random->second) >> random_;
+  const auto draws = progress.texts.find(sft_draws_key);
+  if (sft_data_ && draws != progress.texts.end()) sft_data_->restore(draws->second);
+}
+
+void curriculum::load_reference(const std::filesystem::path& checkpoint) {
+  if (trainer_ && has_kl()) trainer_->load_reference(checkpoint);
 }
 
 curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch) {
   curriculum::numbers n;
   double samples = 0;
-  double reward = 0;
+  double score = 0;
   double logs = 0;
   std::map<Outcome, double> outcomes;
   for (const auto scored : batch.getGroups()) {
     for (const auto result : scored.getResults()) {
       ++samples;
       ++outcomes[result.getOutcome()];
-      reward += reward_of(result);
+      score += score_of(result);
       if (result.getOutcome() == Outcome::OK) logs += std::log(std::max(1e-6, result.getScore()));
     }
   }
   n["samples"] = samples;
   n["groups"] = static_cast<double>(batch.getGroups().size());
-  n["reward"] = samples > 0 ? reward / samples : 0;
+  n["score"] = samples > 0 ? score / samples : 0;
   n["log_speedup"] = outcomes[Outcome::OK] > 0 ? logs / outcomes[Outcome::OK] : 0;
   for (const auto& [outcome, count] : outcomes)
     n["share_" + std::string(name_of(outcome))] = count / std::max(1.0, samples);

@@ -14,6 +14,7 @@
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/training.capnp.h"
+#include "policy/rewards.hpp"
 #include "policy/sft_data_set.hpp"
 #include "policy/trainer.hpp"
 #include "tasks/task_table.hpp"
@@ -49,6 +50,12 @@ struct contrastive_stage_options {
   // task if there are fewer tasks than groups.
   bool one_per_task = true;
   double rate = 1e-3;
+  // Updates of linear warm-up to `rate`, because the optimizer's moments begin anew.
+  std::int64_t warm_up = 3;
+  reward_options reward;
+  // Whether completions that the length limit has cut count in their group, with their reward, or
+  // are left out of it (overlong filtering: DAPO, arXiv 2503.14476, section 3.4).
+  bool counts_truncated = false;
   grpo_step_options grpo;
 };
 
@@ -82,8 +89,9 @@ class curriculum {
   // limit.
   std::optional<double> seconds_left() const;
   // Enters the next stage if this one is over: all its steps are finished, or its time limit has
-  // passed and at least one step is finished. Skips stages without steps. Restarts the optimizer
-  // at the start of the contrastive stage. Returns true if a stage ended.
+  // passed and at least one step is finished. Skips stages without steps. At the start of the
+  // contrastive stage, restarts the optimizer and keeps the weights as the reference policy of the
+  // KL term. Returns true if a stage ended.
   bool advance();
 
   // Adds the `ok` documents of a group to the data set of supervised fine-tuning. Does nothing
@@ -109,14 +117,23 @@ class curriculum {
   // Takes a checkpoint. Its function must be called before the next update, because on the CPU it
   // shares the weights.
   taken_checkpoint take_checkpoint() const;
-  // Continues from a checkpoint: weights, optimizer state, stage, step and number of updates.
-  // Throws policy_error.
+  // Continues from a checkpoint: weights, optimizer state, random streams, stage, step and number of
+  // updates. If the documents of the data set are then admitted again in the order of before, and
+  // load_reference() is called in the contrastive stage, training continues as if it had not been
+  // interrupted. Throws policy_error.
   void load(const std::filesystem::path& checkpoint);
+  // Takes the weights of a checkpoint, the one at the start of the contrastive stage, as the
+  // reference policy of the KL term. Does nothing if there is no such term. Throws policy_error.
+  void load_reference(const std::filesystem::path& checkpoint);
 
  private:
   bool is_over() const;
   numbers learn_from_working(const schema::TrainingBatch::Reader& batch);
   numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch);
+  std::vector<double> rewards_of(const schema::ScoredGroup::Reader& scored) const;
+  // Adds the number of updates that were skipped since the last call to a step's metrics.
+  void count_skipped(numbers& n);
+  bool has_kl() const { return options_.contrastive.grpo.objective.kl_coefficient > 0; }
 
   curriculum_options options_;
   std::unique_ptr<trainer> trainer_;
@@ -130,11 +147,12 @@ class curriculum {
   std::int64_t sft_updates_ = 0;
   std::int64_t updates_at_step_begin_ = 0;
   double loss_sum_ = 0;
-  bool has_reference_ = false;
+  std::uint64_t skipped_before_ = 0;
 };
 
-// Returns the metrics of a batch: number of groups and samples, share of each outcome, mean reward
-// of all samples, and mean natural logarithm of the speed-up of the `ok` samples (0 without any).
+// Returns the metrics of a batch: number of groups and samples, share of each outcome, mean score of
+// all samples (the speed-up; 0 unless `ok`), and mean natural logarithm of the speed-up of the `ok`
+// samples (0 without any).
 curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch);
 
 }  // namespace hone

@@ -9,6 +9,8 @@
 #include <limits>
 #include <map>
 
+#include "policy/objectives.hpp"
+
 namespace hone {
 namespace {
 
@@ -157,11 +159,12 @@ void generation_engine::set_weights(const decoder_weights& weights, std::uint64_
 
 std::uint64_t generation_engine::version() const { return state_->version; }
 
-void generation_engine::submit(const generation_request& request) {
+void generation_engine::submit(const generation_request& request, answer_room room) {
   const auto length = static_cast<std::int64_t>(request.prompt.size());
-  if (length == 0 || length >= state_->config().context) {
-    throw policy_error("a prompt of " + std::to_string(length) +
-                       " tokens leaves no room in a context of " +
+  const std::int64_t answer = room == answer_room::whole ? state_->options.max_new_tokens : 1;
+  if (length == 0 || length + answer > state_->config().context) {
+    throw policy_error("a prompt of " + std::to_string(length) + " tokens leaves no room for " +
+                       (answer > 1 ? std::to_string(answer) : "any") + " in a context of " +
                        std::to_string(state_->config().context));
   }
   auto& r = state_->requests[request.ticket];
@@ -277,18 +280,10 @@ void generation_engine::state::take_samples(const at::Tensor& logits, std::int64
     log_probabilities = at::log_softmax(logits, -1);
     chosen = logits.argmax(-1);
   } else {
-    log_probabilities = at::log_softmax(logits / options.temperature, -1);
-    at::Tensor probabilities = log_probabilities.exp();
-    if (options.top_p < 1) {
-      const auto [sorted, order] = probabilities.sort(-1, /*descending=*/true);
-      // The sum excludes the token itself, so that the most likely token is always kept.
-      const at::Tensor beyond = (sorted.cumsum(-1) - sorted) >= options.top_p;
-      probabilities =
-          at::zeros_like(probabilities).scatter(-1, order, sorted.masked_fill(beyond, 0));
-    }
+    log_probabilities = sampling_log_probabilities(logits, {options.temperature, options.top_p});
     // Inverse transform sampling. The uniform numbers come from the CPU generator on every device,
     // so that a seed gives the same numbers everywhere.
-    const at::Tensor cumulative = probabilities.cumsum(-1, at::kDouble);
+    const at::Tensor cumulative = log_probabilities.exp().cumsum(-1, at::kDouble);
     const at::Tensor uniform =
         at::rand({n, 1}, generator, at::TensorOptions(at::kDouble)).to(logits.device());
     chosen =

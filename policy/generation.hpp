@@ -23,14 +23,18 @@ struct generation_options {
 
 struct completion {
   std::vector<token_id> tokens;
-  // Natural logarithm (fp32) of each token's probability at the sampling temperature before top-p.
-  // Greedy decoding records the probability at temperature 1.
+  // Natural logarithm (fp32) of each token's probability under the distribution that it was sampled
+  // from (sampling_distribution). Greedy decoding records the probability under the softmax.
   std::vector<float> log_probabilities;
   // Versions of the weights that produced the tokens, in order: (version, number of tokens).
   std::vector<std::pair<std::uint64_t, std::uint32_t>> versions;
   // True if max_new_tokens or the context ended the completion, and not the end token.
   bool truncated = false;
 };
+
+// The room that a prompt must leave for a completion: as many tokens as a completion may have, or
+// at least one token, so that longer completions are truncated.
+enum class answer_room { whole, any };
 
 struct generation_request {
   std::uint64_t ticket = 0;      // chosen by the caller; unique among unfinished requests
@@ -61,9 +65,9 @@ class generation_engine {
   void set_weights(const decoder_weights& weights, std::uint64_t version);
   std::uint64_t version() const;
 
-  // Queues a request. Throws policy_error if the prompt is empty or leaves no room for a token in
-  // the context.
-  void submit(const generation_request& request);
+  // Queues a request. Throws policy_error if the prompt is empty or does not leave the room for a
+  // completion in the context.
+  void submit(const generation_request& request, answer_room room = answer_room::any);
   // Generates one token for every active sequence. Returns the requests that this step finished.
   std::vector<finished_request> step();
 

@@ -19,7 +19,9 @@ struct scored_document {
 };
 
 // Draws training pairs (prompt, document) that look like the prompts of the later stages: a share
-// of the prompts shows other documents of the same task and device type with their scores.
+// of the prompts shows documents of the same task and device type with their scores. They are not
+// faster than the document that follows, and hold another program: the policy is to learn to
+// improve on what it is shown, neither to copy it nor to do worse.
 // Documents are tokenised once, when they are added. Must be used by one thread at a time.
 class sft_data_set {
  public:
@@ -42,6 +44,12 @@ class sft_data_set {
   // has no facts.
   sft_example next(std::mt19937_64& random);
 
+  // The state of the draws: which documents are left in this epoch, and how often each was drawn.
+  // A data set to which the same documents are added in the same order continues from it; a state
+  // of other documents is used as far as it fits.
+  std::string state() const;
+  void restore(const std::string& state);
+
  private:
   const tokenizer* words_;
   token_id end_;
@@ -49,7 +57,8 @@ class sft_data_set {
   std::map<std::string, prompt_facts> facts_;
   options options_;
   std::vector<scored_document> documents_;
-  std::vector<std::size_t> seen_;              // number of draws of each document
+  // Number of draws of each document; after restore(), also of documents that are yet to be added.
+  std::vector<std::size_t> seen_;
   std::vector<std::vector<token_id>> tokens_;  // of each document, with the end token
   // Indices of the documents by task and device type.
   std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> by_place_;

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <random>
+#include <sstream>
 
 #include "policy/policy_device.hpp"
 #include "policy/transformer.hpp"
@@ -55,6 +55,9 @@ at::Tensor floats(const std::vector<float>& values, const at::Device& device) {
   return at::tensor(values, at::kFloat).to(device);
 }
 
+// Text of a checkpoint that holds the state of the trainer's random stream.
+constexpr const char* random_key = "trainer.random";
+
 // One distinct completion of a group.
 struct weighted_rollout {
   sequence all;             // prompt and completion
@@ -75,6 +78,7 @@ struct trainer::state {
   decoder_weights reference;
   std::mt19937_64 random;
   at::Device device;
+  std::uint64_t skipped = 0;
 
   state(const std::filesystem::path& folder, const options& o)
       : chosen(o),
@@ -92,7 +96,15 @@ struct trainer::state {
     return s;
   }
   std::vector<weighted_rollout> distinct_rollouts(std::span<const rollout_group_example> groups,
-                                                  double limit, std::size_t& used) const;
+                                                  const advantage_options& o,
+                                                  std::size_t& used) const;
+  // Makes an update, or skips it. Returns the gradient norm, or nullopt for a skipped update.
+  std::optional<double> update(double rate) {
+    const double norm = adam->step(rate);
+    if (std::isfinite(norm)) return norm;
+    ++skipped;
+    return std::nullopt;
+  }
   void accumulate(std::span<const weighted_rollout* const> batch, const grpo_step_options& o,
                   std::map<std::string, double>& sums) const;
 };
@@ -139,37 +151,42 @@ double trainer::sft_update(std::span<const sft_example> batch, double rate, doub
       sft_loss(state_->network.logits_at(state_->weights, p.tokens, p.lengths, p.rows), p.targets,
                floats(weights, state_->device));
   loss.backward();
-  state_->adam->step(rate);
+  state_->update(rate);
   return loss.item<double>();
 }
 
 // Returns one entry per distinct completion of the groups that can be used, so that the network
 // processes a repeated completion once. `used` counts these groups.
 std::vector<weighted_rollout> trainer::state::distinct_rollouts(
-    std::span<const rollout_group_example> groups, double limit, std::size_t& used) const {
-  std::vector<weighted_rollout> all;
+    std::span<const rollout_group_example> groups, const advantage_options& o,
+    std::size_t& used) const {
+  std::vector<std::vector<double>> rewards;
   for (const rollout_group_example& group : groups) {
-    std::vector<double> rewards;
+    rewards.emplace_back();
     for (const auto& r : group.rollouts) {
-      if (r.counts) rewards.push_back(r.reward);
+      if (r.counts) rewards.back().push_back(r.reward);
     }
-    if (rewards.size() < 2) continue;
-    const at::Tensor advantages =
-        group_advantages(at::tensor(rewards, at::kDouble).to(at::kFloat), limit);
-    if (advantages.abs().max().item<double>() == 0) continue;  // equal rewards
+  }
+  const std::vector<std::vector<double>> advantages = step_advantages(rewards, o);
+  std::vector<weighted_rollout> all;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const rollout_group_example& group = groups[g];
+    const std::vector<double>& its = advantages[g];
+    // A group of one, or of equal rewards, has no advantages.
+    if (std::all_of(its.begin(), its.end(), [](double a) { return a == 0; })) continue;
     ++used;
     std::map<std::vector<token_id>, std::size_t> seen;
-    std::int64_t index = 0;
+    std::size_t index = 0;
     for (const auto& r : group.rollouts) {
       if (!r.counts) continue;
-      const double advantage = advantages[index++].item<double>();
+      const double advantage = its[index++];
       const auto [at, fresh] = seen.emplace(r.tokens, all.size());
       if (fresh) {
         all.push_back({join(group.prompt, r.tokens), r.log_probabilities, advantage, 0});
         all.back().then.resize(all.back().all.tokens.size() -
                                std::min(group.prompt.size(), all.back().all.tokens.size()));
       }
-      all[at->second].weight += 1.0 / static_cast<double>(rewards.size());
+      all[at->second].weight += 1.0 / static_cast<double>(its.size());
     }
   }
   return all;
@@ -192,7 +209,7 @@ void trainer::state::accumulate(std::span<const weighted_rollout* const> batch,
   }
   const packed p = pack(sequences, device);
   const at::Tensor logits = network.logits_at(weights, p.tokens, p.lengths, p.rows);
-  const at::Tensor now = token_log_probabilities(logits, p.targets, o.temperature);
+  const at::Tensor now = token_log_probabilities(logits, p.targets, o.sampling);
   const at::Tensor log_all = at::log_softmax(logits, -1);
   const at::Tensor entropy = -(log_all.exp() * log_all).sum(-1);
   const at::Tensor old = floats(then, device);
@@ -200,7 +217,7 @@ void trainer::state::accumulate(std::span<const weighted_rollout* const> batch,
   if (o.objective.kl_coefficient > 0 && !reference.all().empty()) {
     const c10::NoGradGuard no_gradients;
     anchor = token_log_probabilities(network.logits_at(reference, p.tokens, p.lengths, p.rows),
-                                     p.targets, o.temperature);
+                                     p.targets, o.sampling);
   }
   const at::Tensor sequence_of = at::tensor(owner, at::kLong).to(device);
   const at::Tensor loss =
@@ -223,7 +240,7 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
   std::map<std::string, double> numbers;
   std::size_t used = 0;
   std::vector<weighted_rollout> rollouts =
-      state_->distinct_rollouts(groups, o.advantage_limit, used);
+      state_->distinct_rollouts(groups, o.advantages, used);
   numbers["groups_used"] = static_cast<double>(used);
   numbers["distinct_completions"] = static_cast<double>(rollouts.size());
   if (rollouts.empty()) return numbers;
@@ -254,7 +271,7 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
       batch.clear();
       tokens = 0;
     }
-    norm = state_->adam->step(rate);
+    norm = state_->update(rate).value_or(norm);
   }
   numbers["loss"] = sums["loss"] / static_cast<double>(parts);
   numbers["entropy"] = sums["entropy"] / sums["tokens"];
@@ -264,32 +281,49 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
   return numbers;
 }
 
+std::uint64_t trainer::skipped_updates() const { return state_->skipped; }
+std::int64_t trainer::updates() const { return state_->adam->steps(); }
+
 void trainer::keep_reference() {
   state_->reference = decoder_weights();
   for (const auto& [name, tensor] : state_->weights.all())
     state_->reference.all()[name] = tensor.detach().clone();
 }
 
+void trainer::load_reference(const std::filesystem::path& checkpoint) {
+  const decoder_config& config = state_->network.config();
+  state_->reference =
+      decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);
+}
+
 void trainer::restart_optimiser() {
   state_->adam = std::make_unique<optimizer>(state_->weights, state_->chosen.optimizer);
 }
 
-taken_checkpoint trainer::take_checkpoint(const trainer_numbers& numbers) const {
+taken_checkpoint trainer::take_checkpoint(training_progress progress) const {
   const c10::NoGradGuard no_gradients;
-  return
-      [policy = state_->policy, weights = state_->weights.to("cpu", state_->network.config().dtype),
-       moments = state_->adam->moments(), numbers](const std::filesystem::path& folder) {
-        save_checkpoint(folder, policy, weights, &moments, numbers);
-      };
+  std::ostringstream random;
+  random << state_->random;
+  progress.texts[random_key] = random.str();
+  return [policy = state_->policy,
+          weights = state_->weights.to("cpu", state_->network.config().dtype),
+          moments = state_->adam->moments(),
+          progress = std::move(progress)](const std::filesystem::path& folder) {
+    save_checkpoint(folder, policy, weights, &moments, progress);
+  };
 }
 
-trainer_numbers trainer::load(const std::filesystem::path& checkpoint) {
+training_progress trainer::load(const std::filesystem::path& checkpoint) {
   const decoder_config& config = state_->network.config();
   state_->weights =
       decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);
   restart_optimiser();
   state_->adam->load(checkpoint / "optimizer.safetensors");
-  return load_trainer_numbers(checkpoint);
+  training_progress progress = load_training_progress(checkpoint);
+  // A checkpoint of an earlier version of Hone lacks the state.
+  if (const auto random = progress.texts.find(random_key); random != progress.texts.end())
+    std::istringstream(random->second) >> state_->random;
+  return progress;
 }
 
 }  // namespace hone

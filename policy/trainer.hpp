@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/advantages.hpp"
 #include "policy/checkpoint.hpp"
 #include "policy/objectives.hpp"
 #include "policy/optimizer.hpp"
@@ -26,7 +27,7 @@ struct rollout_group_example {
     std::vector<token_id> tokens;
     std::vector<float> log_probabilities;  // ln p of each token when it was sampled
     double reward = 0;
-    bool counts = true;  // false: the rollout is left out of the group (outcome `infrastructure`)
+    bool counts = true;  // false: the rollout is left out of the group
   };
   std::vector<token_id> prompt;
   std::vector<rollout> rollouts;
@@ -34,14 +35,14 @@ struct rollout_group_example {
 
 struct grpo_step_options {
   grpo_options objective;
-  double advantage_limit = 1.5;
-  double temperature = 1.0;      // sampling temperature of the completions
-  std::int64_t minibatches = 1;  // updates per step
+  advantage_options advantages;
+  sampling_distribution sampling;  // of the completions
+  std::int64_t minibatches = 1;    // updates per step
 };
 
 // Owns the network and its optimizer and makes the updates of each objective. Sequences longer than
-// the context are cut at their end. An update whose gradient is not finite leaves the weights
-// unchanged. Must be used by one thread at a time.
+// the context are cut at their end. An update whose gradient is not finite is skipped: it leaves
+// the weights unchanged and is counted. Must be used by one thread at a time.
 class trainer {
  public:
   struct options {
@@ -74,16 +75,24 @@ class trainer {
   std::map<std::string, double> grpo_update(std::span<const rollout_group_example> groups,
                                             double rate, const grpo_step_options& o);
 
-  // Copies the current weights as the reference policy of the KL term.
+  // Returns the number of updates that were skipped since the construction.
+  std::uint64_t skipped_updates() const;
+  // Returns the number of updates since the optimizer was restarted, checkpoints included.
+  std::int64_t updates() const;
+
+  // Takes the current weights, or those of a checkpoint, as the reference policy of the KL term.
+  // Throw policy_error.
   void keep_reference();
+  void load_reference(const std::filesystem::path& checkpoint);
   // Resets the optimizer's moments; called when a stage with another objective begins.
   void restart_optimiser();
 
-  // Takes a checkpoint of the current weights. Its function must be called before the next update:
-  // tensors on the CPU are shared, not copied.
-  taken_checkpoint take_checkpoint(const trainer_numbers& numbers) const;
-  // Continues from a checkpoint and returns its numbers. Throws policy_error.
-  trainer_numbers load(const std::filesystem::path& checkpoint);
+  // Takes a checkpoint of the current weights, the optimizer's state and the state of the random
+  // stream, so that training continues from it as if it had not been interrupted. Its function must
+  // be called before the next update: tensors on the CPU are shared, not copied.
+  taken_checkpoint take_checkpoint(training_progress progress) const;
+  // Continues from a checkpoint and returns its progress. Throws policy_error.
+  training_progress load(const std::filesystem::path& checkpoint);
 
  private:
   struct state;

@@ -17,6 +17,7 @@ group_book::ready_group summarise(const schema::RolloutGroup::Reader& group,
   ready.sequence = sequence;
   ready.group = group_id(group.getId());
   ready.task = task_id(group.getDraw().getTaskId());
+  ready.device_type = view(group.getDraw().getDeviceType());
   ready.stage = stage_of(group);
   for (const auto rollout : group.getRollouts()) {
     for (const auto run : rollout.getVersions()) {
@@ -33,7 +34,11 @@ group_book::ready_group summarise(const schema::RolloutGroup::Reader& group,
 group_book::group_book(database& db, std::map<group_id, waiting_group> waiting,
                        std::uint64_t next_sequence)
     : db_(&db), waiting_(std::move(waiting)), next_sequence_(next_sequence) {
-  for (const auto& [id, group] : waiting_) ++waiting_by_type_[group.device_type];
+  for (auto& [id, group] : waiting_) {
+    const auto stored = db.get<schema::RolloutGroup>(family::groups, key_of(id));
+    group.is_drawn = !stored || stage_of(**stored) != Stage::SFT;
+    count_waiting(group, 1);
+  }
   db.scan<schema::ReadyGroup>(
       family::ready, "", [&](std::string_view key, const record<schema::ReadyGroup>& entry) {
         const group_id id(entry->getGroupId());
@@ -56,15 +61,21 @@ void group_book::store(const group_id& group, schema::GroupProgress::State state
   db_->put(family::progress, key_of(group), progress.finish());
 }
 
+void group_book::count_waiting(const waiting_group& group, int by) {
+  waiting_counts& counts = waiting_by_type_[group.device_type];
+  counts.all += static_cast<std::size_t>(by);
+  counts.drawn += static_cast<std::size_t>(group.is_drawn ? by : 0);
+}
+
 bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t waits_for) {
   if (waits_for == 0) {
     make_ready(group);
     return true;
   }
   const group_id id(group.getId());
-  const std::string device_type(view(group.getDraw().getDeviceType()));
-  waiting_[id] = {waits_for, device_type};
-  ++waiting_by_type_[device_type];
+  waiting_[id] = {waits_for, std::string(view(group.getDraw().getDeviceType())),
+                  stage_of(group) != Stage::SFT};
+  count_waiting(waiting_[id], 1);
   store(id, schema::GroupProgress::State::PENDING, 0, 0);
   return false;
 }
@@ -73,7 +84,7 @@ bool group_book::release(const group_id& group) {
   const auto found = waiting_.find(group);
   if (found == waiting_.end()) return false;
   if (--found->second.missing > 0) return false;
-  --waiting_by_type_[found->second.device_type];
+  count_waiting(found->second, -1);
   waiting_.erase(found);
   if (unwanted_.erase(group) > 0) {
     mark_dropped(group);

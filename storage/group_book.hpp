@@ -29,6 +29,7 @@ class group_book {
     std::uint64_t sequence = 0;  // place in the queue
     group_id group;
     task_id task;
+    std::string device_type;
     Stage stage = Stage::SFT;
     std::uint64_t oldest_version = 0;  // the oldest version that sampled any of its tokens
     bool has_version = false;          // false for a corpus group
@@ -37,10 +38,16 @@ class group_book {
   struct waiting_group {
     std::size_t missing = 0;  // number of missing evaluations
     std::string device_type;
+    bool is_drawn = true;  // a draw made it; false for a corpus group
+  };
+  // Numbers of waiting groups.
+  struct waiting_counts {
+    std::size_t all = 0;
+    std::size_t drawn = 0;  // those that a draw made; the others are of the corpus
   };
 
-  // Reads the ready queue. `waiting` holds the waiting groups, from
-  // evaluation_ledger::waiting_groups(). `next_sequence` is a lower bound of the next place in the
+  // Reads the ready queue. `waiting` holds the waiting groups with what
+  // evaluation_ledger::waiting_groups() knows of them. `next_sequence` is a lower bound of the next place in the
   // queue.
   group_book(database& db, std::map<group_id, waiting_group> waiting, std::uint64_t next_sequence);
 
@@ -53,7 +60,7 @@ class group_book {
 
   const std::deque<ready_group>& ready() const { return ready_; }
   // Number of waiting groups per device type.
-  const std::map<std::string, std::size_t>& waiting_by_type() const { return waiting_by_type_; }
+  const std::map<std::string, waiting_counts>& waiting_by_type() const { return waiting_by_type_; }
   std::uint64_t next_sequence() const { return next_sequence_; }
 
   // Drops the groups of a stage that no step has consumed: ready groups at once, waiting groups
@@ -65,6 +72,7 @@ class group_book {
   void give_back(const group_id& group);
 
  private:
+  void count_waiting(const waiting_group& group, int by);
   void make_ready(const schema::RolloutGroup::Reader& group);
   void leave_ready(const group_id& group);
   void store(const group_id& group, schema::GroupProgress::State state, std::uint64_t sequence,
@@ -72,7 +80,7 @@ class group_book {
 
   database* db_;
   std::map<group_id, waiting_group> waiting_;
-  std::map<std::string, std::size_t> waiting_by_type_;
+  std::map<std::string, waiting_counts> waiting_by_type_;
   std::set<group_id> unwanted_;  // waiting groups to drop
   std::deque<ready_group> ready_;
   std::uint64_t next_sequence_;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 
 namespace hone {
@@ -241,7 +242,14 @@ record<schema::Draw> pool::draw(const draw_request& request) {
 std::size_t pool::waiting_groups() const {
   std::size_t groups = 0;
   for (const auto& [device_type, waiting] : book_.waiting_by_type())
-    groups += ledger_.has_device_type(device_type) ? waiting : 0;
+    groups += ledger_.has_device_type(device_type) ? waiting.all : 0;
+  return groups;
+}
+
+std::size_t pool::waiting_drawn_groups() const {
+  std::size_t groups = 0;
+  for (const auto& [device_type, waiting] : book_.waiting_by_type())
+    groups += ledger_.has_device_type(device_type) ? waiting.drawn : 0;
   return groups;
 }
 
@@ -268,8 +276,27 @@ record<schema::ScoredGroup> pool::score_group(const group_id& group) const {
     const auto known = evaluation_of(**stored, rollouts[i]);
     results[i].setOutcome(known ? (*known)->getOutcome() : Outcome::INFRASTRUCTURE);
     results[i].setScore(known ? (*known)->getScore() : 0);
+    if (!known) continue;
+    const auto over = speedups_over_baselines(**known);
+    auto listed = results[i].initSpeedupsOver(static_cast<unsigned>(over.size()));
+    unsigned b = 0;
+    for (const auto& [name, speedup] : over) {
+      listed[b].setName(name);
+      listed[b++].setValue(speedup);
+    }
   }
   return scored.finish();
+}
+
+std::uint32_t pool::max_lag_of(const std::string& device_type) const {
+  std::uint32_t lag = options_.max_lag;
+  std::size_t longest = 0;
+  for (const auto& [begin, its_lag] : options_.max_lag_of) {
+    if (!device_type.starts_with(begin) || begin.size() < longest) continue;
+    lag = its_lag;
+    longest = begin.size();
+  }
+  return lag;
 }
 
 void pool::drop_stale() {
@@ -277,10 +304,11 @@ void pool::drop_stale() {
   for (const auto& ready : book_.ready()) {
     if (!ready.has_version || ready.stage == Stage::COMPARISON) continue;
     const auto lag = chain_.lag_of(ready.oldest_version);
-    if (!lag || *lag > options_.max_lag) stale.push_back(ready.group);
+    if (lag && *lag <= max_lag_of(ready.device_type)) continue;
+    stale.push_back(ready.group);
+    ++dropped_[ready.device_type];
   }
   for (const group_id& group : stale) book_.mark_dropped(group);
-  dropped_ += stale.size();
 }
 
 std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& request) {

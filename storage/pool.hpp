@@ -31,6 +31,8 @@ struct pool_options {
   std::uint32_t judge_version = 0;
   std::uint64_t job_deadline_ms = 600000;  // from sending a job to its deadline
   std::uint32_t max_lag = 2;  // steps by which a group's oldest token may be behind the head
+  // The same for device types whose names begin with these texts; the longest text that fits counts.
+  std::map<std::string, std::uint32_t> max_lag_of;
 };
 
 // Owns everything durable of a run and offers the operations that the ring needs. Changes are
@@ -87,7 +89,7 @@ class pool {
   };
   // Returns the oldest ready groups of a stage with their scores, or nullopt if there are fewer
   // than `at_least`. First drops and counts every group, except a comparison's, whose oldest token
-  // is more than max_lag steps behind the head. The returned groups stay ready until a step over
+  // is more steps behind the head than its device type admits. The returned groups stay ready until a step over
   // them is committed.
   std::optional<record<schema::TrainingBatch>> take(const batch_request& request);
   // Drops the groups of a stage that no step has consumed; see group_book::abandon().
@@ -112,13 +114,15 @@ class pool {
   // Number of waiting groups of the device types that have devices. Groups of other device types
   // may wait for long, and nothing should wait for them.
   std::size_t waiting_groups() const;
-  // Number of waiting groups per device type, with or without devices.
-  const std::map<std::string, std::size_t>& waiting_by_type() const {
+  // The same without the groups of the corpus.
+  std::size_t waiting_drawn_groups() const;
+  // Numbers of waiting groups per device type, with or without devices.
+  const std::map<std::string, group_book::waiting_counts>& waiting_by_type() const {
     return book_.waiting_by_type();
   }
   std::size_t ready_groups(Stage stage) const;
-  // Number of groups that take() has dropped since the pool was opened.
-  std::uint64_t dropped_groups() const { return dropped_; }
+  // Numbers of groups that take() has dropped since the pool was opened, by device type.
+  const std::map<std::string, std::uint64_t>& dropped_groups() const { return dropped_; }
   // Returns the best variant, or nullopt if none is ok.
   std::optional<scored_variant> best(const task_id& task, const std::string& device_type);
   // Number of variants that are ok.
@@ -137,6 +141,7 @@ class pool {
       const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const;
   void count_samples(const schema::RolloutGroup::Reader& group);
   void read_sample_counts();
+  std::uint32_t max_lag_of(const std::string& device_type) const;
   void drop_stale();
   void store_format();
 
@@ -149,7 +154,7 @@ class pool {
   group_book book_;
   std::mt19937_64 random_;
   std::uint64_t next_version_ = 0;
-  std::uint64_t dropped_ = 0;
+  std::map<std::string, std::uint64_t> dropped_;
   std::map<Stage, std::map<Outcome, std::uint64_t>> sample_outcomes_;
 };
 

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "launch/printing.hpp"
+#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 
 namespace hone {

@@ -78,6 +78,7 @@ ordered_json to_json(const schema::NodeStatus::Reader& node) {
                 {"waiting_groups", run.getWaitingGroups()},
                 {"ready_groups", run.getReadyGroups()},
                 {"dropped_groups", run.getDroppedGroups()},
+                {"dropped_by_type", named_numbers(run.getDroppedByType())},
                 {"lag", run.getLag()},
                 {"outcomes", named_numbers(run.getOutcomes())},
                 {"complete", run.getComplete()},
@@ -116,7 +117,12 @@ void print(const schema::NodeStatus::Reader& node) {
   std::cout << "  run: stage " << view(run.getStage()) << ", step " << run.getStep() << ", version "
             << run.getVersion() << ", lag " << fixed(run.getLag(), 2) << ", in flight "
             << run.getInFlight() << ", groups waiting " << run.getWaitingGroups() << " ready "
-            << run.getReadyGroups() << " dropped " << run.getDroppedGroups() << "\n";
+            << run.getReadyGroups() << " dropped " << run.getDroppedGroups();
+  if (run.getDroppedByType().size() > 1) {
+    for (const auto& [type, count] : named_numbers(run.getDroppedByType()))
+      std::cout << ", " << fixed(count, 0) << " on " << type;
+  }
+  std::cout << "\n";
   print_samples(named_numbers(run.getOutcomes()));
 }
 

@@ -79,11 +79,17 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
                                tokens_text(bare + its.tokens) + of_context +
                                ": what is beyond is not learned. Shorten it or take a policy "
                                "with a longer context (configs/policies/small has 4096)");
-    if (full + its.tokens > context && bare + its.tokens <= context)
+    if (full + answer > context && bare + answer <= context)
       found.notes.push_back(t->name + ": with " + std::to_string(exemplars) +
-                            " exemplars, its prompt and its longest document have " +
-                            tokens_text(full + its.tokens) + of_context +
-                            ": answers are cut off, or exemplars are left out");
+                            " exemplars, its prompt and an answer of generation.max_new_tokens "
+                            "have up to " +
+                            tokens_text(full + answer) + of_context +
+                            ": exemplars are left out where they do not fit");
+    if (bare + answer > context && bare + 1 < context)
+      found.notes.push_back(t->name + ": its prompt has " + tokens_text(bare) +
+                            " without exemplars" + of_context + ": answers end after " +
+                            tokens_text(context - bare) +
+                            ", before generation.max_new_tokens");
   }
   found.notes.push_back("prompts have " + std::to_string(shortest_prompt) + " to " +
                         tokens_text(longest_prompt) + ", " + std::to_string(exemplars) +

@@ -6,6 +6,7 @@
 #include "launch/printing.hpp"
 #include "launch/run/comparison.hpp"
 #include "launch/run/run_results.hpp"
+#include "messages/measurements.hpp"
 
 namespace hone {
 namespace {

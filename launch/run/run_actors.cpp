@@ -139,7 +139,8 @@ class launcher {
   void start_learner() {
     learner_options options = settings_.learner;
     options.run_folder = parts_.folder.path();
-    options.corpus_groups = parts_.corpus_groups.size();
+    for (const group_record& group : parts_.corpus_groups)
+      ++options.corpus_groups[group->getDraw().getDeviceType()];
     options.chain = parts_.from.chain;
     options.leaves_branch = parts_.from.leaves_branch;
     options.next_version = parts_.from.next_version;

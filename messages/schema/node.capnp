@@ -58,6 +58,7 @@ struct RunStatus {
 
   tasks @9 :List(TaskStatus);
   complete @10 :Bool;                         # the run has ended
+  droppedByType @11 :List(Training.NamedNumber);  # droppedGroups by device type
 
   struct TaskStatus {
     name @0 :Text $Identity.required;

@@ -19,6 +19,7 @@ struct ScoredGroup {
   struct Result {
     outcome @0 :Pipeline.Outcome;
     score @1 :Float64;                        # speed-up; 0 unless ok
+    speedupsOver @2 :List(NamedNumber);       # speed-up over each baseline, by name; none unless ok
   }
 }
 

@@ -121,6 +121,34 @@ TEST_F(DrawSchedule, ASlowDeviceTypeLeavesRoomForAStepOfTheOthers) {
   EXPECT_EQ(waiting["slow"], 12U);
 }
 
+TEST_F(DrawSchedule, ATypeWhoseGroupsAreDroppedGetsFewerDrawsUntilTheyAreTrainedOn) {
+  draw_schedule s({{1, 0}}, {24, 16, 1000, 12});
+  s.change_devices("slow", 1);
+  s.change_devices("fast", 1);
+  // Returns how many groups of the slow type may wait at a time.
+  const auto bound = [&] {
+    for (std::size_t waiting = 0;; ++waiting) {
+      bool is_drawn = false;
+      for (int turn = 0; turn < 2; ++turn) {
+        const auto next = s.next(Stage::CONTRASTIVE, 7, 0, 0, {{"slow", waiting}});
+        is_drawn = is_drawn || (next && next->where.device_type == "slow");
+      }
+      if (!is_drawn) return waiting;
+    }
+  };
+  EXPECT_EQ(bound(), 12U);
+  s.note_outcome("slow", 2, 3);
+  EXPECT_EQ(bound(), 6U);
+  s.note_outcome("slow", 0, 1);
+  EXPECT_EQ(bound(), 3U);
+  s.note_outcome("slow", 2, 0);
+  EXPECT_EQ(bound(), 5U);
+  s.note_outcome("slow", 100, 0);
+  EXPECT_EQ(bound(), 12U);
+  for (int i = 0; i < 10; ++i) s.note_outcome("slow", 0, 1);
+  EXPECT_EQ(bound(), 1U) << "a type is never left out";
+}
+
 TEST_F(DrawSchedule, OutstandingDrawsCountForTheirDeviceType) {
   draw_schedule s({{1, 0}}, {4, 16, 1000, 2});
   s.change_devices("a", 1);

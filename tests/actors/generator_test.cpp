@@ -18,6 +18,9 @@ namespace {
 using namespace testing_support;
 using testing::ElementsAre;
 
+// Letters of a prompt that leave room for a whole answer of the echo.
+constexpr std::size_t longest_prompt = 64;
+
 // A sampler that writes its version and the prompt, and finishes one prompt per step.
 class echo final : public completion_sampler {
  public:
@@ -26,7 +29,10 @@ class echo final : public completion_sampler {
       throw std::runtime_error("the weights of another version");
     version_ = version;
   }
-  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override {
+  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples,
+              answer_room room) override {
+    if (room == answer_room::whole && prompt.size() > longest_prompt)
+      throw policy_error("a prompt of " + std::to_string(prompt.size()) + " letters is too long");
     waiting_.push_back({ticket, prompt, samples});
   }
   std::vector<finished_prompt> step() override {
@@ -125,6 +131,28 @@ TEST_F(GeneratorActor, WritesAGroupForADraw) {
   EXPECT_NE(group->getVariants()[0].getProblem().size(), 0U);
 }
 
+TEST_F(GeneratorActor, LeavesOutTheWorstExemplarsIfAnAnswerWouldNotFit) {
+  options_.prompts = std::make_shared<const prompt_template>(prompt_template::parse(
+      "{{task}}\n{{#exemplars}}\n{{score}} {{code}}\n{{/exemplars}}\n", "test"));
+  start();
+  publish(0);
+  record_builder<schema::Draw> draw;
+  random_id<draw_id>().store(draw->initId());
+  the_task().store(draw->initTaskId());
+  draw->setDeviceType(the_device());
+  draw->setSamples(1);
+  auto exemplars = draw->initExemplars(2);
+  for (unsigned i = 0; i < 2; ++i) {
+    exemplars[i].setScore(1 + i);
+    exemplars[i].setPython("program " + std::to_string(i));
+  }
+  EXPECT_TRUE(take([made = draw.finish()](draw_atom) { return made; }));
+  const std::string prompt(view(take_group()->getPrompt()));
+  EXPECT_LE(prompt.size(), longest_prompt);
+  EXPECT_THAT(prompt, testing::HasSubstr("program 1"));
+  EXPECT_THAT(prompt, testing::Not(testing::HasSubstr("program 0")));
+}
+
 TEST_F(GeneratorActor, RequestsNoDrawBeforeItHasWeights) {
   start();
   EXPECT_EQ(ask<actor_status_record>(generator_, status_atom_v)->getProcessed(), 0U);
@@ -180,8 +208,9 @@ class lease_checking_echo final : public completion_sampler {
     check();
     echo_.load(checkpoint, version);
   }
-  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples) override {
-    echo_.submit(ticket, prompt, samples);
+  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples,
+              answer_room room) override {
+    echo_.submit(ticket, prompt, samples, room);
   }
   std::vector<finished_prompt> step() override {
     check();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/timeouts.hpp"
 #include "tests/support/actor_test.hpp"
 #include "tests/support/gpu_lender.hpp"
 #include "tests/support/pool_records.hpp"
@@ -289,6 +290,32 @@ TEST_F(LearnerActor, ReportsACurriculumThatCannotBeMade) {
   std::string reason;
   EXPECT_TRUE(take([&](fatal_atom, const std::string& why) { reason = why; }));
   EXPECT_THAT(reason, testing::HasSubstr("no such policy"));
+}
+
+// A group of the corpus with one document, scored ok on this device type.
+group_record corpus_group(const std::string& code, const std::string& device) {
+  group_options options;
+  options.origin = schema::RolloutGroup::Origin::CORPUS;
+  options.device = device;
+  return make_group({code}, options);
+}
+
+TEST_F(LearnerActor, BeginsOnceEnoughOfTheCorpusIsJudgedOnOneTypeOfDevice) {
+  options_.plan.sft.updates = 4;
+  options_.plan.sft.updates_per_step = 4;
+  options_.plan.sft.begin_with = 0.5;
+  options_.corpus_groups = {{"fast", 4}, {"slow", 40}};
+  start();
+  take_commit();
+  next_weights();
+  EXPECT_EQ(give(batch_of({corpus_group("a", "fast")}, Stage::SFT)).stage, Stage::SFT);
+  advance(timeouts::corpus_poll);
+  EXPECT_FALSE(take([](commit_atom, const version_record&, const step_record&) {
+    return done_atom_v;
+  })) << "one of four documents is not half of them";
+  give(batch_of({corpus_group("b", "fast")}, Stage::SFT));
+  advance(timeouts::corpus_poll);
+  EXPECT_EQ(take_commit().step->getGroups().size(), 2U);
 }
 
 }  // namespace

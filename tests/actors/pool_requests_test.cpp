@@ -77,6 +77,33 @@ TEST_F(PoolRequests, RefusesARequestThatItHasHeldTooLong) {
   EXPECT_EQ(requests_.waiting_draws(), 0U);
 }
 
+TEST_F(PoolRequests, TheCorpusOfASlowTypeDoesNotKeepAnotherTypeFromDraws) {
+  pool_->add_device_type(make_device_type("slow"));
+  schedule_.change_devices("slow", 1);
+  group_options corpus;
+  corpus.origin = schema::RolloutGroup::Origin::CORPUS;
+  corpus.device = "slow";
+  for (const char* code : {"a", "b", "c", "d", "e"}) submit(make_group({code}, corpus));
+  for (int i = 0; i < 2; ++i) request_draw();
+  requests_.serve_draws(now_);
+  ASSERT_EQ(draws_.served(), 2U);
+  for (const auto& draw : draws_.all)
+    EXPECT_EQ(view((*draw)->getDeviceType()), the_device()) << "the slow type has a backlog";
+}
+
+TEST_F(PoolRequests, DropsOfATypeLowerItsBound) {
+  make_ready_group("a", 0);
+  for (std::uint64_t v = 1; v <= 3; ++v)
+    pool_->commit_step(make_version(v, v - 1, static_cast<std::uint32_t>(v)),
+                       make_step(v, v - 1, {}));
+  request_batch(1);
+  requests_.serve_batch();
+  EXPECT_TRUE(batches_.all.empty()) << "the group is too old";
+  for (int i = 0; i < 2; ++i) request_draw();
+  requests_.serve_draws(now_);
+  EXPECT_EQ(draws_.served(), 1U) << "half of the bound of two";
+}
+
 TEST_F(PoolRequests, AnExpiredRequestCostsNoDraw) {
   request_draw();
   requests_.serve_draws(now_ + hold_ms + 1);

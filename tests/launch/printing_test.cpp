@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "messages/measurements.hpp"
 #include "messages/record.hpp"
 
 namespace hone {

@@ -94,10 +94,10 @@ TEST_F(Curriculum, ContinuesFromACheckpoint) {
   EXPECT_EQ(b.sft_updates_left_in_step(), 100);
 }
 
-TEST(DescribeBatch, CountsFailuresAsZeroRewardAndExcludesThemFromTheLogSpeedUp) {
+TEST(DescribeBatch, CountsFailuresAsScoreZeroAndExcludesThemFromTheLogSpeedUp) {
   const auto numbers = describe_batch(
       *batch({{Outcome::OK, 4}, {Outcome::OK, 1}, {Outcome::CRASH, 0}, {Outcome::OK, 1}}));
-  EXPECT_DOUBLE_EQ(numbers.at("reward"), 1.5);                     // (4 + 1 + 0 + 1) / 4
+  EXPECT_DOUBLE_EQ(numbers.at("score"), 1.5);                      // (4 + 1 + 0 + 1) / 4
   EXPECT_DOUBLE_EQ(numbers.at("log_speedup"), std::log(4.0) / 3);  // three are ok
   EXPECT_DOUBLE_EQ(numbers.at("share_ok"), 0.75);
   EXPECT_DOUBLE_EQ(numbers.at("share_crash"), 0.25);

@@ -38,24 +38,41 @@ TEST(SftLoss, GradientIsSoftmaxMinusOneHot) {
 
 TEST(TokenLogProbabilities, ApplyTheTemperature) {
   const std::vector<double> logits = {1.0, 2.0, 0.5};
-  EXPECT_NEAR(token_log_probabilities(f(logits).unsqueeze(0), l({1}), 0.5)[0].item<double>(),
+  EXPECT_NEAR(token_log_probabilities(f(logits).unsqueeze(0), l({1}), {0.5, 1})[0].item<double>(),
               log_p(logits, 1, 0.5), 1e-6);
 }
 
-TEST(GroupAdvantages, AreStandardisedWithThePopulationDeviation) {
-  // Rewards 0, 1, 2, 5: mean 2, population variance (4 + 1 + 0 + 9) / 4 = 3.5.
-  const at::Tensor a = group_advantages(f({0, 1, 2, 5}), 10);
-  const double deviation = std::sqrt(3.5) + 1e-6;
-  const std::vector<double> expected = {-2 / deviation, -1 / deviation, 0, 3 / deviation};
-  for (std::int64_t i = 0; i < 4; ++i)
-    EXPECT_NEAR(a[i].item<double>(), expected[static_cast<std::size_t>(i)], 1e-6);
+// Logits of the probabilities 0.5, 0.3, 0.15 and 0.05.
+at::Tensor four_tokens() { return f({0.5, 0.3, 0.15, 0.05}).log().unsqueeze(0); }
+
+TEST(SamplingDistribution, IsTheRenormalisedNucleus) {
+  const at::Tensor p = sampling_log_probabilities(four_tokens(), {1, 0.75}).exp()[0];
+  EXPECT_NEAR(p[0].item<double>(), 0.5 / 0.8, 1e-6);
+  EXPECT_NEAR(p[1].item<double>(), 0.3 / 0.8, 1e-6);
+  EXPECT_EQ(p[2].item<double>(), 0);
+  EXPECT_EQ(p[3].item<double>(), 0);
 }
 
-TEST(GroupAdvantages, AreClippedAndAreZeroForEqualRewards) {
-  const at::Tensor a = group_advantages(f({0, 0, 0, 0, 0, 0, 0, 16}), 1.5);
-  EXPECT_NEAR(a[7].item<double>(), 1.5, 1e-6);
-  EXPECT_NEAR(a[0].item<double>(), -1 / std::sqrt(7.0), 1e-5);
-  EXPECT_EQ(group_advantages(f({3, 3, 3}), 1.5).abs().max().item<double>(), 0);
+TEST(SamplingDistribution, AlwaysHasTheMostLikelyToken) {
+  const at::Tensor p = sampling_log_probabilities(four_tokens(), {1, 0.01}).exp()[0];
+  EXPECT_NEAR(p[0].item<double>(), 1, 1e-6);
+}
+
+TEST(SamplingDistribution, KeepsATokenThatHasLeftTheNucleus) {
+  const double kept =
+      token_log_probabilities(four_tokens(), l({3}), {1, 0.75})[0].item<double>();
+  EXPECT_NEAR(kept, std::log(0.05 / 0.85), 1e-6) << "the nucleus and the token itself";
+  EXPECT_NEAR(token_log_probabilities(four_tokens(), l({1}), {1, 0.75})[0].item<double>(),
+              std::log(0.3 / 0.8), 1e-6);
+}
+
+TEST(SamplingDistribution, GivesFiniteGradients) {
+  at::Tensor logits = four_tokens();
+  logits.set_requires_grad(true);
+  token_log_probabilities(logits, l({3}), {1, 0.75}).sum().backward();
+  EXPECT_TRUE(at::isfinite(logits.grad()).all().item<bool>());
+  EXPECT_NEAR(logits.grad()[0][2].item<double>(), 0, 1e-7) << "outside of the nucleus";
+  EXPECT_GT(logits.grad()[0][3].item<double>(), 0);
 }
 
 TEST(GrpoLoss, MatchesTheFormulaComputedByHand) {
@@ -93,6 +110,36 @@ TEST(GrpoLoss, AClippedRatioGivesNoGradient) {
       .backward();
   EXPECT_EQ(now.grad()[0].item<double>(), 0);
   EXPECT_NEAR(now.grad()[1].item<double>(), -0.5, 1e-6);
+}
+
+TEST(GrpoLoss, ATokenOfABadCompletionCountsAtMostDualClipTimes) {
+  // The ratio is e^4 = 54.6 and the advantage -1: without the lower bound, the loss would be 54.6.
+  at::Tensor now = f({-1.0, -1.0});
+  now.set_requires_grad(true);
+  grpo_options options;
+  options.dual_clip = 3;
+  const at::Tensor loss = grpo_loss(now, f({-5.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}),
+                                    f({-1.0, -1.0}), f({0.5, 0.5}), options);
+  EXPECT_NEAR(loss.item<double>(), 0.5 * (3 + 1), 1e-6);
+  loss.backward();
+  EXPECT_EQ(now.grad()[0].item<double>(), 0);
+  EXPECT_NEAR(now.grad()[1].item<double>(), 0.5, 1e-6);
+}
+
+TEST(GrpoLoss, StaysFiniteWhateverTheRatio) {
+  for (const double then : {-200.0, -0.001}) {
+    for (const double advantage : {-1.5, 1.5}) {
+      at::Tensor now = f({then < -1 ? -0.001 : -200.0});
+      now.set_requires_grad(true);
+      grpo_options options;
+      options.kl_coefficient = 0.1;
+      const at::Tensor loss = grpo_loss(now, f({then}), f({then}), f({0}), l({0}), f({advantage}),
+                                        f({1.0}), options);
+      loss.backward();
+      EXPECT_TRUE(std::isfinite(loss.item<double>()));
+      EXPECT_TRUE(std::isfinite(now.grad()[0].item<double>()));
+    }
+  }
 }
 
 TEST(GrpoLoss, ACompletionPassedOnceWithTwiceTheWeightEqualsTwoCompletions) {

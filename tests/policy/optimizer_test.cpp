@@ -118,7 +118,7 @@ TEST(Checkpoint, ResumedTrainingEqualsUninterruptedTraining) {
   auto second = decoder_weights::load(folder / "checkpoint", config);
   optimizer second_adam(second, {});
   second_adam.load(folder / "checkpoint" / "optimizer.safetensors");
-  EXPECT_EQ(load_trainer_numbers(folder / "checkpoint").values.at("seen"), 2);
+  EXPECT_EQ(load_training_progress(folder / "checkpoint").numbers.at("seen"), 2);
   train(second, second_adam, 2);
   for (const auto& [name, tensor] : straight.all())
     EXPECT_TRUE(at::equal(tensor, second.all().at(name))) << name;

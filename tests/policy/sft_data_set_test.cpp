@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace hone {
@@ -59,23 +60,64 @@ TEST_F(SftDataSet, EndsEveryDocumentWithTheEndToken) {
   EXPECT_EQ(make(0).next(random_).completion.back(), 1);
 }
 
-TEST_F(SftDataSet, ShowsTwoOtherDocumentsOfTheSameTaskWithTheBetterOneLast) {
+TEST_F(SftDataSet, ShowsDocumentsOfTheSameTaskThatAreNotFasterWithTheBetterOneLast) {
   sft_data_set s = make(1);
   for (int i = 0; i < 60; ++i) {
     const sft_example e = s.next(random_);
     const std::string prompt = text(e.prompt);
     const char own = text(e.completion)[9];
-    EXPECT_EQ(prompt.find(std::string{'c', 'o', 'd', 'e', ' ', own}), std::string::npos)
-        << "a document is not an exemplar in its own prompt";
-    const std::size_t first = prompt.find("code ");
-    ASSERT_NE(first, std::string::npos);
-    const std::size_t second = prompt.find("code ", first + 1);
-    const bool is_softmax = prompt.starts_with("softmax");
-    EXPECT_EQ(second != std::string::npos, is_softmax) << "layer_norm has only one other document";
-    if (is_softmax) {
-      EXPECT_GT(prompt[first + 5], prompt[second + 5]) << "the score of document i is 10 - i";
-    }
-    EXPECT_EQ(own < '4', is_softmax);
+    EXPECT_EQ(own < '4', prompt.starts_with("softmax"));
+    std::string shown;  // numbers of the exemplars; the score of document i is 10 - i
+    for (std::size_t at = prompt.find("code "); at != std::string::npos;
+         at = prompt.find("code ", at + 1))
+      shown += prompt[at + 5];
+    const std::size_t slower = own < '4' ? '3' - own : '5' - own;
+    EXPECT_EQ(shown.size(), std::min<std::size_t>(slower, 2));
+    for (const char number : shown) EXPECT_GT(number, own) << "an exemplar is faster";
+    EXPECT_TRUE(std::is_sorted(shown.rbegin(), shown.rend()));
+  }
+}
+
+TEST_F(SftDataSet, NeverShowsTheProgramThatFollows) {
+  sft_data_set s(words_, 1, prompts_, facts_, {1, 2});
+  for (int i = 0; i < 3; ++i)
+    s.add({"softmax", "cpu", numbered("words ", i), {2, "the same program"}});
+  s.add({"softmax", "cpu", "words 3", {2, "another program"}});
+  for (int i = 0; i < 20; ++i) {
+    const sft_example e = s.next(random_);
+    const bool is_other = text(e.completion).starts_with("words 3");
+    EXPECT_EQ(text(e.prompt).find("the same program") != std::string::npos, is_other);
+    EXPECT_EQ(text(e.prompt).find("another program") != std::string::npos, !is_other);
+  }
+}
+
+TEST_F(SftDataSet, ContinuesFromItsState) {
+  sft_data_set a = make(0.5);
+  for (int i = 0; i < 9; ++i) a.next(random_);
+  sft_data_set b(words_, 1, prompts_, facts_, {0.5, 2});
+  b.restore(a.state());
+  for (int i = 0; i < 6; ++i)
+    b.add({i < 4 ? "softmax" : "layer_norm", "cpu", numbered("document ", i),
+           {static_cast<double>(10 - i), numbered("code ", i)}});
+  std::mt19937_64 same = random_;
+  for (int i = 0; i < 20; ++i) {
+    const sft_example one = a.next(random_);
+    const sft_example other = b.next(same);
+    EXPECT_EQ(one.prompt, other.prompt);
+    EXPECT_EQ(one.completion, other.completion);
+  }
+}
+
+TEST_F(SftDataSet, UsesAStateOfOtherDocumentsAsFarAsItFits) {
+  sft_data_set s = make(0);
+  s.next(random_);
+  const std::string state = s.state();
+  for (const std::string& other : {state, std::string(), std::string("3 1 2"), std::string("x")}) {
+    sft_data_set small(words_, 1, prompts_, facts_, {0, 2});
+    small.restore(other);
+    small.add({"softmax", "cpu", "the only document", {1, "code"}});
+    for (int i = 0; i < 3; ++i)
+      EXPECT_TRUE(text(small.next(random_).completion).starts_with("the only document"));
   }
 }
 

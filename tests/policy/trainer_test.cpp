@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "policy/completion_sampler.hpp"
 #include "policy/transformer.hpp"
@@ -133,14 +134,35 @@ TEST_F(PolicyGradient, AGroupOfOneIsNotUsed) {
   EXPECT_EQ(trainer_.grpo_update(std::vector{g}, 1e-3, {}).at("groups_used"), 0);
 }
 
+TEST_F(PolicyGradient, AnUpdateWithoutAFiniteGradientIsSkippedAndCounted) {
+  auto g = group(3, 1);
+  const double good = likelihood(good_);
+  EXPECT_EQ(trainer_.skipped_updates(), 0U);
+  g.rollouts[0].reward = std::numeric_limits<double>::quiet_NaN();
+  trainer_.grpo_update(std::vector{g}, 1e-3, {});
+  EXPECT_EQ(trainer_.skipped_updates(), 1U);
+  EXPECT_EQ(likelihood(good_), good);
+}
+
+TEST_F(PolicyGradient, ACompletionThatHasBecomeMuchMoreLikelyDoesNotOverflow) {
+  auto g = group(3, 1);
+  // The losing completion was sampled at e^-300 a token, so its ratios would be infinite.
+  for (float& p : g.rollouts[1].log_probabilities) p = -300;
+  const auto numbers = trainer_.grpo_update(std::vector{g}, 1e-3, {});
+  EXPECT_EQ(trainer_.skipped_updates(), 0U);
+  EXPECT_TRUE(std::isfinite(numbers.at("loss")));
+}
+
 TEST(Checkpoints, ResumedTrainingEqualsUninterruptedTraining) {
   const temporary_folder folder;
   trainer a = make_trainer();
   const auto batch = batch_of(a);
   for (int i = 0; i < 5; ++i) a.sft_update(batch, 1e-3, 0);
-  a.take_checkpoint({{{"step", 5}}})(folder / "5");
+  a.take_checkpoint({{{"step", 5}}, {{"note", "five"}}})(folder / "5");
   trainer b = make_trainer(99);
-  EXPECT_EQ(b.load(folder / "5").values.at("step"), 5);
+  const training_progress progress = b.load(folder / "5");
+  EXPECT_EQ(progress.numbers.at("step"), 5);
+  EXPECT_EQ(progress.texts.at("note"), "five");
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(a.sft_update(batch, 1e-3, 0), b.sft_update(batch, 1e-3, 0))
         << "the checkpoint holds all weights and moments";
@@ -157,13 +179,43 @@ TEST(Checkpoints, LoadIntoAWriter) {
   o.max_new_tokens = 20;
   const auto sampler = make_model_sampler(tiny, "cpu", o);
   sampler->load(folder / "1", 1);
-  sampler->submit(7, "# softmax on cpu\n", 1);
+  sampler->submit(7, "# softmax on cpu\n", 1, answer_room::whole);
   std::vector<completion_sampler::finished_prompt> done;
   for (int i = 0; i < 100 && done.empty(); ++i) done = sampler->step();
   ASSERT_EQ(done.size(), 1U);
   EXPECT_EQ(done[0].ticket, 7U);
   EXPECT_THAT(done[0].completions[0].text,
               testing::AnyOf("x = torch.relu(x)\n", "return x * 2.0\n"));
+}
+
+TEST(SamplerAndTrainer, AgreeOnTheDistributionThatTokensAreSampledFrom) {
+  const temporary_folder folder;
+  trainer t = make_trainer();
+  const auto batch = batch_of(t);
+  for (int i = 0; i < 10; ++i) t.sft_update(batch, 3e-3, 0);
+  t.take_checkpoint({})(folder / "1");
+  generation_options o;
+  o.temperature = 0.8;
+  o.top_p = 0.6;
+  o.max_new_tokens = 12;
+  const auto sampler = make_model_sampler(tiny, "cpu", o);
+  sampler->load(folder / "1", 1);
+  sampler->submit(1, "# softmax on cpu\n", 8, answer_room::whole);
+  std::vector<completion_sampler::finished_prompt> done;
+  for (int i = 0; i < 100 && done.empty(); ++i) done = sampler->step();
+  ASSERT_EQ(done.size(), 1U);
+  rollout_group_example group;
+  group.prompt = words(t, "# softmax on cpu\n");
+  double reward = 0;
+  for (const auto& sample : done[0].completions)
+    group.rollouts.push_back({sample.how.tokens, sample.how.log_probabilities, reward++});
+  grpo_step_options same;
+  same.objective.clip = 1e-3;
+  same.sampling = {0.8, 0.6};
+  EXPECT_EQ(t.grpo_update(std::vector{group}, 0, same).at("clipped_share"), 0);
+  grpo_step_options other = same;
+  other.sampling = {0.8, 1};
+  EXPECT_GT(t.grpo_update(std::vector{group}, 0, other).at("clipped_share"), 0.5);
 }
 
 TEST(Checkpoints, DamagedFilesAreRefused) {

@@ -64,11 +64,11 @@ TEST_F(PoolTest, GroupsOfAnAbsentDeviceTypeDoNotCountAsWaitingAfterReopening) {
   EXPECT_EQ(pool_->waiting_groups(), 0U);
   pool_->add_device_type(make_device_type());
   EXPECT_EQ(pool_->waiting_groups(), 1U);
-  EXPECT_EQ(pool_->waiting_by_type().at(the_device()), 1U);
+  EXPECT_EQ(pool_->waiting_by_type().at(the_device()).all, 1U);
   jobs_list jobs;
   pool_->collect_overdue(now_, jobs);
   finish_all(jobs, 2.0);
-  EXPECT_EQ(pool_->waiting_by_type().at(the_device()), 0U);
+  EXPECT_EQ(pool_->waiting_by_type().at(the_device()).all, 0U);
   EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
 }
 

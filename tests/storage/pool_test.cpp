@@ -79,7 +79,71 @@ TEST_F(PoolTest, GroupsWithTooMuchLagAlongTheChainAreDropped) {
     pool_->commit_step(make_version(v, v - 1, static_cast<std::uint32_t>(v)),
                        make_step(v, v - 1, {}));
   EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
-  EXPECT_EQ(pool_->dropped_groups(), 1U);
+  EXPECT_EQ(pool_->dropped_groups().at(the_device()), 1U);
+}
+
+TEST_F(PoolTest, ADeviceTypeMayHaveALagBoundOfItsOwn) {
+  max_lag_of_ = {{"slow", 3}, {"slow-but", 1}};
+  open();
+  first_version();
+  for (const char* device : {"slow-a", "slow-but-b", "fast"}) {
+    pool_->add_device_type(make_device_type(device));
+    group_options options;
+    options.device = device;
+    finish_all(submit(make_group({device}, options)), 2.0);
+  }
+  const auto step_to = [&](std::uint64_t v) {
+    pool_->commit_step(make_version(v, v - 1, static_cast<std::uint32_t>(v)),
+                       make_step(v, v - 1, {}));
+  };
+  for (const std::uint64_t v : {1, 2, 3}) step_to(v);
+  const auto batch = pool_->take({Stage::CONTRASTIVE, 1, 9});
+  ASSERT_TRUE(batch);
+  ASSERT_EQ((*batch)->getGroups().size(), 1U);
+  EXPECT_EQ(view((*batch)->getGroups()[0].getGroup().getDraw().getDeviceType()), "slow-a");
+  EXPECT_THAT(pool_->dropped_groups(),
+              testing::ElementsAre(testing::Pair("fast", 1), testing::Pair("slow-but-b", 1)));
+  step_to(4);
+  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1, 9}));
+  EXPECT_EQ(pool_->dropped_groups().at("slow-a"), 1U);
+}
+
+TEST_F(PoolTest, GroupsOfTheCorpusAreCountedApartWhileTheyWait) {
+  first_version();
+  group_options corpus;
+  corpus.origin = schema::RolloutGroup::Origin::CORPUS;
+  submit(make_group({"a"}, corpus));
+  const auto jobs = submit(make_group({"b"}));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(pool_->waiting_groups(), 2U);
+    EXPECT_EQ(pool_->waiting_drawn_groups(), 1U);
+    open();  // the numbers are the same after a restart
+  }
+  finish_all(jobs, 2.0);
+  EXPECT_EQ(pool_->waiting_drawn_groups(), 0U);
+  EXPECT_EQ(pool_->waiting_groups(), 1U);
+}
+
+TEST_F(PoolTest, ABatchSaysHowFastItsVariantsAreBesideEveryBaseline) {
+  first_version();
+  const auto jobs = submit(make_group({"a"}));
+  record_builder<schema::Evaluation> result(*make_result(*jobs[0], 4.0));
+  auto timed = result->getMeasurements()[0].initCases(1)[0];
+  auto baselines = timed.initBaselines(2);
+  baselines[0].setName("eager");
+  baselines[0].setUs(100);
+  baselines[1].setName("graph");
+  baselines[1].setUs(50);
+  jobs_list more;
+  pool_->record_evaluation(result.finish(), now_, more);
+  pool_->commit();
+  const auto batch = pool_->take({Stage::CONTRASTIVE, 1, 1});
+  ASSERT_TRUE(batch);
+  std::map<std::string, double> over;
+  for (const auto one : (*batch)->getGroups()[0].getResults()[0].getSpeedupsOver())
+    over[one.getName()] = one.getValue();
+  EXPECT_THAT(over, testing::ElementsAre(testing::Pair("eager", testing::DoubleEq(4)),
+                                         testing::Pair("graph", testing::DoubleEq(2))));
 }
 
 TEST_F(PoolTest, BatchKeepsTheMaximumNumberOfGroupsPerTask) {

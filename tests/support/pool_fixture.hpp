@@ -25,6 +25,7 @@ class PoolTest : public testing::Test {
     options.judge_version = judge;
     options.job_deadline_ms = 1000;
     options.exemplars.method = method;
+    options.max_lag_of = max_lag_of_;
     pool_ = std::make_unique<pool>(options);
     pool_->add_task(make_task());
     if (with_device) pool_->add_device_type(make_device_type());
@@ -74,6 +75,7 @@ class PoolTest : public testing::Test {
   temporary_folder folder_;
   std::unique_ptr<pool> pool_;
   std::uint64_t now_ = 1000000;
+  std::map<std::string, std::uint32_t> max_lag_of_;  // takes effect with the next open()
 };
 
 }  // namespace hone::testing_support

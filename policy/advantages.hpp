@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace hone {
+
+// How one reward that is far above the others of its group is kept from deciding the whole update.
+enum class outlier_rule {
+  // Advantages are clipped to plus and minus the limit, and the mean that the clip has left is
+  // subtracted: what the best completion loses to the clip is not charged to the others.
+  recentre,
+  // Rewards are smoothed before groups are formed (CUDA-L1, arXiv 2507.14111, section 3.2): they
+  // are standardised over all rewards of the step and clipped to plus and minus the limit.
+  // Advantages are not clipped.
+  smooth,
+};
+// Returns the rule's name in the configuration.
+std::string_view name_of(outlier_rule rule);
+// Returns nullopt for an unknown name.
+std::optional<outlier_rule> outlier_rule_named(std::string_view name);
+
+struct advantage_options {
+  outlier_rule outliers = outlier_rule::recentre;
+  double limit = 1.5;  // in standard deviations
+};
+
+// Returns the advantages of a group's rewards: (r - mean) / (std + 1e-6 of the largest absolute
+// reward), with the population standard deviation, in double precision. They sum to 0. Equal
+// rewards give zeros. Source: Shao et al. 2024 (arXiv 2402.03300), section 4.1.
+std::vector<double> group_advantages(std::span<const double> rewards);
+
+// Returns the advantages of the groups of one step, under an outlier rule. `rewards` holds the
+// rewards of each group; the result has the same shape, and each group of it sums to 0.
+std::vector<std::vector<double>> step_advantages(const std::vector<std::vector<double>>& rewards,
+                                                 const advantage_options& o);
+
+}  // namespace hone
