@@ -1,6 +1,7 @@
 #include "actors/draw_schedule.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace hone {
 
@@ -19,9 +20,10 @@ std::vector<std::string> draw_schedule::device_types() const {
   return names;
 }
 
-std::vector<draw_schedule::place> draw_schedule::places() const {
+std::vector<draw_schedule::place> draw_schedule::places_of(
+    const std::vector<task_id>& tasks) const {
   std::vector<place> all;
-  for (const task_id& task : tasks_) {
+  for (const task_id& task : tasks) {
     for (const auto& [name, count] : devices_) all.push_back({task, name});
   }
   return all;
@@ -61,7 +63,7 @@ std::optional<draw_schedule::assignment> draw_schedule::next(
     return first;
   }
   if (stage != Stage::SELF_SUPERVISED && stage != Stage::CONTRASTIVE) return std::nullopt;
-  const auto all = places();
+  const auto all = places_of(tasks_);
   if (all.empty() || outstanding_.size() + waiting + ready >= options_.max_groups)
     return std::nullopt;
   std::map<std::string, std::size_t> held = waiting_by_type;
@@ -74,15 +76,46 @@ std::optional<draw_schedule::assignment> draw_schedule::next(
   return std::nullopt;
 }
 
-std::size_t draw_schedule::compare(const std::vector<std::uint64_t>& versions,
-                                   std::uint32_t samples) {
-  const auto all = places();
+std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& request) {
+  using Arm = schema::Draw::Arm;
+  struct part {
+    std::vector<place> places;
+    std::set<std::uint64_t> versions;
+    std::map<Arm, std::uint32_t> samples;
+  };
+  const auto set_of = [](const capnp::List<std::uint64_t>::Reader& versions) {
+    return std::set<std::uint64_t>(versions.begin(), versions.end());
+  };
+  // Without exemplars, nothing differs between two greedy completions.
+  const std::vector<part> parts = {
+      {places_of(held_out_),
+       set_of(request.getHeldOutVersions()),
+       {{Arm::SAMPLED, request.getSamples()},
+        {Arm::GREEDY, std::min(request.getGreedySamples(), 1U)}}},
+      {places_of(tasks_),
+       set_of(request.getVersions()),
+       {{Arm::SAMPLED, request.getSamples()},
+        {Arm::BARE, request.getBareSamples()},
+        {Arm::GREEDY, request.getGreedySamples()}}}};
+  std::set<std::uint64_t> versions;
+  for (const part& one : parts) versions.insert(one.versions.begin(), one.versions.end());
+  const std::size_t before = comparisons_.size();
   // One version after the other, so that generators load weights as rarely as possible.
   for (const std::uint64_t version : versions) {
-    for (std::size_t draw = 0; draw < samples * all.size(); ++draw)
-      comparisons_.push_back({all[draw % all.size()], Stage::COMPARISON, version, draw, 1});
+    std::size_t draw = 0;
+    for (const part& one : parts) {
+      for (const auto& [arm, samples] : one.samples) {
+        for (std::size_t sample = 0; sample < samples; ++sample) {
+          for (const place& where : one.places) {
+            if (one.versions.contains(version))
+              comparisons_.push_back({where, Stage::COMPARISON, version, draw, 1, arm});
+            ++draw;
+          }
+        }
+      }
+    }
   }
-  return versions.size() * samples * all.size();
+  return comparisons_.size() - before;
 }
 
 void draw_schedule::expire(std::uint64_t now_ms) {

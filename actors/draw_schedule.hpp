@@ -9,6 +9,7 @@
 
 #include "messages/ids.hpp"
 #include "messages/names.hpp"
+#include "messages/schema/training.capnp.h"
 
 namespace hone {
 
@@ -42,10 +43,12 @@ class draw_schedule {
     std::uint64_t version = 0;   // the policy version that writes
     std::size_t comparison = 0;  // index of the draw that all compared versions share
     std::uint32_t samples = 0;
+    schema::Draw::Arm arm = schema::Draw::Arm::SAMPLED;
   };
 
-  draw_schedule(std::vector<task_id> tasks, const options& o)
-      : tasks_(std::move(tasks)), options_(o) {}
+  // `tasks` are those that the run learns from. `held_out` are drawn for in comparisons alone.
+  draw_schedule(std::vector<task_id> tasks, const options& o, std::vector<task_id> held_out = {})
+      : tasks_(std::move(tasks)), held_out_(std::move(held_out)), options_(o) {}
 
   // Changes the number of devices of a type by `by`, which may be negative.
   void change_devices(const std::string& device_type, int by);
@@ -77,10 +80,10 @@ class draw_schedule {
     return tasks_.empty() ? groups : (groups + tasks_.size() - 1) / tasks_.size();
   }
 
-  // Schedules a comparison, before all other draws: each version writes one completion for each of
-  // `samples` draws per place. One choice of exemplars would say little about a policy, so each
-  // completion has a draw of its own. Returns the number of groups.
-  std::size_t compare(const std::vector<std::uint64_t>& versions, std::uint32_t samples);
+  // Schedules a comparison, before all other draws. One choice of exemplars would say little about
+  // a policy, so each completion has a draw of its own, which all compared versions share. Returns
+  // the number of groups.
+  std::size_t compare(const schema::ComparisonRequest::Reader& request);
 
   // Records that a draw was handed out.
   void issue(const draw_id& draw, const assignment& what, std::uint64_t now_ms) {
@@ -99,11 +102,12 @@ class draw_schedule {
     assignment what;
   };
 
-  std::vector<place> places() const;
+  std::vector<place> places_of(const std::vector<task_id>& tasks) const;
   std::size_t max_per_type() const;
   std::size_t max_of_type(const std::string& device_type) const;
 
   std::vector<task_id> tasks_;
+  std::vector<task_id> held_out_;
   options options_;
   std::map<std::string, int> devices_;
   std::map<std::string, std::size_t> lowered_;  // limits of types whose groups were dropped

@@ -107,8 +107,9 @@ void generator_state::submit_prompt(const draw_record& draw) {
   for (prompt_facts facts = facts_for(*t, *draw);; facts.exemplars.erase(facts.exemplars.begin())) {
     open_draw opened{draw, options.prompts->render(facts), unix_ms()};
     try {
-      sampler->submit(next_ticket, opened.prompt, draw->getSamples(),
-                      facts.exemplars.empty() ? answer_room::any : answer_room::whole);
+      sampler->submit({next_ticket, opened.prompt, draw->getSamples(),
+                       facts.exemplars.empty() ? answer_room::any : answer_room::whole,
+                       draw->getArm() == schema::Draw::Arm::GREEDY});
       open_draws.emplace(next_ticket++, std::move(opened));
       schedule_tick();
       return;

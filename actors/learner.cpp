@@ -279,23 +279,36 @@ void learner_state::publish() {
   for (const generator_actor& generator : generators) self->send(generator, weights_atom_v, head);
 }
 
-// Requests a comparison, in which the policies before and after the contrastive stage write for the
-// same draws and are judged afresh. Without one, commits the last version at once.
+// Requests a comparison, in which the policies before and after the contrastive stage, and for
+// held-out tasks those at the ends of all stages, write for the same draws and are judged afresh.
+// Without one, commits the last version at once.
 void learner_state::compare() {
   if (requested_stage == Stage::COMPARISON || comparing) return;
   comparing = true;
-  if (!before_contrastive || options.plan.comparison_samples == 0) {
+  const comparison_stage_options& wanted = options.plan.comparison;
+  if (!before_contrastive || wanted.is_empty()) {
     return lease.run(self, [this] {
       if (!committing && !finished) commit({Stage::COMPARISON, 1, {}}, {}, true);
     });
   }
-  const std::vector<std::uint64_t> versions = {*before_contrastive, head->getVersion()};
   if (options.log)
-    options.log("comparing version " + std::to_string(versions[0]) + " with version " +
-                std::to_string(versions[1]) + ": " +
-                std::to_string(options.plan.comparison_samples) + " samples per task each");
-  self->request(pool, timeouts::commit_request, compare_atom_v, versions,
-                options.plan.comparison_samples)
+    options.log("comparing version " + std::to_string(*before_contrastive) + " with version " +
+                std::to_string(head->getVersion()) + ": " +
+                std::to_string(wanted.samples + wanted.bare_samples + wanted.greedy_samples) +
+                " samples per task each");
+  record_builder<schema::ComparisonRequest> request;
+  auto versions = request->initVersions(2);
+  versions.set(0, *before_contrastive);
+  versions.set(1, head->getVersion());
+  std::set<std::uint64_t> ends = stage_ends;
+  ends.insert(head->getVersion());
+  auto held_out = request->initHeldOutVersions(static_cast<unsigned>(ends.size()));
+  unsigned i = 0;
+  for (const std::uint64_t version : ends) held_out.set(i++, version);
+  request->setSamples(wanted.samples);
+  request->setBareSamples(wanted.bare_samples);
+  request->setGreedySamples(wanted.greedy_samples);
+  self->request(pool, timeouts::commit_request, compare_atom_v, request.finish())
       .then(
           [this](std::uint32_t groups) {
             comparison_groups = groups;

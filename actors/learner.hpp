@@ -74,7 +74,8 @@ struct learner_state {
 
   version_record head;
   std::uint64_t next_version = 0;
-  // Versions that ended a stage; their checkpoints are kept.
+  // Versions at which a stage begins, and the last one ends; their checkpoints are kept. Held-out
+  // tasks compare all of them.
   std::set<std::uint64_t> stage_ends;
   // Version before the contrastive stage, which the comparison compares with the last one.
   std::optional<std::uint64_t> before_contrastive;

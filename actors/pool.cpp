@@ -175,13 +175,15 @@ run_status_record pool_state::status() const {
 
 void pool_state::open(const pool_actor_options& options) {
   owned = std::make_unique<pool>(options.storage);
-  std::vector<task_id> ids;
+  std::vector<task_id> learned;
+  std::vector<task_id> held_out;
   for (const auto& t : tasks->all()) {
-    owned->add_task(to_record(*t));
-    ids.push_back(t->id);
+    const bool is_held_out = tasks->is_held_out(t->id);
+    owned->add_task(to_record(*t, is_held_out));
+    (is_held_out ? held_out : learned).push_back(t->id);
   }
   owned->commit();
-  schedule = std::make_unique<draw_schedule>(ids, options.draws);
+  schedule = std::make_unique<draw_schedule>(learned, options.draws, held_out);
   requests = std::make_unique<pool_requests>(*owned, *schedule);
   if (options.acknowledgements.empty()) return;
   acknowledgements.reset(
@@ -244,9 +246,9 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
           return caf::make_error(caf::sec::runtime_error, e.what());
         }
       },
-      [&s](compare_atom, const std::vector<std::uint64_t>& versions, std::uint32_t samples) {
+      [&s](compare_atom, const comparison_record& request) {
         s.attempt([&] { s.start_comparison(); });
-        const auto groups = static_cast<std::uint32_t>(s.schedule->compare(versions, samples));
+        const auto groups = static_cast<std::uint32_t>(s.schedule->compare(*request));
         s.schedule_flush();
         return groups;
       },

@@ -98,11 +98,12 @@ double pool_requests::mean_lag(const schema::TrainingBatch::Reader& batch) const
 }
 
 draw_record pool_requests::make_draw(const draw_schedule::assignment& what) {
-  if (what.stage == Stage::COMPARISON && what.comparison < comparison_draws_.size())
-    return copy_for(what, comparison_draws_[what.comparison]);
-  draw_record draw = pool_->draw(
-      {what.where.task, what.where.device_type, what.stage, what.version, what.samples});
-  if (what.stage == Stage::COMPARISON) comparison_draws_.push_back(draw);
+  const bool is_compared = what.stage == Stage::COMPARISON;
+  const auto shared = comparison_draws_.find(what.comparison);
+  if (is_compared && shared != comparison_draws_.end()) return copy_for(what, shared->second);
+  draw_record draw = pool_->draw({what.where.task, what.where.device_type, what.stage, what.version,
+                                  what.samples, what.arm});
+  if (is_compared) comparison_draws_[what.comparison] = draw;
   return draw;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -69,7 +70,7 @@ class pool_requests {
   draw_schedule* schedule_;
   std::deque<waiting_draw> draws_;
   std::optional<waiting_batch> batch_;
-  std::vector<draw_record> comparison_draws_;  // shared by all compared versions
+  std::map<std::size_t, draw_record> comparison_draws_;  // by index; all versions share them
   double lag_ = 0;
 };
 

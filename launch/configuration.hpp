@@ -33,6 +33,7 @@ struct configuration {
   struct {
     std::string folder = "tasks";
     std::vector<std::string> names;
+    std::vector<std::string> held_out;
   } tasks;
   struct {
     std::string folder;

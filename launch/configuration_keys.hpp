@@ -52,6 +52,10 @@ void visit_task_keys(Visitor& v, configuration& c) {
     v.value("folder", "Folder of task files.", c.tasks.folder);
     v.value("names", "Names of the tasks, without .toml; empty for all of the folder.",
             c.tasks.names);
+    v.value("held_out",
+            "Names of further tasks, or of some of the folder's, that are only evaluated, at the "
+            "end of the run: they are never in the corpus, in draws or in training.",
+            c.tasks.held_out);
     v.leave();
   }
   if (v.enter("corpus",
@@ -233,10 +237,15 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
     v.leave();
   }
   if (v.enter("comparison",
-              "Last stage: compares the policies before and after `contrastive`. Code: "
-              "launch/run/comparison.cpp.")) {
-    v.value("samples", "Samples per task and policy; 0 skips the comparison.",
-            plan.comparison_samples, 0, 1024);
+              "Last stage: compares the policies before and after `contrastive`, and on held-out "
+              "tasks those at the ends of all stages. Code: launch/run/comparison.cpp.")) {
+    comparison_stage_options& s = plan.comparison;
+    v.value("samples", "Samples per task and policy, with exemplars in the prompt.", s.samples, 0,
+            1024);
+    v.value("bare_samples", "The same without exemplars.", s.bare_samples, 0, 1024);
+    v.value("greedy_samples",
+            "Greedy completions with exemplars. Without any sample, there is no comparison.",
+            s.greedy_samples, 0, 1024);
     v.leave();
   }
 }

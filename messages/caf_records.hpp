@@ -51,6 +51,7 @@ using evaluation_record = record<schema::Evaluation>;
 using batch_record = record<schema::TrainingBatch>;
 using step_record = record<schema::TrainingStep>;
 using version_record = record<schema::PolicyVersion>;
+using comparison_record = record<schema::ComparisonRequest>;
 using scored_group_record = record<schema::ScoredGroup>;
 using device_type_record = record<schema::DeviceType>;
 using join_record = record<schema::JoinRequest>;

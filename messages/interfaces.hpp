@@ -122,9 +122,8 @@ using pool_actor = caf::typed_actor<
     caf::replies_to<commit_atom, version_record, step_record>::with<done_atom>,
     // learner: makes this version the head; the reply means that the choice is durable
     caf::replies_to<branch_atom, std::uint64_t>::with<done_atom>,
-    // learner: starts a comparison, (versions, samples), in which each version writes this many
-    // samples per task and device type; the reply is the number of groups to come
-    caf::replies_to<compare_atom, std::vector<std::uint64_t>, std::uint32_t>::with<std::uint32_t>,
+    // learner: starts a comparison; the reply is the number of groups to come
+    caf::replies_to<compare_atom, comparison_record>::with<std::uint32_t>,
     // launch: names the work queue to which new jobs are sent
     caf::reacts_to<connect_atom, compile_queue_actor>,
     // node: changes the number of devices of a type by the given number, which may be negative
@@ -220,6 +219,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(hone, caf::first_custom_type_id)
 
 CAF_ADD_TYPE_ID(hone, (hone::task_record))
 CAF_ADD_TYPE_ID(hone, (hone::draw_record))
+CAF_ADD_TYPE_ID(hone, (hone::comparison_record))
 CAF_ADD_TYPE_ID(hone, (hone::group_record))
 CAF_ADD_TYPE_ID(hone, (hone::compile_job))
 CAF_ADD_TYPE_ID(hone, (hone::verify_job))

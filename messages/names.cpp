@@ -41,6 +41,18 @@ std::string_view name_of(schema::RolloutGroup::Origin origin) {
   return "unknown";
 }
 
+std::string_view name_of(schema::Draw::Arm arm) {
+  switch (arm) {
+    case schema::Draw::Arm::SAMPLED:
+      return "sampled";
+    case schema::Draw::Arm::BARE:
+      return "bare";
+    case schema::Draw::Arm::GREEDY:
+      return "greedy";
+  }
+  return "unknown";
+}
+
 std::optional<Outcome> outcome_named(std::string_view name) {
   for (std::size_t i = 0; i < outcome_names.size(); ++i) {
     if (outcome_names[i] == name) return static_cast<Outcome>(i);

@@ -23,9 +23,9 @@ class model_sampler final : public completion_sampler {
     engine_.set_weights(decoder_weights::load(checkpoint, config_).to(device_, config_.dtype),
                         version);
   }
-  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples,
-              answer_room room) override {
-    engine_.submit({ticket, tokenizer_.encode(prompt), samples}, room);
+  void submit(const prompt& asked) override {
+    engine_.submit({asked.ticket, tokenizer_.encode(asked.text), asked.samples, asked.room,
+                    asked.is_greedy});
   }
 
   std::vector<finished_prompt> step() override {
@@ -64,9 +64,8 @@ class scripted_sampler final : public completion_sampler {
   void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override {
     version_ = version;
   }
-  void submit(std::uint64_t ticket, const std::string& /*prompt*/, std::uint32_t samples,
-              answer_room /*room*/) override {
-    waiting_.emplace_back(ticket, samples);
+  void submit(const prompt& asked) override {
+    waiting_.emplace_back(asked.ticket, asked.samples);
   }
 
   std::vector<finished_prompt> step() override {

@@ -19,6 +19,13 @@ class completion_sampler {
     std::string text;
     completion how;
   };
+  struct prompt {
+    std::uint64_t ticket = 0;  // chosen by the caller and unique among unfinished prompts
+    std::string text;
+    std::uint32_t samples = 1;
+    answer_room room = answer_room::any;
+    bool is_greedy = false;
+  };
   struct finished_prompt {
     std::uint64_t ticket = 0;
     std::vector<sample> completions;
@@ -28,10 +35,9 @@ class completion_sampler {
   // Replaces the weights from the next token on. `checkpoint` is a folder that save_checkpoint()
   // wrote. Throws policy_error.
   virtual void load(const std::filesystem::path& checkpoint, std::uint64_t version) = 0;
-  // Queues a prompt. `ticket` is chosen by the caller and unique among unfinished prompts. Throws
-  // policy_error if the prompt does not leave this much room for a completion in the context.
-  virtual void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples,
-                      answer_room room) = 0;
+  // Queues a prompt. Throws policy_error if it does not leave its room for a completion in the
+  // context.
+  virtual void submit(const prompt& asked) = 0;
   // Generates one token for every active sample; a script completes every prompt at once. Returns
   // the prompts that this step finished.
   virtual std::vector<finished_prompt> step() = 0;

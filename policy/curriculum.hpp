@@ -59,11 +59,19 @@ struct contrastive_stage_options {
   grpo_step_options grpo;
 };
 
+// Samples per task and policy; none at all skips the comparison.
+struct comparison_stage_options {
+  std::uint32_t samples = 16;        // at the run's temperature, with exemplars
+  std::uint32_t bare_samples = 8;    // at the run's temperature, without exemplars
+  std::uint32_t greedy_samples = 4;  // greedy, with exemplars
+  bool is_empty() const { return samples + bare_samples + greedy_samples == 0; }
+};
+
 struct curriculum_options {
   sft_stage_options sft;
   self_supervised_stage_options self_supervised;
   contrastive_stage_options contrastive;
-  std::uint32_t comparison_samples = 16;  // samples per task and version; 0 skips the comparison
+  comparison_stage_options comparison;
 };
 
 // Trains a policy in the stages of CUDA-L1 (arXiv 2507.14111): `sft`, `self_supervised` and

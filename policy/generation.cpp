@@ -159,9 +159,10 @@ void generation_engine::set_weights(const decoder_weights& weights, std::uint64_
 
 std::uint64_t generation_engine::version() const { return state_->version; }
 
-void generation_engine::submit(const generation_request& request, answer_room room) {
+void generation_engine::submit(const generation_request& request) {
   const auto length = static_cast<std::int64_t>(request.prompt.size());
-  const std::int64_t answer = room == answer_room::whole ? state_->options.max_new_tokens : 1;
+  const std::int64_t answer =
+      request.room == answer_room::whole ? state_->options.max_new_tokens : 1;
   if (length == 0 || length + answer > state_->config().context) {
     throw policy_error("a prompt of " + std::to_string(length) + " tokens leaves no room for " +
                        (answer > 1 ? std::to_string(answer) : "any") + " in a context of " +
@@ -274,13 +275,16 @@ at::Tensor generation_engine::state::decode() {
 void generation_engine::state::take_samples(const at::Tensor& logits, std::int64_t first,
                                             std::vector<finished_request>& done) {
   const std::int64_t n = logits.size(0);
-  at::Tensor log_probabilities;
+  std::vector<std::int64_t> greedy;  // rows of slots that take the most likely token
+  for (std::int64_t i = 0; i < n; ++i) {
+    const slot& s = slots[static_cast<std::size_t>(first + i)];
+    if (options.temperature <= 0 || requests.at(s.ticket).asked.is_greedy) greedy.push_back(i);
+  }
   at::Tensor chosen;
-  if (options.temperature <= 0) {
-    log_probabilities = at::log_softmax(logits, -1);
-    chosen = logits.argmax(-1);
-  } else {
-    log_probabilities = sampling_log_probabilities(logits, {options.temperature, options.top_p});
+  at::Tensor picked;
+  if (static_cast<std::int64_t>(greedy.size()) < n) {
+    const at::Tensor log_probabilities =
+        sampling_log_probabilities(logits, {options.temperature, options.top_p});
     // Inverse transform sampling. The uniform numbers come from the CPU generator on every device,
     // so that a seed gives the same numbers everywhere.
     const at::Tensor cumulative = log_probabilities.exp().cumsum(-1, at::kDouble);
@@ -291,9 +295,19 @@ void generation_engine::state::take_samples(const at::Tensor& logits, std::int64
                          /*out_int32=*/false, /*right=*/true)
             .squeeze(-1)
             .clamp_max(cumulative.size(-1) - 1);
+    picked = log_probabilities.gather(-1, chosen.unsqueeze(-1)).squeeze(-1);
+  } else {
+    chosen = at::empty({n}, logits.options().dtype(at::kLong));
+    picked = at::empty({n}, logits.options());
   }
-  const at::Tensor picked =
-      log_probabilities.gather(-1, chosen.unsqueeze(-1)).squeeze(-1).to(at::kCPU).contiguous();
+  if (!greedy.empty()) {
+    const at::Tensor rows = at::tensor(greedy, at::kLong).to(logits.device());
+    const at::Tensor its = logits.index_select(0, rows);
+    const at::Tensor most_likely = its.argmax(-1);
+    chosen = chosen.index_copy(0, rows, most_likely);
+    picked = picked.index_copy(0, rows, token_log_probabilities(its, most_likely, {}));
+  }
+  picked = picked.to(at::kCPU).contiguous();
   const at::Tensor tokens = chosen.to(at::kCPU).contiguous();
   if (!at::isfinite(picked).all().item<bool>())
     throw policy_error("the policy's logits are not finite");

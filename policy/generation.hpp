@@ -40,6 +40,8 @@ struct generation_request {
   std::uint64_t ticket = 0;      // chosen by the caller; unique among unfinished requests
   std::vector<token_id> prompt;  // at least one token
   std::uint32_t samples = 1;     // completions to sample; at least one
+  answer_room room = answer_room::any;
+  bool is_greedy = false;  // takes the most likely token, whatever the temperature
 };
 
 struct finished_request {
@@ -67,7 +69,7 @@ class generation_engine {
 
   // Queues a request. Throws policy_error if the prompt is empty or does not leave the room for a
   // completion in the context.
-  void submit(const generation_request& request, answer_room room = answer_room::any);
+  void submit(const generation_request& request);
   // Generates one token for every active sequence. Returns the requests that this step finished.
   std::vector<finished_request> step();
 

@@ -221,7 +221,10 @@ record<schema::Draw> pool::draw(const draw_request& request) {
   draw->setPolicyVersion(request.policy_version);
   draw->setSamples(request.samples);
   draw->setSeed(random_());
-  const auto choice = selector_.choose(request.task, request.device_type, random_);
+  draw->setArm(request.arm);
+  const auto choice = request.arm == schema::Draw::Arm::BARE
+                          ? exemplar_selector::choice()
+                          : selector_.choose(request.task, request.device_type, random_);
   draw->setPopulation(choice.population);
   auto exemplars = draw->initExemplars(static_cast<unsigned>(choice.exemplars.size()));
   for (unsigned i = 0; i < exemplars.size(); ++i) {

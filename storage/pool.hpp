@@ -74,8 +74,10 @@ class pool {
     Stage stage = Stage::CONTRASTIVE;
     std::uint64_t policy_version = 0;
     std::uint32_t samples = 1;
+    schema::Draw::Arm arm = schema::Draw::Arm::SAMPLED;
   };
-  // Makes the choices for one prompt. Exemplars include their code, ordered by ascending score.
+  // Makes the choices for one prompt. Exemplars include their code, ordered by ascending score. The
+  // arm `bare` has none.
   record<schema::Draw> draw(const draw_request& request);
 
   struct batch_request {

@@ -133,9 +133,10 @@ task load_task(const std::filesystem::path& path) {
   return build_task(table, text, path.string(), std::move(files));
 }
 
-record<schema::Task> to_record(const task& t) {
+record<schema::Task> to_record(const task& t, bool is_held_out) {
   record_builder<schema::Task> stored;
   t.id.store(stored->initId());
+  stored->setHeldOut(is_held_out);
   stored->setName(t.name);
   stored->setText(t.text);
   auto files = stored->initDataFiles(static_cast<unsigned>(t.data_files.size()));

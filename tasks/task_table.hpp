@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -13,11 +14,14 @@ namespace hone {
 // return nullptr if there is no such task.
 class task_table {
  public:
-  void add(task t) {
+  // A run does not learn from a task that is held out: it only shows what the policy has learned.
+  void add(task t, bool is_held_out = false) {
     auto owned = std::make_shared<const task>(std::move(t));
     by_id_[owned->id] = owned;
     order_.push_back(owned);
+    if (is_held_out) held_out_.insert(owned->id);
   }
+  bool is_held_out(task_id id) const { return held_out_.contains(id); }
   std::shared_ptr<const task> find(task_id id) const {
     const auto found = by_id_.find(id);
     return found != by_id_.end() ? found->second : nullptr;
@@ -33,6 +37,7 @@ class task_table {
  private:
   std::map<task_id, std::shared_ptr<const task>> by_id_;
   std::vector<std::shared_ptr<const task>> order_;
+  std::set<task_id> held_out_;
 };
 
 }  // namespace hone

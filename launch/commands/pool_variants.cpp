@@ -44,10 +44,13 @@ ordered_json rollouts_to_json(const pool_inspector& pool, const variant_id& id) 
                                                                                     : "comparison"},
          {"stage", name_of(draw.getStage())},
          {"device_type", text(draw.getDeviceType())},
+         {"arm", name_of(draw.getArm())},
          {"policy_version", draw.getPolicyVersion()},
          {"exemplars", exemplars},
          {"trained_into_version",
           trained ? ordered_json((*progress)->getTrainedBy()) : ordered_json(nullptr)},
+         {"dropped",
+          progress && (*progress)->getState() == schema::GroupProgress::State::DROPPED},
          {"written_ms", (*group)->getFinishedMs()},
          {"prompt", text((*group)->getPrompt())},
          {"text", text((*group)->getRollouts()[written.index].getText())}});

@@ -7,74 +7,93 @@
 namespace hone {
 namespace {
 
-// Returns the score as which a failed sample of the task counts.
-double failed_score(const compared_task& t) {
-  double lowest = 1;
-  for (const auto* samples : {&t.before, &t.after}) {
-    for (const compared_sample& s : *samples) {
-      if (s.ok) lowest = std::min(lowest, s.score);
-    }
-  }
-  return std::max(lowest, 1e-6);
+constexpr double least_score = 1e-6;
+
+double log_score_of(const compared_sample& s) {
+  return std::log(s.is_ok ? std::max(s.score, least_score) : failed_speedup);
 }
 
-std::vector<double> logs_of(const std::vector<compared_sample>& samples, double failed) {
+std::vector<double> logs_of(const std::vector<compared_sample>& samples) {
   std::vector<double> logs;
-  for (const compared_sample& s : samples)
-    logs.push_back(std::log(s.ok ? std::max(s.score, 1e-6) : failed));
+  for (const compared_sample& s : samples) logs.push_back(log_score_of(s));
   return logs;
 }
 
-double mean(const std::vector<double>& values) {
+double resampled_mean(const std::vector<double>& values, std::mt19937_64& random) {
+  std::uniform_int_distribution<std::size_t> pick(0, values.size() - 1);
   double sum = 0;
-  for (const double v : values) sum += v;
-  return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-
-double ok_share(const std::vector<compared_sample>& samples) {
-  const auto ok =
-      std::count_if(samples.begin(), samples.end(), [](const compared_sample& s) { return s.ok; });
-  return samples.empty() ? 0 : static_cast<double>(ok) / static_cast<double>(samples.size());
+  for (std::size_t i = 0; i < values.size(); ++i) sum += values[pick(random)];
+  return sum / static_cast<double>(values.size());
 }
 
 }  // namespace
+
+policy_summary summarise_samples(const std::vector<compared_sample>& samples) {
+  policy_summary sums;
+  if (samples.empty()) return sums;
+  sums.log_best = std::log(failed_speedup);
+  double ok = 0;
+  for (const compared_sample& s : samples) {
+    const double log = log_score_of(s);
+    ok += s.is_ok ? 1 : 0;
+    sums.log_of_ok += s.is_ok ? log : 0;
+    sums.log_score += log;
+    sums.log_best = std::max(sums.log_best, log);
+    sums.new_share += s.is_ok && s.is_new ? 1 : 0;
+    sums.copy_share += s.is_copy ? 1 : 0;
+  }
+  const auto n = static_cast<double>(samples.size());
+  sums.ok = ok / n;
+  sums.log_of_ok = ok > 0 ? sums.log_of_ok / ok : 0;
+  sums.log_score /= n;
+  sums.new_share /= n;
+  sums.copy_share /= n;
+  return sums;
+}
+
+policy_summary mean_of(const std::vector<policy_summary>& tasks) {
+  policy_summary mean;
+  const auto n = static_cast<double>(std::max<std::size_t>(1, tasks.size()));
+  double solved = 0;
+  for (const policy_summary& t : tasks) {
+    mean.ok += t.ok / n;
+    mean.log_of_ok += t.log_of_ok;
+    solved += t.ok > 0 ? 1 : 0;
+    mean.log_score += t.log_score / n;
+    mean.log_best += t.log_best / n;
+    mean.new_share += t.new_share / n;
+    mean.copy_share += t.copy_share / n;
+  }
+  mean.log_of_ok = solved > 0 ? mean.log_of_ok / solved : 0;
+  return mean;
+}
 
 comparison_result compare_policies(const std::vector<compared_task>& tasks, std::size_t resamples,
                                    std::uint64_t seed) {
   comparison_result result;
   std::vector<std::pair<std::vector<double>, std::vector<double>>> logs;
+  std::vector<policy_summary> before;
+  std::vector<policy_summary> after;
   for (const compared_task& t : tasks) {
     if (t.before.empty() || t.after.empty()) continue;
-    const double failed = failed_score(t);
-    logs.emplace_back(logs_of(t.before, failed), logs_of(t.after, failed));
-    result.tasks.push_back({t.task, failed, mean(logs.back().first), mean(logs.back().second),
-                            ok_share(t.before), ok_share(t.after)});
-    result.before += result.tasks.back().before;
-    result.after += result.tasks.back().after;
-    result.before_ok += result.tasks.back().before_ok;
-    result.after_ok += result.tasks.back().after_ok;
+    logs.emplace_back(logs_of(t.before), logs_of(t.after));
+    before.push_back(summarise_samples(t.before));
+    after.push_back(summarise_samples(t.after));
+    result.tasks.push_back({t.task, before.back(), after.back()});
   }
   if (logs.empty()) return result;
-  result.before /= static_cast<double>(logs.size());
-  result.after /= static_cast<double>(logs.size());
-  result.before_ok /= static_cast<double>(logs.size());
-  result.after_ok /= static_cast<double>(logs.size());
-  result.difference = result.after - result.before;
+  result.before = mean_of(before);
+  result.after = mean_of(after);
+  result.difference = result.after.log_score - result.before.log_score;
 
   std::mt19937_64 random(seed);
-  const auto resampled_mean = [&](const std::vector<double>& values) {
-    std::uniform_int_distribution<std::size_t> pick(0, values.size() - 1);
-    double sum = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) sum += values[pick(random)];
-    return sum / static_cast<double>(values.size());
-  };
   std::uniform_int_distribution<std::size_t> pick_task(0, logs.size() - 1);
   std::vector<double> differences;
   for (std::size_t r = 0; r < resamples; ++r) {
     double sum = 0;
     for (std::size_t i = 0; i < logs.size(); ++i) {
-      const auto& [before, after] = logs[pick_task(random)];
-      sum += resampled_mean(after) - resampled_mean(before);
+      const auto& [its_before, its_after] = logs[pick_task(random)];
+      sum += resampled_mean(its_after, random) - resampled_mean(its_before, random);
     }
     differences.push_back(sum / static_cast<double>(logs.size()));
   }
@@ -87,6 +106,14 @@ comparison_result compare_policies(const std::vector<compared_task>& tasks, std:
         static_cast<std::size_t>(0.975 * static_cast<double>(differences.size())))];
   }
   return result;
+}
+
+std::vector<compared_task> without_copies(std::vector<compared_task> tasks) {
+  for (compared_task& t : tasks) {
+    for (auto* samples : {&t.before, &t.after})
+      std::erase_if(*samples, [](const compared_sample& s) { return s.is_copy; });
+  }
+  return tasks;
 }
 
 }  // namespace hone

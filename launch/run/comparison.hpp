@@ -6,10 +6,17 @@
 
 namespace hone {
 
-// One sample of a comparison: a completion that was judged afresh.
+// The speed-up that a sample counts as which is not ok: that of a program four times as slow as the
+// reference. A fixed value makes runs and tasks comparable.
+inline constexpr double failed_speedup = 0.25;
+
+// One sample of a comparison: a completion that was judged afresh. Samples whose outcome says
+// nothing of the variant (is_inconclusive()) are left out beforehand.
 struct compared_sample {
-  bool ok = false;
-  double score = 0;  // speed-up if ok
+  bool is_ok = false;
+  double score = 0;      // speed-up if ok
+  bool is_copy = false;  // its program is an exemplar that its prompt shows
+  bool is_new = false;   // nothing before in the run held its program, nor did the corpus
 };
 
 // The samples of one task by the policies before and after the contrastive stage.
@@ -19,33 +26,43 @@ struct compared_task {
   std::vector<compared_sample> after;
 };
 
-// "Before" and "after" refer to the contrastive stage. Logarithms are natural.
+// What one policy's samples of one task, or of several, amount to. Logarithms are natural. Over
+// several tasks, each number is the mean of the tasks', which all weigh the same.
+struct policy_summary {
+  double ok = 0;          // share of the samples that are ok
+  double log_of_ok = 0;   // mean log speed-up of the ok samples; 0 without any
+  double log_score = 0;   // mean log speed-up of all samples, where failed ones count as failed_speedup
+  double log_best = 0;    // log speed-up of the best sample, at least that of failed_speedup
+  double new_share = 0;   // share of the samples that are ok and new
+  double copy_share = 0;  // share of the samples that copy an exemplar
+};
+policy_summary summarise_samples(const std::vector<compared_sample>& samples);
+policy_summary mean_of(const std::vector<policy_summary>& tasks);
+
+// "Before" and "after" refer to the contrastive stage.
 struct comparison_result {
   struct row {
     std::string task;
-    double failed = 0;     // speed-up that a sample counts as which is not ok
-    double before = 0;     // mean log speed-up of the samples before
-    double after = 0;      // mean log speed-up of the samples after
-    double before_ok = 0;  // share of ok samples before
-    double after_ok = 0;   // share of ok samples after
+    policy_summary before;
+    policy_summary after;
   };
   std::vector<row> tasks;
-  double before = 0;      // mean of the rows' `before`
-  double after = 0;       // mean of the rows' `after`
-  double before_ok = 0;   // mean of the rows' `before_ok`
-  double after_ok = 0;    // mean of the rows' `after_ok`
-  double difference = 0;  // after - before
+  policy_summary before;
+  policy_summary after;
+  double difference = 0;  // of log_score, after - before
   double low = 0;         // lower end of the 95 % bootstrap interval of the difference
   double high = 0;        // upper end of that interval
   bool excludes_zero() const { return low > 0 || high < 0; }
 };
 
-// Compares two policies by the mean over tasks of each task's mean log speed-up. A sample that is
-// not ok counts as the smaller of 1 and the lowest ok score among its task's samples. The interval
-// resamples tasks, and samples within each task, `resamples` times (percentile bootstrap, Efron and
-// Tibshirani 1993, chapter 13). Leaves out tasks that lack samples of either policy; without any
-// task, all numbers are 0.
+// Compares two policies by the mean over tasks of each task's mean log speed-up, log_score. The
+// interval resamples tasks, and samples within each task, `resamples` times (percentile bootstrap,
+// Efron and Tibshirani 1993, chapter 13). Leaves out tasks that lack samples of either policy;
+// without any task, all numbers are 0.
 comparison_result compare_policies(const std::vector<compared_task>& tasks, std::size_t resamples,
                                    std::uint64_t seed);
+
+// Returns the tasks without the samples that copy an exemplar.
+std::vector<compared_task> without_copies(std::vector<compared_task> tasks);
 
 }  // namespace hone

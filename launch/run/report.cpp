@@ -1,6 +1,7 @@
 #include "launch/run/report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "launch/printing.hpp"
@@ -18,6 +19,26 @@ constexpr std::size_t most_unlearned_shown = 4;
 // Share of unparsable samples beyond which a policy has not learned to write programs.
 constexpr double mostly_unparsable = 0.7;
 
+// The measurements of a variant after the first one. The first made it the best of many, and luck
+// had a part in that; the later ones were not chosen.
+struct later_measurements {
+  std::size_t count = 0;
+  double speedup = 0;  // median
+};
+
+later_measurements measured_later(const schema::Evaluation::Reader& e) {
+  std::vector<double> scores;
+  for (unsigned i = 1; i < e.getMeasurements().size(); ++i) {
+    const auto m = e.getMeasurements()[i];
+    if (m.getOutcome() == Outcome::OK) scores.push_back(m.getScore());
+  }
+  if (scores.empty()) return {};
+  std::sort(scores.begin(), scores.end());
+  const std::size_t middle = scores.size() / 2;
+  return {scores.size(), scores.size() % 2 != 0 ? scores[middle]
+                                                : (scores[middle - 1] + scores[middle]) / 2};
+}
+
 class reporter {
  public:
   explicit reporter(const std::filesystem::path& pool) : found_(read_results(pool)) {}
@@ -29,6 +50,7 @@ class reporter {
     print_tasks();
     print_stages();
     print_comparison();
+    print_held_out();
     print_busy(busy, seconds, is_resumed);
     print_counts(is_resumed ? 0 : seconds / 3600);
     return {text_, json_};
@@ -40,10 +62,11 @@ class reporter {
   void print_tasks() {
     line("Tasks");
     line(pad("  task", 26) + pad("reference", 12, true) + pad("best", 12, true) +
-         pad("speed-up", 11, true) + pad("tried", 8, true) + pad("ok", 7, true) +
-         "   best variant");
+         pad("speed-up", 11, true) + pad("measured", 10, true) + pad("tried", 8, true) +
+         pad("ok", 7, true) + "   best variant");
     json_["tasks"] = ordered_json::array();
     std::size_t not_in_corpus = 0;
+    std::size_t measured_once = 0;
     std::size_t solved = 0;
     std::map<std::string, place> in_order;
     for (const auto& [where, row] : found_.tasks) in_order[found_.name_of(where)] = where;
@@ -57,21 +80,28 @@ class reporter {
       if (row.best) {
         const auto shown = measurement_of_score(*row.best);
         const std::string id = to_string(variant_id(row.best->getVariantId()));
+        const later_measurements later = measured_later(*row.best);
         ++solved;
         not_in_corpus += row.in_corpus ? 0 : 1;
+        measured_once += later.count == 0 ? 1 : 0;
         text += pad(fixed(reference_us(shown), 1) + " us", 12, true) +
                 pad(fixed(candidate_us(shown), 1) + " us", 12, true) +
-                pad(fixed(row.best->getScore(), 2) + "x", 11, true) +
+                pad(fixed(later.count > 0 ? later.speedup : row.best->getScore(), 2) + "x", 11,
+                    true) +
+                pad(later.count > 0 ? "1 + " + std::to_string(later.count) : "once", 10, true) +
                 pad(std::to_string(row.tried), 8, true) + pad(std::to_string(row.ok), 7, true) +
                 "   " + id.substr(0, 10) + (row.in_corpus ? "" : "  not in the corpus") +
                 (row.best->getScore() < 1 ? "  slower than the reference" : "");
         entry.update({{"reference_us", reference_us(shown)},
                       {"best_us", candidate_us(shown)},
                       {"speedup", row.best->getScore()},
+                      {"later_speedup",
+                       later.count > 0 ? ordered_json(later.speedup) : ordered_json(nullptr)},
+                      {"later_measurements", later.count},
                       {"best", id},
                       {"best_in_corpus", row.in_corpus}});
       } else {
-        text += pad(std::to_string(row.tried), 43, true) + pad("0", 7, true) + "   none";
+        text += pad(std::to_string(row.tried), 53, true) + pad("0", 7, true) + "   none";
       }
       line(text);
       json_["tasks"].push_back(entry);
@@ -80,6 +110,10 @@ class reporter {
       line("  " + std::to_string(solved - not_in_corpus) + " of " + std::to_string(solved) +
            " best variants are documents of the corpus, " + std::to_string(not_in_corpus) +
            " are new");
+    if (solved > 0)
+      line("  a speed-up is the median of the measurements after the one that made the variant the "
+           "best" +
+           (measured_once > 0 ? "; " + counted(measured_once, "variant") + " had none" : ""));
     line();
   }
 
@@ -91,41 +125,104 @@ class reporter {
       if (found == found_.stages.end()) continue;
       const stage_row& row = found->second;
       ordered_json outcomes = ordered_json::object();
-      for (const auto& [outcome, count] : row.outcomes) outcomes[outcome] = count / row.all.samples;
+      for (const auto& [outcome, count] : row.outcomes) outcomes[outcome] = count / row.all.all.samples;
       // The corpus enters the pool at once, and a comparison's policies take turns: their groups
       // have no meaningful order.
       const bool has_order = found->first != "corpus" && found->first != "comparison";
-      line(pad("  " + std::string(name), 20) + pad(fixed(row.all.samples, 0) + " samples", 16) +
-           "mean reward " + fixed(row.all.mean_reward(), 2) +
-           (has_order ? "  ok at the end " + percent(row.last.share_ok()) : "") +
+      line(pad("  " + std::string(name), 20) + pad(fixed(row.all.all.samples, 0) + " samples", 16) +
+           "mean log speed-up " + fixed(row.all.mean_log(), 2) + "  ok " +
+           percent(row.all.all.share_ok()) +
+           (has_order ? ", at the end " + percent(row.last.all.share_ok()) : "") +
            (row.unknown > 0 ? "  and " + std::to_string(row.unknown) + " samples not judged" : ""));
       line("        " + shares_text(row.outcomes));
       print_remark(found->first, row);
-      std::string rewards;
+      std::string logs;
       std::string oks;
       ordered_json curve = ordered_json::array();
-      for (const sample_sums& part : row.curve) {
-        if (part.samples == 0 || !has_order) continue;
-        rewards += pad(fixed(part.mean_reward(), 2), 7, true);
-        oks += pad(fixed(100 * part.share_ok(), 0), 7, true);
-        curve.push_back({{"samples", part.samples},
-                         {"mean_reward", part.mean_reward()},
-                         {"ok", part.share_ok()}});
+      for (const scored_sums& part : row.curve) {
+        if (part.all.samples == 0 || !has_order) continue;
+        logs += pad(fixed(part.mean_log(), 2), 7, true);
+        oks += pad(fixed(100 * part.all.share_ok(), 0), 7, true);
+        curve.push_back({{"samples", part.all.samples},
+                         {"mean_log_speedup", part.mean_log()},
+                         {"ok", part.all.share_ok()}});
       }
       if (curve.size() > 1) {
-        line("        reward, by time " + rewards);
-        line("        ok in %, by time" + oks);
+        line("        log speed-up, by time" + logs);
+        line("        ok in %, by time     " + oks);
       }
       json_["stages"].push_back(
           {{"stage", name},
-           {"samples", row.all.samples},
+           {"samples", row.all.all.samples},
            {"not_judged", row.unknown},
-           {"mean_reward", row.all.mean_reward()},
-           {"ok_at_end", has_order ? ordered_json(row.last.share_ok()) : ordered_json(nullptr)},
+           {"mean_log_speedup", row.all.mean_log()},
+           {"ok", row.all.all.share_ok()},
+           {"ok_at_end", has_order ? ordered_json(row.last.all.share_ok()) : ordered_json(nullptr)},
            {"outcomes", outcomes},
+           {"sources", found->first == "corpus" ? ordered_json(nullptr) : sources_json(row)},
+           {"beside_shown", beside_shown_json(row.gain)},
            {"curve", curve}});
+      if (found->first != "corpus") print_sources(row);
     }
+    line("  mean log speed-up: the mean over tasks; what is not ok counts as " +
+         fixed(failed_speedup, 2) + "x, what is inconclusive does not count");
+    print_losses();
     line();
+  }
+
+  // Says how many samples were written anew, and whether they improve on what their prompts showed.
+  void print_sources(const stage_row& row) {
+    std::map<std::string, double> counts;
+    double judged = 0;
+    for (const sample_sums& its : row.by_source) judged += its.samples;
+    std::string text = "        programs:";
+    for (std::size_t i = 0; i < sample_sources; ++i) {
+      const sample_sums& its = row.by_source.at(i);
+      constexpr std::array<const char*, sample_sources> said = {
+          "an exemplar that was shown", "of the corpus", "known from before", "new"};
+      text += std::string(i > 0 ? "," : "") + " " +
+              percent(judged > 0 ? its.samples / judged : 0) + " " + said.at(i);
+    }
+    const sample_sums& fresh = row.by_source.at(static_cast<std::size_t>(sample_source::fresh));
+    line(text + " (" + percent(fresh.share_ok()) + " of these ok)");
+    if (row.gain.samples > 0)
+      line("        beside the fastest exemplar shown: " +
+           percent(row.gain.faster / row.gain.samples) +
+           " of the ok samples are faster, mean log gain " +
+           fixed(row.gain.log_gain / row.gain.samples, 2));
+  }
+
+  static ordered_json sources_json(const stage_row& row) {
+    ordered_json sources = ordered_json::object();
+    for (std::size_t i = 0; i < sample_sources; ++i)
+      sources[std::string(name_of(static_cast<sample_source>(i)))] = {
+          {"samples", row.by_source.at(i).samples}, {"ok", row.by_source.at(i).ok}};
+    return sources;
+  }
+  static ordered_json beside_shown_json(const beside_shown& gain) {
+    if (gain.samples == 0) return nullptr;
+    return {{"samples", gain.samples},
+            {"faster", gain.faster / gain.samples},
+            {"mean_log_gain", gain.log_gain / gain.samples}};
+  }
+
+  // Says what was written or computed in vain.
+  void print_losses() {
+    std::uint64_t dropped = 0;
+    std::string by_type;
+    for (const auto& [type, count] : found_.dropped_groups) {
+      dropped += count;
+      by_type += (by_type.empty() ? "" : ", ") + std::to_string(count) + " on " + type;
+    }
+    if (dropped > 0)
+      line("  " + counted(dropped, "group") + " dropped: too old to train on when judged" +
+           (found_.dropped_groups.size() > 1 ? " (" + by_type + ")" : "") +
+           "; pool.max_groups bounds how many are written ahead, pool.max_lag how old they may be");
+    if (found_.skipped_updates > 0)
+      line("  " + fixed(found_.skipped_updates, 0) +
+           " updates skipped: their gradient was not finite");
+    json_["dropped_groups"] = found_.dropped_groups;
+    json_["skipped_updates"] = found_.skipped_updates;
   }
 
   // Says what a person may do about a stage that went badly.
@@ -143,7 +240,7 @@ class reporter {
         text += " and " + std::to_string(found_.unlearned.size() - most_unlearned_shown) + " more";
       line(text);
     } else if (stage != "corpus" && unparsable != row.outcomes.end() &&
-               unparsable->second > mostly_unparsable * row.all.samples) {
+               unparsable->second > mostly_unparsable * row.all.all.samples) {
       line(
           "        the policy hardly writes programs: it needs more sft.updates, or more or "
           "shorter documents");
@@ -151,61 +248,157 @@ class reporter {
   }
 
   static std::string difference_text(const comparison_result& r) {
-    return "  mean log speed-up " + fixed(r.before, 3) + " before, " + fixed(r.after, 3) +
-           " after: difference " + fixed(r.difference, 3) + ", 95 % interval [" + fixed(r.low, 3) +
-           ", " + fixed(r.high, 3) + "]" +
+    return "difference " + fixed(r.difference, 3) + ", 95 % interval [" + fixed(r.low, 3) + ", " +
+           fixed(r.high, 3) + "]" +
            (r.low > 0    ? ""
             : r.high < 0 ? " (worse)"
                          : " (not distinguishable from zero)");
   }
 
-  void print_comparison() {
-    if (found_.by_version.size() < 2) return;
-    const auto& before = found_.by_version.begin()->second;
-    const auto& after = found_.by_version.rbegin()->second;
+  static ordered_json to_json(const policy_summary& p) {
+    return {{"ok", p.ok},
+            {"log_speedup_of_ok", p.log_of_ok},
+            {"log_speedup", p.log_score},
+            {"log_speedup_of_best", p.log_best},
+            {"new", p.new_share},
+            {"copies", p.copy_share}};
+  }
+  static ordered_json to_json(const comparison_result& r) {
+    return {{"before", to_json(r.before)},
+            {"after", to_json(r.after)},
+            {"difference", r.difference},
+            {"interval", {r.low, r.high}}};
+  }
+
+  static std::vector<compared_task> tasks_of(const compared_samples& samples) {
     std::vector<compared_task> tasks;
-    for (const auto& [name, samples] : before) {
-      if (after.contains(name)) tasks.push_back({name, samples, after.at(name)});
+    if (samples.size() < 2) return tasks;
+    const auto& after = samples.rbegin()->second;
+    for (const auto& [name, before] : samples.begin()->second) {
+      if (after.contains(name)) tasks.push_back({name, before, after.at(name)});
     }
+    return tasks;
+  }
+
+  void print_comparison() {
+    const auto sampled = found_.compared.find(schema::Draw::Arm::SAMPLED);
+    if (sampled == found_.compared.end() || sampled->second.size() < 2) return;
+    const std::vector<compared_task> tasks = tasks_of(sampled->second);
     const comparison_result r = compare_policies(tasks, bootstrap_resamples, 1);
-    line("The contrastive stage, judged afresh: version " +
-         std::to_string(found_.by_version.begin()->first) + " before, " +
-         std::to_string(found_.by_version.rbegin()->first) + " after");
-    line(pad("  task", 26) + pad("before", 10, true) + pad("after", 10, true) +
-         pad("ok before", 12, true) + pad("ok after", 12, true) + pad("not ok as", 12, true) +
-         "   (speed-ups are geometric means)");
+    const std::uint64_t before = sampled->second.begin()->first;
+    const std::uint64_t after = sampled->second.rbegin()->first;
+    line("The contrastive stage, judged afresh: version " + std::to_string(before) + " before, " +
+         std::to_string(after) + " after");
+    line(pad("  task", 26) + pad("ok before", 11, true) + pad("ok after", 11, true) +
+         pad("before", 10, true) + pad("after", 10, true) + pad("best before", 13, true) +
+         pad("best after", 13, true) + pad("new after", 11, true));
     ordered_json rows = ordered_json::array();
     for (const auto& row : r.tasks) {
-      // Without an ok sample, there is no speed-up to show.
-      const auto shown = [](double log_speedup, double ok) {
-        return pad(ok > 0 ? fixed(std::exp(log_speedup), 2) + "x" : "none ok", 10, true);
-      };
-      line(pad("  " + row.task, 26) + shown(row.before, row.before_ok) +
-           shown(row.after, row.after_ok) + pad(percent(row.before_ok), 12, true) +
-           pad(percent(row.after_ok), 12, true) + pad(fixed(row.failed, 2) + "x", 12, true));
-      rows.push_back({{"task", row.task},
-                      {"before", row.before},
-                      {"after", row.after},
-                      {"before_ok", row.before_ok},
-                      {"after_ok", row.after_ok},
-                      {"not_ok_as", row.failed}});
+      line(pad("  " + row.task, 26) + pad(percent(row.before.ok), 11, true) +
+           pad(percent(row.after.ok), 11, true) + speedup_of_ok(row.before) +
+           speedup_of_ok(row.after) + pad(best_text(row.before), 13, true) +
+           pad(best_text(row.after), 13, true) + pad(percent(row.after.new_share), 11, true));
+      rows.push_back(
+          {{"task", row.task}, {"before", to_json(row.before)}, {"after", to_json(row.after)}});
     }
-    line(r.before_ok + r.after_ok == 0 ? "  nothing to compare: no sample of either policy is ok"
-                                       : difference_text(r));
-    line("  ok " + percent(r.before_ok) + " before, " + percent(r.after_ok) + " after" +
-         (r.after_ok < r.before_ok ? "; the speed-ups hide this loss: what is not ok counts as "
-                                     "the task's slowest that is"
-                                   : ""));
+    line("  (speed-ups are geometric means of the ok samples, and those of the best sample)");
+    if (r.before.ok + r.after.ok == 0) {
+      line("  nothing to compare: no sample of either policy is ok");
+    } else {
+      line("  mean log speed-up, what is not ok counted as " + fixed(failed_speedup, 2) + "x: " +
+           fixed(r.before.log_score, 3) + " before, " + fixed(r.after.log_score, 3) + " after: " +
+           difference_text(r));
+      line("  ok " + percent(r.before.ok) + " before, " + percent(r.after.ok) +
+           " after; of these, mean log speed-up " + fixed(r.before.log_of_ok, 3) + " before, " +
+           fixed(r.after.log_of_ok, 3) + " after; best sample " + fixed(r.before.log_best, 3) +
+           " before, " + fixed(r.after.log_best, 3) + " after");
+    }
+    const comparison_result originals =
+        compare_policies(without_copies(tasks), bootstrap_resamples, 1);
+    line("  without copies of shown exemplars (" + percent(r.before.copy_share) +
+         " of the samples before, " + percent(r.after.copy_share) + " after): " +
+         (originals.tasks.empty() ? "nothing is left to compare" : difference_text(originals)));
+    json_["comparison"] = to_json(r);
+    json_["comparison"].update({{"before_version", before},
+                                {"after_version", after},
+                                {"left_out", found_.inconclusive_compared},
+                                {"without_copies", to_json(originals)},
+                                {"tasks", rows}});
+    print_arm(schema::Draw::Arm::BARE, "without exemplars in the prompt", "bare");
+    print_arm(schema::Draw::Arm::GREEDY, "greedy, with exemplars", "greedy");
+    if (found_.inconclusive_compared > 0)
+      line("  " + counted(found_.inconclusive_compared, "sample") +
+           " left out as inconclusive: unstable, or failed by the infrastructure");
     line();
-    json_["comparison"] = {{"before_version", found_.by_version.begin()->first},
-                           {"after_version", found_.by_version.rbegin()->first},
-                           {"before", r.before},
-                           {"after", r.after},
-                           {"difference", r.difference},
-                           {"interval", {r.low, r.high}},
-                           {"before_ok", r.before_ok},
-                           {"after_ok", r.after_ok},
-                           {"tasks", rows}};
+  }
+
+  void print_arm(schema::Draw::Arm arm, const std::string& said, const char* key) {
+    const auto found = found_.compared.find(arm);
+    if (found == found_.compared.end()) return;
+    const comparison_result r =
+        compare_policies(tasks_of(found->second), bootstrap_resamples, 1);
+    if (r.tasks.empty()) return;
+    line("  " + said + ": ok " + percent(r.before.ok) + " before, " + percent(r.after.ok) +
+         " after; mean log speed-up " + fixed(r.before.log_score, 3) + " before, " +
+         fixed(r.after.log_score, 3) + " after: " + difference_text(r));
+    json_["comparison"][key] = to_json(r);
+  }
+
+  static std::string speedup_of_ok(const policy_summary& p) {
+    return pad(p.ok > 0 ? fixed(std::exp(p.log_of_ok), 2) + "x" : "none ok", 10, true);
+  }
+  static std::string best_text(const policy_summary& p) {
+    return p.ok > 0 ? fixed(std::exp(p.log_best), 2) + "x" : "none ok";
+  }
+
+  // Shows what the policy can do, stage by stage, on tasks from which the run has not learned.
+  void print_held_out() {
+    const auto sampled = found_.held_out.find(schema::Draw::Arm::SAMPLED);
+    if (sampled == found_.held_out.end()) return;
+    line("Held-out tasks, of which the run has learned nothing, judged afresh");
+    line(pad("  policy", 34) + pad("samples", 9, true) + pad("ok", 9, true) +
+         pad("speed-up", 10, true) + pad("best", 10, true) + pad("new and ok", 12, true) +
+         pad("greedy ok", 11, true));
+    json_["held_out"] = ordered_json::array();
+    for (const auto& [version, by_task] : sampled->second) {
+      const policy_summary all = summary_of(by_task);
+      std::size_t samples = 0;
+      for (const auto& [task, its] : by_task) samples += its.size();
+      const auto name = found_.version_names.find(version);
+      const std::string label =
+          "version " + std::to_string(version) + ", " +
+          (name != found_.version_names.end() ? name->second : std::string("at the end"));
+      const auto greedy = found_.held_out.find(schema::Draw::Arm::GREEDY);
+      const bool has_greedy =
+          greedy != found_.held_out.end() && greedy->second.contains(version);
+      const policy_summary most_likely =
+          has_greedy ? summary_of(greedy->second.at(version)) : policy_summary();
+      line(pad("  " + label, 34) + pad(std::to_string(samples), 9, true) +
+           pad(percent(all.ok), 9, true) + speedup_of_ok(all) + pad(best_text(all), 10, true) +
+           pad(percent(all.new_share), 12, true) +
+           pad(has_greedy ? percent(most_likely.ok) : "-", 11, true));
+      ordered_json tasks = ordered_json::array();
+      for (const auto& [task, its] : by_task) {
+        ordered_json row = to_json(summarise_samples(its));
+        row["task"] = task;
+        row["samples"] = its.size();
+        tasks.push_back(row);
+      }
+      json_["held_out"].push_back({{"version", version},
+                                   {"name", label},
+                                   {"sampled", to_json(all)},
+                                   {"greedy", has_greedy ? to_json(most_likely) : nullptr},
+                                   {"tasks", tasks}});
+    }
+    line("  (geometric means of the ok samples and of the best of each task's samples)");
+    line();
+  }
+
+  static policy_summary summary_of(
+      const std::map<std::string, std::vector<compared_sample>>& by_task) {
+    std::vector<policy_summary> tasks;
+    for (const auto& [task, samples] : by_task) tasks.push_back(summarise_samples(samples));
+    return mean_of(tasks);
   }
 
   void print_busy(const std::map<std::string, double>& busy, double seconds, bool is_resumed) {

@@ -83,7 +83,7 @@ class run_process {
                                        .share_cores = c_.node.share_cores,
                                        .simulated = c_.simulated,
                                        .begin_to_wait = core_wait(options_.waits_for_cores)});
-    view_.expect(work_of_stages(c_, tasks->all().size(), device_types_of(devices).size()));
+    view_.expect(work_of_stages(c_, *tasks, device_types_of(devices).size()));
     set_policy_threads(static_cast<int>(c_.policy.threads));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
 

@@ -42,7 +42,10 @@ task_table load_tasks(const configuration& c) {
   task_table table;
   const std::filesystem::path folder = c.tasks.folder;
   std::vector<std::filesystem::path> files;
-  for (const std::string& name : c.tasks.names) files.push_back(folder / (name + ".toml"));
+  for (const auto* names : {&c.tasks.names, &c.tasks.held_out}) {
+    if (c.tasks.names.empty()) break;
+    for (const std::string& name : *names) files.push_back(folder / (name + ".toml"));
+  }
   if (c.tasks.names.empty()) {
     if (!std::filesystem::is_directory(folder))
       throw format_error(c.file.string(), 0, "tasks.folder", folder.string() + " is not a folder");
@@ -51,9 +54,20 @@ task_table load_tasks(const configuration& c) {
     }
     std::sort(files.begin(), files.end());
   }
-  for (const auto& file : files) table.add(load_task(file));
-  if (table.all().empty())
-    throw format_error(c.file.string(), 0, "tasks", "there are no tasks in " + folder.string());
+  const std::set<std::string> held_out(c.tasks.held_out.begin(), c.tasks.held_out.end());
+  std::set<std::filesystem::path> seen;
+  for (const auto& file : files) {
+    if (seen.insert(file).second) table.add(load_task(file), held_out.contains(file.stem()));
+  }
+  for (const std::string& name : held_out) {
+    if (!seen.contains(folder / (name + ".toml")))
+      throw format_error(c.file.string(), 0, "tasks.held_out",
+                         "'" + name + "' is not a task of " + folder.string());
+  }
+  if (seen.size() <= held_out.size())
+    throw format_error(c.file.string(), 0, "tasks",
+                       seen.empty() ? "there are no tasks in " + folder.string()
+                                    : "all tasks are held out");
   return table;
 }
 
@@ -67,7 +81,8 @@ std::vector<corpus_document> choose_documents(const configuration& c, const task
   std::map<std::string, std::vector<corpus_document>> by_task;
   std::set<std::pair<std::string, std::string>> seen;
   for (const corpus_document& document : corpus) {
-    if (tasks.find(document.task) != nullptr && seen.emplace(document.task, document.text).second)
+    const auto t = tasks.find(document.task);
+    if (t != nullptr && !tasks.is_held_out(t->id) && seen.emplace(document.task, document.text).second)
       by_task[document.task].push_back(document);
   }
   for (auto& [name, list] : by_task) {
@@ -107,7 +122,7 @@ std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
   return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
 }
 
-std::map<Stage, stage_work> work_of_stages(const configuration& c, std::size_t tasks,
+std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_table& tasks,
                                            std::size_t device_types) {
   const curriculum_options& plan = c.learner.plan;
   const double group_size = c.pool.draws.samples;
@@ -116,7 +131,15 @@ std::map<Stage, stage_work> work_of_stages(const configuration& c, std::size_t t
   };
   stage_work contrastive{samples(plan.contrastive.steps, plan.contrastive.groups), {}};
   if (plan.contrastive.minutes > 0) contrastive.limit_s = plan.contrastive.minutes * 60;
-  const double compared = 2.0 * plan.comparison_samples * static_cast<double>(tasks * device_types);
+  const auto held_out = static_cast<double>(c.tasks.held_out.size());
+  const double learned = static_cast<double>(tasks.all().size()) - held_out;
+  const comparison_stage_options& o = plan.comparison;
+  const double ends = 1 + (plan.sft.updates > 0 ? 1 : 0) + (plan.self_supervised.steps > 0 ? 1 : 0) +
+                      (plan.contrastive.steps > 0 ? 1 : 0);
+  const double compared =
+      static_cast<double>(device_types) *
+      (2 * learned * (o.samples + o.bare_samples + o.greedy_samples) +
+       ends * held_out * (o.samples + std::min(o.greedy_samples, 1U)));
   return {{Stage::SELF_SUPERVISED,
            {samples(plan.self_supervised.steps, plan.self_supervised.groups), {}}},
           {Stage::CONTRASTIVE, contrastive},

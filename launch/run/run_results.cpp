@@ -1,6 +1,7 @@
 #include "launch/run/run_results.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "messages/names.hpp"
@@ -9,11 +10,17 @@
 namespace hone {
 namespace {
 
+constexpr double least_score = 1e-6;
+// A sample counts as faster than an exemplar from this ratio on.
+constexpr double faster = 1.05;
+
 class results_reader {
  public:
   explicit results_reader(const std::filesystem::path& folder) : pool_(folder) {
-    for (const auto& t : pool_.tasks())
+    for (const auto& t : pool_.tasks()) {
       found_.names[task_id(t->getId())] = std::string(view(t->getName()));
+      if (t->getHeldOut()) held_out_.emplace(t->getId());
+    }
   }
 
   run_results read() {
@@ -22,6 +29,7 @@ class results_reader {
     find_corpus_variants(groups);
     read_evaluations();
     read_groups(groups);
+    read_steps();
     return std::move(found_);
   }
 
@@ -104,10 +112,29 @@ class results_reader {
     return newest;
   }
 
-  // Returns true if a version has consumed the group.
-  bool is_consumed(const group_id& group) const {
+  schema::GroupProgress::State state_of(const group_id& group) const {
     const auto progress = pool_.progress(group);
-    return progress && (*progress)->getState() == schema::GroupProgress::State::TRAINED;
+    return progress ? (*progress)->getState() : schema::GroupProgress::State::PENDING;
+  }
+
+  // Where a sample's program comes from, and the score of the fastest exemplar that its prompt
+  // showed (0 without exemplars).
+  struct origin {
+    sample_source source = sample_source::fresh;
+    double best_shown = 0;
+  };
+  origin origin_of(const schema::RolloutGroup::Reader& group, const variant_id& variant) const {
+    origin from;
+    bool is_shown = false;
+    for (const auto exemplar : group.getDraw().getExemplars()) {
+      from.best_shown = std::max(from.best_shown, exemplar.getScore());
+      is_shown = is_shown || variant_id(exemplar.getVariantId()) == variant;
+    }
+    from.source = is_shown                           ? sample_source::shown
+                  : corpus_variants_.contains(variant) ? sample_source::corpus
+                  : written_.contains(variant)         ? sample_source::known
+                                                       : sample_source::fresh;
+    return from;
   }
 
   // A comparison's groups count only after a version has consumed them.
@@ -120,31 +147,71 @@ class results_reader {
       const std::uint64_t before = seen[stage]++;
       const bool is_last_quarter = seen[stage] * 4 > counts[stage] * 3;
       const bool is_comparison = g->getOrigin() == schema::RolloutGroup::Origin::COMPARISON;
-      if (is_comparison && !is_consumed(group_id(g->getId()))) {
+      const auto state = state_of(group_id(g->getId()));
+      if (is_comparison && state != schema::GroupProgress::State::TRAINED) {
         found_.left_out_samples += g->getRollouts().size();
         continue;
       }
+      if (state == schema::GroupProgress::State::DROPPED)
+        ++found_.dropped_groups[g->getDraw().getDeviceType()];
       stage_row& row = found_.stages[stage];
-      for (const auto rollout : g->getRollouts()) {
-        const auto known =
-            evaluation_of(*g, variant_id(rollout.getVariantId()), is_comparison ? 1 : 0);
-        if (!known) {
-          ++row.unknown;
-          continue;
-        }
-        const Outcome outcome = (*known)->getOutcome();
-        const double score = (*known)->getScore();
-        ++row.outcomes[std::string(name_of(outcome))];
-        if (g->getOrigin() == schema::RolloutGroup::Origin::CORPUS && outcome != Outcome::OK)
-          found_.unlearned.emplace(rollout.getVariantId(), outcome);
-        row.all.add(outcome, score);
-        row.curve[before * curve_points / counts[stage]].add(outcome, score);
-        if (is_last_quarter) row.last.add(outcome, score);
-        if (!is_comparison) continue;
-        const std::string place = found_.name_of(
-            {task_id(g->getDraw().getTaskId()), std::string(view(g->getDraw().getDeviceType()))});
-        found_.by_version[g->getDraw().getPolicyVersion()][place].push_back(
-            {outcome == Outcome::OK, score});
+      std::vector<scored_sums*> parts = {&row.all, &row.curve[before * curve_points / counts[stage]]};
+      if (is_last_quarter) parts.push_back(&row.last);
+      for (const auto rollout : g->getRollouts()) read_sample(*g, rollout, row, parts);
+      for (const auto rollout : g->getRollouts()) written_.emplace(rollout.getVariantId());
+    }
+  }
+
+  void read_sample(const schema::RolloutGroup::Reader& g, const schema::Rollout::Reader& rollout,
+                   stage_row& row, const std::vector<scored_sums*>& parts) {
+    const bool is_comparison = g.getOrigin() == schema::RolloutGroup::Origin::COMPARISON;
+    const variant_id variant(rollout.getVariantId());
+    const auto known = evaluation_of(g, variant, is_comparison ? 1 : 0);
+    if (!known) {
+      ++row.unknown;
+      return;
+    }
+    const Outcome outcome = (*known)->getOutcome();
+    const double score = (*known)->getScore();
+    const place where{task_id(g.getDraw().getTaskId()), g.getDraw().getDeviceType()};
+    ++row.outcomes[std::string(name_of(outcome))];
+    for (scored_sums* part : parts) part->add(where, outcome, score);
+    if (g.getOrigin() == schema::RolloutGroup::Origin::CORPUS) {
+      if (outcome != Outcome::OK) found_.unlearned.emplace(variant, outcome);
+      return;
+    }
+    const origin from = origin_of(g, variant);
+    row.by_source.at(static_cast<std::size_t>(from.source)).add(outcome);
+    if (outcome == Outcome::OK && from.best_shown > 0) {
+      ++row.gain.samples;
+      row.gain.faster += score >= faster * from.best_shown ? 1 : 0;
+      row.gain.log_gain += std::log(std::max(score, least_score) / from.best_shown);
+    }
+    if (!is_comparison) return;
+    if (is_inconclusive(outcome)) {
+      ++found_.inconclusive_compared;
+      return;
+    }
+    auto& compared = held_out_.contains(where.task) ? found_.held_out : found_.compared;
+    compared[g.getDraw().getArm()][g.getDraw().getPolicyVersion()][found_.name_of(where)].push_back(
+        {outcome == Outcome::OK, score, from.source == sample_source::shown,
+         from.source == sample_source::fresh});
+  }
+
+  // Names the compared versions by the stage that begins or ends with them, and counts the updates
+  // that were skipped on the way to the head.
+  void read_steps() {
+    const version_chain versions = pool_.versions();
+    if (!versions.head()) return;
+    for (const std::uint64_t version : versions.path_to(*versions.head())) {
+      const auto* known = versions.find(version);
+      if ((*known)->getStep() == 0 && (*known)->getStage() != Stage::COMPARISON)
+        found_.version_names[version] = "before " + std::string(name_of((*known)->getStage()));
+      const auto step = pool_.step(version);
+      if (!step) continue;
+      for (const auto metric : (*step)->getMetrics()) {
+        if (view(metric.getName()) == "skipped_updates")
+          found_.skipped_updates += metric.getValue();
       }
     }
   }
@@ -156,11 +223,33 @@ class results_reader {
   }
 
   pool_inspector pool_;
+  std::set<task_id> held_out_;
   std::set<variant_id> corpus_variants_;
+  std::set<variant_id> written_;  // variants of the groups that were read so far
   run_results found_;
 };
 
 }  // namespace
+
+std::string_view name_of(sample_source source) {
+  constexpr std::array<std::string_view, sample_sources> names = {"shown", "corpus", "known",
+                                                                  "new"};
+  return names.at(static_cast<std::size_t>(source));
+}
+
+void scored_sums::add(const place& where, Outcome outcome, double score) {
+  all.add(outcome);
+  if (is_inconclusive(outcome)) return;
+  auto& [samples, log] = logs[where];
+  ++samples;
+  log += std::log(outcome == Outcome::OK ? std::max(score, least_score) : failed_speedup);
+}
+
+double scored_sums::mean_log() const {
+  double sum = 0;
+  for (const auto& [where, its] : logs) sum += its.second / its.first;
+  return logs.empty() ? 0 : sum / static_cast<double>(logs.size());
+}
 
 std::string run_results::name_of(const place& where) const {
   const std::string& name = names.at(where.task);

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "launch/run/comparison.hpp"
@@ -14,6 +16,7 @@
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/pipeline.capnp.h"
+#include "messages/schema/variant.capnp.h"
 
 namespace hone {
 
@@ -34,29 +37,56 @@ struct task_row {
   bool in_corpus = false;           // whether a corpus document holds the best variant
 };
 
+// Where the program of a sample comes from: an exemplar that its prompt shows; else a document of
+// the corpus; else an earlier group of the run; else it is new.
+enum class sample_source { shown, corpus, known, fresh };
+inline constexpr std::size_t sample_sources = 4;
+std::string_view name_of(sample_source source);
+
 // Sums over samples.
 struct sample_sums {
   double samples = 0;
-  double reward = 0;
   double ok = 0;
 
-  void add(Outcome outcome, double score) {
+  void add(Outcome outcome) {
     ++samples;
-    reward += outcome == Outcome::OK ? score : 0;
     ok += outcome == Outcome::OK ? 1 : 0;
   }
-  double mean_reward() const { return samples > 0 ? reward / samples : 0; }
   double share_ok() const { return samples > 0 ? ok / samples : 0; }
+};
+
+// Samples with their log speed-ups, by task and type of device. Inconclusive samples have none.
+struct scored_sums {
+  sample_sums all;
+  std::map<place, std::pair<double, double>> logs;  // number of samples, sum of log speed-ups
+
+  void add(const place& where, Outcome outcome, double score);
+  // Returns the mean over places of the mean log speed-up, where samples that are not ok count as
+  // failed_speedup.
+  double mean_log() const;
+};
+
+// Samples that are ok beside the fastest exemplar that their prompts showed.
+struct beside_shown {
+  double samples = 0;   // ok samples whose prompts showed exemplars
+  double faster = 0;    // those that are faster by 5 % or more
+  double log_gain = 0;  // sum of log(speed-up / that of the exemplar)
 };
 
 // The samples of a stage.
 struct stage_row {
-  sample_sums all;
-  sample_sums last;                             // over the last quarter of the groups
-  std::array<sample_sums, curve_points> curve;  // over equal parts of the groups, in order of time
+  scored_sums all;
+  scored_sums last;                             // over the last quarter of the groups
+  std::array<scored_sums, curve_points> curve;  // over equal parts of the groups, in order of time
   std::map<std::string, double> outcomes;       // numbers of samples
   std::uint64_t unknown = 0;                    // samples without an evaluation
+  std::array<sample_sums, sample_sources> by_source;  // by sample_source
+  beside_shown gain;
 };
+
+// Samples of a comparison by policy version and name_of() the place.
+using compared_samples =
+    std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>>;
 
 // What a run's pool says of the run: each number once, for whatever shows it. Only evaluations of
 // the newest judge version count, because scores of different versions are not comparable.
@@ -81,8 +111,16 @@ struct run_results {
   std::uint64_t timed = 0;         // among the judged, those with at least one measurement
   std::uint64_t new_programs = 0;  // among the judged, those that no corpus document holds
   std::uint64_t measurements = 0;  // repeats, and those of the comparison, included
-  // The comparison's samples by policy version and name_of() the place.
-  std::map<std::uint64_t, std::map<std::string, std::vector<compared_sample>>> by_version;
+  // The comparison's conclusive samples, by how they were written: of the tasks that the run learns
+  // from, and of those that are held out.
+  std::map<schema::Draw::Arm, compared_samples> compared;
+  std::map<schema::Draw::Arm, compared_samples> held_out;
+  std::uint64_t inconclusive_compared = 0;  // samples of the comparison that are left out
+  // Names of the versions in `held_out`: "before sft", "at the end".
+  std::map<std::uint64_t, std::string> version_names;
+  // Groups that were dropped because their samples were too old to train on, by device type.
+  std::map<std::string, std::uint64_t> dropped_groups;
+  double skipped_updates = 0;  // updates of the policy whose gradient was not finite
 
   // Returns the task's name, with digits of its id if the pool has several tasks of this name (a
   // task that was edited before a resumption), and with the device type if there are several types.

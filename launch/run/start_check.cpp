@@ -121,7 +121,7 @@ class start_check {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
     const double each = spent.count() / static_cast<double>(tried.size());
     double samples = 0;
-    for (const auto& [stage, work] : work_of_stages(c_, tasks.all().size(), 1))
+    for (const auto& [stage, work] : work_of_stages(c_, tasks, 1))
       samples += work.samples;
     const double minutes = each / 60 / static_cast<double>(devices);
     std::string estimate = "judging takes " + fixed(each, 1) + " s a variant here (" + outcomes +

@@ -10,6 +10,7 @@ struct Task {
   name @1 :Text $Identity.required;
   text @2 :Text $Identity.required;           # the task file, unchanged
   dataFiles @3 :List(DataFile);
+  heldOut @4 :Bool;                           # the run only evaluates it
 
   struct DataFile {
     name @0 :Text $Identity.required;         # as the task file names it

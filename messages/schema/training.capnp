@@ -39,6 +39,15 @@ struct TrainingStep {
   metrics @4 :List(NamedNumber);
 }
 
+struct ComparisonRequest {
+  # Policies to compare, and the number of completions of each per task and device type.
+  versions @0 :List(UInt64) $Identity.required;         # on the tasks that the run learns from
+  heldOutVersions @1 :List(UInt64) $Identity.required;  # on those that are held out
+  samples @2 :UInt32;                         # of the arm `sampled`
+  bareSamples @3 :UInt32;                     # of the arm `bare`; none for held-out tasks
+  greedySamples @4 :UInt32;                   # of the arm `greedy`; at most one if held out
+}
+
 struct PolicyVersion {
   version @0 :UInt64;                         # never reused
   parent @1 :UInt64;                          # the first version is its own parent

@@ -51,6 +51,14 @@ struct Draw {
 
   seed @7 :UInt64;
   samples @8 :UInt32;                         # number of completions to write
+  arm @9 :Arm;
+
+  enum Arm {
+    # How the completions of a comparison are written. All other draws are `sampled`.
+    sampled @0;                               # at the run's temperature, with exemplars
+    bare @1;                                  # at the run's temperature, without exemplars
+    greedy @2;                                # the most likely tokens, with exemplars
+  }
 }
 
 struct Rollout {
@@ -59,7 +67,7 @@ struct Rollout {
   text @2 :Text $Identity.required;           # the whole document
   tokens @3 :List(UInt32);                    # sampled tokens, including the end token if sampled
   logProbabilities @4 :List(Float32);
-  # One per token: natural logarithm, of the policy at the sampling temperature, before top-p.
+  # One per token: natural logarithm, under the distribution that the token was sampled from.
 
   versions @5 :List(VersionRun);
   # Versions of the weights that produced the tokens, run-length coded, in the order of the tokens.

@@ -5,8 +5,12 @@
 
 #include <set>
 
+#include "tests/support/pool_records.hpp"
+
 namespace hone {
 namespace {
+
+using testing_support::comparison;
 
 class DrawSchedule : public testing::Test {
  protected:
@@ -65,7 +69,7 @@ TEST_F(DrawSchedule, KeepsADeviceTypeUntilItsLastDeviceIsGone) {
 
 TEST_F(DrawSchedule, AComparisonComesFirstAndIgnoresTheBound) {
   draw_schedule s = make(0);
-  EXPECT_EQ(s.compare({3, 9}, 5), 40U);
+  EXPECT_EQ(s.compare(*comparison({3, 9}, 5)), 40U);
   std::map<std::pair<std::uint64_t, std::string>, int> samples;
   std::vector<std::uint64_t> versions;
   for (int i = 0; i < 40; ++i) {
@@ -84,12 +88,52 @@ TEST_F(DrawSchedule, AComparisonComesFirstAndIgnoresTheBound) {
 
 TEST_F(DrawSchedule, BothVersionsOfAComparisonShareTheirDraws) {
   draw_schedule s = make(0);
-  s.compare({3, 9}, 5);
+  s.compare(*comparison({3, 9}, 5));
   std::map<std::uint64_t, std::vector<std::pair<std::size_t, std::string>>> draws;
   while (const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0, {}))
     draws[next->version].emplace_back(next->comparison, next->where.device_type);
   EXPECT_EQ(draws[3], draws[9]);
   EXPECT_EQ(draws[3].size(), 20U);
+}
+
+TEST_F(DrawSchedule, AComparisonHasItsArmsAndItsHeldOutTasks) {
+  using Arm = schema::Draw::Arm;
+  draw_schedule s({{1, 0}, {2, 0}}, {0, 16, 1000}, {{9, 0}});
+  s.change_devices("a", 1);
+  record_builder<schema::ComparisonRequest> request(*comparison({3, 9}, 5));
+  auto held_out = request->initHeldOutVersions(3);
+  for (unsigned i = 0; i < 3; ++i) held_out.set(i, 3 * i + 3);
+  request->setBareSamples(2);
+  request->setGreedySamples(4);
+  // Two tasks by two versions in three arms, and one held-out task by three versions in two arms,
+  // of which the greedy one has one sample.
+  const std::size_t groups = 2 * 2 * (5 + 2 + 4) + 3 * (5 + 1);
+  EXPECT_EQ(s.compare(*request.finish()), groups);
+  std::map<std::pair<bool, Arm>, std::map<std::uint64_t, int>> samples;
+  std::map<std::size_t, std::set<std::pair<std::uint64_t, Arm>>> by_draw;  // task and arm
+  std::vector<std::uint64_t> versions;
+  for (std::size_t i = 0; i < groups; ++i) {
+    const auto next = s.next(Stage::COMPARISON, 9, 0, 0, {});
+    ASSERT_TRUE(next);
+    ++samples[{next->where.task.high == 9, next->arm}][next->version];
+    by_draw[next->comparison].emplace(next->where.task.high, next->arm);
+    versions.push_back(next->version);
+  }
+  EXPECT_TRUE(std::is_sorted(versions.begin(), versions.end()));
+  using counts = std::map<std::uint64_t, int>;
+  EXPECT_EQ((samples[{false, Arm::SAMPLED}]), (counts{{3, 10}, {9, 10}}));
+  EXPECT_EQ((samples[{false, Arm::BARE}]), (counts{{3, 4}, {9, 4}}));
+  EXPECT_EQ((samples[{false, Arm::GREEDY}]), (counts{{3, 8}, {9, 8}}));
+  EXPECT_EQ((samples[{true, Arm::SAMPLED}]), (counts{{3, 5}, {6, 5}, {9, 5}}));
+  EXPECT_EQ((samples[{true, Arm::GREEDY}]), (counts{{3, 1}, {6, 1}, {9, 1}}));
+  EXPECT_EQ(samples.size(), 5U);
+  for (const auto& [draw, places] : by_draw) EXPECT_EQ(places.size(), 1U) << "draw " << draw;
+}
+
+TEST_F(DrawSchedule, HeldOutTasksAreDrawnInComparisonsAlone) {
+  draw_schedule s({{1, 0}}, {100, 16, 1000}, {{9, 0}});
+  s.change_devices("a", 1);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(draw(s)->where.task.high, 1U);
 }
 
 TEST_F(DrawSchedule, AnEvenShareIsRoundedUp) {
@@ -165,7 +209,7 @@ TEST_F(DrawSchedule, OutstandingDrawsCountForTheirDeviceType) {
 
 TEST_F(DrawSchedule, AnExpiredDrawOfAComparisonIsIssuedAgain) {
   draw_schedule s = make(0);
-  s.compare({3}, 1);
+  s.compare(*comparison({3}, 1));
   std::vector<draw_schedule::assignment> first;
   while (const auto next = draw(s)) first.push_back(*next);
   ASSERT_EQ(first.size(), 4U);
@@ -183,7 +227,7 @@ TEST_F(DrawSchedule, AnExpiredDrawOfAComparisonIsIssuedAgain) {
 
 TEST_F(DrawSchedule, AComparisonSkipsDeviceTypesWithoutDevices) {
   draw_schedule s = make(0);
-  s.compare({3, 9}, 5);
+  s.compare(*comparison({3, 9}, 5));
   s.change_devices("a", -1);
   int left = 0;
   while (const auto next = s.next(Stage::CONTRASTIVE, 9, 0, 0, {})) {

@@ -29,11 +29,11 @@ class echo final : public completion_sampler {
       throw std::runtime_error("the weights of another version");
     version_ = version;
   }
-  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples,
-              answer_room room) override {
-    if (room == answer_room::whole && prompt.size() > longest_prompt)
-      throw policy_error("a prompt of " + std::to_string(prompt.size()) + " letters is too long");
-    waiting_.push_back({ticket, prompt, samples});
+  void submit(const prompt& asked) override {
+    if (asked.room == answer_room::whole && asked.text.size() > longest_prompt)
+      throw policy_error("a prompt of " + std::to_string(asked.text.size()) +
+                         " letters is too long");
+    waiting_.push_back(asked);
   }
   std::vector<finished_prompt> step() override {
     if (waiting_.empty()) return {};
@@ -45,8 +45,9 @@ class echo final : public completion_sampler {
       how.tokens = {1};
       how.log_probabilities = {-1};
       how.versions = {{version_, 1}};
-      f.completions.push_back({"version " + std::to_string(version_) + ", sample " +
-                                   std::to_string(i) + " for " + one.prompt,
+      f.completions.push_back({"version " + std::to_string(version_) +
+                                   (one.is_greedy ? ", greedy sample " : ", sample ") +
+                                   std::to_string(i) + " for " + one.text,
                                how});
     }
     return {f};
@@ -57,13 +58,8 @@ class echo final : public completion_sampler {
   std::uint64_t tokens_generated() const override { return 0; }
 
  private:
-  struct prompted {
-    std::uint64_t ticket;
-    std::string prompt;
-    std::uint32_t samples;
-  };
   std::uint64_t version_ = 0;
-  std::deque<prompted> waiting_;
+  std::deque<prompt> waiting_;
 };
 
 // The test takes the place of the pool and the learner.
@@ -87,7 +83,8 @@ class GeneratorActor : public actor_test {
     v->setCheckpoint(checkpoint_name(version));
     tell(generator_, weights_atom_v, v.finish());
   }
-  void give_draw(std::uint64_t version, std::uint32_t samples, Stage stage = Stage::CONTRASTIVE) {
+  void give_draw(std::uint64_t version, std::uint32_t samples, Stage stage = Stage::CONTRASTIVE,
+                 schema::Draw::Arm arm = schema::Draw::Arm::SAMPLED) {
     record_builder<schema::Draw> draw;
     random_id<draw_id>().store(draw->initId());
     the_task().store(draw->initTaskId());
@@ -95,6 +92,7 @@ class GeneratorActor : public actor_test {
     draw->setStage(stage);
     draw->setPolicyVersion(version);
     draw->setSamples(samples);
+    draw->setArm(arm);
     EXPECT_TRUE(take([made = draw.finish()](draw_atom) { return made; }))
         << "no draw was requested";
   }
@@ -208,10 +206,7 @@ class lease_checking_echo final : public completion_sampler {
     check();
     echo_.load(checkpoint, version);
   }
-  void submit(std::uint64_t ticket, const std::string& prompt, std::uint32_t samples,
-              answer_room room) override {
-    echo_.submit(ticket, prompt, samples, room);
-  }
+  void submit(const prompt& asked) override { echo_.submit(asked); }
   std::vector<finished_prompt> step() override {
     check();
     return echo_.step();
@@ -251,6 +246,14 @@ TEST_F(GeneratorActor, AComparedVersionWritesItsOwnDraws) {
   EXPECT_THAT(texts(take_group()), ElementsAre("version 2, sample 0 for softmax on cpu-test\n"));
   give_draw(7, 1, Stage::COMPARISON);
   EXPECT_THAT(texts(take_group()), ElementsAre("version 7, sample 0 for softmax on cpu-test\n"));
+}
+
+TEST_F(GeneratorActor, WritesGreedilyIfTheDrawAsksForIt) {
+  start();
+  publish(2);
+  give_draw(2, 1, Stage::COMPARISON, schema::Draw::Arm::GREEDY);
+  EXPECT_THAT(texts(take_group()),
+              ElementsAre("version 2, greedy sample 0 for softmax on cpu-test\n"));
 }
 
 }  // namespace

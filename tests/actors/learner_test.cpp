@@ -35,7 +35,7 @@ class LearnerActor : public actor_test {
     options_.plan.self_supervised.steps = 0;
     options_.plan.contrastive.steps = 2;
     options_.plan.contrastive.groups = 3;
-    options_.plan.comparison_samples = 0;
+    options_.plan.comparison = {0, 0, 0};
     options_.run_folder = folder_.path();
     options_.make_curriculum = [this] {
       return std::make_unique<curriculum>(

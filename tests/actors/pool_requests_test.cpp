@@ -171,7 +171,7 @@ TEST_F(PoolRequests, ReportsTheMeanLagOfABatch) {
 
 TEST_F(PoolRequests, ComparedVersionsAreShownTheSameDraws) {
   pool_->commit_step(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
-  EXPECT_EQ(schedule_.compare({0, 1}, 2), 4U);
+  EXPECT_EQ(schedule_.compare(*comparison({0, 1}, 2)), 4U);
   for (int i = 0; i < 4; ++i) request_draw();
   requests_.serve_draws(now_);
   ASSERT_EQ(draws_.served(), 4U);
@@ -180,7 +180,7 @@ TEST_F(PoolRequests, ComparedVersionsAreShownTheSameDraws) {
   EXPECT_EQ(seeds[0], seeds[1]);
   EXPECT_NE(draw_id((*draws_.all[0])->getId()), draw_id((*draws_.all[2])->getId()));
   requests_.start_comparison();
-  schedule_.compare({0}, 1);
+  schedule_.compare(*comparison({0}, 1));
   request_draw();
   requests_.serve_draws(now_);
   EXPECT_NE((*draws_.all[4])->getSeed(), seeds[0][0]) << "another comparison draws anew";

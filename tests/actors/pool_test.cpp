@@ -153,9 +153,7 @@ TEST_F(PoolActor, AComparisonEndsWithoutTheGroupsOfAbsentDevices) {
   start();
   change_devices("another", 1);
   commit(make_version(1, 0, 1, Stage::COMPARISON), make_step(1, 0, {}));
-  EXPECT_EQ(
-      ask<std::uint32_t>(pool_, compare_atom_v, std::vector<std::uint64_t>{1}, std::uint32_t{1}),
-      2U);
+  EXPECT_EQ(ask<std::uint32_t>(pool_, compare_atom_v, comparison({1}, 1)), 2U);
   for (int i = 0; i < 2; ++i) {
     request_draw();
     const draw_record draw = next_draw();
@@ -174,9 +172,7 @@ TEST_F(PoolActor, AComparisonEndsWithoutTheGroupsOfAbsentDevices) {
 TEST_F(PoolActor, ComparedVersionsShareTheirDraws) {
   start();
   commit(make_version(1, 0, 1), make_step(1, 0, {}));
-  EXPECT_EQ(
-      ask<std::uint32_t>(pool_, compare_atom_v, std::vector<std::uint64_t>{0, 1}, std::uint32_t{3}),
-      6U);
+  EXPECT_EQ(ask<std::uint32_t>(pool_, compare_atom_v, comparison({0, 1}, 3)), 6U);
   std::map<std::uint64_t, std::vector<std::uint64_t>> seeds;
   std::set<std::string> ids;
   for (int i = 0; i < 6; ++i) {

@@ -15,21 +15,40 @@ std::vector<compared_sample> all_of(std::size_t count, double score) {
 TEST(ComparisonOfPolicies, TakesTheMeanOfLogSpeedUpsOverTasks) {
   const auto r = compare_policies(
       {{"a", all_of(4, 1), all_of(4, std::exp(1))}, {"b", all_of(4, 2), all_of(4, 2)}}, 1000, 1);
-  EXPECT_NEAR(r.before, std::log(2.0) / 2, 1e-12);
+  EXPECT_NEAR(r.before.log_score, std::log(2.0) / 2, 1e-12);
   EXPECT_NEAR(r.difference, 0.5, 1e-12);  // (1 + 0) / 2
 }
 
-TEST(ComparisonOfPolicies, AFailedSampleCountsAsTheLowestOkScore) {
+TEST(ComparisonOfPolicies, AFailedSampleCountsAsAFixedSpeedUp) {
   const auto r =
-      compare_policies({{"a", {{true, 0.5}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
-  EXPECT_NEAR(r.before, std::log(0.5), 1e-12);
-  EXPECT_EQ(r.tasks.front().before_ok, 0.5);
+      compare_policies({{"a", {{true, 0.01}, {true, 3}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000,
+                       1);
+  EXPECT_NEAR(r.before.log_score, (std::log(0.01) + std::log(3.0) + std::log(0.25)) / 3, 1e-12)
+      << "whatever the lowest score is";
+  EXPECT_NEAR(r.tasks.front().before.ok, 2.0 / 3, 1e-12);
 }
 
-TEST(ComparisonOfPolicies, AFailedSampleNeverCountsAsMoreThanOne) {
-  const auto r =
-      compare_policies({{"a", {{true, 3}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
-  EXPECT_NEAR(r.before, std::log(3.0) / 2, 1e-12);  // log 3 and log 1
+TEST(ComparisonOfPolicies, ShowsTheShareOfOkAndTheirSpeedUpApart) {
+  const auto r = compare_policies(
+      {{"a", {{true, 2}, {false, 0}}, {{true, 8}, {true, 2}}},
+       {"b", {{false, 0}, {false, 0}}, {{true, 2}, {false, 0}}}},
+      1000, 1);
+  EXPECT_NEAR(r.before.ok, 0.25, 1e-12);
+  EXPECT_NEAR(r.after.ok, 0.75, 1e-12);
+  EXPECT_NEAR(r.before.log_of_ok, std::log(2.0), 1e-12) << "task b has no ok sample before";
+  EXPECT_NEAR(r.after.log_of_ok, (std::log(4.0) + std::log(2.0)) / 2, 1e-12);
+  EXPECT_NEAR(r.after.log_best, (std::log(8.0) + std::log(2.0)) / 2, 1e-12);
+  EXPECT_NEAR(r.before.log_best, (std::log(2.0) + std::log(0.25)) / 2, 1e-12);
+}
+
+TEST(ComparisonOfPolicies, CanLeaveOutCopies) {
+  const std::vector<compared_task> tasks = {
+      {"a", {{true, 1}, {true, 16, true}}, {{true, 2}, {true, 16, true}, {true, 16, true}}},
+      {"only copies after", {{true, 1}}, {{true, 9, true}}}};
+  EXPECT_NEAR(compare_policies(tasks, 1000, 1).after.copy_share, (2.0 / 3 + 1) / 2, 1e-12);
+  const auto r = compare_policies(without_copies(tasks), 1000, 1);
+  ASSERT_EQ(r.tasks.size(), 1U) << "the other task has nothing left to compare";
+  EXPECT_NEAR(r.difference, std::log(2.0), 1e-12);
 }
 
 TEST(ComparisonOfPolicies, ALargeGainOnOneTaskDoesNotMakeTheIntervalExcludeZero) {

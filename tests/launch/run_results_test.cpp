@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -103,8 +104,7 @@ class counted_again {
   std::map<std::string, std::size_t> tried;  // by task and type of device, as are the next two
   std::map<std::string, std::size_t> ok;
   std::map<std::string, json> best;       // evaluation
-  std::map<std::string, double> samples;  // by stage, as are the next two
-  std::map<std::string, double> reward;
+  std::map<std::string, double> samples;  // by stage, as is the next
   std::map<std::string, double> ok_samples;
   std::map<std::string, std::map<std::string, double>> samples_by_outcome;  // by stage
 
@@ -121,7 +121,6 @@ class counted_again {
       ++samples_by_outcome[stage][e["outcome"]];
       if (e["outcome"] != "ok") continue;
       ++ok_samples[stage];
-      reward[stage] += e["speedup"].get<double>();
     }
   }
 };
@@ -153,7 +152,6 @@ TEST_F(RunResults, EveryCountOfItsReportFollowsFromItsPool) {
   for (const json& row : report["stages"]) {
     const std::string stage = row["stage"];
     EXPECT_EQ(row["samples"], counted.samples.at(stage)) << stage;
-    EXPECT_NEAR(row["mean_reward"], counted.reward.at(stage) / counted.samples.at(stage), 1e-9);
     EXPECT_NEAR(row["outcomes"]["ok"], counted.ok_samples.at(stage) / counted.samples.at(stage),
                 1e-9);
   }
@@ -191,39 +189,62 @@ struct exported_sample {
   std::pair<std::uint64_t, std::string> group;  // by which groups are in the order of time
   std::uint64_t version = 0;
   std::string place;
+  std::string task;
+  std::string variant;
+  std::string arm;
+  std::map<std::string, double> shown;  // exemplars with their scores
   bool is_ok = false;
+  bool is_conclusive = true;
   double score = 0;
+
+  double log_score() const { return std::log(is_ok ? score : 0.25); }
 };
 
 std::vector<exported_sample> exported_samples(const std::vector<json>& variants) {
   std::vector<exported_sample> all;
   for (const json& variant : variants) {
     for (const json& r : variant["rollouts"]) {
-      const bool is_corpus = r["origin"] == "corpus";
       for (const json& e : variant["evaluations"]) {
         if (e["device_type"] != r["device_type"] ||
             e["scope"] != (r["origin"] == "comparison" ? 1 : 0))
           continue;
-        all.push_back({is_corpus ? "corpus" : std::string(r["stage"]),
-                       {r["written_ms"], r["group"]},
-                       r["policy_version"],
-                       std::string(e["task"]) + " on " + std::string(e["device_type"]),
-                       e["outcome"] == "ok",
-                       e["outcome"] == "ok" ? e["speedup"].get<double>() : 0});
+        exported_sample s;
+        s.stage = r["origin"] == "corpus" ? "corpus" : std::string(r["stage"]);
+        s.group = {r["written_ms"], r["group"]};
+        s.version = r["policy_version"];
+        s.task = e["task"];
+        s.place = s.task + " on " + std::string(e["device_type"]);
+        s.variant = variant["variant"];
+        s.arm = r["arm"];
+        for (const json& one : r["exemplars"]) s.shown[one["variant"]] = one["speedup"];
+        s.is_ok = e["outcome"] == "ok";
+        s.is_conclusive = e["outcome"] != "unstable" && e["outcome"] != "infrastructure";
+        s.score = s.is_ok ? e["speedup"].get<double>() : 0;
+        all.push_back(std::move(s));
       }
     }
   }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.group < b.group; });
   return all;
 }
 
+// Sums over samples, and their logs by place.
 struct sums {
   double samples = 0;
   double ok = 0;
-  double reward = 0;
+  std::map<std::string, std::pair<double, double>> logs;
   void add(const exported_sample& s) {
     ++samples;
     ok += s.is_ok ? 1 : 0;
-    reward += s.score;
+    if (!s.is_conclusive) return;
+    ++logs[s.place].first;
+    logs[s.place].second += s.log_score();
+  }
+  double mean_log() const {
+    double sum = 0;
+    for (const auto& [place, its] : logs) sum += its.second / its.first;
+    return logs.empty() ? 0 : sum / static_cast<double>(logs.size());
   }
 };
 
@@ -232,22 +253,28 @@ TEST_F(RunResults, ItsCurvesFollowFromItsPool) {
   const json report = json::parse(read_file(run_folder() / "report.json"));
   const auto samples =
       exported_samples(json_lines(run_hone({"pool", "export", "--pool", pool()}).out));
+  std::size_t curves = 0;
   for (const json& row : report["stages"]) {
-    if (row["curve"].empty()) continue;
-    std::map<std::pair<std::uint64_t, std::string>, sums> groups;
+    std::map<std::pair<std::uint64_t, std::string>, std::vector<exported_sample>> groups;
+    sums all;
     for (const exported_sample& s : samples) {
-      if (s.stage == row["stage"]) groups[s.group].add(s);
+      if (s.stage != row["stage"]) continue;
+      groups[s.group].push_back(s);
+      all.add(s);
     }
+    EXPECT_NEAR(row["mean_log_speedup"], all.mean_log(), 1e-9) << row["stage"];
+    EXPECT_NEAR(row["ok"], all.ok / all.samples, 1e-9) << row["stage"];
+    if (row["curve"].empty()) continue;
+    ++curves;
     std::map<std::size_t, sums> curve;
     sums last;
     std::size_t number = 0;
     for (const auto& [group, its] : groups) {
       sums& part = curve[number * 10 / groups.size()];
-      for (sums* sum : {&part, ++number * 4 > groups.size() * 3 ? &last : nullptr}) {
-        if (sum == nullptr) continue;
-        sum->samples += its.samples;
-        sum->ok += its.ok;
-        sum->reward += its.reward;
+      const bool is_last = ++number * 4 > groups.size() * 3;
+      for (const exported_sample& s : its) {
+        part.add(s);
+        if (is_last) last.add(s);
       }
     }
     EXPECT_NEAR(row["ok_at_end"], last.ok / last.samples, 1e-9) << row["stage"];
@@ -256,51 +283,189 @@ TEST_F(RunResults, ItsCurvesFollowFromItsPool) {
       const json& shown = row["curve"][i++];
       EXPECT_EQ(shown["samples"], part.samples);
       EXPECT_NEAR(shown["ok"], part.ok / part.samples, 1e-9);
-      EXPECT_NEAR(shown["mean_reward"], part.reward / part.samples, 1e-9);
+      EXPECT_NEAR(shown["mean_log_speedup"], part.mean_log(), 1e-9);
     }
   }
+  EXPECT_EQ(curves, 2U);
+}
+
+// Where the programs of samples come from, by the rules of the report.
+std::vector<std::string> sources_of(const std::vector<exported_sample>& samples) {
+  std::set<std::string> corpus;
+  for (const exported_sample& s : samples) {
+    if (s.stage == "corpus") corpus.insert(s.variant);
+  }
+  std::set<std::string> written;       // before the current group
+  std::vector<std::string> unwritten;  // of the current group
+  std::vector<std::string> sources;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const exported_sample& s = samples[i];
+    if (i > 0 && samples[i - 1].group != s.group) {
+      written.insert(unwritten.begin(), unwritten.end());
+      unwritten.clear();
+    }
+    unwritten.push_back(s.variant);
+    sources.emplace_back(s.shown.contains(s.variant)   ? "shown"
+                         : corpus.contains(s.variant)  ? "corpus"
+                         : written.contains(s.variant) ? "known"
+                                                       : "new");
+  }
+  return sources;
+}
+
+TEST_F(RunResults, ItsSourcesOfProgramsFollowFromItsPoolAndAddUp) {
+  ASSERT_EQ(run({"--set", std::string("corpus.folder=") + HONE_SOURCE_DIR + "/configs/corpus",
+                 "--set", "corpus.per_task=4"})
+                .code,
+            0);
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  const auto samples =
+      exported_samples(json_lines(run_hone({"pool", "export", "--pool", pool()}).out));
+  const auto sources = sources_of(samples);
+  for (const json& row : report["stages"]) {
+    if (row["stage"] == "corpus") continue;
+    std::map<std::string, double> counts;
+    std::map<std::string, double> ok;
+    double gains = 0;
+    double beside = 0;
+    double total = 0;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const exported_sample& s = samples[i];
+      if (s.stage != row["stage"]) continue;
+      ++total;
+      ++counts[sources[i]];
+      ok[sources[i]] += s.is_ok ? 1 : 0;
+      double best = 0;
+      for (const auto& [variant, score] : s.shown) best = std::max(best, score);
+      if (!s.is_ok || best == 0) continue;
+      ++beside;
+      gains += std::log(s.score / best);
+    }
+    double sum = 0;
+    for (const auto& [source, its] : row["sources"].items()) {
+      EXPECT_EQ(its["samples"], counts[source]) << row["stage"] << " " << source;
+      EXPECT_EQ(its["ok"], ok[source]) << row["stage"] << " " << source;
+      sum += its["samples"].get<double>();
+    }
+    EXPECT_EQ(sum, total);
+    EXPECT_EQ(sum, row["samples"]) << "every sample has a source";
+    ASSERT_GT(beside, 0);
+    EXPECT_EQ(row["beside_shown"]["samples"], beside);
+    EXPECT_NEAR(row["beside_shown"]["mean_log_gain"], gains / beside, 1e-9);
+  }
+  EXPECT_THAT(read_file(run_folder() / "report.txt"), HasSubstr("beside the fastest exemplar"));
+}
+
+TEST_F(RunResults, ItsBestSpeedUpsAreOfLaterMeasurements) {
+  ASSERT_EQ(run().code, 0);
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  std::map<std::string, json> evaluations;  // by variant and type of device
+  for (const json& v : json_lines(run_hone({"pool", "export", "--pool", pool()}).out)) {
+    for (const json& e : v["evaluations"]) {
+      if (e["scope"] == 0)
+        evaluations[std::string(v["variant"]) + std::string(e["device_type"])] = e;
+    }
+  }
+  std::size_t measured_again = 0;
+  for (const json& row : report["tasks"]) {
+    const json& best = evaluations.at(std::string(row["best"]) + std::string(row["device_type"]));
+    std::vector<double> later;
+    for (std::size_t i = 1; i < best["measurements"].size(); ++i)
+      later.push_back(best["measurements"][i]["speedup"]);
+    EXPECT_EQ(row["later_measurements"], later.size());
+    if (later.empty()) continue;
+    ++measured_again;
+    std::sort(later.begin(), later.end());
+    const double median = (later[(later.size() - 1) / 2] + later[later.size() / 2]) / 2;
+    EXPECT_NEAR(row["later_speedup"], median, 1e-9);
+  }
+  EXPECT_GT(measured_again, 0U);
+}
+
+// Compares what the report says of the samples of one place with the samples.
+void expect_summary(const json& shown, const std::vector<exported_sample>& samples,
+                    const std::string& where) {
+  ASSERT_FALSE(samples.empty()) << where;
+  double ok = 0;
+  double of_ok = 0;
+  double all = 0;
+  double best = std::log(0.25);
+  for (const exported_sample& s : samples) {
+    ok += s.is_ok ? 1 : 0;
+    of_ok += s.is_ok ? s.log_score() : 0;
+    all += s.log_score();
+    best = std::max(best, s.log_score());
+  }
+  const auto n = static_cast<double>(samples.size());
+  EXPECT_NEAR(shown["ok"], ok / n, 1e-9) << where;
+  EXPECT_NEAR(shown["log_speedup_of_ok"], ok > 0 ? of_ok / ok : 0, 1e-9) << where;
+  EXPECT_NEAR(shown["log_speedup"], all / n, 1e-9) << where;
+  EXPECT_NEAR(shown["log_speedup_of_best"], best, 1e-9) << where;
 }
 
 TEST_F(RunResults, ItsComparisonFollowsFromItsPool) {
-  ASSERT_EQ(run().code, 0);
-  const json shown = json::parse(read_file(run_folder() / "report.json"))["comparison"];
-  std::map<std::string, std::map<std::uint64_t, std::vector<exported_sample>>> places;
+  ASSERT_EQ(run({"--set", "tasks.held_out=[\"cross_entropy\"]"}).code, 0);
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  const json& shown = report["comparison"];
+  using by_version = std::map<std::uint64_t, std::vector<exported_sample>>;
+  // By arm and place: of the tasks that the run learns from, and of the one that is held out.
+  std::map<std::string, std::map<std::string, by_version>> learned;
+  std::map<std::string, std::map<std::string, by_version>> held_out;
   for (const exported_sample& s :
        exported_samples(json_lines(run_hone({"pool", "export", "--pool", pool()}).out))) {
-    if (s.stage == "comparison") places[s.place][s.version].push_back(s);
-  }
-  ASSERT_EQ(shown["tasks"].size(), places.size());
-  double before = 0;
-  double after = 0;
-  for (const json& row : shown["tasks"]) {
-    const auto& versions = places.at(row["task"]);
-    double failed = 1;  // what a sample counts as that is not ok
-    for (const auto& [version, all] : versions) {
-      for (const exported_sample& s : all) failed = s.is_ok ? std::min(failed, s.score) : failed;
+    const bool is_held_out = s.task == "cross_entropy";
+    if (is_held_out) {
+      EXPECT_EQ(s.stage, "comparison") << "nothing else is written for a held-out task";
+      EXPECT_TRUE(s.shown.empty());
     }
-    EXPECT_NEAR(row["not_ok_as"], failed, 1e-9);
-    const auto mean_log = [&](const std::vector<exported_sample>& all) {
-      double sum = 0;
-      for (const exported_sample& s : all) sum += std::log(s.is_ok ? s.score : failed);
-      return sum / static_cast<double>(all.size());
-    };
-    const auto share_ok = [](const std::vector<exported_sample>& all) {
-      sums total;
-      for (const exported_sample& s : all) total.add(s);
-      return total.ok / total.samples;
-    };
-    EXPECT_NEAR(row["before"], mean_log(versions.at(shown["before_version"])), 1e-9);
-    EXPECT_NEAR(row["after"], mean_log(versions.at(shown["after_version"])), 1e-9);
-    EXPECT_NEAR(row["before_ok"], share_ok(versions.at(shown["before_version"])), 1e-9);
-    EXPECT_NEAR(row["after_ok"], share_ok(versions.at(shown["after_version"])), 1e-9);
-    before += row["before"].get<double>() / static_cast<double>(places.size());
-    after += row["after"].get<double>() / static_cast<double>(places.size());
+    if (s.stage != "comparison" || !s.is_conclusive) continue;
+    EXPECT_TRUE(s.arm != "bare" || s.shown.empty());
+    (is_held_out ? held_out : learned)[s.arm][s.place][s.version].push_back(s);
   }
-  EXPECT_NEAR(shown["before"], before, 1e-9);
-  EXPECT_NEAR(shown["after"], after, 1e-9);
-  EXPECT_NEAR(shown["difference"], after - before, 1e-9);
+  const std::uint64_t before = shown["before_version"];
+  const std::uint64_t after = shown["after_version"];
+  const auto& sampled = learned.at("sampled");
+  ASSERT_EQ(shown["tasks"].size(), sampled.size());
+  double sum_before = 0;
+  double sum_after = 0;
+  for (const json& row : shown["tasks"]) {
+    const by_version& versions = sampled.at(row["task"]);
+    expect_summary(row["before"], versions.at(before), std::string(row["task"]) + " before");
+    expect_summary(row["after"], versions.at(after), std::string(row["task"]) + " after");
+    sum_before += row["before"]["log_speedup"].get<double>();
+    sum_after += row["after"]["log_speedup"].get<double>();
+  }
+  const auto n = static_cast<double>(sampled.size());
+  EXPECT_NEAR(shown["before"]["log_speedup"], sum_before / n, 1e-9);
+  EXPECT_NEAR(shown["after"]["log_speedup"], sum_after / n, 1e-9);
+  EXPECT_NEAR(shown["difference"], (sum_after - sum_before) / n, 1e-9);
   EXPECT_LE(shown["interval"][0], shown["difference"]);
   EXPECT_GE(shown["interval"][1], shown["difference"]);
+  for (const char* arm : {"bare", "greedy"}) {
+    double sum = 0;
+    for (const auto& [place, versions] : learned.at(arm)) {
+      double logs = 0;
+      for (const exported_sample& s : versions.at(after)) logs += s.log_score();
+      sum += logs / static_cast<double>(versions.at(after).size());
+    }
+    EXPECT_NEAR(shown[arm]["after"]["log_speedup"], sum / n, 1e-9) << arm;
+  }
+  // The run has two stages before the comparison, so three of its policies are at the end of one.
+  const json& rows = report["held_out"];
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_THAT(std::string(rows[0]["name"]), HasSubstr("before self_supervised"));
+  EXPECT_THAT(std::string(rows[1]["name"]), HasSubstr("before contrastive"));
+  EXPECT_THAT(std::string(rows[2]["name"]), HasSubstr("at the end"));
+  for (const json& row : rows) {
+    ASSERT_EQ(row["tasks"].size(), 2U) << "one task on two types of device";
+    for (const json& task : row["tasks"])
+      expect_summary(task, held_out.at("sampled").at(task["task"]).at(row["version"]),
+                     task["task"]);
+  }
+  const std::string text = read_file(run_folder() / "report.txt");
+  for (const char* said : {"Held-out tasks", "without exemplars in the prompt", "greedy, with",
+                           "without copies of shown exemplars"})
+    EXPECT_THAT(text, HasSubstr(said));
 }
 
 TEST_F(RunResults, AStoppedRunsStatusCountsTheSamplesOfItsStage) {

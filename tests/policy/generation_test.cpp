@@ -118,6 +118,32 @@ TEST_F(GenerationTest, SmallTopPKeepsOnlyTheMostLikelyToken) {
   }
 }
 
+TEST_F(GenerationTest, WritesGreedyAndSampledCompletionsSideBySide) {
+  generation_options options;
+  options.max_new_tokens = 6;
+  options.slots = 64;
+  options.end_token = 100000;
+  generation_options only_greedy = options;
+  only_greedy.temperature = 0;
+  generation_engine reference(config_, only_greedy);
+  reference.set_weights(weights_, 1);
+  reference.submit({1, {4, 8}, 1});
+  const auto expected = run(reference).at(1)[0];
+  generation_engine engine(config_, options);
+  engine.set_weights(weights_, 1);
+  engine.submit({1, {4, 8}, 20});
+  engine.submit({2, {4, 8}, 2, answer_room::any, true});
+  const auto finished = run(engine);
+  for (const completion& c : finished.at(2)) {
+    EXPECT_EQ(c.tokens, expected.tokens);
+    for (std::size_t i = 0; i < c.tokens.size(); ++i)
+      EXPECT_NEAR(c.log_probabilities[i], expected.log_probabilities[i], 1e-4);
+  }
+  std::size_t different = 0;
+  for (const completion& c : finished.at(1)) different += c.tokens != expected.tokens ? 1 : 0;
+  EXPECT_GT(different, 10U);
+}
+
 TEST_F(GenerationTest, AFullContextEndsACompletionAndRefusesAPrompt) {
   generation_options options;
   options.max_new_tokens = 1000;

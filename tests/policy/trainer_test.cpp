@@ -179,7 +179,7 @@ TEST(Checkpoints, LoadIntoAWriter) {
   o.max_new_tokens = 20;
   const auto sampler = make_model_sampler(tiny, "cpu", o);
   sampler->load(folder / "1", 1);
-  sampler->submit(7, "# softmax on cpu\n", 1, answer_room::whole);
+  sampler->submit({7, "# softmax on cpu\n", 1, answer_room::whole});
   std::vector<completion_sampler::finished_prompt> done;
   for (int i = 0; i < 100 && done.empty(); ++i) done = sampler->step();
   ASSERT_EQ(done.size(), 1U);
@@ -200,7 +200,7 @@ TEST(SamplerAndTrainer, AgreeOnTheDistributionThatTokensAreSampledFrom) {
   o.max_new_tokens = 12;
   const auto sampler = make_model_sampler(tiny, "cpu", o);
   sampler->load(folder / "1", 1);
-  sampler->submit(1, "# softmax on cpu\n", 8, answer_room::whole);
+  sampler->submit({1, "# softmax on cpu\n", 8, answer_room::whole});
   std::vector<completion_sampler::finished_prompt> done;
   for (int i = 0; i < 100 && done.empty(); ++i) done = sampler->step();
   ASSERT_EQ(done.size(), 1U);

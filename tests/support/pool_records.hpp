@@ -108,6 +108,17 @@ inline record<schema::Evaluation> make_result(const schema::CompileJob::Reader& 
   return result.finish();
 }
 
+// Returns the request for a comparison of these versions, with `samples` samples of one arm.
+inline record<schema::ComparisonRequest> comparison(const std::vector<std::uint64_t>& versions,
+                                                    std::uint32_t samples) {
+  record_builder<schema::ComparisonRequest> request;
+  auto list = request->initVersions(static_cast<unsigned>(versions.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, versions[i]);
+  request->initHeldOutVersions(0);
+  request->setSamples(samples);
+  return request.finish();
+}
+
 inline record<schema::PolicyVersion> make_version(
     std::uint64_t number, std::uint64_t parent, std::uint32_t depth,
     schema::Stage stage = schema::Stage::CONTRASTIVE) {
