@@ -87,16 +87,15 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
     return std::set<std::uint64_t>(versions.begin(), versions.end());
   };
   // Without exemplars, nothing differs between two greedy completions.
-  const std::vector<part> parts = {
-      {places_of(held_out_),
-       set_of(request.getHeldOutVersions()),
-       {{Arm::SAMPLED, request.getSamples()},
-        {Arm::GREEDY, std::min(request.getGreedySamples(), 1U)}}},
-      {places_of(tasks_),
-       set_of(request.getVersions()),
-       {{Arm::SAMPLED, request.getSamples()},
-        {Arm::BARE, request.getBareSamples()},
-        {Arm::GREEDY, request.getGreedySamples()}}}};
+  const std::vector<part> parts = {{places_of(held_out_),
+                                    set_of(request.getHeldOutVersions()),
+                                    {{Arm::SAMPLED, request.getSamples()},
+                                     {Arm::GREEDY, std::min(request.getGreedySamples(), 1U)}}},
+                                   {places_of(tasks_),
+                                    set_of(request.getVersions()),
+                                    {{Arm::SAMPLED, request.getSamples()},
+                                     {Arm::BARE, request.getBareSamples()},
+                                     {Arm::GREEDY, request.getGreedySamples()}}}};
   std::set<std::uint64_t> versions;
   for (const part& one : parts) versions.insert(one.versions.begin(), one.versions.end());
   const std::size_t before = comparisons_.size();

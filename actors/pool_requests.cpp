@@ -52,7 +52,8 @@ void pool_requests::refuse_expired(std::uint64_t now_ms) {
 pool::batch_request pool_requests::limits_for(const batch_request& request) const {
   pool::batch_request groups = request.groups;
   const std::size_t ready = pool_->ready_groups(groups.stage);
-  const bool is_exhausted = schedule_->is_exhausted(groups.stage, pool_->waiting_drawn_groups(), ready);
+  const bool is_exhausted =
+      schedule_->is_exhausted(groups.stage, pool_->waiting_drawn_groups(), ready);
   if (request.is_even)
     groups.max_per_task =
         is_exhausted ? groups.at_most : schedule_->groups_per_task(groups.at_least);
@@ -101,8 +102,8 @@ draw_record pool_requests::make_draw(const draw_schedule::assignment& what) {
   const bool is_compared = what.stage == Stage::COMPARISON;
   const auto shared = comparison_draws_.find(what.comparison);
   if (is_compared && shared != comparison_draws_.end()) return copy_for(what, shared->second);
-  draw_record draw = pool_->draw({what.where.task, what.where.device_type, what.stage, what.version,
-                                  what.samples, what.arm});
+  draw_record draw = pool_->draw(
+      {what.where.task, what.where.device_type, what.stage, what.version, what.samples, what.arm});
   if (is_compared) comparison_draws_[what.comparison] = draw;
   return draw;
 }

@@ -187,13 +187,14 @@ std::map<std::string, std::uint32_t> parse_lags(const configuration& c) {
     const std::size_t equals = one.rfind('=');
     const char* const end = one.data() + one.size();
     std::uint32_t steps = 0;
-    const bool is_well =
-        equals != std::string::npos && equals > 0 &&
-        std::from_chars(one.data() + equals + 1, end, steps).ptr == end && equals + 1 < one.size();
+    const bool is_well = equals != std::string::npos && equals > 0 &&
+                         std::from_chars(one.data() + equals + 1, end, steps).ptr == end &&
+                         equals + 1 < one.size();
     if (!is_well)
       throw format_error(c.file.string(), 0, "pool.max_lag_of",
-                         "has '" + one + "', expected the beginning of a device type's name and "
-                         "a number of steps, as in h100=4");
+                         "has '" + one +
+                             "', expected the beginning of a device type's name and "
+                             "a number of steps, as in h100=4");
     lags[one.substr(0, equals)] = steps;
   }
   return lags;

@@ -197,15 +197,17 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
     v.value("one_per_task", "Spread the groups of a step evenly over the tasks.", s.one_per_task);
     v.value("rate", "Learning rate.", s.rate, 0);
     v.value("warm_up", "Updates of linear warm-up at the stage's start.", s.warm_up, 0);
-    v.value("count_truncated",
-            "Count completions that the length limit has cut, with their reward; otherwise they are "
-            "left out of their group.",
-            s.counts_truncated);
+    v.value(
+        "count_truncated",
+        "Count completions that the length limit has cut, with their reward; otherwise they are "
+        "left out of their group.",
+        s.counts_truncated);
     v.value("minibatches", "Updates per step, each over a share of its groups.", s.grpo.minibatches,
             1);
     v.value("clip", "Probability ratios are clipped to 1 - clip and 1 + clip.",
             s.grpo.objective.clip, 0);
-    v.value("dual_clip", "A token of a completion with a negative advantage counts at most this many times.",
+    v.value("dual_clip",
+            "A token of a completion with a negative advantage counts at most this many times.",
             s.grpo.objective.dual_clip, 1);
     v.value("kl", "Weight of the KL divergence from the reference policy.",
             s.grpo.objective.kl_coefficient, 0);
@@ -220,25 +222,9 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
             s.grpo.advantages.limit, 0);
     v.leave();
   }
-  if (v.enter("reward", "What the contrastive stage pays. Code: policy/rewards.cpp.")) {
-    reward_options& r = plan.contrastive.reward;
-    v.choice("shape",
-             "Reward of a program that works, by its speed-up s: speedup (s), log (ln(1 + s)), "
-             "capped (at most `cap`), or tiers (1; 2 if faster than eager; 3 if faster than every "
-             "baseline).",
-             r.shape, reward_shape_named, "speedup, log, capped or tiers");
-    v.value("cap", "Highest reward of the shape `capped`.", r.cap, 0);
-    v.choice("baseline", "What s is measured against: eager, or best, the fastest baseline.",
-             r.baseline, reward_baseline_named, "eager or best");
-    v.choice("copies",
-             "What a copy of an exemplar that its prompt shows is paid: paid (in full) or "
-             "as_neighbours (at most the mean of the group's other programs that work).",
-             r.copies, copy_rule_named, "paid or as_neighbours");
-    v.leave();
-  }
-  if (v.enter("comparison",
-              "Last stage: compares the policies before and after `contrastive`, and on held-out "
-              "tasks those at the ends of all stages. Code: launch/run/comparison.cpp.")) {
+  if (v.enter(
+          "comparison",
+          "Last stage: compares policies by what they write. Code: launch/run/comparison.cpp.")) {
     comparison_stage_options& s = plan.comparison;
     v.value("samples", "Samples per task and policy, with exemplars in the prompt.", s.samples, 0,
             1024);
@@ -251,6 +237,24 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
 }
 
 template <class Visitor>
+void visit_reward_keys(Visitor& v, reward_options& r) {
+  if (!v.enter("reward", "What the contrastive stage pays. Code: policy/rewards.cpp.")) return;
+  v.choice("shape",
+           "Reward of a program that works, by its speed-up s: speedup (s), log (ln(1 + s)), "
+           "capped (at most `cap`), or tiers (1; 2 if faster than eager; 3 if faster than every "
+           "baseline).",
+           r.shape, reward_shape_named, "speedup, log, capped or tiers");
+  v.value("cap", "Highest reward of the shape `capped`.", r.cap, 0);
+  v.choice("baseline", "What s is measured against: eager, or best, the fastest baseline.",
+           r.baseline, reward_baseline_named, "eager or best");
+  v.choice("copies",
+           "What a copy of an exemplar that its prompt shows is paid: paid (in full) or "
+           "as_neighbours (at most the mean of the group's other programs that work).",
+           r.copies, copy_rule_named, "paid or as_neighbours");
+  v.leave();
+}
+
+template <class Visitor>
 void visit_keys(Visitor& v, configuration& c) {
   visit_run_keys(v, c);
   visit_node_keys(v, c);
@@ -260,6 +264,7 @@ void visit_keys(Visitor& v, configuration& c) {
   visit_optimizer_keys(v, c);
   visit_imitation_keys(v, c.learner.plan);
   visit_contrastive_keys(v, c.learner.plan);
+  visit_reward_keys(v, c.learner.plan.contrastive.reward);
 }
 
 // Visits the keys of a section [simulated.NAME].

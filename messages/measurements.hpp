@@ -7,9 +7,9 @@
 
 namespace hone {
 
-// Returns the measurement whose interval and times stand for an evaluation's score, which may be the
-// median of several measurements: the ok measurement whose score is nearest to it, and the last of
-// several that are equally near. If the evaluation is not ok, returns its last measurement. If
+// Returns the measurement whose interval and times stand for an evaluation's score, which may be
+// the median of several measurements: the ok measurement whose score is nearest to it, and the last
+// of several that are equally near. If the evaluation is not ok, returns its last measurement. If
 // nothing was timed, the measurement has no cases.
 schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e);
 
@@ -21,8 +21,8 @@ double candidate_us(const schema::Measurement::Reader& m);
 std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m);
 
 // Returns the speed-up of an ok evaluation over each baseline of its measurement, by name: its
-// score, divided by how much faster the baseline is than the eager reference. Returns nothing if the
-// evaluation is not ok.
+// score, divided by how much faster the baseline is than the eager reference. Returns nothing if
+// the evaluation is not ok.
 std::map<std::string, double> speedups_over_baselines(const schema::Evaluation::Reader& e);
 
 }  // namespace hone

@@ -12,8 +12,8 @@ using schema::Outcome;
 using schema::Stage;
 
 // Return the fixed names of outcomes ("compile_error"), stages of learning ("self_supervised"),
-// origins ("corpus") and arms of a comparison ("greedy"), as reports, files and users spell them. A value outside of its enumeration is
-// "unknown"; an outcome throws std::out_of_range instead.
+// origins ("corpus") and arms of a comparison ("greedy"), as reports, files and users spell them. A
+// value outside of its enumeration is "unknown"; an outcome throws std::out_of_range instead.
 std::string_view name_of(Outcome outcome);
 std::string_view name_of(Stage stage);
 std::string_view name_of(schema::RolloutGroup::Origin origin);

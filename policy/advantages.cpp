@@ -46,9 +46,7 @@ std::vector<std::vector<double>> smoothed(const std::vector<std::vector<double>>
 
 }  // namespace
 
-std::string_view name_of(outlier_rule rule) {
-  return rule_names[static_cast<std::size_t>(rule)];
-}
+std::string_view name_of(outlier_rule rule) { return rule_names[static_cast<std::size_t>(rule)]; }
 
 std::optional<outlier_rule> outlier_rule_named(std::string_view name) {
   const auto* found = std::find(rule_names.begin(), rule_names.end(), name);

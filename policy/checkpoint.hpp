@@ -51,8 +51,8 @@ using taken_checkpoint = std::function<void(const std::filesystem::path& folder)
 // missing or damaged file, or nullopt if the checkpoint is intact.
 std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& folder);
 
-// Returns the progress of a checkpoint; checkpoints of earlier versions of Hone have no texts. Throws
-// policy_error if checkpoint.json is missing or damaged.
+// Returns the progress of a checkpoint; checkpoints of earlier versions of Hone have no texts.
+// Throws policy_error if checkpoint.json is missing or damaged.
 training_progress load_training_progress(const std::filesystem::path& folder);
 
 }  // namespace hone

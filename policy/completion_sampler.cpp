@@ -24,8 +24,8 @@ class model_sampler final : public completion_sampler {
                         version);
   }
   void submit(const prompt& asked) override {
-    engine_.submit({asked.ticket, tokenizer_.encode(asked.text), asked.samples, asked.room,
-                    asked.is_greedy});
+    engine_.submit(
+        {asked.ticket, tokenizer_.encode(asked.text), asked.samples, asked.room, asked.is_greedy});
   }
 
   std::vector<finished_prompt> step() override {
@@ -64,9 +64,7 @@ class scripted_sampler final : public completion_sampler {
   void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override {
     version_ = version;
   }
-  void submit(const prompt& asked) override {
-    waiting_.emplace_back(asked.ticket, asked.samples);
-  }
+  void submit(const prompt& asked) override { waiting_.emplace_back(asked.ticket, asked.samples); }
 
   std::vector<finished_prompt> step() override {
     std::vector<finished_prompt> done;

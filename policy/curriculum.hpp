@@ -125,10 +125,10 @@ class curriculum {
   // Takes a checkpoint. Its function must be called before the next update, because on the CPU it
   // shares the weights.
   taken_checkpoint take_checkpoint() const;
-  // Continues from a checkpoint: weights, optimizer state, random streams, stage, step and number of
-  // updates. If the documents of the data set are then admitted again in the order of before, and
-  // load_reference() is called in the contrastive stage, training continues as if it had not been
-  // interrupted. Throws policy_error.
+  // Continues from a checkpoint: weights, optimizer state, random streams, stage, step and number
+  // of updates. If the documents of the data set are then admitted again in the order of before,
+  // and load_reference() is called in the contrastive stage, training continues as if it had not
+  // been interrupted. Throws policy_error.
   void load(const std::filesystem::path& checkpoint);
   // Takes the weights of a checkpoint, the one at the start of the contrastive stage, as the
   // reference policy of the KL term. Does nothing if there is no such term. Throws policy_error.
@@ -158,9 +158,9 @@ class curriculum {
   std::uint64_t skipped_before_ = 0;
 };
 
-// Returns the metrics of a batch: number of groups and samples, share of each outcome, mean score of
-// all samples (the speed-up; 0 unless `ok`), and mean natural logarithm of the speed-up of the `ok`
-// samples (0 without any).
+// Returns the metrics of a batch: number of groups and samples, share of each outcome, mean score
+// of all samples (the speed-up; 0 unless `ok`), and mean natural logarithm of the speed-up of the
+// `ok` samples (0 without any).
 curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch);
 
 }  // namespace hone

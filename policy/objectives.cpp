@@ -14,17 +14,14 @@ at::Tensor sft_loss(const at::Tensor& logits, const at::Tensor& targets,
 
 at::Tensor sampling_log_probabilities(const at::Tensor& logits, const sampling_distribution& s,
                                       const at::Tensor* kept) {
-  const at::Tensor whole =
-      at::log_softmax(s.temperature == 1.0 ? logits : logits / s.temperature, -1);
+  at::Tensor whole = at::log_softmax(s.temperature == 1.0 ? logits : logits / s.temperature, -1);
   if (s.top_p >= 1) return whole;
   const auto [sorted, order] = whole.detach().exp().sort(-1, /*descending=*/true);
   // The sum excludes the token itself, so that the most likely token is always in the nucleus.
-  at::Tensor outside =
-      at::zeros_like(whole, at::TensorOptions(at::kBool))
-          .scatter(-1, order, (sorted.cumsum(-1) - sorted) >= s.top_p);
+  at::Tensor outside = at::zeros_like(whole, at::TensorOptions(at::kBool))
+                           .scatter(-1, order, (sorted.cumsum(-1) - sorted) >= s.top_p);
   if (kept != nullptr) outside = outside.scatter(-1, kept->unsqueeze(-1), false);
-  const at::Tensor inside =
-      whole.masked_fill(outside, -std::numeric_limits<double>::infinity());
+  const at::Tensor inside = whole.masked_fill(outside, -std::numeric_limits<double>::infinity());
   return inside - inside.logsumexp(-1, /*keepdim=*/true);
 }
 
@@ -43,8 +40,8 @@ at::Tensor grpo_loss(const at::Tensor& now, const at::Tensor& then, const at::Te
   const at::Tensor advantage = advantages.index_select(0, sequence);
   const at::Tensor clipped =
       at::minimum(ratio * advantage, ratio.clamp(1 - options.clip, 1 + options.clip) * advantage);
-  at::Tensor gain = at::where(advantage < 0, at::maximum(clipped, options.dual_clip * advantage),
-                              clipped);
+  at::Tensor gain =
+      at::where(advantage < 0, at::maximum(clipped, options.dual_clip * advantage), clipped);
   if (options.kl_coefficient > 0) {
     const at::Tensor d = (reference - now).clamp(-max_log_ratio, max_log_ratio);
     gain = gain - options.kl_coefficient * (d.exp() - d - 1);

@@ -28,8 +28,8 @@ struct sampling_distribution {
 at::Tensor sampling_log_probabilities(const at::Tensor& logits, const sampling_distribution& s,
                                       const at::Tensor* kept = nullptr);
 
-// Returns ln p [N] of `targets` [N] (int64) under the sampling distribution of `logits` [N, V], with
-// the targets in the nuclei. For tokens that were just sampled from these logits, this is the
+// Returns ln p [N] of `targets` [N] (int64) under the sampling distribution of `logits` [N, V],
+// with the targets in the nuclei. For tokens that were just sampled from these logits, this is the
 // probability with which they were sampled.
 at::Tensor token_log_probabilities(const at::Tensor& logits, const at::Tensor& targets,
                                    const sampling_distribution& s);

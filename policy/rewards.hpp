@@ -43,8 +43,9 @@ struct reward_options {
 // The facts about a completion that decide its reward.
 struct judged_completion {
   bool is_ok = false;
-  double speedup = 0;            // over the eager reference
-  double over_best_baseline = 0;  // speed-up over the fastest baseline, the eager reference included
+  double speedup = 0;  // over the eager reference
+  double over_best_baseline =
+      0;                         // speed-up over the fastest baseline, the eager reference included
   bool copies_exemplar = false;  // its program is one that its prompt shows
 };
 

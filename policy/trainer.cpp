@@ -239,8 +239,7 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
                                                    double rate, const grpo_step_options& o) {
   std::map<std::string, double> numbers;
   std::size_t used = 0;
-  std::vector<weighted_rollout> rollouts =
-      state_->distinct_rollouts(groups, o.advantages, used);
+  std::vector<weighted_rollout> rollouts = state_->distinct_rollouts(groups, o.advantages, used);
   numbers["groups_used"] = static_cast<double>(used);
   numbers["distinct_completions"] = static_cast<double>(rollouts.size());
   if (rollouts.empty()) return numbers;
@@ -305,12 +304,12 @@ taken_checkpoint trainer::take_checkpoint(training_progress progress) const {
   std::ostringstream random;
   random << state_->random;
   progress.texts[random_key] = random.str();
-  return [policy = state_->policy,
-          weights = state_->weights.to("cpu", state_->network.config().dtype),
-          moments = state_->adam->moments(),
-          progress = std::move(progress)](const std::filesystem::path& folder) {
-    save_checkpoint(folder, policy, weights, &moments, progress);
-  };
+  return
+      [policy = state_->policy, weights = state_->weights.to("cpu", state_->network.config().dtype),
+       moments = state_->adam->moments(),
+       progress = std::move(progress)](const std::filesystem::path& folder) {
+        save_checkpoint(folder, policy, weights, &moments, progress);
+      };
 }
 
 training_progress trainer::load(const std::filesystem::path& checkpoint) {

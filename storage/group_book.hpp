@@ -47,8 +47,8 @@ class group_book {
   };
 
   // Reads the ready queue. `waiting` holds the waiting groups with what
-  // evaluation_ledger::waiting_groups() knows of them. `next_sequence` is a lower bound of the next place in the
-  // queue.
+  // evaluation_ledger::waiting_groups() knows of them. `next_sequence` is a lower bound of the next
+  // place in the queue.
   group_book(database& db, std::map<group_id, waiting_group> waiting, std::uint64_t next_sequence);
 
   // Starts to track a group of which `waits_for` evaluations are missing. Returns true if the group

@@ -293,11 +293,9 @@ record<schema::ScoredGroup> pool::score_group(const group_id& group) const {
 
 std::uint32_t pool::max_lag_of(const std::string& device_type) const {
   std::uint32_t lag = options_.max_lag;
-  std::size_t longest = 0;
+  // The texts that a name begins with are in the order of their lengths.
   for (const auto& [begin, its_lag] : options_.max_lag_of) {
-    if (!device_type.starts_with(begin) || begin.size() < longest) continue;
-    lag = its_lag;
-    longest = begin.size();
+    if (device_type.starts_with(begin)) lag = its_lag;
   }
   return lag;
 }

@@ -31,7 +31,8 @@ struct pool_options {
   std::uint32_t judge_version = 0;
   std::uint64_t job_deadline_ms = 600000;  // from sending a job to its deadline
   std::uint32_t max_lag = 2;  // steps by which a group's oldest token may be behind the head
-  // The same for device types whose names begin with these texts; the longest text that fits counts.
+  // The same for device types whose names begin with these texts; the longest text that fits
+  // counts.
   std::map<std::string, std::uint32_t> max_lag_of;
 };
 
@@ -91,8 +92,8 @@ class pool {
   };
   // Returns the oldest ready groups of a stage with their scores, or nullopt if there are fewer
   // than `at_least`. First drops and counts every group, except a comparison's, whose oldest token
-  // is more steps behind the head than its device type admits. The returned groups stay ready until a step over
-  // them is committed.
+  // is more steps behind the head than its device type admits. The returned groups stay ready until
+  // a step over them is committed.
   std::optional<record<schema::TrainingBatch>> take(const batch_request& request);
   // Drops the groups of a stage that no step has consumed; see group_book::abandon().
   void abandon(Stage stage) { book_.abandon(stage); }

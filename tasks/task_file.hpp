@@ -136,8 +136,8 @@ task load_task(const std::filesystem::path& path);
 // task for this text, except for `text` and `id`.
 std::string print_task(const task& t);
 
-// Convert a task to the record that the pool stores, and back. `is_held_out`: the run only evaluates
-// the task. from_record() parses the text again and throws format_error.
+// Convert a task to the record that the pool stores, and back. `is_held_out`: the run only
+// evaluates the task. from_record() parses the text again and throws format_error.
 record<schema::Task> to_record(const task& t, bool is_held_out = false);
 task from_record(schema::Task::Reader stored);
 

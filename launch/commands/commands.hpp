@@ -16,7 +16,8 @@ void add_export_command(CLI::App& app, command_action& action);
 void add_bench_command(CLI::App& app, command_action& action);
 void add_task_commands(CLI::App& app, command_action& action);
 void add_compile_command(CLI::App& tasks, command_action& action);  // `task compile`, below `task`
-void add_import_command(CLI::App& tasks, command_action& action);   // `task import`, likewise
+void add_synthesise_command(CLI::App& tasks, command_action& action);  // `task synthesise`
+void add_import_command(CLI::App& tasks, command_action& action);      // `task import`, likewise
 void add_corpus_commands(CLI::App& app, command_action& action);
 void add_report_command(CLI::App& app, command_action& action);
 void add_status_command(CLI::App& app, command_action& action);

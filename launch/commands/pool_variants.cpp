@@ -49,8 +49,7 @@ ordered_json rollouts_to_json(const pool_inspector& pool, const variant_id& id) 
          {"exemplars", exemplars},
          {"trained_into_version",
           trained ? ordered_json((*progress)->getTrainedBy()) : ordered_json(nullptr)},
-         {"dropped",
-          progress && (*progress)->getState() == schema::GroupProgress::State::DROPPED},
+         {"dropped", progress && (*progress)->getState() == schema::GroupProgress::State::DROPPED},
          {"written_ms", (*group)->getFinishedMs()},
          {"prompt", text((*group)->getPrompt())},
          {"text", text((*group)->getRollouts()[written.index].getText())}});

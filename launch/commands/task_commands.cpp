@@ -89,6 +89,7 @@ void add_task_commands(CLI::App& app, command_action& action) {
     action = [files, device] { return check_tasks(*files, *device); };
   });
   add_compile_command(*tasks, action);
+  add_synthesise_command(*tasks, action);
   add_import_command(*tasks, action);
 }
 

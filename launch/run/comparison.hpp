@@ -29,9 +29,10 @@ struct compared_task {
 // What one policy's samples of one task, or of several, amount to. Logarithms are natural. Over
 // several tasks, each number is the mean of the tasks', which all weigh the same.
 struct policy_summary {
-  double ok = 0;          // share of the samples that are ok
-  double log_of_ok = 0;   // mean log speed-up of the ok samples; 0 without any
-  double log_score = 0;   // mean log speed-up of all samples, where failed ones count as failed_speedup
+  double ok = 0;         // share of the samples that are ok
+  double log_of_ok = 0;  // mean log speed-up of the ok samples; 0 without any
+  double log_score =
+      0;  // mean log speed-up of all samples, where failed ones count as failed_speedup
   double log_best = 0;    // log speed-up of the best sample, at least that of failed_speedup
   double new_share = 0;   // share of the samples that are ok and new
   double copy_share = 0;  // share of the samples that copy an exemplar

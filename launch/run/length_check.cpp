@@ -88,8 +88,7 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
     if (bare + answer > context && bare + 1 < context)
       found.notes.push_back(t->name + ": its prompt has " + tokens_text(bare) +
                             " without exemplars" + of_context + ": answers end after " +
-                            tokens_text(context - bare) +
-                            ", before generation.max_new_tokens");
+                            tokens_text(context - bare) + ", before generation.max_new_tokens");
   }
   found.notes.push_back("prompts have " + std::to_string(shortest_prompt) + " to " +
                         tokens_text(longest_prompt) + ", " + std::to_string(exemplars) +

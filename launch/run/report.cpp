@@ -6,6 +6,7 @@
 
 #include "launch/printing.hpp"
 #include "launch/run/comparison.hpp"
+#include "launch/run/report_comparison.hpp"
 #include "launch/run/run_results.hpp"
 #include "messages/measurements.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t bootstrap_resamples = 10000;
 constexpr std::size_t most_unlearned_shown = 4;
 // Share of unparsable samples beyond which a policy has not learned to write programs.
 constexpr double mostly_unparsable = 0.7;
@@ -35,8 +35,8 @@ later_measurements measured_later(const schema::Evaluation::Reader& e) {
   if (scores.empty()) return {};
   std::sort(scores.begin(), scores.end());
   const std::size_t middle = scores.size() / 2;
-  return {scores.size(), scores.size() % 2 != 0 ? scores[middle]
-                                                : (scores[middle - 1] + scores[middle]) / 2};
+  return {scores.size(),
+          scores.size() % 2 != 0 ? scores[middle] : (scores[middle - 1] + scores[middle]) / 2};
 }
 
 class reporter {
@@ -49,8 +49,8 @@ class reporter {
       line("Simulated devices have made up their outcomes and scores.\n");
     print_tasks();
     print_stages();
-    print_comparison();
-    print_held_out();
+    text_ += describe_comparison(found_, json_);
+    text_ += describe_held_out(found_, json_);
     print_busy(busy, seconds, is_resumed);
     print_counts(is_resumed ? 0 : seconds / 3600);
     return {text_, json_};
@@ -84,14 +84,14 @@ class reporter {
         ++solved;
         not_in_corpus += row.in_corpus ? 0 : 1;
         measured_once += later.count == 0 ? 1 : 0;
-        text += pad(fixed(reference_us(shown), 1) + " us", 12, true) +
-                pad(fixed(candidate_us(shown), 1) + " us", 12, true) +
-                pad(fixed(later.count > 0 ? later.speedup : row.best->getScore(), 2) + "x", 11,
-                    true) +
-                pad(later.count > 0 ? "1 + " + std::to_string(later.count) : "once", 10, true) +
-                pad(std::to_string(row.tried), 8, true) + pad(std::to_string(row.ok), 7, true) +
-                "   " + id.substr(0, 10) + (row.in_corpus ? "" : "  not in the corpus") +
-                (row.best->getScore() < 1 ? "  slower than the reference" : "");
+        text +=
+            pad(fixed(reference_us(shown), 1) + " us", 12, true) +
+            pad(fixed(candidate_us(shown), 1) + " us", 12, true) +
+            pad(fixed(later.count > 0 ? later.speedup : row.best->getScore(), 2) + "x", 11, true) +
+            pad(later.count > 0 ? "1 + " + std::to_string(later.count) : "once", 10, true) +
+            pad(std::to_string(row.tried), 8, true) + pad(std::to_string(row.ok), 7, true) + "   " +
+            id.substr(0, 10) + (row.in_corpus ? "" : "  not in the corpus") +
+            (row.best->getScore() < 1 ? "  slower than the reference" : "");
         entry.update({{"reference_us", reference_us(shown)},
                       {"best_us", candidate_us(shown)},
                       {"speedup", row.best->getScore()},
@@ -111,9 +111,10 @@ class reporter {
            " best variants are documents of the corpus, " + std::to_string(not_in_corpus) +
            " are new");
     if (solved > 0)
-      line("  a speed-up is the median of the measurements after the one that made the variant the "
-           "best" +
-           (measured_once > 0 ? "; " + counted(measured_once, "variant") + " had none" : ""));
+      line(
+          "  a speed-up is the median of the measurements after the one that made the variant the "
+          "best" +
+          (measured_once > 0 ? "; " + counted(measured_once, "variant") + " had none" : ""));
     line();
   }
 
@@ -125,7 +126,8 @@ class reporter {
       if (found == found_.stages.end()) continue;
       const stage_row& row = found->second;
       ordered_json outcomes = ordered_json::object();
-      for (const auto& [outcome, count] : row.outcomes) outcomes[outcome] = count / row.all.all.samples;
+      for (const auto& [outcome, count] : row.outcomes)
+        outcomes[outcome] = count / row.all.all.samples;
       // The corpus enters the pool at once, and a comparison's policies take turns: their groups
       // have no meaningful order.
       const bool has_order = found->first != "corpus" && found->first != "comparison";
@@ -180,8 +182,8 @@ class reporter {
       const sample_sums& its = row.by_source.at(i);
       constexpr std::array<const char*, sample_sources> said = {
           "an exemplar that was shown", "of the corpus", "known from before", "new"};
-      text += std::string(i > 0 ? "," : "") + " " +
-              percent(judged > 0 ? its.samples / judged : 0) + " " + said.at(i);
+      text += std::string(i > 0 ? "," : "") + " " + percent(judged > 0 ? its.samples / judged : 0) +
+              " " + said.at(i);
     }
     const sample_sums& fresh = row.by_source.at(static_cast<std::size_t>(sample_source::fresh));
     line(text + " (" + percent(fresh.share_ok()) + " of these ok)");
@@ -245,160 +247,6 @@ class reporter {
           "        the policy hardly writes programs: it needs more sft.updates, or more or "
           "shorter documents");
     }
-  }
-
-  static std::string difference_text(const comparison_result& r) {
-    return "difference " + fixed(r.difference, 3) + ", 95 % interval [" + fixed(r.low, 3) + ", " +
-           fixed(r.high, 3) + "]" +
-           (r.low > 0    ? ""
-            : r.high < 0 ? " (worse)"
-                         : " (not distinguishable from zero)");
-  }
-
-  static ordered_json to_json(const policy_summary& p) {
-    return {{"ok", p.ok},
-            {"log_speedup_of_ok", p.log_of_ok},
-            {"log_speedup", p.log_score},
-            {"log_speedup_of_best", p.log_best},
-            {"new", p.new_share},
-            {"copies", p.copy_share}};
-  }
-  static ordered_json to_json(const comparison_result& r) {
-    return {{"before", to_json(r.before)},
-            {"after", to_json(r.after)},
-            {"difference", r.difference},
-            {"interval", {r.low, r.high}}};
-  }
-
-  static std::vector<compared_task> tasks_of(const compared_samples& samples) {
-    std::vector<compared_task> tasks;
-    if (samples.size() < 2) return tasks;
-    const auto& after = samples.rbegin()->second;
-    for (const auto& [name, before] : samples.begin()->second) {
-      if (after.contains(name)) tasks.push_back({name, before, after.at(name)});
-    }
-    return tasks;
-  }
-
-  void print_comparison() {
-    const auto sampled = found_.compared.find(schema::Draw::Arm::SAMPLED);
-    if (sampled == found_.compared.end() || sampled->second.size() < 2) return;
-    const std::vector<compared_task> tasks = tasks_of(sampled->second);
-    const comparison_result r = compare_policies(tasks, bootstrap_resamples, 1);
-    const std::uint64_t before = sampled->second.begin()->first;
-    const std::uint64_t after = sampled->second.rbegin()->first;
-    line("The contrastive stage, judged afresh: version " + std::to_string(before) + " before, " +
-         std::to_string(after) + " after");
-    line(pad("  task", 26) + pad("ok before", 11, true) + pad("ok after", 11, true) +
-         pad("before", 10, true) + pad("after", 10, true) + pad("best before", 13, true) +
-         pad("best after", 13, true) + pad("new after", 11, true));
-    ordered_json rows = ordered_json::array();
-    for (const auto& row : r.tasks) {
-      line(pad("  " + row.task, 26) + pad(percent(row.before.ok), 11, true) +
-           pad(percent(row.after.ok), 11, true) + speedup_of_ok(row.before) +
-           speedup_of_ok(row.after) + pad(best_text(row.before), 13, true) +
-           pad(best_text(row.after), 13, true) + pad(percent(row.after.new_share), 11, true));
-      rows.push_back(
-          {{"task", row.task}, {"before", to_json(row.before)}, {"after", to_json(row.after)}});
-    }
-    line("  (speed-ups are geometric means of the ok samples, and those of the best sample)");
-    if (r.before.ok + r.after.ok == 0) {
-      line("  nothing to compare: no sample of either policy is ok");
-    } else {
-      line("  mean log speed-up, what is not ok counted as " + fixed(failed_speedup, 2) + "x: " +
-           fixed(r.before.log_score, 3) + " before, " + fixed(r.after.log_score, 3) + " after: " +
-           difference_text(r));
-      line("  ok " + percent(r.before.ok) + " before, " + percent(r.after.ok) +
-           " after; of these, mean log speed-up " + fixed(r.before.log_of_ok, 3) + " before, " +
-           fixed(r.after.log_of_ok, 3) + " after; best sample " + fixed(r.before.log_best, 3) +
-           " before, " + fixed(r.after.log_best, 3) + " after");
-    }
-    const comparison_result originals =
-        compare_policies(without_copies(tasks), bootstrap_resamples, 1);
-    line("  without copies of shown exemplars (" + percent(r.before.copy_share) +
-         " of the samples before, " + percent(r.after.copy_share) + " after): " +
-         (originals.tasks.empty() ? "nothing is left to compare" : difference_text(originals)));
-    json_["comparison"] = to_json(r);
-    json_["comparison"].update({{"before_version", before},
-                                {"after_version", after},
-                                {"left_out", found_.inconclusive_compared},
-                                {"without_copies", to_json(originals)},
-                                {"tasks", rows}});
-    print_arm(schema::Draw::Arm::BARE, "without exemplars in the prompt", "bare");
-    print_arm(schema::Draw::Arm::GREEDY, "greedy, with exemplars", "greedy");
-    if (found_.inconclusive_compared > 0)
-      line("  " + counted(found_.inconclusive_compared, "sample") +
-           " left out as inconclusive: unstable, or failed by the infrastructure");
-    line();
-  }
-
-  void print_arm(schema::Draw::Arm arm, const std::string& said, const char* key) {
-    const auto found = found_.compared.find(arm);
-    if (found == found_.compared.end()) return;
-    const comparison_result r =
-        compare_policies(tasks_of(found->second), bootstrap_resamples, 1);
-    if (r.tasks.empty()) return;
-    line("  " + said + ": ok " + percent(r.before.ok) + " before, " + percent(r.after.ok) +
-         " after; mean log speed-up " + fixed(r.before.log_score, 3) + " before, " +
-         fixed(r.after.log_score, 3) + " after: " + difference_text(r));
-    json_["comparison"][key] = to_json(r);
-  }
-
-  static std::string speedup_of_ok(const policy_summary& p) {
-    return pad(p.ok > 0 ? fixed(std::exp(p.log_of_ok), 2) + "x" : "none ok", 10, true);
-  }
-  static std::string best_text(const policy_summary& p) {
-    return p.ok > 0 ? fixed(std::exp(p.log_best), 2) + "x" : "none ok";
-  }
-
-  // Shows what the policy can do, stage by stage, on tasks from which the run has not learned.
-  void print_held_out() {
-    const auto sampled = found_.held_out.find(schema::Draw::Arm::SAMPLED);
-    if (sampled == found_.held_out.end()) return;
-    line("Held-out tasks, of which the run has learned nothing, judged afresh");
-    line(pad("  policy", 34) + pad("samples", 9, true) + pad("ok", 9, true) +
-         pad("speed-up", 10, true) + pad("best", 10, true) + pad("new and ok", 12, true) +
-         pad("greedy ok", 11, true));
-    json_["held_out"] = ordered_json::array();
-    for (const auto& [version, by_task] : sampled->second) {
-      const policy_summary all = summary_of(by_task);
-      std::size_t samples = 0;
-      for (const auto& [task, its] : by_task) samples += its.size();
-      const auto name = found_.version_names.find(version);
-      const std::string label =
-          "version " + std::to_string(version) + ", " +
-          (name != found_.version_names.end() ? name->second : std::string("at the end"));
-      const auto greedy = found_.held_out.find(schema::Draw::Arm::GREEDY);
-      const bool has_greedy =
-          greedy != found_.held_out.end() && greedy->second.contains(version);
-      const policy_summary most_likely =
-          has_greedy ? summary_of(greedy->second.at(version)) : policy_summary();
-      line(pad("  " + label, 34) + pad(std::to_string(samples), 9, true) +
-           pad(percent(all.ok), 9, true) + speedup_of_ok(all) + pad(best_text(all), 10, true) +
-           pad(percent(all.new_share), 12, true) +
-           pad(has_greedy ? percent(most_likely.ok) : "-", 11, true));
-      ordered_json tasks = ordered_json::array();
-      for (const auto& [task, its] : by_task) {
-        ordered_json row = to_json(summarise_samples(its));
-        row["task"] = task;
-        row["samples"] = its.size();
-        tasks.push_back(row);
-      }
-      json_["held_out"].push_back({{"version", version},
-                                   {"name", label},
-                                   {"sampled", to_json(all)},
-                                   {"greedy", has_greedy ? to_json(most_likely) : nullptr},
-                                   {"tasks", tasks}});
-    }
-    line("  (geometric means of the ok samples and of the best of each task's samples)");
-    line();
-  }
-
-  static policy_summary summary_of(
-      const std::map<std::string, std::vector<compared_sample>>& by_task) {
-    std::vector<policy_summary> tasks;
-    for (const auto& [task, samples] : by_task) tasks.push_back(summarise_samples(samples));
-    return mean_of(tasks);
   }
 
   void print_busy(const std::map<std::string, double>& busy, double seconds, bool is_resumed) {

@@ -65,9 +65,9 @@ task_table load_tasks(const configuration& c) {
                          "'" + name + "' is not a task of " + folder.string());
   }
   if (seen.size() <= held_out.size())
-    throw format_error(c.file.string(), 0, "tasks",
-                       seen.empty() ? "there are no tasks in " + folder.string()
-                                    : "all tasks are held out");
+    throw format_error(
+        c.file.string(), 0, "tasks",
+        seen.empty() ? "there are no tasks in " + folder.string() : "all tasks are held out");
   return table;
 }
 
@@ -82,7 +82,8 @@ std::vector<corpus_document> choose_documents(const configuration& c, const task
   std::set<std::pair<std::string, std::string>> seen;
   for (const corpus_document& document : corpus) {
     const auto t = tasks.find(document.task);
-    if (t != nullptr && !tasks.is_held_out(t->id) && seen.emplace(document.task, document.text).second)
+    if (t != nullptr && !tasks.is_held_out(t->id) &&
+        seen.emplace(document.task, document.text).second)
       by_task[document.task].push_back(document);
   }
   for (auto& [name, list] : by_task) {
@@ -134,12 +135,12 @@ std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_ta
   const auto held_out = static_cast<double>(c.tasks.held_out.size());
   const double learned = static_cast<double>(tasks.all().size()) - held_out;
   const comparison_stage_options& o = plan.comparison;
-  const double ends = 1 + (plan.sft.updates > 0 ? 1 : 0) + (plan.self_supervised.steps > 0 ? 1 : 0) +
+  const double ends = 1 + (plan.sft.updates > 0 ? 1 : 0) +
+                      (plan.self_supervised.steps > 0 ? 1 : 0) +
                       (plan.contrastive.steps > 0 ? 1 : 0);
-  const double compared =
-      static_cast<double>(device_types) *
-      (2 * learned * (o.samples + o.bare_samples + o.greedy_samples) +
-       ends * held_out * (o.samples + std::min(o.greedy_samples, 1U)));
+  const double compared = static_cast<double>(device_types) *
+                          (2 * learned * (o.samples + o.bare_samples + o.greedy_samples) +
+                           ends * held_out * (o.samples + std::min(o.greedy_samples, 1U)));
   return {{Stage::SELF_SUPERVISED,
            {samples(plan.self_supervised.steps, plan.self_supervised.groups), {}}},
           {Stage::CONTRASTIVE, contrastive},

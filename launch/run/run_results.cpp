@@ -130,7 +130,7 @@ class results_reader {
       from.best_shown = std::max(from.best_shown, exemplar.getScore());
       is_shown = is_shown || variant_id(exemplar.getVariantId()) == variant;
     }
-    from.source = is_shown                           ? sample_source::shown
+    from.source = is_shown                             ? sample_source::shown
                   : corpus_variants_.contains(variant) ? sample_source::corpus
                   : written_.contains(variant)         ? sample_source::known
                                                        : sample_source::fresh;
@@ -155,7 +155,8 @@ class results_reader {
       if (state == schema::GroupProgress::State::DROPPED)
         ++found_.dropped_groups[g->getDraw().getDeviceType()];
       stage_row& row = found_.stages[stage];
-      std::vector<scored_sums*> parts = {&row.all, &row.curve[before * curve_points / counts[stage]]};
+      std::vector<scored_sums*> parts = {&row.all,
+                                         &row.curve[before * curve_points / counts[stage]]};
       if (is_last_quarter) parts.push_back(&row.last);
       for (const auto rollout : g->getRollouts()) read_sample(*g, rollout, row, parts);
       for (const auto rollout : g->getRollouts()) written_.emplace(rollout.getVariantId());

@@ -121,8 +121,7 @@ class start_check {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
     const double each = spent.count() / static_cast<double>(tried.size());
     double samples = 0;
-    for (const auto& [stage, work] : work_of_stages(c_, tasks, 1))
-      samples += work.samples;
+    for (const auto& [stage, work] : work_of_stages(c_, tasks, 1)) samples += work.samples;
     const double minutes = each / 60 / static_cast<double>(devices);
     std::string estimate = "judging takes " + fixed(each, 1) + " s a variant here (" + outcomes +
                            "): " + fixed(minutes * static_cast<double>(documents.size()), 1) +
@@ -210,7 +209,7 @@ start_findings check_corpus(const configuration& c, const task_table& tasks,
                              ": has no document of these tasks, and the sft stage learns from it");
   for (const auto& t : tasks.all()) {
     const std::size_t count = counts[t->name];
-    if (count >= few_documents || chosen.empty()) continue;
+    if (count >= few_documents || chosen.empty() || tasks.is_held_out(t->id)) continue;
     found.notes.push_back(t->name + ": the corpus has " + counted(count, "document") +
                           " of it; a policy that learns from so few mostly repeats "
                           "them. A sweep, or variants by people or another model, add more");

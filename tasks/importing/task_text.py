@@ -64,8 +64,8 @@ def task_text(
     """Returns the text of a task file.
 
     reference: TorchScript. inputs, parameters: see `tensor_text`. cases: see `case_text`.
-    distributions: names. source: the module's Python file. is_relaxed: if True, the task admits
-    TF32.
+    distributions: names. source: the module's Python file, or None. is_relaxed: if True, the task
+    admits TF32.
     """
     head = [f"name = {quoted(name)}", f"summary = {basic_string(summary)}"]
     if is_relaxed:
@@ -79,7 +79,8 @@ def task_text(
         + [tensor_text("parameter", t) for t in parameters]
         + [case_text(c) for c in cases]
     )
-    parts.append(f'[source]\nlanguage = "python"\ntext = {source_string(source)}')
+    if source is not None:
+        parts.append(f'[source]\nlanguage = "python"\ntext = {source_string(source)}')
     return "\n\n".join(parts) + "\n"
 
 

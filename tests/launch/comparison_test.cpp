@@ -20,19 +20,17 @@ TEST(ComparisonOfPolicies, TakesTheMeanOfLogSpeedUpsOverTasks) {
 }
 
 TEST(ComparisonOfPolicies, AFailedSampleCountsAsAFixedSpeedUp) {
-  const auto r =
-      compare_policies({{"a", {{true, 0.01}, {true, 3}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000,
-                       1);
+  const auto r = compare_policies(
+      {{"a", {{true, 0.01}, {true, 3}, {false, 0}}, {{true, 4}, {true, 4}}}}, 1000, 1);
   EXPECT_NEAR(r.before.log_score, (std::log(0.01) + std::log(3.0) + std::log(0.25)) / 3, 1e-12)
       << "whatever the lowest score is";
   EXPECT_NEAR(r.tasks.front().before.ok, 2.0 / 3, 1e-12);
 }
 
 TEST(ComparisonOfPolicies, ShowsTheShareOfOkAndTheirSpeedUpApart) {
-  const auto r = compare_policies(
-      {{"a", {{true, 2}, {false, 0}}, {{true, 8}, {true, 2}}},
-       {"b", {{false, 0}, {false, 0}}, {{true, 2}, {false, 0}}}},
-      1000, 1);
+  const auto r = compare_policies({{"a", {{true, 2}, {false, 0}}, {{true, 8}, {true, 2}}},
+                                   {"b", {{false, 0}, {false, 0}}, {{true, 2}, {false, 0}}}},
+                                  1000, 1);
   EXPECT_NEAR(r.before.ok, 0.25, 1e-12);
   EXPECT_NEAR(r.after.ok, 0.75, 1e-12);
   EXPECT_NEAR(r.before.log_of_ok, std::log(2.0), 1e-12) << "task b has no ok sample before";

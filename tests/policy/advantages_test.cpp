@@ -50,8 +50,7 @@ TEST(GroupAdvantages, DoNotDependOnTheScaleOfTheRewards) {
     std::vector<double> scaled = rewards;
     for (double& r : scaled) r *= scale;
     const auto advantages = group_advantages(scaled);
-    for (std::size_t i = 0; i < rewards.size(); ++i)
-      EXPECT_NEAR(advantages[i], expected[i], 1e-9);
+    for (std::size_t i = 0; i < rewards.size(); ++i) EXPECT_NEAR(advantages[i], expected[i], 1e-9);
   }
 }
 

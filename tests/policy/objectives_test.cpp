@@ -59,8 +59,7 @@ TEST(SamplingDistribution, AlwaysHasTheMostLikelyToken) {
 }
 
 TEST(SamplingDistribution, KeepsATokenThatHasLeftTheNucleus) {
-  const double kept =
-      token_log_probabilities(four_tokens(), l({3}), {1, 0.75})[0].item<double>();
+  const double kept = token_log_probabilities(four_tokens(), l({3}), {1, 0.75})[0].item<double>();
   EXPECT_NEAR(kept, std::log(0.05 / 0.85), 1e-6) << "the nucleus and the token itself";
   EXPECT_NEAR(token_log_probabilities(four_tokens(), l({1}), {1, 0.75})[0].item<double>(),
               std::log(0.3 / 0.8), 1e-6);
@@ -133,8 +132,8 @@ TEST(GrpoLoss, StaysFiniteWhateverTheRatio) {
       now.set_requires_grad(true);
       grpo_options options;
       options.kl_coefficient = 0.1;
-      const at::Tensor loss = grpo_loss(now, f({then}), f({then}), f({0}), l({0}), f({advantage}),
-                                        f({1.0}), options);
+      const at::Tensor loss =
+          grpo_loss(now, f({then}), f({then}), f({0}), l({0}), f({advantage}), f({1.0}), options);
       loss.backward();
       EXPECT_TRUE(std::isfinite(loss.item<double>()));
       EXPECT_TRUE(std::isfinite(now.grad()[0].item<double>()));

@@ -65,8 +65,8 @@ TEST(Rewards, OfCopiesAreThoseOfTheirNeighboursIfAskedFor) {
 }
 
 TEST(Rewards, HaveNames) {
-  for (const auto shape : {reward_shape::speedup, reward_shape::log, reward_shape::capped,
-                           reward_shape::tiers})
+  for (const auto shape :
+       {reward_shape::speedup, reward_shape::log, reward_shape::capped, reward_shape::tiers})
     EXPECT_EQ(reward_shape_named(name_of(shape)), shape);
   for (const auto baseline : {reward_baseline::eager, reward_baseline::best})
     EXPECT_EQ(reward_baseline_named(name_of(baseline)), baseline);

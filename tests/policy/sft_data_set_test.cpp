@@ -97,7 +97,9 @@ TEST_F(SftDataSet, ContinuesFromItsState) {
   sft_data_set b(words_, 1, prompts_, facts_, {0.5, 2});
   b.restore(a.state());
   for (int i = 0; i < 6; ++i)
-    b.add({i < 4 ? "softmax" : "layer_norm", "cpu", numbered("document ", i),
+    b.add({i < 4 ? "softmax" : "layer_norm",
+           "cpu",
+           numbered("document ", i),
            {static_cast<double>(10 - i), numbered("code ", i)}});
   std::mt19937_64 same = random_;
   for (int i = 0; i < 20; ++i) {

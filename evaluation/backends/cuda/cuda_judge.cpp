@@ -127,10 +127,10 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const wanted_ti
   const bool captures_calls = parse_settings(view(timed_.artifact.getSettings())).cuda_graph;
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();
-    case_timing once = time_gpu_case(
-        {gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts, pair, checked,
-         wanted.expected_speedup, captures_calls},
-        random);
+    case_timing once =
+        time_gpu_case({gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts,
+                       pair, checked, wanted.expected_speedup, captures_calls},
+                      random);
     once.throttled = before.empty() ? management_.throttled_by() : before;
     return once;
   };

@@ -56,7 +56,8 @@ void staged_calls::prepare(schema::StageCalls::Reader request) {
 
 void staged_calls::stage(schema::StageCalls::Reader request) {
   memory_->head().output_count = 0;
-  if (captured_for_ && capnp::AnyStruct::Reader(*captured_for_) == capnp::AnyStruct::Reader(request))
+  if (captured_for_ &&
+      capnp::AnyStruct::Reader(*captured_for_) == capnp::AnyStruct::Reader(request))
     return;
   forget();
   program_ = request.getProgram();

@@ -40,8 +40,8 @@ class staged_calls {
   const torchscript_program& first_program() const { return programs_.front(); }
 
   // Replaces the staged calls. Runs prepare() at once if the parameters have changed. Its results
-  // lie at the start of the calls' scratch memory, and the calls' own tensors follow. Captured calls
-  // are kept if the request is the last one again, because all addresses are the same then.
+  // lie at the start of the calls' scratch memory, and the calls' own tensors follow. Captured
+  // calls are kept if the request is the last one again, because all addresses are the same then.
   void stage(schema::StageCalls::Reader request);
   // Lets the next stage() capture its calls anew, whatever the request.
   void forget_request() { captured_for_ = {}; }

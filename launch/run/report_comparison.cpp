@@ -1,0 +1,194 @@
+#include "launch/run/report_comparison.hpp"
+
+#include <cmath>
+
+#include "launch/printing.hpp"
+#include "launch/run/comparison.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t bootstrap_resamples = 10000;
+
+class comparison_report {
+ public:
+  comparison_report(const run_results& of, ordered_json& json) : of_(of), json_(json) {}
+  const std::string& text() const { return text_; }
+
+  void print_comparison() {
+    const auto sampled = of_.compared.find(schema::Draw::Arm::SAMPLED);
+    if (sampled == of_.compared.end() || sampled->second.size() < 2) return;
+    const std::vector<compared_task> tasks = tasks_of(sampled->second);
+    const comparison_result r = compare_policies(tasks, bootstrap_resamples, 1);
+    const std::uint64_t before = sampled->second.begin()->first;
+    const std::uint64_t after = sampled->second.rbegin()->first;
+    line("The contrastive stage, judged afresh: version " + std::to_string(before) + " before, " +
+         std::to_string(after) + " after");
+    line(pad("  task", 26) + pad("ok before", 11, true) + pad("ok after", 11, true) +
+         pad("before", 10, true) + pad("after", 10, true) + pad("best before", 13, true) +
+         pad("best after", 13, true) + pad("new after", 11, true));
+    ordered_json rows = ordered_json::array();
+    for (const auto& row : r.tasks) {
+      line(pad("  " + row.task, 26) + pad(percent(row.before.ok), 11, true) +
+           pad(percent(row.after.ok), 11, true) + speedup_of_ok(row.before) +
+           speedup_of_ok(row.after) + pad(best_text(row.before), 13, true) +
+           pad(best_text(row.after), 13, true) + pad(percent(row.after.new_share), 11, true));
+      rows.push_back(
+          {{"task", row.task}, {"before", to_json(row.before)}, {"after", to_json(row.after)}});
+    }
+    line("  (speed-ups are geometric means of the ok samples, and those of the best sample)");
+    if (r.before.ok + r.after.ok == 0) {
+      line("  nothing to compare: no sample of either policy is ok");
+    } else {
+      line("  mean log speed-up, what is not ok counted as " + fixed(failed_speedup, 2) +
+           "x: " + fixed(r.before.log_score, 3) + " before, " + fixed(r.after.log_score, 3) +
+           " after: " + difference_text(r));
+      line("  ok " + percent(r.before.ok) + " before, " + percent(r.after.ok) +
+           " after; of these, mean log speed-up " + fixed(r.before.log_of_ok, 3) + " before, " +
+           fixed(r.after.log_of_ok, 3) + " after; best sample " + fixed(r.before.log_best, 3) +
+           " before, " + fixed(r.after.log_best, 3) + " after");
+    }
+    const comparison_result originals =
+        compare_policies(without_copies(tasks), bootstrap_resamples, 1);
+    line("  without copies of shown exemplars (" + percent(r.before.copy_share) +
+         " of the samples before, " + percent(r.after.copy_share) + " after): " +
+         (originals.tasks.empty() ? "nothing is left to compare" : difference_text(originals)));
+    json_["comparison"] = to_json(r);
+    json_["comparison"].update({{"before_version", before},
+                                {"after_version", after},
+                                {"left_out", of_.inconclusive_compared},
+                                {"without_copies", to_json(originals)},
+                                {"tasks", rows}});
+    print_arm(schema::Draw::Arm::BARE, "without exemplars in the prompt", "bare");
+    print_arm(schema::Draw::Arm::GREEDY, "greedy, with exemplars", "greedy");
+    if (of_.inconclusive_compared > 0)
+      line("  " + counted(of_.inconclusive_compared, "sample") +
+           " left out as inconclusive: unstable, or failed by the infrastructure");
+    line();
+  }
+
+  // Shows what the policy can do, stage by stage, on tasks from which the run has not learned.
+  void print_held_out() {
+    const auto sampled = of_.held_out.find(schema::Draw::Arm::SAMPLED);
+    if (sampled == of_.held_out.end()) return;
+    line("Held-out tasks, of which the run has learned nothing, judged afresh");
+    line(pad("  policy", 38) + pad("samples", 9, true) + pad("ok", 9, true) +
+         pad("speed-up", 10, true) + pad("best", 10, true) + pad("new and ok", 12, true) +
+         pad("greedy ok", 11, true));
+    json_["held_out"] = ordered_json::array();
+    for (const auto& [version, by_task] : sampled->second) {
+      const policy_summary all = summary_of(by_task);
+      std::size_t samples = 0;
+      for (const auto& [task, its] : by_task) samples += its.size();
+      const auto name = of_.version_names.find(version);
+      const std::string label =
+          "version " + std::to_string(version) + ", " +
+          (name != of_.version_names.end() ? name->second : std::string("at the end"));
+      const auto greedy = of_.held_out.find(schema::Draw::Arm::GREEDY);
+      const bool has_greedy = greedy != of_.held_out.end() && greedy->second.contains(version);
+      const policy_summary most_likely =
+          has_greedy ? summary_of(greedy->second.at(version)) : policy_summary();
+      line(pad("  " + label, 38) + pad(std::to_string(samples), 9, true) +
+           pad(percent(all.ok), 9, true) + speedup_of_ok(all) + pad(best_text(all), 10, true) +
+           pad(percent(all.new_share), 12, true) +
+           pad(has_greedy ? percent(most_likely.ok) : "-", 11, true));
+      ordered_json tasks = ordered_json::array();
+      for (const auto& [task, its] : by_task) {
+        ordered_json row = to_json(summarise_samples(its));
+        row["task"] = task;
+        row["samples"] = its.size();
+        tasks.push_back(row);
+      }
+      json_["held_out"].push_back({{"version", version},
+                                   {"name", label},
+                                   {"sampled", to_json(all)},
+                                   {"greedy", has_greedy ? to_json(most_likely) : nullptr},
+                                   {"tasks", tasks}});
+    }
+    line("  (geometric means of the ok samples and of the best of each task's samples)");
+    line();
+  }
+
+ private:
+  static std::string difference_text(const comparison_result& r) {
+    return "difference " + fixed(r.difference, 3) + ", 95 % interval [" + fixed(r.low, 3) + ", " +
+           fixed(r.high, 3) + "]" +
+           (r.low > 0    ? ""
+            : r.high < 0 ? " (worse)"
+                         : " (not distinguishable from zero)");
+  }
+
+  static ordered_json to_json(const policy_summary& p) {
+    return {{"ok", p.ok},
+            {"log_speedup_of_ok", p.log_of_ok},
+            {"log_speedup", p.log_score},
+            {"log_speedup_of_best", p.log_best},
+            {"new", p.new_share},
+            {"copies", p.copy_share}};
+  }
+  static ordered_json to_json(const comparison_result& r) {
+    return {{"before", to_json(r.before)},
+            {"after", to_json(r.after)},
+            {"difference", r.difference},
+            {"interval", {r.low, r.high}}};
+  }
+
+  static std::vector<compared_task> tasks_of(const compared_samples& samples) {
+    std::vector<compared_task> tasks;
+    if (samples.size() < 2) return tasks;
+    const auto& after = samples.rbegin()->second;
+    for (const auto& [name, before] : samples.begin()->second) {
+      if (after.contains(name)) tasks.push_back({name, before, after.at(name)});
+    }
+    return tasks;
+  }
+
+  void print_arm(schema::Draw::Arm arm, const std::string& said, const char* key) {
+    const auto found = of_.compared.find(arm);
+    if (found == of_.compared.end()) return;
+    const comparison_result r = compare_policies(tasks_of(found->second), bootstrap_resamples, 1);
+    if (r.tasks.empty()) return;
+    line("  " + said + ": ok " + percent(r.before.ok) + " before, " + percent(r.after.ok) +
+         " after; mean log speed-up " + fixed(r.before.log_score, 3) + " before, " +
+         fixed(r.after.log_score, 3) + " after: " + difference_text(r));
+    json_["comparison"][key] = to_json(r);
+  }
+
+  static std::string speedup_of_ok(const policy_summary& p) {
+    return pad(p.ok > 0 ? fixed(std::exp(p.log_of_ok), 2) + "x" : "none ok", 10, true);
+  }
+  static std::string best_text(const policy_summary& p) {
+    return p.ok > 0 ? fixed(std::exp(p.log_best), 2) + "x" : "none ok";
+  }
+
+  static policy_summary summary_of(
+      const std::map<std::string, std::vector<compared_sample>>& by_task) {
+    std::vector<policy_summary> tasks;
+    for (const auto& [task, samples] : by_task) tasks.push_back(summarise_samples(samples));
+    return mean_of(tasks);
+  }
+
+  void line(const std::string& s = "") { text_ += s + "\n"; }
+
+  const run_results& of_;
+  ordered_json& json_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string describe_comparison(const run_results& of, ordered_json& json) {
+  comparison_report report(of, json);
+  report.print_comparison();
+  return report.text();
+}
+
+std::string describe_held_out(const run_results& of, ordered_json& json) {
+  comparison_report report(of, json);
+  report.print_held_out();
+  return report.text();
+}
+
+}  // namespace hone

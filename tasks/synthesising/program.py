@@ -1,0 +1,88 @@
+"""Programs that are being drawn: values with symbolic shapes, and the statements that make them."""
+
+import dataclasses
+
+# Sizes of cases that are not timed: odd ones, so that programs which rely on multiples show.
+SMALL_SIZES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    """A tensor of the program. `shape` holds numbers and names of sizes."""
+
+    name: str
+    shape: tuple
+    kind: str = "float"  # or "index": int64
+
+    @property
+    def rank(self):
+        return len(self.shape)
+
+
+class Program:
+    """A reference that is being drawn.
+
+    random: a random.Random. Rules draw all their choices from it.
+    timed, small: the value of each size in the timed case, and in two small cases.
+    """
+
+    def __init__(self, random):
+        self.random = random
+        # Dicts of name, shape, kind, and init: of what the values are drawn, with its arguments.
+        self.inputs, self.parameters = [], []
+        self.statements, self.words = [], []  # text of each statement; what it does, in words
+        self.values = []  # all that a later statement may use
+        self.timed, self.small = {}, ({}, {})
+        self.outputs = []
+
+    def size(self, name, timed, small=SMALL_SIZES):
+        """Adds a size. Returns its name."""
+        taken = name
+        while taken in self.timed:
+            taken += name[0]
+        self.timed[taken] = timed
+        for case in self.small:
+            case[taken] = self.random.choice(small)
+        return taken
+
+    def in_case(self, case, shape):
+        """Returns a shape in numbers. case: sizes by name."""
+        return [case[d] if isinstance(d, str) else d for d in shape]
+
+    def _tensor(self, into, name, shape, init, kind):
+        value = Value(f"{name}{len(into) or ''}", tuple(shape), kind)
+        into.append({"name": value.name, "shape": list(shape), "init": init, "kind": kind})
+        self.values.append(value)
+        return value
+
+    def input(self, shape, name="x", init=("normal", 0.0, 1.0), kind="float"):
+        return self._tensor(self.inputs, name, shape, init, kind)
+
+    def parameter(self, shape, name="w", init=("normal", 0.0, 1.0)):
+        """Adds a parameter. It is no value that other rules may pick."""
+        value = self._tensor(self.parameters, name, shape, init, "float")
+        self.values.pop()
+        return value
+
+    def let(self, text, shape, words, name="t"):
+        """Adds a statement that names the result of an expression. Returns its value."""
+        value = Value(f"{name}{len(self.statements)}", tuple(shape))
+        self.statements.append(f"{value.name} = {text}")
+        self.words.append(words)
+        self.values.append(value)
+        return value
+
+    def reference(self):
+        """Returns the source of the reference."""
+        arguments = ", ".join(f"{t['name']}: Tensor" for t in self.inputs + self.parameters)
+        names = [v.name for v in self.outputs]
+        if len(names) == 1:
+            result, kind = names[0], "Tensor"
+        else:
+            result, kind = ", ".join(names), f"Tuple[{', '.join(['Tensor'] * len(names))}]"
+        body = "\n".join(f"    {s}" for s in [*self.statements, f"return {result}"])
+        return f"def forward({arguments}) -> {kind}:\n{body}\n"
+
+    def summary(self):
+        """Returns one sentence that says what the program does."""
+        return ", ".join(self.words[:8]) + (", and so on" if len(self.words) > 8 else "")
