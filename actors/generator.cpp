@@ -99,25 +99,32 @@ void generator_state::take_draw(const draw_record& draw) {
 }
 
 // Renders the prompt of a draw and submits it to the sampler. A prompt that leaves no room for a
-// completion of max_new_tokens loses its first exemplars, because the best ones stand last. Without
-// exemplars, any room is enough.
+// completion of max_new_tokens loses its first exemplars, because the best ones stand last, and
+// then the attempt. Without both, any room is enough.
 void generator_state::submit_prompt(const draw_record& draw) {
   const auto t = tasks->find(task_id(draw->getTaskId()));
   if (t == nullptr) return;
-  for (prompt_facts facts = facts_for(*t, *draw);; facts.exemplars.erase(facts.exemplars.begin())) {
+  for (prompt_facts facts = facts_for(*t, *draw);;) {
+    const bool is_bare = facts.exemplars.empty() && !facts.attempt;
     open_draw opened{draw, options.prompts->render(facts), unix_ms()};
     try {
       sampler->submit({next_ticket, opened.prompt, draw->getSamples(),
-                       facts.exemplars.empty() ? answer_room::any : answer_room::whole,
+                       is_bare ? answer_room::any : answer_room::whole,
                        draw->getArm() == schema::Draw::Arm::GREEDY});
       open_draws.emplace(next_ticket++, std::move(opened));
       schedule_tick();
       return;
     } catch (const policy_error& e) {
       counts.failed();
-      if (!facts.exemplars.empty()) continue;
-      self->quit(caf::make_error(caf::sec::runtime_error, "task " + t->name + ": " + e.what()));
-      return;
+      if (is_bare) {
+        self->quit(caf::make_error(caf::sec::runtime_error, "task " + t->name + ": " + e.what()));
+        return;
+      }
+    }
+    if (facts.exemplars.empty()) {
+      facts.attempt.reset();
+    } else {
+      facts.exemplars.erase(facts.exemplars.begin());
     }
   }
 }

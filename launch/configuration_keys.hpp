@@ -87,6 +87,11 @@ void visit_policy_keys(Visitor& v, configuration& c) {
   if (v.enter("generation",
               "How the policy writes. Code: actors/generator.cpp, policy/generation.cpp.")) {
     v.value("group_size", "Completions per group.", c.pool.draws.samples, 1, 1024);
+    v.value("turns",
+            "Most writings of a variant in a row: from the second on, a prompt shows a failed or "
+            "slow attempt of the policy with the judge's message or profile, and asks for a better "
+            "one. The prompt template says how ({{#attempt}}).",
+            c.pool.storage.turns, 1, 64);
     v.value("replicas", "Generators, each with a copy of the policy.", c.generation.replicas, 1,
             64);
     v.value("slots", "Sequences that a generator writes at the same time.",
@@ -129,6 +134,14 @@ void visit_pool_keys(Visitor& v, configuration& c) {
   v.value("max_lag_of",
           "The same for single device types: TEXT=STEPS for the types whose names begin with TEXT.",
           c.max_lag_of);
+  v.value("keep_tokens",
+          "Training steps for which tokens and log-probabilities of groups that a step has trained "
+          "on are kept; 0 for ever. Without them, a branch from an older version cannot train on "
+          "these groups again.",
+          c.pool.storage.retention.tokens, 0);
+  v.value("keep_texts",
+          "The same for prompts and documents. Programs, scores and lineage always stay.",
+          c.pool.storage.retention.texts, 0);
   v.milliseconds("job_deadline_s",
                  "Seconds after which a job without a result is sent again "
                  "(storage/evaluation_ledger.cpp).",

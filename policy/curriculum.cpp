@@ -205,6 +205,7 @@ std::vector<double> curriculum::rewards_of(const schema::ScoredGroup::Reader& sc
   const auto t = tasks_->find(task_id(draw.getTaskId()));
   std::set<variant_id> shown;
   for (const auto exemplar : draw.getExemplars()) shown.emplace(exemplar.getVariantId());
+  if (draw.hasAttempt()) shown.emplace(draw.getAttempt().getVariantId());
   std::vector<judged_completion> group;
   for (unsigned i = 0; i < scored.getResults().size(); ++i) {
     const auto result = scored.getResults()[i];

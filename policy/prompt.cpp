@@ -11,8 +11,9 @@
 namespace hone {
 namespace {
 
-constexpr std::array<std::string_view, 8> fact_names = {
-    "task", "summary", "source", "source_language", "device", "number", "score", "code"};
+constexpr std::array<std::string_view, 11> fact_names = {
+    "task",  "summary", "source",  "source_language", "device", "number",
+    "score", "code",    "outcome", "message",         "profile"};
 
 std::string without_last_newline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
@@ -49,6 +50,13 @@ prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw) {
                                            parse_settings(exemplar.getSettings().cStr()),
                                            exemplar.getCuda().cStr(), exemplar.getPython().cStr()));
   }
+  if (draw.hasAttempt()) {
+    const auto attempt = draw.getAttempt();
+    facts.attempt = {attempt.getOutcome(), without_last_newline(attempt.getMessage()),
+                     without_last_newline(attempt.getProfile()),
+                     show_variant(attempt.getScore(), parse_settings(attempt.getSettings().cStr()),
+                                  attempt.getCuda().cStr(), attempt.getPython().cStr())};
+  }
   return facts;
 }
 
@@ -59,12 +67,18 @@ prompt_template prompt_template::load(const std::filesystem::path& path) {
 prompt_template prompt_template::parse(const std::string& text, const std::string& name) {
   prompt_template parsed;
   std::size_t at = 0;
-  parsed.nodes_ = parse_nodes(text, at, false, name);
+  parsed.nodes_ = parse_nodes(text, at, "", name);
   return parsed;
 }
 
+prompt_template::node::kind prompt_template::kind_of_section(std::string_view mark) {
+  if (mark == "#attempt") return node::kind::attempt;
+  return mark[0] == '#' ? node::kind::exemplars : node::kind::without_exemplars;
+}
+
 std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view text,
-                                                                std::size_t& at, bool inside,
+                                                                std::size_t& at,
+                                                                std::string_view section,
                                                                 const std::string& name) {
   const auto refuse = [&](std::size_t where, const std::string& problem) {
     throw policy_error(name + ":" + std::to_string(line_at(text, where)) + ": " + problem);
@@ -96,25 +110,24 @@ std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view
     }
     add_text(text.substr(at, text_end - at));
     at = next;
-    if (mark == "/exemplars") {
-      if (!inside) refuse(open, "{{/exemplars}} without its beginning");
+    if (mark == "/exemplars" || mark == "/attempt") {
+      if (mark.substr(1) != section)
+        refuse(open, "{{" + std::string(mark) + "}} without its beginning");
       return nodes;
     }
-    if (mark == "#exemplars" || mark == "^exemplars") {
-      if (inside) refuse(open, "sections cannot be nested");
-      node section;
-      section.is = mark[0] == '#' ? node::kind::exemplars : node::kind::without_exemplars;
-      section.inner = parse_nodes(text, at, true, name);
-      nodes.push_back(std::move(section));
+    if (mark == "#exemplars" || mark == "^exemplars" || mark == "#attempt") {
+      if (!section.empty()) refuse(open, "sections cannot be nested");
+      nodes.push_back({kind_of_section(mark), "", parse_nodes(text, at, mark.substr(1), name)});
     } else if (std::find(fact_names.begin(), fact_names.end(), mark) != fact_names.end()) {
       nodes.push_back({node::kind::fact, std::string(mark), {}});
     } else {
       refuse(open, "{{" + std::string(mark) +
                        "}} is unknown, expected task, summary, source, source_language, device, "
-                       "number, score, code, or #exemplars, ^exemplars, /exemplars");
+                       "number, score, code, outcome, message, profile, or #exemplars, ^exemplars, "
+                       "/exemplars, #attempt, /attempt");
     }
   }
-  if (inside) refuse(text.size(), "a section is never closed");
+  if (!section.empty()) refuse(text.size(), "a section is never closed");
   add_text(text.substr(at));
   at = text.size();
   return nodes;
@@ -135,12 +148,18 @@ void prompt_template::render_nodes(const std::vector<node>& nodes, const prompt_
       case node::kind::without_exemplars:
         if (facts.exemplars.empty()) render_nodes(n.inner, facts, nullptr, 0, out);
         break;
+      case node::kind::attempt:
+        if (facts.attempt) render_nodes(n.inner, facts, &facts.attempt->variant, 0, out);
+        break;
       case node::kind::fact:
         if (n.text == "task") out += facts.task_name;
         if (n.text == "summary") out += facts.summary;
         if (n.text == "source") out += facts.source;
         if (n.text == "source_language") out += facts.source_language;
         if (n.text == "device") out += facts.device_type;
+        if (facts.attempt && n.text == "outcome") out += facts.attempt->outcome;
+        if (facts.attempt && n.text == "message") out += facts.attempt->message;
+        if (facts.attempt && n.text == "profile") out += facts.attempt->profile;
         if (exemplar != nullptr && n.text == "number") out += std::to_string(number);
         if (exemplar != nullptr && n.text == "score") out += print_score(exemplar->score);
         if (exemplar != nullptr && n.text == "code") out += exemplar->code;

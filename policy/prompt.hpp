@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,14 @@ struct shown_variant {
 shown_variant show_variant(double score, const settings& options, std::string_view cuda,
                            std::string_view python);
 
+// An earlier variant that a prompt asks to be made better.
+struct shown_attempt {
+  std::string outcome;
+  std::string message;  // why it failed; empty if it is ok
+  std::string profile;  // how it ran, in lines; empty if it was not timed
+  shown_variant variant;
+};
+
 // Facts that a prompt shows.
 struct prompt_facts {
   std::string task_name;
@@ -28,16 +37,19 @@ struct prompt_facts {
   std::string source_language;
   std::string device_type;
   std::vector<shown_variant> exemplars;  // by ascending score
+  std::optional<shown_attempt> attempt;
 };
 
 // Returns the facts for a prompt about task `t`, with the device type and the exemplars of `draw`.
 // Throws std::runtime_error if the settings of an exemplar are invalid.
 prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw);
 
-// Text of a prompt with placeholders for facts and two kinds of sections:
+// Text of a prompt with placeholders for facts and three kinds of sections:
 //   {{task}} {{summary}} {{source}} {{source_language}} {{device}}       anywhere
 //   {{#exemplars}} ... {{number}} {{score}} {{code}} ... {{/exemplars}}  once per exemplar
 //   {{^exemplars}} ... {{/exemplars}}                                    if there is no exemplar
+//   {{#attempt}} ... {{outcome}} {{message}} {{profile}} {{score}} {{code}} ... {{/attempt}}
+//                                                if a variant is to be made better
 // A line that holds only the beginning or end mark of a section produces no output. Any other text
 // in double braces is an error when the template is read. Immutable after reading.
 class prompt_template {
@@ -51,13 +63,15 @@ class prompt_template {
 
  private:
   struct node {
-    enum class kind { text, fact, exemplars, without_exemplars };
+    enum class kind { text, fact, exemplars, without_exemplars, attempt };
     kind is = kind::text;
     std::string text;
     std::vector<node> inner;
   };
-  static std::vector<node> parse_nodes(std::string_view text, std::size_t& at, bool inside,
-                                       const std::string& name);
+  static node::kind kind_of_section(std::string_view mark);
+  // `section`: the name of the section that is being parsed; empty outside of sections.
+  static std::vector<node> parse_nodes(std::string_view text, std::size_t& at,
+                                       std::string_view section, const std::string& name);
   static void render_nodes(const std::vector<node>& nodes, const prompt_facts& facts,
                            const shown_variant* exemplar, std::size_t number, std::string& out);
 

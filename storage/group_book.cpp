@@ -138,7 +138,9 @@ void group_book::mark_dropped(const group_id& group) {
 
 void group_book::give_back(const group_id& group) {
   const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
-  if (stored) make_ready(**stored);
+  if (!stored) return;
+  if ((*stored)->getTokensRemoved()) return mark_dropped(group);
+  make_ready(**stored);
 }
 
 }  // namespace hone

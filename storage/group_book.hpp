@@ -68,7 +68,7 @@ class group_book {
   void abandon(Stage stage);
   void mark_trained(const group_id& group, std::uint64_t version);
   void mark_dropped(const group_id& group);
-  // Makes a group ready again whose step was abandoned.
+  // Makes a group ready again whose step was abandoned, or drops it if its tokens were removed.
   void give_back(const group_id& group);
 
  private:

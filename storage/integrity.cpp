@@ -48,10 +48,14 @@ class checker {
           if (group_id(group->getId()) != id) complain(name + ": stored under another id");
           if (!has(family::tasks, key_of(task_id(group->getDraw().getTaskId()))))
             complain(name + ": its task is missing");
-          for (const auto exemplar : group->getDraw().getExemplars()) {
-            if (!has(family::variants, key_of(variant_id(exemplar.getVariantId()))))
-              complain(name + ": the exemplar " + to_string(variant_id(exemplar.getVariantId())) +
-                       " is missing");
+          std::vector<variant_id> shown;
+          for (const auto exemplar : group->getDraw().getExemplars())
+            shown.emplace_back(exemplar.getVariantId());
+          if (group->getDraw().hasAttempt())
+            shown.emplace_back(group->getDraw().getAttempt().getVariantId());
+          for (const variant_id& variant : shown) {
+            if (!has(family::variants, key_of(variant)))
+              complain(name + ": the exemplar or attempt " + to_string(variant) + " is missing");
           }
           std::uint32_t index = 0;
           for (const auto rollout : group->getRollouts()) {

@@ -12,25 +12,9 @@ namespace {
 
 constexpr const char* format_key = "format";
 
-std::string sample_counts_key(Stage stage) { return "samples of " + std::string(name_of(stage)); }
-
 std::uint64_t stored_next_sequence(const database& db) {
   const auto format = db.get<schema::PoolFormat>(family::meta, format_key);
   return format ? (*format)->getNextReady() : 0;
-}
-
-// Copies the group without its variants, which have a column family of their own.
-record<schema::RolloutGroup> without_variants(const schema::RolloutGroup::Reader& group) {
-  record_builder<schema::RolloutGroup> stored;
-  stored->setId(group.getId());
-  stored->setOrigin(group.getOrigin());
-  stored->setDraw(group.getDraw());
-  stored->setPrompt(group.getPrompt());
-  stored->setRollouts(group.getRollouts());
-  stored->setStartedMs(group.getStartedMs());
-  stored->setFinishedMs(group.getFinishedMs());
-  stored->initVariants(0);
-  return stored.finish();
 }
 
 // Returns the scope of a group's evaluations. A comparison is judged afresh, in a scope that both
@@ -60,11 +44,12 @@ pool::pool(const pool_options& options)
       selector_(index_, options.exemplars),
       chain_(db_),
       book_(db_, ledger_.waiting_groups(), stored_next_sequence(db_)),
+      attempts_(options.turns),
+      samples_(db_),
       random_(random_bits()) {
   if (const auto format = db_.get<schema::PoolFormat>(family::meta, format_key)) {
     check_format(db_);
     next_version_ = (*format)->getNextVersion();
-    read_sample_counts();
   } else {
     store_format();
     commit();
@@ -111,7 +96,7 @@ void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t
   const auto draw = group->getDraw();
   const std::string device_type = draw.getDeviceType();
   const task_id task(draw.getTaskId());
-  db_.put(family::groups, key_of(id), without_variants(*group));
+  db_.put(family::groups, key_of(id), copy_without(*group, {.variants = true}));
 
   std::map<variant_id, std::uint32_t> times;
   std::uint32_t index = 0;
@@ -135,7 +120,7 @@ void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t
                                    draw.getPopulation(), best, now_ms, jobs))
       ++waits_for;
   }
-  if (book_.begin(*group, waits_for)) count_samples(*group);
+  if (book_.begin(*group, waits_for)) note_judged(*group);
 }
 
 bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint64_t now_ms,
@@ -147,7 +132,7 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   for (const group_id& group : closed->released) {
     if (!book_.release(group)) continue;
     const auto stored = db_.get<schema::RolloutGroup>(family::groups, key_of(group));
-    if (stored) count_samples(**stored);
+    if (stored) note_judged(**stored);
   }
   if (closed->key.scope != 0) return true;
   if (closed->known->getOutcome() == Outcome::OK) {
@@ -168,37 +153,30 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   return true;
 }
 
-void pool::count_samples(const schema::RolloutGroup::Reader& group) {
-  const Stage stage = stage_of(group);
-  auto& counts = sample_outcomes_[stage];
+std::vector<Outcome> pool::outcomes_of(const schema::RolloutGroup::Reader& group) const {
+  std::vector<Outcome> outcomes;
   for (const auto rollout : group.getRollouts()) {
-    if (const auto known = evaluation_of(group, rollout)) ++counts[(*known)->getOutcome()];
+    if (const auto known = evaluation_of(group, rollout))
+      outcomes.push_back((*known)->getOutcome());
   }
-  record_builder<schema::SampleCounts> stored;
-  auto outcomes = stored->initOutcomes(static_cast<unsigned>(counts.size()));
-  unsigned i = 0;
-  for (const auto& [outcome, count] : counts) {
-    outcomes[i].setName(std::string(name_of(outcome)));
-    outcomes[i++].setValue(static_cast<double>(count));
-  }
-  db_.put(family::meta, sample_counts_key(stage), stored.finish());
+  return outcomes;
 }
 
-void pool::read_sample_counts() {
-  for (const Stage stage :
-       {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE, Stage::COMPARISON}) {
-    const auto stored = db_.get<schema::SampleCounts>(family::meta, sample_counts_key(stage));
-    if (!stored) continue;
-    for (const auto n : (*stored)->getOutcomes()) {
-      if (const auto outcome = outcome_named(view(n.getName())))
-        sample_outcomes_[stage][*outcome] = static_cast<std::uint64_t>(n.getValue());
-    }
+void pool::note_judged(const schema::RolloutGroup::Reader& group) {
+  samples_.count(stage_of(group), outcomes_of(group));
+  if (options_.turns < 2) return;
+  std::map<variant_id, attempt_book::judged_variant> judged;
+  for (const auto rollout : group.getRollouts()) {
+    const variant_id id(rollout.getVariantId());
+    const auto variant = db_.get<schema::Variant>(family::variants, key_of(id));
+    const auto known = evaluation_of(group, rollout);
+    if (variant && known) judged[id] = {*variant, *known};
   }
-}
-
-std::map<Outcome, std::uint64_t> pool::sample_outcomes(Stage stage) const {
-  const auto found = sample_outcomes_.find(stage);
-  return found == sample_outcomes_.end() ? std::map<Outcome, std::uint64_t>() : found->second;
+  std::vector<attempt_book::judged_variant> distinct;
+  for (const auto& [id, one] : judged) distinct.push_back(one);
+  const auto draw = group.getDraw();
+  attempts_.consider(group, distinct, best_score(task_id(draw.getTaskId()), draw.getDeviceType()),
+                     random_);
 }
 
 void pool::collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
@@ -238,6 +216,11 @@ record<schema::Draw> pool::draw(const draw_request& request) {
     exemplars[i].setSettings((*variant)->getSettings());
     exemplars[i].setCuda((*variant)->getCuda());
     exemplars[i].setPython((*variant)->getPython());
+  }
+  if (request.stage == Stage::COMPARISON) return draw.finish();
+  if (const auto attempt = attempts_.take(request.task, request.device_type)) {
+    draw->setTurn(attempt->turn);
+    draw->setAttempt(*attempt->attempt);
   }
   return draw.finish();
 }
@@ -309,7 +292,10 @@ void pool::drop_stale() {
     stale.push_back(ready.group);
     ++dropped_[ready.device_type];
   }
-  for (const group_id& group : stale) book_.mark_dropped(group);
+  for (const group_id& group : stale) {
+    book_.mark_dropped(group);
+    remove_contents_of_dropped(db_, group, options_.retention);
+  }
 }
 
 std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& request) {
@@ -367,6 +353,7 @@ void pool::commit_step(const record<schema::PolicyVersion>& version,
   db_.put(family::steps, key_of(number), step);
   chain_.add(version);
   chain_.set_head(number);
+  remove_old_contents(db_, chain_, options_.retention);
   next_version_ = number + 1;
   store_format();
   commit();

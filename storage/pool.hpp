@@ -14,11 +14,14 @@
 #include "messages/schema/task.capnp.h"
 #include "messages/schema/training.capnp.h"
 #include "messages/schema/variant.capnp.h"
+#include "storage/attempts.hpp"
 #include "storage/database.hpp"
 #include "storage/evaluation_ledger.hpp"
 #include "storage/exemplar_choice.hpp"
 #include "storage/exemplar_index.hpp"
 #include "storage/group_book.hpp"
+#include "storage/retention.hpp"
+#include "storage/sample_counts.hpp"
 #include "storage/version_chain.hpp"
 
 namespace hone {
@@ -34,6 +37,8 @@ struct pool_options {
   // The same for device types whose names begin with these texts; the longest text that fits
   // counts.
   std::map<std::string, std::uint32_t> max_lag_of;
+  retention_options retention;
+  std::uint32_t turns = 1;  // most writings of a variant in a row; see attempt_book
 };
 
 // Owns everything durable of a run and offers the operations that the ring needs. Changes are
@@ -78,7 +83,8 @@ class pool {
     schema::Draw::Arm arm = schema::Draw::Arm::SAMPLED;
   };
   // Makes the choices for one prompt. Exemplars include their code, ordered by ascending score. The
-  // arm `bare` has none.
+  // arm `bare` has none. Where an attempt of the policy waits to be made better, the draw asks for
+  // that, except in comparisons.
   record<schema::Draw> draw(const draw_request& request);
 
   struct batch_request {
@@ -132,7 +138,7 @@ class pool {
   std::uint64_t accepted_variants(const task_id& task, const std::string& device_type);
   // Number of samples by outcome, over the groups of a stage whose last evaluation is known. Corpus
   // groups belong to the stage sft.
-  std::map<Outcome, std::uint64_t> sample_outcomes(Stage stage) const;
+  std::map<Outcome, std::uint64_t> sample_outcomes(Stage stage) const { return samples_.of(stage); }
   std::optional<record<schema::Evaluation>> evaluation_of(const evaluation_key& key) const {
     return ledger_.find(key);
   }
@@ -142,8 +148,9 @@ class pool {
   record<schema::ScoredGroup> score_group(const group_id& group) const;
   std::optional<record<schema::Evaluation>> evaluation_of(
       const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const;
-  void count_samples(const schema::RolloutGroup::Reader& group);
-  void read_sample_counts();
+  // Takes note of a group whose evaluations are all known.
+  void note_judged(const schema::RolloutGroup::Reader& group);
+  std::vector<Outcome> outcomes_of(const schema::RolloutGroup::Reader& group) const;
   std::uint32_t max_lag_of(const std::string& device_type) const;
   void drop_stale();
   void store_format();
@@ -155,10 +162,11 @@ class pool {
   exemplar_selector selector_;
   version_chain chain_;
   group_book book_;
+  attempt_book attempts_;
+  sample_counts samples_;
   std::mt19937_64 random_;
   std::uint64_t next_version_ = 0;
   std::map<std::string, std::uint64_t> dropped_;
-  std::map<Stage, std::map<Outcome, std::uint64_t>> sample_outcomes_;
 };
 
 // Checks that this program can read the pool. Throws pool_error if the pool has no format record,

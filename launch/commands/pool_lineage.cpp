@@ -85,7 +85,12 @@ class lineage_printer {
         "written in " + std::string(name_of(one.group->getDraw().getStage())) + " by";
     for (const std::uint64_t version : one.versions) line += " version " + std::to_string(version);
     if (one.trained_into) line += ", trained into version " + std::to_string(*one.trained_into);
-    if (one.group->getDraw().getExemplars().size() > 0) line += ", with exemplars";
+    const auto draw = one.group->getDraw();
+    if (draw.getExemplars().size() > 0) line += ", with exemplars";
+    if (draw.hasAttempt())
+      line += ", turn " + std::to_string(draw.getTurn() + 1) + ": to better " +
+              to_string(variant_id(draw.getAttempt().getVariantId())).substr(0, 10) + " (" +
+              std::string(view(draw.getAttempt().getOutcome())) + ")";
     return line;
   }
 

@@ -45,6 +45,13 @@ ordered_json rollouts_to_json(const pool_inspector& pool, const variant_id& id) 
          {"stage", name_of(draw.getStage())},
          {"device_type", text(draw.getDeviceType())},
          {"arm", name_of(draw.getArm())},
+         {"turn", draw.getTurn() + 1},
+         {"attempt",
+          draw.hasAttempt()
+              ? ordered_json({{"variant", to_string(variant_id(draw.getAttempt().getVariantId()))},
+                              {"outcome", text(draw.getAttempt().getOutcome())},
+                              {"speedup", draw.getAttempt().getScore()}})
+              : ordered_json(nullptr)},
          {"policy_version", draw.getPolicyVersion()},
          {"exemplars", exemplars},
          {"trained_into_version",

@@ -163,8 +163,10 @@ class reporter {
            {"outcomes", outcomes},
            {"sources", found->first == "corpus" ? ordered_json(nullptr) : sources_json(row)},
            {"beside_shown", beside_shown_json(row.gain)},
+           {"revisions", revisions_json(row)},
            {"curve", curve}});
       if (found->first != "corpus") print_sources(row);
+      print_revisions(row);
     }
     line("  mean log speed-up: the mean over tasks; what is not ok counts as " +
          fixed(failed_speedup, 2) + "x, what is inconclusive does not count");
@@ -192,6 +194,20 @@ class reporter {
            percent(row.gain.faster / row.gain.samples) +
            " of the ok samples are faster, mean log gain " +
            fixed(row.gain.log_gain / row.gain.samples, 2));
+  }
+
+  void print_revisions(const stage_row& row) {
+    for (const auto& [turn, its] : row.revisions)
+      line("        turn " + std::to_string(turn + 1) + ": " + fixed(its.samples, 0) +
+           " samples that were to better an attempt, " + percent(its.ok / its.samples) + " ok, " +
+           percent(its.better / its.samples) + " better than it");
+  }
+  static ordered_json revisions_json(const stage_row& row) {
+    ordered_json turns = ordered_json::array();
+    for (const auto& [turn, its] : row.revisions)
+      turns.push_back(
+          {{"turn", turn + 1}, {"samples", its.samples}, {"ok", its.ok}, {"better", its.better}});
+    return turns;
   }
 
   static ordered_json sources_json(const stage_row& row) {

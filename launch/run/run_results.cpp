@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
+#include "launch/run/compact_groups.hpp"
 #include "messages/names.hpp"
 #include "storage/inspection.hpp"
 
@@ -14,6 +16,31 @@ constexpr double least_score = 1e-6;
 // A sample counts as faster than an exemplar from this ratio on.
 constexpr double faster = 1.05;
 
+// The newest evaluation of a variant on a device type in one scope, without its measurements.
+struct known_outcome {
+  std::uint32_t judge = 0;
+  Outcome outcome = Outcome::INFRASTRUCTURE;
+  double score = 0;
+};
+
+struct outcome_key {
+  variant_id variant;
+  std::uint32_t device_type = 0;  // index of its name
+  std::uint32_t scope = 0;
+  bool operator==(const outcome_key&) const = default;
+};
+
+// The bits of an id are those of a hash, or random.
+struct hash_of_id {
+  std::size_t operator()(const variant_id& id) const { return id.low; }
+  std::size_t operator()(const outcome_key& key) const {
+    return key.variant.low ^ (key.device_type + 0x9e3779b97f4a7c15ULL * key.scope);
+  }
+};
+using variant_set = std::unordered_set<variant_id, hash_of_id>;
+
+// Reads a pool's families one after the other, each once, and keeps a few bytes of each record: the
+// pool may be larger than memory.
 class results_reader {
  public:
   explicit results_reader(const std::filesystem::path& folder) : pool_(folder) {
@@ -24,169 +51,164 @@ class results_reader {
   }
 
   run_results read() {
-    const auto groups = sorted_groups();
-    count_variants();
+    const compact_groups groups = read_compact_groups(pool_);
     find_corpus_variants(groups);
     read_evaluations();
+    count_variants();
     read_groups(groups);
     read_steps();
     return std::move(found_);
   }
 
  private:
-  // Returns the groups in the order in which they were finished.
-  std::vector<record<schema::RolloutGroup>> sorted_groups() const {
-    std::vector<record<schema::RolloutGroup>> groups;
-    pool_.db().scan<schema::RolloutGroup>(
-        family::groups, "", [&](std::string_view, const record<schema::RolloutGroup>& g) {
-          groups.push_back(g);
-          return true;
-        });
-    // Groups of one millisecond stay in the order of their ids.
-    std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
-      return a->getFinishedMs() < b->getFinishedMs();
-    });
-    return groups;
-  }
-
-  void count_variants() {
-    const auto counted = pool_.count();
-    found_.samples = counted.rollouts;
-    found_.evaluated_variants = counted.evaluated_variants;
-    found_.compared_variants = counted.compared_variants;
-    found_.waiting_variants = counted.waiting_variants;
-  }
-
-  void find_corpus_variants(const std::vector<record<schema::RolloutGroup>>& groups) {
-    for (const auto& g : groups) {
-      if (g->getOrigin() != schema::RolloutGroup::Origin::CORPUS) continue;
-      for (const auto rollout : g->getRollouts()) corpus_variants_.emplace(rollout.getVariantId());
+  void find_corpus_variants(const compact_groups& all) {
+    for (const compact_group& g : all.groups) {
+      found_.samples += g.rollouts.size();
+      if (g.origin != schema::RolloutGroup::Origin::CORPUS) continue;
+      for (const auto& rollout : g.rollouts) corpus_variants_.insert(rollout.variant);
     }
+  }
+
+  std::uint32_t index_of(const std::string& device_type) {
+    return indices_.emplace(device_type, static_cast<std::uint32_t>(indices_.size())).first->second;
   }
 
   // Counts only evaluations of the newest judge version, because scores of different versions are
   // not comparable.
   void read_evaluations() {
-    std::uint32_t judge = 0;
+    std::map<std::uint32_t, judged_by> versions;
     pool_.each_evaluation_of_any_scope(
         [&](const evaluation_key& key, const record<schema::Evaluation>& e) {
           found_.measurements += e->getMeasurements().size();
-          if (key.scope == 0) judge = std::max(judge, key.judge);
+          known_outcome& known = known_[{key.variant, index_of(key.device_type), key.scope}];
+          if (key.judge >= known.judge) known = {key.judge, e->getOutcome(), e->getScore()};
+          if (key.scope == 0) count_evaluation(key, *e, versions[key.judge]);
         });
-    pool_.each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& e) {
-      if (key.judge != judge) return;
-      task_row& row = found_.tasks[{task_id(e->getTaskId()), key.device_type}];
-      found_.device_types.insert(key.device_type);
-      if (e->getOutcome() == Outcome::UNPARSABLE) {
-        ++found_.unparsable;
-        return;
-      }
-      if (e->getOutcome() == Outcome::INFRASTRUCTURE) {
-        ++found_.infrastructure;
-        return;
-      }
-      ++found_.judged;
-      if (!corpus_variants_.contains(variant_id(e->getVariantId()))) ++found_.new_programs;
-      found_.timed += e->getMeasurements().size() > 0 ? 1 : 0;
-      ++row.tried;
-      if (e->getOutcome() != Outcome::OK) return;
-      ++row.ok;
-      if (!row.best || e->getScore() > row.best->getScore()) row.best = e;
-    });
+    if (versions.empty()) return;
+    judged_by& newest = versions.rbegin()->second;
+    found_.tasks = std::move(newest.tasks);
+    for (const auto& [where, row] : found_.tasks) found_.device_types.insert(where.device_type);
+    found_.unparsable = newest.unparsable;
+    found_.infrastructure = newest.infrastructure;
+    found_.judged = newest.judged;
+    found_.timed = newest.timed;
+    found_.new_programs = newest.new_programs;
     for (auto& [where, row] : found_.tasks) {
       if (row.best) row.in_corpus = corpus_variants_.contains(variant_id(row.best->getVariantId()));
     }
   }
 
-  // Returns the variant's evaluation by the newest judge version, or nullopt if there is none yet.
-  std::optional<record<schema::Evaluation>> evaluation_of(const schema::RolloutGroup::Reader& group,
-                                                          const variant_id& variant,
-                                                          std::uint32_t scope) const {
-    std::optional<record<schema::Evaluation>> newest;
-    for (const auto& e : pool_.evaluations_of(variant)) {
-      if (e->getScope() != scope ||
-          view(e->getDeviceType()) != view(group.getDraw().getDeviceType()))
-        continue;
-      if (!newest || e->getJudgeVersion() > (*newest)->getJudgeVersion()) newest = e;
-    }
-    return newest;
-  }
-
-  schema::GroupProgress::State state_of(const group_id& group) const {
-    const auto progress = pool_.progress(group);
-    return progress ? (*progress)->getState() : schema::GroupProgress::State::PENDING;
-  }
-
-  // Where a sample's program comes from, and the score of the fastest exemplar that its prompt
-  // showed (0 without exemplars).
-  struct origin {
-    sample_source source = sample_source::fresh;
-    double best_shown = 0;
+  // What evaluations of one judge version add up to.
+  struct judged_by {
+    std::map<place, task_row> tasks;
+    std::uint64_t unparsable = 0;
+    std::uint64_t infrastructure = 0;
+    std::uint64_t judged = 0;
+    std::uint64_t timed = 0;
+    std::uint64_t new_programs = 0;
   };
-  origin origin_of(const schema::RolloutGroup::Reader& group, const variant_id& variant) const {
-    origin from;
-    bool is_shown = false;
-    for (const auto exemplar : group.getDraw().getExemplars()) {
-      from.best_shown = std::max(from.best_shown, exemplar.getScore());
-      is_shown = is_shown || variant_id(exemplar.getVariantId()) == variant;
+
+  void count_evaluation(const evaluation_key& key, const schema::Evaluation::Reader& e,
+                        judged_by& counts) const {
+    task_row& row = counts.tasks[{task_id(e.getTaskId()), key.device_type}];
+    if (e.getOutcome() == Outcome::UNPARSABLE) {
+      ++counts.unparsable;
+      return;
     }
-    from.source = is_shown                             ? sample_source::shown
-                  : corpus_variants_.contains(variant) ? sample_source::corpus
-                  : written_.contains(variant)         ? sample_source::known
-                                                       : sample_source::fresh;
-    return from;
+    if (e.getOutcome() == Outcome::INFRASTRUCTURE) {
+      ++counts.infrastructure;
+      return;
+    }
+    ++counts.judged;
+    counts.new_programs += corpus_variants_.contains(key.variant) ? 0 : 1;
+    counts.timed += e.getMeasurements().size() > 0 ? 1 : 0;
+    ++row.tried;
+    if (e.getOutcome() != Outcome::OK) return;
+    ++row.ok;
+    if (!row.best || e.getScore() > row.best->getScore())
+      row.best = copy_record<schema::Evaluation>(e);
+  }
+
+  void count_variants() {
+    variant_set evaluated;
+    variant_set compared;
+    for (const auto& [key, known] : known_)
+      (key.scope == 0 ? evaluated : compared).insert(key.variant);
+    found_.evaluated_variants = evaluated.size();
+    for (const variant_id& one : compared)
+      found_.compared_variants += evaluated.contains(one) ? 0 : 1;
+    std::uint64_t variants = 0;
+    pool_.db().scan_keys(family::variants, "", [&](std::string_view) {
+      ++variants;
+      return true;
+    });
+    found_.waiting_variants = variants - found_.evaluated_variants - found_.compared_variants;
+  }
+
+  sample_source source_of(const compact_group::rollout& rollout) const {
+    return rollout.is_shown                             ? sample_source::shown
+           : corpus_variants_.contains(rollout.variant) ? sample_source::corpus
+           : written_.contains(rollout.variant)         ? sample_source::known
+                                                        : sample_source::fresh;
   }
 
   // A comparison's groups count only after a version has consumed them.
-  void read_groups(const std::vector<record<schema::RolloutGroup>>& groups) {
+  void read_groups(const compact_groups& all) {
     std::map<std::string, std::uint64_t> counts;
-    for (const auto& g : groups) ++counts[stage_name(*g)];
+    for (const compact_group& g : all.groups) ++counts[stage_name(g)];
     std::map<std::string, std::uint64_t> seen;
-    for (const auto& g : groups) {
-      const std::string stage = stage_name(*g);
+    for (const compact_group& g : all.groups) {
+      const std::string stage = stage_name(g);
+      const compact_groups::where& at = all.places[g.place];
+      const place where{at.task, at.device_type};
       const std::uint64_t before = seen[stage]++;
       const bool is_last_quarter = seen[stage] * 4 > counts[stage] * 3;
-      const bool is_comparison = g->getOrigin() == schema::RolloutGroup::Origin::COMPARISON;
-      const auto state = state_of(group_id(g->getId()));
-      if (is_comparison && state != schema::GroupProgress::State::TRAINED) {
-        found_.left_out_samples += g->getRollouts().size();
+      if (g.origin == schema::RolloutGroup::Origin::COMPARISON &&
+          g.state != schema::GroupProgress::State::TRAINED) {
+        found_.left_out_samples += g.rollouts.size();
         continue;
       }
-      if (state == schema::GroupProgress::State::DROPPED)
-        ++found_.dropped_groups[g->getDraw().getDeviceType()];
+      if (g.state == schema::GroupProgress::State::DROPPED)
+        ++found_.dropped_groups[where.device_type];
       stage_row& row = found_.stages[stage];
       std::vector<scored_sums*> parts = {&row.all,
                                          &row.curve[before * curve_points / counts[stage]]};
       if (is_last_quarter) parts.push_back(&row.last);
-      for (const auto rollout : g->getRollouts()) read_sample(*g, rollout, row, parts);
-      for (const auto rollout : g->getRollouts()) written_.emplace(rollout.getVariantId());
+      for (const auto& rollout : g.rollouts) read_sample(g, where, rollout, row, parts);
+      for (const auto& rollout : g.rollouts) written_.insert(rollout.variant);
     }
   }
 
-  void read_sample(const schema::RolloutGroup::Reader& g, const schema::Rollout::Reader& rollout,
-                   stage_row& row, const std::vector<scored_sums*>& parts) {
-    const bool is_comparison = g.getOrigin() == schema::RolloutGroup::Origin::COMPARISON;
-    const variant_id variant(rollout.getVariantId());
-    const auto known = evaluation_of(g, variant, is_comparison ? 1 : 0);
-    if (!known) {
+  void read_sample(const compact_group& g, const place& where,
+                   const compact_group::rollout& rollout, stage_row& row,
+                   const std::vector<scored_sums*>& parts) {
+    const bool is_comparison = g.origin == schema::RolloutGroup::Origin::COMPARISON;
+    const auto known =
+        known_.find({rollout.variant, index_of(where.device_type), is_comparison ? 1U : 0U});
+    if (known == known_.end()) {
       ++row.unknown;
       return;
     }
-    const Outcome outcome = (*known)->getOutcome();
-    const double score = (*known)->getScore();
-    const place where{task_id(g.getDraw().getTaskId()), g.getDraw().getDeviceType()};
+    const Outcome outcome = known->second.outcome;
+    const double score = known->second.score;
     ++row.outcomes[std::string(name_of(outcome))];
     for (scored_sums* part : parts) part->add(where, outcome, score);
-    if (g.getOrigin() == schema::RolloutGroup::Origin::CORPUS) {
-      if (outcome != Outcome::OK) found_.unlearned.emplace(variant, outcome);
+    if (g.origin == schema::RolloutGroup::Origin::CORPUS) {
+      if (outcome != Outcome::OK) found_.unlearned.emplace(rollout.variant, outcome);
       return;
     }
-    const origin from = origin_of(g, variant);
-    row.by_source.at(static_cast<std::size_t>(from.source)).add(outcome);
-    if (outcome == Outcome::OK && from.best_shown > 0) {
+    const sample_source source = source_of(rollout);
+    row.by_source.at(static_cast<std::size_t>(source)).add(outcome);
+    if (outcome == Outcome::OK && g.best_shown > 0) {
       ++row.gain.samples;
-      row.gain.faster += score >= faster * from.best_shown ? 1 : 0;
-      row.gain.log_gain += std::log(std::max(score, least_score) / from.best_shown);
+      row.gain.faster += score >= faster * g.best_shown ? 1 : 0;
+      row.gain.log_gain += std::log(std::max(score, least_score) / g.best_shown);
+    }
+    if (g.turn > 0) {
+      revision_sums& revisions = row.revisions[g.turn];
+      ++revisions.samples;
+      revisions.ok += outcome == Outcome::OK ? 1 : 0;
+      revisions.better += outcome == Outcome::OK && score >= faster * g.attempt_score ? 1 : 0;
     }
     if (!is_comparison) return;
     if (is_inconclusive(outcome)) {
@@ -194,9 +216,9 @@ class results_reader {
       return;
     }
     auto& compared = held_out_.contains(where.task) ? found_.held_out : found_.compared;
-    compared[g.getDraw().getArm()][g.getDraw().getPolicyVersion()][found_.name_of(where)].push_back(
-        {outcome == Outcome::OK, score, from.source == sample_source::shown,
-         from.source == sample_source::fresh});
+    compared[g.arm][g.policy_version][found_.name_of(where)].push_back(
+        {outcome == Outcome::OK, score, source == sample_source::shown,
+         source == sample_source::fresh});
   }
 
   // Names the compared versions by the stage that begins or ends with them, and counts the updates
@@ -217,16 +239,17 @@ class results_reader {
     }
   }
 
-  static std::string stage_name(const schema::RolloutGroup::Reader& g) {
-    return g.getOrigin() == schema::RolloutGroup::Origin::CORPUS
-               ? "corpus"
-               : std::string(name_of(g.getDraw().getStage()));
+  static std::string stage_name(const compact_group& g) {
+    return g.origin == schema::RolloutGroup::Origin::CORPUS ? "corpus"
+                                                            : std::string(name_of(g.stage));
   }
 
   pool_inspector pool_;
   std::set<task_id> held_out_;
-  std::set<variant_id> corpus_variants_;
-  std::set<variant_id> written_;  // variants of the groups that were read so far
+  std::map<std::string, std::uint32_t> indices_;  // of device types
+  std::unordered_map<outcome_key, known_outcome, hash_of_id> known_;
+  variant_set corpus_variants_;
+  variant_set written_;  // variants of the groups that were read so far
   run_results found_;
 };
 

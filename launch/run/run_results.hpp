@@ -73,6 +73,13 @@ struct beside_shown {
   double log_gain = 0;  // sum of log(speed-up / that of the exemplar)
 };
 
+// Samples whose prompts asked for a better variant than an attempt of the policy.
+struct revision_sums {
+  double samples = 0;
+  double ok = 0;
+  double better = 0;  // ok, and the attempt had failed or was slower by 5 % or more
+};
+
 // The samples of a stage.
 struct stage_row {
   scored_sums all;
@@ -82,6 +89,7 @@ struct stage_row {
   std::uint64_t unknown = 0;                    // samples without an evaluation
   std::array<sample_sums, sample_sources> by_source;  // by sample_source
   beside_shown gain;
+  std::map<std::uint32_t, revision_sums> revisions;  // by turn, from 1
 };
 
 // Samples of a comparison by policy version and name_of() the place.

@@ -35,6 +35,18 @@ struct Exemplar {
   python @4 :Text;
 }
 
+struct Attempt {
+  # An earlier variant of the policy's own that a prompt asks to be made better.
+  variantId @0 :Identity.Id $Identity.required;
+  settings @1 :Text;
+  cuda @2 :Text;
+  python @3 :Text;
+  outcome @4 :Text;                           # its name
+  message @5 :Text;                           # why it failed; empty if it is ok
+  score @6 :Float64;                          # speed-up; 0 unless ok
+  profile @7 :Text;                           # how it ran, in lines; empty if it was not timed
+}
+
 struct Draw {
   # One prompt's worth of choices by the pool.
   id @0 :Identity.Id $Identity.required;
@@ -52,6 +64,8 @@ struct Draw {
   seed @7 :UInt64;
   samples @8 :UInt32;                         # number of completions to write
   arm @9 :Arm;
+  turn @10 :UInt32;                           # 0: a new variant; n: a better one than turn n - 1's
+  attempt @11 :Attempt;                       # that of the turn before; absent in turn 0
 
   enum Arm {
     # How the completions of a comparison are written. All other draws are `sampled`.
@@ -92,6 +106,8 @@ struct RolloutGroup {
 
   startedMs @6 :UInt64;                       # Unix time in ms at which the prompt was rendered
   finishedMs @7 :UInt64;                      # Unix time in ms of the last completion
+  tokensRemoved @8 :Bool;
+  # The pool has removed the rollouts' tokens and log-probabilities: nothing can train on the group.
 
   enum Origin {
     policy @0;

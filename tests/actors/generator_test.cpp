@@ -151,6 +151,25 @@ TEST_F(GeneratorActor, LeavesOutTheWorstExemplarsIfAnAnswerWouldNotFit) {
   EXPECT_THAT(prompt, testing::Not(testing::HasSubstr("program 0")));
 }
 
+TEST_F(GeneratorActor, LeavesOutAnAttemptThatDoesNotFit) {
+  options_.prompts = std::make_shared<const prompt_template>(
+      prompt_template::parse("{{task}}\n{{#attempt}}\n{{code}}\n{{/attempt}}\n", "test"));
+  start();
+  publish(0);
+  for (const std::size_t letters : {10U, 1000U}) {
+    record_builder<schema::Draw> draw;
+    random_id<draw_id>().store(draw->initId());
+    the_task().store(draw->initTaskId());
+    draw->setDeviceType(the_device());
+    draw->setSamples(1);
+    draw->initAttempt().setPython(std::string(letters, 'p'));
+    EXPECT_TRUE(take([made = draw.finish()](draw_atom) { return made; }));
+    const std::string prompt(view(take_group()->getPrompt()));
+    EXPECT_EQ(prompt.find("ppp") != std::string::npos, letters == 10);
+    EXPECT_LE(prompt.size(), longest_prompt);
+  }
+}
+
 TEST_F(GeneratorActor, RequestsNoDrawBeforeItHasWeights) {
   start();
   EXPECT_EQ(ask<actor_status_record>(generator_, status_atom_v)->getProcessed(), 0U);

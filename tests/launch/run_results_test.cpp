@@ -468,6 +468,44 @@ TEST_F(RunResults, ItsComparisonFollowsFromItsPool) {
     EXPECT_THAT(text, HasSubstr(said));
 }
 
+TEST_F(RunResults, ItsTurnsFollowFromItsPool) {
+  ASSERT_EQ(run({"--set", "generation.turns=3"}).code, 0);
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  struct turn_sums {
+    double samples = 0;
+    double ok = 0;
+    double better = 0;
+  };
+  std::map<std::string, std::map<int, turn_sums>> stages;
+  for (const json& v : json_lines(run_hone({"pool", "export", "--pool", pool()}).out)) {
+    for (const json& r : v["rollouts"]) {
+      EXPECT_EQ(r["attempt"].is_null(), r["turn"] == 1);
+      if (r["turn"] == 1) continue;
+      EXPECT_NE(r["stage"], "comparison");
+      EXPECT_LE(r["turn"], 3);
+      for (const json& e : v["evaluations"]) {
+        if (e["scope"] != 0 || e["device_type"] != r["device_type"]) continue;
+        turn_sums& sums = stages[r["stage"]][r["turn"]];
+        ++sums.samples;
+        if (e["outcome"] != "ok") continue;
+        ++sums.ok;
+        sums.better += e["speedup"].get<double>() >= 1.05 * r["attempt"]["speedup"].get<double>();
+      }
+    }
+  }
+  ASSERT_GT(stages["contrastive"][2].samples, 0);
+  for (const json& row : report["stages"]) {
+    EXPECT_EQ(row["revisions"].size(), stages[row["stage"]].size());
+    for (const json& its : row["revisions"]) {
+      const turn_sums& sums = stages[row["stage"]][its["turn"]];
+      EXPECT_EQ(its["samples"], sums.samples);
+      EXPECT_EQ(its["ok"], sums.ok);
+      EXPECT_EQ(its["better"], sums.better);
+    }
+  }
+  EXPECT_THAT(read_file(run_folder() / "report.txt"), HasSubstr("turn 2: "));
+}
+
 TEST_F(RunResults, AStoppedRunsStatusCountsTheSamplesOfItsStage) {
   program running(endless());
   ASSERT_TRUE(wait_for_versions(5));

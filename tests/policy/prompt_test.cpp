@@ -41,6 +41,33 @@ TEST(PromptTemplate, RendersTheInvertedSectionOnlyWithoutExemplars) {
   EXPECT_EQ(t.render(facts), "nothing yet.");
 }
 
+TEST(PromptTemplate, ShowsAnAttemptIfThereIsOne) {
+  const auto t = prompt_template::parse(
+      "{{#attempt}}\n{{outcome}} {{score}}: "
+      "{{message}}\n{{profile}}\n{{code}}\n{{/attempt}}\nend\n",
+      "t");
+  auto facts = two_exemplars();
+  EXPECT_EQ(t.render(facts), "end\n");
+  facts.attempt = {"ok", "no message", "40 registers", {0.5, "slow code"}};
+  EXPECT_EQ(t.render(facts), "ok 0.50: no message\n40 registers\nslow code\nend\n");
+}
+
+TEST(PromptFacts, HaveTheAttemptOfADraw) {
+  task t;
+  t.name = "softmax";
+  record_builder<schema::Draw> draw;
+  EXPECT_FALSE(facts_for(t, *record_builder<schema::Draw>().finish()).attempt);
+  auto attempt = draw->initAttempt();
+  attempt.setOutcome("wrong_result");
+  attempt.setMessage("element [3] is 4, expected 5");
+  attempt.setPython("def forward(x: Tensor) -> Tensor:\n    return x\n");
+  const auto facts = facts_for(t, *draw.finish());
+  ASSERT_TRUE(facts.attempt);
+  EXPECT_EQ(facts.attempt->outcome, "wrong_result");
+  EXPECT_EQ(facts.attempt->message, "element [3] is 4, expected 5");
+  EXPECT_THAT(facts.attempt->variant.code, HasSubstr("return x"));
+}
+
 TEST(PromptTemplate, RefusesUnknownMarksAndNamesFileAndLine) {
   const auto error_of = [](const std::string& text) {
     try {
@@ -54,6 +81,9 @@ TEST(PromptTemplate, RefusesUnknownMarksAndNamesFileAndLine) {
   EXPECT_THAT(error_of("{{task"), HasSubstr("'{{' without '}}'"));
   EXPECT_THAT(error_of("{{#exemplars}}x"), HasSubstr("never closed"));
   EXPECT_THAT(error_of("x{{/exemplars}}"), HasSubstr("without its beginning"));
+  EXPECT_THAT(error_of("{{#exemplars}}x{{/attempt}}"), HasSubstr("without its beginning"));
+  EXPECT_THAT(error_of("{{#attempt}}{{#exemplars}}{{/exemplars}}{{/attempt}}"),
+              HasSubstr("cannot be nested"));
 }
 
 TEST(PromptFacts, ShowTheSourceTextInsteadOfTheReferenceIfTheTaskHasOne) {

@@ -26,6 +26,8 @@ class PoolTest : public testing::Test {
     options.job_deadline_ms = 1000;
     options.exemplars.method = method;
     options.max_lag_of = max_lag_of_;
+    options.retention = retention_;
+    options.turns = turns_;
     pool_ = std::make_unique<pool>(options);
     pool_->add_task(make_task());
     if (with_device) pool_->add_device_type(make_device_type());
@@ -75,7 +77,10 @@ class PoolTest : public testing::Test {
   temporary_folder folder_;
   std::unique_ptr<pool> pool_;
   std::uint64_t now_ = 1000000;
-  std::map<std::string, std::uint32_t> max_lag_of_;  // takes effect with the next open()
+  // Take effect with the next open().
+  std::map<std::string, std::uint32_t> max_lag_of_;
+  retention_options retention_;
+  std::uint32_t turns_ = 1;
 };
 
 }  // namespace hone::testing_support
