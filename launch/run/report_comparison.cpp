@@ -62,7 +62,7 @@ class comparison_report {
                                 {"without_copies", to_json(originals)},
                                 {"tasks", rows}});
     print_arm(schema::Draw::Arm::BARE, "without exemplars in the prompt", "bare");
-    print_arm(schema::Draw::Arm::GREEDY, "greedy, with exemplars", "greedy");
+    print_arm(schema::Draw::Arm::GREEDY, "greedy", "greedy");
     if (of_.inconclusive_compared > 0)
       line("  " + counted(of_.inconclusive_compared, "sample") +
            " left out as inconclusive: unstable, or failed by the infrastructure");

@@ -463,7 +463,7 @@ TEST_F(RunResults, ItsComparisonFollowsFromItsPool) {
                      task["task"]);
   }
   const std::string text = read_file(run_folder() / "report.txt");
-  for (const char* said : {"Held-out tasks", "without exemplars in the prompt", "greedy, with",
+  for (const char* said : {"Held-out tasks", "without exemplars in the prompt", "  greedy: ok",
                            "without copies of shown exemplars"})
     EXPECT_THAT(text, HasSubstr(said));
 }
