@@ -14,18 +14,16 @@
 #include <random>
 #include <stdexcept>
 
+#include "benchmarks/judged_pool.hpp"
 #include "benchmarks/report.hpp"
-#include "storage/pool.hpp"
 
 namespace hone::benchmark {
 namespace {
 
-constexpr std::size_t group_size = 16;
 constexpr std::size_t burst = 512;  // variants per commit
 constexpr int tasks = 10;
 
 const char* device_type() { return "cpu-benchmark-gcc12.2"; }
-task_id numbered_task(std::uint64_t i) { return {i + 1, 99}; }
 
 record<schema::DeviceType> the_device() {
   record_builder<schema::DeviceType> type;
@@ -84,20 +82,10 @@ judged_group make_group(std::uint64_t first) {
 
 // Returns an evaluation `ok` with `score` for the variant of a job.
 record<schema::Evaluation> judged(const schema::CompileJob::Reader& job, double score) {
-  const auto header = job.getHeader();
   record_builder<schema::Evaluation> e;
-  e->setVariantId(header.getVariantId());
-  e->setTaskId(header.getTaskId());
-  e->setDeviceType(header.getDeviceType());
-  e->setJudgeVersion(1);
-  e->setMeasurementId(header.getMeasurementId());
-  e->setAttempt(header.getAttempt());
-  e->setOutcome(Outcome::OK);
+  judge(job, score, e.root());
   e->initVerdict().setRounds(10);
-  auto m = e->initMeasurements(1)[0];
-  m.setId(header.getMeasurementId());
-  m.setOutcome(Outcome::OK);
-  m.setScore(score);
+  auto m = e->getMeasurements()[0];
   m.setScoreRaw(score);
   m.setDevice("cpu:1");
   m.setNode("benchmark");
@@ -106,13 +94,6 @@ record<schema::Evaluation> judged(const schema::CompileJob::Reader& job, double 
   auto buckets = timing.initBuckets(7);
   for (unsigned i = 0; i < 7; ++i) buckets.set(i, score);
   return e.finish();
-}
-
-pool_options options_for(const std::filesystem::path& folder) {
-  pool_options options;
-  options.folder = folder;
-  options.judge_version = 1;
-  return options;
 }
 
 // Inserts `count` variants in bursts. Returns the seconds spent inside the pool and appends the

@@ -12,19 +12,17 @@
 #include <random>
 #include <string>
 
+#include "benchmarks/judged_pool.hpp"
 #include "benchmarks/report.hpp"
 #include "launch/run/report.hpp"
-#include "storage/pool.hpp"
 
 namespace hone::benchmark {
 namespace {
 
-constexpr unsigned group_size = 16;
 constexpr std::size_t groups_per_commit = 64;
 constexpr int tasks = 24;
 constexpr const char* device_type = "cpu-benchmark";
 
-task_id numbered_task(std::uint64_t i) { return {i + 1, 99}; }
 variant_id numbered_variant(std::uint64_t i) { return {i * 0x9e3779b97f4a7c15ULL + 1, i + 1}; }
 
 // Returns a group of these variants of one task, without its variants' programs if they are known.
@@ -57,30 +55,6 @@ record<schema::RolloutGroup> make_group(std::uint64_t task, const std::vector<st
   return group.finish();
 }
 
-record<schema::Evaluation> judged(const schema::CompileJob::Reader& job, double score) {
-  const auto header = job.getHeader();
-  record_builder<schema::Evaluation> e;
-  e->setVariantId(header.getVariantId());
-  e->setTaskId(header.getTaskId());
-  e->setDeviceType(header.getDeviceType());
-  e->setJudgeVersion(1);
-  e->setMeasurementId(header.getMeasurementId());
-  e->setAttempt(header.getAttempt());
-  e->setOutcome(Outcome::OK);
-  auto m = e->initMeasurements(1)[0];
-  m.setId(header.getMeasurementId());
-  m.setOutcome(Outcome::OK);
-  m.setScore(score);
-  return e.finish();
-}
-
-pool_options options_for(const std::filesystem::path& folder) {
-  pool_options options;
-  options.folder = folder;
-  options.judge_version = 1;
-  return options;
-}
-
 // Fills a pool: first each variant once, then repeats.
 void fill(const std::filesystem::path& folder, std::uint64_t variants, std::uint64_t rollouts) {
   pool p(options_for(folder));
@@ -105,7 +79,11 @@ void fill(const std::filesystem::path& folder, std::uint64_t variants, std::uint
     std::vector<record<schema::CompileJob>> jobs;
     p.record_group(make_group(chosen % tasks, of, is_new, group), 1, jobs);
     std::vector<record<schema::CompileJob>> more;
-    for (const auto& job : jobs) p.record_evaluation(judged(*job, score(random)), 1, more);
+    for (const auto& job : jobs) {
+      record_builder<schema::Evaluation> evaluation;
+      judge(*job, score(random), evaluation.root());
+      p.record_evaluation(evaluation.finish(), 1, more);
+    }
     written += group_size;
     if (group % groups_per_commit == 0) p.commit();
   }

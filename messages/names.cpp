@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "messages/value_names.hpp"
+
 namespace hone {
 namespace {
 
@@ -54,10 +56,7 @@ std::string_view name_of(schema::Draw::Arm arm) {
 }
 
 std::optional<Outcome> outcome_named(std::string_view name) {
-  for (std::size_t i = 0; i < outcome_names.size(); ++i) {
-    if (outcome_names[i] == name) return static_cast<Outcome>(i);
-  }
-  return std::nullopt;
+  return value_named<Outcome>(outcome_names, name);
 }
 
 }  // namespace hone

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "messages/value_names.hpp"
+
 namespace hone {
 namespace {
 
@@ -49,9 +51,7 @@ std::vector<std::vector<double>> smoothed(const std::vector<std::vector<double>>
 std::string_view name_of(outlier_rule rule) { return rule_names[static_cast<std::size_t>(rule)]; }
 
 std::optional<outlier_rule> outlier_rule_named(std::string_view name) {
-  const auto* found = std::find(rule_names.begin(), rule_names.end(), name);
-  if (found == rule_names.end()) return std::nullopt;
-  return static_cast<outlier_rule>(found - rule_names.begin());
+  return value_named<outlier_rule>(rule_names, name);
 }
 
 std::vector<double> group_advantages(std::span<const double> rewards) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <sstream>
 
 #include "messages/ids.hpp"
+#include "messages/shown_variants.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -203,16 +203,15 @@ curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::
 std::vector<double> curriculum::rewards_of(const schema::ScoredGroup::Reader& scored) const {
   const auto draw = scored.getGroup().getDraw();
   const auto t = tasks_->find(task_id(draw.getTaskId()));
-  std::set<variant_id> shown;
-  for (const auto exemplar : draw.getExemplars()) shown.emplace(exemplar.getVariantId());
-  if (draw.hasAttempt()) shown.emplace(draw.getAttempt().getVariantId());
+  const std::vector<variant_id> shown = shown_variants(draw);
   std::vector<judged_completion> group;
   for (unsigned i = 0; i < scored.getResults().size(); ++i) {
     const auto result = scored.getResults()[i];
     const auto rollout = scored.getGroup().getRollouts()[i];
-    group.push_back({result.getOutcome() == Outcome::OK, result.getScore(),
-                     over_best_baseline(result, t != nullptr && t->relaxed),
-                     shown.contains(variant_id(rollout.getVariantId()))});
+    group.push_back(
+        {result.getOutcome() == Outcome::OK, result.getScore(),
+         over_best_baseline(result, t != nullptr && t->relaxed),
+         std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end()});
   }
   return group_rewards(group, options_.contrastive.reward);
 }

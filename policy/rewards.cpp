@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "messages/value_names.hpp"
+
 namespace hone {
 namespace {
 
@@ -13,14 +15,6 @@ constexpr double faster = 1.05;
 constexpr std::array<std::string_view, 4> shape_names = {"speedup", "log", "capped", "tiers"};
 constexpr std::array<std::string_view, 2> baseline_names = {"eager", "best"};
 constexpr std::array<std::string_view, 2> copy_rule_names = {"paid", "as_neighbours"};
-
-template <class Enum, std::size_t N>
-std::optional<Enum> value_named(const std::array<std::string_view, N>& names,
-                                std::string_view name) {
-  const auto* found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Enum>(found - names.begin());
-}
 
 double shaped(double speedup, double over_best, const reward_options& o) {
   switch (o.shape) {

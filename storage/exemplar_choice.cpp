@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "messages/schema/storage.capnp.h"
+#include "messages/value_names.hpp"
 
 namespace hone {
 namespace {
@@ -28,9 +29,7 @@ std::string_view name_of(exemplar_method method) {
 }
 
 std::optional<exemplar_method> exemplar_method_named(std::string_view name) {
-  const auto* found = std::find(method_names.begin(), method_names.end(), name);
-  if (found == method_names.end()) return std::nullopt;
-  return static_cast<exemplar_method>(found - method_names.begin());
+  return value_named<exemplar_method>(method_names, name);
 }
 
 std::vector<scored_variant> exemplar_selector::from_buckets(const population_key& where,

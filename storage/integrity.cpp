@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "messages/shown_variants.hpp"
 #include "storage/exemplar_index.hpp"
 #include "storage/inspection.hpp"
 
@@ -48,12 +49,7 @@ class checker {
           if (group_id(group->getId()) != id) complain(name + ": stored under another id");
           if (!has(family::tasks, key_of(task_id(group->getDraw().getTaskId()))))
             complain(name + ": its task is missing");
-          std::vector<variant_id> shown;
-          for (const auto exemplar : group->getDraw().getExemplars())
-            shown.emplace_back(exemplar.getVariantId());
-          if (group->getDraw().hasAttempt())
-            shown.emplace_back(group->getDraw().getAttempt().getVariantId());
-          for (const variant_id& variant : shown) {
+          for (const variant_id& variant : shown_variants(group->getDraw())) {
             if (!has(family::variants, key_of(variant)))
               complain(name + ": the exemplar or attempt " + to_string(variant) + " is missing");
           }

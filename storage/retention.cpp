@@ -95,7 +95,8 @@ record<schema::RolloutGroup> copy_without(const schema::RolloutGroup::Reader& gr
 }
 
 void remove_contents_of_dropped(database& db, const group_id& group, const retention_options& o) {
-  if (o.tokens > 0 || o.texts > 0) remove_parts(db, group, {false, o.tokens > 0, o.texts > 0});
+  if (o.tokens > 0 || o.texts > 0)
+    remove_parts(db, group, {.tokens = o.tokens > 0, .texts = o.texts > 0});
 }
 
 void remove_old_contents(database& db, const version_chain& chain, const retention_options& o) {

@@ -1,7 +1,8 @@
 #include "launch/run/compact_groups.hpp"
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "messages/shown_variants.hpp"
 
 namespace hone {
 namespace {
@@ -34,13 +35,10 @@ class groups_reader {
     made.origin = g.getOrigin();
     made.arm = draw.getArm();
     made.stage = draw.getStage();
-    std::vector<variant_id> shown;
-    for (const auto exemplar : draw.getExemplars()) {
-      shown.emplace_back(exemplar.getVariantId());
+    const std::vector<variant_id> shown = shown_variants(draw);
+    for (const auto exemplar : draw.getExemplars())
       made.best_shown = std::max(made.best_shown, exemplar.getScore());
-    }
     if (draw.hasAttempt()) {
-      shown.emplace_back(draw.getAttempt().getVariantId());
       made.turn = draw.getTurn();
       made.attempt_score = draw.getAttempt().getScore();
     }

@@ -7,15 +7,9 @@
 namespace hone {
 namespace {
 
-constexpr double least_score = 1e-6;
-
-double log_score_of(const compared_sample& s) {
-  return std::log(s.is_ok ? std::max(s.score, least_score) : failed_speedup);
-}
-
 std::vector<double> logs_of(const std::vector<compared_sample>& samples) {
   std::vector<double> logs;
-  for (const compared_sample& s : samples) logs.push_back(log_score_of(s));
+  for (const compared_sample& s : samples) logs.push_back(log_speedup(s.is_ok, s.score));
   return logs;
 }
 
@@ -28,13 +22,17 @@ double resampled_mean(const std::vector<double>& values, std::mt19937_64& random
 
 }  // namespace
 
+double log_speedup(bool is_ok, double score) {
+  return std::log(is_ok ? std::max(score, least_speedup) : failed_speedup);
+}
+
 policy_summary summarise_samples(const std::vector<compared_sample>& samples) {
   policy_summary sums;
   if (samples.empty()) return sums;
   sums.log_best = std::log(failed_speedup);
   double ok = 0;
   for (const compared_sample& s : samples) {
-    const double log = log_score_of(s);
+    const double log = log_speedup(s.is_ok, s.score);
     ok += s.is_ok ? 1 : 0;
     sums.log_of_ok += s.is_ok ? log : 0;
     sums.log_score += log;

@@ -9,6 +9,11 @@ namespace hone {
 // The speed-up that a sample counts as which is not ok: that of a program four times as slow as the
 // reference. A fixed value makes runs and tasks comparable.
 inline constexpr double failed_speedup = 0.25;
+// Speed-ups below this count as this, so that every logarithm is finite.
+inline constexpr double least_speedup = 1e-6;
+
+// Returns the natural logarithm of the speed-up that a sample counts as.
+double log_speedup(bool is_ok, double score);
 
 // One sample of a comparison: a completion that was judged afresh. Samples whose outcome says
 // nothing of the variant (is_inconclusive()) are left out beforehand.
@@ -29,10 +34,9 @@ struct compared_task {
 // What one policy's samples of one task, or of several, amount to. Logarithms are natural. Over
 // several tasks, each number is the mean of the tasks', which all weigh the same.
 struct policy_summary {
-  double ok = 0;         // share of the samples that are ok
-  double log_of_ok = 0;  // mean log speed-up of the ok samples; 0 without any
-  double log_score =
-      0;  // mean log speed-up of all samples, where failed ones count as failed_speedup
+  double ok = 0;          // share of the samples that are ok
+  double log_of_ok = 0;   // mean log speed-up of the ok samples; 0 without any
+  double log_score = 0;   // mean log speed-up of all samples; see log_speedup()
   double log_best = 0;    // log speed-up of the best sample, at least that of failed_speedup
   double new_share = 0;   // share of the samples that are ok and new
   double copy_share = 0;  // share of the samples that copy an exemplar

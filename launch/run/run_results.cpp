@@ -12,7 +12,6 @@
 namespace hone {
 namespace {
 
-constexpr double least_score = 1e-6;
 // A sample counts as faster than an exemplar from this ratio on.
 constexpr double faster = 1.05;
 
@@ -202,7 +201,7 @@ class results_reader {
     if (outcome == Outcome::OK && g.best_shown > 0) {
       ++row.gain.samples;
       row.gain.faster += score >= faster * g.best_shown ? 1 : 0;
-      row.gain.log_gain += std::log(std::max(score, least_score) / g.best_shown);
+      row.gain.log_gain += std::log(std::max(score, least_speedup) / g.best_shown);
     }
     if (g.turn > 0) {
       revision_sums& revisions = row.revisions[g.turn];
@@ -266,7 +265,7 @@ void scored_sums::add(const place& where, Outcome outcome, double score) {
   if (is_inconclusive(outcome)) return;
   auto& [samples, log] = logs[where];
   ++samples;
-  log += std::log(outcome == Outcome::OK ? std::max(score, least_score) : failed_speedup);
+  log += log_speedup(outcome == Outcome::OK, score);
 }
 
 double scored_sums::mean_log() const {

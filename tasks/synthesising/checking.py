@@ -47,7 +47,10 @@ class Checker:
             yield tensor, self.program.in_case(case, tensor["shape"]), dtype
 
     def fit_sizes(self, least_s, most_s):
-        """Changes the first size until a call is estimated to take a random time in the range."""
+        """Changes the first size until a call is estimated to take a random time in the range.
+
+        Returns the estimated seconds.
+        """
         p = self.program
         first = next(iter(p.timed))
         chooser = random.Random(f"{self.reference}")
@@ -60,7 +63,8 @@ class Checker:
                 break
             factor = min(max(wanted / seconds, 1 / 64), 64.0)
             p.timed[first] = self.rounded(p.timed[first] * factor)
-        seconds, largest = self.estimate()
+        else:
+            seconds, largest = self.estimate()
         if not least_s <= seconds <= most_s:
             raise Unfit("no size makes it take a time in the range")
         held = sum(
@@ -68,6 +72,7 @@ class Checker:
         )
         if held > MOST_BYTES or largest > MOST_MOVED_BYTES:
             raise Unfit("it needs too much memory")
+        return seconds
 
     @staticmethod
     def rounded(size):

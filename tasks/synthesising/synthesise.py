@@ -73,9 +73,8 @@ def make(number):
         near, close = nearest_given(structure)
         if close >= work["bound"]:
             return {"unfit": "too close to a given task", "nearest": near, "similarity": close}
-        checker.fit_sizes(work["least_us"] * 1e-6, work["most_us"] * 1e-6)
+        us = 1e6 * checker.fit_sizes(work["least_us"] * 1e-6, work["most_us"] * 1e-6)
         distributions = checker.check_small_cases()
-        us = 1e6 * checker.estimate()[0]
     except Unfit as e:
         return {"unfit": str(e)}
     return {

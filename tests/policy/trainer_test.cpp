@@ -37,6 +37,18 @@ std::vector<sft_example> batch_of(const trainer& t) {
   return batch;
 }
 
+// Returns what a sampler with the weights of a checkpoint makes of a prompt.
+std::vector<completion_sampler::finished_prompt> sample_from(
+    const std::filesystem::path& checkpoint, const generation_options& o,
+    const completion_sampler::prompt& asked) {
+  const auto sampler = make_model_sampler(tiny, "cpu", o);
+  sampler->load(checkpoint, 1);
+  sampler->submit(asked);
+  std::vector<completion_sampler::finished_prompt> done;
+  for (int i = 0; i < 100 && done.empty(); ++i) done = sampler->step();
+  return done;
+}
+
 TEST(SupervisedUpdates, StartAtTheLossOfAUniformDistribution) {
   trainer t = make_trainer();
   // Small initial weights give a nearly uniform distribution over the vocabulary of 2048 tokens.
@@ -177,11 +189,7 @@ TEST(Checkpoints, LoadIntoAWriter) {
   generation_options o;
   o.temperature = 0;
   o.max_new_tokens = 20;
-  const auto sampler = make_model_sampler(tiny, "cpu", o);
-  sampler->load(folder / "1", 1);
-  sampler->submit({7, "# softmax on cpu\n", 1, answer_room::whole});
-  std::vector<completion_sampler::finished_prompt> done;
-  for (int i = 0; i < 100 && done.empty(); ++i) done = sampler->step();
+  const auto done = sample_from(folder / "1", o, {7, "# softmax on cpu\n", 1, answer_room::whole});
   ASSERT_EQ(done.size(), 1U);
   EXPECT_EQ(done[0].ticket, 7U);
   EXPECT_THAT(done[0].completions[0].text,
@@ -198,11 +206,7 @@ TEST(SamplerAndTrainer, AgreeOnTheDistributionThatTokensAreSampledFrom) {
   o.temperature = 0.8;
   o.top_p = 0.6;
   o.max_new_tokens = 12;
-  const auto sampler = make_model_sampler(tiny, "cpu", o);
-  sampler->load(folder / "1", 1);
-  sampler->submit({1, "# softmax on cpu\n", 8, answer_room::whole});
-  std::vector<completion_sampler::finished_prompt> done;
-  for (int i = 0; i < 100 && done.empty(); ++i) done = sampler->step();
+  const auto done = sample_from(folder / "1", o, {1, "# softmax on cpu\n", 8, answer_room::whole});
   ASSERT_EQ(done.size(), 1U);
   rollout_group_example group;
   group.prompt = words(t, "# softmax on cpu\n");
