@@ -110,7 +110,8 @@ void generator_state::submit_prompt(const draw_record& draw) {
     try {
       sampler->submit({next_ticket, opened.prompt, draw->getSamples(),
                        is_bare ? answer_room::any : answer_room::whole,
-                       draw->getArm() == schema::Draw::Arm::GREEDY});
+                       draw->getArm() == schema::Draw::Arm::GREEDY, t,
+                       std::string(view(draw->getDeviceType()))});
       open_draws.emplace(next_ticket++, std::move(opened));
       schedule_tick();
       return;

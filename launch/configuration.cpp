@@ -204,8 +204,8 @@ void check(const configuration& c) {
   const auto refuse = [&](const std::string& key, const std::string& problem) {
     throw format_error(c.file.string(), 0, key, problem);
   };
-  if (c.policy.kind != "model" && c.policy.kind != "scripted")
-    refuse("policy.kind", "is '" + c.policy.kind + "', expected model or scripted");
+  if (c.policy.kind != "model" && c.policy.kind != "teacher" && c.policy.kind != "scripted")
+    refuse("policy.kind", "is '" + c.policy.kind + "', expected model, teacher or scripted");
   if (c.policy.kind == "model" && c.policy.folder.empty()) refuse("policy.folder", "is missing");
   if (c.policy.kind == "model" && c.prompt.prompt_template.empty())
     refuse("prompt.template", "is missing");
@@ -223,8 +223,11 @@ void check(const configuration& c) {
     refuse("node.devices",
            "names simulated and real devices, and the scores of simulated ones are made up "
            "(node.mix_simulated = true allows it, to test a system)");
-  if (c.policy.kind == "model" && c.learner.plan.sft.updates > 0 && c.corpus.folder.empty())
-    refuse("corpus.folder", "is missing: the sft stage learns from a corpus");
+  if (c.policy.kind == "model" && c.learner.plan.sft.updates > 0 && c.corpus.folder.empty() &&
+      c.corpus.taught == 0)
+    refuse("corpus.folder",
+           "is missing: the sft stage learns from a corpus (or from what the teacher writes, with "
+           "corpus.taught)");
   const auto must_fit = [&](const std::string& stage, std::int64_t steps, std::int64_t groups) {
     if (steps > 0 && groups > static_cast<std::int64_t>(c.pool.draws.max_groups))
       refuse(stage + ".groups",

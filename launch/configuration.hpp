@@ -38,6 +38,7 @@ struct configuration {
   struct {
     std::string folder;
     std::int64_t per_task = 0;
+    std::uint32_t taught = 0;
   } corpus;
   struct {
     std::string prompt_template;

@@ -64,6 +64,10 @@ void visit_task_keys(Visitor& v, configuration& c) {
     v.value("folder", "Folder of the corpus; empty for none.", c.corpus.folder);
     v.value("per_task", "Most documents per task, spread evenly over its files; 0 for all.",
             c.corpus.per_task, 0);
+    v.value("taught",
+            "Documents that the teacher writes for each task of which the folder has none; 0 for "
+            "none. Code: tasks/teaching/.",
+            c.corpus.taught, 0, 1000);
     v.leave();
   }
   if (v.enter("prompt", "How prompts are written. Code: policy/prompt.cpp.")) {
@@ -75,7 +79,9 @@ void visit_task_keys(Visitor& v, configuration& c) {
 template <class Visitor>
 void visit_policy_keys(Visitor& v, configuration& c) {
   if (v.enter("policy", "The language model. Code: launch/run/run_actors.cpp, policy/.")) {
-    v.value("kind", "`model`, or `scripted` for a script in place of the model, to test a system.",
+    v.value("kind",
+            "`model`; `teacher` for a program that writes by rules and does not learn; or "
+            "`scripted` for a script in place of the model, to test a system.",
             c.policy.kind);
     v.value("folder", "Hugging Face folder with config.json and tokenizer.json.", c.policy.folder);
     v.value("random_weights", "Start from random weights, not from the folder's safetensors.",

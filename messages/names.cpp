@@ -59,4 +59,9 @@ std::optional<Outcome> outcome_named(std::string_view name) {
   return value_named<Outcome>(outcome_names, name);
 }
 
+std::string_view device_kind_of(std::string_view device_type) {
+  if (device_type.starts_with("cpu-")) return "cpu";
+  return device_type.starts_with("simulated-") ? "simulated" : "cuda";
+}
+
 }  // namespace hone

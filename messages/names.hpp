@@ -21,6 +21,10 @@ std::string_view name_of(schema::Draw::Arm arm);
 // Returns the outcome of a name, or nullopt if no outcome has it.
 std::optional<Outcome> outcome_named(std::string_view name);
 
+// Returns the kind of a device type by its name: `cpu`, `simulated`, or else `cuda`. Names begin
+// with the kind, those of GPUs with the model.
+std::string_view device_kind_of(std::string_view device_type);
+
 inline constexpr int outcome_count = 11;
 
 // Returns true for the outcomes that say nothing of the variant: `infrastructure` and `unstable`.

@@ -1,7 +1,10 @@
 #include "policy/completion_sampler.hpp"
 
+#include <deque>
+#include <map>
 #include <random>
 
+#include "messages/names.hpp"
 #include "policy/policy_device.hpp"
 
 namespace hone {
@@ -55,6 +58,42 @@ class model_sampler final : public completion_sampler {
   std::string device_;
   std::int64_t slots_;
   generation_engine engine_;
+};
+
+class teacher_sampler final : public completion_sampler {
+ public:
+  explicit teacher_sampler(teacher::settings settings) : teacher_(std::move(settings)) {}
+
+  void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override {
+    version_ = version;
+  }
+  void submit(const prompt& asked) override { waiting_.push_back(asked); }
+
+  // Completes one prompt.
+  std::vector<finished_prompt> step() override {
+    if (waiting_.empty()) return {};
+    const prompt asked = std::move(waiting_.front());
+    waiting_.pop_front();
+    const std::string_view kind = device_kind_of(asked.device_type);
+    std::uint64_t& written = written_[{asked.about->id, std::string(kind)}];
+    const teacher::lesson lesson = teacher_.write(*asked.about, kind, written, asked.samples);
+    written += asked.samples;
+    finished_prompt done{asked.ticket, {}};
+    for (std::uint32_t i = 0; i < asked.samples; ++i)
+      done.completions.push_back({lesson.documents[i % lesson.documents.size()], {}});
+    return {std::move(done)};
+  }
+
+  std::uint64_t version() const override { return version_; }
+  std::size_t unfinished_samples() const override { return waiting_.size(); }
+  std::size_t free_slots() const override { return waiting_.size() < 4 ? 64 : 0; }
+  std::uint64_t tokens_generated() const override { return 0; }
+
+ private:
+  teacher teacher_;
+  std::uint64_t version_ = 0;
+  std::deque<prompt> waiting_;
+  std::map<std::pair<task_id, std::string>, std::uint64_t> written_;  // by task and kind of device
 };
 
 class scripted_sampler final : public completion_sampler {
@@ -119,6 +158,10 @@ std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::pa
                        ": eos_token_id: is missing; completions would never end");
   options.end_token = static_cast<token_id>(config.end_token);
   return std::make_unique<model_sampler>(policy, device, options);
+}
+
+std::unique_ptr<completion_sampler> make_teacher_sampler(teacher::settings settings) {
+  return std::make_unique<teacher_sampler>(std::move(settings));
 }
 
 std::unique_ptr<completion_sampler> make_scripted_sampler(std::uint64_t seed) {

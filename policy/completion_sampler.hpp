@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "policy/generation.hpp"
+#include "tasks/teaching/teacher.hpp"
 
 namespace hone {
 
-// Turns prompts into completions. One implementation is the model. The other is a script that
-// stands in for the model where only the system around it matters. A sampler must be used by one
-// thread at a time.
+// Turns prompts into completions. One implementation is the model. Another is the teacher, which
+// writes by rules and needs no prompt. The third is a script that stands in for the model where
+// only the system around it matters. A sampler must be used by one thread at a time.
 class completion_sampler {
  public:
   struct sample {
@@ -25,6 +26,8 @@ class completion_sampler {
     std::uint32_t samples = 1;
     answer_room room = answer_room::any;
     bool is_greedy = false;
+    std::shared_ptr<const task> about{};  // the task of the prompt
+    std::string device_type{};            // on which completions will be judged
   };
   struct finished_prompt {
     std::uint64_t ticket = 0;
@@ -55,6 +58,11 @@ class completion_sampler {
 std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
                                                        const std::string& device,
                                                        generation_options options);
+
+// Makes a sampler that has the teacher write every completion, a task's next variants one after
+// another. Completions have no tokens. Where the teacher has no more to say than it has said, it
+// repeats itself. Throws std::runtime_error from step() if the teacher's process cannot answer.
+std::unique_ptr<completion_sampler> make_teacher_sampler(teacher::settings settings);
 
 // Makes a sampler without a model. Each completion is a document of about one kilobyte, and most
 // documents are distinct variants.

@@ -40,10 +40,11 @@ class batch_maker {
   void warm_up(std::uint64_t seed, const std::function<void()>& check) {
     fastest_checked_ns_ = 0;  // no run of the warm-up is suspiciously fast
     side_->begin_warm_up(seed);
-    make({.max_runs = 1}, nullptr, false);  // one call, which may load code
+    const batch_time first = make({.max_runs = 1}, nullptr, false);  // a call may load code
     const bool checks_every_run = rules_->checks_every_warm_up_run;
-    make({0, rules_->warm_up_ns, rules_->runs_per_batch, max_warm_up_runs},
-         checks_every_run ? check : nullptr, true);
+    if (checks_every_run || first.spent_ns < rules_->warm_up_ns)
+      make({0, rules_->warm_up_ns, rules_->runs_per_batch, max_warm_up_runs},
+           checks_every_run ? check : nullptr, true);
     side_->end_warm_up();
     if (!checks_every_run && check != nullptr) check();  // of the last run
     fastest_checked_ns_ = infinity;  // the first run of the rounds is suspiciously fast

@@ -4,6 +4,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "launch/teaching.hpp"
 #include "tasks/corpus.hpp"
 
 namespace hone {
@@ -38,11 +39,62 @@ int expand(const expand_options& options) {
   return 0;
 }
 
+struct teach_options {
+  std::vector<std::string> tasks;
+  std::string out;
+  std::string device = "cuda";
+  std::uint32_t count = 8;
+  std::uint64_t seed = 1;
+};
+
+int teach_tasks(const teach_options& options) {
+  teacher by(find_teacher(options.seed));
+  std::size_t documents = 0;
+  std::size_t tasks = 0;
+  for (const std::string& named : options.tasks) {
+    for (const auto& file : find_task_files(named)) {
+      const task t = load_task(file);
+      const auto folder = std::filesystem::path(options.out) / t.name;
+      std::filesystem::create_directories(folder);
+      const auto written = teach(by, t, options.device, options.count);
+      for (const corpus_document& document : written)
+        write_text(folder / (document.name + ".md"), document.text);
+      documents += written.size();
+      ++tasks;
+      std::cout << t.name << ": " << counted(written.size(), "document") << std::endl;
+    }
+  }
+  std::cout << counted(documents, "document") << " of " << counted(tasks, "task") << " in "
+            << options.out << "\n";
+  return 0;
+}
+
+void add_teach_command(CLI::App& corpus, command_action& action) {
+  auto options = std::make_shared<teach_options>();
+  CLI::App* command = corpus.add_subcommand(
+      "teach",
+      "Have the teacher write variants of tasks by rules: kernels that fuse what is element-wise "
+      "or "
+      "a reduction, around ATen's products and convolutions. `hone bench` judges them");
+  command->add_option("task", options->tasks, "task files, folders of them, or names of tasks")
+      ->required();
+  command->add_option("--out", options->out, "folder for TASK/teacher-N.md")->required();
+  command->add_option("--count", options->count, "variants per task, less repetitions")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--seed", options->seed, "of the random moves")->capture_default_str();
+  command->add_option("--device", options->device, "kind of device to write for")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cuda", "cpu"}));
+  command->callback([options, &action] { action = [options] { return teach_tasks(*options); }; });
+}
+
 }  // namespace
 
 void add_corpus_commands(CLI::App& app, command_action& action) {
   CLI::App* corpus = app.add_subcommand("corpus", "Work with corpus files");
   corpus->require_subcommand(1);
+  add_teach_command(*corpus, action);
   auto options = std::make_shared<expand_options>();
   CLI::App* command = corpus->add_subcommand(
       "expand",

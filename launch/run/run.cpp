@@ -55,7 +55,7 @@ class run_process {
   int execute() {
     if (options_.dry_run) return describe(check_start(c_, core_wait(options_.waits_for_cores)));
     const auto tasks = std::make_shared<const task_table>(load_tasks(c_));
-    const auto corpus = read_corpus(c_);
+    const auto corpus = read_corpus(c_, *tasks);
     const auto documents = choose_documents(c_, *tasks, corpus);
     const auto prompts = load_prompts(c_);
     const start_findings found = check_corpus(c_, *tasks, corpus, documents);

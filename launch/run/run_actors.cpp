@@ -8,6 +8,7 @@
 #include "actors/pool.hpp"
 #include "actors/work_queue.hpp"
 #include "launch/run/run_inputs.hpp"
+#include "launch/teaching.hpp"
 #include "messages/versions.hpp"
 #include "policy/completion_sampler.hpp"
 #include "policy/policy_device.hpp"
@@ -25,6 +26,8 @@ constexpr const char* first_node = "node 0";
 std::unique_ptr<completion_sampler> make_sampler(const configuration& settings,
                                                  std::uint64_t replica) {
   if (settings.policy.kind == "scripted") return make_scripted_sampler(settings.seed + replica);
+  if (settings.policy.kind == "teacher")
+    return make_teacher_sampler(find_teacher(settings.seed + replica));
   generation_options options = settings.generation.options;
   options.seed += replica;
   return make_model_sampler(settings.policy.folder, settings.policy.device, options);
@@ -90,7 +93,7 @@ class launcher {
   // If a device times variants on the policy's GPU, its jobs also wait for GPU leases: one of each
   // generator and one of the learner.
   void lease_shared_device() {
-    if (settings_.policy.kind == "scripted") return;
+    if (settings_.policy.kind != "model") return;
     planned_device* const device = find_device_on_gpu(devices_, settings_.policy.device);
     if (device == nullptr) return;
     device->job_limit += (settings_.generation.replicas + 1) * timeouts::gpu_lease;

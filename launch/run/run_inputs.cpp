@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "launch/teaching.hpp"
 #include "messages/clock.hpp"
 #include "tasks/variant_document.hpp"
 
@@ -71,8 +73,22 @@ task_table load_tasks(const configuration& c) {
   return table;
 }
 
-std::vector<corpus_document> read_corpus(const configuration& c) {
-  return c.corpus.folder.empty() ? std::vector<corpus_document>() : load_corpus(c.corpus.folder);
+std::vector<corpus_document> read_corpus(const configuration& c, const task_table& tasks) {
+  std::vector<corpus_document> documents;
+  if (!c.corpus.folder.empty()) documents = load_corpus(c.corpus.folder);
+  if (c.corpus.taught == 0) return documents;
+  std::set<std::string> known;
+  for (const corpus_document& document : documents) known.insert(document.task);
+  const std::string& device = c.node.devices.front();
+  const std::string kind = device == "cpu" ? "cpu" : "cuda";
+  std::optional<teacher> by;
+  for (const auto& t : tasks.all()) {
+    if (known.contains(t->name) || tasks.is_held_out(t->id)) continue;
+    if (!by) by.emplace(find_teacher(c.seed));
+    for (corpus_document& document : teach(*by, *t, kind, c.corpus.taught))
+      documents.push_back(std::move(document));
+  }
+  return documents;
 }
 
 std::vector<corpus_document> choose_documents(const configuration& c, const task_table& tasks,
@@ -148,7 +164,7 @@ std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_ta
 }
 
 std::unique_ptr<trainer> make_trainer(const configuration& c) {
-  if (c.policy.kind == "scripted") return nullptr;
+  if (c.policy.kind != "model") return nullptr;
   trainer::options o;
   o.device = c.policy.device;
   o.optimizer = c.optimizer;

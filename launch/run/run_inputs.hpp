@@ -21,8 +21,10 @@ namespace hone {
 // Reads the tasks that the configuration names, or all tasks of its folder if it names none.
 task_table load_tasks(const configuration& c);
 
-// Reads all documents of the corpus; none if the run has no corpus.
-std::vector<corpus_document> read_corpus(const configuration& c);
+// Reads all documents of the corpus; none if the run has no corpus. Of each task that it holds none
+// of, the teacher writes corpus.taught, for the kind of the run's first device. Throws
+// std::runtime_error if the teacher cannot.
+std::vector<corpus_document> read_corpus(const configuration& c, const task_table& tasks);
 
 // Returns the documents of a corpus that the run takes: those of these tasks, each distinct text
 // once, at most corpus.per_task per task.
@@ -44,7 +46,8 @@ std::shared_ptr<const prompt_template> load_prompts(const configuration& c);
 std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_table& tasks,
                                            std::size_t device_types);
 
-// Opens the policy for training. Returns null for a scripted policy. Throws policy_error.
+// Opens the policy for training. Returns null for the teacher and a scripted policy. Throws
+// policy_error.
 std::unique_ptr<trainer> make_trainer(const configuration& c);
 
 }  // namespace hone

@@ -49,7 +49,7 @@ class start_check {
 
   start_findings examine() {
     const auto tasks = attempt([&] { return load_tasks(c_); });
-    const auto corpus = attempt([&] { return read_corpus(c_); });
+    const auto corpus = attempt([&] { return read_corpus(c_, tasks ? *tasks : task_table()); });
     std::vector<corpus_document> chosen;
     if (tasks && corpus) {
       chosen = choose_documents(c_, *tasks, *corpus);
@@ -185,7 +185,7 @@ start_findings check_corpus(const configuration& c, const task_table& tasks,
                             const std::vector<corpus_document>& corpus,
                             const std::vector<corpus_document>& chosen) {
   start_findings found;
-  if (c.corpus.folder.empty()) return found;
+  if (c.corpus.folder.empty() && c.corpus.taught == 0) return found;
   std::set<std::string> strangers;
   for (const corpus_document& document : corpus) {
     const auto file = std::filesystem::path(c.tasks.folder) / (document.task + ".toml");

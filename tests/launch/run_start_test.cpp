@@ -29,6 +29,23 @@ TEST_F(RunStart, FailsIfNoCorpusDocumentIsOk) {
   EXPECT_THAT(ended.out + ended.err, HasSubstr("none of the 8 documents of the corpus is ok here"));
 }
 
+TEST_F(RunStart, HasTheTeacherWriteOfTasksWithoutDocuments) {
+  const auto configs = std::filesystem::path(HONE_SOURCE_DIR) / "configs";
+  const auto tasks = folder_ / "tasks";
+  std::string text = read_file(configs / "tasks/softmax.toml");
+  std::filesystem::create_directories(tasks);
+  write_file(tasks / "softmax.toml", text);
+  text.replace(text.find("\"softmax\""), 9, "\"another\"");
+  write_file(tasks / "another.toml", text);
+  std::filesystem::create_directories(folder_ / "corpus");
+  std::filesystem::copy(configs / "corpus/softmax", folder_ / "corpus/softmax");
+  const auto dry = run({"--dry-run", "--set", "tasks.folder=" + tasks.string(), "--set",
+                        "tasks.names=[]", "--set", "corpus.folder=" + (folder_ / "corpus").string(),
+                        "--set", "corpus.per_task=3", "--set", "corpus.taught=2"});
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_THAT(dry.out, HasSubstr("5 corpus documents"));  // three of softmax, two by the teacher
+}
+
 TEST_F(RunStart, ItsOwnCopyOfTheConfigurationStartsTheSameRun) {
   ASSERT_EQ(run().code, 0);
   const auto again = run_hone(

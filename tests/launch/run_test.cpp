@@ -29,6 +29,18 @@ TEST_F(Run, EndsWithFewerTasksThanGroupsPerStep) {
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
 }
 
+TEST_F(Run, OfTheTeacherFindsItsVariants) {
+  ASSERT_EQ(run({"--set", "policy.kind=teacher", "--set", "self_supervised.steps=0", "--set",
+                 "comparison.samples=0", "--set", "comparison.bare_samples=0", "--set",
+                 "comparison.greedy_samples=0"})
+                .code,
+            0);
+  const auto listed = run_hone({"pool", "export", "--pool", pool()});
+  ASSERT_EQ(listed.code, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("extern \\\"C\\\" __global__ void rows_0"));
+  EXPECT_THAT(listed.out, Not(HasSubstr("unparsable")));
+}
+
 TEST_F(Run, ASignalEndsItWithinTenSecondsAndNamesTheResumeCommand) {
   for (const int signal_number : {SIGINT, SIGTERM}) {
     program p(endless(signal_number == SIGTERM ? std::vector<std::string>{"--resume"}

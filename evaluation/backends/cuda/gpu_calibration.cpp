@@ -18,9 +18,9 @@ constexpr int calibration_attempts = 3;
 // cuDNN times its algorithms in the first call, for each convolution of a network.
 constexpr std::chrono::milliseconds autotuned_call_limit{20000};
 constexpr std::size_t distributions_at_end_of_very_long = 2;
-// Processes are not compared by calls of this length, unless the host launches for most of them:
-// they differ by less than a thousandth.
-constexpr double never_compared_call_ns = 100e6;
+// Calls of this length are timed no oftener than they must be, unless the host launches for most of
+// them. Neither two processes nor a call and its graph differ by a thousandth of it.
+constexpr double hardly_sampled_call_ns = 100e6;
 // A bias beyond this is not luck: something is wrong with one of the processes.
 constexpr double max_bias = 0.1;
 constexpr double max_bias_half_width = 0.01;
@@ -36,6 +36,10 @@ double median_call(gpu_side& side) {
     ns.insert(ns.end(), sample.begin(), sample.end());
   }
   return median(ns);
+}
+
+bool is_hardly_sampled(const case_facts& facts) {
+  return !facts.is_launch_bound && facts.reference_call_us * 1e3 >= hardly_sampled_call_ns;
 }
 
 }  // namespace
@@ -90,14 +94,15 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
                                                                   const task_case& at,
                                                                   const case_facts& facts,
                                                                   random_stream& random) {
-  std::vector<std::pair<std::string, opened_settings>> ways(3);
-  ways[0].first = "graph";
-  ways[0].second.cuda_graph = true;
-  ways[1].first = "default";
-  ways[1].second.cudnn_tf32 = true;
-  ways[2].first = "tf32+autotune";
-  ways[2].second.tf32 = true;
-  ways[2].second.cudnn_benchmark = true;
+  std::vector<std::pair<std::string, opened_settings>> ways;
+  const auto add_way = [&ways](const char* name) -> opened_settings& {
+    return ways.emplace_back(name, opened_settings{}).second;
+  };
+  if (!is_hardly_sampled(facts)) add_way("graph").cuda_graph = true;
+  add_way("default").cudnn_tf32 = true;
+  opened_settings& tuned = add_way("tf32+autotune");
+  tuned.tf32 = true;
+  tuned.cudnn_benchmark = true;
   if (!compiled_references_.empty()) {
     const auto file = compiled_reference(compiled_references_, prepared.of(), at);
     if (std::filesystem::exists(file)) {
@@ -161,7 +166,8 @@ void gpu_calibrator::time_reference(prepared_gpu_task& prepared, case_facts& fac
   // Many short calls are at many places in memory anyway.
   if (call_ns >= facts.limits.long_call_ns) facts.rules.new_parameters_one_in = 1;
   if (call_ns >= very_long_call_ns)
-    facts.rules.distributions_at_end = distributions_at_end_of_very_long;
+    facts.rules.distributions_at_end =
+        is_hardly_sampled(facts) ? 1 : distributions_at_end_of_very_long;
 }
 
 // Finds the bias of the two current processes. If it is implausible, one of them is replaced.
@@ -172,7 +178,7 @@ void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& fac
     const auto pair = sessions_->pair_of(in);
     const auto known = facts.pairs.find(pair);
     if (known != facts.pairs.end() && known->second.precision >= wanted) return;
-    if (!facts.is_launch_bound && facts.reference_call_us * 1e3 >= never_compared_call_ns) {
+    if (is_hardly_sampled(facts)) {
       facts.pairs[pair] = {{}, facts.reference_call_us, 0, facts.can_trace, bias_precision::fine};
       return;
     }

@@ -155,6 +155,17 @@ TEST(Comparison, AllowsAConstantThatMayBeChanceAmongRoundingErrors) {
   EXPECT_TRUE(is_refused(128)) << "that many zeros are no chance";
 }
 
+TEST(Comparison, AllowsZerosWhereNextToNothingIsExpected) {
+  // As of products of many small numbers, most of which round to zero.
+  std::vector<double> products(128, 0.0);
+  products.front() = 1e-44;
+  const tensor_value own = f32(products);
+  const std::vector<double> zeros(128, 0.0);
+  EXPECT_EQ(problem(f32(zeros), own), "agrees");
+  products.front() = 1e-24;
+  EXPECT_NE(problem(f32(zeros), f32(products)), "agrees");
+}
+
 TEST(Comparison, AllowsOnlyZerosIfOnlyZerosAreExpected) {
   EXPECT_NE(problem(f32({0, 1e-12}), f32({0, 0})), "agrees");
 }

@@ -36,6 +36,25 @@ void gpu_allocator::attach(char* base, std::uint64_t bytes, arena_head& head) {
   ledger_.attach(head);
 }
 
+void gpu_allocator::outside_of_the_arena(const std::function<void()>& work) {
+  const arena_ledger kept = ledger_;
+  const auto count = head_->allocation_count;
+  const auto used = head_->scratch_used;
+  const auto resume = [&] {
+    ledger_ = kept;
+    head_->allocation_count = count;
+    head_->scratch_used = used;
+  };
+  ledger_.reset(0, 0);
+  try {
+    work();
+  } catch (...) {
+    resume();
+    throw;
+  }
+  resume();
+}
+
 c10::DataPtr gpu_allocator::allocate(std::size_t n) {
   void* data = take(n);
   return {data, data, &release, c10::Device(c10::kCUDA, 0)};

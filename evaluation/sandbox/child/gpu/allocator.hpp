@@ -2,6 +2,7 @@
 
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 
+#include <functional>
 #include <memory>
 
 #include "evaluation/sandbox/child/common/arena_ledger.hpp"
@@ -29,6 +30,10 @@ class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPlug
   std::uint64_t offset_of(const void* p) const {
     return static_cast<std::uint64_t>(static_cast<const char*>(p) - base_);
   }
+
+  // Does work whose tensors have memory from CUDA itself, and none from the arena. None of them may
+  // outlive it.
+  void outside_of_the_arena(const std::function<void()>& work);
 
   // Throws c10::OutOfMemoryError if there is no room.
   c10::DataPtr allocate(std::size_t n) override;

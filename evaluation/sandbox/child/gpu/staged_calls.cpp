@@ -82,6 +82,7 @@ void staged_calls::stage(schema::StageCalls::Reader request) {
   calls_begin_ = memory_->ledger().end_of_used();
   calls_end_ = request.getScratchEnd();
   if (!uses_graph_) return;
+  if (at::globalContext().benchmarkCuDNN() && !stacks_.empty()) tune();
   for (const auto& stack : stacks_) graphs_.push_back(capture(stack));
   if (!request.getParametersChanged()) captured_for_ = copy_record<schema::StageCalls>(request);
 }
@@ -89,6 +90,20 @@ void staged_calls::stage(schema::StageCalls::Reader request) {
 std::vector<at::Tensor> staged_calls::forward(std::vector<c10::IValue>& arguments) {
   if (compiled_ && program_ == 0) return compiled_->forward(std::exchange(arguments, {}));
   return programs_[program_].forward(arguments, row_major_outputs_);
+}
+
+void staged_calls::tune() {
+  try {
+    memory_->outside_of_the_arena([this] {
+      std::vector<c10::IValue> arguments = stacks_.front();
+      streams_->begin();
+      forward(arguments);
+      streams_->end();
+      await_device();
+    });
+  } catch (const c10::OutOfMemoryError&) {
+    cudaGetLastError();  // the capture may have room in the arena
+  }
 }
 
 captured_call staged_calls::capture(std::vector<c10::IValue> stack) {

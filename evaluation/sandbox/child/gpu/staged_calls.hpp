@@ -59,6 +59,9 @@ class staged_calls {
   void prepare(schema::StageCalls::Reader request);
   // Runs the staged program. Clears `arguments`.
   std::vector<at::Tensor> forward(std::vector<c10::IValue>& arguments);
+  // Runs a call eagerly before its capture: cuDNN times its algorithms, which it cannot do while
+  // calls are captured, and remembers the fastest. The call leaves no trace in the arena.
+  void tune();
   captured_call capture(std::vector<c10::IValue> stack);
   void forget();
 

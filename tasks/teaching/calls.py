@@ -1,0 +1,188 @@
+"""Calls of ATen that a host program makes, and what is computed once from the parameters."""
+
+from dims import Dim, stepped
+from rules import by_channel, numbers, rule, tensor
+from values import Unsupported, Value
+
+
+class AtenCall:
+    """operator with operands, as in TorchScript. Operands are values, numbers, sizes and lists."""
+
+    def __init__(self, name, operator, operands, keywords=None, is_method=False):
+        self.name = name
+        self.operator = operator
+        self.operands = operands
+        self.keywords = keywords or {}
+        self.is_method = is_method
+
+    def values(self):
+        return list(_values_in(self.operands)) + list(_values_in(list(self.keywords.values())))
+
+
+def _values_in(operand):
+    if isinstance(operand, Value):
+        yield operand
+    elif isinstance(operand, (list, tuple)):
+        for o in operand:
+            yield from _values_in(o)
+    elif isinstance(operand, slice):
+        yield from _values_in([operand.start, operand.stop, operand.step])
+
+
+def result_of(call, shapes, dtype, is_contiguous=True, part=None, sizes=()):
+    """The buffer that a call returns. Its sizes are said by the call's operands where they can.
+
+    sizes: dimensions that are known besides.
+    """
+    known = {d.values: d for d in sizes}
+    known |= {d.values: d for v in call.values() for d in v.dims if d.constant is None}
+    text = call.name if part is None else f"{call.name}[{part}]"
+    dims = []
+    for k in range(len(shapes[0])):
+        own = Dim([s[k] for s in shapes], f"{text}.size({k})")
+        dims.append(known.get(own.values, own))
+    return Value("buffer", dims, dtype, call.values(), name=text, call=call, part=part,
+                 is_contiguous=is_contiguous)  # fmt: skip
+
+
+def is_call_of(x, *operators):
+    return x.kind == "buffer" and x.facts.get("call") is not None and (
+        x.call.operator in operators and x.part is None)  # fmt: skip
+
+
+def is_parameter(x):
+    return isinstance(x, Value) and x.kind == "buffer" and x.facts.get("is_parameter", False)
+
+
+def prepared(c, text, dims, dtype):
+    """A tensor that `prepare` computes. text: TorchScript over names of parameters."""
+    known = c.facts["prepared"]
+    if text not in known:
+        name = f"ready_{len(known)}"
+        known[text] = Value("buffer", dims, dtype, name=name, prepared=text, is_contiguous=True)
+    return known[text]
+
+
+def matrix_of(x):
+    """The parameter that a right operand of a product is, and whether it stands transposed."""
+    if is_parameter(x) and x.rank == 2:
+        return x, False
+    if x.kind == "view" and x.how == "permute" and x.rank == 2 and is_parameter(x.operands[0]):
+        return x.operands[0], True
+    return None, False
+
+
+def summed_product(c, x, axes, keep):
+    """The sum over the outputs of a linear map is a product with the sums of its matrix."""
+    if list(axes) != [x.rank - 1] or not is_call_of(x, "linear", "matmul", "mm"):
+        return None
+    left, right, *bias = x.call.operands
+    bias = bias[0] if bias else None
+    matrix, is_transposed = matrix_of(right)
+    if matrix is None or not (bias is None or is_parameter(bias)):
+        return None
+    across = 0 if (x.call.operator == "linear" or is_transposed) else 1
+    sums = prepared(c, f"{matrix.name}.sum({across})", [matrix.dims[1 - across]], matrix.dtype)
+    product = c.b.pointwise("({0} * {1})", left, sums)
+    total = c.b.reduce("sum", product, [product.rank - 1], keep)
+    if bias is None:
+        return total
+    return c.b.pointwise("({0} + {1})", total, prepared(c, f"{bias.name}.sum()", [], bias.dtype))
+
+
+def diagonal_of(x):
+    """The vector whose diagonal matrix this is, or None."""
+    if is_call_of(x, "diag", "diag_embed") and x.call.operands[0].rank == 1:
+        return x.call.operands[0] if len(x.call.operands) == 1 else None
+    return None
+
+
+@rule("matmul", "mm")
+def product_with_diagonal(c, x, y):
+    """A product with a diagonal matrix scales rows or columns."""
+    left, right = diagonal_of(tensor(x)), diagonal_of(tensor(y))
+    if left is not None and y.rank == 2:
+        return c.b.pointwise("({0} * {1})", c.b.reshape(left, [left.dims[0], c.b.one()]), y)
+    if right is not None:
+        return c.b.pointwise("({0} * {1})", x, right)
+    raise Unsupported("a product of matrices")
+
+
+CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
+TRANSPOSED = ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+
+
+@rule(*CONVOLUTIONS, *TRANSPOSED)
+def convolution(c, x, weight, bias=None, *rest):
+    """ATen adds the bias in a kernel of its own; here the kernel that follows does."""
+    adds_later = bias is not None and c.facts["device"] == "cuda"
+    name, operator = c.facts["name"], c.facts["operator"]
+    call = AtenCall(name, operator, [x, weight, None if adds_later else bias, *rest])
+    sizes = convolved_sizes(operator in TRANSPOSED, x, weight, *rest)
+    out = result_of(call, c.shapes, c.dtype, sizes=sizes)
+    if not adds_later:
+        return out
+    return c.b.pointwise("({0} + {1})", out, by_channel(c.b, bias, out.rank))
+
+
+def convolved_sizes(is_transposed, x, weight, stride=1, padding=0, *rest):
+    """The sizes of a convolution's result, said by those of its input."""
+    rank = x.rank - 2
+    if isinstance(padding, str):
+        return []
+    output_padding, dilation = 0, 1
+    if is_transposed:
+        output_padding, _, dilation = [*rest, *[0, 1, 1][len(rest) :]]
+    elif rest:
+        dilation = rest[0]
+    every = [numbers(o, rank) for o in (stride, padding, output_padding, dilation)]
+    dims = []
+    for k in range(rank):
+        step, pad, more, apart = (o[k] for o in every)
+        side, kernel = x.dims[2 + k], weight.dims[2 + k].constant
+        if kernel is None:
+            return []
+        span = apart * (kernel - 1) + 1
+        if is_transposed:
+            dims.append(stepped(side, step, span + more - 2 * pad - step))
+        else:
+            dims.append(stepped(side, 1, 2 * pad - span + step, step))
+    return dims
+
+
+def folded_batch_norm(c, x, weight, bias, mean_then, variance_then, eps):
+    """A convolution with a norm behind it is one with other weights, which `prepare` computes."""
+    shift = None
+    if (
+        x.kind == "pointwise"
+        and x.text == "({0} + {1})"
+        and is_call_of(x.operands[0], *CONVOLUTIONS)
+    ):
+        x, shift = x.operands
+        shift = shift.operands[0] if shift.kind == "view" else shift
+    givens = [weight, bias, mean_then, variance_then]
+    if not is_call_of(x, *CONVOLUTIONS, "linear") or c.facts["readers"][c.facts["first"]] != 1:
+        return None
+    left, matrix, inner_bias, *rest = [*x.call.operands, None][:99]
+    if x.call.operator == "linear":
+        rest = []
+    shift = shift if shift is not None else inner_bias
+    if not all(is_parameter(g) for g in [matrix, *givens] + ([] if shift is None else [shift])):
+        return None
+    scale = f"({weight.name} * torch.rsqrt({variance_then.name} + {eps!r}))"
+    wide = ", ".join(["-1"] + ["1"] * (matrix.rank - 1))
+    inner = "" if shift is None else f" + {shift.name} * {scale}"
+    kernel = prepared(c, f"{matrix.name} * {scale}.reshape([{wide}])", matrix.dims, matrix.dtype)
+    offset = prepared(c, f"{bias.name} - {mean_then.name} * {scale}{inner}", bias.dims, bias.dtype)
+    if x.call.operator == "linear":
+        call = AtenCall(x.call.name, "linear", [left, kernel, offset])
+        return result_of(call, c.shapes, c.dtype)
+    rest = list(x.call.operands[3:])
+    on_cuda = c.facts["device"] == "cuda"
+    call = AtenCall(
+        x.call.name, x.call.operator, [left, kernel, None if on_cuda else offset, *rest]
+    )
+    out = result_of(call, c.shapes, c.dtype, sizes=x.dims)
+    if not on_cuda:
+        return out
+    return c.b.pointwise("({0} + {1})", out, by_channel(c.b, offset, out.rank))

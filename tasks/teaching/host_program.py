@@ -1,0 +1,260 @@
+"""Decides what is in memory, makes a kernel for each of these values, and prints the program."""
+
+import re
+
+import torch
+from dims import Dim
+from domains import Domain
+from emitting import NeedsBuffer
+from kernels import (
+    pointwise_kernel,
+    reductions_of,
+    row_domain,
+    row_kernels,
+    scan_kernel,
+)
+from values import Unsupported, Value
+
+PACK = """template <class T, int N>
+struct alignas(N * sizeof(T)) pack {
+  T at[N];
+};
+"""
+HALF_HEADERS = {
+    torch.float16: "#include <cuda_fp16.h>\n",
+    torch.bfloat16: "#include <cuda_bf16.h>\n",
+}
+
+
+class HostProgram:
+    """lowered: what to compute. choices: how kernels are laid out. timed: a case's number."""
+
+    def __init__(self, lowered, choices, timed):
+        self.lowered = lowered
+        self.b = lowered.b
+        self.cases = lowered.b.cases
+        self.choices = choices
+        self.timed = timed
+        self.lines = []
+        self.kernels = []  # of name and text
+        self.names = {id(a): a.name for a in lowered.arguments}
+        self.kept = list(lowered.arguments)  # values whose identity counts, kept alive
+        self.made_calls = {}
+        self.sizes = {}
+        self.dtypes = set()
+        self.notes = []
+        outputs = []
+        for output in lowered.outputs:
+            outputs.append(self.in_host(output))
+        text = ", ".join(outputs) + ("," if lowered.is_tuple and len(outputs) == 1 else "")
+        self.lines.append(f"return {text}")
+
+    # What is in memory.
+
+    def in_memory(self, v):
+        return id(v) in self.names
+
+    def in_host(self, v):
+        """Returns an expression of the host program for a value; views stay views."""
+        if self.in_memory(v):
+            return self.names[id(v)]
+        if v.kind == "view" and v.how in ("reshape", "permute", "slice", "expand"):
+            x = self.in_host(v.operands[0])
+            if v.how == "reshape":
+                return f"{x}.reshape([{self.size_list(v.dims)}])"
+            if v.how == "permute":
+                return f"{x}.permute([{', '.join(map(str, v.order))}])"
+            if v.how == "slice":
+                return f"{x}.narrow({v.axis}, {v.first}, {self.size(v.dims[v.axis])})"
+            return f"{x}.expand([{self.size_list(v.dims)}])"
+        self.materialise([v])
+        return self.names[id(v)]
+
+    def size(self, dim):
+        if dim.constant is not None:
+            return str(dim.constant)
+        if dim not in self.sizes:
+            name = f"size_{len(self.sizes)}"
+            for used in re.findall(r"([A-Za-z_]\w*)(?:\[\d+\])?\.size", dim.text):
+                if used not in self.defined():
+                    raise Unsupported(f"a size of {used}, which is not there")
+            self.lines.append(f"{name} = {dim.text}")
+            self.sizes[dim] = name
+        return self.sizes[dim]
+
+    def defined(self):
+        return set(self.names.values()) | {line.split(" ")[0] for line in self.lines}
+
+    def size_list(self, dims):
+        return ", ".join(self.size(d) for d in dims)
+
+    def remember(self, v, name):
+        self.names[id(v)] = name
+        self.kept.append(v)
+
+    def materialise(self, values):
+        """Puts values into memory; several of them have one kernel."""
+        v = values[0]
+        if v.kind == "buffer":
+            self._call(v)
+        elif v.kind == "constant":
+            name = self.fresh_name()
+            self.lines.append(f"{name} = torch.full([{self.size_list(v.dims)}], {v.number!r}, "
+                              f"dtype={v.dtype})")  # fmt: skip
+            self.remember(v, name)
+        else:
+            self._launch(values)
+
+    def fresh_name(self):
+        return f"made_{len(self.names)}"
+
+    def _call(self, v):
+        if v.facts.get("prepared"):
+            self.remember(v, v.name)
+            return
+        call = v.call
+        if call.name not in self.made_calls:
+            text = self._call_text(call)
+            self.lines.append(f"{call.name} = {text}")
+            self.made_calls[call.name] = call
+        name = v.name
+        if not v.is_contiguous:
+            name = f"{call.name}_{v.part or 0}_dense"
+            self.lines.append(f"{name} = {v.name}.contiguous()")
+        self.remember(v, name)
+
+    def _call_text(self, call):
+        operands = [self.printed(o) for o in call.operands]
+        operands += [f"{k}={self.printed(o)}" for k, o in call.keywords.items()]
+        if call.operator == "getitem":
+            index = call.operands[1]
+            parts = index if isinstance(index, list) else [index]
+            return f"{operands[0]}[{', '.join(self.printed(p) for p in parts)}]"
+        if call.is_method:
+            return f"{operands[0]}.{call.operator}({', '.join(operands[1:])})"
+        return f"torch.{call.operator}({', '.join(operands)})"
+
+    def printed(self, operand):
+        if isinstance(operand, Value):
+            return self.in_host(operand)
+        if isinstance(operand, Dim):
+            return self.size(operand)
+        if isinstance(operand, (list, tuple)):
+            return "[" + ", ".join(self.printed(o) for o in operand) + "]"
+        if isinstance(operand, slice):
+            parts = [operand.start, operand.stop]
+            parts += [] if operand.step is None else [operand.step]
+            return ":".join("" if o is None else self.printed(o) for o in parts)
+        if isinstance(operand, float) and operand in (float("inf"), -float("inf")):
+            return f'float("{operand}")'
+        return repr(operand)
+
+    # Kernels.
+
+    def _launch(self, sinks):
+        while True:
+            try:
+                kernels = self._kernels(sinks)
+                break
+            except NeedsBuffer as needed:
+                self._prepare_for(needed.value, sinks)
+        for kernel in kernels:
+            for _, v in kernel.parameters.tensors.values():
+                self.in_host(v)
+            self._launch_one(kernel)
+
+    def _launch_one(self, kernel):
+        name = self._named(kernel)
+        outs = []
+        for sink in kernel.sinks:
+            out = self.fresh_name()
+            self.lines.append(f"{out} = torch.empty([{self.size_list(sink.dims)}], "
+                              f"dtype={sink.dtype})")  # fmt: skip
+            self.remember(sink, out)
+            outs.append(out)
+            self.dtypes.add(sink.dtype)
+        tensors = [self.names[id(v)] for _, v in kernel.parameters.tensors.values()]
+        self.dtypes.update(v.dtype for _, v in kernel.parameters.tensors.values())
+        sizes = [self.size(d) for d in kernel.parameters.sizes]
+        block = kernel.block if isinstance(kernel.block, tuple) else (kernel.block,)
+        grid = ", ".join(self.size(d) for d in kernel.grid)
+        self.lines.append(
+            f'launch("{name}", [{grid}], [{", ".join(map(str, block))}], '
+            + ", ".join([*tensors, *outs, *sizes])
+            + ")"
+        )
+
+    def _prepare_for(self, needed, sinks):
+        """Puts what a kernel cannot compute itself into memory first."""
+        if needed in sinks:
+            raise Unsupported("a value that no kernel covers")
+        if needed.kind == "reduce":
+            fields = [v for v in self.b.memory.values()
+                      if v.kind == "field" and v.operands[0] is needed]  # fmt: skip
+            fields = [f for f in fields if not self.in_memory(f)]
+            self.materialise(fields or [needed])
+        else:
+            self.materialise([needed])
+
+    def _kernels(self, sinks):
+        v = sinks[0]
+        if v.kind == "scan":
+            return [scan_kernel(v, self.in_memory, self.cases, self.choices)]
+        reductions = reductions_of(v, self.in_memory)
+        for outer in reductions:
+            domain = row_domain(outer, sinks, self.cases)
+            if domain is None:
+                continue
+            pattern = domain.pattern()
+            group = [r for r in reductions if self._fits(r, pattern)]
+            return row_kernels(sinks, group, domain, self.in_memory, self.cases, self.choices,
+                              self.timed)  # fmt: skip
+        return [pointwise_kernel(v, self.in_memory, self.cases, self.choices)]
+
+    def _fits(self, reduction, pattern):
+        x = reduction.operands[0]
+        flags = [k in reduction.axes for k in range(x.rank)]
+        return Domain(x.dims, flags, self.cases).pattern() == pattern
+
+    def _named(self, kernel):
+        for name, text in self.kernels:
+            if text == kernel.text:
+                return name
+        name = f"{kernel.kind}_{len(self.kernels)}"
+        self.kernels.append((name, kernel.text))
+        self.notes.append((kernel.kind, [s for s in kernel.sinks]))
+        return name
+
+    # Text.
+
+    def cuda_block(self):
+        if not self.kernels:
+            return ""
+        parts = ["".join(HALF_HEADERS[d] for d in HALF_HEADERS if d in self.dtypes)]
+        texts = [text.replace("NAME", name) for name, text in self.kernels]
+        if any("pack<" in t for t in texts):
+            parts.append(PACK)
+        return "\n".join([p for p in parts if p] + texts)
+
+    def python_block(self):
+        arguments = [a.name for a in self.lowered.arguments]
+        prepared = [v for v in self.lowered.prepared.values() if self.in_memory(v)]
+        inputs = [a.name for a in self.lowered.arguments if not a.is_parameter]
+        parameters = [a.name for a in self.lowered.arguments if a.is_parameter]
+        text = ""
+        if prepared:
+            body = "\n".join(self.lines)
+            used = [p for p in parameters if re.search(rf"\b{p}\b", body)]
+            listed = ", ".join(f"{p}: Tensor" for p in parameters)
+            results = [*used, *(v.name for v in prepared)]
+            text += f"def prepare({listed}):\n"
+            for v in prepared:
+                text += f"    {v.name} = {v.prepared}\n"
+            text += "    return " + ", ".join(results) + "\n\n\n"
+            arguments = [*inputs, *results]
+        kind = "Tensor"
+        if self.lowered.is_tuple:
+            kind = f"Tuple[{', '.join(['Tensor'] * len(self.lowered.outputs))}]"
+        listed = ", ".join(f"{a}: Tensor" for a in arguments)
+        text += f"def forward({listed}) -> {kind}:\n"
+        return text + "".join(f"    {line}\n" for line in self.lines)

@@ -1,0 +1,346 @@
+"""Kernels: the loops around the values that they compute."""
+
+import torch
+from dims import Dim, product, stepped
+from domains import Domain, refined
+from emitting import STORED, Emitter
+from reductions import REDUCTIONS
+from strategies import ByPart, strategy_for
+from values import Value
+
+LARGEST_INT = 2**31 - 1
+
+
+class Kernel:
+    """text: with the name as NAME. grid: sizes along x and y. sinks: what it writes.
+
+    parameters: what the launch passes: values, then sinks, then sizes.
+    """
+
+    def __init__(self, kind, text, grid, block, parameters, sinks):
+        self.kind = kind
+        self.text = text
+        self.grid = grid
+        self.block = block
+        self.parameters = parameters
+        self.sinks = sinks
+
+
+class Choices:
+    """The random moves: how kernels are laid out."""
+
+    def __init__(self, block=256, items=4, row_block=None, is_serial=False, splits=True):
+        self.block = block
+        self.items = items
+        self.row_block = row_block
+        self.is_serial = is_serial  # every thread works alone, as suits the CPU device
+        self.splits = splits
+
+
+def integer_for(dims, cases):
+    largest = max(product(dims, cases).values, default=0)
+    return "int" if largest <= LARGEST_INT else "long long"
+
+
+def signature(parameters, sinks, integer):
+    """The kernel's parameters in C."""
+    parts = [f"const {STORED[v.dtype][0]}* __restrict__ {name}"
+             for name, v in parameters.tensors.values()]  # fmt: skip
+    parts += [f"{STORED[v.dtype][0]}* __restrict__ out{k}" for k, v in enumerate(sinks)]
+    parts += [f"{integer} {name}" for name in parameters.sizes.values()]
+    return ", ".join(parts)
+
+
+def function(parameters, sinks, lines, integer):
+    body = "\n".join("  " + line for line in lines)
+    head = f'extern "C" __global__ void NAME({signature(parameters, sinks, integer)})'
+    return f"{head} {{\n{body}\n}}\n"
+
+
+def written(v, text):
+    return STORED[v.dtype][2].format(text)
+
+
+def pointwise_kernel(v, in_memory, cases, choices):
+    """A thread computes one element, or several that follow each other and are loaded at once."""
+    domain = Domain(v.dims, [False] * v.rank, cases)
+    integer = integer_for(v.dims, cases)
+    e = Emitter(domain, in_memory, "i", None, integer)
+    whole = e.size(product(v.dims, cases))
+    trial = _element(Emitter(domain, in_memory, "i", None, integer), v)
+    flat = _flat_loads(trial, v)
+    items = choices.items if flat and not choices.is_serial else 1
+    out = STORED[v.dtype][0]
+    if items == 1:
+        e.emit(f"const {integer} i = ({integer})blockIdx.x * blockDim.x + threadIdx.x;")
+        e.emit(f"if (i >= {whole}) return;")
+        e.emit(f"out0[i] = {written(v, _value_at_home(e, v))};")
+    else:
+        place = f"({integer})blockIdx.x * blockDim.x + threadIdx.x"
+        e.emit(f"const {integer} first = ({place}) * {items};")
+        e.emit(f"if (first >= {whole}) return;")
+        e.emit(f"const bool is_whole = first + {items} <= {whole};")
+        for name, value in trial.parameters.tensors.values():
+            e.parameters.tensor(value)
+            if name in flat:
+                ptype = f"pack<{STORED[value.dtype][0]}, {items}>"
+                there = f"{name}[first + j < {whole} ? first + j : first]"
+                e.emit(f"{ptype} {name}_pack;")
+                whole_pack = f"*reinterpret_cast<const {ptype}*>({name} + first)"
+                e.emit(f"if (is_whole) {name}_pack = {whole_pack};")
+                e.emit(f"else for (int j = 0; j < {items}; ++j) {name}_pack.at[j] = {there};")
+                e.loaded_before[name] = f"{name}_pack.at[j]"
+        e.emit(f"pack<{out}, {items}> result;")
+        e.emit("#pragma unroll")
+        e.open(f"for (int j = 0; j < {items}; ++j)")
+        e.emit(f"const {integer} i = first + j < {whole} ? first + j : first;")
+        e.emit(f"result.at[j] = {written(v, _value_at_home(e, v))};")
+        e.close()
+        e.emit(f"if (is_whole) *reinterpret_cast<pack<{out}, {items}>*>(out0 + first) = result;")
+        e.emit(f"else for (int j = 0; first + j < {whole}; ++j) out0[first + j] = result.at[j];")
+    text = function(e.parameters, [v], e.lines(), integer)
+    per_block = choices.block * items
+    grid = [divided(product(v.dims, cases), per_block)]
+    return Kernel("elements", text, grid, choices.block, e.parameters, [v])
+
+
+def divided(dim, by):
+    """The number of parts of this size that cover a dimension."""
+    if by == 1:
+        return dim
+    return stepped(dim, 1, by - 1, by)
+
+
+def _value_at_home(e, v):
+    e_in_memory = e.in_memory
+    e.in_memory = lambda x: x is not v and e_in_memory(x)
+    text = e.value(v, e.domain.index_over(v.dims))
+    e.in_memory = e_in_memory
+    return text
+
+
+def _element(e, v):
+    _value_at_home(e, v)
+    return e
+
+
+def _flat_loads(e, v):
+    """The tensors that are read only at the index of the element itself, and are aligned."""
+    names = set()
+    text = "\n".join(e.lines())
+    for name, value in e.parameters.tensors.values():
+        uses = text.count(f"{name}[")
+        if uses == 1 and f"{name}[i]" in text and value.facts.get("part") is None:
+            names.add(name)
+    return names
+
+
+def scan_kernel(v, in_memory, cases, choices):
+    """A block scans one row, chunk by chunk: warps by shuffles, then the warps' totals."""
+    x = v.operands[0]
+    reduced = [k == v.axis for k in range(v.rank)]
+    domain = Domain(v.dims, reduced, cases)
+    integer = integer_for(v.dims, cases)
+    e = Emitter(domain, in_memory, "o", "r", integer)
+    rows, length = e.size(domain.rows()), e.size(domain.row_length())
+    sign, first = ("+", "0.0f") if v.how == "sum" else ("*", "1.0f")
+    place = f"({length} - 1 - s)" if v.is_reverse else "s"
+    if choices.is_serial:
+        e.emit(f"const {integer} o = ({integer})blockIdx.x * blockDim.x + threadIdx.x;")
+        e.emit(f"if (o >= {rows}) return;")
+        e.emit(f"float total = {first};")
+        e.open(f"for ({integer} s = 0; s < {length}; ++s)")
+        e.emit(f"const {integer} r = {place};")
+        e.emit(f"total = total {sign} {e.value(x, domain.index_over(v.dims))};")
+        e.emit(f"out0[{e.text_of(e.linear(domain.index_over(v.dims), v.dims))}] = "
+               f"{written(v, 'total')};")  # fmt: skip
+        e.close()
+        text = function(e.parameters, [v], e.lines(), integer)
+        grid = [divided(domain.rows(), choices.block)]
+        return Kernel("scan", text, grid, choices.block, e.parameters, [v])
+    block = choices.row_block or 512
+    e.emit(f"const {integer} o = blockIdx.x;")
+    e.emit("__shared__ float totals[32];")
+    e.emit(f"float before = {first};")
+    e.open(f"for ({integer} start = 0; start < {length}; start += {block})")
+    e.emit(f"const {integer} s = start + threadIdx.x;")
+    e.emit(f"const {integer} r = s < {length} ? {place} : 0;")
+    e.emit(f"float sum = s < {length} ? {e.value(x, domain.index_over(v.dims))} : {first};")
+    e.emit("const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;")
+    e.open("for (int step = 1; step < 32; step *= 2)")
+    e.emit("const float other = __shfl_up_sync(0xffffffffu, sum, step);")
+    e.emit(f"if (lane >= step) sum = sum {sign} other;")
+    e.close()
+    e.emit("if (lane == 31) totals[warp] = sum;")
+    e.emit("__syncthreads();")
+    e.emit("float ahead = before;")
+    e.emit(f"for (int w = 0; w < warp; ++w) ahead = ahead {sign} totals[w];")
+    e.emit(f"for (int w = 0; w < {block // 32}; ++w) before = before {sign} totals[w];")
+    at = e.text_of(e.linear(domain.index_over(v.dims), v.dims))
+    e.emit(f"if (s < {length}) out0[{at}] = {written(v, f'(ahead {sign} sum)')};")
+    e.emit("__syncthreads();")
+    e.close()
+    text = function(e.parameters, [v], e.lines(), integer)
+    return Kernel("scan", text, [domain.rows()], block, e.parameters, [v])
+
+
+# Rows: reductions, and what is computed of their results.
+
+
+def reductions_of(v, in_memory):
+    """The reductions that v needs and that are not in memory, the outermost first."""
+    found, seen = [], set()
+
+    def visit(x):
+        if id(x) in seen:
+            return
+        seen.add(id(x))
+        if x.kind == "buffer" or (x is not v and in_memory(x)):
+            return
+        if x.kind == "reduce":
+            found.append(x)
+        for operand in x.operands:
+            visit(operand)
+
+    visit(v)
+    return found
+
+
+def row_domain(reduction, sinks, cases):
+    """The domain of a reduction, split as its sinks need it; None if they do not fit it."""
+    x = reduction.operands[0]
+    flags = [k in reduction.axes for k in range(x.rank)]
+    dims = x.dims
+    whole, rows = product(dims, cases), product(reduction.dims, cases)
+    for sink in sinks:
+        size = product(sink.dims, cases)
+        if size != whole and size != rows:
+            return None
+        if size == whole:
+            dims, flags = refined(dims, flags, sink.dims, cases)
+    return Domain(dims, flags, cases)
+
+
+def row_kernels(sinks, reductions, domain, in_memory, cases, choices, timed):
+    """One or more passes over rows: reductions, each of which may need those before it, and at
+    last what is written. timed: the number of the case that is timed. Returns kernels."""
+    rows = RowKernels(sinks, domain, in_memory, cases, strategy_for(domain, choices, timed))
+    stages, waiting = [], list(reversed(reductions))
+    while waiting:
+        stages.append([r for r in waiting if not _needs(r, waiting)])
+        waiting = [r for r in waiting if r not in stages[-1]]
+    return rows.in_parts(stages) if isinstance(rows.strategy, ByPart) else [rows.whole(stages)]
+
+
+class RowKernels:
+    def __init__(self, sinks, domain, in_memory, cases, strategy):
+        self.sinks = sinks
+        self.domain = domain
+        self.in_memory = in_memory
+        self.cases = cases
+        self.strategy = strategy
+        self.integer = integer_for(domain.dims, cases)
+        size = product(domain.dims, cases)
+        is_large = [product(s.dims, cases) == size and size != domain.rows() for s in sinks]
+        self.large = [s for s, large in zip(sinks, is_large) if large]
+        self.small = [s for s, large in zip(sinks, is_large) if not large]
+
+    def _begin(self):
+        e = Emitter(self.domain, lambda x: x not in self.sinks and self.in_memory(x), "o", "r",
+                    self.integer)  # fmt: skip
+        e.rows, e.length = e.size(self.domain.rows()), e.size(self.domain.row_length())
+        e.keeps_windows = not self.large
+        self.strategy.begin(e)
+        return e
+
+    def _kernel(self, e, sinks, blocks):
+        text = function(e.parameters, sinks, e.lines(), self.integer)
+        return Kernel("rows", text, [blocks], self.strategy.block, e.parameters, sinks)
+
+    def whole(self, stages):
+        e = self._begin()
+        for stage in stages:
+            self._pass(e, stage)
+        self._write(e, self.small, self.large)
+        return self._kernel(
+            e, self.sinks, divided(self.domain.rows(), self.strategy.rows_per_block)
+        )
+
+    def in_parts(self, stages):
+        strategy = self.strategy
+        rows = self.domain.rows()
+        parts = product([rows, Dim([strategy.parts] * self.cases, "")], self.cases)
+        kernels, scratch = [], []
+        for stage in [*stages, None]:
+            if stage is None and self.small:
+                strategy.begins_whole = True
+                kernels.append(self._last(scratch, self.small, [], rows))
+                strategy.begins_whole = False
+            if stage is None and self.large:
+                kernels.append(self._last(scratch, [], self.large, parts))
+            if stage is None:
+                return kernels
+            e = self._begin()
+            for v, memory in scratch:
+                strategy.restore(e, v, e.parameters.tensor(memory))
+            found = self._pass(e, stage)
+            outs = []
+            for k, (v, state) in enumerate(found):
+                fields = REDUCTIONS[v.how].fields
+                size = product([parts, Dim([len(fields)] * self.cases, "")], self.cases)
+                outs.append(Value("scratch", [size], torch.float32))
+                strategy.save(e, REDUCTIONS[v.how], state, f"out{k}")
+            scratch += [(v, memory) for (v, _), memory in zip(found, outs)]
+            kernels.append(self._kernel(e, outs, parts))
+
+    def _last(self, scratch, small, large, blocks):
+        e = self._begin()
+        for v, memory in scratch:
+            self.strategy.restore(e, v, e.parameters.tensor(memory))
+        self._write(e, small, large)
+        return self._kernel(e, small + large, blocks)
+
+    def _pass(self, e, stage):
+        states = [(r, e.new_state(r)) for r in stage]
+        self.strategy.open_loop(e)
+        for r, state in states:
+            x = r.operands[0]
+            index = e.reshaped(self.domain.index_over(self.domain.dims), self.domain.dims, x.dims)
+            e.update(r, state, e.value(x, index), "(int)r")
+        e.close()
+        for r, state in states:
+            self.strategy.combine(e, REDUCTIONS[r.how], state)
+            e.results[id(r)] = state
+        return states
+
+    def _write(self, e, small, large):
+        order = small + large
+        kept = [self.domain.dims[k] for k in self.domain.kept_places]
+        for sink in small:
+            index = e.reshaped([("run", k, k) for k in self.domain.kept_places], kept, sink.dims)
+            text = written(sink, e.value(sink, index))
+            e.emit(f"{self.strategy.leads}out{order.index(sink)}[o] = {text};")
+        if not large:
+            return
+        self.strategy.open_loop(e)
+        for sink in large:
+            index = e.reshaped(
+                self.domain.index_over(self.domain.dims), self.domain.dims, sink.dims
+            )
+            text = written(sink, e.value(sink, index))
+            at = e.text_of(e.linear(index, sink.dims))
+            e.emit(f"{self.strategy.guard}out{order.index(sink)}[{at}] = {text};")
+        e.close()
+
+
+def _needs(reduction, others):
+    """Whether the operand of a reduction is computed of another one's result."""
+    seen = set()
+
+    def visit(x):
+        if id(x) in seen:
+            return False
+        seen.add(id(x))
+        return any(o in others or visit(o) for o in x.operands)
+
+    return any(r is not reduction for r in others) and visit(reduction)

@@ -1,0 +1,207 @@
+"""Who works on a row: how threads share its elements, and how they combine what they found."""
+
+from reductions import REDUCTIONS
+
+PARTS_WANTED = 1056  # blocks that keep a large GPU busy: eight for each of 132 processors
+LEAST_PART = 4096  # elements that are worth a block
+
+
+class ByThread:
+    """A thread for each row: rows that lie beside each other in memory, short ones, and the CPU."""
+
+    guard = ""
+    leads = ""
+
+    def __init__(self, block, is_alone=False):
+        self.block = block
+        self.rows_per_block = block
+        self.is_alone = is_alone
+
+    def begin(self, e):
+        if self.is_alone:
+            e.accumulator = "double"  # one thread adds up everything
+        e.emit(f"const {e.integer} o = ({e.integer})blockIdx.x * blockDim.x + threadIdx.x;")
+        e.emit(f"if (o >= {e.rows}) return;")
+
+    def open_loop(self, e):
+        e.open(f"for ({e.integer} r = 0; r < {e.length}; ++r)")
+
+    def combine(self, e, reduction, state):
+        pass
+
+
+def combine_with(e, reduction, state, others):
+    names = {f"other_{field}": text for field, text in others.items()}
+    e.emit(reduction.combine.format(**state, **names))
+
+
+def shuffle(e, reduction, state):
+    e.open("for (int step = 16; step > 0; step /= 2)")
+    others = {}
+    for field, ctype, _ in reduction.fields:
+        others[field] = f"{state[field]}_other"
+        e.emit(f"const {ctype} {others[field]} = "
+               f"__shfl_xor_sync(0xffffffffu, {state[field]}, step);")  # fmt: skip
+    combine_with(e, reduction, state, others)
+    e.close()
+
+
+class ByWarp:
+    """A warp for each row."""
+
+    guard = ""
+    leads = "if ((threadIdx.x & 31) == 0) "
+
+    def __init__(self, block):
+        self.block = block
+        self.rows_per_block = block // 32
+
+    def begin(self, e):
+        e.emit(f"const {e.integer} o = ({e.integer})blockIdx.x * {self.rows_per_block} "
+               "+ (threadIdx.x >> 5);")  # fmt: skip
+        e.emit(f"if (o >= {e.rows}) return;")
+
+    def open_loop(self, e):
+        e.emit("#pragma unroll 4")
+        e.open(f"for ({e.integer} r = threadIdx.x & 31; r < {e.length}; r += 32)")
+
+    def combine(self, e, reduction, state):
+        shuffle(e, reduction, state)
+
+
+class ByBlock:
+    """A block for each row."""
+
+    guard = ""
+    leads = "if (threadIdx.x == 0) "
+    rows_per_block = 1
+
+    def __init__(self, block):
+        self.block = block
+
+    def begin(self, e):
+        e.emit(f"const {e.integer} o = blockIdx.x;")
+
+    def open_loop(self, e):
+        e.emit("#pragma unroll 4")
+        e.open(f"for ({e.integer} r = threadIdx.x; r < {e.length}; r += {self.block})")
+
+    def combine(self, e, reduction, state):
+        shuffle(e, reduction, state)
+        warps = self.block // 32
+        e.open("")
+        for field, ctype, _ in reduction.fields:
+            name = state[field]
+            e.emit(f"__shared__ {ctype} {name}_warps[{warps}];")
+            e.emit(f"if ((threadIdx.x & 31) == 0) {name}_warps[threadIdx.x >> 5] = {name};")
+        e.emit("__syncthreads();")
+        for field, _, first in reduction.fields:
+            name = state[field]
+            e.emit(f"{name} = (threadIdx.x & 31) < {warps} ? {name}_warps[threadIdx.x & 31] "
+                   f": {first};")  # fmt: skip
+        shuffle(e, reduction, state)
+        e.close()
+
+
+class ByPart(ByBlock):
+    """A block for a part of each row; a kernel for each pass, and scratch memory between them."""
+
+    def __init__(self, block, parts):
+        super().__init__(block)
+        self.parts = parts
+        self.begins_whole = False  # the block has a row, no part of one
+
+    def begin(self, e):
+        if self.begins_whole:
+            super().begin(e)
+            return
+        e.emit(f"const {e.integer} o = blockIdx.x / {self.parts};")
+        e.emit(f"const {e.integer} size = ({e.length} + {self.parts - 1}) / {self.parts};")
+        e.emit(f"const {e.integer} start = (blockIdx.x % {self.parts}) * size;")
+        e.emit(f"const {e.integer} end = start + size < {e.length} ? start + size : {e.length};")
+
+    def open_loop(self, e):
+        e.emit("#pragma unroll 4")
+        e.open(f"for ({e.integer} r = start + threadIdx.x; r < end; r += {self.block})")
+
+    def save(self, e, reduction, state, out):
+        fields = reduction.fields
+        for k, (field, ctype, _) in enumerate(fields):
+            text = state[field] if ctype == "float" else f"__int_as_float({state[field]})"
+            e.emit(f"{self.leads}{out}[blockIdx.x * {len(fields)} + {k}] = {text};")
+
+    def restore(self, e, v, scratch):
+        """Combines what the blocks of an earlier kernel found in the parts of this row."""
+        reduction = REDUCTIONS[v.how]
+        state = e.new_state(v)
+        fields = reduction.fields
+        e.open(f"for (int part = threadIdx.x; part < {self.parts}; part += {self.block})")
+        others = {}
+        for k, (field, ctype, _) in enumerate(fields):
+            others[field] = f"{state[field]}_part"
+            text = f"{scratch}[(o * {self.parts} + part) * {len(fields)} + {k}]"
+            text = text if ctype == "float" else f"__float_as_int({text})"
+            e.emit(f"const {ctype} {others[field]} = {text};")
+        combine_with(e, reduction, state, others)
+        e.close()
+        self.combine(e, reduction, state)
+        e.results[id(v)] = state
+
+
+class ByTile:
+    """A block of 32 rows that lie beside each other in memory, and several threads for each."""
+
+    leads = "if (is_row && threadIdx.y == 0) "
+    guard = "if (is_row) "
+    rows_per_block = 32
+
+    def __init__(self, height):
+        self.height = height
+        self.block = (32, height)
+
+    def begin(self, e):
+        e.emit(f"const {e.integer} row = ({e.integer})blockIdx.x * 32 + threadIdx.x;")
+        e.emit(f"const bool is_row = row < {e.rows};")
+        e.emit(f"const {e.integer} o = is_row ? row : {e.rows} - 1;")
+
+    def open_loop(self, e):
+        e.emit("#pragma unroll 4")
+        e.open(f"for ({e.integer} r = threadIdx.y; r < {e.length}; r += {self.height})")
+
+    def combine(self, e, reduction, state):
+        e.open("")
+        for field, ctype, _ in reduction.fields:
+            name = state[field]
+            e.emit(f"__shared__ {ctype} {name}_tile[{self.height}][32];")
+            e.emit(f"{name}_tile[threadIdx.y][threadIdx.x] = {name};")
+        e.emit("__syncthreads();")
+        for field, _, first in reduction.fields:
+            e.emit(f"{state[field]} = {first};")
+        e.open(f"for (int y = 0; y < {self.height}; ++y)")
+        others = {f: f"{state[f]}_tile[y][threadIdx.x]" for f, _, _ in reduction.fields}
+        combine_with(e, reduction, state, others)
+        e.close()
+        e.close()
+
+
+def strategy_for(domain, choices, timed):
+    rows, length = domain.rows().values[timed], domain.row_length().values[timed]
+    beside = domain.inner().values[timed]
+    if choices.is_serial:
+        return ByThread(choices.block, is_alone=True)
+    if beside >= 16:
+        if rows >= 65536 or length < 32:
+            return ByThread(choices.block)
+        return ByTile(choices.row_block // 32 if choices.row_block else 32 if rows < 16384 else 16)
+    if length <= 16:
+        return ByThread(choices.block)
+    if length <= 512 and rows >= 256:
+        return ByWarp(choices.block)
+    if choices.splits and length >= 16 * LEAST_PART and rows < PARTS_WANTED // 4:
+        parts = 2
+        while parts * rows < PARTS_WANTED and length // (2 * parts) >= LEAST_PART:
+            parts *= 2
+        return ByPart(choices.row_block or 512, parts)
+    return ByBlock(
+        choices.row_block or (1024 if length >= 8192 else 512 if length >= 2048 else 256)
+    )

@@ -1,0 +1,238 @@
+// Tests of the teacher: what it writes with `hone corpus teach` is judged like any other variant.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "tasks/corpus.hpp"
+#include "tasks/variant_document.hpp"
+#include "tests/support/judging_bench.hpp"
+#include "tests/support/program.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+using testing::HasSubstr;
+
+// A task of this reference. `tensors`: tables [[input]] and [[parameter]]. `sizes` and `odd`: of
+// the timed case and of another one.
+std::string task_text(const std::string& name, const std::string& reference,
+                      const std::string& tensors, const std::string& sizes,
+                      const std::string& odd) {
+  return "name = \"" + name + "\"\nsummary = \"test\"\nreference = '''\n" + reference + "'''\n" +
+         tensors + "[[case]]\nsizes = { " + sizes + " }\ntimed = true\n[[case]]\nsizes = { " + odd +
+         " }\n";
+}
+
+std::string input(const std::string& name, const std::string& shape, const std::string& more = "") {
+  return "[[input]]\nname = \"" + name + "\"\nshape = [" + shape + "]\n" + more;
+}
+std::string parameter(const std::string& name, const std::string& shape,
+                      const std::string& init = "normal") {
+  return "[[parameter]]\nname = \"" + name + "\"\nshape = [" + shape + "]\ninit = \"" + init +
+         "\"\n";
+}
+
+class Teaching : public testing::Test {
+ protected:
+  // Writes a task, and has the teacher write variants of it. Returns the documents.
+  std::vector<corpus_document> teach(const std::string& text, const std::string& device, int count,
+                                     int seed = 1) {
+    const auto file = folder_ / "task.toml";
+    std::ofstream(file) << text;
+    task_ = load_task(file);
+    const auto out = folder_ / (device + std::to_string(seed));
+    const auto ended =
+        run_hone({"corpus", "teach", file.string(), "--out", out.string(), "--count",
+                  std::to_string(count), "--device", device, "--seed", std::to_string(seed)});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return load_corpus(out);
+  }
+
+  void expect_ok(const corpus_document& document) {
+    auto evaluation = judging_bench::instance().judge().evaluate(document.text, *task_);
+    for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again)
+      evaluation = judging_bench::instance().judge().evaluate(document.text, *task_);
+    const bool excused =
+        judging_bench::instance().shares_cores()
+            ? evaluation->getOutcome() == Outcome::UNSTABLE
+            : judging_bench::times_mean_nothing && view(evaluation->getKind()) == "late_work";
+    EXPECT_TRUE(evaluation->getOutcome() == Outcome::OK || excused)
+        << document.name << " ended as " << name_of(evaluation->getOutcome()) << ": "
+        << std::string(view(evaluation->getMessage())) << "\n"
+        << document.text;
+  }
+
+  temporary_folder folder_;
+  std::optional<task> task_;
+};
+
+// What is written for GPUs runs on a CPU as well: the threads of a block take turns there. `uses`:
+// what the cuda block must hold, so that each way to share the work is met.
+struct lesson {
+  std::string name;
+  std::string uses;
+  std::string text;
+};
+
+std::ostream& operator<<(std::ostream& out, const lesson& one) { return out << one.name; }
+
+std::vector<lesson> lessons() {
+  const std::string x2 = input("x", "\"N\", \"M\"");
+  const std::string x3 = input("x", "\"N\", \"M\", \"K\"");
+  const std::string x4 = input("x", "\"N\", 8, \"M\", \"K\"");
+  return {
+      {"elements", "pack<float, 4>",
+       task_text("elements",
+                 "def forward(x: Tensor, c: Tensor) -> Tensor:\n"
+                 "    y = torch.relu(x + c.reshape([1, -1, 1, 1])) * 0.5\n"
+                 "    return torch.where(y > 0.25, torch.tanh(y), -y) - torch.clamp(x, -1, 1)\n",
+                 x4 + parameter("c", "8"), "N = 4, M = 12, K = 16", "N = 3, M = 5, K = 7")},
+      {"a_block_a_row", "_warps[",
+       task_text("a_block_a_row",
+                 "def forward(x: Tensor) -> Tensor:\n    return torch.softmax(x * 2.0, 1)\n", x2,
+                 "N = 3, M = 900", "N = 5, M = 67")},
+      {"a_warp_a_row", "o >= n",
+       task_text("a_warp_a_row",
+                 "def forward(x: Tensor, w: Tensor, b: Tensor) -> Tensor:\n"
+                 "    return torch.gelu(torch.layer_norm(x, [70], w, b))\n",
+                 input("x", "\"N\", 70") + parameter("w", "70") + parameter("b", "70"), "N = 260",
+                 "N = 7")},
+      {"a_tile_of_columns", "_tile[",
+       task_text("a_tile_of_columns",
+                 "def forward(x: Tensor) -> Tensor:\n"
+                 "    return x - torch.mean(x, [1], True) / torch.std(x, [1], True, True)\n",
+                 x3, "N = 3, M = 40, K = 50", "N = 2, M = 9, K = 33")},
+      {"parts_of_rows", "blockIdx.x / ",
+       task_text("parts_of_rows",
+                 "def forward(x: Tensor) -> Tensor:\n"
+                 "    y = x / torch.linalg_vector_norm(x, 2, [1], True)\n"
+                 "    return y * torch.amax(y, [1], True)\n",
+                 x2, "N = 1, M = 70000", "N = 2, M = 1001")},
+      {"groups_and_channels", "rsqrtf",
+       task_text("groups_and_channels",
+                 "def forward(x: Tensor, w: Tensor, b: Tensor) -> Tensor:\n"
+                 "    y = torch.group_norm(x, 4, w, b)\n    return torch.silu(y) + x\n",
+                 x4 + parameter("w", "8") + parameter("b", "8"), "N = 4, M = 9, K = 11",
+                 "N = 3, M = 5, K = 7")},
+      {"windows", "-INFINITY",
+       task_text("windows",
+                 "def forward(x: Tensor) -> Tensor:\n"
+                 "    y = torch.max_pool2d(torch.sigmoid(x), [3, 3], [2, 2], [1, 1])\n"
+                 "    return torch.avg_pool2d(y, [2, 2], [1, 1], [1, 1], False, False)\n",
+                 x4, "N = 2, M = 12, K = 16", "N = 3, M = 7, K = 9")},
+      {"running_totals", "__shfl_up_sync",
+       task_text("running_totals",
+                 "def forward(x: Tensor) -> Tensor:\n"
+                 "    y = torch.flip(torch.cumsum(torch.flip(x * 0.1, [1]), 1), [1])\n"
+                 "    return torch.cumprod(torch.tanh(x), 1) + y\n",
+                 x2, "N = 3, M = 1100", "N = 5, M = 67")},
+      {"places_of_extremes", "__shfl_xor_sync",
+       task_text("places_of_extremes",
+                 "def forward(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n"
+                 "    y = torch.max(x, 1)\n    z = torch.argmin(x, 1)\n"
+                 "    return y[0], y[1], z\n",
+                 x2, "N = 3, M = 900", "N = 5, M = 67")},
+      {"a_loss_of_indices", "(int)",
+       task_text("a_loss_of_indices",
+                 "def forward(x: Tensor, t: Tensor) -> Tensor:\n"
+                 "    return torch.cross_entropy_loss(x, t) * 2.0\n",
+                 input("x", "\"N\", 12") +
+                     input("t", "\"N\"", "dtype = \"int64\"\ninit = \"integers(0,12)\"\n"),
+                 "N = 300", "N = 7")},
+      {"views", "[",
+       task_text("views",
+                 "def forward(x: Tensor) -> Tensor:\n"
+                 "    y = torch.exp(x.transpose(1, 2))[:, 1:, :]\n"
+                 "    z = torch.relu(y.unsqueeze(1).expand([-1, 2, -1, -1]))\n"
+                 "    return torch.sum(z.flatten(2), [2]) + 1.0\n",
+                 x3, "N = 3, M = 20, K = 30", "N = 2, M = 9, K = 33")},
+      {"folded_norms", "out0",
+       task_text("folded_norms",
+                 "def forward(x: Tensor, k: Tensor, w: Tensor, b: Tensor, m: Tensor, v: Tensor) -> "
+                 "Tensor:\n    y = torch.conv2d(x, k, None, [1, 1], [1, 1])\n"
+                 "    y = torch.batch_norm(y, w, b, m, v, False, 0.1, 1e-05, True)\n"
+                 "    return torch.relu(y) + torch.mean(x, [2, 3], True)\n",
+                 x4 + parameter("k", "8, 8, 3, 3") + parameter("w", "8") + parameter("b", "8") +
+                     parameter("m", "8") + parameter("v", "8", "uniform(0.5,2)"),
+                 "N = 2, M = 9, K = 11", "N = 3, M = 5, K = 7")},
+      {"products", "out0",
+       task_text("products",
+                 "def forward(x: Tensor, a: Tensor, k: Tensor, b: Tensor) -> Tensor:\n"
+                 "    y = torch.matmul(torch.diag(a), x)\n"
+                 "    z = torch.sum(torch.linear(y, k, b) / 2.0, [1], True)\n    return y + z\n",
+                 input("x", "\"N\", 40") + input("a", "\"N\"") + parameter("k", "30, 40") +
+                     parameter("b", "30"),
+                 "N = 50", "N = 7")},
+  };
+}
+
+class TeachingOfRules : public Teaching, public testing::WithParamInterface<lesson> {};
+
+TEST_P(TeachingOfRules, MakesVariantsThatAreOk) {
+  // The first is a best guess; the last is drawn.
+  const auto documents = teach(GetParam().text, "cuda", 8, 3);
+  ASSERT_GE(documents.size(), 3U);
+  EXPECT_THAT(documents.front().text, HasSubstr(GetParam().uses));
+  expect_ok(documents.front());
+  expect_ok(documents.back());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TeachingOfRules, testing::ValuesIn(lessons()),
+                         [](const auto& one) { return one.param.name; });
+
+TEST_F(Teaching, DrawsTheSameVariantsForTheSameSeed) {
+  const std::string text = lessons()[1].text;
+  const auto texts = [&](int seed) {
+    std::set<std::string> all;
+    for (const auto& document : teach(text, "cuda", 10, seed)) {
+      const auto parsed = parse_variant_document(document.text);
+      EXPECT_EQ(std::get_if<parse_problem>(&parsed), nullptr) << document.text;
+      all.insert(document.text);
+    }
+    return all;
+  };
+  const auto once = texts(1);
+  std::filesystem::remove_all(folder_ / "cuda1");
+  EXPECT_EQ(once, texts(1));
+  EXPECT_GE(once.size(), 5U);  // each text once
+  EXPECT_NE(once, texts(2));
+}
+
+TEST_F(Teaching, LeavesToAtenWhatNoRuleCovers) {
+  const std::string loop =
+      "def forward(x: Tensor) -> Tensor:\n    y = x\n    for i in range(3):\n"
+      "        y = torch.tanh(y)\n    return y\n";
+  const auto documents =
+      teach(task_text("loop", loop, input("x", "\"N\", 9"), "N = 50", "N = 7"), "cpu", 3);
+  ASSERT_EQ(documents.size(), 1U);
+  EXPECT_THAT(documents[0].text, HasSubstr("for i in range(3)"));
+  expect_ok(documents[0]);
+}
+
+TEST_F(Teaching, LeavesOutWorkThatCannotMatter) {
+  const std::string dead =
+      "def forward(x: Tensor) -> Tensor:\n"
+      "    y = torch.clamp(torch.clamp(torch.exp(x), -2.0, 0.0), 0.0, 1.0)\n    return y + 3.0\n";
+  const auto documents =
+      teach(task_text("dead", dead, input("x", "\"N\", 9"), "N = 50", "N = 7"), "cuda", 1);
+  ASSERT_EQ(documents.size(), 1U);
+  EXPECT_THAT(documents[0].text, HasSubstr("torch.full("));
+  expect_ok(documents[0]);
+}
+
+TEST_F(Teaching, OfTheStartersTasksIsOkOnACpu) {
+  for (const char* name : {"conv_mean", "gru_step", "masked_variance", "matmul_row_sum"}) {
+    std::ifstream file(std::filesystem::path(HONE_SOURCE_DIR) / "configs" / "tasks" /
+                       (std::string(name) + ".toml"));
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::filesystem::remove_all(folder_ / "cpu1");
+    for (const auto& document : teach(text, "cpu", 1)) expect_ok(document);
+  }
+}
+
+}  // namespace
+}  // namespace hone
