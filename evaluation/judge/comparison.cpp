@@ -195,11 +195,13 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
   result.worst_element = errors.given.worst_ratio / element_limit;
   result.relative_l2 = errors.given.relative_l2;
   const bool is_as_exact = errors.given_error <= 4 * errors.own_error;
-  // Where all expected elements are next to zero, as products of many numbers are, rounding to zero
-  // is no way to have left out the work.
-  const bool is_expected_nothing =
-      errors.expected_norm <= square(tiny) * static_cast<double>(layout.elements());
-  const bool is_chance = is_expected_nothing || (is_as_exact && layout.elements() <= few_elements);
+  // An output shows no work where the expected one varies by no more than rounding, as saturated
+  // sigmoids do, or is next to zero, as products of many numbers are.
+  const bool is_expected_to_vary =
+      errors.expected_norm > square(tiny) * static_cast<double>(layout.elements()) &&
+      errors.expected_deviation >
+          square(rounding_steps * epsilon_of(layout.type)) * errors.expected_norm;
+  const bool is_chance = is_as_exact && layout.elements() <= few_elements;
   if (errors.given.worst_ratio > element_limit) {
     result.problem = described(errors.worst_at, look(errors.worst_at)) + " (" +
                      number(result.worst_element) + " times what is allowed)";
@@ -207,13 +209,12 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
     result.problem =
         "relative L2 error " + number(errors.given.relative_l2) + ", allowed " + number(l2_limit);
   } else if (layout.elements() > 1 && errors.is_constant && !errors.is_expected_constant &&
-             !is_chance) {
+             is_expected_to_vary && !is_chance) {
     result.problem = "is constant where the expected output is not";
     result.only_by_tolerance = true;
-  } else if (errors.expected_deviation >
-                 square(rounding_steps * epsilon_of(layout.type)) * errors.expected_norm &&
+  } else if (is_expected_to_vary &&
              errors.given_error > square(unexplained_share) * errors.expected_deviation &&
-             !is_as_exact && !is_expected_nothing) {
+             !is_as_exact) {
     result.problem = "does not follow the expected output: its errors are " +
                      number(100 * std::sqrt(errors.given_error / errors.expected_deviation)) +
                      " % of that output's variation";

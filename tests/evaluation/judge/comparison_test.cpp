@@ -166,6 +166,15 @@ TEST(Comparison, AllowsZerosWhereNextToNothingIsExpected) {
   EXPECT_NE(problem(f32(zeros), f32(products)), "agrees");
 }
 
+TEST(Comparison, AllowsAConstantWhereOnlyRoundingVaries) {
+  std::vector<double> saturated(128, 1.0);
+  saturated[5] = 1.0 - 1.0 / (1 << 22);
+  const std::vector<double> ones(128, 1.0);
+  EXPECT_EQ(problem(f32(ones), f32(saturated)), "agrees");
+  saturated[5] = 0.9;
+  EXPECT_TRUE(compare_output(f32(ones), f32(saturated), nullptr, {10, 10}).problem.has_value());
+}
+
 TEST(Comparison, AllowsOnlyZerosIfOnlyZerosAreExpected) {
   EXPECT_NE(problem(f32({0, 1e-12}), f32({0, 0})), "agrees");
 }

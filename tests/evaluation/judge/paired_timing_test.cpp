@@ -116,7 +116,8 @@ TEST_F(PairedTiming, BeginsARoundOnBothSidesBeforeAnySample) {
       testing_support::time_pair(candidate, reference, rules, random_, &checks);
   ASSERT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
   const std::string warm_up = record.substr(0, record.find('|'));
-  EXPECT_EQ(warm_up, "rrccr") << "the reference is calibrated again once the candidate is warm";
+  // One call is a warm-up of no time. The reference is calibrated again once the candidate is warm.
+  EXPECT_EQ(warm_up, "rcr");
   std::string rounds = record.substr(warm_up.size());
   ASSERT_EQ(rounds.back(), 'c') << "an uncounted batch, which is checked";
   rounds.pop_back();
