@@ -6,7 +6,7 @@ from pointwise_rules import ROWS, SAME, apply_row
 from rules import RULES, computed_in_float, number, rule, tensor
 from values import Unsupported, Value
 
-HALF_OF = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal", 2.0: "square"}
+POWERS = {0.5: "sqrt", -0.5: "rsqrt", -1.0: "reciprocal", 2.0: "square"}
 
 
 @rule("clone", "contiguous", "detach", "alias", "positive")
@@ -67,8 +67,8 @@ def power(c, x, exponent):
     computed_in_float(tensor(x))
     if not isinstance(exponent, (int, float)):
         return apply_row(c.b, "pow", x, exponent)
-    if float(exponent) in HALF_OF:
-        return apply_row(c.b, HALF_OF[float(exponent)], x)
+    if float(exponent) in POWERS:
+        return apply_row(c.b, POWERS[float(exponent)], x)
     if exponent == int(exponent) and 1 <= exponent <= 8:
         result = x
         for _ in range(int(exponent) - 1):
@@ -153,9 +153,6 @@ def checked_row(c, row, *operands):
 
 
 add_rows()
-
-
-# Views.
 
 
 @rule("view", "reshape", "flatten", "unflatten", "unsqueeze", "squeeze", "view_as")

@@ -88,8 +88,6 @@ class Emitter:
         self.loaded_before = {}  # names of tensors whose element at the whole index is there
         self.count = 0
 
-    # Text.
-
     def emit(self, line):
         self.scopes[-1][0].append(line)
 
@@ -125,8 +123,6 @@ class Emitter:
 
     def size(self, dim):
         return self.parameters.size(dim)
-
-    # Indices.
 
     def text_of(self, index):
         if index == ZERO:
@@ -219,8 +215,6 @@ class Emitter:
             parts += self.split(flat, theirs)
         at = iter(parts)
         return [ZERO if d.is_one else next(at) for d in others]
-
-    # Values.
 
     def value(self, v, index):
         """Returns an expression of C for the element of v at this index."""
@@ -373,8 +367,6 @@ class Emitter:
 
     def _make_scan(self, v, index):
         raise NeedsBuffer(v)
-
-    # State of reductions.
 
     def new_state(self, v):
         state = {}

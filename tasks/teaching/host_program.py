@@ -49,8 +49,6 @@ class HostProgram:
         text = ", ".join(outputs) + ("," if lowered.is_tuple and len(outputs) == 1 else "")
         self.lines.append(f"return {text}")
 
-    # What is in memory.
-
     def in_memory(self, v):
         return id(v) in self.names
 
@@ -149,8 +147,6 @@ class HostProgram:
             return f'float("{operand}")'
         return repr(operand)
 
-    # Kernels.
-
     def _launch(self, sinks):
         while True:
             try:
@@ -224,8 +220,6 @@ class HostProgram:
         self.kernels.append((name, kernel.text))
         self.notes.append((kernel.kind, [s for s in kernel.sinks]))
         return name
-
-    # Text.
 
     def cuda_block(self):
         if not self.kernels:

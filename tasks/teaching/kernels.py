@@ -184,18 +184,16 @@ def scan_kernel(v, in_memory, cases, choices):
     return Kernel("scan", text, [domain.rows()], block, e.parameters, [v])
 
 
-# Rows: reductions, and what is computed of their results.
-
-
 def reductions_of(v, in_memory):
-    """The reductions that v needs and that are not in memory, the outermost first."""
+    """The reductions that v needs and that are not in memory, the outermost first. A window looks
+    at other rows, so what it needs must be in memory."""
     found, seen = [], set()
 
     def visit(x):
         if id(x) in seen:
             return
         seen.add(id(x))
-        if x.kind == "buffer" or (x is not v and in_memory(x)):
+        if x.kind in ("buffer", "window") or (x is not v and in_memory(x)):
             return
         if x.kind == "reduce":
             found.append(x)

@@ -19,11 +19,10 @@ __all__ = ["Lowered", "calls", "elementwise_rules", "reduction_rules", "window_r
 class Lowered:
     """outputs: values. prepared: what `prepare` computes. arguments: buffers, in order."""
 
-    def __init__(self, reference, device, parameters, uses_rules=True, folds=True):
+    def __init__(self, reference, device, parameters, folds=True):
         self.reference = reference
         self.b = Builder(len(reference.cases))
         self.device = device
-        self.uses_rules = uses_rules
         self.folds = folds
         self.prepared = {}
         self.known = {}
@@ -55,7 +54,7 @@ class Lowered:
         if isinstance(first, (int, float)):
             return self._number(statement, operands)
         function = RULES.get(statement.operator)
-        if function is not None and (self.uses_rules or statement.operator == "getitem"):
+        if function is not None:
             try:
                 made = function(self._call(statement), *operands, **keywords)
                 self._check(made, first, statement)

@@ -216,8 +216,6 @@ def norm(c, x, p=2, dim=None, keepdim=False, dtype=None):
     return vector_norm(c, x, 2 if p == "fro" else p, dim, keepdim)
 
 
-# Losses.
-
 REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
 
 

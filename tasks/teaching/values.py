@@ -47,9 +47,6 @@ class Builder:
         self.cases = cases
         self.memory = {}  # equal values are one value
 
-    def numel(self, value):
-        return product(value.dims, self.cases)
-
     def one(self):
         return constant_dim(1, self.cases)
 

@@ -65,10 +65,10 @@ TEST(Confirmation, IsNeededForScoresThatAreVeryGoodOrAlmostEqual) {
   };
   EXPECT_TRUE(is_needed(3.01));
   EXPECT_TRUE(is_needed(2.5, 1.2));
-  EXPECT_TRUE(is_needed(1.02));
-  EXPECT_TRUE(is_needed(0.98));
+  EXPECT_TRUE(is_needed(1.04));
+  EXPECT_TRUE(is_needed(0.96));
   EXPECT_FALSE(is_needed(1.0));
-  EXPECT_FALSE(is_needed(1.03));
+  EXPECT_FALSE(is_needed(1.06));
   EXPECT_FALSE(is_needed(2.5));
   EXPECT_TRUE(is_needed(1.08, 0, 0.045)) << "on a CPU, chance may be the reason";
   EXPECT_FALSE(is_needed(1.1, 0, 0.045));
