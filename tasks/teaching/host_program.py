@@ -26,6 +26,12 @@ HALF_HEADERS = {
 }
 
 
+def _base_of(v):
+    while v.kind == "view":
+        v = v.operands[0]
+    return v
+
+
 class HostProgram:
     """lowered: what to compute. choices: how kernels are laid out. timed: a case's number."""
 
@@ -43,11 +49,20 @@ class HostProgram:
         self.sizes = {}
         self.dtypes = set()
         self.notes = []
+        self.taken = {a.name for a in lowered.arguments} | set(lowered.known)
         outputs = []
-        for output in lowered.outputs:
-            outputs.append(self.in_host(output))
+        for k, output in enumerate(lowered.outputs):
+            text = self.in_host(output)
+            outputs.append(f"{text}.clone()" if self._is_shared(output, k) else text)
         text = ", ".join(outputs) + ("," if lowered.is_tuple and len(outputs) == 1 else "")
         self.lines.append(f"return {text}")
+
+    def _is_shared(self, output, k):
+        """Whether an output is an argument, or an earlier output, or a view of one."""
+        base = _base_of(output)
+        return base in self.lowered.arguments or any(
+            base is _base_of(other) for other in self.lowered.outputs[:k]
+        )
 
     def in_memory(self, v):
         return id(v) in self.names
@@ -72,7 +87,7 @@ class HostProgram:
         if dim.constant is not None:
             return str(dim.constant)
         if dim not in self.sizes:
-            name = f"size_{len(self.sizes)}"
+            name = self._untaken("size", len(self.sizes))
             for used in re.findall(r"([A-Za-z_]\w*)(?:\[\d+\])?\.size", dim.text):
                 if used not in self.defined():
                     raise Unsupported(f"a size of {used}, which is not there")
@@ -104,7 +119,11 @@ class HostProgram:
             self._launch(values)
 
     def fresh_name(self):
-        return f"made_{len(self.names)}"
+        return self._untaken("made", len(self.names))
+
+    def _untaken(self, stem, number):
+        name = f"{stem}_{number}"
+        return f"its_{name}" if name in self.taken else name
 
     def _call(self, v):
         if v.facts.get("prepared"):
@@ -173,7 +192,9 @@ class HostProgram:
         self.dtypes.update(v.dtype for _, v in kernel.parameters.tensors.values())
         sizes = [self.size(d) for d in kernel.parameters.sizes]
         block = kernel.block if isinstance(kernel.block, tuple) else (kernel.block,)
-        grid = ", ".join(self.size(d) for d in kernel.grid)
+        grid, per_block = self.size(kernel.grid[0]), kernel.grid[1]
+        if per_block != 1:
+            grid = f"({grid} + {per_block - 1}) // {per_block}"
         self.lines.append(
             f'launch("{name}", [{grid}], [{", ".join(map(str, block))}], '
             + ", ".join([*tensors, *outs, *sizes])

@@ -1,7 +1,7 @@
 """Kernels: the loops around the values that they compute."""
 
 import torch
-from dims import Dim, product, stepped
+from dims import Dim, product
 from domains import Domain, refined
 from emitting import STORED, Emitter
 from reductions import REDUCTIONS
@@ -12,7 +12,8 @@ LARGEST_INT = 2**31 - 1
 
 
 class Kernel:
-    """text: with the name as NAME. grid: sizes along x and y. sinks: what it writes.
+    """text: with the name as NAME. grid: a size, and how much of it a block covers. sinks: what it
+    writes.
 
     parameters: what the launch passes: values, then sinks, then sizes.
     """
@@ -100,15 +101,8 @@ def pointwise_kernel(v, in_memory, cases, choices):
         e.emit(f"else for (int j = 0; first + j < {whole}; ++j) out0[first + j] = result.at[j];")
     text = function(e.parameters, [v], e.lines(), integer)
     per_block = choices.block * items
-    grid = [divided(product(v.dims, cases), per_block)]
+    grid = (product(v.dims, cases), per_block)
     return Kernel("elements", text, grid, choices.block, e.parameters, [v])
-
-
-def divided(dim, by):
-    """The number of parts of this size that cover a dimension."""
-    if by == 1:
-        return dim
-    return stepped(dim, 1, by - 1, by)
 
 
 def _value_at_home(e, v):
@@ -156,7 +150,7 @@ def scan_kernel(v, in_memory, cases, choices):
                f"{written(v, 'total')};")  # fmt: skip
         e.close()
         text = function(e.parameters, [v], e.lines(), integer)
-        grid = [divided(domain.rows(), choices.block)]
+        grid = (domain.rows(), choices.block)
         return Kernel("scan", text, grid, choices.block, e.parameters, [v])
     block = choices.row_block or 512
     e.emit(f"const {integer} o = blockIdx.x;")
@@ -181,7 +175,7 @@ def scan_kernel(v, in_memory, cases, choices):
     e.emit("__syncthreads();")
     e.close()
     text = function(e.parameters, [v], e.lines(), integer)
-    return Kernel("scan", text, [domain.rows()], block, e.parameters, [v])
+    return Kernel("scan", text, (domain.rows(), 1), block, e.parameters, [v])
 
 
 def reductions_of(v, in_memory):
@@ -251,18 +245,16 @@ class RowKernels:
         self.strategy.begin(e)
         return e
 
-    def _kernel(self, e, sinks, blocks):
+    def _kernel(self, e, sinks, rows, per_block=1):
         text = function(e.parameters, sinks, e.lines(), self.integer)
-        return Kernel("rows", text, [blocks], self.strategy.block, e.parameters, sinks)
+        return Kernel("rows", text, (rows, per_block), self.strategy.block, e.parameters, sinks)
 
     def whole(self, stages):
         e = self._begin()
         for stage in stages:
             self._pass(e, stage)
         self._write(e, self.small, self.large)
-        return self._kernel(
-            e, self.sinks, divided(self.domain.rows(), self.strategy.rows_per_block)
-        )
+        return self._kernel(e, self.sinks, self.domain.rows(), self.strategy.rows_per_block)
 
     def in_parts(self, stages):
         strategy = self.strategy

@@ -7,6 +7,7 @@ the same on numbers, to fold constants; and the range of the result, given those
 import math
 
 import torch
+from values import Unsupported, Value
 
 INFINITY = float("inf")
 SQRT_HALF = "0.70710678118654752f"
@@ -141,9 +142,19 @@ SAME = {
 }  # fmt: skip
 
 
+# Rows that are exact on integers as well.
+OF_INTEGERS = {
+    "add", "sub", "rsub", "mul", "neg", "clamp_min", "clamp_max", "maximum", "minimum", "where",
+    "masked_fill", "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or",
+}  # fmt: skip
+
+
 def apply_row(b, name, *operands):
     """Returns the row's value. Operands are values and numbers."""
     row = ROWS[name]
+    tensors = [o for o in operands if isinstance(o, Value) and o.kind != "constant"]
+    if tensors and name not in OF_INTEGERS and not any(o.dtype.is_floating_point for o in tensors):
+        raise Unsupported(f"{name} of integers")
     operands = [*operands, *row.defaults[len(operands) - 1 :]]
     values = [b.as_value(o) for o in operands]
     known = None
