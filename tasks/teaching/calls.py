@@ -1,5 +1,6 @@
 """Calls of ATen that a host program makes, and what is computed once from the parameters."""
 
+import torch
 from dims import Dim, stepped
 from rules import by_channel, numbers, rule, tensor
 from values import Unsupported, Value
@@ -152,37 +153,29 @@ def convolved_sizes(is_transposed, x, weight, stride=1, padding=0, *rest):
 
 def folded_batch_norm(c, x, weight, bias, mean_then, variance_then, eps):
     """A convolution with a norm behind it is one with other weights, which `prepare` computes."""
-    shift = None
-    if (
-        x.kind == "pointwise"
-        and x.text == "({0} + {1})"
-        and is_call_of(x.operands[0], *CONVOLUTIONS)
-    ):
-        x, shift = x.operands
-        shift = shift.operands[0] if shift.kind == "view" else shift
-    givens = [weight, bias, mean_then, variance_then]
-    if not is_call_of(x, *CONVOLUTIONS, "linear") or c.facts["readers"][c.facts["first"]] != 1:
+    of_convolution = x
+    if x.kind == "pointwise" and x.operands[0].kind == "buffer":
+        of_convolution = x.operands[0]  # its bias is added later
+    if not is_call_of(of_convolution, *CONVOLUTIONS, "linear"):
         return None
-    left, matrix, inner_bias, *rest = [*x.call.operands, None][:99]
-    if x.call.operator == "linear":
-        rest = []
-    shift = shift if shift is not None else inner_bias
-    if not all(is_parameter(g) for g in [matrix, *givens] + ([] if shift is None else [shift])):
+    call = of_convolution.call
+    if call.name != c.facts["first"] or c.facts["readers"][call.name] != 1:
+        return None
+    left, matrix, inner_bias, *rest = [*call.operands, *[None][len(call.operands) - 2 :]]
+    if of_convolution is not x:
+        inner_bias = x.operands[1].operands[0]
+    givens = [matrix, weight, bias, mean_then, variance_then]
+    givens += [] if inner_bias is None else [inner_bias]
+    if not all(is_parameter(g) and g.dtype == torch.float32 for g in givens):
         return None
     scale = f"({weight.name} * torch.rsqrt({variance_then.name} + {eps!r}))"
     wide = ", ".join(["-1"] + ["1"] * (matrix.rank - 1))
-    inner = "" if shift is None else f" + {shift.name} * {scale}"
+    inner = "" if inner_bias is None else f" + {inner_bias.name} * {scale}"
     kernel = prepared(c, f"{matrix.name} * {scale}.reshape([{wide}])", matrix.dims, matrix.dtype)
     offset = prepared(c, f"{bias.name} - {mean_then.name} * {scale}{inner}", bias.dims, bias.dtype)
-    if x.call.operator == "linear":
-        call = AtenCall(x.call.name, "linear", [left, kernel, offset])
-        return result_of(call, c.shapes, c.dtype)
-    rest = list(x.call.operands[3:])
-    on_cuda = c.facts["device"] == "cuda"
-    call = AtenCall(
-        x.call.name, x.call.operator, [left, kernel, None if on_cuda else offset, *rest]
-    )
-    out = result_of(call, c.shapes, c.dtype, sizes=x.dims)
-    if not on_cuda:
+    adds_later = call.operator != "linear" and c.facts["device"] == "cuda"
+    operands = [left, kernel, None if adds_later else offset, *rest]
+    out = result_of(AtenCall(call.name, call.operator, operands), c.shapes, c.dtype, sizes=x.dims)
+    if not adds_later:
         return out
     return c.b.pointwise("({0} + {1})", out, by_channel(c.b, offset, out.rank))

@@ -213,6 +213,35 @@ TEST_F(Teaching, LeavesToAtenWhatNoRuleCovers) {
   expect_ok(documents[0]);
 }
 
+TEST_F(Teaching, FoldsANormOnlyIntoItsOwnConvolution) {
+  // The first convolution is read twice, and what is added to the second is no bias of its own.
+  const std::string reference =
+      "def forward(x: Tensor, k: Tensor, w: Tensor, b: Tensor, m: Tensor, v: Tensor, c: Tensor) -> "
+      "Tensor:\n    y = torch.conv2d(x, k)\n"
+      "    y = torch.batch_norm(y, w, b, m, v, False, 0.1, 1e-05, True) + y\n"
+      "    z = torch.conv2d(x, k) + c\n"
+      "    return torch.batch_norm(z, w, b, m, v, False, 0.1, 1e-05, True) * y\n";
+  const std::string tensors = input("x", "\"N\", 8, \"M\", 9") + parameter("k", "8, 8, 3, 3") +
+                              parameter("w", "8") + parameter("b", "8") + parameter("m", "8") +
+                              parameter("v", "8", "uniform(0.5,2)") + parameter("c", "8, 1, 1");
+  for (const char* device : {"cpu", "cuda"}) {
+    const auto documents =
+        teach(task_text("norms", reference, tensors, "N = 2, M = 9", "N = 3, M = 5"), device, 1);
+    ASSERT_EQ(documents.size(), 1U);
+    expect_ok(documents[0]);
+  }
+}
+
+TEST_F(Teaching, CopiesWhatItMayNotReturn) {
+  const std::string reference =
+      "def forward(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n    y = x.clone()\n"
+      "    z = torch.relu(x)\n    return y, z, z.clone()\n";
+  const auto documents =
+      teach(task_text("copies", reference, input("x", "\"N\", 9"), "N = 50", "N = 7"), "cuda", 1);
+  ASSERT_EQ(documents.size(), 1U);
+  expect_ok(documents[0]);
+}
+
 TEST_F(Teaching, LeavesOutWorkThatCannotMatter) {
   const std::string dead =
       "def forward(x: Tensor) -> Tensor:\n"
