@@ -30,11 +30,17 @@ def _values_in(operand):
         yield from _values_in([operand.start, operand.stop, operand.step])
 
 
+PRODUCTS = ("linear", "matmul", "mm", "bmm", "addmm", "baddbmm")
+
+
 def result_of(call, shapes, dtype, is_contiguous=True, part=None, sizes=()):
     """The buffer that a call returns. Its sizes are said by the call's operands where they can.
 
     sizes: dimensions that are known besides.
     """
+    # A convolution of a permuted tensor may keep its layout; what shapes say of that is a guess.
+    is_permuted = any(v.kind == "view" and v.how == "permute" for v in call.values())
+    is_contiguous = is_contiguous and (call.operator in PRODUCTS or not is_permuted)
     known = {d.values: d for d in sizes}
     known |= {d.values: d for v in call.values() for d in v.dims if d.constant is None}
     text = call.name if part is None else f"{call.name}[{part}]"

@@ -55,9 +55,11 @@ TEST(PlannedDevices, AMachineWithoutAGpuSaysSo) {
 }
 
 TEST(Confirmation, IsNeededForScoresThatAreVeryGoodOrAlmostEqual) {
-  const auto is_needed = [](double score, double best_score = 0, double half_width = 0.005) {
+  const auto is_needed = [](double score, double best_score = 0, double half_width = 0.005,
+                            const char* on = "cpu:1") {
     record_builder<schema::Measurement> m;
     m->setOutcome(schema::Outcome::OK);
+    m->setDevice(on);
     m->setScore(score);
     m->setIntervalLow(score - half_width);
     m->setIntervalHigh(score + half_width);
@@ -65,10 +67,12 @@ TEST(Confirmation, IsNeededForScoresThatAreVeryGoodOrAlmostEqual) {
   };
   EXPECT_TRUE(is_needed(3.01));
   EXPECT_TRUE(is_needed(2.5, 1.2));
-  EXPECT_TRUE(is_needed(1.04));
-  EXPECT_TRUE(is_needed(0.96));
+  EXPECT_TRUE(is_needed(1.02));
+  EXPECT_TRUE(is_needed(0.98));
   EXPECT_FALSE(is_needed(1.0));
-  EXPECT_FALSE(is_needed(1.06));
+  EXPECT_FALSE(is_needed(1.03));
+  EXPECT_TRUE(is_needed(0.96, 0, 0.005, "cuda:0"));
+  EXPECT_FALSE(is_needed(1.06, 0, 0.005, "cuda:0"));
   EXPECT_FALSE(is_needed(2.5));
   EXPECT_TRUE(is_needed(1.08, 0, 0.045)) << "on a CPU, chance may be the reason";
   EXPECT_FALSE(is_needed(1.1, 0, 0.045));
