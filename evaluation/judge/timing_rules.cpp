@@ -2,9 +2,16 @@
 
 #include <cmath>
 
+#include "evaluation/judge/sampled_side.hpp"
 #include "evaluation/judge/statistics.hpp"
 
 namespace hone {
+namespace {
+
+// Length of a call below which the places of code in two processes matter to a thousandth of it.
+constexpr double short_call_ns = 100e3;
+
+}  // namespace
 
 timing_rules cpu_timing_rules() { return {}; }
 
@@ -33,11 +40,11 @@ timing_rules gpu_timing_rules() {
   return rules;
 }
 
-timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted) {
+timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted, double call_ns) {
   const bool is_fine = wanted == bias_precision::fine;
-  rules.target_width = is_fine ? 0.0015 : 0.005;
-  rules.min_rounds = is_fine ? 42 : 14;
-  // Processes hardly differ in how long they take for a long call.
+  const bool is_short = call_ns < short_call_ns;
+  rules.target_width = !is_fine ? 0.005 : is_short ? 0.0015 : 0.003;
+  rules.min_rounds = is_fine && is_short ? 42 : 14;
   rules.min_rounds_of_long_calls = 3;
   rules.near_equal = 0;
   rules.doubling_width = 1;
@@ -47,15 +54,16 @@ timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted) {
   return rules;
 }
 
-timing_rules launch_bound_timing_rules() {
-  // As on a processor, other work on the machine can only make a run slower.
-  constexpr std::size_t fastest_of = 3;
+timing_rules launch_bound_timing_rules(double call_ns) {
+  // As on a processor, other work on the machine can only make a run slower. It makes most very long
+  // runs slower by about as much.
+  const std::size_t fastest_of = call_ns >= very_long_call_ns ? 2 : 3;
   const timing_rules of_processors = cpu_timing_rules();
   timing_rules rules = gpu_timing_rules();
   rules.unstable_width = of_processors.unstable_width;
   rules.unstable_variance = of_processors.unstable_variance;
   rules.reverify_agreement = of_processors.reverify_agreement;
-  rules.runs_per_batch = fastest_of;
+  rules.runs_per_batch = static_cast<double>(fastest_of);
   rules.min_runs_per_batch = rules.max_runs_per_batch = fastest_of;
   return rules;
 }

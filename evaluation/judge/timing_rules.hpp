@@ -72,12 +72,14 @@ timing_rules gpu_timing_rules();
 // How precise a process bias has to be: `coarse` is enough for a measurement that confirms another.
 enum class bias_precision { coarse, fine };
 // Returns the rules for timing the reference of a case against itself on a GPU, to find the process
-// bias: rounds are those of the case, and timing stops by other rules.
+// bias: rounds are those of the case, and timing stops by other rules. `call_ns`: the length of a
+// call, because processes hardly differ in how long they take for a longer one.
 timing_rules gpu_calibration_rules(timing_rules of_case = gpu_timing_rules(),
-                                   bias_precision wanted = bias_precision::fine);
+                                   bias_precision wanted = bias_precision::fine,
+                                   double call_ns = 0);
 // Returns the rules for a GPU and a launch-bound reference. Such a timing measures the processor,
 // which other programs use as well, so measurements may spread as far as on a CPU device.
-timing_rules launch_bound_timing_rules();
+timing_rules launch_bound_timing_rules(double call_ns = 0);
 
 // go_on: another round is needed. settled: the interval is narrow enough. confirmed: the rounds
 // agree with a first measurement. hopeless: the candidate is so slow that its score needs no

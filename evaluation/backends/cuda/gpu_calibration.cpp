@@ -161,7 +161,7 @@ void gpu_calibrator::time_reference(prepared_gpu_task& prepared, case_facts& fac
   facts.reference_call_us = call_ns / 1e3;
   facts.reference_wall_us = us_per_call(burst.wall_ns, burst);
   facts.can_trace = traced.busy_ns > 0;
-  facts.rules = facts.is_launch_bound ? launch_bound_timing_rules() : gpu_timing_rules();
+  facts.rules = facts.is_launch_bound ? launch_bound_timing_rules(call_ns) : gpu_timing_rules();
   if (facts.is_launch_bound) facts.limits.long_call_ns = long_launch_bound_call_ns;
   // Many short calls are at many places in memory anyway.
   if (call_ns >= facts.limits.long_call_ns) facts.rules.new_parameters_one_in = 1;
@@ -223,7 +223,7 @@ pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const 
                      gpu_side::role::reference);
   gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::role::candidate);
   gpu_side::pair_up(same, reference);
-  const timing_rules rules = gpu_calibration_rules(facts.rules, wanted);
+  const timing_rules rules = gpu_calibration_rules(facts.rules, wanted, facts.reference_call_us * 1e3);
   time_budget budget(rules.time_budget_ns);
   case_timing timing = time_pair(same, reference, rules, random, budget, nullptr);
   if (timing.failure) throw reference_error(timing.failure->outcome, timing.failure->message);

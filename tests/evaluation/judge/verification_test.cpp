@@ -58,10 +58,10 @@ exactness ask(exactness_plan& plan, int ms = 0) {
   return asked;
 }
 
-TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenASecond) {
+TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenHalfASecond) {
   exactness_plan plan;
   EXPECT_EQ(ask(plan), exactness::own_types) << "nothing is known of the reference";
-  EXPECT_EQ(ask(plan, 1010), exactness::float64);
+  EXPECT_EQ(ask(plan, 510), exactness::float64);
   EXPECT_FALSE(plan.take_float64()) << "the outputs are in float64 already";
   EXPECT_EQ(ask(plan), exactness::own_types);
   EXPECT_TRUE(plan.take_float64());
@@ -70,12 +70,12 @@ TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenASecond) {
 
 TEST(ExactnessPlan, SavesFloat64ForDisagreementsWithASlowReference) {
   exactness_plan plan;
-  EXPECT_EQ(ask(plan, 50), exactness::own_types);
+  EXPECT_EQ(ask(plan, 10), exactness::own_types);
   EXPECT_EQ(ask(plan), exactness::own_types) << "the first call may have loaded code";
   EXPECT_EQ(ask(plan), exactness::float64);
 }
 
-// A slow reference whose float64 run takes most of a second, so that only the first draws have
+// A slow reference whose float64 run takes most of half a second, so that only the first draws have
 // float64. Its run in float32 is a little wrong, and the candidate agrees with float64 only.
 TEST(Verification, AcceptsWhatOnlyFloat64BearsOut) {
   fake_session::behaviour inexact = right_program();
@@ -83,7 +83,7 @@ TEST(Verification, AcceptsWhatOnlyFloat64BearsOut) {
   inexact.programs.at(0) = [exact](const value_set& inputs, const value_set& parameters) {
     value_set outputs = exact(inputs, parameters);
     if (inputs[0].layout.type == dtype::float64) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(550));
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
     } else {
       auto values = to_doubles(outputs.at(0));
       for (double& x : values) x *= 1.0002;
