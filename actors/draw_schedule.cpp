@@ -4,6 +4,17 @@
 #include <set>
 
 namespace hone {
+namespace {
+
+// Returns at most `count` of the tasks, evenly spaced; all of them if `count` is 0.
+std::vector<task_id> spread(const std::vector<task_id>& tasks, std::size_t count) {
+  if (count == 0 || count >= tasks.size()) return tasks;
+  std::vector<task_id> chosen;
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back(tasks[i * tasks.size() / count]);
+  return chosen;
+}
+
+}  // namespace
 
 void draw_schedule::change_devices(const std::string& device_type, int by) {
   int& count = devices_[device_type];
@@ -89,9 +100,9 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
   // Without exemplars, nothing differs between two greedy completions.
   const std::vector<part> parts = {{places_of(held_out_),
                                     set_of(request.getHeldOutVersions()),
-                                    {{Arm::SAMPLED, request.getSamples()},
+                                    {{Arm::SAMPLED, request.getHeldOutSamples()},
                                      {Arm::GREEDY, std::min(request.getGreedySamples(), 1U)}}},
-                                   {places_of(tasks_),
+                                   {places_of(spread(tasks_, request.getTasks())),
                                     set_of(request.getVersions()),
                                     {{Arm::SAMPLED, request.getSamples()},
                                      {Arm::BARE, request.getBareSamples()},

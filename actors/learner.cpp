@@ -280,41 +280,46 @@ void learner_state::publish() {
 }
 
 // Requests a comparison, in which the policies before and after the contrastive stage, and for
-// held-out tasks those at the ends of all stages, write for the same draws and are judged afresh.
-// Without one, commits the last version at once.
+// held-out tasks those that were kept on the way, write for the same draws and are judged afresh.
 void learner_state::compare() {
   if (requested_stage == Stage::COMPARISON || comparing) return;
   comparing = true;
   const comparison_stage_options& wanted = options.plan.comparison;
-  if (!before_contrastive || wanted.is_empty()) {
-    return lease.run(self, [this] {
-      if (!committing && !finished) commit({Stage::COMPARISON, 1, {}}, {}, true);
-    });
-  }
-  if (options.log)
-    options.log("comparing version " + std::to_string(*before_contrastive) + " with version " +
-                std::to_string(head->getVersion()) + ": " +
-                std::to_string(wanted.samples + wanted.bare_samples + wanted.greedy_samples) +
-                " samples per task each");
+  if (wanted.is_empty()) return end_without_comparison();
   record_builder<schema::ComparisonRequest> request;
-  auto versions = request->initVersions(2);
-  versions.set(0, *before_contrastive);
-  versions.set(1, head->getVersion());
-  std::set<std::uint64_t> ends = stage_ends;
-  ends.insert(head->getVersion());
-  auto held_out = request->initHeldOutVersions(static_cast<unsigned>(ends.size()));
+  auto versions = request->initVersions(before_contrastive ? 2 : 0);
+  if (before_contrastive) {
+    versions.set(0, *before_contrastive);
+    versions.set(1, head->getVersion());
+    if (options.log)
+      options.log("comparing version " + std::to_string(*before_contrastive) + " with version " +
+                  std::to_string(head->getVersion()) + ": " +
+                  std::to_string(wanted.samples + wanted.bare_samples + wanted.greedy_samples) +
+                  " samples per task each");
+  }
+  kept_versions.insert(head->getVersion());
+  auto held_out = request->initHeldOutVersions(static_cast<unsigned>(kept_versions.size()));
   unsigned i = 0;
-  for (const std::uint64_t version : ends) held_out.set(i++, version);
+  for (const std::uint64_t version : kept_versions) held_out.set(i++, version);
+  request->setHeldOutSamples(wanted.held_out_samples);
+  request->setTasks(wanted.tasks);
   request->setSamples(wanted.samples);
   request->setBareSamples(wanted.bare_samples);
   request->setGreedySamples(wanted.greedy_samples);
   self->request(pool, timeouts::commit_request, compare_atom_v, request.finish())
       .then(
           [this](std::uint32_t groups) {
+            if (groups == 0) return end_without_comparison();
             comparison_groups = groups;
             request_batch(Stage::COMPARISON, groups, groups, false);
           },
           [this](const caf::error& e) { self->quit(e); });
+}
+
+void learner_state::end_without_comparison() {
+  lease.run(self, [this] {
+    if (!committing && !finished) commit({Stage::COMPARISON, 1, {}}, {}, true);
+  });
 }
 
 void learner_state::finish(bool complete) {
@@ -324,7 +329,8 @@ void learner_state::finish(bool complete) {
 }
 
 void learner_state::set_head(const version_record& version) {
-  if (version->getStep() == 0) stage_ends.insert(version->getVersion());
+  if (version->getStep() == 0 || is_on_curve(options.plan, version->getStage(), version->getStep()))
+    kept_versions.insert(version->getVersion());
   if (version->getStage() == Stage::CONTRASTIVE && version->getStep() == 0)
     before_contrastive = version->getVersion();
   head = version;
@@ -342,7 +348,7 @@ void learner_state::delete_old_checkpoints() const {
   }
   std::size_t newest = 0;
   for (const std::uint64_t number : numbers) {
-    if (newest++ < options.keep_checkpoints || stage_ends.contains(number)) continue;
+    if (newest++ < options.keep_checkpoints || kept_versions.contains(number)) continue;
     std::filesystem::remove_all(folder / std::to_string(number), ignored);
   }
 }

@@ -74,9 +74,9 @@ struct learner_state {
 
   version_record head;
   std::uint64_t next_version = 0;
-  // Versions at which a stage begins, and the last one ends; their checkpoints are kept. Held-out
-  // tasks compare all of them.
-  std::set<std::uint64_t> stage_ends;
+  // Versions that write for held-out tasks in the comparison, so their checkpoints are kept: those
+  // at which a stage begins, and those of `comparison.curve`.
+  std::set<std::uint64_t> kept_versions;
   // Version before the contrastive stage, which the comparison compares with the last one.
   std::optional<std::uint64_t> before_contrastive;
   std::optional<Stage> requested_stage;  // stage of the request for a batch without a reply yet
@@ -106,6 +106,7 @@ struct learner_state {
   void write_and_commit(const taken_version& taken);
   void publish();
   void compare();
+  void end_without_comparison();  // commits the last version
   void finish(bool complete);
   void schedule_tick(std::chrono::milliseconds delay = std::chrono::milliseconds(0));
   void set_head(const version_record& version);

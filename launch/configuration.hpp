@@ -34,6 +34,7 @@ struct configuration {
     std::string folder = "tasks";
     std::vector<std::string> names;
     std::vector<std::string> held_out;
+    std::size_t held_out_count = 0;
   } tasks;
   struct {
     std::string folder;

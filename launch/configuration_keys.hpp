@@ -56,6 +56,9 @@ void visit_task_keys(Visitor& v, configuration& c) {
             "Names of further tasks, or of some of the folder's, that are only evaluated, at the "
             "end of the run: they are never in the corpus, in draws or in training.",
             c.tasks.held_out);
+    v.value("held_out_count",
+            "Number of further tasks that are held out, spread evenly over the others.",
+            c.tasks.held_out_count, 0);
     v.leave();
   }
   if (v.enter("corpus",
@@ -251,6 +254,16 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
     v.value("greedy_samples",
             "Greedy completions with exemplars. Without any sample, there is no comparison.",
             s.greedy_samples, 0, 1024);
+    v.value("tasks",
+            "Most tasks that the run learns from whose samples are compared, spread evenly; 0 for "
+            "all. They are compared if there is a contrastive stage.",
+            s.tasks, 0);
+    v.value("held_out_samples", "Samples per held-out task and policy, without exemplars.",
+            s.held_out_samples, 0, 1024);
+    v.value("curve",
+            "Versions within each stage, evenly spaced, that write for held-out tasks as well as "
+            "those at the stages' ends.",
+            s.curve, 0, 1000);
     v.leave();
   }
 }

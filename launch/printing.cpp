@@ -125,6 +125,16 @@ std::string counted(std::size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+std::vector<std::string> shortened(std::vector<std::string> lines) {
+  constexpr std::size_t most = 5;
+  constexpr std::size_t shown = 3;
+  if (lines.size() <= most) return lines;
+  const std::size_t hidden = lines.size() - shown;
+  lines.resize(shown);
+  lines.push_back("the same holds for " + counted(hidden, "more task"));
+  return lines;
+}
+
 std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 
 std::string shares_text(const std::map<std::string, double>& counts) {

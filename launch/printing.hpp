@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "messages/record.hpp"
 #include "messages/schema/pipeline.capnp.h"
@@ -26,6 +27,9 @@ std::string describe(const schema::Evaluation::Reader& e);
 std::string fixed(double value, int digits);
 // Returns a count with its noun: "1 task", "3 tasks".
 std::string counted(std::size_t count, const std::string& noun);
+// Returns lines that say the same of one task each: the first few, and how many tasks there are
+// besides. A run may have thousands of tasks.
+std::vector<std::string> shortened(std::vector<std::string> lines);
 // Returns a share as "12.3 %".
 std::string percent(double share);
 // Returns what share of their sum the counts are, as "ok 12.3 %  unparsable 87.7 %".

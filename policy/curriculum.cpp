@@ -46,6 +46,29 @@ double mean(const std::vector<double>& values) {
 
 }  // namespace
 
+std::int64_t steps_of(const curriculum_options& plan, Stage stage) {
+  switch (stage) {
+    case Stage::SFT:
+      return plan.sft.updates_per_step > 0
+                 ? (plan.sft.updates + plan.sft.updates_per_step - 1) / plan.sft.updates_per_step
+                 : 0;
+    case Stage::SELF_SUPERVISED:
+      return plan.self_supervised.steps;
+    case Stage::CONTRASTIVE:
+      return plan.contrastive.steps;
+    case Stage::COMPARISON:
+      return 1;
+  }
+  return 0;
+}
+
+bool is_on_curve(const curriculum_options& plan, Stage stage, std::int64_t step) {
+  const std::int64_t steps = steps_of(plan, stage);
+  if (stage == Stage::COMPARISON || step <= 0 || step >= steps) return false;
+  const std::int64_t parts = plan.comparison.curve + 1;
+  return step * parts / steps > (step - 1) * parts / steps;
+}
+
 curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns,
                        std::shared_ptr<const prompt_template> prompts, const task_table& tasks,
                        std::uint64_t seed)
@@ -57,23 +80,6 @@ curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> lea
   if (trainer_)
     sft_data_.emplace(trainer_->tokens(), trainer_->end_token(), *prompts_, facts_by_task(tasks),
                       sft_data_set::options{o.sft.exemplar_share, 2});
-}
-
-std::int64_t curriculum::steps() const {
-  switch (stage_) {
-    case Stage::SFT:
-      return options_.sft.updates_per_step > 0
-                 ? (options_.sft.updates + options_.sft.updates_per_step - 1) /
-                       options_.sft.updates_per_step
-                 : 0;
-    case Stage::SELF_SUPERVISED:
-      return options_.self_supervised.steps;
-    case Stage::CONTRASTIVE:
-      return options_.contrastive.steps;
-    case Stage::COMPARISON:
-      return 1;
-  }
-  return 0;
 }
 
 std::optional<double> curriculum::seconds_left() const {
@@ -132,6 +138,7 @@ double curriculum::sft_update() {
   for (std::int64_t i = 0; i < options_.sft.batch; ++i) batch.push_back(sft_data_->next(random_));
   const double loss =
       trainer_->sft_update(batch, options_.sft.rate.at(sft_updates_), options_.sft.prompt_weight);
+  count_tokens(batch);
   ++sft_updates_;
   loss_sum_ += loss;
   return loss;
@@ -144,7 +151,7 @@ curriculum::numbers curriculum::end_sft_step() {
                {"rate", options_.sft.rate.at(sft_updates_)},
                {"updates", static_cast<double>(sft_updates_)},
                {"documents", static_cast<double>(documents())}};
-  count_skipped(n);
+  count_work(n);
   loss_sum_ = 0;
   updates_at_step_begin_ = sft_updates_;
   ++step_;
@@ -157,13 +164,19 @@ curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch
   if (trainer_ && stage_ == Stage::SELF_SUPERVISED) learned = learn_from_working(batch);
   if (trainer_ && stage_ == Stage::CONTRASTIVE) learned = learn_by_contrast(batch);
   n.insert(learned.begin(), learned.end());
-  count_skipped(n);
+  count_work(n);
   ++step_;
   return n;
 }
 
-void curriculum::count_skipped(numbers& n) {
+void curriculum::count_tokens(std::span<const sft_example> examples) {
+  for (const sft_example& e : examples)
+    tokens_ += static_cast<double>(e.prompt.size() + e.completion.size());
+}
+
+void curriculum::count_work(numbers& n) {
   if (!trainer_) return;
+  n["tokens"] = std::exchange(tokens_, 0);
   const std::uint64_t skipped = trainer_->skipped_updates();
   n["skipped_updates"] = static_cast<double>(skipped - std::exchange(skipped_before_, skipped));
 }
@@ -190,8 +203,9 @@ curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::
          at += static_cast<std::size_t>(options_.self_supervised.batch)) {
       const std::size_t count =
           std::min(static_cast<std::size_t>(options_.self_supervised.batch), examples.size() - at);
-      loss += trainer_->sft_update(std::span(examples).subspan(at, count),
-                                   options_.self_supervised.rate, 0);
+      const auto batched = std::span<const sft_example>(examples).subspan(at, count);
+      loss += trainer_->sft_update(batched, options_.self_supervised.rate, 0);
+      count_tokens(batched);
       ++updates;
     }
   }
@@ -235,6 +249,7 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
       r.counts = !is_masked && !is_inconclusive(scored.getResults()[i].getOutcome());
       if (r.counts) counted.push_back(r.reward);
       masked += is_masked ? 1 : 0;
+      if (r.counts) tokens_ += static_cast<double>(group.prompt.size() + r.tokens.size());
       group.rollouts.push_back(std::move(r));
     }
     groups.push_back(std::move(group));

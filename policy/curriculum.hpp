@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,10 +62,14 @@ struct contrastive_stage_options {
 
 // Samples per task and policy; none at all skips the comparison.
 struct comparison_stage_options {
-  std::uint32_t samples = 16;        // at the run's temperature, with exemplars
-  std::uint32_t bare_samples = 8;    // at the run's temperature, without exemplars
-  std::uint32_t greedy_samples = 4;  // greedy, with exemplars
-  bool is_empty() const { return samples + bare_samples + greedy_samples == 0; }
+  std::uint32_t samples = 16;           // at the run's temperature, with exemplars
+  std::uint32_t bare_samples = 8;       // at the run's temperature, without exemplars
+  std::uint32_t greedy_samples = 4;     // greedy, with exemplars
+  std::uint32_t held_out_samples = 16;  // at the run's temperature, on held-out tasks
+  std::uint32_t tasks = 0;              // most tasks that the run learns from; 0 for all
+  // Versions within each stage that write for held-out tasks, besides those at its ends.
+  std::int64_t curve = 0;
+  bool is_empty() const { return samples + bare_samples + greedy_samples + held_out_samples == 0; }
 };
 
 struct curriculum_options {
@@ -73,6 +78,12 @@ struct curriculum_options {
   contrastive_stage_options contrastive;
   comparison_stage_options comparison;
 };
+
+// Returns the number of steps that are planned for a stage.
+std::int64_t steps_of(const curriculum_options& plan, Stage stage);
+// Returns true if the version after `step` steps of a stage is one of the evenly spaced ones of
+// `comparison.curve`. A stage's first and last versions are not.
+bool is_on_curve(const curriculum_options& plan, Stage stage, std::int64_t step);
 
 // Trains a policy in the stages of CUDA-L1 (arXiv 2507.14111): `sft`, `self_supervised` and
 // `contrastive`, followed by the `comparison`. Scored groups go in; updated weights and metrics
@@ -92,7 +103,7 @@ class curriculum {
   // Returns the number of steps that are finished in this stage.
   std::int64_t step() const { return step_; }
   // Returns the number of steps that are planned for this stage.
-  std::int64_t steps() const;
+  std::int64_t steps() const { return steps_of(options_, stage_); }
   // Returns the seconds until the stage's time limit (negative after it), or nullopt without a
   // limit.
   std::optional<double> seconds_left() const;
@@ -115,7 +126,7 @@ class curriculum {
   double sft_update();
   std::int64_t sft_updates_left_in_step() const;
   // Ends a step of the `sft` stage. Returns its metrics: mean loss, learning rate, updates in the
-  // stage so far and documents in the data set.
+  // stage so far, tokens that the step trained on, and documents in the data set.
   numbers end_sft_step();
 
   // Trains on a batch with the objective of the current stage and ends the step. Returns the
@@ -139,8 +150,9 @@ class curriculum {
   numbers learn_from_working(const schema::TrainingBatch::Reader& batch);
   numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch);
   std::vector<double> rewards_of(const schema::ScoredGroup::Reader& scored) const;
-  // Adds the number of updates that were skipped since the last call to a step's metrics.
-  void count_skipped(numbers& n);
+  void count_tokens(std::span<const sft_example> examples);
+  // Adds the tokens trained on and the updates skipped since the last call to a step's metrics.
+  void count_work(numbers& n);
   bool has_kl() const { return options_.contrastive.grpo.objective.kl_coefficient > 0; }
 
   curriculum_options options_;
@@ -155,6 +167,7 @@ class curriculum {
   std::int64_t sft_updates_ = 0;
   std::int64_t updates_at_step_begin_ = 0;
   double loss_sum_ = 0;
+  double tokens_ = 0;  // that this step has trained on, prompts included
   std::uint64_t skipped_before_ = 0;
 };
 

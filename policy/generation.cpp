@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 
+#include "policy/key_value_cache.hpp"
 #include "policy/objectives.hpp"
 
 namespace hone {
@@ -48,7 +49,10 @@ struct generation_engine::state {
   };
 
   state(const decoder_config& c, const generation_options& o)
-      : network(c), options(o), generator(at::make_generator<at::CPUGeneratorImpl>(o.seed)) {}
+      : network(c),
+        options(o),
+        generator(at::make_generator<at::CPUGeneratorImpl>(o.seed)),
+        cache(c, o.slots) {}
 
   const decoder_config& config() const { return network.config(); }
   at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const {
@@ -97,9 +101,8 @@ struct generation_engine::state {
   std::vector<layer_weights> layers;
   at::Tensor embedding, head, final_norm;
   std::uint64_t version = 0;
-  // By layer: [slots, kv_heads, context, head_width].
-  std::vector<at::Tensor> key_cache, value_cache;
-  // Active slots. Slot i uses row i of the caches, so the used rows are the first ones.
+  key_value_cache cache;
+  // Active slots. Slot i uses row i of the cache, so the used rows are the first ones.
   std::vector<slot> slots;
   std::map<std::uint64_t, request> requests;
   std::deque<std::uint64_t> queue;  // tickets with samples that have no slot yet
@@ -147,14 +150,6 @@ void generation_engine::set_weights(const decoder_weights& weights, std::uint64_
   state_->head = c.tied_head ? state_->embedding : detached("lm_head.weight").clone();
   state_->final_norm = detached("model.norm.weight").clone();
   state_->version = version;
-  if (state_->key_cache.empty()) {
-    for (std::int64_t i = 0; i < c.layers; ++i) {
-      state_->key_cache.push_back(
-          at::zeros({state_->options.slots, c.kv_heads, c.context, c.head_width},
-                    state_->embedding.options()));
-      state_->value_cache.push_back(at::zeros_like(state_->key_cache.back()));
-    }
-  }
 }
 
 std::uint64_t generation_engine::version() const { return state_->version; }
@@ -212,13 +207,11 @@ void generation_engine::state::admit() {
     request& r = requests.at(queue.front());
     if (!r.prefilled) prefill(r);
     const auto length = static_cast<std::int64_t>(r.asked.prompt.size());
+    cache.reserve(std::min(config().context, length + options.max_new_tokens), embedding);
     while (r.admitted < r.asked.samples &&
            static_cast<std::int64_t>(slots.size()) < options.slots) {
       const auto at = static_cast<std::int64_t>(slots.size());
-      for (std::size_t i = 0; i < layers.size(); ++i) {
-        key_cache[i].select(0, at).narrow(1, 0, length).copy_(r.keys[i]);
-        value_cache[i].select(0, at).narrow(1, 0, length).copy_(r.values[i]);
-      }
+      cache.write_prompt(at, r.keys, r.values);
       slots.push_back({queue.front(), r.admitted++, length, 0});
     }
     if (r.admitted < r.asked.samples) return;
@@ -251,20 +244,17 @@ at::Tensor generation_engine::state::decode() {
   const at::Tensor mask =
       at::zeros({n, 1, 1, length}, x.options())
           .masked_fill(ahead.view({n, 1, 1, length}), -std::numeric_limits<float>::infinity());
-  const at::Tensor where = positions.view({n, 1, 1, 1}).expand({n, c.kv_heads, 1, c.head_width});
   for (std::size_t i = 0; i < layers.size(); ++i) {
     at::Tensor q;
     at::Tensor k;
     at::Tensor v;
     project(x, layers[i], cosine, sine, q, k, v);
-    key_cache[i].narrow(0, 0, n).scatter_(2, where, k.unsqueeze(2));
-    value_cache[i].narrow(0, 0, n).scatter_(2, where, v.unsqueeze(2));
+    cache.write_tokens(i, positions, k, v);
     // There is one query position per slot, so the dimension of query positions holds the query
     // heads that share a key head. Keys and values then need no repetition.
     const at::Tensor mixed = at::scaled_dot_product_attention(
-        q.reshape({n, c.kv_heads, c.heads / c.kv_heads, c.head_width}),
-        key_cache[i].narrow(0, 0, n).narrow(2, 0, length),
-        value_cache[i].narrow(0, 0, n).narrow(2, 0, length), mask);
+        q.reshape({n, c.kv_heads, c.heads / c.kv_heads, c.head_width}), cache.keys(i, n, length),
+        cache.values(i, n, length), mask);
     x = after_attention(x, mixed.reshape({n, c.heads * c.head_width}), layers[i]);
   }
   return head_logits(x);
@@ -347,19 +337,12 @@ bool generation_engine::state::accept(slot& s, token_id token, float log_probabi
 }
 
 // Frees a slot. The last slot moves into its place with its keys and values, so that the used rows
-// of the caches stay without gaps.
+// of the cache stay without gaps.
 void generation_engine::state::release(std::size_t index) {
   const std::size_t last = slots.size() - 1;
   if (index != last) {
-    const std::int64_t used = slots[last].position + 1;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      for (auto* cache : {&key_cache, &value_cache}) {
-        (*cache)[i]
-            .select(0, static_cast<std::int64_t>(index))
-            .narrow(1, 0, used)
-            .copy_((*cache)[i].select(0, static_cast<std::int64_t>(last)).narrow(1, 0, used));
-      }
-    }
+    cache.move(static_cast<std::int64_t>(last), static_cast<std::int64_t>(index),
+               slots[last].position + 1);
     slots[index] = slots[last];
   }
   slots.pop_back();

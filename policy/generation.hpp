@@ -11,7 +11,9 @@
 namespace hone {
 
 struct generation_options {
-  std::int64_t slots = 32;  // sequences that are generated at the same time
+  // Sequences that are generated at the same time. Each keeps keys and values of the longest prompt
+  // so far and of max_new_tokens.
+  std::int64_t slots = 32;
   std::int64_t max_new_tokens = 256;
   double temperature = 1.0;  // 0: greedy decoding
   // Nucleus sampling: tokens are drawn from the smallest set of most likely tokens whose

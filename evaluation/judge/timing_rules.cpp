@@ -6,13 +6,6 @@
 #include "evaluation/judge/statistics.hpp"
 
 namespace hone {
-namespace {
-
-// Length of a call below which the places of code in two processes matter to a thousandth of it.
-constexpr double short_call_ns = 100e3;
-
-}  // namespace
-
 timing_rules cpu_timing_rules() { return {}; }
 
 timing_rules gpu_timing_rules() {
@@ -40,11 +33,12 @@ timing_rules gpu_timing_rules() {
   return rules;
 }
 
-timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted, double call_ns) {
+timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted) {
   const bool is_fine = wanted == bias_precision::fine;
-  const bool is_short = call_ns < short_call_ns;
-  rules.target_width = !is_fine ? 0.005 : is_short ? 0.0015 : 0.003;
-  rules.min_rounds = is_fine && is_short ? 42 : 14;
+  rules.target_width = is_fine ? 0.0015 : 0.005;
+  rules.min_rounds = is_fine ? 42 : 14;
+  rules.clocked_budget_ns = 0.15e9;
+  // Processes hardly differ in how long they take for a long call.
   rules.min_rounds_of_long_calls = 3;
   rules.near_equal = 0;
   rules.doubling_width = 1;
@@ -55,8 +49,8 @@ timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted, do
 }
 
 timing_rules launch_bound_timing_rules(double call_ns) {
-  // As on a processor, other work on the machine can only make a run slower. It makes most very long
-  // runs slower by about as much.
+  // As on a processor, other work on the machine can only make a run slower. It makes most very
+  // long runs slower by about as much.
   const std::size_t fastest_of = call_ns >= very_long_call_ns ? 2 : 3;
   const timing_rules of_processors = cpu_timing_rules();
   timing_rules rules = gpu_timing_rules();

@@ -20,6 +20,9 @@ struct timing_rules {
   // Variance of the buckets' speed-ups, relative to the median, beyond which a measurement is
   // `unstable` regardless of its width; checked at the end (paired_timing.cpp).
   double unstable_variance = std::numeric_limits<double>::infinity();
+  // Rounds from which that counts: before them, more rounds are made, until a bucket has three and
+  // its median bears a disturbed one.
+  std::size_t rounds_of_full_buckets = 21;
   double clocked_budget_ns = 0.25e9;  // clocked time; doubled at most once
   std::size_t min_rounds = 7;
   std::size_t min_rounds_of_long_calls = 7;  // where these use up the budget
@@ -72,13 +75,12 @@ timing_rules gpu_timing_rules();
 // How precise a process bias has to be: `coarse` is enough for a measurement that confirms another.
 enum class bias_precision { coarse, fine };
 // Returns the rules for timing the reference of a case against itself on a GPU, to find the process
-// bias: rounds are those of the case, and timing stops by other rules. `call_ns`: the length of a
-// call, because processes hardly differ in how long they take for a longer one.
+// bias: rounds are those of the case, and timing stops by other rules.
 timing_rules gpu_calibration_rules(timing_rules of_case = gpu_timing_rules(),
-                                   bias_precision wanted = bias_precision::fine,
-                                   double call_ns = 0);
+                                   bias_precision wanted = bias_precision::fine);
 // Returns the rules for a GPU and a launch-bound reference. Such a timing measures the processor,
 // which other programs use as well, so measurements may spread as far as on a CPU device.
+// `call_ns`: the length of a call.
 timing_rules launch_bound_timing_rules(double call_ns = 0);
 
 // go_on: another round is needed. settled: the interval is narrow enough. confirmed: the rounds

@@ -34,6 +34,7 @@ class verification {
   program_result<void> verify_case(const task_case& at, verification_result& result) {
     candidate_->arrange(at);
     sets_ = {0, 1};
+    tuning_ = limits_.tuning;
     std::size_t round = 0;
     std::vector<distribution> rounds = plan_rounds(candidate_->of());
     if (candidate_->bears_large_inputs()) rounds.push_back(distribution::large);
@@ -90,7 +91,8 @@ class verification {
     if (spent_ > limits_.whole)
       return failed(Outcome::TIMEOUT, "verification took longer than " +
                                           std::to_string(limits_.whole.count() / 1000) + " s");
-    const auto limit = limits_.call + std::exchange(limits_.loading, {});
+    const auto limit =
+        limits_.call + std::exchange(limits_.loading, {}) + std::exchange(tuning_, {});
     const auto begin = clock::now();
     auto called = candidate_->call(
         set, begin + std::min<clock::duration>(limits_.whole - spent_, limit), totals);
@@ -109,6 +111,7 @@ class verification {
   verification_limits limits_;
   random_stream random_;
   second_chance chance_;
+  std::chrono::milliseconds tuning_{0};  // for the next call in addition
   clock::duration spent_{0};  // in trial::call(); drawing and expected outputs do not count
   std::array<std::size_t, 2> sets_ = {0, 1};
 };

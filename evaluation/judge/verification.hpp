@@ -16,8 +16,10 @@
 namespace hone {
 
 struct verification_limits {
-  std::chrono::milliseconds call{10000};   // for one call
-  std::chrono::milliseconds loading{0};    // for the first call in addition
+  std::chrono::milliseconds call{10000};  // for one call
+  std::chrono::milliseconds loading{0};   // for the first call in addition
+  // For the first call of each case in addition, in which a program may try algorithms.
+  std::chrono::milliseconds tuning{0};
   std::chrono::milliseconds whole{60000};  // for all calls of a verification
 };
 
@@ -28,8 +30,9 @@ struct verification_result {
 };
 
 // Decides how exactly a verification computes expected outputs. It begins with the reference's own
-// types. If they take little time, float64 follows, until that has taken half a second. Where float64 is
-// left out, it is computed for results that disagree with the reference. Confined to one thread.
+// types. If they take little time, float64 follows, until that has taken half a second. Where
+// float64 is left out, it is computed for results that disagree with the reference. Confined to one
+// thread.
 class exactness_plan {
  public:
   // Computes expected outputs by `expect` and measures its time.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <utility>
 #include <variant>
 
+#include "launch/printing.hpp"
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
 #include "policy/tokenizer.hpp"
@@ -36,6 +38,80 @@ std::string prompt_with_exemplars(const task& t, const prompt_template& prompts,
 
 std::string tokens_text(std::size_t tokens) { return std::to_string(tokens) + " tokens"; }
 
+void append(std::vector<std::string>& to, const std::vector<std::string>& of_tasks) {
+  for (std::string& line : shortened(of_tasks)) to.push_back(std::move(line));
+}
+
+// Compares the lengths of one task after the other, and collects what is said of each by what it
+// says.
+class length_check {
+ public:
+  // `answer`: most tokens of a completion. `exemplars`: most of them in a prompt.
+  length_check(std::size_t context, std::size_t answer, std::uint32_t exemplars)
+      : context_(context),
+        answer_(answer),
+        exemplars_(exemplars),
+        of_context_(", the policy's context has " + std::to_string(context)),
+        shortest_prompt_(context) {}
+
+  // `bare` and `full`: tokens of the task's prompt without exemplars and with all of them.
+  // `document`: tokens of its longest document.
+  void compare(const std::string& task, std::size_t bare, std::size_t full, std::size_t document) {
+    shortest_prompt_ = std::min(shortest_prompt_, bare);
+    longest_prompt_ = std::max(longest_prompt_, full);
+    if (bare + 1 >= context_)
+      unanswerable_.push_back(task + ": its prompt has " + tokens_text(bare) + of_context_ +
+                              ": no room for an answer");
+    if (document > answer_)
+      unwritable_.push_back(task + ": its longest document has " + tokens_text(document) +
+                            ", more than generation.max_new_tokens = " + std::to_string(answer_) +
+                            ": the policy cannot write it to its end. Shorten it or raise the key");
+    if (bare + document > context_)
+      unlearnable_.push_back(task + ": its prompt and its longest document have " +
+                             tokens_text(bare + document) + of_context_ +
+                             ": what is beyond is not learned. Shorten it or take a policy with a "
+                             "longer context (configs/policies/small has 4096)");
+    if (full + answer_ > context_ && bare + answer_ <= context_)
+      crowded_.push_back(task + ": with " + std::to_string(exemplars_) +
+                         " exemplars, its prompt and an answer of generation.max_new_tokens have "
+                         "up to " +
+                         tokens_text(full + answer_) + of_context_ +
+                         ": exemplars are left out where they do not fit");
+    if (bare + answer_ > context_ && bare + 1 < context_)
+      cut_.push_back(task + ": its prompt has " + tokens_text(bare) + " without exemplars" +
+                     of_context_ + ": answers end after " + tokens_text(context_ - bare) +
+                     ", before generation.max_new_tokens");
+  }
+
+  length_findings findings() const {
+    length_findings found;
+    found.longest_prompt = longest_prompt_;
+    append(found.problems, unanswerable_);
+    append(found.warnings, unwritable_);
+    append(found.warnings, unlearnable_);
+    append(found.notes, crowded_);
+    append(found.notes, cut_);
+    found.notes.push_back("prompts have " + std::to_string(shortest_prompt_) + " to " +
+                          tokens_text(longest_prompt_) + ", " + std::to_string(exemplars_) +
+                          " exemplars included; answers have at most " + std::to_string(answer_) +
+                          ", the context has " + std::to_string(context_));
+    return found;
+  }
+
+ private:
+  std::size_t context_;
+  std::size_t answer_;
+  std::uint32_t exemplars_;
+  std::string of_context_;
+  std::size_t shortest_prompt_;
+  std::size_t longest_prompt_ = 0;
+  std::vector<std::string> unanswerable_;
+  std::vector<std::string> unwritable_;
+  std::vector<std::string> unlearnable_;
+  std::vector<std::string> crowded_;
+  std::vector<std::string> cut_;
+};
+
 }  // namespace
 
 length_findings check_lengths(const configuration& c, const task_table& tasks,
@@ -45,7 +121,6 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
   const auto context =
       static_cast<std::size_t>(decoder_config::load(folder / "config.json").context);
   const tokenizer words = tokenizer::load(folder / "tokenizer.json");
-  const auto answer = static_cast<std::size_t>(c.generation.options.max_new_tokens);
   const bool shows = c.pool.storage.exemplars.method != exemplar_method::none;
   const std::uint32_t exemplars = shows ? c.pool.storage.exemplars.count : 0;
   std::map<std::string, longest_document> longest;
@@ -53,48 +128,16 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
     const std::size_t tokens = words.encode(document.text).size() + 1;
     if (tokens > longest[document.task].tokens) longest[document.task] = {tokens, &document};
   }
-  length_findings found;
-  std::size_t shortest_prompt = context;
-  std::size_t longest_prompt = 0;
+  length_check check(context, static_cast<std::size_t>(c.generation.options.max_new_tokens),
+                     exemplars);
   for (const auto& t : tasks.all()) {
     const longest_document& its = longest[t->name];
     const auto length = [&](std::uint32_t shown) {
       return words.encode(prompt_with_exemplars(*t, prompts, its.document, shown)).size();
     };
-    const std::size_t bare = length(0);
-    const std::size_t full = length(exemplars);
-    shortest_prompt = std::min(shortest_prompt, bare);
-    longest_prompt = std::max(longest_prompt, full);
-    const std::string of_context = ", the policy's context has " + std::to_string(context);
-    if (bare + 1 >= context)
-      found.problems.push_back(t->name + ": its prompt has " + tokens_text(bare) + of_context +
-                               ": no room for an answer");
-    if (its.tokens > answer)
-      found.warnings.push_back(t->name + ": its longest document has " + tokens_text(its.tokens) +
-                               ", more than generation.max_new_tokens = " + std::to_string(answer) +
-                               ": the policy cannot write it to its end. Shorten it or raise "
-                               "the key");
-    if (bare + its.tokens > context)
-      found.warnings.push_back(t->name + ": its prompt and its longest document have " +
-                               tokens_text(bare + its.tokens) + of_context +
-                               ": what is beyond is not learned. Shorten it or take a policy "
-                               "with a longer context (configs/policies/small has 4096)");
-    if (full + answer > context && bare + answer <= context)
-      found.notes.push_back(t->name + ": with " + std::to_string(exemplars) +
-                            " exemplars, its prompt and an answer of generation.max_new_tokens "
-                            "have up to " +
-                            tokens_text(full + answer) + of_context +
-                            ": exemplars are left out where they do not fit");
-    if (bare + answer > context && bare + 1 < context)
-      found.notes.push_back(t->name + ": its prompt has " + tokens_text(bare) +
-                            " without exemplars" + of_context + ": answers end after " +
-                            tokens_text(context - bare) + ", before generation.max_new_tokens");
+    check.compare(t->name, length(0), length(exemplars), its.tokens);
   }
-  found.notes.push_back("prompts have " + std::to_string(shortest_prompt) + " to " +
-                        tokens_text(longest_prompt) + ", " + std::to_string(exemplars) +
-                        " exemplars included; answers have at most " + std::to_string(answer) +
-                        ", the context has " + std::to_string(context));
-  return found;
+  return check.findings();
 }
 
 }  // namespace hone

@@ -74,9 +74,9 @@ class comparison_report {
     const auto sampled = of_.held_out.find(schema::Draw::Arm::SAMPLED);
     if (sampled == of_.held_out.end()) return;
     line("Held-out tasks, of which the run has learned nothing, judged afresh");
-    line(pad("  policy", 38) + pad("samples", 9, true) + pad("ok", 9, true) +
-         pad("speed-up", 10, true) + pad("best", 10, true) + pad("new and ok", 12, true) +
-         pad("greedy ok", 11, true));
+    line(pad("  policy", 38) + pad("tokens", 9, true) + pad("samples", 9, true) +
+         pad("ok", 9, true) + pad("speed-up", 10, true) + pad("best", 10, true) +
+         pad("new and ok", 12, true) + pad("greedy ok", 11, true));
     json_["held_out"] = ordered_json::array();
     for (const auto& [version, by_task] : sampled->second) {
       const policy_summary all = summary_of(by_task);
@@ -90,8 +90,11 @@ class comparison_report {
       const bool has_greedy = greedy != of_.held_out.end() && greedy->second.contains(version);
       const policy_summary most_likely =
           has_greedy ? summary_of(greedy->second.at(version)) : policy_summary();
-      line(pad("  " + label, 38) + pad(std::to_string(samples), 9, true) +
-           pad(percent(all.ok), 9, true) + speedup_of_ok(all) + pad(best_text(all), 10, true) +
+      const auto trained = of_.trained_tokens.find(version);
+      const double tokens = trained != of_.trained_tokens.end() ? trained->second : 0;
+      line(pad("  " + label, 38) + pad(fixed(tokens / 1e6, 2) + "M", 9, true) +
+           pad(std::to_string(samples), 9, true) + pad(percent(all.ok), 9, true) +
+           speedup_of_ok(all) + pad(best_text(all), 10, true) +
            pad(percent(all.new_share), 12, true) +
            pad(has_greedy ? percent(most_likely.ok) : "-", 11, true));
       ordered_json tasks = ordered_json::array();
@@ -103,11 +106,15 @@ class comparison_report {
       }
       json_["held_out"].push_back({{"version", version},
                                    {"name", label},
+                                   {"tokens", tokens},
                                    {"sampled", to_json(all)},
                                    {"greedy", has_greedy ? to_json(most_likely) : nullptr},
                                    {"tasks", tasks}});
     }
-    line("  (geometric means of the ok samples and of the best of each task's samples)");
+    line(
+        "  (tokens: those that the policy had trained on; geometric means of the ok samples and "
+        "of");
+    line("  the best of each task's samples)");
     line();
   }
 

@@ -38,6 +38,18 @@ group_record corpus_group(const corpus_document& document, const task& t,
   return group.finish();
 }
 
+// Adds the names of `count` of the other files, spread evenly over them; of fewer if there are not
+// as many.
+void hold_out_further(const std::vector<std::filesystem::path>& files, std::size_t count,
+                      std::set<std::string>& held_out) {
+  std::vector<std::string> others;
+  for (const auto& file : files) {
+    if (!held_out.contains(file.stem())) others.push_back(file.stem());
+  }
+  count = std::min(count, others.size());
+  for (std::size_t i = 0; i < count; ++i) held_out.insert(others[i * others.size() / count]);
+}
+
 }  // namespace
 
 task_table load_tasks(const configuration& c) {
@@ -56,7 +68,8 @@ task_table load_tasks(const configuration& c) {
     }
     std::sort(files.begin(), files.end());
   }
-  const std::set<std::string> held_out(c.tasks.held_out.begin(), c.tasks.held_out.end());
+  std::set<std::string> held_out(c.tasks.held_out.begin(), c.tasks.held_out.end());
+  hold_out_further(files, c.tasks.held_out_count, held_out);
   std::set<std::filesystem::path> seen;
   for (const auto& file : files) {
     if (seen.insert(file).second) table.add(load_task(file), held_out.contains(file.stem()));
@@ -148,15 +161,21 @@ std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_ta
   };
   stage_work contrastive{samples(plan.contrastive.steps, plan.contrastive.groups), {}};
   if (plan.contrastive.minutes > 0) contrastive.limit_s = plan.contrastive.minutes * 60;
-  const auto held_out = static_cast<double>(c.tasks.held_out.size());
-  const double learned = static_cast<double>(tasks.all().size()) - held_out;
+  const auto held_out =
+      static_cast<double>(std::count_if(tasks.all().begin(), tasks.all().end(),
+                                        [&](const auto& t) { return tasks.is_held_out(t->id); }));
   const comparison_stage_options& o = plan.comparison;
-  const double ends = 1 + (plan.sft.updates > 0 ? 1 : 0) +
-                      (plan.self_supervised.steps > 0 ? 1 : 0) +
-                      (plan.contrastive.steps > 0 ? 1 : 0);
+  double learned = static_cast<double>(tasks.all().size()) - held_out;
+  if (o.tasks > 0) learned = std::min(learned, static_cast<double>(o.tasks));
+  if (plan.contrastive.steps == 0) learned = 0;
+  double kept = 1;  // versions that write for held-out tasks
+  for (const Stage stage : {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE}) {
+    const std::int64_t steps = steps_of(plan, stage);
+    kept += steps > 0 ? static_cast<double>(1 + std::min(o.curve, steps - 1)) : 0;
+  }
   const double compared = static_cast<double>(device_types) *
                           (2 * learned * (o.samples + o.bare_samples + o.greedy_samples) +
-                           ends * held_out * (o.samples + std::min(o.greedy_samples, 1U)));
+                           kept * held_out * (o.held_out_samples + std::min(o.greedy_samples, 1U)));
   return {{Stage::SELF_SUPERVISED,
            {samples(plan.self_supervised.steps, plan.self_supervised.groups), {}}},
           {Stage::CONTRASTIVE, contrastive},

@@ -220,21 +220,27 @@ class results_reader {
          source == sample_source::fresh});
   }
 
-  // Names the compared versions by the stage that begins or ends with them, and counts the updates
+  // Names the versions by their stages, and counts the tokens that were trained on and the updates
   // that were skipped on the way to the head.
   void read_steps() {
     const version_chain versions = pool_.versions();
     if (!versions.head()) return;
+    double tokens = 0;
     for (const std::uint64_t version : versions.path_to(*versions.head())) {
       const auto* known = versions.find(version);
-      if ((*known)->getStep() == 0 && (*known)->getStage() != Stage::COMPARISON)
-        found_.version_names[version] = "before " + std::string(name_of((*known)->getStage()));
-      const auto step = pool_.step(version);
-      if (!step) continue;
-      for (const auto metric : (*step)->getMetrics()) {
-        if (view(metric.getName()) == "skipped_updates")
-          found_.skipped_updates += metric.getValue();
+      const std::string stage(name_of((*known)->getStage()));
+      const std::uint32_t steps = (*known)->getStep();
+      if ((*known)->getStage() != Stage::COMPARISON)
+        found_.version_names[version] =
+            steps == 0 ? "before " + stage : "in " + stage + ", step " + std::to_string(steps);
+      if (const auto step = pool_.step(version)) {
+        for (const auto metric : (*step)->getMetrics()) {
+          if (view(metric.getName()) == "skipped_updates")
+            found_.skipped_updates += metric.getValue();
+          if (view(metric.getName()) == "tokens") tokens += metric.getValue();
+        }
       }
+      found_.trained_tokens[version] = tokens;
     }
   }
 

@@ -124,8 +124,10 @@ struct run_results {
   std::map<schema::Draw::Arm, compared_samples> compared;
   std::map<schema::Draw::Arm, compared_samples> held_out;
   std::uint64_t inconclusive_compared = 0;  // samples of the comparison that are left out
-  // Names of the versions in `held_out`: "before sft", "at the end".
+  // Names of the versions in `held_out`: "before sft", "in sft, step 4".
   std::map<std::uint64_t, std::string> version_names;
+  // Tokens that the policy had trained on, prompts included, by version.
+  std::map<std::uint64_t, double> trained_tokens;
   // Groups that were dropped because their samples were too old to train on, by device type.
   std::map<std::string, std::uint64_t> dropped_groups;
   double skipped_updates = 0;  // updates of the policy whose gradient was not finite

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -37,6 +38,22 @@ std::optional<double> free_memory() {
   for (std::string key; in >> key; in.ignore(1000, '\n')) {
     double kilobytes = 0;
     if (key == "MemAvailable:" && in >> kilobytes) return kilobytes * 1024;
+  }
+  return std::nullopt;
+}
+
+// Returns the memory of the policy's GPU in bytes, less the half that a device there takes for its
+// arenas; nullopt without such a GPU.
+std::optional<double> free_gpu_memory(const configuration& c) {
+  const std::string& name = c.policy.device;
+  const int ordinal = name == "cuda" ? 0 : std::atoi(name.substr(name.find(':') + 1).c_str());
+  for (const gpu_facts& gpu : find_devices().gpus) {
+    if (gpu.ordinal != ordinal) continue;
+    const auto& judging = c.node.devices;
+    const bool is_shared = std::any_of(judging.begin(), judging.end(), [&](const std::string& d) {
+      return d == "cuda" || d == "cuda:" + std::to_string(ordinal);
+    });
+    return static_cast<double>(gpu.memory_bytes) / (is_shared ? 2 : 1);
   }
   return std::nullopt;
 }
@@ -142,7 +159,8 @@ class start_check {
     append(found_.notes, std::move(lengths.warnings));
     append(found_.notes, std::move(lengths.notes));
     compare_with_memory(
-        decoder_config::load(std::filesystem::path(c_.policy.folder) / "config.json"));
+        decoder_config::load(std::filesystem::path(c_.policy.folder) / "config.json"),
+        static_cast<std::int64_t>(lengths.longest_prompt));
   }
 
   static void append(std::vector<std::string>& to, std::vector<std::string>&& lines) {
@@ -151,8 +169,8 @@ class start_check {
   }
 
   // The learner holds the weights, the reference's, gradients and two moments; each generator holds
-  // the weights.
-  void compare_with_memory(const decoder_config& policy) {
+  // the weights, and keys and values of its sequences.
+  void compare_with_memory(const decoder_config& policy, std::int64_t longest_prompt) {
     const double of_layer =
         static_cast<double>(policy.width) *
         static_cast<double>(2 * (policy.heads + policy.kv_heads) * policy.head_width +
@@ -161,13 +179,23 @@ class start_check {
         static_cast<double>(policy.layers) * of_layer +
         static_cast<double>(policy.vocabulary * policy.width * (policy.tied_head ? 1 : 2));
     const double bytes = policy.dtype == "float32" ? 4 : 2;
-    const double needed =
-        parameters * (bytes * static_cast<double>(3 + c_.generation.replicas) + 2 * sizeof(float));
-    const std::string said = "the policy has " + fixed(parameters / 1e6, 1) +
-                             " million weights; with gradients, moments and copies it takes " +
-                             fixed(needed / (1 << 30), 2) + " GiB, without activations";
-    const auto available = free_memory();
-    if (c_.policy.device == "cpu" && available && needed > *available) {
+    const auto replicas = static_cast<double>(c_.generation.replicas);
+    const double of_weights = parameters * (bytes * (3 + replicas) + 2 * sizeof(float));
+    const std::int64_t longest =
+        std::min(policy.context, longest_prompt + c_.generation.options.max_new_tokens);
+    const double of_sequences =
+        replicas * bytes *
+        static_cast<double>(2 * policy.layers * policy.kv_heads * policy.head_width *
+                            c_.generation.options.slots * longest);
+    const double needed = of_weights + of_sequences;
+    const std::string said =
+        "the policy has " + fixed(parameters / 1e6, 1) +
+        " million weights; with gradients, moments and copies it takes " +
+        fixed(of_weights / (1 << 30), 2) + " GiB, and keys and values of " +
+        counted(static_cast<std::size_t>(c_.generation.options.slots), "sequence") + " take " +
+        fixed(of_sequences / (1 << 30), 2) + " GiB, without activations";
+    const auto available = c_.policy.device == "cpu" ? free_memory() : free_gpu_memory(c_);
+    if (available && needed > *available) {
       found_.problems.push_back(said + "; " + fixed(*available / (1 << 30), 2) + " GiB are free");
     } else {
       found_.notes.push_back(said);
@@ -207,13 +235,15 @@ start_findings check_corpus(const configuration& c, const task_table& tasks,
   if (chosen.empty())
     found.problems.push_back(c.corpus.folder +
                              ": has no document of these tasks, and the sft stage learns from it");
+  std::vector<std::string> sparse;
   for (const auto& t : tasks.all()) {
     const std::size_t count = counts[t->name];
     if (count >= few_documents || chosen.empty() || tasks.is_held_out(t->id)) continue;
-    found.notes.push_back(t->name + ": the corpus has " + counted(count, "document") +
-                          " of it; a policy that learns from so few mostly repeats "
-                          "them. A sweep, or variants by people or another model, add more");
+    sparse.push_back(t->name + ": the corpus has " + counted(count, "document") +
+                     " of it; a policy that learns from so few mostly repeats "
+                     "them. A sweep, or variants by people or another model, add more");
   }
+  for (std::string& line : shortened(std::move(sparse))) found.notes.push_back(std::move(line));
   return found;
 }
 

@@ -43,9 +43,11 @@ struct ComparisonRequest {
   # Policies to compare, and the number of completions of each per task and device type.
   versions @0 :List(UInt64) $Identity.required;         # on the tasks that the run learns from
   heldOutVersions @1 :List(UInt64) $Identity.required;  # on those that are held out
-  samples @2 :UInt32;                         # of the arm `sampled`
+  samples @2 :UInt32;                         # of the arm `sampled`, on the tasks learned from
   bareSamples @3 :UInt32;                     # of the arm `bare`; none for held-out tasks
   greedySamples @4 :UInt32;                   # of the arm `greedy`; at most one if held out
+  heldOutSamples @5 :UInt32;                  # of the arm `sampled`, on held-out tasks
+  tasks @6 :UInt32;                           # most tasks learned from, spread evenly; 0: all
 }
 
 struct PolicyVersion {

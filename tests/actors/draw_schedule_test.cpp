@@ -103,11 +103,12 @@ TEST_F(DrawSchedule, AComparisonHasItsArmsAndItsHeldOutTasks) {
   record_builder<schema::ComparisonRequest> request(*comparison({3, 9}, 5));
   auto held_out = request->initHeldOutVersions(3);
   for (unsigned i = 0; i < 3; ++i) held_out.set(i, 3 * i + 3);
+  request->setHeldOutSamples(7);
   request->setBareSamples(2);
   request->setGreedySamples(4);
   // Two tasks by two versions in three arms, and one held-out task by three versions in two arms,
   // of which the greedy one has one sample.
-  const std::size_t groups = 2 * 2 * (5 + 2 + 4) + 3 * (5 + 1);
+  const std::size_t groups = 2 * 2 * (5 + 2 + 4) + 3 * (7 + 1);
   EXPECT_EQ(s.compare(*request.finish()), groups);
   std::map<std::pair<bool, Arm>, std::map<std::uint64_t, int>> samples;
   std::map<std::size_t, std::set<std::pair<std::uint64_t, Arm>>> by_draw;  // task and arm
@@ -124,10 +125,25 @@ TEST_F(DrawSchedule, AComparisonHasItsArmsAndItsHeldOutTasks) {
   EXPECT_EQ((samples[{false, Arm::SAMPLED}]), (counts{{3, 10}, {9, 10}}));
   EXPECT_EQ((samples[{false, Arm::BARE}]), (counts{{3, 4}, {9, 4}}));
   EXPECT_EQ((samples[{false, Arm::GREEDY}]), (counts{{3, 8}, {9, 8}}));
-  EXPECT_EQ((samples[{true, Arm::SAMPLED}]), (counts{{3, 5}, {6, 5}, {9, 5}}));
+  EXPECT_EQ((samples[{true, Arm::SAMPLED}]), (counts{{3, 7}, {6, 7}, {9, 7}}));
   EXPECT_EQ((samples[{true, Arm::GREEDY}]), (counts{{3, 1}, {6, 1}, {9, 1}}));
   EXPECT_EQ(samples.size(), 5U);
   for (const auto& [draw, places] : by_draw) EXPECT_EQ(places.size(), 1U) << "draw " << draw;
+}
+
+TEST_F(DrawSchedule, AComparisonOfSomeTasksSpreadsThemEvenly) {
+  std::vector<task_id> tasks;
+  for (std::uint64_t i = 0; i < 10; ++i) tasks.push_back({i, 0});
+  draw_schedule s(tasks, {0, 16, 1000});
+  s.change_devices("a", 1);
+  record_builder<schema::ComparisonRequest> request(*comparison({3, 9}, 1));
+  request->setTasks(4);
+  EXPECT_EQ(s.compare(*request.finish()), 8U);
+  std::map<std::uint64_t, std::vector<std::uint64_t>> by_version;
+  while (const auto next = s.next(Stage::COMPARISON, 9, 0, 0, {}))
+    by_version[next->version].push_back(next->where.task.high);
+  EXPECT_THAT(by_version[3], testing::ElementsAre(0U, 2U, 5U, 7U));
+  EXPECT_EQ(by_version[3], by_version[9]);
 }
 
 TEST_F(DrawSchedule, HeldOutTasksAreDrawnInComparisonsAlone) {

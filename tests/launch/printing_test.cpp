@@ -12,6 +12,16 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+TEST(Shortened, ShowsTheFirstOfManyLinesAndCountsTheOthers) {
+  const std::vector<std::string> five(5, "a task: its prompt is long");
+  EXPECT_EQ(shortened(five), five);
+  std::vector<std::string> many;
+  for (int i = 0; i < 400; ++i) many.push_back("task " + std::to_string(i) + ": too long");
+  EXPECT_THAT(shortened(many),
+              testing::ElementsAre("task 0: too long", "task 1: too long", "task 2: too long",
+                                   "the same holds for 397 more tasks"));
+}
+
 // Returns an evaluation as a GPU makes it: 1.6 ms against 2 ms, 4 MB and 3.2 GFLOP.
 record<schema::Evaluation> evaluation(const char* throttled = "") {
   record_builder<schema::Evaluation> made;

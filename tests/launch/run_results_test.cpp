@@ -404,7 +404,8 @@ void expect_summary(const json& shown, const std::vector<exported_sample>& sampl
 }
 
 TEST_F(RunResults, ItsComparisonFollowsFromItsPool) {
-  ASSERT_EQ(run({"--set", "tasks.held_out=[\"cross_entropy\"]"}).code, 0);
+  ASSERT_EQ(
+      run({"--set", "tasks.held_out=[\"cross_entropy\"]", "--set", "comparison.curve=1"}).code, 0);
   const json report = json::parse(read_file(run_folder() / "report.json"));
   const json& shown = report["comparison"];
   using by_version = std::map<std::uint64_t, std::vector<exported_sample>>;
@@ -450,12 +451,15 @@ TEST_F(RunResults, ItsComparisonFollowsFromItsPool) {
     }
     EXPECT_NEAR(shown[arm]["after"]["log_speedup"], sum / n, 1e-9) << arm;
   }
-  // The run has two stages before the comparison, so three of its policies are at the end of one.
+  // The run has two stages before the comparison, so three of its policies are at the end of one,
+  // and one within each is on the curve.
   const json& rows = report["held_out"];
-  ASSERT_EQ(rows.size(), 3U);
+  ASSERT_EQ(rows.size(), 5U);
   EXPECT_THAT(std::string(rows[0]["name"]), HasSubstr("before self_supervised"));
-  EXPECT_THAT(std::string(rows[1]["name"]), HasSubstr("before contrastive"));
-  EXPECT_THAT(std::string(rows[2]["name"]), HasSubstr("at the end"));
+  EXPECT_THAT(std::string(rows[1]["name"]), HasSubstr("in self_supervised, step 1"));
+  EXPECT_THAT(std::string(rows[2]["name"]), HasSubstr("before contrastive"));
+  EXPECT_THAT(std::string(rows[3]["name"]), HasSubstr("in contrastive, step "));
+  EXPECT_THAT(std::string(rows[4]["name"]), HasSubstr("at the end"));
   for (const json& row : rows) {
     ASSERT_EQ(row["tasks"].size(), 2U) << "one task on two types of device";
     for (const json& task : row["tasks"])

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "tests/support/json_lines.hpp"
 #include "tests/support/small_run.hpp"
@@ -44,6 +45,26 @@ TEST_F(RunStart, HasTheTeacherWriteOfTasksWithoutDocuments) {
                         "--set", "corpus.per_task=3", "--set", "corpus.taught=2"});
   EXPECT_EQ(dry.code, 0) << dry.err;
   EXPECT_THAT(dry.out, HasSubstr("5 corpus documents"));  // three of softmax, two by the teacher
+}
+
+TEST_F(RunStart, HoldsOutACountOfTheTasksThatAreNotNamed) {
+  const auto ended =
+      run({"--set", "tasks.held_out=[\"cross_entropy\"]", "--set", "tasks.held_out_count=1"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const json report = json::parse(read_file(run_folder() / "report.json"));
+  std::set<std::string> held_out;
+  for (const json& task : report["held_out"][0]["tasks"])
+    held_out.insert(std::string(task["task"]).substr(0, std::string(task["task"]).find(' ')));
+  EXPECT_EQ(held_out.size(), 2U);
+  EXPECT_TRUE(held_out.contains("cross_entropy"));
+  for (const json& task : report["comparison"]["tasks"]) {
+    const std::string name = task["task"];
+    EXPECT_FALSE(held_out.contains(name.substr(0, name.find(' ')))) << name;
+  }
+  std::filesystem::remove_all(run_folder());
+  const auto all = run({"--set", "tasks.held_out_count=1000"});
+  EXPECT_NE(all.code, 0);
+  EXPECT_THAT(all.err, HasSubstr("all tasks are held out"));
 }
 
 TEST_F(RunStart, ItsOwnCopyOfTheConfigurationStartsTheSameRun) {

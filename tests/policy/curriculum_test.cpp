@@ -1,5 +1,6 @@
 #include "policy/curriculum.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -92,6 +93,27 @@ TEST_F(Curriculum, ContinuesFromACheckpoint) {
   EXPECT_EQ(b.stage(), Stage::SFT);
   EXPECT_EQ(b.step(), 1);
   EXPECT_EQ(b.sft_updates_left_in_step(), 100);
+}
+
+TEST(Curve, HasEvenlySpacedVersionsWithinAStage) {
+  curriculum_options plan;
+  plan.sft.updates = 1000;
+  plan.sft.updates_per_step = 100;
+  plan.contrastive.steps = 3;
+  const auto on_curve = [&](Stage stage, std::int64_t count) {
+    plan.comparison.curve = count;
+    std::vector<std::int64_t> steps;
+    for (std::int64_t step = 0; step <= 12; ++step) {
+      if (is_on_curve(plan, stage, step)) steps.push_back(step);
+    }
+    return steps;
+  };
+  EXPECT_THAT(on_curve(Stage::SFT, 0), testing::IsEmpty());
+  EXPECT_THAT(on_curve(Stage::SFT, 1), testing::ElementsAre(5));
+  EXPECT_THAT(on_curve(Stage::SFT, 4), testing::ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(on_curve(Stage::SFT, 3), testing::ElementsAre(3, 5, 8));
+  EXPECT_THAT(on_curve(Stage::CONTRASTIVE, 9), testing::ElementsAre(1, 2));
+  EXPECT_THAT(on_curve(Stage::COMPARISON, 9), testing::IsEmpty());
 }
 
 TEST(DescribeBatch, CountsFailuresAsScoreZeroAndExcludesThemFromTheLogSpeedUp) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -108,6 +109,23 @@ class Resumption : public testing::Test {
   task_table tasks_;
   curriculum_options options_;
 };
+
+TEST_F(Resumption, AStepSaysHowManyTokensItTrainedOn) {
+  const auto c = make();
+  admit_corpus(*c);
+  while (c->sft_updates_left_in_step() > 0) c->sft_update();
+  EXPECT_GT(c->end_sft_step().at("tokens"), 0);
+  while (c->stage() == Stage::SFT) make_step(*c, 0);
+  ASSERT_EQ(c->stage(), Stage::SELF_SUPERVISED);
+  const curriculum::numbers learned = c->learn(*batch(1));
+  constexpr double completions = 6;  // three of four work, in two groups
+  constexpr double each = 6;
+  ASSERT_EQ(learned.at("examples"), completions);
+  const double passes = static_cast<double>(options_.self_supervised.passes);
+  const double prompts = learned.at("tokens") / passes - completions * each;
+  EXPECT_GE(prompts, 0);
+  EXPECT_EQ(std::fmod(prompts, completions / 2), 0) << "each group's prompt counts three times";
+}
 
 TEST_F(Resumption, TrainsLikeARunThatWasNotInterrupted) {
   const auto whole = make();

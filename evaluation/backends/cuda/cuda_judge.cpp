@@ -78,6 +78,7 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
   verification_limits limits;
   limits.call = call_limit_;
   limits.loading = loading_limit;
+  if (parse_settings(view(artifact.getSettings())).cudnn_benchmark) limits.tuning = tuning_limit;
   return verify_program(trial, kind(), seed, limits);
 }
 
@@ -124,13 +125,12 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const wanted_ti
   on_gpu.choose(*wanted.at);
   std::vector<distribution> checked = on_gpu.of().distributions;
   if (bears_large(*timed_.prepared)) checked.push_back(distribution::large);
-  const bool captures_calls = parse_settings(view(timed_.artifact.getSettings())).cuda_graph;
+  const settings asked = parse_settings(view(timed_.artifact.getSettings()));
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();
-    case_timing once =
-        time_gpu_case({gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts,
-                       pair, checked, wanted.expected_speedup, captures_calls},
-                      random);
+    case_timing once = time_gpu_case({gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()),
+                                      facts_, facts, pair, checked, wanted.expected_speedup, asked},
+                                     random);
     once.throttled = before.empty() ? management_.throttled_by() : before;
     return once;
   };

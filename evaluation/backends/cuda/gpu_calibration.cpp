@@ -15,8 +15,6 @@ constexpr std::uint64_t largest_offset = 1ULL << 30U;
 constexpr std::size_t max_sets = 9;  // a sample of eight calls after one that does not count
 constexpr std::size_t few_samples = 5;
 constexpr int calibration_attempts = 3;
-// cuDNN times its algorithms in the first call, for each convolution of a network.
-constexpr std::chrono::milliseconds autotuned_call_limit{20000};
 constexpr std::size_t distributions_at_end_of_very_long = 2;
 // Calls of this length are timed no oftener than they must be, unless the host launches for most of
 // them. Neither two processes nor a call and its graph differ by a thousandth of it.
@@ -44,9 +42,11 @@ bool is_hardly_sampled(const case_facts& facts) {
 
 }  // namespace
 
-gpu_side::limits limits_of_graph(const case_facts& facts) {
+gpu_side::limits limits_with(const settings& asked, const case_facts& facts) {
   gpu_side::limits limits = facts.limits;
-  if (facts.is_launch_bound && facts.reference_call_us * 1e3 >= very_long_call_ns) limits.sets = 1;
+  const bool is_very_long = facts.reference_call_us * 1e3 >= very_long_call_ns;
+  if (asked.cuda_graph && facts.is_launch_bound && is_very_long) limits.sets = 1;
+  if (asked.cudnn_benchmark) limits.call = std::max(limits.call, tuning_limit);
   return limits;
 }
 
@@ -112,8 +112,7 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
   }
   std::vector<case_timing::baseline> baselines;
   for (const auto& [name, asked] : ways) {
-    gpu_side::limits limits = asked.cuda_graph ? limits_of_graph(facts) : facts.limits;
-    if (asked.cudnn_benchmark) limits.call = std::max(limits.call, autotuned_call_limit);
+    const gpu_side::limits limits = limits_with(asked, facts);
     try {
       if (asked.compiled.empty() || is_right(prepared, asked, random))
         baselines.push_back({name, time_baseline(prepared, asked, limits, random)});
@@ -223,7 +222,7 @@ pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const 
                      gpu_side::role::reference);
   gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::role::candidate);
   gpu_side::pair_up(same, reference);
-  const timing_rules rules = gpu_calibration_rules(facts.rules, wanted, facts.reference_call_us * 1e3);
+  const timing_rules rules = gpu_calibration_rules(facts.rules, wanted);
   time_budget budget(rules.time_budget_ns);
   case_timing timing = time_pair(same, reference, rules, random, budget, nullptr);
   if (timing.failure) throw reference_error(timing.failure->outcome, timing.failure->message);

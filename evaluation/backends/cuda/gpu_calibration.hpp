@@ -39,10 +39,10 @@ struct case_facts {
   std::map<gpu_sessions::process_pair, pair_facts> pairs;
 };
 
-// Returns the limits of a program whose calls are captured in CUDA graphs. A capture takes the host
-// as long as a launch-bound call does. Where that is long, one input set is enough, so that calls
-// with the same parameters replay the same graph.
-gpu_side::limits limits_of_graph(const case_facts& facts);
+// Returns the limits of a program that asks for these settings. To capture a CUDA graph takes the
+// host as long as a launch-bound call does. Where that is long, one input set is enough, so that
+// calls with the same parameters replay the same graph. Autotuning may take long in any call.
+gpu_side::limits limits_with(const settings& asked, const case_facts& facts);
 
 // A task on a GPU with the facts of its cases.
 struct prepared_gpu_task {

@@ -20,8 +20,7 @@ class gpu_case_timing {
         budget_(rules_.time_budget_ns),
         reference_(of.gpu, of.on_gpu, of.reference, of.facts.limits, random,
                    gpu_side::role::reference),
-        candidate_(of.gpu, of.on_gpu, of.candidate,
-                   of.captures_calls ? limits_of_graph(of.facts) : of.facts.limits, random,
+        candidate_(of.gpu, of.on_gpu, of.candidate, limits_with(of.asked, of.facts), random,
                    gpu_side::role::candidate),
         checks_(of.checked, random, [this](std::optional<distribution> how, worst_errors& totals) {
           return budget_.for_judge([&] { return check(how, totals); });

@@ -21,7 +21,7 @@ struct gpu_case {
   const pair_facts& pair;
   const std::vector<distribution>& checked;  // distributions of checked calls beside `declared`
   std::optional<double> expected_speedup;    // of a first measurement to be confirmed
-  bool captures_calls = false;               // the candidate's calls are CUDA graphs
+  const settings& asked;                     // by the candidate
 };
 
 // Times one case of a candidate (evaluation.md section 3): paired rounds, two bursts, and a

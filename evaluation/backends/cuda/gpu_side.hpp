@@ -14,6 +14,8 @@ namespace hone {
 // Time that a program's first call in a process may take in addition to the limit for a call:
 // LibTorch loads the code of an operator when it is first called, and compiles some.
 inline constexpr std::chrono::seconds loading_limit{8};
+// cuDNN times its algorithms in the first call, for each convolution of a network.
+inline constexpr std::chrono::milliseconds tuning_limit{20000};
 
 // One of the two programs of a timed case on a GPU: its session and its input sets, with fresh
 // contents before every sample. The task uses a reference's session to compute expected outputs as

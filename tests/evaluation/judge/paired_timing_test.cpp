@@ -86,6 +86,49 @@ TEST_F(PairedTiming, AFewSlowCallsDoNotMoveTheScore) {
   EXPECT_NEAR(timing.ratio.speedup, 1, 0.001);
 }
 
+// A side with runs of one call, some of 9 ms and the others of 5 ms.
+class uneven_side final : public sampled_side {
+ public:
+  explicit uneven_side(std::function<bool(int)> is_slow)
+      : sampled_side(role::candidate), is_slow_(std::move(is_slow)) {}
+  void set_parameters(std::uint64_t /*seed*/) override {}
+  std::vector<double> sample(std::size_t /*calls*/) override {
+    return {is_slow_(++runs_) ? 9e6 : 5e6};
+  }
+  std::size_t max_calls() const override { return 1; }
+
+ private:
+  std::function<bool(int)> is_slow_;
+  int runs_ = 0;
+};
+
+TEST_F(PairedTiming, MakesFurtherRoundsWhereOneWasDisturbed) {
+  std::size_t most_rounds = 0;
+  for (int disturbed = 3; disturbed < 20; ++disturbed) {
+    uneven_side candidate([&](int run) { return run == disturbed; });
+    uneven_side reference([](int) { return false; });
+    timing_rules rules = synthetic_rules();
+    rules.clocked_budget_ns = 1e9;
+    const case_timing timing =
+        testing_support::time_pair(candidate, reference, rules, random_, nullptr);
+    EXPECT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
+    EXPECT_NEAR(timing.ratio.speedup, 1, 0.001);
+    most_rounds = std::max<std::size_t>(most_rounds, timing.rounds);
+  }
+  EXPECT_EQ(most_rounds, 21U);
+}
+
+TEST_F(PairedTiming, AProgramOfTwoSpeedsIsUnstable) {
+  uneven_side candidate([](int run) { return run / 8 % 2 == 0; });
+  uneven_side reference([](int) { return false; });
+  timing_rules rules = synthetic_rules();
+  rules.unstable_width = 1;
+  const case_timing timing =
+      testing_support::time_pair(candidate, reference, rules, random_, nullptr);
+  EXPECT_EQ(outcome_of(timing.failure), Outcome::UNSTABLE);
+  EXPECT_GE(timing.rounds, 21U);
+}
+
 // A side that appends '|' to a record in begin_round(), and its name in sample().
 class recording_side final : public sampled_side {
  public:

@@ -105,17 +105,6 @@ TEST(StoppingRule, MakesMoreRoundsOfLongCallsBeforeADisturbedOneDecides) {
   EXPECT_EQ(decide(rules, wild, used_up), timing_decision::unstable);
 }
 
-TEST(CalibrationRules, CompareProcessesByFewerRoundsOfLongCalls) {
-  const timing_rules of_case = gpu_timing_rules();
-  const timing_rules brief = gpu_calibration_rules(of_case, bias_precision::fine, 5e3);
-  const timing_rules longer = gpu_calibration_rules(of_case, bias_precision::fine, 1e6);
-  const timing_rules coarse = gpu_calibration_rules(of_case, bias_precision::coarse, 5e3);
-  EXPECT_EQ(brief.min_rounds, 42U);
-  EXPECT_EQ(longer.min_rounds, 14U);
-  EXPECT_LT(brief.target_width, longer.target_width);
-  EXPECT_LT(longer.target_width, coarse.target_width);
-}
-
 TEST(LaunchBoundRules, TakeTheFastestOfFewerRunsWhereCallsAreVeryLong) {
   EXPECT_EQ(launch_bound_timing_rules().min_runs_per_batch, 3U);
   EXPECT_EQ(launch_bound_timing_rules(19e6).min_runs_per_batch, 3U);

@@ -351,6 +351,18 @@ TEST(Verification, GivesTheFirstCallTimeToLoad) {
             std::chrono::seconds(2));
 }
 
+TEST(Verification, GivesTheFirstCallOfEachCaseTimeToTune) {
+  fake_session candidate(right_program());
+  const task t = scale_task();
+  const verification_limits limits{.call = std::chrono::seconds(2),
+                                   .tuning = std::chrono::seconds(20)};
+  EXPECT_EQ(outcome_of(verify(candidate, t, 5, limits).failure), Outcome::OK);
+  EXPECT_GT(candidate.allowed.at(0), std::chrono::seconds(21));
+  const auto tunes = std::count_if(candidate.allowed.begin(), candidate.allowed.end(),
+                                   [](auto limit) { return limit > std::chrono::seconds(2); });
+  EXPECT_EQ(tunes, static_cast<std::ptrdiff_t>(t.cases.size()));
+}
+
 TEST(Verification, RefusesOutputsOfAnotherTypeOrNumber) {
   fake_session::behaviour b = right_program();
   b.programs = {[](const value_set& inputs, const value_set& parameters) {
