@@ -1,5 +1,7 @@
 #include "policy/key_value_cache.hpp"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 
 namespace hone {
