@@ -28,8 +28,9 @@ class sampled_side : public timed_side {
   explicit sampled_side(role plays, double long_ns = long_call_ns)
       : role_(plays), long_ns_(long_ns) {}
 
-  // Lets two sides treat the first call of a sample alike if the lengths of their calls are within
-  // a factor of two. Neither side may be moved afterwards.
+  // Lets two sides sample alike: with the same number of calls and the first of them treated in the
+  // same way, if the lengths of their calls are within a factor of two. Neither side may be moved
+  // afterwards.
   static void pair_up(sampled_side& a, sampled_side& b);
 
   // Makes `calls` calls on fresh contents. Returns the nanoseconds of each by the device's clock.
@@ -37,7 +38,7 @@ class sampled_side : public timed_side {
   // Returns the largest number of calls of one sample.
   virtual std::size_t max_calls() const = 0;
 
-  void end_warm_up() override { is_warm_ = true; }
+  void end_warm_up() override;
   void recalibrate() override { clock_calls(); }
   double least_batch_ns() const override;
   run_time run(double target_ns) override;
@@ -47,7 +48,9 @@ class sampled_side : public timed_side {
 
  private:
   run_time clock_calls();
+  bool is_like_other() const;
   bool is_long() const;
+  double pace_ns() const;
   std::size_t lead_in_calls() const;  // first calls of a sample, which do not count
   std::size_t least_calls() const;
   double charged_call_ns(const std::vector<double>& times) const;
@@ -56,8 +59,9 @@ class sampled_side : public timed_side {
   double long_ns_;
   const sampled_side* other_ = nullptr;  // of the pair
   bool is_warm_ = false;
-  double call_ns_ = 0;        // of a call, by the device's clock
-  double whole_call_ns_ = 0;  // wall time, with new contents, cache flushes and waiting
+  std::size_t clockings_ = 0;  // of clock_calls()
+  double call_ns_ = 0;         // of a call, by the device's clock
+  double whole_call_ns_ = 0;   // wall time, with new contents, cache flushes and waiting
 };
 
 }  // namespace hone

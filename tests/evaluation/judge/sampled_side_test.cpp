@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/support/synthetic_sides.hpp"
 
 namespace hone {
@@ -69,6 +72,50 @@ TEST(SampledSide, TreatsTwoCallsOfAboutTheLimitsLengthAlike) {
   EXPECT_EQ(calls_of_round(0.9e6, 1.1e6), std::make_pair(std::size_t{3}, std::size_t{3}));
   EXPECT_EQ(calls_of_round(1.1e6, 1.1e6), std::make_pair(std::size_t{1}, std::size_t{1}));
   EXPECT_EQ(calls_of_round(0.1e6, 10e6), std::make_pair(std::size_t{3}, std::size_t{1}));
+}
+
+// A side whose first calls take real time, as those that load code do.
+class loading_side final : public sampled_side {
+ public:
+  explicit loading_side(role plays, double call_ns) : sampled_side(plays), call_ns_(call_ns) {}
+  void set_parameters(std::uint64_t /*seed*/) override {}
+  std::vector<double> sample(std::size_t calls) override {
+    const bool is_first = samples++ == 0;
+    std::this_thread::sleep_for(std::chrono::microseconds(is_first ? 8000 : calls * 200));
+    return std::vector<double>(calls, is_first ? 8e6 : call_ns_);
+  }
+  std::size_t max_calls() const override { return 9; }
+
+  std::size_t samples = 0;
+
+ private:
+  double call_ns_;
+};
+
+TEST(SampledSide, MakesAsManyCallsAsAnEqualProgramThatHasLoadedItsCode) {
+  loading_side reference(sampled_side::role::reference, 100e3);
+  loading_side candidate(sampled_side::role::candidate, 100e3);
+  sampled_side::pair_up(candidate, reference);
+  for (loading_side* side : {&reference, &candidate}) {
+    side->run(0);
+    side->end_warm_up();
+    EXPECT_EQ(side->samples, 2U) << "the first call alone tells nothing";
+  }
+  const std::size_t calls = reference.run(1.2e6).calls;
+  EXPECT_EQ(candidate.run(1.2e6).calls, calls);
+  EXPECT_GE(calls, 3U) << "six calls on an idle machine";
+}
+
+TEST(SampledSide, ACandidateDoesNotChooseItsNumberOfCalls) {
+  loading_side reference(sampled_side::role::reference, 100e3);
+  side_with_lead_in candidate(sampled_side::role::candidate, 10e3, 10e3);  // takes no wall time
+  sampled_side::pair_up(candidate, reference);
+  for (sampled_side* side :
+       {static_cast<sampled_side*>(&reference), static_cast<sampled_side*>(&candidate)}) {
+    side->run(0);
+    side->end_warm_up();
+  }
+  EXPECT_LE(candidate.run(0.6e6).calls, 6U) << "a call has what surrounds one of the reference";
 }
 
 TEST(SampledSide, DoesNotRewardACallThatDoesTheWorkOfOthers) {
