@@ -112,9 +112,8 @@ class comparison_report {
                                    {"tasks", tasks}});
     }
     line(
-        "  (tokens: those that the policy had trained on; geometric means of the ok samples and "
-        "of");
-    line("  the best of each task's samples)");
+        "  (tokens: trained on so far; geometric means of the ok samples, and of each task's "
+        "best)");
     line();
   }
 
