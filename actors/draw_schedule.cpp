@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <set>
 
+#include "messages/even_spacing.hpp"
+
 namespace hone {
 namespace {
 
 // Returns at most `count` of the tasks, evenly spaced; all of them if `count` is 0.
 std::vector<task_id> spread(const std::vector<task_id>& tasks, std::size_t count) {
-  if (count == 0 || count >= tasks.size()) return tasks;
+  if (count == 0) return tasks;
   std::vector<task_id> chosen;
-  for (std::size_t i = 0; i < count; ++i) chosen.push_back(tasks[i * tasks.size() / count]);
+  for (const std::size_t i : evenly_spaced(count, tasks.size())) chosen.push_back(tasks[i]);
   return chosen;
 }
 

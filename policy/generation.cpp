@@ -244,12 +244,13 @@ at::Tensor generation_engine::state::decode() {
   const at::Tensor mask =
       at::zeros({n, 1, 1, length}, x.options())
           .masked_fill(ahead.view({n, 1, 1, length}), -std::numeric_limits<float>::infinity());
+  const at::Tensor written_at = cache.places(positions);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     at::Tensor q;
     at::Tensor k;
     at::Tensor v;
     project(x, layers[i], cosine, sine, q, k, v);
-    cache.write_tokens(i, positions, k, v);
+    cache.write_tokens(i, written_at, k, v);
     // There is one query position per slot, so the dimension of query positions holds the query
     // heads that share a key head. Keys and values then need no repetition.
     const at::Tensor mixed = at::scaled_dot_product_attention(

@@ -11,6 +11,10 @@ constexpr std::int64_t growth = 256;  // tokens by which the room grows
 
 }  // namespace
 
+key_value_cache::key_value_cache(const decoder_config& config, std::int64_t slots)
+    : config_(config), slots_(slots) {}
+key_value_cache::~key_value_cache() = default;
+
 void key_value_cache::reserve(std::int64_t length, const at::Tensor& like) {
   const std::int64_t before = keys_.empty() ? 0 : keys_.front().size(2);
   if (length <= before) return;
@@ -35,13 +39,16 @@ void key_value_cache::write_prompt(std::int64_t slot, const std::vector<at::Tens
   }
 }
 
-void key_value_cache::write_tokens(std::size_t layer, const at::Tensor& positions,
-                                   const at::Tensor& keys, const at::Tensor& values) {
+at::Tensor key_value_cache::places(const at::Tensor& positions) const {
   const std::int64_t n = positions.size(0);
-  const at::Tensor where =
-      positions.view({n, 1, 1, 1}).expand({n, config_.kv_heads, 1, config_.head_width});
-  keys_[layer].narrow(0, 0, n).scatter_(2, where, keys.unsqueeze(2));
-  values_[layer].narrow(0, 0, n).scatter_(2, where, values.unsqueeze(2));
+  return positions.view({n, 1, 1, 1}).expand({n, config_.kv_heads, 1, config_.head_width});
+}
+
+void key_value_cache::write_tokens(std::size_t layer, const at::Tensor& places,
+                                   const at::Tensor& keys, const at::Tensor& values) {
+  const std::int64_t n = places.size(0);
+  keys_[layer].narrow(0, 0, n).scatter_(2, places, keys.unsqueeze(2));
+  values_[layer].narrow(0, 0, n).scatter_(2, places, values.unsqueeze(2));
 }
 
 at::Tensor key_value_cache::keys(std::size_t layer, std::int64_t n, std::int64_t length) const {

@@ -9,6 +9,7 @@
 
 #include "launch/teaching.hpp"
 #include "messages/clock.hpp"
+#include "messages/even_spacing.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -46,8 +47,7 @@ void hold_out_further(const std::vector<std::filesystem::path>& files, std::size
   for (const auto& file : files) {
     if (!held_out.contains(file.stem())) others.push_back(file.stem());
   }
-  count = std::min(count, others.size());
-  for (std::size_t i = 0; i < count; ++i) held_out.insert(others[i * others.size() / count]);
+  for (const std::size_t i : evenly_spaced(count, others.size())) held_out.insert(others[i]);
 }
 
 }  // namespace
@@ -116,11 +116,10 @@ std::vector<corpus_document> choose_documents(const configuration& c, const task
       by_task[document.task].push_back(document);
   }
   for (auto& [name, list] : by_task) {
-    const std::size_t kept =
-        c.corpus.per_task > 0 ? std::min(list.size(), static_cast<std::size_t>(c.corpus.per_task))
-                              : list.size();
-    for (std::size_t i = 0; i < kept; ++i)
-      documents.push_back(std::move(list[i * list.size() / kept]));
+    const std::size_t most =
+        c.corpus.per_task > 0 ? static_cast<std::size_t>(c.corpus.per_task) : list.size();
+    for (const std::size_t i : evenly_spaced(most, list.size()))
+      documents.push_back(std::move(list[i]));
   }
   return documents;
 }

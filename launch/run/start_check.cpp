@@ -42,17 +42,12 @@ std::optional<double> free_memory() {
   return std::nullopt;
 }
 
-// Returns the memory of the policy's GPU in bytes, less the half that a device there takes for its
-// arenas; nullopt without such a GPU.
-std::optional<double> free_gpu_memory(const configuration& c) {
-  const std::string& name = c.policy.device;
+// Returns the memory of the policy's GPU in bytes, less the half that a device takes for its arenas
+// if it judges there; nullopt without such a GPU.
+std::optional<double> free_gpu_memory(const std::string& name, bool is_shared) {
   const int ordinal = name == "cuda" ? 0 : std::atoi(name.substr(name.find(':') + 1).c_str());
   for (const gpu_facts& gpu : find_devices().gpus) {
     if (gpu.ordinal != ordinal) continue;
-    const auto& judging = c.node.devices;
-    const bool is_shared = std::any_of(judging.begin(), judging.end(), [&](const std::string& d) {
-      return d == "cuda" || d == "cuda:" + std::to_string(ordinal);
-    });
     return static_cast<double>(gpu.memory_bytes) / (is_shared ? 2 : 1);
   }
   return std::nullopt;
@@ -99,13 +94,14 @@ class start_check {
   }
 
   void open_devices(const task_table* tasks, const std::vector<corpus_document>& documents) {
-    const auto planned = attempt([&] {
+    auto planned = attempt([&] {
       return plan_devices(c_.node.devices, {.node = "node 0",
                                             .share_cores = c_.node.share_cores,
                                             .simulated = c_.simulated,
                                             .begin_to_wait = begin_to_wait_});
     });
     if (!planned) return;
+    shares_gpu_ = find_device_on_gpu(*planned, c_.policy.device) != nullptr;
     std::map<std::string, std::size_t> count;  // of devices by type
     for (const planned_device& one : *planned) ++count[std::string(view(one.type->getName()))];
     for (const planned_device& one : *planned) {
@@ -194,7 +190,8 @@ class start_check {
         fixed(of_weights / (1 << 30), 2) + " GiB, and keys and values of " +
         counted(static_cast<std::size_t>(c_.generation.options.slots), "sequence") + " take " +
         fixed(of_sequences / (1 << 30), 2) + " GiB, without activations";
-    const auto available = c_.policy.device == "cpu" ? free_memory() : free_gpu_memory(c_);
+    const auto available =
+        c_.policy.device == "cpu" ? free_memory() : free_gpu_memory(c_.policy.device, shares_gpu_);
     if (available && needed > *available) {
       found_.problems.push_back(said + "; " + fixed(*available / (1 << 30), 2) + " GiB are free");
     } else {
@@ -205,6 +202,7 @@ class start_check {
   const configuration& c_;
   std::function<void(const std::string&)> begin_to_wait_;
   start_findings found_;
+  bool shares_gpu_ = false;  // a device judges on the policy's GPU
 };
 
 }  // namespace

@@ -51,6 +51,12 @@ class Teaching : public testing::Test {
     EXPECT_EQ(ended.code, 0) << ended.err;
     return load_corpus(out);
   }
+  // Returns what the teacher writes if it has one text to write, however many are asked for.
+  corpus_document only_document(const std::string& text, const std::string& device, int count = 1) {
+    const auto documents = teach(text, device, count);
+    EXPECT_EQ(documents.size(), 1U);
+    return documents.at(0);
+  }
 
   void expect_ok(const corpus_document& document) {
     auto evaluation = judging_bench::instance().judge().evaluate(document.text, *task_);
@@ -206,11 +212,10 @@ TEST_F(Teaching, LeavesToAtenWhatNoRuleCovers) {
   const std::string loop =
       "def forward(x: Tensor) -> Tensor:\n    y = x\n    for i in range(3):\n"
       "        y = torch.tanh(y)\n    return y\n";
-  const auto documents =
-      teach(task_text("loop", loop, input("x", "\"N\", 9"), "N = 50", "N = 7"), "cpu", 3);
-  ASSERT_EQ(documents.size(), 1U);
-  EXPECT_THAT(documents[0].text, HasSubstr("for i in range(3)"));
-  expect_ok(documents[0]);
+  const auto document =
+      only_document(task_text("loop", loop, input("x", "\"N\", 9"), "N = 50", "N = 7"), "cpu", 3);
+  EXPECT_THAT(document.text, HasSubstr("for i in range(3)"));
+  expect_ok(document);
 }
 
 TEST_F(Teaching, FoldsANormOnlyIntoItsOwnConvolution) {
@@ -224,33 +229,26 @@ TEST_F(Teaching, FoldsANormOnlyIntoItsOwnConvolution) {
   const std::string tensors = input("x", "\"N\", 8, \"M\", 9") + parameter("k", "8, 8, 3, 3") +
                               parameter("w", "8") + parameter("b", "8") + parameter("m", "8") +
                               parameter("v", "8", "uniform(0.5,2)") + parameter("c", "8, 1, 1");
-  for (const char* device : {"cpu", "cuda"}) {
-    const auto documents =
-        teach(task_text("norms", reference, tensors, "N = 2, M = 9", "N = 3, M = 5"), device, 1);
-    ASSERT_EQ(documents.size(), 1U);
-    expect_ok(documents[0]);
-  }
+  const std::string text = task_text("norms", reference, tensors, "N = 2, M = 9", "N = 3, M = 5");
+  for (const char* device : {"cpu", "cuda"}) expect_ok(only_document(text, device));
 }
 
 TEST_F(Teaching, CopiesWhatItMayNotReturn) {
   const std::string reference =
       "def forward(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n    y = x.clone()\n"
       "    z = torch.relu(x)\n    return y, z, z.clone()\n";
-  const auto documents =
-      teach(task_text("copies", reference, input("x", "\"N\", 9"), "N = 50", "N = 7"), "cuda", 1);
-  ASSERT_EQ(documents.size(), 1U);
-  expect_ok(documents[0]);
+  expect_ok(only_document(task_text("copies", reference, input("x", "\"N\", 9"), "N = 50", "N = 7"),
+                          "cuda"));
 }
 
 TEST_F(Teaching, LeavesOutWorkThatCannotMatter) {
   const std::string dead =
       "def forward(x: Tensor) -> Tensor:\n"
       "    y = torch.clamp(torch.clamp(torch.exp(x), -2.0, 0.0), 0.0, 1.0)\n    return y + 3.0\n";
-  const auto documents =
-      teach(task_text("dead", dead, input("x", "\"N\", 9"), "N = 50", "N = 7"), "cuda", 1);
-  ASSERT_EQ(documents.size(), 1U);
-  EXPECT_THAT(documents[0].text, HasSubstr("torch.full("));
-  expect_ok(documents[0]);
+  const auto document =
+      only_document(task_text("dead", dead, input("x", "\"N\", 9"), "N = 50", "N = 7"), "cuda");
+  EXPECT_THAT(document.text, HasSubstr("torch.full("));
+  expect_ok(document);
 }
 
 TEST_F(Teaching, OfTheStartersTasksIsOkOnACpu) {
