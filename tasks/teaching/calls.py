@@ -124,12 +124,49 @@ def convolution(c, x, weight, bias=None, *rest):
     """ATen adds the bias in a kernel of its own; here the kernel that follows does."""
     adds_later = bias is not None and c.facts["device"] == "cuda"
     name, operator = c.facts["name"], c.facts["operator"]
-    call = AtenCall(name, operator, [x, weight, None if adds_later else bias, *rest])
     sizes = convolved_sizes(operator in TRANSPOSED, x, weight, *rest)
-    out = result_of(call, c.shapes, c.dtype, sizes=sizes)
+    x = with_channels_last(c, x)
+    call = AtenCall(name, operator, [x, weight, None if adds_later else bias, *rest])
+    out = convolved(c, call, sizes)
     if not adds_later:
         return out
     return c.b.pointwise("({0} + {1})", out, by_channel(c.b, bias, out.rank))
+
+
+FIRST_TO_LAST, LAST_TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+
+
+def wants_channels_last(c):
+    is_image = len(c.shapes[0]) == 4
+    return c.facts["channels_last"] and c.facts["device"] == "cuda" and is_image
+
+
+def with_channels_last(c, x):
+    """An image whose channels lie beside each other in memory, if the moves want that.
+
+    cuDNN takes it as it is, and so does the kernel that follows, so nothing is moved in between.
+    """
+    if not wants_channels_last(c):
+        return x
+    dense = c.b.permuted(x, FIRST_TO_LAST)
+    if dense.kind != "buffer":
+        dense = c.b.pointwise("{0}", dense)
+    return c.b.permuted(dense, LAST_TO_FIRST)
+
+
+def has_channels_last(x):
+    return x.kind == "view" and x.how == "permute" and x.order == LAST_TO_FIRST
+
+
+def convolved(c, call, sizes):
+    """The result of a convolution, which has the layout of its input."""
+    out = result_of(call, c.shapes, c.dtype, sizes=sizes)
+    if not (wants_channels_last(c) and has_channels_last(call.operands[0])):
+        return out
+    dense = c.b.buffer(f"{call.name}.permute({list(FIRST_TO_LAST)})",
+                       [out.dims[k] for k in FIRST_TO_LAST], out.dtype, call=call, part=None,
+                       is_contiguous=False)  # fmt: skip
+    return c.b.permuted(dense, LAST_TO_FIRST)
 
 
 def convolved_sizes(is_transposed, x, weight, stride=1, padding=0, *rest):
@@ -160,15 +197,18 @@ def convolved_sizes(is_transposed, x, weight, stride=1, padding=0, *rest):
 def folded_batch_norm(c, x, weight, bias, mean_then, variance_then, eps):
     """A convolution with a norm behind it is one with other weights, which `prepare` computes."""
     of_convolution = x
-    if x.kind == "pointwise" and x.operands[0].kind == "buffer":
+    if x.kind == "pointwise" and x.operands[0].kind in ("buffer", "view"):
         of_convolution = x.operands[0]  # its bias is added later
+    has_own_bias = of_convolution is x
+    if has_channels_last(of_convolution):
+        of_convolution = of_convolution.operands[0]
     if not is_call_of(of_convolution, *CONVOLUTIONS, "linear"):
         return None
     call = of_convolution.call
     if call.name != c.facts["first"] or c.facts["readers"][call.name] != 1:
         return None
     left, matrix, inner_bias, *rest = [*call.operands, *[None][len(call.operands) - 2 :]]
-    if of_convolution is not x:
+    if not has_own_bias:
         inner_bias = x.operands[1].operands[0]
     givens = [matrix, weight, bias, mean_then, variance_then]
     givens += [] if inner_bias is None else [inner_bias]
@@ -181,7 +221,7 @@ def folded_batch_norm(c, x, weight, bias, mean_then, variance_then, eps):
     offset = prepared(c, f"{bias.name} - {mean_then.name} * {scale}{inner}", bias.dims, bias.dtype)
     adds_later = call.operator != "linear" and c.facts["device"] == "cuda"
     operands = [left, kernel, None if adds_later else offset, *rest]
-    out = result_of(AtenCall(call.name, call.operator, operands), c.shapes, c.dtype, sizes=x.dims)
+    out = convolved(c, AtenCall(call.name, call.operator, operands), x.dims)
     if not adds_later:
         return out
     return c.b.pointwise("({0} + {1})", out, by_channel(c.b, offset, out.rank))

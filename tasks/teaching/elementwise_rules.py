@@ -160,25 +160,16 @@ def reshape(c, x, *_, **__):
     return c.b.reshape_to(tensor(x), c.shapes)
 
 
-def permuted(b, x, order):
-    order = [o % x.rank for o in order]
-    if x.kind == "view" and x.how == "permute":
-        return permuted(b, x.operands[0], [x.order[o] for o in order])
-    if order == list(range(x.rank)):
-        return x
-    return b.view("permute", x, [x.dims[o] for o in order], order=tuple(order))
-
-
 @rule("permute")
 def permute(c, x, dims, *more):
-    return permuted(c.b, tensor(x), [dims, *more] if more else dims)
+    return c.b.permuted(tensor(x), [dims, *more] if more else dims)
 
 
 @rule("transpose", "swapaxes")
 def transpose(c, x, a, d):
     order = list(range(tensor(x).rank))
     order[a], order[d] = order[d], order[a]
-    return permuted(c.b, x, order)
+    return c.b.permuted(x, order)
 
 
 @rule("t", "numpy_T", "mT", "adjoint")
@@ -187,7 +178,7 @@ def transposed(c, x):
         return x
     if x.rank != 2:
         raise Unsupported("a transposed tensor of more than two dimensions")
-    return permuted(c.b, x, [1, 0])
+    return c.b.permuted(x, [1, 0])
 
 
 @rule("expand", "expand_as", "broadcast_to")

@@ -1,6 +1,6 @@
 """Prints a variant as a document, and says what it does and why."""
 
-from calls import CONVOLUTIONS, TRANSPOSED
+from calls import CONVOLUTIONS, TRANSPOSED, has_channels_last
 from moves import settings
 
 KINDS = {
@@ -47,6 +47,9 @@ def design(moves, program, lines):
     if program is not None:
         for (name, _), (kind, sinks) in zip(program.kernels, program.notes):
             parts.append(f"{name}: {KINDS[kind]}, {operators_in(sinks[0])} fused.")
+        if any(has_channels_last(c.operands[0]) for c in program.made_calls.values()
+               if c.operator in CONVOLUTIONS or c.operator in TRANSPOSED):  # fmt: skip
+            parts.append("Images have their channels last, so that no layout is changed between.")
         if any(program.in_memory(v) for v in program.lowered.prepared.values()):
             parts.append("prepare computes once what depends on parameters alone.")
     if not parts:

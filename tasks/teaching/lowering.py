@@ -19,11 +19,12 @@ __all__ = ["Lowered", "calls", "elementwise_rules", "reduction_rules", "window_r
 class Lowered:
     """outputs: values. prepared: what `prepare` computes. arguments: buffers, in order."""
 
-    def __init__(self, reference, device, parameters, folds=True):
+    def __init__(self, reference, device, parameters, folds=True, channels_last=False):
         self.reference = reference
         self.b = Builder(len(reference.cases))
         self.device = device
         self.folds = folds
+        self.channels_last = channels_last
         self.prepared = {}
         self.known = {}
         self.arguments = []
@@ -69,6 +70,7 @@ class Lowered:
         shapes = [list(r.shape) for r in statement.results] if is_one else None
         facts = {"device": self.device, "prepared": self.prepared, "readers": self.readers,
                  "name": statement.name, "operator": statement.operator, "folds": self.folds,
+                 "channels_last": self.channels_last,
                  "first": next(iter(statement.names()), None)}  # fmt: skip
         return Call(self.b, shapes, first.dtype if is_one else None, facts)
 

@@ -21,6 +21,7 @@ class Moves:
         self.fuses = number != 1
         self.tf32 = number != 2  # where the task admits it: it is fast, and may be too inexact
         self.folds = True
+        self.channels_last = False  # around convolutions of images
         self.fast_math = False
         self.graph = None  # where there is more than one launch, and nothing is tuned
         self.tunes = number == 1  # cuDNN times its algorithms
@@ -39,6 +40,7 @@ class Moves:
         self.choices.items = draw.choice([1, 2, 4, 4])
         self.choices.row_block = draw.choice([None, 128, 256, 512, 1024])
         self.choices.splits = draw.random() < 0.7
+        self.channels_last = draw.random() < 0.4
 
 
 def is_worth_kernels(reference):

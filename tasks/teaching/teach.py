@@ -50,7 +50,7 @@ def variant(task, device, number, seed):
         parameters = {t["name"] for t in task["tensors"] if t["is_parameter"]}
         timed = next((k for k, case in enumerate(task["cases"]) if case["timed"]), 0)
         try:
-            lowered = Lowered(reference, device, parameters, folds=moves.folds)
+            lowered = Lowered(reference, device, parameters, moves.folds, moves.channels_last)
             program = HostProgram(lowered, moves.choices, timed)
         except Exception as e:  # whatever the rules trip over, the reference is right
             unfit = f"{type(e).__name__}: {e}"

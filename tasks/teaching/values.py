@@ -103,6 +103,14 @@ class Builder:
             key, lambda: Value("view", dims, operand.dtype, [operand], how=how, **facts)
         )
 
+    def permuted(self, x, order):
+        order = [o % x.rank for o in order]
+        if x.kind == "view" and x.how == "permute":
+            return self.permuted(x.operands[0], [x.order[o] for o in order])
+        if order == list(range(x.rank)):
+            return x
+        return self.view("permute", x, [x.dims[o] for o in order], order=tuple(order))
+
     def reshape(self, operand, dims):
         if list(dims) == list(operand.dims):
             return operand

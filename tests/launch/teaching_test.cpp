@@ -233,6 +233,32 @@ TEST_F(Teaching, FoldsANormOnlyIntoItsOwnConvolution) {
   for (const char* device : {"cpu", "cuda"}) expect_ok(only_document(text, device));
 }
 
+TEST_F(Teaching, KeepsChannelsLastBetweenConvolutionsInSomeVariants) {
+  const std::string reference =
+      "def forward(x: Tensor, k: Tensor, c: Tensor, l: Tensor, t: Tensor, w: Tensor, b: Tensor, "
+      "m: Tensor, v: Tensor) -> Tensor:\n"
+      "    y = torch.relu(torch.conv2d(torch.tanh(x), k, c, [1, 1], [1, 1]))\n"
+      "    y = torch.conv2d(y, l, None, [2, 2], [1, 1])\n"
+      "    y = torch.max_pool2d(torch.batch_norm(y, w, b, m, v, False, 0.1, 1e-05, True), [2, 2])\n"
+      "    z = torch.conv_transpose2d(y, t, None, [2, 2])\n"
+      "    return z / torch.linalg_vector_norm(z, 2, [1], True)\n";
+  const std::string tensors =
+      input("x", "\"N\", 3, \"M\", \"K\"") + parameter("k", "8, 3, 3, 3") + parameter("c", "8") +
+      parameter("l", "8, 8, 3, 3") + parameter("t", "8, 4, 2, 2") + parameter("w", "8") +
+      parameter("b", "8") + parameter("m", "8") + parameter("v", "8", "uniform(0.5,2)");
+  const auto documents =
+      teach(task_text("images", reference, tensors, "N = 2, M = 12, K = 16", "N = 3, M = 9, K = 7"),
+            "cuda", 16);
+  std::vector<const corpus_document*> last;
+  for (const auto& document : documents) {
+    if (document.text.find("permute([0, 3, 1, 2])") != std::string::npos) last.push_back(&document);
+  }
+  ASSERT_GE(last.size(), 2U);
+  EXPECT_LT(last.size(), documents.size());
+  expect_ok(*last.front());
+  expect_ok(*last.back());
+}
+
 TEST_F(Teaching, CopiesWhatItMayNotReturn) {
   const std::string reference =
       "def forward(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:\n    y = x.clone()\n"
