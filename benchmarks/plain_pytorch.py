@@ -146,11 +146,18 @@ def compare(plain_us, hone_us):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hone", type=pathlib.Path, required=True)
+    parser.add_argument(
+        "--own-stream",
+        action="store_true",
+        help="use a stream of its own, as Hone does, and not the default one",
+    )
     parser.add_argument("modules", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
     judged = read_hone(options.hone)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
+    if options.own_stream:
+        torch.cuda.set_stream(torch.cuda.Stream())
     clock = Clock()
     compared = close = launch_bound = 0
     print(

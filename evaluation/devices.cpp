@@ -10,9 +10,7 @@
 #include "evaluation/backends/cuda/cuda_device.hpp"
 
 namespace hone {
-namespace {
 
-// Returns all GPUs for "cuda", one for "cuda:1", and none for names of other devices.
 std::vector<gpu_facts> gpus_named(const std::string& name) {
   if (name != "cuda" && !name.starts_with("cuda:")) return {};
   std::vector<gpu_facts> all = find_gpus();
@@ -26,6 +24,8 @@ std::vector<gpu_facts> gpus_named(const std::string& name) {
     throw std::runtime_error("there is no GPU " + number + "; `hone devices` lists what is there");
   return all;
 }
+
+namespace {
 
 // Plans devices one name after another.
 class device_planner {
@@ -64,6 +64,7 @@ class device_planner {
       cuda_device_options options{
           .node = options_->node,
           .judge = {.launch_core = options_->share_cores ? -1 : reserve_launch_core(),
+                    .baselines = options_->baselines,
                     .compiled_references = options_->compiled_references}};
       if (options_->programs <= few_programs) options.judge.spares = 0;
       devices_.push_back(

@@ -33,10 +33,15 @@ struct planned_device {
   std::chrono::seconds job_limit{300};
 };
 
+// Returns all GPUs for "cuda", one for "cuda:1", and none for names of other devices. Throws
+// std::runtime_error if a GPU is named that is not there.
+std::vector<gpu_facts> gpus_named(const std::string& name);
+
 // What plan_devices() is told beside the devices' names.
 struct device_options {
   std::string node;          // name of the node, for measurements
   bool share_cores = false;  // several devices may use one core
+  bool baselines = true;     // GPUs time each reference in other ways than eager as well
   std::map<std::string, simulated_device_options> simulated{};  // by NAME
   // Folder of compiled references, which GPUs time as the baseline `inductor`; empty: none.
   std::filesystem::path compiled_references{};

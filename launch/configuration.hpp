@@ -28,6 +28,7 @@ struct configuration {
     std::uint16_t port = 0;
     std::vector<std::string> devices = {"cpu"};
     bool share_cores = false;
+    bool baselines = true;
     node_options options;
   } node;
   struct {

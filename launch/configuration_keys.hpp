@@ -43,6 +43,10 @@ void visit_node_keys(Visitor& v, configuration& c) {
           c.node.options.mixes_simulation);
   v.value("share_cores", "Let devices share processor cores, which makes their scores meaningless.",
           c.node.share_cores);
+  v.value("baselines",
+          "Have GPUs time each reference once as a CUDA graph and in PyTorch's other settings as "
+          "well. If they do not, a task with few variants takes less time.",
+          c.node.baselines);
   v.leave();
 }
 

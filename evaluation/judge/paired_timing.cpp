@@ -152,10 +152,6 @@ class paired_timing {
     if (!reference_first) reference = time_reference();
     record(reference, candidate);
     decision_ = decide(rules_, timing_.log_ratios, clocked_ns_);
-    if (decision_ == timing_decision::settled &&
-        timing_.log_ratios.size() < rules_.rounds_of_full_buckets &&
-        spreads_too_far(summarise(timing_.log_ratios)))
-      decision_ = timing_decision::go_on;
   }
 
   // Makes the last checks after a batch that does not count but looks like the batches that did.
@@ -215,16 +211,7 @@ class paired_timing {
     if (decision_ == timing_decision::unstable) return true;
     if (decision_ == timing_decision::hopeless || decision_ == timing_decision::confirmed)
       return false;
-    return spreads_too_far(timing_.ratio);
-  }
-
-  bool spreads_too_far(const ratio_summary& ratio) const {
-    double variance = 0;
-    for (const double bucket : ratio.buckets) {
-      const double deviation = bucket / ratio.speedup - 1;
-      variance += deviation * deviation / static_cast<double>(ratio.buckets.size());
-    }
-    return variance > rules_.unstable_variance;
+    return spreads_too_far(rules_, timing_.ratio);
   }
 
   timed_side* candidate_;

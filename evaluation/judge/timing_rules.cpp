@@ -6,6 +6,54 @@
 #include "evaluation/judge/statistics.hpp"
 
 namespace hone {
+namespace {
+
+bool are_very_long(const timing_rules& rules, double clocked_ns) {
+  return clocked_ns >= rules.very_long_budgets * rules.clocked_budget_ns;
+}
+
+// Returns the number of rounds before which timing ends only for a hopeless or confirmed candidate.
+std::size_t least_rounds(const timing_rules& rules, double clocked_ns) {
+  if (clocked_ns < rules.clocked_budget_ns) return rules.min_rounds;
+  return are_very_long(rules, clocked_ns) ? rules.min_rounds_of_very_long_calls
+                                          : rules.min_rounds_of_long_calls;
+}
+
+timing_decision decide_by_interval(const timing_rules& rules, std::span<const double> log_ratios,
+                                   double clocked_ns) {
+  if (log_ratios.size() == rules.hopeless_rounds &&
+      median(log_ratios) < std::log(rules.hopeless_ratio))
+    return timing_decision::hopeless;
+  const std::size_t confirming = are_very_long(rules, clocked_ns)
+                                     ? rules.confirming_rounds_of_very_long_calls
+                                     : rules.confirming_rounds;
+  if (rules.expected_log_ratio && log_ratios.size() >= confirming &&
+      std::abs(median(log_ratios) - rules.equal_log_ratio - *rules.expected_log_ratio) <=
+          rules.confirming_agreement)
+    return timing_decision::confirmed;
+  const bool is_budget_used = clocked_ns >= rules.clocked_budget_ns;
+  if (log_ratios.size() < least_rounds(rules, clocked_ns)) return timing_decision::go_on;
+  const interval logs = median_interval(log_ratios);
+  const double width = relative_half_width({std::exp(logs.low), std::exp(logs.high)});
+  const bool seems_unequal = logs.low > rules.equal_log_ratio + rules.equal_half_width ||
+                             logs.high < rules.equal_log_ratio - rules.equal_half_width;
+  const bool is_near_equal =
+      std::abs(median(log_ratios) - rules.equal_log_ratio) < rules.near_equal;
+  const bool is_unproven =
+      seems_unequal && is_near_equal && log_ratios.size() < rules.near_equal_rounds;
+  if (width <= rules.target_width && !is_unproven) return timing_decision::settled;
+  if (!is_budget_used || log_ratios.size() < rules.min_rounds_of_long_calls)
+    return timing_decision::go_on;
+  if (width > rules.doubling_width && clocked_ns < 2 * rules.clocked_budget_ns)
+    return timing_decision::go_on;
+  if (width <= rules.unstable_width) return timing_decision::settled;
+  // A single disturbed round of seven makes the interval wide. A few more rounds cost less than
+  // another measurement.
+  return log_ratios.size() < rules.min_rounds ? timing_decision::go_on : timing_decision::unstable;
+}
+
+}  // namespace
+
 timing_rules cpu_timing_rules() { return {}; }
 
 timing_rules gpu_timing_rules() {
@@ -17,6 +65,7 @@ timing_rules gpu_timing_rules() {
   rules.clocked_budget_ns = 0.25e9;
   rules.min_rounds = 14;
   rules.min_rounds_of_long_calls = 7;
+  rules.min_rounds_of_very_long_calls = 6;
   rules.near_equal = 0.02;
   rules.near_equal_rounds = 84;
   rules.warm_up_ns = 4e6;
@@ -39,7 +88,7 @@ timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted) {
   rules.min_rounds = is_fine ? 42 : 14;
   rules.clocked_budget_ns = 0.15e9;
   // Processes hardly differ in how long they take for a long call.
-  rules.min_rounds_of_long_calls = 3;
+  rules.min_rounds_of_long_calls = rules.min_rounds_of_very_long_calls = 3;
   rules.near_equal = 0;
   rules.doubling_width = 1;
   rules.unstable_width = 1;
@@ -57,39 +106,28 @@ timing_rules launch_bound_timing_rules(double call_ns) {
   rules.unstable_width = of_processors.unstable_width;
   rules.unstable_variance = of_processors.unstable_variance;
   rules.reverify_agreement = of_processors.reverify_agreement;
+  rules.confirming_agreement = 0.1;
   rules.runs_per_batch = static_cast<double>(fastest_of);
   rules.min_runs_per_batch = rules.max_runs_per_batch = fastest_of;
   return rules;
 }
 
+bool spreads_too_far(const timing_rules& rules, const ratio_summary& ratio) {
+  double variance = 0;
+  for (const double bucket : ratio.buckets) {
+    const double deviation = bucket / ratio.speedup - 1;
+    variance += deviation * deviation / static_cast<double>(ratio.buckets.size());
+  }
+  return variance > rules.unstable_variance;
+}
+
 timing_decision decide(const timing_rules& rules, std::span<const double> log_ratios,
                        double clocked_ns) {
-  if (log_ratios.size() == rules.hopeless_rounds &&
-      median(log_ratios) < std::log(rules.hopeless_ratio))
-    return timing_decision::hopeless;
-  if (rules.expected_log_ratio && log_ratios.size() >= rules.confirming_rounds &&
-      std::abs(median(log_ratios) - rules.equal_log_ratio - *rules.expected_log_ratio) <=
-          rules.confirming_agreement)
-    return timing_decision::confirmed;
-  const bool is_budget_used = clocked_ns >= rules.clocked_budget_ns;
-  if (log_ratios.size() < (is_budget_used ? rules.min_rounds_of_long_calls : rules.min_rounds))
-    return timing_decision::go_on;
-  const interval logs = median_interval(log_ratios);
-  const double width = relative_half_width({std::exp(logs.low), std::exp(logs.high)});
-  const bool seems_unequal = logs.low > rules.equal_log_ratio + rules.equal_half_width ||
-                             logs.high < rules.equal_log_ratio - rules.equal_half_width;
-  const bool is_near_equal =
-      std::abs(median(log_ratios) - rules.equal_log_ratio) < rules.near_equal;
-  const bool is_unproven =
-      seems_unequal && is_near_equal && log_ratios.size() < rules.near_equal_rounds;
-  if (width <= rules.target_width && !is_unproven) return timing_decision::settled;
-  if (!is_budget_used) return timing_decision::go_on;
-  if (width > rules.doubling_width && clocked_ns < 2 * rules.clocked_budget_ns)
-    return timing_decision::go_on;
-  if (width <= rules.unstable_width) return timing_decision::settled;
-  // A single disturbed round of seven makes the interval wide. A few more rounds cost less than
-  // another measurement.
-  return log_ratios.size() < rules.min_rounds ? timing_decision::go_on : timing_decision::unstable;
+  const timing_decision by_interval = decide_by_interval(rules, log_ratios, clocked_ns);
+  const bool needs_full_buckets = by_interval == timing_decision::settled &&
+                                  log_ratios.size() < rules.rounds_of_full_buckets &&
+                                  spreads_too_far(rules, summarise(log_ratios));
+  return needs_full_buckets ? timing_decision::go_on : by_interval;
 }
 
 }  // namespace hone

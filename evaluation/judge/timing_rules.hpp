@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "evaluation/judge/statistics.hpp"
+
 namespace hone {
 
 // The rules by which a case is timed and timing stops. Their values depend on the kind of device
@@ -18,7 +20,7 @@ struct timing_rules {
   double doubling_width = 0.08;  // half-width beyond which the budget is doubled
   double unstable_width = 0.15;  // half-width beyond which a used-up budget ends in `unstable`
   // Variance of the buckets' speed-ups, relative to the median, beyond which a measurement is
-  // `unstable` regardless of its width; checked at the end (paired_timing.cpp).
+  // `unstable` regardless of its width.
   double unstable_variance = std::numeric_limits<double>::infinity();
   // Rounds from which that counts: before them, more rounds are made, until a bucket has three and
   // its median bears a disturbed one.
@@ -26,6 +28,9 @@ struct timing_rules {
   double clocked_budget_ns = 0.25e9;  // clocked time; doubled at most once
   std::size_t min_rounds = 7;
   std::size_t min_rounds_of_long_calls = 7;  // where these use up the budget
+  // Where the rounds have taken `very_long_budgets` times the budget and agree.
+  std::size_t min_rounds_of_very_long_calls = 7;
+  double very_long_budgets = 4;
   double hopeless_ratio = 0.2;  // a candidate more than five times slower needs no precision
   std::size_t hopeless_rounds = 3;
   // A difference smaller than `near_equal` (in log ratio) is accepted only after
@@ -33,10 +38,12 @@ struct timing_rules {
   double near_equal = 0.12;
   std::size_t near_equal_rounds = 21;
   // The log ratio of a first measurement that this timing only has to confirm. Where the rounds
-  // agree with it after `confirming_rounds`, no more of them are made.
+  // agree with it after `confirming_rounds`, no more of them are made; three are enough where they
+  // have taken `very_long_budgets` times the budget.
   std::optional<double> expected_log_ratio;
   double confirming_agreement = 0.03;  // in log ratio
   std::size_t confirming_rounds = 7;
+  std::size_t confirming_rounds_of_very_long_calls = 3;
   double equal_log_ratio = 0;   // log ratio of two equal programs in the current processes
   double equal_half_width = 0;  // half of the interval of equal_log_ratio
 
@@ -87,6 +94,9 @@ timing_rules launch_bound_timing_rules(double call_ns = 0);
 // agree with a first measurement. hopeless: the candidate is so slow that its score needs no
 // precision. unstable: the interval is too wide and the budget used up.
 enum class timing_decision { go_on, settled, confirmed, hopeless, unstable };
+
+// Returns true if the buckets vary more than `unstable_variance` allows.
+bool spreads_too_far(const timing_rules& rules, const ratio_summary& ratio);
 
 // Decides after a round whether timing goes on. `log_ratios`: ln(reference / candidate), one per
 // round. `clocked_ns`: time spent on rounds so far.

@@ -22,6 +22,7 @@ struct node_arguments {
   std::string name;
   std::int64_t compilers = 1;
   bool share_cores = false;
+  bool no_baselines = false;
 };
 
 struct joined_run {
@@ -68,7 +69,8 @@ int work_for(const node_arguments& a) {
   // A node without devices compiles for every device type, so it needs the CUDA toolchain.
   if (a.devices.empty()) variant_compiler::require_cuda_toolchain();
   // Planning reserves cores, which must happen before threads are started.
-  const auto devices = plan_devices(a.devices, {.node = name, .share_cores = a.share_cores});
+  const auto devices = plan_devices(
+      a.devices, {.node = name, .share_cores = a.share_cores, .baselines = !a.no_baselines});
   auto& system = start_actor_system();
   const joined_run joined = join(system, a.join, name, kinds_of(devices));
   const auto log = [](const std::string& line) { std::cout << line << std::endl; };
@@ -121,6 +123,9 @@ void add_node_command(CLI::App& app, command_action& action) {
       ->check(CLI::Range(0, 256));
   command->add_flag("--share-cores", given->share_cores,
                     "let devices share processor cores, which makes their scores meaningless");
+  command->add_flag("--no-baselines", given->no_baselines,
+                    "time no baselines, as node.baselines = false does; not for runs whose "
+                    "reward depends on them");
   command->callback([given, &action] {
     if (given->devices.empty() && given->compilers == 0)
       throw CLI::ValidationError("--compilers", "a node without devices needs at least one");

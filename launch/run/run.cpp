@@ -81,6 +81,7 @@ class run_process {
     const auto devices =
         plan_devices(c_.node.devices, {.node = "node 0",
                                        .share_cores = c_.node.share_cores,
+                                       .baselines = c_.node.baselines,
                                        .simulated = c_.simulated,
                                        .begin_to_wait = core_wait(options_.waits_for_cores)});
     view_.expect(work_of_stages(c_, *tasks, device_types_of(devices).size()));

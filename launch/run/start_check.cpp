@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "evaluation/evaluate.hpp"
@@ -45,12 +45,13 @@ std::optional<double> free_memory() {
 // Returns the memory of the policy's GPU in bytes, less the half that a device takes for its arenas
 // if it judges there; nullopt without such a GPU.
 std::optional<double> free_gpu_memory(const std::string& name, bool is_shared) {
-  const int ordinal = name == "cuda" ? 0 : std::atoi(name.substr(name.find(':') + 1).c_str());
-  for (const gpu_facts& gpu : find_devices().gpus) {
-    if (gpu.ordinal != ordinal) continue;
-    return static_cast<double>(gpu.memory_bytes) / (is_shared ? 2 : 1);
+  try {
+    const std::vector<gpu_facts> gpus = gpus_named(name);
+    if (gpus.empty()) return std::nullopt;
+    return static_cast<double>(gpus.front().memory_bytes) / (is_shared ? 2 : 1);
+  } catch (const std::runtime_error&) {  // the policy's device says what is wrong
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 // Collects what is wrong, step after step.
@@ -97,6 +98,7 @@ class start_check {
     auto planned = attempt([&] {
       return plan_devices(c_.node.devices, {.node = "node 0",
                                             .share_cores = c_.node.share_cores,
+                                            .baselines = c_.node.baselines,
                                             .simulated = c_.simulated,
                                             .begin_to_wait = begin_to_wait_});
     });
@@ -242,6 +244,15 @@ start_findings check_corpus(const configuration& c, const task_table& tasks,
                      "them. A sweep, or variants by people or another model, add more");
   }
   for (std::string& line : shortened(std::move(sparse))) found.notes.push_back(std::move(line));
+  const bool has_pair = std::any_of(counts.begin(), counts.end(),
+                                    [](const auto& of_task) { return of_task.second > 1; });
+  const bool draws = c.learner.plan.self_supervised.steps + c.learner.plan.contrastive.steps > 0;
+  if (!has_pair && !chosen.empty() && draws &&
+      c.pool.storage.exemplars.method != exemplar_method::none)
+    found.notes.push_back(
+        "no task has two documents, so the prompts of sft show no exemplars, while those of later "
+        "stages do, and a policy that has seen none may write nothing after them: set "
+        "pool.exemplars = \"none\", or add documents");
   return found;
 }
 

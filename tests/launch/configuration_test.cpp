@@ -73,6 +73,12 @@ TEST_F(ConfigurationFile, AStepWithMoreGroupsThanThePoolAllowsIsRefused) {
       HasSubstr("self_supervised.groups"));
 }
 
+TEST_F(ConfigurationFile, ARewardOfBaselinesThatAreNotTimedIsRefused) {
+  const std::string none = least_ + "[node]\nbaselines = false\n[reward]\n";
+  EXPECT_THAT(refusal(none + "shape = \"tiers\"\n"), HasSubstr("node.baselines"));
+  EXPECT_THAT(refusal(none + "baseline = \"best\"\n"), HasSubstr("node.baselines"));
+}
+
 TEST_F(ConfigurationFile, AnUnknownChoiceIsRefusedWithTheChoices) {
   EXPECT_THAT(refusal(least_ + "[pool]\nexemplars = \"best\"\n"),
               HasSubstr("buckets, islands, random or none"));

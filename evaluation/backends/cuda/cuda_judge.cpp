@@ -42,7 +42,8 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       gpu_(facts),
       sessions_(gpu_.load(kernels_.blocks()), processes_, kernels_.tools(), options.launch_core,
                 arena_bytes_for(facts, options)),
-      calibrator_(gpu_, sessions_, facts, options.call_limit, options.compiled_references),
+      calibrator_(gpu_, sessions_, facts,
+                  {options.call_limit, options.baselines, options.compiled_references}),
       prepared_(kept_tasks) {
   if (options.launch_core >= 0 && !core_lock_)
     throw std::runtime_error("another process of Hone has reserved processor core " +

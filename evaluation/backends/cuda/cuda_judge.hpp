@@ -24,6 +24,7 @@ struct cuda_judge_options {
   // Processes that are started beforehand to replace others. 0: there are few variants to judge,
   // and all of them wait for the start.
   std::size_t spares = 3;
+  bool baselines = true;  // time each reference in other ways than eager as well
   // Folder of compiled references (tasks/compiling/), which are timed as the baseline `inductor`;
   // empty: none.
   std::filesystem::path compiled_references{};

@@ -40,12 +40,17 @@ bool is_hardly_sampled(const case_facts& facts) {
   return !facts.is_launch_bound && facts.reference_call_us * 1e3 >= hardly_sampled_call_ns;
 }
 
+// True if a few calls would show the host's other work and nothing of the processes: the calls are
+// very long, and the host launches for most of that time.
+bool is_host_for_long(const case_facts& facts) {
+  return facts.is_launch_bound && facts.reference_call_us * 1e3 >= very_long_call_ns;
+}
+
 }  // namespace
 
 gpu_side::limits limits_with(const settings& asked, const case_facts& facts) {
   gpu_side::limits limits = facts.limits;
-  const bool is_very_long = facts.reference_call_us * 1e3 >= very_long_call_ns;
-  if (asked.cuda_graph && facts.is_launch_bound && is_very_long) limits.sets = 1;
+  if (asked.cuda_graph && is_host_for_long(facts)) limits.sets = 1;
   if (asked.cudnn_benchmark) limits.call = std::max(limits.call, tuning_limit);
   return limits;
 }
@@ -70,7 +75,7 @@ case_facts gpu_calibrator::calibrate_case(prepared_gpu_task& prepared, const tas
   case_facts facts;
   facts.limits = limits_of(prepared.on_gpu, random);
   time_reference(prepared, facts, random);
-  facts.baselines = time_baselines(prepared, at, facts, random);
+  if (options_.baselines) facts.baselines = time_baselines(prepared, at, facts, random);
   return facts;
 }
 
@@ -87,7 +92,7 @@ gpu_side::limits gpu_calibrator::limits_of(gpu_task& on_gpu, random_stream& rand
   const std::uint64_t taken = std::min(size, offset + 2 * total_bytes(on_gpu.parameters().layouts));
   const std::uint64_t calls = (size - taken) / 3 / bytes_per_call;
   return {std::clamp<std::uint64_t>(calls, 1, max_sets), facts_.l2_bytes, calls > 0 ? offset : 0,
-          call_limit_};
+          options_.call_limit};
 }
 
 std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_task& prepared,
@@ -103,8 +108,8 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
   opened_settings& tuned = add_way("tf32+autotune");
   tuned.tf32 = true;
   tuned.cudnn_benchmark = true;
-  if (!compiled_references_.empty()) {
-    const auto file = compiled_reference(compiled_references_, prepared.of(), at);
+  if (!options_.compiled_references.empty()) {
+    const auto file = compiled_reference(options_.compiled_references, prepared.of(), at);
     if (std::filesystem::exists(file)) {
       ways.emplace_back("inductor", opened_settings{});
       ways.back().second.compiled = std::filesystem::absolute(file);
@@ -177,8 +182,9 @@ void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& fac
     const auto pair = sessions_->pair_of(in);
     const auto known = facts.pairs.find(pair);
     if (known != facts.pairs.end() && known->second.precision >= wanted) return;
-    if (is_hardly_sampled(facts)) {
-      facts.pairs[pair] = {{}, facts.reference_call_us, 0, facts.can_trace, bias_precision::fine};
+    if (is_hardly_sampled(facts) || is_host_for_long(facts)) {
+      const process_bias none = facts.is_launch_bound ? beside_launch_bound({}) : process_bias{};
+      facts.pairs[pair] = {none, facts.reference_call_us, 0, facts.can_trace, bias_precision::fine};
       return;
     }
     const pair_facts found = compare_processes(prepared, facts, in, wanted, random);

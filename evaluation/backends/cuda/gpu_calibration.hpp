@@ -21,9 +21,11 @@ struct pair_facts {
   // Time of a reference's call beside itself, as scored, with the bias subtracted; 0: unknown.
   double reference_us = 0;
   // Unseen time of the two processes: host-side time per call that the device clock does not show,
-  // candidate's process minus reference's process. Nanoseconds.
+  // candidate's process minus reference's process. Nanoseconds. 0 where the two are not compared.
   double unseen_ns = 0;
-  bool can_trace = false;  // CUPTI shows the reference's work in the candidate's process
+  // CUPTI shows the reference's work in the candidate's process, or in the reference's where the two
+  // are not compared.
+  bool can_trace = false;
   bias_precision precision = bias_precision::fine;
 };
 
@@ -69,13 +71,15 @@ double us_per_call(double ns, const burst_clock& burst);
 // reference, except `facts`, must outlive the calibrator.
 class gpu_calibrator {
  public:
+  // As in cuda_judge_options.
+  struct calibration_options {
+    std::chrono::milliseconds call_limit;
+    bool baselines;
+    std::filesystem::path compiled_references;
+  };
   gpu_calibrator(gpu_context& gpu, gpu_sessions& sessions, const gpu_facts& facts,
-                 std::chrono::milliseconds call_limit, std::filesystem::path compiled_references)
-      : gpu_(&gpu),
-        sessions_(&sessions),
-        facts_(facts),
-        call_limit_(call_limit),
-        compiled_references_(std::move(compiled_references)) {}
+                 calibration_options options)
+      : gpu_(&gpu), sessions_(&sessions), facts_(facts), options_(std::move(options)) {}
 
   // Selects a case of the task and returns its facts, including those of the current processes for
   // candidates of role `in` and for references. Facts that are known as precisely as `wanted` are
@@ -104,8 +108,7 @@ class gpu_calibrator {
   gpu_context* gpu_;
   gpu_sessions* sessions_;
   gpu_facts facts_;
-  std::chrono::milliseconds call_limit_;
-  std::filesystem::path compiled_references_;
+  calibration_options options_;
 };
 
 }  // namespace hone

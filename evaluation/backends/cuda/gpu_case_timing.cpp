@@ -45,7 +45,7 @@ class gpu_case_timing {
   // Skips hopeless candidates, which have too few rounds for unseen time, and processes without a
   // calibration, whose own unseen time is unknown.
   void find_unseen_time() {
-    if (timing_.rounds < rules_.min_rounds_of_long_calls || of_.pair.reference_us <= 0) return;
+    if (timing_.rounds < rules_.min_rounds_of_very_long_calls || of_.pair.reference_us <= 0) return;
     timing_.unseen_us =
         (unseen_beside(candidate_.unseen_ns(), reference_.unseen_ns()) - of_.pair.unseen_ns) / 1e3;
   }

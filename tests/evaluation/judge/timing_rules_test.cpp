@@ -64,6 +64,17 @@ TEST(StoppingRule, NeedsFewRoundsToConfirmAFirstMeasurement) {
   EXPECT_EQ(decide(rules, as_expected, 0), timing_decision::go_on);
 }
 
+TEST(StoppingRule, ConfirmsVeryLongCallsInThreeRounds) {
+  timing_rules rules = launch_bound_timing_rules(100e6);
+  rules.expected_log_ratio = std::log(5);
+  const double a_second = rules.clocked_budget_ns * 4;
+  const auto nearly = noisy(4.7, 0.01, 3, 1);  // another load of the host, not another program
+  EXPECT_EQ(decide(rules, std::span(nearly).first(2), a_second), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, nearly, a_second), timing_decision::confirmed);
+  EXPECT_EQ(decide(rules, nearly, 0.9 * a_second), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, noisy(4.4, 0.01, 3, 1), a_second), timing_decision::go_on);
+}
+
 TEST(StoppingRule, GivesUpOnHopelessCandidatesAfterThreeRounds) {
   const timing_rules rules;
   const auto slow = noisy(0.15, 0.01, 3, 1);
@@ -88,7 +99,19 @@ TEST(StoppingRule, LetsLongCallsStopAfterFewerRoundsOnceTheBudgetIsUsed) {
   EXPECT_EQ(decide(rules, steady, rules.clocked_budget_ns * 0.9), timing_decision::go_on);
   EXPECT_EQ(decide(rules, steady, rules.clocked_budget_ns * 1.1), timing_decision::settled);
   const auto fewer = noisy(2.0, 0.001, 6, 5);
-  EXPECT_EQ(decide(rules, fewer, rules.clocked_budget_ns * 9), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, fewer, rules.clocked_budget_ns * 3.9), timing_decision::go_on);
+}
+
+TEST(StoppingRule, NeedsSixRoundsOfVeryLongCallsIfTheseAgree) {
+  const timing_rules rules = gpu_timing_rules();
+  const double used_up = rules.clocked_budget_ns * 4.1;
+  const auto steady = noisy(2.0, 0.001, 6, 5);
+  EXPECT_EQ(decide(rules, std::span(steady).first(5), used_up), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, steady, used_up), timing_decision::settled);
+  const auto wider = noisy(2.0, 0.02, 7, 5);
+  EXPECT_EQ(decide(rules, std::span(wider).first(6), used_up), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, wider, used_up), timing_decision::settled) << "as of any long calls";
+  EXPECT_EQ(decide(cpu_timing_rules(), steady, 4 * used_up), timing_decision::go_on);
 }
 
 TEST(StoppingRule, MakesMoreRoundsOfLongCallsBeforeADisturbedOneDecides) {

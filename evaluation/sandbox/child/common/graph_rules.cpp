@@ -258,6 +258,19 @@ void synchronize_operators(Graph& graph) {
   });
 }
 
+void bound_attention(Graph& graph) {
+  for_each_node(graph.block(), [&](Node* node) {
+    if (node->kind() != c10::Symbol::fromQualString("aten::scaled_dot_product_attention")) return;
+    const torch::jit::WithInsertPoint here(node);
+    Value* const keys = node->inputs()[1];
+    Value* const values = node->inputs()[2];
+    Value* const length = graph.insert(c10::aten::size, {keys, -2}, {}, node->sourceRange());
+    Value* const as_many =
+        graph.insert(c10::aten::narrow, {values, -2, 0, length}, {}, node->sourceRange());
+    node->replaceInput(2, as_many);
+  });
+}
+
 std::vector<std::string> launched_kernels(const Graph& graph) {
   std::set<std::string> names;
   for_each_node(graph.block(), [&](const Node* node) {

@@ -147,6 +147,7 @@ std::shared_ptr<Graph> runnable_graph(torch::jit::Function& function) {
   settle_devices(*graph, judged_device);
   torch::jit::runRequiredPasses(graph);
   check_rules(*graph);
+  if (judged_device.is_cpu()) bound_attention(*graph);
   if (judged_device.is_cpu() && !launched_kernels(*graph).empty()) synchronize_operators(*graph);
   return graph;
 }

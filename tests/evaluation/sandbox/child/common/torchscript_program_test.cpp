@@ -111,6 +111,23 @@ TEST(TorchscriptProgram, ThrowsRaisedErrorsWithTheirMessage) {
   }
 }
 
+TEST(TorchscriptProgram, RefusesAttentionToValuesThatAreNotThere) {
+  const at::Tensor x = at::rand({1, 2, 16, 8});
+  const auto attend = [&](const std::string& values) {
+    return run(returning("F.scaled_dot_product_attention(x, x, " + values + ")"), x);
+  };
+  EXPECT_TRUE(at::equal(attend("x"), at::scaled_dot_product_attention(x, x, x)));
+  EXPECT_TRUE(at::equal(attend("x * 2.0"), at::scaled_dot_product_attention(x, x, x * 2.0)));
+  EXPECT_TRUE(at::equal(attend("torch.cat([x, x + 1.0], 2)"), attend("x")))
+      << "keys beyond the tensor were read";
+  try {
+    attend("x[:, :, :4]");
+    ADD_FAILURE() << "keys without values were accepted";
+  } catch (const std::exception& e) {
+    EXPECT_THAT(e.what(), HasSubstr("exceeds dimension size"));
+  }
+}
+
 TEST(TorchscriptProgram, PrepareReplacesTheParameters) {
   torchscript_program program(
       "def prepare(w: Tensor) -> Tuple[Tensor, int]:\n    return w.t().contiguous(), "
