@@ -329,7 +329,9 @@ void learner_state::finish(bool complete) {
 }
 
 void learner_state::set_head(const version_record& version) {
-  if (version->getStep() == 0 || is_on_curve(options.plan, version->getStage(), version->getStep()))
+  const bool is_random = options.begins_random && version->getVersion() == 0;
+  const bool begins_stage = version->getStep() == 0 && !is_random;
+  if (begins_stage || is_on_curve(options.plan, version->getStage(), version->getStep()))
     kept_versions.insert(version->getVersion());
   if (version->getStage() == Stage::CONTRASTIVE && version->getStep() == 0)
     before_contrastive = version->getVersion();
@@ -348,7 +350,9 @@ void learner_state::delete_old_checkpoints() const {
   }
   std::size_t newest = 0;
   for (const std::uint64_t number : numbers) {
-    if (newest++ < options.keep_checkpoints || kept_versions.contains(number)) continue;
+    if (newest++ < options.keep_checkpoints || kept_versions.contains(number) ||
+        number == before_contrastive)
+      continue;
     std::filesystem::remove_all(folder / std::to_string(number), ignored);
   }
 }

@@ -42,6 +42,9 @@ struct learner_options {
   // True if that version is not the pool's head, so that a branch starts and the steps after that
   // version are abandoned.
   bool leaves_branch = false;
+  // The first version has random weights: it writes no programs, so it is not compared on held-out
+  // tasks.
+  bool begins_random = false;
   std::uint64_t next_version = 0;
   shared_gpu gpu;
   std::function<void(const std::string&)> log;                              // receives log lines
@@ -75,7 +78,7 @@ struct learner_state {
   version_record head;
   std::uint64_t next_version = 0;
   // Versions that write for held-out tasks in the comparison, so their checkpoints are kept: those
-  // at which a stage begins, and those of `comparison.curve`.
+  // at which a stage begins, unless they are random, and those of `comparison.curve`.
   std::set<std::uint64_t> kept_versions;
   // Version before the contrastive stage, which the comparison compares with the last one.
   std::optional<std::uint64_t> before_contrastive;

@@ -27,6 +27,13 @@ bool work_queue_state<Job>::worker::serves(std::string_view device_type) const {
 }
 
 template <class Job>
+bool work_queue_state<Job>::worker::has_job_of(std::string_view device_type) const {
+  return std::any_of(in_flight.begin(), in_flight.end(), [&](const auto& entry) {
+    return view(entry.second->getHeader().getDeviceType()) == device_type;
+  });
+}
+
+template <class Job>
 void work_queue_state<Job>::put(const Job& job) {
   const std::string device_type(view(job->getHeader().getDeviceType()));
   waiting[device_type].push_back(job);
@@ -35,10 +42,12 @@ void work_queue_state<Job>::put(const Job& job) {
 
 // Returns a worker that has a credit and serves the job's device type, or null. Workers take turns:
 // the search begins behind the one that was served last. `avoid_first_device` skips the device that
-// made the measurement to be confirmed.
+// made the measurement to be confirmed, `must_be_idle` workers that have a job
+// of this type.
 template <class Job>
-typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(
-    const Job& job, bool avoid_first_device) {
+typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(const Job& job,
+                                                                           bool avoid_first_device,
+                                                                           bool must_be_idle) {
   const std::string_view device_type = view(job->getHeader().getDeviceType());
   const std::string_view avoided = first_device(job);
   worker* found = nullptr;
@@ -46,7 +55,7 @@ typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(
   worker* wrapped = nullptr;
   for (auto& [address, w] : workers) {
     const bool fits =
-        w.credits > 0 && w.serves(device_type) &&
+        w.credits > 0 && w.serves(device_type) && !(must_be_idle && w.has_job_of(device_type)) &&
         !(avoid_first_device && !avoided.empty() && w.serves("device " + std::string(avoided)));
     if (fits && !past_last && wrapped == nullptr) wrapped = &w;
     if (fits && past_last && found == nullptr) found = &w;
@@ -59,8 +68,9 @@ typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(
 // confirmed by another device than the one that made it, if there is one: if all others are busy,
 // the job waits.
 template <class Job>
-typename work_queue_state<Job>::worker* work_queue_state<Job>::choose_worker(const Job& job) {
-  if (worker* other = find_worker(job, true)) return other;
+typename work_queue_state<Job>::worker* work_queue_state<Job>::choose_worker(const Job& job,
+                                                                             bool must_be_idle) {
+  if (worker* other = find_worker(job, true, must_be_idle)) return other;
   const std::string_view device_type = view(job->getHeader().getDeviceType());
   const std::string_view avoided = first_device(job);
   const bool is_other_busy =
@@ -68,7 +78,7 @@ typename work_queue_state<Job>::worker* work_queue_state<Job>::choose_worker(con
         return entry.second.serves(device_type) &&
                !entry.second.serves("device " + std::string(avoided));
       });
-  return is_other_busy ? nullptr : find_worker(job, false);
+  return is_other_busy ? nullptr : find_worker(job, false, must_be_idle);
 }
 
 template <class Job>
@@ -81,7 +91,7 @@ void work_queue_state<Job>::hand_out(const std::string& device_type) {
       (void)jobs.take_front();
       continue;
     }
-    worker* const w = choose_worker(jobs.front());
+    worker* const w = choose_worker(jobs.front(), jobs.has_only_repeats());
     if (w == nullptr) return;
     const Job job = jobs.take_front();
     --w->credits;

@@ -20,6 +20,7 @@ class job_line {
   void push_back(const Job& job) { lane_of(job).push_back(job); }
   void push_front(const Job& job) { lane_of(job).push_front(job); }
   bool empty() const { return first_.empty() && repeats_.empty(); }
+  bool has_only_repeats() const { return first_.empty() && !repeats_.empty(); }
   std::size_t size() const { return first_.size() + repeats_.size(); }
   const Job& front() const { return takes_repeat() ? repeats_.front() : first_.front(); }
   Job take_front() {
@@ -43,10 +44,11 @@ class job_line {
   unsigned taken_ = 0;
 };
 
-// Sends jobs to the workers that have credits and records which worker has which job. Jobs of a
-// lost worker return to the front of the queue with their attempt count incremented. After the last
-// attempt the queue reports the outcome `infrastructure` to the pool. A job past its deadline is
-// dropped, because the pool hands out such jobs again.
+// Sends jobs to the workers that have credits and records which worker has which job. Where only
+// repeats of a device type are left, a worker has one job of that type at a time, so that a policy
+// that shares its GPU waits for no line of them. Jobs of a lost worker return to the front of the queue with their attempt count
+// incremented. After the last attempt the queue reports the outcome `infrastructure` to the pool. A
+// job past its deadline is dropped, because the pool hands out such jobs again.
 template <class Job>
 struct work_queue_state {
   struct worker {
@@ -56,6 +58,7 @@ struct work_queue_state {
     // By measurement id. A job that the pool has handed out again may be here twice.
     std::multimap<measurement_id, Job> in_flight;
     bool serves(std::string_view device_type) const;
+    bool has_job_of(std::string_view device_type) const;
   };
 
   work_queue_state() = default;
@@ -74,8 +77,8 @@ struct work_queue_state {
   void done(const caf::strong_actor_ptr& who, const measurement_id& id);
   void lose(const caf::actor_addr& who);
   void hand_out(const std::string& device_type);
-  worker* choose_worker(const Job& job);
-  worker* find_worker(const Job& job, bool avoid_first_device);
+  worker* choose_worker(const Job& job, bool must_be_idle);
+  worker* find_worker(const Job& job, bool avoid_first_device, bool must_be_idle);
   std::size_t queued() const;
   std::size_t in_flight() const;
 };

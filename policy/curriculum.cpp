@@ -138,7 +138,6 @@ double curriculum::sft_update() {
   for (std::int64_t i = 0; i < options_.sft.batch; ++i) batch.push_back(sft_data_->next(random_));
   const double loss =
       trainer_->sft_update(batch, options_.sft.rate.at(sft_updates_), options_.sft.prompt_weight);
-  count_tokens(batch);
   ++sft_updates_;
   loss_sum_ += loss;
   return loss;
@@ -169,14 +168,10 @@ curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch
   return n;
 }
 
-void curriculum::count_tokens(std::span<const sft_example> examples) {
-  for (const sft_example& e : examples)
-    tokens_ += static_cast<double>(e.prompt.size() + e.completion.size());
-}
-
 void curriculum::count_work(numbers& n) {
   if (!trainer_) return;
-  n["tokens"] = std::exchange(tokens_, 0);
+  const std::uint64_t tokens = trainer_->tokens_trained_on();
+  n["tokens"] = static_cast<double>(tokens - std::exchange(tokens_before_, tokens));
   const std::uint64_t skipped = trainer_->skipped_updates();
   n["skipped_updates"] = static_cast<double>(skipped - std::exchange(skipped_before_, skipped));
 }
@@ -205,7 +200,6 @@ curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::
           std::min(static_cast<std::size_t>(options_.self_supervised.batch), examples.size() - at);
       const auto batched = std::span<const sft_example>(examples).subspan(at, count);
       loss += trainer_->sft_update(batched, options_.self_supervised.rate, 0);
-      count_tokens(batched);
       ++updates;
     }
   }
@@ -249,7 +243,6 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
       r.counts = !is_masked && !is_inconclusive(scored.getResults()[i].getOutcome());
       if (r.counts) counted.push_back(r.reward);
       masked += is_masked ? 1 : 0;
-      if (r.counts) tokens_ += static_cast<double>(group.prompt.size() + r.tokens.size());
       group.rollouts.push_back(std::move(r));
     }
     groups.push_back(std::move(group));

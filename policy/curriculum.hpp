@@ -150,7 +150,6 @@ class curriculum {
   numbers learn_from_working(const schema::TrainingBatch::Reader& batch);
   numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch);
   std::vector<double> rewards_of(const schema::ScoredGroup::Reader& scored) const;
-  void count_tokens(std::span<const sft_example> examples);
   // Adds the tokens trained on and the updates skipped since the last call to a step's metrics.
   void count_work(numbers& n);
   bool has_kl() const { return options_.contrastive.grpo.objective.kl_coefficient > 0; }
@@ -167,7 +166,7 @@ class curriculum {
   std::int64_t sft_updates_ = 0;
   std::int64_t updates_at_step_begin_ = 0;
   double loss_sum_ = 0;
-  double tokens_ = 0;  // that this step has trained on, prompts included
+  std::uint64_t tokens_before_ = 0;  // the trainer's counts at the end of the last step
   std::uint64_t skipped_before_ = 0;
 };
 

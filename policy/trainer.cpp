@@ -79,6 +79,7 @@ struct trainer::state {
   std::mt19937_64 random;
   at::Device device;
   std::uint64_t skipped = 0;
+  std::uint64_t tokens_trained_on = 0;
 
   state(const std::filesystem::path& folder, const options& o)
       : chosen(o),
@@ -147,6 +148,7 @@ double trainer::sft_update(std::span<const sft_example> batch, double rate, doub
   std::vector<const sequence*> pointers;
   for (const sequence& s : sequences) pointers.push_back(&s);
   const packed p = pack(pointers, state_->device);
+  state_->tokens_trained_on += static_cast<std::uint64_t>(p.tokens.size(0));
   const at::Tensor loss =
       sft_loss(state_->network.logits_at(state_->weights, p.tokens, p.lengths, p.rows), p.targets,
                floats(weights, state_->device));
@@ -267,6 +269,7 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
       if (i + 1 < end && static_cast<std::int64_t>(tokens) < state_->chosen.micro_batch_tokens)
         continue;
       state_->accumulate(batch, o, sums);
+      state_->tokens_trained_on += tokens;
       batch.clear();
       tokens = 0;
     }
@@ -281,6 +284,7 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
 }
 
 std::uint64_t trainer::skipped_updates() const { return state_->skipped; }
+std::uint64_t trainer::tokens_trained_on() const { return state_->tokens_trained_on; }
 std::int64_t trainer::updates() const { return state_->adam->steps(); }
 
 void trainer::keep_reference() {

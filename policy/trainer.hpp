@@ -75,8 +75,11 @@ class trainer {
   std::map<std::string, double> grpo_update(std::span<const rollout_group_example> groups,
                                             double rate, const grpo_step_options& o);
 
-  // Returns the number of updates that were skipped since the construction.
+  // Return the numbers of updates that were skipped and of tokens that updates have read since the
+  // construction: tokens of prompts and completions as far as the context holds them, of a repeated
+  // completion of a group once.
   std::uint64_t skipped_updates() const;
+  std::uint64_t tokens_trained_on() const;
   // Returns the number of updates since the optimizer was restarted, checkpoints included.
   std::int64_t updates() const;
 

@@ -138,19 +138,24 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   if (closed->known->getOutcome() == Outcome::OK) {
     selector_.accept(task, device_type, closed->population, closed->key.variant,
                      closed->known->getScore(), random_);
-    // A lucky measurement must not lead for long, so the best variant is measured until it has
-    // max_measurements measurements.
-    const auto best = index_.best({task, device_type, 0});
-    if (best && best->variant == closed->key.variant &&
-        closed->known->getMeasurements().size() < max_measurements) {
-      const auto variant = db_.get<schema::Variant>(family::variants, key_of(closed->key.variant));
-      if (variant)
-        ledger_.measure_again(**variant, closed->key, max_measurements, best->score, now_ms, jobs);
-    }
+    measure_best_again(task, closed->key, now_ms, jobs);
   } else if (closed->was_ok) {
     selector_.withdraw(task, device_type, closed->key.variant);
+    measure_best_again(task, closed->key, now_ms, jobs);
   }
   return true;
+}
+
+// A lucky measurement must not lead for long, so the best of several variants is measured until it
+// has max_measurements measurements. A variant without rivals was not chosen for its score.
+void pool::measure_best_again(const task_id& task, const evaluation_key& judged,
+                              std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
+  const auto best = index_.best({task, judged.device_type, 0});
+  if (!best || accepted_variants(task, judged.device_type) < 2) return;
+  evaluation_key key = judged;
+  key.variant = best->variant;
+  const auto variant = db_.get<schema::Variant>(family::variants, key_of(key.variant));
+  if (variant) ledger_.measure_again(**variant, key, max_measurements, best->score, now_ms, jobs);
 }
 
 std::vector<Outcome> pool::outcomes_of(const schema::RolloutGroup::Reader& group) const {

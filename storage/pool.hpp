@@ -150,6 +150,10 @@ class pool {
       const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const;
   // Takes note of a group whose evaluations are all known.
   void note_judged(const schema::RolloutGroup::Reader& group);
+  // Requests measurements of the task's best variant. `judged`: the key of an evaluation of the
+  // task, whichever variant's, which says the device type and the judge version.
+  void measure_best_again(const task_id& task, const evaluation_key& judged, std::uint64_t now_ms,
+                          std::vector<record<schema::CompileJob>>& jobs);
   std::vector<Outcome> outcomes_of(const schema::RolloutGroup::Reader& group) const;
   std::uint32_t max_lag_of(const std::string& device_type) const;
   void drop_stale();

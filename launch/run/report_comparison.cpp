@@ -1,6 +1,8 @@
 #include "launch/run/report_comparison.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "launch/printing.hpp"
 #include "launch/run/comparison.hpp"
@@ -114,6 +116,7 @@ class comparison_report {
     line(
         "  (tokens: trained on so far; geometric means of the ok samples, and of each task's "
         "best)");
+    compare_on_held_out(sampled->second);
     line();
   }
 
@@ -139,6 +142,25 @@ class comparison_report {
             {"after", to_json(r.after)},
             {"difference", r.difference},
             {"interval", {r.low, r.high}}};
+  }
+
+  // Compares the policies before and after the contrastive stage, if there was one.
+  void compare_on_held_out(const compared_samples& samples) {
+    const auto before = std::find_if(samples.begin(), samples.end(), [&](const auto& of_version) {
+      const auto name = of_.version_names.find(of_version.first);
+      return name != of_.version_names.end() && name->second == "before contrastive";
+    });
+    if (before == samples.end() || std::next(before) == samples.end()) return;
+    const std::vector<compared_task> tasks = tasks_of({*before, *samples.rbegin()});
+    const comparison_result r = compare_policies(tasks, bootstrap_resamples, 1);
+    if (r.before.ok + r.after.ok == 0) {
+      line("  the contrastive stage: nothing to compare, no sample is ok");
+      return;
+    }
+    line("  the contrastive stage: mean log speed-up " + fixed(r.before.log_score, 3) +
+         " before, " + fixed(r.after.log_score, 3) + " after: " + difference_text(r));
+    line("  (these prompts show no exemplars, so no sample is a copy of one)");
+    json_["held_out_comparison"] = to_json(r);
   }
 
   static std::vector<compared_task> tasks_of(const compared_samples& samples) {

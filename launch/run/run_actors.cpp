@@ -146,6 +146,7 @@ class launcher {
       ++options.corpus_groups[group->getDraw().getDeviceType()];
     options.chain = parts_.from.chain;
     options.leaves_branch = parts_.from.leaves_branch;
+    options.begins_random = begins_random(settings_);
     options.next_version = parts_.from.next_version;
     options.gpu = shared_;
     options.log = parts_.log;

@@ -151,6 +151,10 @@ std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
   return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
 }
 
+bool begins_random(const configuration& c) {
+  return c.policy.kind == "model" && c.policy.random_weights;
+}
+
 std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_table& tasks,
                                            std::size_t device_types) {
   const curriculum_options& plan = c.learner.plan;
@@ -167,7 +171,7 @@ std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_ta
   double learned = static_cast<double>(tasks.all().size()) - held_out;
   if (o.tasks > 0) learned = std::min(learned, static_cast<double>(o.tasks));
   if (plan.contrastive.steps == 0) learned = 0;
-  double kept = 1;  // versions that write for held-out tasks
+  double kept = begins_random(c) ? 0 : 1;  // versions that write for held-out tasks
   for (const Stage stage : {Stage::SFT, Stage::SELF_SUPERVISED, Stage::CONTRASTIVE}) {
     const std::int64_t steps = steps_of(plan, stage);
     kept += steps > 0 ? static_cast<double>(1 + std::min(o.curve, steps - 1)) : 0;

@@ -41,6 +41,9 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
 // Reads the prompt template. If the configuration names none, a prompt is the task's name.
 std::shared_ptr<const prompt_template> load_prompts(const configuration& c);
 
+// True if the first version of the policy has random weights.
+bool begins_random(const configuration& c);
+
 // Returns what the stages are to do in which the policy writes, with these tasks and this many
 // types of device.
 std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_table& tasks,

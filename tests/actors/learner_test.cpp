@@ -186,35 +186,50 @@ TEST_F(LearnerActor, IsCompleteAfterItsLastStep) {
   expect_two_steps_and_the_end();
 }
 
-TEST_F(LearnerActor, HeldOutTasksAreComparedWithoutAContrastiveStage) {
-  options_.plan.sft.updates = 6;
-  options_.plan.sft.updates_per_step = 1;
-  options_.plan.contrastive.steps = 0;
-  options_.plan.comparison.held_out_samples = 5;
-  options_.plan.comparison.tasks = 7;
-  options_.plan.comparison.curve = 2;
-  options_.keep_checkpoints = 1;
-  start();
-  for (int version = 0; version <= 6; ++version) {
-    take_commit();
-    next_weights();
-  }
-  std::vector<std::uint64_t> held_out;
-  EXPECT_TRUE(take([&](compare_atom, const comparison_record& request) {
-    EXPECT_EQ(request->getVersions().size(), 0U);
-    for (const std::uint64_t version : request->getHeldOutVersions()) {
-      held_out.push_back(version);
-      EXPECT_TRUE(std::filesystem::exists(options_.run_folder / checkpoint_name(version)));
+class HeldOutVersions : public LearnerActor {
+ protected:
+  // Makes six steps of supervised fine-tuning, and returns the versions that write for held-out
+  // tasks.
+  std::vector<std::uint64_t> compared() {
+    options_.plan.sft.updates = 6;
+    options_.plan.sft.updates_per_step = 1;
+    options_.plan.contrastive.steps = 0;
+    options_.plan.comparison.held_out_samples = 5;
+    options_.plan.comparison.tasks = 7;
+    options_.plan.comparison.curve = 2;
+    options_.keep_checkpoints = 1;
+    start();
+    for (int version = 0; version <= 6; ++version) {
+      take_commit();
+      next_weights();
     }
-    EXPECT_EQ(request->getHeldOutSamples(), 5U);
-    EXPECT_EQ(request->getTasks(), 7U);
-    return std::uint32_t{0};  // there are no held-out tasks
-  }));
-  EXPECT_THAT(held_out, testing::ElementsAre(0U, 2U, 4U, 6U));
+    std::vector<std::uint64_t> held_out;
+    EXPECT_TRUE(take([&](compare_atom, const comparison_record& request) {
+      EXPECT_EQ(request->getVersions().size(), 0U);
+      for (const std::uint64_t version : request->getHeldOutVersions()) {
+        held_out.push_back(version);
+        EXPECT_TRUE(std::filesystem::exists(options_.run_folder / checkpoint_name(version)));
+      }
+      EXPECT_EQ(request->getHeldOutSamples(), 5U);
+      EXPECT_EQ(request->getTasks(), 7U);
+      return std::uint32_t{0};  // there are no held-out tasks
+    }));
+    return held_out;
+  }
+};
+
+TEST_F(HeldOutVersions, AreComparedWithoutAContrastiveStage) {
+  EXPECT_THAT(compared(), testing::ElementsAre(0U, 2U, 4U, 6U));
   EXPECT_FALSE(std::filesystem::exists(options_.run_folder / checkpoint_name(3)));
   EXPECT_TRUE(take_commit().version->getComplete());
   next_weights();
   EXPECT_EQ(end(), std::optional<bool>(true));
+}
+
+TEST_F(HeldOutVersions, DoNotBeginWithRandomWeights) {
+  options_.begins_random = true;
+  EXPECT_THAT(compared(), testing::ElementsAre(2U, 4U, 6U));
+  EXPECT_FALSE(std::filesystem::exists(options_.run_folder / checkpoint_name(0)));
 }
 
 TEST_F(LearnerActor, CanBeStoppedBeforeItsFirstLease) {

@@ -129,8 +129,35 @@ TEST_F(WorkQueue, PrefersFirstMeasurementsButTakesEverySixteenthJobFromRepeats) 
   for (std::uint64_t i = 1; i <= 20; ++i) put(job(i, "a"));
   std::vector<compile_job> got;
   const auto w = join(got, {"a"}, 23);
-  EXPECT_EQ(numbers(got), (numbers_list{1,  2,  3,  4,   5,  6,  7,  8,  9,  10,  11, 12,
-                                        13, 14, 15, 101, 16, 17, 18, 19, 20, 102, 103}));
+  EXPECT_EQ(numbers(got), (numbers_list{1,  2,  3,  4,  5,   6,  7,  8,  9,  10, 11,
+                                        12, 13, 14, 15, 101, 16, 17, 18, 19, 20}));
+}
+
+TEST_F(WorkQueue, HandsOutOneRepeatAtATimeWhereNothingElseIsLeft) {
+  std::vector<compile_job> got, other;
+  const auto w = join(got, {"a"}, 4);
+  put(job(1, "a"));
+  for (std::uint64_t i = 1; i <= 3; ++i) put(job(100 + i, "a", 1.5));
+  EXPECT_EQ(numbers(got), (numbers_list{1}));
+  done_as(w, got[0]);
+  EXPECT_EQ(numbers(got), (numbers_list{1, 101})) << "a line of repeats would block the GPU";
+  const auto idle = join(other, {"a"}, 4);
+  EXPECT_EQ(numbers(other), (numbers_list{102}));
+  put(job(2, "a"));
+  EXPECT_EQ(numbers(got).size() + numbers(other).size(), 4U) << "other jobs fill the credits";
+  done_as(w, got[1]);
+  done_as(idle, other[0]);
+  EXPECT_EQ(numbers(got).size() + numbers(other).size(), 5U) << "and 103 follows";
+}
+
+TEST_F(WorkQueue, HandsOutARepeatBesideJobsOfAnotherType) {
+  std::vector<compile_job> got;
+  const auto w = join(got, {"*"}, 4);
+  for (std::uint64_t i = 1; i <= 2; ++i) put(job(i, "b"));
+  for (std::uint64_t i = 1; i <= 2; ++i) put(job(100 + i, "a", 1.5));
+  EXPECT_EQ(numbers(got), (numbers_list{1, 2, 101}));
+  done_as(w, got[2]);
+  EXPECT_EQ(numbers(got), (numbers_list{1, 2, 101, 102}));
 }
 
 TEST_F(WorkQueue, DropsJobsPastTheirDeadline) {

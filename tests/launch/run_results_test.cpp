@@ -466,9 +466,16 @@ TEST_F(RunResults, ItsComparisonFollowsFromItsPool) {
       expect_summary(task, held_out.at("sampled").at(task["task"]).at(row["version"]),
                      task["task"]);
   }
+  double difference = 0;
+  for (std::size_t i = 0; i < 2; ++i)
+    difference += (rows[4]["tasks"][i]["log_speedup"].get<double>() -
+                   rows[2]["tasks"][i]["log_speedup"].get<double>()) /
+                  2;
+  EXPECT_NEAR(report["held_out_comparison"]["difference"], difference, 1e-9);
   const std::string text = read_file(run_folder() / "report.txt");
-  for (const char* said : {"Held-out tasks", "without exemplars in the prompt", "  greedy: ok",
-                           "without copies of shown exemplars"})
+  for (const char* said :
+       {"Held-out tasks", "the contrastive stage: mean log speed-up",
+        "without exemplars in the prompt", "  greedy: ok", "without copies of shown exemplars"})
     EXPECT_THAT(text, HasSubstr(said));
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/support/pool_fixture.hpp"
 
 namespace hone {
@@ -29,8 +31,10 @@ TEST_F(PoolTest, IgnoresAResultThatItHasAlready) {
   jobs_list jobs;
   EXPECT_TRUE(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs));
   EXPECT_FALSE(pool_->record_evaluation(make_result(*job, 2.0), now_, jobs));
-  ASSERT_FALSE(jobs.empty());
-  EXPECT_TRUE(pool_->record_evaluation(make_result(*jobs[0], 2.0), now_, jobs))
+  EXPECT_TRUE(jobs.empty());
+  const auto again = submit(make_group({"a"}));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_TRUE(pool_->record_evaluation(make_result(*again[0], 2.0), now_, jobs))
       << "a second measurement";
 }
 
@@ -140,7 +144,8 @@ TEST_F(PoolTest, GroupDoesNotWaitForFurtherMeasurements) {
   EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 3U);
 }
 
-TEST_F(PoolTest, BestVariantIsMeasuredFiveTimes) {
+TEST_F(PoolTest, BestOfSeveralVariantsIsMeasuredFiveTimes) {
+  finish_all(submit(make_group({"b"})), 1.5);
   jobs_list jobs = submit(make_group({"a"}));
   int measured = 0;
   while (!jobs.empty()) {
@@ -150,6 +155,37 @@ TEST_F(PoolTest, BestVariantIsMeasuredFiveTimes) {
   }
   EXPECT_EQ(measured, 5);
   EXPECT_EQ(score_of("a"), 2.0) << "one lucky measurement does not decide the score";
+}
+
+TEST_F(PoolTest, OnlyVariantOfATaskIsMeasuredAgainOnceItHasARival) {
+  EXPECT_TRUE(finish(*submit(make_group({"a"}))[0], 30.0).empty()) << "it was not selected";
+  jobs_list jobs = finish(*submit(make_group({"b"}))[0], 2.0);
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_EQ(variant_id(jobs[0]->getHeader().getVariantId()), variant_of("a"));
+  EXPECT_TRUE(jobs[0]->getHeader().getVerified());
+  int measured = 1;
+  for (; !jobs.empty() && measured <= 5; ++measured) jobs = finish(*jobs[0], 4.0);
+  EXPECT_EQ(measured, 5);
+  EXPECT_EQ(score_of("a"), 4.0);
+}
+
+TEST_F(PoolTest, TheNextBestIsMeasuredAgainWhenTheBestFalls) {
+  finish(*submit(make_group({"c"}))[0], 1.5);
+  finish(*submit(make_group({"b"}))[0], 3.0);
+  jobs_list jobs = finish(*submit(make_group({"a"}))[0], 30.0);
+  ASSERT_EQ(jobs.size(), 1U) << "the lucky best is measured again";
+  jobs = finish(*jobs[0], 2.0);
+  std::set<variant_id> measured;
+  for (const auto& job : jobs) measured.emplace(job->getHeader().getVariantId());
+  EXPECT_TRUE(measured.contains(variant_of("a"))) << "its score is 16 and still the best";
+  while (!jobs.empty()) {
+    const auto job = jobs.back();
+    jobs.pop_back();
+    for (auto& next : finish(*job, 2.0)) jobs.push_back(std::move(next));
+    measured.emplace(job->getHeader().getVariantId());
+  }
+  EXPECT_EQ(score_of("a"), 2.0);
+  EXPECT_TRUE(measured.contains(variant_of("b"))) << "which leads now";
 }
 
 TEST_F(PoolTest, FirstResultOfSeveralAttemptsCounts) {
