@@ -25,11 +25,8 @@ std::size_t sum(const std::map<std::string, std::size_t>& by_type) {
 }  // namespace
 
 void learner_state::schedule_tick(std::chrono::milliseconds delay) {
-  if (delay.count() == 0) {
-    self->send(self, tick_atom_v);
-  } else {
-    self->delayed_send(self, delay, tick_atom_v);
-  }
+  if (delay.count() == 0) return self->send(self, tick_atom_v);
+  self->delayed_send(self, delay, tick_atom_v);
 }
 
 // A new run commits its initial weights as its first version. A resumed run loads the weights of
@@ -330,8 +327,8 @@ void learner_state::finish(bool complete) {
 
 void learner_state::set_head(const version_record& version) {
   const bool is_random = options.begins_random && version->getVersion() == 0;
-  const bool begins_stage = version->getStep() == 0 && !is_random;
-  if (begins_stage || is_on_curve(options.plan, version->getStage(), version->getStep()))
+  if ((version->getStep() == 0 && !is_random) ||
+      is_on_curve(options.plan, version->getStage(), version->getStep()))
     kept_versions.insert(version->getVersion());
   if (version->getStage() == Stage::CONTRASTIVE && version->getStep() == 0)
     before_contrastive = version->getVersion();
@@ -344,16 +341,14 @@ void learner_state::delete_old_checkpoints() const {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename();
-    if (!name.empty() &&
-        std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    if (!name.empty() && name.find_first_not_of("0123456789") == std::string::npos)
       numbers.insert(std::stoull(name));
   }
   std::size_t newest = 0;
   for (const std::uint64_t number : numbers) {
-    if (newest++ < options.keep_checkpoints || kept_versions.contains(number) ||
-        number == before_contrastive)
-      continue;
-    std::filesystem::remove_all(folder / std::to_string(number), ignored);
+    const bool is_kept = kept_versions.contains(number) || number == before_contrastive;
+    if (newest++ >= options.keep_checkpoints && !is_kept)
+      std::filesystem::remove_all(folder / std::to_string(number), ignored);
   }
 }
 

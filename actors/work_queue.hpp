@@ -46,9 +46,10 @@ class job_line {
 
 // Sends jobs to the workers that have credits and records which worker has which job. Where only
 // repeats of a device type are left, a worker has one job of that type at a time, so that a policy
-// that shares its GPU waits for no line of them. Jobs of a lost worker return to the front of the queue with their attempt count
-// incremented. After the last attempt the queue reports the outcome `infrastructure` to the pool. A
-// job past its deadline is dropped, because the pool hands out such jobs again.
+// that shares its GPU waits for no line of them. Jobs of a lost worker return to the front of the
+// queue with their attempt count incremented. After the last attempt the queue reports the outcome
+// `infrastructure` to the pool. A job past its deadline is dropped, because the pool hands out such
+// jobs again.
 template <class Job>
 struct work_queue_state {
   struct worker {

@@ -23,8 +23,8 @@ struct pair_facts {
   // Unseen time of the two processes: host-side time per call that the device clock does not show,
   // candidate's process minus reference's process. Nanoseconds. 0 where the two are not compared.
   double unseen_ns = 0;
-  // CUPTI shows the reference's work in the candidate's process, or in the reference's where the two
-  // are not compared.
+  // CUPTI shows the reference's work in the candidate's process, or in the reference's where the
+  // two are not compared.
   bool can_trace = false;
   bias_precision precision = bias_precision::fine;
 };

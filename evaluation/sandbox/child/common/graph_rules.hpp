@@ -27,8 +27,8 @@ void check_rules(const torch::jit::Graph& graph);
 // devices that queue launches. What allocates, makes views or reads shapes needs none.
 void synchronize_operators(torch::jit::Graph& graph);
 
-// Makes attention use as many values as keys, and fail if there are fewer. LibTorch's attention on a
-// CPU trusts that both are equally long, and reads beyond the shorter one.
+// Makes attention use as many values as keys, and fail if there are fewer. LibTorch's attention on
+// a CPU trusts that both are equally long, and reads beyond the shorter one.
 void bound_attention(torch::jit::Graph& graph);
 
 // Returns the names of the kernels that the graph launches, sorted, each once.
