@@ -42,8 +42,7 @@ void work_queue_state<Job>::put(const Job& job) {
 
 // Returns a worker that has a credit and serves the job's device type, or null. Workers take turns:
 // the search begins behind the one that was served last. `avoid_first_device` skips the device that
-// made the measurement to be confirmed, `must_be_idle` workers that have a job
-// of this type.
+// made the measurement to be confirmed, `must_be_idle` workers that have a job of this type.
 template <class Job>
 typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(const Job& job,
                                                                            bool avoid_first_device,

@@ -198,8 +198,8 @@ curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::
          at += static_cast<std::size_t>(options_.self_supervised.batch)) {
       const std::size_t count =
           std::min(static_cast<std::size_t>(options_.self_supervised.batch), examples.size() - at);
-      const auto batched = std::span<const sft_example>(examples).subspan(at, count);
-      loss += trainer_->sft_update(batched, options_.self_supervised.rate, 0);
+      loss += trainer_->sft_update(std::span(examples).subspan(at, count),
+                                   options_.self_supervised.rate, 0);
       ++updates;
     }
   }

@@ -210,9 +210,8 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
   return !is_known_ok;
 }
 
-void evaluation_ledger::measure_again(const schema::Variant::Reader& variant,
-                                      const evaluation_key& key, std::uint32_t wanted,
-                                      double best_score, std::uint64_t now_ms,
+void evaluation_ledger::measure_again(const task_id& task, const evaluation_key& key,
+                                      std::uint32_t wanted, double best_score, std::uint64_t now_ms,
                                       std::vector<record<schema::CompileJob>>& jobs) {
   if (const auto waiting = pending_.find(key); waiting != pending_.end()) {
     if (waiting->second.wanted >= wanted) return;
@@ -223,12 +222,12 @@ void evaluation_ledger::measure_again(const schema::Variant::Reader& variant,
   const auto known = find(key);
   if (!known || (*known)->getOutcome() != Outcome::OK || measurement_count(known) >= wanted) return;
   work w;
-  w.task = task_id(variant.getTaskId());
+  w.task = task;
   w.measurement = random_id<measurement_id>();
   w.verified = true;
   w.wanted = wanted;
-  send(key, pending_.emplace(key, w).first->second, variant, best_score, (*known)->getScore(),
-       now_ms, jobs);
+  send(key, pending_.emplace(key, w).first->second, *variant_of(key), best_score,
+       (*known)->getScore(), now_ms, jobs);
 }
 
 std::optional<evaluation_ledger::closing> evaluation_ledger::close(

@@ -49,9 +49,10 @@ class evaluation_ledger {
                           const evaluation_key& key, const group_id& group, std::uint32_t times,
                           std::uint32_t population, double best_score, std::uint64_t now_ms,
                           std::vector<record<schema::CompileJob>>& jobs);
-  // Requests measurements until the variant has `wanted` of them, as long as it is ok.
-  void measure_again(const schema::Variant::Reader& variant, const evaluation_key& key,
-                     std::uint32_t wanted, double best_score, std::uint64_t now_ms,
+  // Requests measurements until the stored variant of this task has `wanted` of them, as long as it
+  // is ok.
+  void measure_again(const task_id& task, const evaluation_key& key, std::uint32_t wanted,
+                     double best_score, std::uint64_t now_ms,
                      std::vector<record<schema::CompileJob>>& jobs);
 
   struct closing {

@@ -138,11 +138,12 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   if (closed->known->getOutcome() == Outcome::OK) {
     selector_.accept(task, device_type, closed->population, closed->key.variant,
                      closed->known->getScore(), random_);
-    measure_best_again(task, closed->key, now_ms, jobs);
   } else if (closed->was_ok) {
     selector_.withdraw(task, device_type, closed->key.variant);
-    measure_best_again(task, closed->key, now_ms, jobs);
+  } else {
+    return true;
   }
+  measure_best_again(task, closed->key, now_ms, jobs);
   return true;
 }
 
@@ -154,8 +155,7 @@ void pool::measure_best_again(const task_id& task, const evaluation_key& judged,
   if (!best || accepted_variants(task, judged.device_type) < 2) return;
   evaluation_key key = judged;
   key.variant = best->variant;
-  const auto variant = db_.get<schema::Variant>(family::variants, key_of(key.variant));
-  if (variant) ledger_.measure_again(**variant, key, max_measurements, best->score, now_ms, jobs);
+  ledger_.measure_again(task, key, max_measurements, best->score, now_ms, jobs);
 }
 
 std::vector<Outcome> pool::outcomes_of(const schema::RolloutGroup::Reader& group) const {
