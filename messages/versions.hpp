@@ -10,6 +10,6 @@ namespace hone {
 inline constexpr std::uint32_t schema_version = 2;
 // Judge version: changes whenever a verdict or score of evaluation/ could. Scores of different
 // versions are not comparable.
-inline constexpr std::uint32_t judge_version = 17;
+inline constexpr std::uint32_t judge_version = 18;
 
 }  // namespace hone

@@ -35,6 +35,8 @@ process_bias bias_of(const case_timing& equal_programs) {
 }
 
 process_bias beside_launch_bound(process_bias bias) {
+  if (const double found = std::abs(bias.log_ratio); found >= largest_process_bias)
+    bias = {0, std::max(bias.half_width, found)};
   bias.half_width = std::max(bias.half_width, loads_differ_by);
   return bias;
 }

@@ -17,8 +17,11 @@ struct process_bias {
 // is 0 unless the interval of the difference excludes 0: no process is known to change their
 // length, and some have two lengths, depending on where their data lies.
 process_bias bias_of(const case_timing& equal_programs);
+// A bias beyond this, in log ratio, is not luck: something is wrong with one of the processes.
+inline constexpr double largest_process_bias = 0.1;
 // Returns the bias beside a launch-bound reference, where the host's time for a call also differs
-// between two loads of one program in one process.
+// between two loads of one program in one process. What is beyond the largest bias is there the
+// host's other work, so it is not subtracted, and nothing within it is a difference.
 process_bias beside_launch_bound(process_bias bias);
 
 // Returns `rules` adapted to two processes with this bias: a difference that equal programs may

@@ -8,6 +8,9 @@
 namespace hone {
 namespace {
 
+// As few as can show a difference (process_bias.cpp).
+constexpr std::size_t calibrating_rounds_of_long_calls = 6;
+
 bool are_very_long(const timing_rules& rules, double clocked_ns) {
   return clocked_ns >= rules.very_long_budgets * rules.clocked_budget_ns;
 }
@@ -47,9 +50,10 @@ timing_decision decide_by_interval(const timing_rules& rules, std::span<const do
   if (width > rules.doubling_width && clocked_ns < 2 * rules.clocked_budget_ns)
     return timing_decision::go_on;
   if (width <= rules.unstable_width) return timing_decision::settled;
-  // A single disturbed round of seven makes the interval wide. A few more rounds cost less than
-  // another measurement.
-  return log_ratios.size() < rules.min_rounds ? timing_decision::go_on : timing_decision::unstable;
+  const bool may_be_unstable =
+      log_ratios.size() >= rules.rounds_before_unstable &&
+      clocked_ns >= rules.budgets_before_unstable * rules.clocked_budget_ns;
+  return may_be_unstable ? timing_decision::unstable : timing_decision::go_on;
 }
 
 }  // namespace
@@ -63,6 +67,8 @@ timing_rules gpu_timing_rules() {
   rules.unstable_width = 0.05;
   rules.unstable_variance = 0.005;
   rules.clocked_budget_ns = 0.25e9;
+  rules.rounds_before_unstable = 14;
+  rules.budgets_before_unstable = 4;
   rules.min_rounds = 14;
   rules.min_rounds_of_long_calls = 7;
   rules.min_rounds_of_very_long_calls = 6;
@@ -82,12 +88,19 @@ timing_rules gpu_timing_rules() {
   return rules;
 }
 
-timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted) {
-  const bool is_fine = wanted == bias_precision::fine;
-  rules.target_width = is_fine ? 0.0015 : 0.005;
-  rules.min_rounds = is_fine ? 42 : 14;
-  rules.clocked_budget_ns = 0.15e9;
+timing_rules rules_of_long_calls(timing_rules rules) {
+  rules.new_parameters_one_in = 1;
+  rules.min_rounds = rules.min_rounds_of_long_calls;
+  return rules;
+}
+
+timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted, double call_ns) {
   // Processes hardly differ in how long they take for a long call.
+  const bool is_long = call_ns >= long_call_ns;
+  const bool is_fine = wanted == bias_precision::fine && !is_long;
+  rules.target_width = is_fine ? 0.0015 : 0.005;
+  rules.min_rounds = is_long ? calibrating_rounds_of_long_calls : is_fine ? 42 : 14;
+  rules.clocked_budget_ns = 0.15e9;
   rules.min_rounds_of_long_calls = rules.min_rounds_of_very_long_calls = 3;
   rules.near_equal = 0;
   rules.doubling_width = 1;
@@ -107,6 +120,7 @@ timing_rules launch_bound_timing_rules(double call_ns) {
   rules.unstable_variance = of_processors.unstable_variance;
   rules.reverify_agreement = of_processors.reverify_agreement;
   rules.confirming_agreement = 0.1;
+  rules.budgets_before_unstable = 8;
   rules.runs_per_batch = static_cast<double>(fastest_of);
   rules.min_runs_per_batch = rules.max_runs_per_batch = fastest_of;
   return rules;

@@ -25,7 +25,11 @@ struct timing_rules {
   // Rounds from which that counts: before them, more rounds are made, until a bucket has three and
   // its median bears a disturbed one.
   std::size_t rounds_of_full_buckets = 21;
-  double clocked_budget_ns = 0.25e9;  // clocked time; doubled at most once
+  double clocked_budget_ns = 0.25e9;  // clocked time; doubled at most once for precision
+  // Rounds and budgets before which nothing is `unstable`: some more rounds cost less than another
+  // measurement in other processes.
+  std::size_t rounds_before_unstable = 7;
+  double budgets_before_unstable = 2;
   std::size_t min_rounds = 7;
   std::size_t min_rounds_of_long_calls = 7;  // where these use up the budget
   // Where the rounds have taken `very_long_budgets` times the budget and agree.
@@ -79,12 +83,17 @@ struct timing_rules {
 
 timing_rules cpu_timing_rules();
 timing_rules gpu_timing_rules();
+// Returns rules for calls that are runs by themselves, each of which is as exact as a run of many
+// short ones. Every round gets new parameters, since few calls see few places in memory.
+timing_rules rules_of_long_calls(timing_rules rules);
 // How precise a process bias has to be: `coarse` is enough for a measurement that confirms another.
 enum class bias_precision { coarse, fine };
 // Returns the rules for timing the reference of a case against itself on a GPU, to find the process
-// bias: rounds are those of the case, and timing stops by other rules.
+// bias: rounds are those of the case, and timing stops by other rules. `call_ns`: the length of a
+// call.
 timing_rules gpu_calibration_rules(timing_rules of_case = gpu_timing_rules(),
-                                   bias_precision wanted = bias_precision::fine);
+                                   bias_precision wanted = bias_precision::fine,
+                                   double call_ns = 0);
 // Returns the rules for a GPU and a launch-bound reference. Such a timing measures the processor,
 // which other programs use as well, so measurements may spread as far as on a CPU device.
 // `call_ns`: the length of a call.

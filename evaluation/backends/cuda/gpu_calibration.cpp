@@ -19,8 +19,6 @@ constexpr std::size_t distributions_at_end_of_very_long = 2;
 // Calls of this length are timed no oftener than they must be, unless the host launches for most of
 // them. Neither two processes nor a call and its graph differ by a thousandth of it.
 constexpr double hardly_sampled_call_ns = 100e6;
-// A bias beyond this is not luck: something is wrong with one of the processes.
-constexpr double max_bias = 0.1;
 constexpr double max_bias_half_width = 0.01;
 
 // Returns the median nanoseconds of a call, as it is scored.
@@ -167,8 +165,7 @@ void gpu_calibrator::time_reference(prepared_gpu_task& prepared, case_facts& fac
   facts.can_trace = traced.busy_ns > 0;
   facts.rules = facts.is_launch_bound ? launch_bound_timing_rules(call_ns) : gpu_timing_rules();
   if (facts.is_launch_bound) facts.limits.long_call_ns = long_launch_bound_call_ns;
-  // Many short calls are at many places in memory anyway.
-  if (call_ns >= facts.limits.long_call_ns) facts.rules.new_parameters_one_in = 1;
+  if (call_ns >= facts.limits.long_call_ns) facts.rules = rules_of_long_calls(facts.rules);
   if (call_ns >= very_long_call_ns)
     facts.rules.distributions_at_end =
         is_hardly_sampled(facts) ? 1 : distributions_at_end_of_very_long;
@@ -188,7 +185,7 @@ void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& fac
       return;
     }
     const pair_facts found = compare_processes(prepared, facts, in, wanted, random);
-    const bool is_plausible = std::abs(found.bias.log_ratio) < max_bias;
+    const bool is_plausible = std::abs(found.bias.log_ratio) < largest_process_bias;
     // Nothing in a process makes a long call of another length, apart from chance.
     const bool is_precise = found.bias.half_width < max_bias_half_width || facts.is_launch_bound ||
                             found.reference_us * 1e3 >= long_call_ns;
@@ -228,7 +225,9 @@ pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const 
                      gpu_side::role::reference);
   gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::role::candidate);
   gpu_side::pair_up(same, reference);
-  const timing_rules rules = gpu_calibration_rules(facts.rules, wanted);
+  const double call_ns = facts.reference_call_us * 1e3;
+  const bool is_long = call_ns >= long_call_ns;
+  const timing_rules rules = gpu_calibration_rules(facts.rules, wanted, call_ns);
   time_budget budget(rules.time_budget_ns);
   case_timing timing = time_pair(same, reference, rules, random, budget, nullptr);
   if (timing.failure) throw reference_error(timing.failure->outcome, timing.failure->message);
@@ -236,7 +235,8 @@ pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const 
       facts.is_launch_bound ? beside_launch_bound(bias_of(timing)) : bias_of(timing);
   subtract_bias(bias, timing);
   return {bias, timing.reference_us, unseen_beside(same.unseen_ns(), reference.unseen_ns()),
-          same.burst(burst_ns, timing.candidate_us * 1e3, true).busy_ns > 0, wanted};
+          same.burst(burst_ns, timing.candidate_us * 1e3, true).busy_ns > 0,
+          is_long ? bias_precision::fine : wanted};
 }
 
 }  // namespace hone

@@ -66,6 +66,9 @@ TEST(ProcessBias, IsUncertainBesideALaunchBoundReference) {
   EXPECT_GE(beside_launch_bound({0.01, 0.001}).half_width, 0.03);
   EXPECT_EQ(beside_launch_bound({0.01, 0.001}).log_ratio, 0.01);
   EXPECT_EQ(beside_launch_bound({0.01, 0.2}).half_width, 0.2);
+  const process_bias host = beside_launch_bound({-0.15, 0.02});
+  EXPECT_EQ(host.log_ratio, 0) << "the host's other work, not the process";
+  EXPECT_EQ(host.half_width, 0.15);
 }
 
 }  // namespace

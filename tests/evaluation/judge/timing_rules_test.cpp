@@ -122,10 +122,45 @@ TEST(StoppingRule, MakesMoreRoundsOfLongCallsBeforeADisturbedOneDecides) {
   EXPECT_EQ(decide(rules, std::span(disturbed).first(7), used_up), timing_decision::go_on);
   EXPECT_EQ(decide(rules, disturbed, used_up), timing_decision::settled)
       << "the interval of nine rounds leaves out the lowest and the highest";
-  const auto wild = noisy(1.0, 0.6, rules.min_rounds, 5);
-  EXPECT_EQ(decide(rules, std::span(wild).first(rules.min_rounds - 1), used_up),
-            timing_decision::go_on);
+  const auto wild = noisy(1.0, 0.6, 14, 5);
+  EXPECT_EQ(decide(rules, std::span(wild).first(13), used_up), timing_decision::go_on);
   EXPECT_EQ(decide(rules, wild, used_up), timing_decision::unstable);
+}
+
+TEST(StoppingRule, SpendsMoreOnTheGpuBeforeItDecidesUnstable) {
+  const auto wild = noisy(1.0, 0.6, 40, 5);
+  const timing_rules gpu = gpu_timing_rules();
+  EXPECT_EQ(decide(gpu, wild, gpu.clocked_budget_ns * 3.9), timing_decision::go_on);
+  EXPECT_EQ(decide(gpu, wild, gpu.clocked_budget_ns * 4.1), timing_decision::unstable);
+  const timing_rules launch_bound = launch_bound_timing_rules();
+  EXPECT_EQ(decide(launch_bound, wild, gpu.clocked_budget_ns * 7.9), timing_decision::go_on);
+  EXPECT_EQ(decide(launch_bound, wild, gpu.clocked_budget_ns * 8.1), timing_decision::unstable);
+  const auto tame = noisy(1.0, 0.005, 40, 5);
+  EXPECT_EQ(decide(gpu, tame, gpu.clocked_budget_ns * 1.1), timing_decision::settled);
+}
+
+TEST(RulesOfLongCalls, SettleWithinTheBudgetAfterSevenRoundsThatAgree) {
+  const timing_rules rules = rules_of_long_calls(gpu_timing_rules());
+  const auto steady = noisy(2.0, 0.001, 7, 5);
+  EXPECT_EQ(decide(rules, std::span(steady).first(6), 1e7), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, steady, 1e7), timing_decision::settled);
+  EXPECT_EQ(decide(rules, noisy(2.0, 0.01, 7, 5), 1e7), timing_decision::go_on);
+  EXPECT_EQ(decide(rules, noisy(1.01, 0.001, 7, 5), 1e7), timing_decision::go_on)
+      << "a small difference needs more";
+  EXPECT_EQ(rules.new_parameters_one_in, 1U);
+}
+
+TEST(CalibrationRules, NeedFewRoundsOfLongCalls) {
+  const auto steady = noisy(1.0, 0.001, 42, 5);
+  const auto rounds_of = [&](const timing_rules& rules) {
+    std::size_t rounds = 1;
+    while (decide(rules, std::span(steady).first(rounds), 0) == timing_decision::go_on) ++rounds;
+    return rounds;
+  };
+  const timing_rules gpu = gpu_timing_rules();
+  EXPECT_EQ(rounds_of(gpu_calibration_rules(gpu, bias_precision::fine)), 42U);
+  EXPECT_EQ(rounds_of(gpu_calibration_rules(gpu, bias_precision::coarse)), 14U);
+  EXPECT_EQ(rounds_of(gpu_calibration_rules(gpu, bias_precision::fine, 1e6)), 6U);
 }
 
 TEST(LaunchBoundRules, TakeTheFastestOfFewerRunsWhereCallsAreVeryLong) {
