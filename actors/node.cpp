@@ -29,7 +29,7 @@ device_kinds kinds_of(const std::vector<planned_device>& devices) {
   return kinds;
 }
 
-std::string find_join_problem(const join_record& request, device_kinds own, bool mixes_simulation) {
+std::string find_join_problem(const join_record& request, const node_options& own) {
   if (request->getSchemaVersion() != schema_version) {
     return "the node uses schema version " + std::to_string(request->getSchemaVersion()) +
            ", this run uses version " + std::to_string(schema_version);
@@ -39,11 +39,14 @@ std::string find_join_problem(const join_record& request, device_kinds own, bool
            ", this run by version " + std::to_string(judge_version) +
            ": their scores would not be comparable";
   }
-  if (mixes_simulation) return "";
+  if (own.needs_baselines && request->getHasRealDevices() && !request->getTimesBaselines())
+    return "the node times no baselines (--no-baselines), and this run's reward depends on them";
+  if (own.mixes_simulation) return "";
   const std::string mix = " (node.mix_simulated = true in the run's configuration allows it)";
-  if (request->getHasSimulatedDevices() && own.has_real)
+  const device_kinds kinds = kinds_of(own.devices);
+  if (request->getHasSimulatedDevices() && kinds.has_real)
     return "the node simulates devices, whose scores are made up; this run measures" + mix;
-  if (request->getHasRealDevices() && own.has_simulated)
+  if (request->getHasRealDevices() && kinds.has_simulated)
     return "the node has real devices; this run simulates, and its scores are made up" + mix;
   return "";
 }
@@ -151,9 +154,7 @@ node_actor::behavior_type node_behavior(node_actor::stateful_pointer<node_state>
       [self](join_atom, const join_record& request)
           -> caf::result<compile_queue_actor, verify_queue_actor, benchmark_queue_actor, pool_actor,
                          std::vector<task_record>> {
-        const node_options& own = self->state.options;
-        const std::string problem =
-            find_join_problem(request, kinds_of(own.devices), own.mixes_simulation);
+        const std::string problem = find_join_problem(request, self->state.options);
         if (!problem.empty()) return caf::make_error(caf::sec::runtime_error, problem);
         self->state.log(std::string(view(request->getNode())) + " joins");
         std::vector<task_record> known;

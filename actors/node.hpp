@@ -23,6 +23,7 @@ struct node_options {
   bool mixes_simulation = false;
 
   // The rest is set by the run, not by its configuration.
+  bool needs_baselines = false;  // keeps nodes out that time none
   std::string name;
   std::vector<planned_device> devices;
   std::function<void(const std::string&)> log;
@@ -81,8 +82,8 @@ struct device_kinds {
 };
 device_kinds kinds_of(const std::vector<planned_device>& devices);
 
-// Returns why a node that asks to join must be refused; empty if it may join. `own`: the devices of
-// the run's first node; `mixes_simulation`: as in node_options.
-std::string find_join_problem(const join_record& request, device_kinds own, bool mixes_simulation);
+// Returns why a node that asks to join must be refused; empty if it may join. `own`: the options of
+// the run's first node.
+std::string find_join_problem(const join_record& request, const node_options& own);
 
 }  // namespace hone

@@ -237,9 +237,7 @@ void check(const configuration& c) {
   must_fit("self_supervised", c.learner.plan.self_supervised.steps,
            c.learner.plan.self_supervised.groups);
   must_fit("contrastive", c.learner.plan.contrastive.steps, c.learner.plan.contrastive.groups);
-  const reward_options& reward = c.learner.plan.contrastive.reward;
-  if (!c.node.baselines &&
-      (reward.shape == reward_shape::tiers || reward.baseline == reward_baseline::best))
+  if (!c.node.baselines && needs_baselines(c.learner.plan.contrastive.reward))
     refuse("node.baselines", "is false, and the reward depends on the fastest baseline");
   if (c.generation.options.top_p <= 0) refuse("generation.top_p", "must be above 0");
 }

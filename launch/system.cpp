@@ -4,8 +4,14 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <thread>
 
 namespace hone {
+namespace {
+
+constexpr std::chrono::milliseconds retry_pause{500};
+
+}  // namespace
 
 actor_configuration::actor_configuration() {
   add_message_types<caf::id_block::hone>();
@@ -48,25 +54,32 @@ std::pair<std::string, std::uint16_t> parse_address(const std::string& address) 
 }
 
 node_actor connect(caf::actor_system& system, const std::string& address,
-                   std::chrono::seconds limit) {
+                   std::chrono::seconds wait) {
   const auto [host, port] = parse_address(address);
   caf::scoped_actor self(system);
-  node_actor found;
-  std::string problem = "no answer within " + std::to_string(limit.count()) + " s";
-  // The middleman's actor accepts a timeout; remote_actor() does not and may wait for ever.
-  self->request(system.middleman().actor_handle(), limit, caf::connect_atom::value, host, port)
-      .receive(
-          [&](const caf::node_id&, const caf::strong_actor_ptr& handle,
-              const std::set<std::string>& /*interface*/) {
-            if (handle != nullptr) found = caf::actor_cast<node_actor>(handle);
-            if (handle == nullptr) problem = "the program that answers there is not Hone";
-          },
-          [&](const caf::error& e) {
-            problem =
-                e == caf::sec::cannot_connect_to_node ? "nothing listens there" : system.render(e);
-          });
-  if (!found) throw std::runtime_error(address + ": cannot be reached (" + problem + ")");
-  return found;
+  const auto end = std::chrono::steady_clock::now() + wait;
+  while (true) {
+    node_actor found;
+    std::string problem;
+    bool is_absent = false;
+    // The middleman's actor accepts a timeout; remote_actor() does not and may wait for ever.
+    self->request(system.middleman().actor_handle(), connect_limit, caf::connect_atom::value, host,
+                  port)
+        .receive(
+            [&](const caf::node_id&, const caf::strong_actor_ptr& handle,
+                const std::set<std::string>& /*interface*/) {
+              if (handle != nullptr) found = caf::actor_cast<node_actor>(handle);
+              if (handle == nullptr) problem = "the program that answers there is not Hone";
+            },
+            [&](const caf::error& e) {
+              is_absent = e == caf::sec::cannot_connect_to_node;
+              problem = is_absent ? "nothing listens there" : system.render(e);
+            });
+    if (found) return found;
+    if (!is_absent || std::chrono::steady_clock::now() >= end)
+      throw std::runtime_error(address + ": cannot be reached (" + problem + ")");
+    std::this_thread::sleep_for(retry_pause);
+  }
 }
 
 }  // namespace hone

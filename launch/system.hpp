@@ -33,8 +33,9 @@ caf::actor_system& start_actor_system();
 // seconds.
 inline constexpr std::chrono::seconds connect_limit{30};
 
-// Connects to the node at an address. Throws std::runtime_error.
+// Connects to the node at an address. While nothing listens there, it tries again for as long as
+// `wait`. Throws std::runtime_error.
 node_actor connect(caf::actor_system& system, const std::string& address,
-                   std::chrono::seconds limit = connect_limit);
+                   std::chrono::seconds wait = std::chrono::seconds(0));
 
 }  // namespace hone

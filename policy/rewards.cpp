@@ -70,6 +70,10 @@ std::optional<copy_rule> copy_rule_named(std::string_view name) {
   return value_named<copy_rule>(copy_rule_names, name);
 }
 
+bool needs_baselines(const reward_options& o) {
+  return o.shape == reward_shape::tiers || o.baseline == reward_baseline::best;
+}
+
 std::vector<double> group_rewards(const std::vector<judged_completion>& group,
                                   const reward_options& o) {
   std::vector<double> rewards;

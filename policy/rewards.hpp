@@ -40,6 +40,9 @@ struct reward_options {
   copy_rule copies = copy_rule::paid;
 };
 
+// True if rewards depend on how fast the baselines are.
+bool needs_baselines(const reward_options& o);
+
 // The facts about a completion that decide its reward.
 struct judged_completion {
   bool is_ok = false;

@@ -23,6 +23,7 @@ struct node_arguments {
   std::int64_t compilers = 1;
   bool share_cores = false;
   bool no_baselines = false;
+  std::int64_t wait_s = 60;
 };
 
 struct joined_run {
@@ -30,16 +31,18 @@ struct joined_run {
   std::shared_ptr<const task_table> tasks;
 };
 
-joined_run join(caf::actor_system& system, const std::string& address, const std::string& name,
+joined_run join(caf::actor_system& system, const node_arguments& a, const std::string& name,
                 device_kinds kinds) {
+  const std::string& address = a.join;
   joined_run joined;
-  joined.wiring.uplink = connect(system, address);
+  joined.wiring.uplink = connect(system, address, std::chrono::seconds(a.wait_s));
   record_builder<schema::JoinRequest> request;
   request->setSchemaVersion(schema_version);
   request->setJudgeVersion(judge_version);
   request->setNode(name);
   request->setHasRealDevices(kinds.has_real);
   request->setHasSimulatedDevices(kinds.has_simulated);
+  request->setTimesBaselines(!a.no_baselines);
   std::vector<task_record> known;
   std::string problem;
   caf::scoped_actor self(system);
@@ -72,7 +75,7 @@ int work_for(const node_arguments& a) {
   const auto devices = plan_devices(
       a.devices, {.node = name, .share_cores = a.share_cores, .baselines = !a.no_baselines});
   auto& system = start_actor_system();
-  const joined_run joined = join(system, a.join, name, kinds_of(devices));
+  const joined_run joined = join(system, a, name, kinds_of(devices));
   const auto log = [](const std::string& line) { std::cout << line << std::endl; };
 
   telemetry_options watching;
@@ -124,8 +127,14 @@ void add_node_command(CLI::App& app, command_action& action) {
   command->add_flag("--share-cores", given->share_cores,
                     "let devices share processor cores, which makes their scores meaningless");
   command->add_flag("--no-baselines", given->no_baselines,
-                    "time no baselines, as node.baselines = false does; not for runs whose "
-                    "reward depends on them");
+                    "time no baselines, as node.baselines = false does; a run whose reward "
+                    "depends on them refuses the node");
+  command
+      ->add_option("--wait", given->wait_s,
+                   "seconds to wait for a run that does not listen yet, so that nodes may be "
+                   "started before it")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86400));
   command->callback([given, &action] {
     if (given->devices.empty() && given->compilers == 0)
       throw CLI::ValidationError("--compilers", "a node without devices needs at least one");

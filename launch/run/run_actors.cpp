@@ -106,6 +106,7 @@ class launcher {
     node_options options = settings_.node.options;
     options.name = first_node;
     options.devices = devices_;
+    options.needs_baselines = needs_baselines(settings_.learner.plan.contrastive.reward);
     const bool is_fast = std::all_of(devices_.begin(), devices_.end(), [](const auto& device) {
       return device.credits > few_credits;
     });

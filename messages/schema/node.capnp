@@ -9,12 +9,14 @@ using Training = import "training.capnp";
 
 struct JoinRequest {
   # Sent by a node that wants to join a run. A node with another version of either kind is refused.
-  # So is one whose scores are made up where the run's are measured, and the other way round.
+  # So is one whose scores are made up where the run's are measured, and the other way round, and
+  # one that times no baselines where the run's reward depends on them.
   schemaVersion @0 :UInt32;
   judgeVersion @1 :UInt32;
   node @2 :Text $Identity.required;           # name of the joining node
   hasRealDevices @3 :Bool;
   hasSimulatedDevices @4 :Bool;
+  timesBaselines @5 :Bool = true;
 }
 
 struct ActorStatus {

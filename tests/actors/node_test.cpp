@@ -34,34 +34,56 @@ join_record request_of(bool has_real, bool has_simulated) {
   return r.finish();
 }
 
+node_options with_device(schema::DeviceType::Kind kind) {
+  record_builder<schema::DeviceType> type;
+  type->setName("one");
+  type->setKind(kind);
+  node_options own;
+  own.devices.push_back({"one", type.finish(), nullptr});
+  return own;
+}
+
 TEST(JoiningANode, IsAllowedWithTheSameVersions) {
-  EXPECT_EQ(find_join_problem(request(schema_version, judge_version), {}, false), "");
+  EXPECT_EQ(find_join_problem(request(schema_version, judge_version), {}), "");
 }
 
 TEST(JoiningANode, IsRefusedWithAnotherSchemaVersion) {
-  const std::string problem =
-      find_join_problem(request(schema_version + 1, judge_version), {}, false);
+  const std::string problem = find_join_problem(request(schema_version + 1, judge_version), {});
   EXPECT_THAT(problem, HasSubstr(std::to_string(schema_version + 1)));
   EXPECT_THAT(problem, HasSubstr("version " + std::to_string(schema_version)));
 }
 
 TEST(JoiningANode, IsRefusedWithAnotherJudgeVersion) {
-  const std::string problem =
-      find_join_problem(request(schema_version, judge_version + 1), {}, false);
+  const std::string problem = find_join_problem(request(schema_version, judge_version + 1), {});
   EXPECT_THAT(problem, HasSubstr(std::to_string(judge_version + 1)));
   EXPECT_THAT(problem, HasSubstr("by version " + std::to_string(judge_version)));
 }
 
 TEST(JoiningANode, IsRefusedWithSimulatedDevicesWhereOthersMeasure) {
-  const device_kinds real{true, false};
-  const device_kinds simulated{false, true};
-  EXPECT_THAT(find_join_problem(request_of(false, true), real, false), HasSubstr("made up"));
-  EXPECT_THAT(find_join_problem(request_of(true, true), real, false), HasSubstr("made up"));
-  EXPECT_THAT(find_join_problem(request_of(true, false), simulated, false), HasSubstr("made up"));
-  EXPECT_EQ(find_join_problem(request_of(false, true), real, true), "");
-  EXPECT_EQ(find_join_problem(request_of(true, false), real, false), "");
-  EXPECT_EQ(find_join_problem(request_of(false, true), simulated, false), "");
-  EXPECT_EQ(find_join_problem(request_of(false, false), real, false), "");  // it only compiles
+  node_options real = with_device(schema::DeviceType::Kind::CPU);
+  const node_options simulated = with_device(schema::DeviceType::Kind::SIMULATED);
+  EXPECT_THAT(find_join_problem(request_of(false, true), real), HasSubstr("made up"));
+  EXPECT_THAT(find_join_problem(request_of(true, true), real), HasSubstr("made up"));
+  EXPECT_THAT(find_join_problem(request_of(true, false), simulated), HasSubstr("made up"));
+  EXPECT_EQ(find_join_problem(request_of(true, false), real), "");
+  EXPECT_EQ(find_join_problem(request_of(false, true), simulated), "");
+  EXPECT_EQ(find_join_problem(request_of(false, false), real), "");  // it only compiles
+  real.mixes_simulation = true;
+  EXPECT_EQ(find_join_problem(request_of(false, true), real), "");
+}
+
+TEST(JoiningANode, IsRefusedWithoutBaselinesWhereTheRewardNeedsThem) {
+  node_options own = with_device(schema::DeviceType::Kind::CPU);
+  record_builder<schema::JoinRequest> none(*request_of(true, false));
+  none->setTimesBaselines(false);
+  const join_record request = none.finish();
+  EXPECT_EQ(find_join_problem(request, own), "");
+  own.needs_baselines = true;
+  EXPECT_THAT(find_join_problem(request, own), HasSubstr("--no-baselines"));
+  EXPECT_EQ(find_join_problem(request_of(true, false), own), "");
+  record_builder<schema::JoinRequest> compiles(*request_of(false, false));
+  compiles->setTimesBaselines(false);
+  EXPECT_EQ(find_join_problem(compiles.finish(), own), "") << "it measures nothing";
 }
 
 // A device that fails at its first `failures` jobs, counted over all restarts.

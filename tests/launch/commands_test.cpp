@@ -61,6 +61,13 @@ TEST(Commands, ANodeWithoutDevicesAndCompilersIsRefused) {
   EXPECT_THAT(refused.err, HasSubstr("without devices"));
 }
 
+TEST(Commands, ANodeThatNeedNotWaitSaysAtOnceThatThereIsNoRun) {
+  const auto refused =
+      run_hone({"node", "--join", "127.0.0.1:9", "--devices", "simulated:a", "--wait", "0"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("nothing listens there"));
+}
+
 TEST(Commands, DevicesListsTheCpuAndTheGpusOrWhyThereAreNone) {
   const auto listed = run_hone({"devices"});
   EXPECT_EQ(listed.code, 0);
