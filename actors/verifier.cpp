@@ -43,7 +43,7 @@ void verifier_state::verify(const verify_job& job) {
 }
 
 void verifier_state::forward(const verify_job& job, const verdict_record& verdict) {
-  if (verdict->getOutcome() != Outcome::OK) {
+  if (verdict->getOutcome() != Outcome::OK || !job->getHeader().getTimed()) {
     self->send(wiring.pool, close_atom_v,
                close_job(job->getHeader(), job->getArtifact(), *verdict));
     return;

@@ -75,6 +75,10 @@ void visit_task_keys(Visitor& v, configuration& c) {
             "Documents that the teacher writes for each task of which the folder has none; 0 for "
             "none. Code: tasks/teaching/.",
             c.corpus.taught, 0, 1000);
+    v.value("timed",
+            "Measure how fast its documents are. Without it they are only verified, which takes a "
+            "fraction of the time, and no prompt shows them as exemplars.",
+            c.corpus.timed);
     v.leave();
   }
   if (v.enter("prompt", "How prompts are written. Code: policy/prompt.cpp.")) {

@@ -179,7 +179,6 @@ ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& tas
   const auto measurements = e.getMeasurements();
   const schema::Measurement::Reader shown = measurement_of_score(e);
   const bool timed = shown.getCases().size() > 0;
-  const bool is_ok = e.getOutcome() == Outcome::OK;
   std::uint32_t rounds = 0;
   for (const auto c : shown.getCases()) rounds += c.getRounds();
   ordered_json all = ordered_json::array();
@@ -190,7 +189,7 @@ ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& tas
           {"outcome", name_of(e.getOutcome())},
           {"kind", text(e.getKind())},
           {"message", text(e.getMessage())},
-          {"speedup", number_or_null(e.getScore(), is_ok)},
+          {"speedup", number_or_null(e.getScore(), has_score(e))},
           {"speedup_raw", number_or_null(shown.getScoreRaw(), timed)},
           {"interval", timed ? ordered_json({shown.getIntervalLow(), shown.getIntervalHigh()})
                              : ordered_json(nullptr)},

@@ -20,6 +20,10 @@ double geometric_mean(const schema::Measurement::Reader& m, Pick pick) {
 
 }  // namespace
 
+bool has_score(const schema::Evaluation::Reader& e) {
+  return e.getOutcome() == Outcome::OK && e.getScore() > 0;
+}
+
 schema::Measurement::Reader measurement_of_score(const schema::Evaluation::Reader& e) {
   const auto measurements = e.getMeasurements();
   if (measurements.size() == 0) return {};

@@ -7,6 +7,9 @@
 
 namespace hone {
 
+// True if a variant is ok and was timed. A variant that was only verified is ok without a score.
+bool has_score(const schema::Evaluation::Reader& e);
+
 // Returns the measurement whose interval and times stand for an evaluation's score, which may be
 // the median of several measurements: the ok measurement whose score is nearest to it, and the last
 // of several that are equally near. If the evaluation is not ok, returns its last measurement. If

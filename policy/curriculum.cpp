@@ -303,7 +303,7 @@ curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch) {
       ++samples;
       ++outcomes[result.getOutcome()];
       score += score_of(result);
-      if (result.getOutcome() == Outcome::OK) logs += std::log(std::max(1e-6, result.getScore()));
+      if (result.getScore() > 0) logs += std::log(std::max(1e-6, result.getScore()));
     }
   }
   n["samples"] = samples;

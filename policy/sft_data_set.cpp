@@ -60,7 +60,8 @@ sft_example sft_data_set::next(std::mt19937_64& random) {
     std::vector<std::size_t> slower;
     for (const std::size_t other : by_place_.at({document.task, document.device_type})) {
       const shown_variant& shown = documents_[other].as_exemplar;
-      if (shown.score <= document.as_exemplar.score && shown.code != document.as_exemplar.code)
+      if (shown.score > 0 && shown.score <= document.as_exemplar.score &&
+          shown.code != document.as_exemplar.code)
         slower.push_back(other);
     }
     std::vector<std::size_t> others;

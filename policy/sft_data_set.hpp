@@ -10,7 +10,8 @@
 
 namespace hone {
 
-// An `ok` document with its score: one item of the data set of supervised fine-tuning.
+// An `ok` document with its score, 0 if it was not timed: one item of the data set of supervised
+// fine-tuning.
 struct scored_document {
   std::string task;
   std::string device_type;  // device type on which the document was judged
@@ -20,9 +21,9 @@ struct scored_document {
 
 // Draws training pairs (prompt, document) that look like the prompts of the later stages: a share
 // of the prompts shows documents of the same task and device type with their scores. They are not
-// faster than the document that follows, and hold another program: the policy is to learn to
-// improve on what it is shown, neither to copy it nor to do worse.
-// Documents are tokenised once, when they are added. Must be used by one thread at a time.
+// faster than the document that follows, were timed, and hold another program: the policy is to
+// learn to improve on what it is shown, neither to copy it nor to do worse. Documents are tokenised
+// once, when they are added. Must be used by one thread at a time.
 class sft_data_set {
  public:
   struct options {

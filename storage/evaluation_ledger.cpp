@@ -1,7 +1,9 @@
 #include "storage/evaluation_ledger.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 #include "messages/schema/storage.capnp.h"
 
@@ -61,7 +63,7 @@ record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>
   for (unsigned i = 0; i < added; ++i)
     measurements.setWithCaveats(before + i, result.getMeasurements()[i]);
   const bool keeps_ok =
-      known && (*known)->getOutcome() == Outcome::OK &&
+      known && has_score(**known) &&
       (result.getOutcome() == Outcome::UNSTABLE || result.getOutcome() == Outcome::INFRASTRUCTURE);
   out->setOutcome(keeps_ok ? Outcome::OK : result.getOutcome());
   out->setKind(keeps_ok ? (*known)->getKind() : result.getKind());
@@ -137,6 +139,7 @@ void evaluation_ledger::send(const evaluation_key& key, work& w,
   header.setScope(key.scope);
   header.setSubmittedMs(now_ms);
   header.setKnownScore(known_score);
+  header.setTimed(w.wanted > 0);
   job->setSettings(variant.getSettings());
   job->setCuda(variant.getCuda());
   job->setPython(variant.getPython());
@@ -176,8 +179,9 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
   const auto known = is_new ? std::nullopt : find(key);
   if (known && is_settled((*known)->getOutcome())) return false;
   const std::uint32_t have = measurement_count(known);
-  const bool is_known_ok = known && (*known)->getOutcome() == Outcome::OK;
-  if (is_known_ok && have >= max_measurements) return false;
+  const bool is_known_ok =
+      known && (*known)->getOutcome() == Outcome::OK && (times == 0 || has_score(**known));
+  if (is_known_ok && (times == 0 || have >= max_measurements)) return false;
   if (known && (*known)->getOutcome() == Outcome::UNSTABLE && have >= max_measurements)
     return false;
   if (variant.getProblem().size() > 0) {
@@ -201,7 +205,7 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
       known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
   // A group does not wait for a variant that is already ok: further measurements only make its
   // score more precise.
-  w.wanted = std::min(max_measurements, is_known_ok ? have + times : have + 1);
+  w.wanted = times == 0 ? 0 : std::min(max_measurements, is_known_ok ? have + times : have + 1);
   w.population = population;
   w.has_result = known.has_value();
   if (!is_known_ok) w.groups.push_back(group);
@@ -242,21 +246,21 @@ std::optional<evaluation_ledger::closing> evaluation_ledger::close(
     return std::nullopt;
   work& w = waiting->second;
   const auto before = w.has_result ? find(closed.key) : std::nullopt;
-  closed.was_ok = before && (*before)->getOutcome() == Outcome::OK;
+  closed.had_score = before && has_score(**before);
   if (result->getOutcome() == Outcome::INFRASTRUCTURE && w.attempt < max_attempts) {
     ++w.attempt;
     send(closed.key, w, *variant_of(closed.key), best_score,
-         closed.was_ok ? (*before)->getScore() : 0, now_ms, jobs);
+         closed.had_score ? (*before)->getScore() : 0, now_ms, jobs);
     return std::nullopt;
   }
   closed.known = merge(before, *result, now_ms);
   closed.population = w.population;
-  closed.released = std::move(w.groups);
-  w.groups.clear();
   db_->put(family::evaluations, key_of(closed.key), closed.known);
   const bool goes_on = closed.known->getOutcome() == Outcome::OK &&
                        result->getOutcome() != Outcome::INFRASTRUCTURE &&
                        closed.known->getMeasurements().size() < w.wanted;
+  // A group that joined a job without timing waits on for the score.
+  if (!goes_on || has_score(*closed.known)) closed.released = std::exchange(w.groups, {});
   if (goes_on) {
     w.measurement = random_id<measurement_id>();
     w.attempt = 1;
@@ -296,7 +300,7 @@ void evaluation_ledger::overdue(std::uint64_t now_ms, const best_score_of& best_
     if (is_sent) ++w.attempt;
     const auto known = find(key);
     send(key, w, *variant_of(key), best_score(w.task, key.device_type),
-         known && (*known)->getOutcome() == Outcome::OK ? (*known)->getScore() : 0, now_ms, jobs);
+         known && has_score(**known) ? (*known)->getScore() : 0, now_ms, jobs);
   }
 }
 

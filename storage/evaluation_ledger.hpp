@@ -21,9 +21,10 @@ inline constexpr std::uint32_t max_attempts = 3;
 
 // Keeps the evaluation of every variant on every device type, and the pending work: jobs that are
 // to be sent or whose results have not come back. A variant is verified once per key. A variant
-// that recurs is measured again until it has five measurements; its score is their median. Changes
-// go into the database's uncommitted batch. `db` must outlive the ledger. Not thread-safe. Throws
-// pool_error. Times `now_ms` are Unix times.
+// that recurs is measured again until it has five measurements; its score is their median. A
+// variant that is only to be verified has no measurement and no score until something wants one.
+// Changes go into the database's uncommitted batch. `db` must outlive the ledger. Not thread-safe.
+// Throws pool_error. Times `now_ms` are Unix times.
 class evaluation_ledger {
  public:
   struct options {
@@ -40,11 +41,11 @@ class evaluation_ledger {
   void remove_device_type(const std::string& name) { device_types_.erase(name); }
   bool has_device_type(const std::string& name) const { return device_types_.contains(name); }
 
-  // Records that a variant occurs `times` times in `group`. `is_new` says that the pool has not
-  // stored the variant before. Returns true if the group has to wait for a result. A job that
-  // follows is appended to `jobs` with `best_score`, the highest score of the task on the device
-  // type (0: none). `population` is that of the island which the variant joins (0: none). A variant
-  // that did not parse gets the outcome `unparsable` at once.
+  // Records that a variant occurs `times` times in `group`; 0: the group does without its score.
+  // `is_new` says that the pool has not stored the variant before. Returns true if the group has to
+  // wait for a result. A job that follows is appended to `jobs` with `best_score`, the highest
+  // score of the task on the device type (0: none). `population` is that of the island which the
+  // variant joins (0: none). A variant that did not parse gets the outcome `unparsable` at once.
   bool request_evaluation(const schema::Variant::Reader& variant, bool is_new,
                           const evaluation_key& key, const group_id& group, std::uint32_t times,
                           std::uint32_t population, double best_score, std::uint64_t now_ms,
@@ -60,7 +61,7 @@ class evaluation_ledger {
     record<schema::Evaluation> known;  // with the new result merged in
     std::vector<group_id> released;    // groups that waited for the result
     std::uint32_t population = 0;      // of the island that the variant joins; 0: none
-    bool was_ok = false;               // the evaluation before this result was ok
+    bool had_score = false;            // before this result
   };
   // Merges a result into the stored evaluation. Returns nullopt if no pending work has the result's
   // measurement id (another attempt was faster), or if the outcome is `infrastructure` and the job
@@ -96,7 +97,7 @@ class evaluation_ledger {
     measurement_id measurement;
     std::uint32_t attempt = 1;
     bool verified = false;         // the verdict is ok already: only measure
-    std::uint32_t wanted = 1;      // number of measurements, existing ones included
+    std::uint32_t wanted = 1;      // measurements, existing ones included; 0: only a verdict
     std::vector<group_id> groups;  // groups that wait for the result
     std::uint32_t population = 0;
     state how = state::unsent;

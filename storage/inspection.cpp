@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "messages/measurements.hpp"
 #include "storage/pool.hpp"
 
 namespace hone {
@@ -49,7 +50,7 @@ std::vector<record<schema::Evaluation>> pool_inspector::top(std::size_t per_task
   std::map<std::pair<task_id, std::string>, std::vector<record<schema::Evaluation>>> best;
   const auto better = [](const auto& a, const auto& b) { return a->getScore() > b->getScore(); };
   each_evaluation([&](const evaluation_key& key, const record<schema::Evaluation>& evaluation) {
-    if (evaluation->getOutcome() != Outcome::OK) return;
+    if (!has_score(*evaluation)) return;
     auto& list = best[{task_id(evaluation->getTaskId()), key.device_type}];
     list.push_back(evaluation);
     if (list.size() > 4 * per_task + 64) {

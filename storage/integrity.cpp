@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "messages/measurements.hpp"
 #include "messages/shown_variants.hpp"
 #include "storage/exemplar_index.hpp"
 #include "storage/inspection.hpp"
@@ -118,11 +119,11 @@ class checker {
           const population_key where{task_id(evaluation->getTaskId()), parsed->device_type, 0};
           const auto slot = pool_->db().get<schema::IndexSlot>(
               family::exemplars, index_slot_key(where, parsed->variant));
-          const bool belongs = parsed->scope == 0 && evaluation->getOutcome() == Outcome::OK;
+          const bool belongs = parsed->scope == 0 && has_score(*evaluation);
           if (parsed->scope != 0) return;
           if (belongs != slot.has_value())
-            complain(name + (belongs ? ": is ok, but not in the exemplar index"
-                                     : ": is not ok, but in the exemplar index"));
+            complain(name + (belongs ? ": has a score, but is not in the exemplar index"
+                                     : ": has no score, but is in the exemplar index"));
           if (belongs && slot && (*slot)->getScore() != evaluation->getScore())
             complain(name + ": the exemplar index has another score");
         });

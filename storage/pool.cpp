@@ -116,8 +116,9 @@ void pool::record_group(const record<schema::RolloutGroup>& group, std::uint64_t
     const bool is_new = !db_.has(family::variants, key);
     if (is_new) db_.put(family::variants, key, copy_record<schema::Variant>(variant));
     const evaluation_key what{variant_key, device_type, options_.judge_version, scope_of(*group)};
-    if (ledger_.request_evaluation(variant, is_new, what, id, std::max(1U, times[variant_key]),
-                                   draw.getPopulation(), best, now_ms, jobs))
+    const std::uint32_t wanted = group->getTimed() ? std::max(1U, times[variant_key]) : 0;
+    if (ledger_.request_evaluation(variant, is_new, what, id, wanted, draw.getPopulation(), best,
+                                   now_ms, jobs))
       ++waits_for;
   }
   if (book_.begin(*group, waits_for)) note_judged(*group);
@@ -135,10 +136,10 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
     if (stored) note_judged(**stored);
   }
   if (closed->key.scope != 0) return true;
-  if (closed->known->getOutcome() == Outcome::OK) {
+  if (has_score(*closed->known)) {
     selector_.accept(task, device_type, closed->population, closed->key.variant,
                      closed->known->getScore(), random_);
-  } else if (closed->was_ok) {
+  } else if (closed->had_score) {
     selector_.withdraw(task, device_type, closed->key.variant);
   } else {
     return true;

@@ -5,6 +5,7 @@
 #include "launch/commands/pool_variants.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 #include "storage/inspection.hpp"
 #include "tasks/variant_document.hpp"
@@ -36,8 +37,9 @@ void describe_evaluation(const schema::Evaluation::Reader& e, found_variant& fou
                              " on " + type + "; the file runs the original where they differ");
     return;
   }
-  found.notes.push_back("Judged " + fixed(e.getScore(), 2) + " times as fast as the original on " +
-                        type + ".");
+  found.notes.push_back(has_score(e) ? "Judged " + fixed(e.getScore(), 2) +
+                                           " times as fast as the original on " + type + "."
+                                     : "Judged correct on " + type + ", not timed.");
   if (type.starts_with("cpu"))
     found.notes.push_back("That is a processor core; on a GPU the speed-up is another.");
 }

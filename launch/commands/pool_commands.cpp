@@ -6,6 +6,7 @@
 #include "launch/commands/pool_variants.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 #include "storage/inspection.hpp"
 
@@ -113,8 +114,8 @@ int list(const pool_arguments& a) {
     }
     std::cout << short_id(key.variant) << "  " << pad(task, 26)
               << pad(std::string(name_of(e->getOutcome())), 15)
-              << pad(e->getOutcome() == Outcome::OK ? fixed(e->getScore(), 2) + "x" : "-", 9, true)
-              << "  " << e->getMeasurements().size() << " measured  " << key.device_type << "\n";
+              << pad(has_score(*e) ? fixed(e->getScore(), 2) + "x" : "-", 9, true) << "  "
+              << e->getMeasurements().size() << " measured  " << key.device_type << "\n";
   });
   if (!has_any) check_device_type(pool, a.device_type);
   return 0;

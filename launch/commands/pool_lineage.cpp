@@ -9,6 +9,7 @@
 
 #include "launch/commands/pool_variants.hpp"
 #include "launch/printing.hpp"
+#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 
 namespace hone {
@@ -26,10 +27,10 @@ class lineage_printer {
     std::string scores;
     for (const auto& e : pool_.evaluations_of(id)) {
       if (e->getScope() != 0) continue;
-      scores += "  " +
-                (e->getOutcome() == Outcome::OK ? fixed(e->getScore(), 2) + "x"
-                                                : std::string(name_of(e->getOutcome()))) +
-                " on " + text(e->getDeviceType());
+      scores +=
+          "  " +
+          (has_score(*e) ? fixed(e->getScore(), 2) + "x" : std::string(name_of(e->getOutcome()))) +
+          " on " + text(e->getDeviceType());
     }
     const bool known = !seen_.insert(id).second;
     std::cout << indent << "variant " << short_id(id) << scores << (known ? "  (see above)" : "")

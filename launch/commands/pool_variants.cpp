@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "launch/printing.hpp"
+#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 #include "tasks/settings.hpp"
 #include "tasks/variant_document.hpp"
@@ -75,10 +76,10 @@ std::string scores_of(const pool_inspector& pool, const variant_id& id) {
   std::string scores;
   for (const auto& e : pool.evaluations_of(id)) {
     if (e->getScope() == 0)
-      scores += "  " +
-                (e->getOutcome() == Outcome::OK ? fixed(e->getScore(), 2) + "x"
-                                                : std::string(name_of(e->getOutcome()))) +
-                " on " + text(e->getDeviceType());
+      scores +=
+          "  " +
+          (has_score(*e) ? fixed(e->getScore(), 2) + "x" : std::string(name_of(e->getOutcome()))) +
+          " on " + text(e->getDeviceType());
   }
   return scores;
 }

@@ -101,7 +101,8 @@ class reporter {
                       {"best", id},
                       {"best_in_corpus", row.in_corpus}});
       } else {
-        text += pad(std::to_string(row.tried), 53, true) + pad("0", 7, true) + "   none";
+        text += pad(std::to_string(row.tried), 53, true) + pad(std::to_string(row.ok), 7, true) +
+                (row.ok > 0 ? "   not timed" : "   none");
       }
       line(text);
       json_["tasks"].push_back(entry);
@@ -131,8 +132,9 @@ class reporter {
       // The corpus enters the pool at once, and a comparison's policies take turns: their groups
       // have no meaningful order.
       const bool has_order = found->first != "corpus" && found->first != "comparison";
+      const std::optional<double> mean_log = row.all.mean_log();
       line(pad("  " + std::string(name), 20) + pad(fixed(row.all.all.samples, 0) + " samples", 16) +
-           "mean log speed-up " + fixed(row.all.mean_log(), 2) + "  ok " +
+           "mean log speed-up " + (mean_log ? fixed(*mean_log, 2) : "(not timed)") + "  ok " +
            percent(row.all.all.share_ok()) +
            (has_order ? ", at the end " + percent(row.last.all.share_ok()) : "") +
            (row.unknown > 0 ? "  and " + std::to_string(row.unknown) + " samples not judged" : ""));
@@ -143,10 +145,11 @@ class reporter {
       ordered_json curve = ordered_json::array();
       for (const scored_sums& part : row.curve) {
         if (part.all.samples == 0 || !has_order) continue;
-        logs += pad(fixed(part.mean_log(), 2), 7, true);
+        const double part_log = part.mean_log().value_or(0);  // what a policy writes is timed
+        logs += pad(fixed(part_log, 2), 7, true);
         oks += pad(fixed(100 * part.all.share_ok(), 0), 7, true);
         curve.push_back({{"samples", part.all.samples},
-                         {"mean_log_speedup", part.mean_log()},
+                         {"mean_log_speedup", part_log},
                          {"ok", part.all.share_ok()}});
       }
       if (curve.size() > 1) {
@@ -157,7 +160,7 @@ class reporter {
           {{"stage", name},
            {"samples", row.all.all.samples},
            {"not_judged", row.unknown},
-           {"mean_log_speedup", row.all.mean_log()},
+           {"mean_log_speedup", mean_log ? ordered_json(*mean_log) : ordered_json(nullptr)},
            {"ok", row.all.all.share_ok()},
            {"ok_at_end", has_order ? ordered_json(row.last.all.share_ok()) : ordered_json(nullptr)},
            {"outcomes", outcomes},

@@ -97,7 +97,7 @@ class run_process {
         .tasks = tasks,
         .prompts = prompts,
         .devices = devices,
-        .corpus_groups = make_corpus_groups(documents, *tasks, devices),
+        .corpus_groups = make_corpus_groups(documents, *tasks, devices, c_.corpus.timed),
         .log = say,
         .show = [this](const node_snapshot& snapshot) { show(snapshot); },
         .metrics = [&metrics](const version_record& version,

@@ -17,12 +17,13 @@ namespace {
 
 // Returns the group whose only rollout is the document.
 group_record corpus_group(const corpus_document& document, const task& t,
-                          const std::string& device_type) {
+                          const std::string& device_type, bool timed) {
   record_builder<schema::RolloutGroup> group;
   content_id<group_id>({"corpus", to_string(t.id), device_type, document.text})
       .store(group->initId());
   group->setOrigin(schema::RolloutGroup::Origin::CORPUS);
   group->setFinishedMs(unix_ms());
+  group->setTimed(timed);
   auto draw = group->initDraw();
   content_id<draw_id>({"corpus", to_string(t.id), device_type, document.text}).store(draw.initId());
   t.id.store(draw.initTaskId());
@@ -126,7 +127,8 @@ std::vector<corpus_document> choose_documents(const configuration& c, const task
 
 std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>& documents,
                                              const task_table& tasks,
-                                             const std::vector<planned_device>& devices) {
+                                             const std::vector<planned_device>& devices,
+                                             bool timed) {
   const std::vector<std::string> types = device_types_of(devices);
   std::map<std::string, std::vector<const corpus_document*>> by_task;
   for (const corpus_document& document : documents) by_task[document.task].push_back(&document);
@@ -139,7 +141,7 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
       if (round >= list.size()) continue;
       for (const std::string& type : types)
         groups.push_back(
-            corpus_group(*list[round * stride % list.size()], *tasks.find(name), type));
+            corpus_group(*list[round * stride % list.size()], *tasks.find(name), type, timed));
     }
   }
   return groups;

@@ -33,10 +33,11 @@ std::vector<corpus_document> choose_documents(const configuration& c, const task
 
 // Returns one group per document and device type, in the order in which they enter the pool: one
 // document of each task in turn, so that every task has exemplars early. The ids follow from the
-// contents, so that a resumed run records each group only once.
+// contents, so that a resumed run records each group only once. `timed`: as corpus.timed.
 std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>& documents,
                                              const task_table& tasks,
-                                             const std::vector<planned_device>& devices);
+                                             const std::vector<planned_device>& devices,
+                                             bool timed);
 
 // Reads the prompt template. If the configuration names none, a prompt is the task's name.
 std::shared_ptr<const prompt_template> load_prompts(const configuration& c);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "launch/run/compact_groups.hpp"
+#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 #include "storage/inspection.hpp"
 
@@ -124,7 +125,7 @@ class results_reader {
     ++row.tried;
     if (e.getOutcome() != Outcome::OK) return;
     ++row.ok;
-    if (!row.best || e.getScore() > row.best->getScore())
+    if (has_score(e) && (!row.best || e.getScore() > row.best->getScore()))
       row.best = copy_record<schema::Evaluation>(e);
   }
 
@@ -268,13 +269,15 @@ std::string_view name_of(sample_source source) {
 
 void scored_sums::add(const place& where, Outcome outcome, double score) {
   all.add(outcome);
+  untimed += outcome == Outcome::OK && score == 0 ? 1 : 0;
   if (is_inconclusive(outcome)) return;
   auto& [samples, log] = logs[where];
   ++samples;
   log += log_speedup(outcome == Outcome::OK, score);
 }
 
-double scored_sums::mean_log() const {
+std::optional<double> scored_sums::mean_log() const {
+  if (untimed > 0) return std::nullopt;
   double sum = 0;
   for (const auto& [where, its] : logs) sum += its.second / its.first;
   return logs.empty() ? 0 : sum / static_cast<double>(logs.size());

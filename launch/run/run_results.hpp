@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -59,11 +60,12 @@ struct sample_sums {
 struct scored_sums {
   sample_sums all;
   std::map<place, std::pair<double, double>> logs;  // number of samples, sum of log speed-ups
+  double untimed = 0;                               // samples that are ok without a score
 
   void add(const place& where, Outcome outcome, double score);
   // Returns the mean over places of the mean log speed-up, where samples that are not ok count as
-  // failed_speedup.
-  double mean_log() const;
+  // failed_speedup; nullopt if samples that are ok have no score.
+  std::optional<double> mean_log() const;
 };
 
 // Samples that are ok beside the fastest exemplar that their prompts showed.

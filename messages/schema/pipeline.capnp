@@ -48,6 +48,9 @@ struct JobHeader {
 
   knownScore @10 :Float64;
   # Median score of the earlier measurements, against which a further one is confirmed; 0: none.
+
+  timed @11 :Bool = true;
+  # Without it, the job ends with the verdict: an ok variant gets no measurement and no score.
 }
 
 struct CompileJob {
@@ -235,7 +238,7 @@ struct Evaluation {
   outcome @7 :Outcome;
   kind @8 :Text;                              # outcome cheating: name of the exploit's class
   message @9 :Text;
-  score @10 :Float64;                         # median of the measurements' scores; 0 unless ok
+  score @10 :Float64;                         # median of the measurements' scores; 0: none
   verdict @11 :Verdict;
   measurements @12 :List(Measurement);
   compileMs @13 :Float64;

@@ -109,6 +109,9 @@ struct RolloutGroup {
   tokensRemoved @8 :Bool;
   # The pool has removed the rollouts' tokens and log-probabilities: nothing can train on the group.
 
+  timed @9 :Bool = true;
+  # Without it, the variants are verified and not timed, unless another group wants their scores.
+
   enum Origin {
     policy @0;
     corpus @1;

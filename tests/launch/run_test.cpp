@@ -24,6 +24,19 @@ using testing::HasSubstr;
 
 class Run : public small_run_test {};
 
+// Returns a loopback port that nothing uses.
+std::uint16_t free_port() {
+  const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  EXPECT_EQ(bind(s, reinterpret_cast<const sockaddr*>(&at), size), 0);
+  EXPECT_EQ(getsockname(s, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  close(s);
+  return ntohs(at.sin_port);
+}
+
 TEST_F(Run, EndsWithFewerTasksThanGroupsPerStep) {
   const auto ended = run({"--set", "contrastive.one_per_task=true"});  // two tasks, four groups
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
@@ -39,6 +52,24 @@ TEST_F(Run, OfTheTeacherFindsItsVariants) {
   ASSERT_EQ(listed.code, 0) << listed.err;
   EXPECT_THAT(listed.out, HasSubstr("extern \\\"C\\\" __global__ void rows_0"));
   EXPECT_THAT(listed.out, Not(HasSubstr("unparsable")));
+}
+
+TEST_F(Run, ACorpusThatIsNotTimedIsOnlyVerified) {
+  const std::string corpus = std::string(HONE_SOURCE_DIR) + "/configs/corpus";
+  ASSERT_EQ(run({"--set", "corpus.folder=" + corpus, "--set", "corpus.per_task=6", "--set",
+                 "corpus.timed=false"})
+                .code,
+            0);
+  const json report = json::parse(run_hone({"report", run_folder().string(), "--json"}).out);
+  const json& stage = report["stages"][0];
+  EXPECT_EQ(stage["stage"], "corpus");
+  EXPECT_EQ(stage["samples"], 24) << "on two types of device";
+  EXPECT_GT(stage["ok"], 0);
+  EXPECT_TRUE(stage["mean_log_speedup"].is_null());
+  EXPECT_FALSE(report["stages"][1]["mean_log_speedup"].is_null());
+  for (const json& t : report["tasks"]) EXPECT_EQ(t["best_in_corpus"], false);
+  const auto verified = run_hone({"pool", "verify", "--pool", pool()});
+  EXPECT_EQ(verified.code, 0) << verified.out;
 }
 
 TEST_F(Run, ASignalEndsItWithinTenSecondsAndNamesTheResumeCommand) {
@@ -193,6 +224,17 @@ TEST_F(Run, AJoinedNodeTakesJobsAndItsDeathLosesNone) {
   EXPECT_EQ(second.wait(std::chrono::seconds(20)), 0) << second.out();
   EXPECT_THAT(second.out(), HasSubstr("is gone"));
   expect_nothing_lost();
+}
+
+TEST_F(Run, ANodeMayBeStartedBeforeItsRun) {
+  const std::string port = std::to_string(free_port());
+  program helper({hone_program(), "node", "--join", "127.0.0.1:" + port, "--devices", "simulated:a",
+                  "--name", "early"});
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const program p(endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0",
+                           "--set", "node.port=" + port}));
+  EXPECT_TRUE(wait_for_versions(2)) << p.out() << helper.out() << helper.err();
+  EXPECT_THAT(helper.out(), HasSubstr("early works for the run"));
 }
 
 TEST_F(Run, ANodeWithoutDevicesCompilesForOtherNodes) {

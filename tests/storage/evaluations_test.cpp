@@ -62,6 +62,71 @@ TEST_F(PoolTest, CountsTheSamplesOfAGroupOnceItsLastEvaluationIsKnown) {
       << "the counts outlive the process";
 }
 
+group_options only_verified() {
+  group_options corpus;
+  corpus.origin = schema::RolloutGroup::Origin::CORPUS;
+  corpus.timed = false;
+  return corpus;
+}
+
+TEST_F(PoolTest, AVariantThatIsOnlyVerifiedHasNoScoreAndIsNoExemplar) {
+  first_version();
+  const auto jobs = submit(make_group({"a"}, only_verified()));
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_FALSE(jobs[0]->getHeader().getTimed());
+  EXPECT_TRUE(finish(*jobs[0], 2.0).empty());
+  EXPECT_EQ(score_of("a"), 0);
+  EXPECT_EQ(pool_->ready_groups(Stage::SFT), 1U) << "the corpus can be learned from";
+  EXPECT_FALSE(pool_->best(the_task(), the_device()));
+  EXPECT_EQ(pool_->draw({.task = the_task(), .device_type = the_device()})->getExemplars().size(),
+            0U);
+  EXPECT_TRUE(submit(make_group({"a"}, only_verified())).empty()) << "nothing is left to do";
+  EXPECT_EQ(pool_->ready_groups(Stage::SFT), 2U);
+  verify();
+}
+
+TEST_F(PoolTest, AVariantThatWasOnlyVerifiedIsTimedOnceAGroupWantsItsScore) {
+  first_version();
+  finish(*submit(make_group({"a"}, only_verified()))[0], 2.0);
+  const auto jobs = submit(make_group({"a"}));
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_TRUE(jobs[0]->getHeader().getVerified());
+  EXPECT_TRUE(jobs[0]->getHeader().getTimed());
+  EXPECT_EQ(jobs[0]->getHeader().getKnownScore(), 0);
+  EXPECT_EQ(pool_->waiting_groups(), 1U) << "a group is not rewarded before its score is known";
+  finish_all(jobs, 2.0);
+  EXPECT_EQ(pool_->waiting_groups(), 0U);
+  EXPECT_EQ(score_of("a"), 2.0);
+  EXPECT_EQ(pool_->best(the_task(), the_device())->score, 2.0);
+  verify();
+}
+
+TEST_F(PoolTest, AGroupThatJoinsWorkWithoutTimingWaitsForTheScore) {
+  first_version();
+  const auto untimed = submit(make_group({"a"}, only_verified()));
+  EXPECT_TRUE(submit(make_group({"a"})).empty()) << "one job at a time";
+  open();
+  const auto timed = finish(*untimed[0], 2.0);
+  ASSERT_EQ(timed.size(), 1U);
+  EXPECT_TRUE(timed[0]->getHeader().getVerified());
+  EXPECT_TRUE(timed[0]->getHeader().getTimed());
+  EXPECT_EQ(pool_->waiting_groups(), 2U);
+  finish(*timed[0], 0, Outcome::UNSTABLE);
+  EXPECT_EQ(pool_->waiting_groups(), 0U);
+  EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE).at(Outcome::UNSTABLE), 1U)
+      << "what has no score is no sample that is ok";
+  verify();
+}
+
+TEST_F(PoolTest, WorkWithoutTimingStaysSoAfterARestart) {
+  submit(make_group({"a"}, only_verified()));
+  open();
+  jobs_list jobs;
+  pool_->collect_overdue(now_, jobs);
+  ASSERT_EQ(jobs.size(), 1U);
+  EXPECT_FALSE(jobs[0]->getHeader().getTimed());
+}
+
 TEST_F(PoolTest, GroupsOfAnAbsentDeviceTypeDoNotCountAsWaitingAfterReopening) {
   submit(make_group({"a"}));
   open(exemplar_method::buckets, 1, false);

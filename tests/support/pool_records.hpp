@@ -42,6 +42,7 @@ struct group_options {
   std::vector<variant_id> exemplars;
   std::string problem;  // why the variants do not parse; empty if they do
   task_id task = the_task();
+  bool timed = true;
 };
 
 // Returns a group with one rollout for each of these programs, in order. Equal programs share a
@@ -51,6 +52,7 @@ inline record<schema::RolloutGroup> make_group(const std::vector<std::string>& c
   record_builder<schema::RolloutGroup> group;
   random_id<group_id>().store(group->initId());
   group->setOrigin(options.origin);
+  group->setTimed(options.timed);
   auto draw = group->initDraw();
   random_id<draw_id>().store(draw.initId());
   options.task.store(draw.initTaskId());
@@ -100,6 +102,7 @@ inline record<schema::Evaluation> make_result(const schema::CompileJob::Reader& 
   result->setOutcome(outcome);
   if (outcome == schema::Outcome::OK || outcome == schema::Outcome::UNSTABLE) {
     result->initVerdict().setOutcome(schema::Outcome::OK);
+    if (!header.getTimed()) return result.finish();
     auto m = result->initMeasurements(1)[0];
     m.setId(header.getMeasurementId());
     m.setOutcome(outcome);
