@@ -8,6 +8,9 @@ from torchscript_text import runnable
 
 # Tolerances of the judge (doc/evaluation.md section 2, point 5) by type.
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
+# Share of the tolerance that the reference's own errors may take: a program that is right may sum in
+# another order, and at its timed sizes a task has many more elements than here.
+MOST_OWN_ERROR = 0.25
 DISTRIBUTIONS = ("declared", "shifted", "small", "outliers")
 MOST_BYTES = 1 << 30  # of inputs and parameters
 MOST_MOVED_BYTES = 2 << 30  # that one operator reads and writes
@@ -117,7 +120,7 @@ class Checker:
         return x
 
     def check_small_cases(self):
-        """Runs the small cases. Returns the distributions on which the reference is exact."""
+        """Runs the small cases. Returns the distributions on which results are exact and vary."""
         exact = list(DISTRIBUTIONS)
         for case in self.program.small:
             for distribution in DISTRIBUTIONS:
@@ -142,10 +145,10 @@ class Checker:
                 return False
             size = e.square().mean().sqrt()
             limit = TOLERANCE[self.dtype] * (size + e.abs())
-            if not ((a.double() - e).abs() <= limit).all():
+            if not ((a.double() - e).abs() <= MOST_OWN_ERROR * limit).all():
                 return False
-            says_something = e.numel() < 2 or e.std() > LEAST_VARIATION * size
-            if distribution == "declared" and not says_something:
+            least = LEAST_VARIATION if distribution == "declared" else TOLERANCE[self.dtype]
+            if e.numel() > 1 and e.std() <= least * size:
                 return False
         return True
 

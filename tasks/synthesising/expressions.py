@@ -1,6 +1,7 @@
 """Tables of the expressions that rules choose from: what each does in words, and its TorchScript.
 
 In an expression `x` and `y` stand for values, `D` for a dimension and `K` for whether it is kept.
+All are continuous: where a value jumps, rounding decides on which side a program that is right lands.
 """
 
 # Functions of one value that are defined for every number. `x` is the value.
@@ -38,7 +39,7 @@ BINARY = {
     "smaller of both": "torch.minimum(x, y)",
     "quotient": "x / (1.0 + torch.abs(y))",
     "gate": "x * torch.sigmoid(y)",
-    "choice": "torch.where(y > 0, x, 0.5 * x)",
+    "choice": "torch.where(y > 0, x + y, x - 0.5 * y)",
     "length of both": "torch.sqrt(x * x + y * y + 1.0)",
 }
 REDUCTIONS = {
@@ -54,7 +55,7 @@ LOSSES = {
     "squared error": "torch.mean((x - y) * (x - y), dim=[D])",
     "absolute error": "torch.mean(torch.abs(x - y), dim=[D])",
     "Huber loss": "torch.mean(torch.huber_loss(x, y, reduction=0), dim=[D])",
-    "hinge loss": "torch.mean(torch.clamp(1.0 - x * torch.sign(y), min=0.0), dim=[D])",
+    "hinge loss": "torch.mean(torch.clamp(1.0 - x * y, min=0.0), dim=[D])",
     "cross entropy with a softmax": "-torch.sum(torch.softmax(y, dim=D) * "
     "torch.log_softmax(x, dim=D), dim=[D])",
     "divergence of two softmaxes": "torch.sum(torch.softmax(y, dim=D) * "

@@ -79,13 +79,19 @@ def exponentials(c, x, axes):
     return c.b.field(both, "largest"), c.b.field(both, "total")
 
 
+def below(c, x, largest):
+    """How far x is below the largest element, which itself must be exactly 0 below: the difference is
+    never fused with a product that gives x."""
+    return c.b.pointwise("__fsub_rn({0}, {1})", x, largest)
+
+
 @rule("softmax", "_softmax")
 def softmax(c, x, dim, *_):
     computed_in_float(tensor(x))
     if x.dims[dim].is_one:
         return c.b.constant(1.0, x.dims, x.dtype)
     largest, total = exponentials(c, x, axes_of(x, dim))
-    top = apply_row(c.b, "exp", apply_row(c.b, "sub", x, largest))
+    top = apply_row(c.b, "exp", below(c, x, largest))
     return c.b.pointwise("({0} / {1})", top, total, range=(0, 1))
 
 
@@ -93,7 +99,7 @@ def softmax(c, x, dim, *_):
 def log_softmax(c, x, dim, *_):
     computed_in_float(tensor(x))
     largest, total = exponentials(c, x, axes_of(x, dim))
-    return apply_row(c.b, "sub", apply_row(c.b, "sub", x, largest), apply_row(c.b, "log", total))
+    return apply_row(c.b, "sub", below(c, x, largest), apply_row(c.b, "log", total))
 
 
 @rule("logsumexp")

@@ -42,12 +42,13 @@ REDUCTIONS = {
     "min": best("<", "INFINITY"),
     "argmax": place_of_best(">", "-INFINITY"),
     "argmin": place_of_best("<", "INFINITY"),
-    # The largest value and the sum of exponentials relative to it, in one pass.
+    # The largest value and the sum of exponentials relative to it, in one pass. The differences are
+    # exact, as in below() of reduction_rules.py.
     "exponentials": Reduction(
         [("largest", FLOAT, "-INFINITY"), ("total", FLOAT, "0.0f")],
-        "if ({value} > {largest}) {{ {total} = {total} * expf({largest} - {value}) + 1.0f; "
-        "{largest} = {value}; }} else if ({value} > -INFINITY) "
-        "{total} += expf({value} - {largest});",
+        "if ({value} > {largest}) {{ {total} = {total} * expf(__fsub_rn({largest}, {value})) "
+        "+ 1.0f; {largest} = {value}; }} else if ({value} > -INFINITY) "
+        "{total} += expf(__fsub_rn({value}, {largest}));",
         "if ({other_largest} > {largest}) {{ {total} = {total} * expf({largest} - {other_largest})"
         " + {other_total}; {largest} = {other_largest}; }} else if ({other_largest} > -INFINITY) "
         "{total} += {other_total} * expf({other_largest} - {largest});",

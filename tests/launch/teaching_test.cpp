@@ -101,6 +101,12 @@ std::vector<lesson> lessons() {
        task_text("a_block_a_row",
                  "def forward(x: Tensor) -> Tensor:\n    return torch.softmax(x * 2.0, 1)\n", x2,
                  "N = 3, M = 900", "N = 5, M = 67")},
+      // A difference that is fused with the product is not exactly 0 where the square is largest.
+      {"softmax_of_a_product", "__fsub_rn",
+       task_text("softmax_of_a_product",
+                 "def forward(x: Tensor) -> Tuple[Tensor, Tensor]:\n"
+                 "    return torch.softmax(x * x, 1), torch.silu(torch.log_softmax(x * 3.1, 1))\n",
+                 x2, "N = 20, M = 96", "N = 5, M = 67")},
       {"a_warp_a_row", "o >= n",
        task_text("a_warp_a_row",
                  "def forward(x: Tensor, w: Tensor, b: Tensor) -> Tensor:\n"

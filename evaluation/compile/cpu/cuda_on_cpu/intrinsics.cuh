@@ -14,21 +14,23 @@ static inline float __powf(float x, float y) { return powf(x, y); }
 static inline float __fdividef(float x, float y) { return x / y; }
 static inline float fdividef(float x, float y) { return x / y; }
 static inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
-// All four suffixes round as the processor does by default, to nearest even.
-#define HONE_ROUNDED(suffix)                                                   \
-  static inline float __fadd_##suffix(float x, float y) { return x + y; }      \
-  static inline float __fsub_##suffix(float x, float y) { return x - y; }      \
-  static inline float __fmul_##suffix(float x, float y) { return x * y; }      \
-  static inline float __fdiv_##suffix(float x, float y) { return x / y; }      \
-  static inline float __frcp_##suffix(float x) { return 1.0f / x; }            \
-  static inline float __fsqrt_##suffix(float x) { return __builtin_sqrtf(x); } \
-  static inline float __fmaf_##suffix(float x, float y, float z) {             \
-    return __builtin_fmaf(x, y, z);                                            \
-  }                                                                            \
-  static inline double __dadd_##suffix(double x, double y) { return x + y; }   \
-  static inline double __dmul_##suffix(double x, double y) { return x * y; }   \
-  static inline double __fma_##suffix(double x, double y, double z) {          \
-    return __builtin_fma(x, y, z);                                             \
+// All four suffixes round as the processor does by default, to nearest even. As in CUDA, a sum or
+// product of these is never fused with another operation. The compiler fuses a product that is
+// added to, so each is written as one fused operation already.
+#define HONE_ROUNDED(suffix)                                                                     \
+  static inline float __fadd_##suffix(float x, float y) { return __builtin_fmaf(x, 1.0f, y); }   \
+  static inline float __fsub_##suffix(float x, float y) { return __builtin_fmaf(x, 1.0f, -y); }  \
+  static inline float __fmul_##suffix(float x, float y) { return __builtin_fmaf(x, y, -0.0f); }  \
+  static inline float __fdiv_##suffix(float x, float y) { return x / y; }                        \
+  static inline float __frcp_##suffix(float x) { return 1.0f / x; }                              \
+  static inline float __fsqrt_##suffix(float x) { return __builtin_sqrtf(x); }                   \
+  static inline float __fmaf_##suffix(float x, float y, float z) {                               \
+    return __builtin_fmaf(x, y, z);                                                              \
+  }                                                                                              \
+  static inline double __dadd_##suffix(double x, double y) { return __builtin_fma(x, 1.0, y); }  \
+  static inline double __dmul_##suffix(double x, double y) { return __builtin_fma(x, y, -0.0); } \
+  static inline double __fma_##suffix(double x, double y, double z) {                            \
+    return __builtin_fma(x, y, z);                                                               \
   }
 // clang-format off
 HONE_ROUNDED(rn)
