@@ -8,8 +8,8 @@ from torchscript_text import runnable
 
 # Tolerances of the judge (doc/evaluation.md section 2, point 5) by type.
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
-# Share of the tolerance that the reference's own errors may take: a program that is right may sum in
-# another order, and at its timed sizes a task has many more elements than here.
+# Share of the tolerance that the reference's own errors may take: a program that is right may sum
+# in another order, and at its timed sizes a task has many more elements than here.
 MOST_OWN_ERROR = 0.25
 DISTRIBUTIONS = ("declared", "shifted", "small", "outliers")
 MOST_BYTES = 1 << 30  # of inputs and parameters

@@ -1,7 +1,7 @@
 """Tables of the expressions that rules choose from: what each does in words, and its TorchScript.
 
 In an expression `x` and `y` stand for values, `D` for a dimension and `K` for whether it is kept.
-All are continuous: where a value jumps, rounding decides on which side a program that is right lands.
+All are continuous: where a value jumps, rounding decides on which side a right program lands.
 """
 
 # Functions of one value that are defined for every number. `x` is the value.

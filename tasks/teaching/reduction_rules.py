@@ -80,8 +80,10 @@ def exponentials(c, x, axes):
 
 
 def below(c, x, largest):
-    """How far x is below the largest element, which itself must be exactly 0 below: the difference is
-    never fused with a product that gives x."""
+    """How far x is below the largest element, which itself must be exactly 0 below.
+
+    The difference is never fused with a product that gives x.
+    """
     return c.b.pointwise("__fsub_rn({0}, {1})", x, largest)
 
 
