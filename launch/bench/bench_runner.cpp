@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "evaluation/evaluate.hpp"
+#include "messages/names.hpp"
 
 namespace hone {
 namespace {
@@ -82,6 +83,13 @@ struct submitted_document {
   std::future<compiled_document> compiled;
 };
 
+// Judges a document, and once more if the infrastructure has failed, which says nothing of it.
+record<schema::Evaluation> judge(device& on, const compiled_document& document, const task& t) {
+  auto evaluation = evaluate(on, document, t);
+  if (evaluation->getOutcome() != Outcome::INFRASTRUCTURE) return evaluation;
+  return evaluate(on, document, t);
+}
+
 // Judges tasks on one device until there are none left. The documents of the next task are compiled
 // while those of a task are judged.
 void judge_tasks(bench_work& work, const planned_device& planned) {
@@ -102,7 +110,7 @@ void judge_tasks(bench_work& work, const planned_device& planned) {
   while (!next.empty()) {
     auto documents = std::exchange(next, submit_next());
     for (auto& [of, document, compiled] : documents)
-      work.add(*of, type, *document, *evaluate(*device, compiled.get(), of->of));
+      work.add(*of, type, *document, *judge(*device, compiled.get(), of->of));
   }
 }
 

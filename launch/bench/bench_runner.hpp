@@ -17,7 +17,8 @@ using bench_listener =
 
 // Judges the documents of a plan that `results` does not contain yet, on a thread for each device.
 // Every device type judges every document. Devices of one type share the tasks: a device takes all
-// documents of a task one after another, so that what it knows of the task serves all of them.
+// documents of a task one after another, so that what it knows of the task serves all of them. What
+// ends as `infrastructure` is judged once more.
 // Throws std::runtime_error if a device cannot be made or can judge no longer; the other devices
 // have then judged all that they could.
 void run_bench(const bench_plan& plan, const std::vector<planned_device>& devices,

@@ -146,10 +146,8 @@ class comparison_report {
 
   // Compares the policies before and after the contrastive stage, if there was one.
   void compare_on_held_out(const compared_samples& samples) {
-    const auto before = std::find_if(samples.begin(), samples.end(), [&](const auto& of_version) {
-      const auto name = of_.version_names.find(of_version.first);
-      return name != of_.version_names.end() && name->second == "before contrastive";
-    });
+    if (!of_.before_contrastive) return;
+    const auto before = samples.find(*of_.before_contrastive);
     if (before == samples.end() || std::next(before) == samples.end()) return;
     const std::vector<compared_task> tasks = tasks_of({*before, *samples.rbegin()});
     const comparison_result r = compare_policies(tasks, bootstrap_resamples, 1);

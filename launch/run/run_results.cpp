@@ -234,6 +234,8 @@ class results_reader {
       if ((*known)->getStage() != Stage::COMPARISON)
         found_.version_names[version] =
             steps == 0 ? "before " + stage : "in " + stage + ", step " + std::to_string(steps);
+      if ((*known)->getStage() == Stage::CONTRASTIVE && steps == 0)
+        found_.before_contrastive = version;
       if (const auto step = pool_.step(version)) {
         for (const auto metric : (*step)->getMetrics()) {
           if (view(metric.getName()) == "skipped_updates")

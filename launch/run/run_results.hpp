@@ -128,6 +128,8 @@ struct run_results {
   std::uint64_t inconclusive_compared = 0;  // samples of the comparison that are left out
   // Names of the versions in `held_out`: "before sft", "in sft, step 4".
   std::map<std::uint64_t, std::string> version_names;
+  // The version with which the contrastive stage began; nullopt if there was no such stage.
+  std::optional<std::uint64_t> before_contrastive;
   // Tokens that the policy had trained on, prompts included, by version.
   std::map<std::uint64_t, double> trained_tokens;
   // Groups that were dropped because their samples were too old to train on, by device type.

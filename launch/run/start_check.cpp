@@ -25,6 +25,8 @@ namespace {
 
 // Documents of a task below which a policy mostly repeats them.
 constexpr std::size_t few_documents = 8;
+// Share of the documents that must have others of the same task, so that prompts show them.
+constexpr double least_share_with_others = 0.1;
 // Tasks of which a dry run judges a document.
 constexpr std::size_t tried_tasks = 3;
 
@@ -52,6 +54,30 @@ std::optional<double> free_gpu_memory(const std::string& name, bool is_shared) {
   } catch (const std::runtime_error&) {  // the policy's device says what is wrong
     return std::nullopt;
   }
+}
+
+// Returns what to say if later stages show exemplars and sft hardly does, or nothing. `counts`:
+// documents of the corpus by task.
+std::optional<std::string> describe_unseen_exemplars(
+    const configuration& c, const std::map<std::string, std::size_t>& counts) {
+  const curriculum_options& plan = c.learner.plan;
+  const bool draws = plan.self_supervised.steps + plan.contrastive.steps > 0;
+  if (counts.empty() || !draws || c.pool.storage.exemplars.method == exemplar_method::none)
+    return std::nullopt;
+  std::size_t documents = 0;
+  std::size_t with_others = 0;  // of the same task
+  for (const auto& [name, count] : counts) {
+    documents += count;
+    with_others += count > 1 ? count : 0;
+  }
+  const bool are_shown = c.corpus.timed && with_others > least_share_with_others * documents;
+  if (are_shown) return std::nullopt;
+  return std::string(c.corpus.timed ? "hardly any task has two documents"
+                                    : "the corpus is not timed (corpus.timed)") +
+         ", so the prompts of sft hardly show exemplars, while those of later stages do, and a "
+         "policy that has seen none may write nothing after them: set pool.exemplars = \"none\", "
+         "or " +
+         (c.corpus.timed ? "add documents" : "have it timed");
 }
 
 // Collects what is wrong, step after step.
@@ -244,15 +270,7 @@ start_findings check_corpus(const configuration& c, const task_table& tasks,
                      "them. A sweep, or variants by people or another model, add more");
   }
   for (std::string& line : shortened(std::move(sparse))) found.notes.push_back(std::move(line));
-  const bool has_pair = std::any_of(counts.begin(), counts.end(),
-                                    [](const auto& of_task) { return of_task.second > 1; });
-  const bool draws = c.learner.plan.self_supervised.steps + c.learner.plan.contrastive.steps > 0;
-  if (!has_pair && !chosen.empty() && draws &&
-      c.pool.storage.exemplars.method != exemplar_method::none)
-    found.notes.push_back(
-        "no task has two documents, so the prompts of sft show no exemplars, while those of later "
-        "stages do, and a policy that has seen none may write nothing after them: set "
-        "pool.exemplars = \"none\", or add documents");
+  if (auto note = describe_unseen_exemplars(c, counts)) found.notes.push_back(std::move(*note));
   return found;
 }
 

@@ -101,12 +101,16 @@ TEST_F(FirstDay, LeadsFromAModuleToAResult) {
   EXPECT_THAT(dry.out, testing::ContainsRegex("judging takes [0-9.]+ s a variant here \\(gated/"));
   EXPECT_THAT(dry.out, testing::ContainsRegex("prompts have [0-9]+ to [0-9]+ tokens"));
 
-  const std::string lone = "no task has two documents";
+  const std::string lone = "hardly any task has two documents";
   EXPECT_EQ(dry.out.find(lone), std::string::npos);
   const std::vector<std::string> one_document = {
       "run",   my("run.toml"),     "--dry-run", "--set", "node.devices=[\"simulated:a\"]",
       "--set", "corpus.per_task=1"};
   EXPECT_THAT(run_hone(one_document).out, HasSubstr(lone));
+  const std::vector<std::string> untimed = {
+      "run",   my("run.toml"),      "--dry-run", "--set", "node.devices=[\"simulated:a\"]",
+      "--set", "corpus.timed=false"};
+  EXPECT_THAT(run_hone(untimed).out, HasSubstr("the corpus is not timed"));
 
   // A run with a real judge and a tiny policy, stopped, killed and resumed.
   const std::vector<std::string> start = {hone_program(),
