@@ -66,7 +66,7 @@ void visit_task_keys(Visitor& v, configuration& c) {
     v.leave();
   }
   if (v.enter("corpus",
-              "Documents that people wrote, which the sft stage learns from. Code: "
+              "What people or the teacher wrote, for the sft stage to learn from. Code: "
               "launch/run/run_inputs.cpp.")) {
     v.value("folder", "Folder of the corpus; empty for none.", c.corpus.folder);
     v.value("per_task", "Most documents per task, spread evenly over its files; 0 for all.",
@@ -77,7 +77,8 @@ void visit_task_keys(Visitor& v, configuration& c) {
             c.corpus.taught, 0, 1000);
     v.value("timed",
             "Measure how fast its documents are. Without it they are only verified, which takes a "
-            "fraction of the time, and no prompt shows them as exemplars.",
+            "fraction of the time, and no prompt shows them as exemplars. A run that is resumed "
+            "keeps to what it began with.",
             c.corpus.timed);
     v.leave();
   }

@@ -297,19 +297,22 @@ curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch) {
   double samples = 0;
   double score = 0;
   double logs = 0;
+  double scored_samples = 0;
   std::map<Outcome, double> outcomes;
   for (const auto scored : batch.getGroups()) {
     for (const auto result : scored.getResults()) {
       ++samples;
       ++outcomes[result.getOutcome()];
       score += score_of(result);
-      if (result.getScore() > 0) logs += std::log(std::max(1e-6, result.getScore()));
+      if (score_of(result) <= 0) continue;
+      ++scored_samples;
+      logs += std::log(result.getScore());
     }
   }
   n["samples"] = samples;
   n["groups"] = static_cast<double>(batch.getGroups().size());
   n["score"] = samples > 0 ? score / samples : 0;
-  n["log_speedup"] = outcomes[Outcome::OK] > 0 ? logs / outcomes[Outcome::OK] : 0;
+  n["log_speedup"] = scored_samples > 0 ? logs / scored_samples : 0;
   for (const auto& [outcome, count] : outcomes)
     n["share_" + std::string(name_of(outcome))] = count / std::max(1.0, samples);
   return n;

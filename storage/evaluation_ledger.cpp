@@ -63,7 +63,7 @@ record<schema::Evaluation> merge(const std::optional<record<schema::Evaluation>>
   for (unsigned i = 0; i < added; ++i)
     measurements.setWithCaveats(before + i, result.getMeasurements()[i]);
   const bool keeps_ok =
-      known && has_score(**known) &&
+      known && (*known)->getOutcome() == Outcome::OK &&
       (result.getOutcome() == Outcome::UNSTABLE || result.getOutcome() == Outcome::INFRASTRUCTURE);
   out->setOutcome(keeps_ok ? Outcome::OK : result.getOutcome());
   out->setKind(keeps_ok ? (*known)->getKind() : result.getKind());
@@ -179,11 +179,12 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
   const auto known = is_new ? std::nullopt : find(key);
   if (known && is_settled((*known)->getOutcome())) return false;
   const std::uint32_t have = measurement_count(known);
-  const bool is_known_ok =
-      known && (*known)->getOutcome() == Outcome::OK && (times == 0 || has_score(**known));
-  if (is_known_ok && (times == 0 || have >= max_measurements)) return false;
-  if (known && (*known)->getOutcome() == Outcome::UNSTABLE && have >= max_measurements)
-    return false;
+  const bool is_verified =
+      known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
+  if (times == 0 && is_verified) return false;
+  const bool is_known_ok = known && has_score(**known);
+  const bool has_failed = known && (*known)->getOutcome() == Outcome::INFRASTRUCTURE;
+  if (have >= max_measurements && !has_failed) return false;
   if (variant.getProblem().size() > 0) {
     record_builder<schema::Evaluation> closed;
     key.variant.store(closed->initVariantId());
@@ -201,8 +202,7 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
   work w;
   w.task = task_id(variant.getTaskId());
   w.measurement = random_id<measurement_id>();
-  w.verified =
-      known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;
+  w.verified = is_verified;
   // A group does not wait for a variant that is already ok: further measurements only make its
   // score more precise.
   w.wanted = times == 0 ? 0 : std::min(max_measurements, is_known_ok ? have + times : have + 1);

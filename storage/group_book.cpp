@@ -2,11 +2,19 @@
 
 #include <algorithm>
 
+#include "messages/measurements.hpp"
+
 namespace hone {
 
 Stage stage_of(const schema::RolloutGroup::Reader& group) {
   return group.getOrigin() == schema::RolloutGroup::Origin::CORPUS ? Stage::SFT
                                                                    : group.getDraw().getStage();
+}
+
+Outcome outcome_for(const schema::RolloutGroup::Reader& group,
+                    const schema::Evaluation::Reader& known) {
+  const bool lacks_score = known.getOutcome() == Outcome::OK && !has_score(known);
+  return lacks_score && group.getTimed() ? Outcome::UNSTABLE : known.getOutcome();
 }
 
 namespace {

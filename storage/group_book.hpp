@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "messages/names.hpp"
+#include "messages/schema/pipeline.capnp.h"
 #include "messages/schema/storage.capnp.h"
 #include "messages/schema/training.capnp.h"
 #include "storage/database.hpp"
@@ -18,6 +19,10 @@ namespace hone {
 
 // Returns the stage that trains on the group. It is sft for a corpus group.
 Stage stage_of(const schema::RolloutGroup::Reader& group);
+// Returns what an evaluation means for a group. A variant that is correct and could not be timed is
+// ok for a group that is only verified, and inconclusive for others.
+Outcome outcome_for(const schema::RolloutGroup::Reader& group,
+                    const schema::Evaluation::Reader& known);
 
 // Tracks groups from their arrival to the step that trains on them. A group waits while
 // evaluations are missing, ready when all are known, and in the end trained or dropped. Ready

@@ -163,7 +163,7 @@ std::vector<Outcome> pool::outcomes_of(const schema::RolloutGroup::Reader& group
   std::vector<Outcome> outcomes;
   for (const auto rollout : group.getRollouts()) {
     if (const auto known = evaluation_of(group, rollout))
-      outcomes.push_back((*known)->getOutcome());
+      outcomes.push_back(outcome_for(group, **known));
   }
   return outcomes;
 }
@@ -176,7 +176,9 @@ void pool::note_judged(const schema::RolloutGroup::Reader& group) {
     const variant_id id(rollout.getVariantId());
     const auto variant = db_.get<schema::Variant>(family::variants, key_of(id));
     const auto known = evaluation_of(group, rollout);
-    if (variant && known) judged[id] = {*variant, *known};
+    // What could not be timed is no attempt to improve on.
+    if (variant && known && outcome_for(group, **known) == (*known)->getOutcome())
+      judged[id] = {*variant, *known};
   }
   std::vector<attempt_book::judged_variant> distinct;
   for (const auto& [id, one] : judged) distinct.push_back(one);
@@ -266,7 +268,7 @@ record<schema::ScoredGroup> pool::score_group(const group_id& group) const {
   auto results = scored->initResults(rollouts.size());
   for (unsigned i = 0; i < rollouts.size(); ++i) {
     const auto known = evaluation_of(**stored, rollouts[i]);
-    results[i].setOutcome(known ? (*known)->getOutcome() : Outcome::INFRASTRUCTURE);
+    results[i].setOutcome(known ? outcome_for(**stored, **known) : Outcome::INFRASTRUCTURE);
     results[i].setScore(known ? (*known)->getScore() : 0);
     if (!known) continue;
     const auto over = speedups_over_baselines(**known);

@@ -70,6 +70,7 @@ record<schema::RolloutGroup> copy_without(const schema::RolloutGroup::Reader& gr
   kept->setTokensRemoved(removed.tokens || group.getTokensRemoved());
   kept->setStartedMs(group.getStartedMs());
   kept->setFinishedMs(group.getFinishedMs());
+  kept->setTimed(group.getTimed());
   if (removed.variants) {
     kept->initVariants(0);
   } else {

@@ -35,10 +35,12 @@ process_bias bias_of(const case_timing& equal_programs) {
 }
 
 process_bias beside_launch_bound(process_bias bias) {
-  if (const double found = std::abs(bias.log_ratio); found >= largest_process_bias)
-    bias = {0, std::max(bias.half_width, found)};
   bias.half_width = std::max(bias.half_width, loads_differ_by);
   return bias;
+}
+
+process_bias on_a_busy_host(const process_bias& bias) {
+  return {std::max(0.0, bias.log_ratio), std::max(bias.half_width, std::abs(bias.log_ratio))};
 }
 
 timing_rules rules_between(const process_bias& bias, double reference_us, timing_rules rules) {

@@ -17,12 +17,16 @@ struct process_bias {
 // is 0 unless the interval of the difference excludes 0: no process is known to change their
 // length, and some have two lengths, depending on where their data lies.
 process_bias bias_of(const case_timing& equal_programs);
-// A bias beyond this, in log ratio, is not luck: something is wrong with one of the processes.
-inline constexpr double largest_process_bias = 0.1;
 // Returns the bias beside a launch-bound reference, where the host's time for a call also differs
-// between two loads of one program in one process. What is beyond the largest bias is there the
-// host's other work, so it is not subtracted, and nothing within it is a difference.
+// between two loads of one program in one process.
 process_bias beside_launch_bound(process_bias bias);
+
+// A bias beyond this, in log ratio, is not luck: something is wrong with one of the processes, or,
+// beside a launch-bound reference, the host does other work.
+inline constexpr double largest_process_bias = 0.1;
+// Returns what to take for such a bias of the host: it is subtracted where that lowers a score, and
+// the interval is as wide as it.
+process_bias on_a_busy_host(const process_bias& bias);
 
 // Returns `rules` adapted to two processes with this bias: a difference that equal programs may
 // show there counts as none. `reference_us`: the time of a reference's call, or 0 if unknown.

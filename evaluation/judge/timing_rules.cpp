@@ -91,12 +91,12 @@ timing_rules gpu_timing_rules() {
 timing_rules rules_of_long_calls(timing_rules rules) {
   rules.new_parameters_one_in = 1;
   rules.min_rounds = rules.min_rounds_of_long_calls;
+  rules.check_one_in = 2;
   return rules;
 }
 
-timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted, double call_ns) {
+timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted, bool is_long) {
   // Processes hardly differ in how long they take for a long call.
-  const bool is_long = call_ns >= long_call_ns;
   const bool is_fine = wanted == bias_precision::fine && !is_long;
   rules.target_width = is_fine ? 0.0015 : 0.005;
   rules.min_rounds = is_long ? calibrating_rounds_of_long_calls : is_fine ? 42 : 14;

@@ -18,7 +18,7 @@ struct timing_rules {
   // Rules for stopping.
   double target_width = 0.05;    // half-width of the 95 % interval that is narrow enough
   double doubling_width = 0.08;  // half-width beyond which the budget is doubled
-  double unstable_width = 0.15;  // half-width beyond which a used-up budget ends in `unstable`
+  double unstable_width = 0.15;  // half-width beyond which timing ends in `unstable`
   // Variance of the buckets' speed-ups, relative to the median, beyond which a measurement is
   // `unstable` regardless of its width.
   double unstable_variance = std::numeric_limits<double>::infinity();
@@ -84,16 +84,17 @@ struct timing_rules {
 timing_rules cpu_timing_rules();
 timing_rules gpu_timing_rules();
 // Returns rules for calls that are runs by themselves, each of which is as exact as a run of many
-// short ones. Every round gets new parameters, since few calls see few places in memory.
+// short ones. Every round gets new parameters, since few calls see few places in memory, and with
+// half as many rounds every second one is checked.
 timing_rules rules_of_long_calls(timing_rules rules);
 // How precise a process bias has to be: `coarse` is enough for a measurement that confirms another.
 enum class bias_precision { coarse, fine };
 // Returns the rules for timing the reference of a case against itself on a GPU, to find the process
-// bias: rounds are those of the case, and timing stops by other rules. `call_ns`: the length of a
-// call.
+// bias: rounds are those of the case, and timing stops by other rules. `is_long`: its calls are
+// runs by themselves.
 timing_rules gpu_calibration_rules(timing_rules of_case = gpu_timing_rules(),
                                    bias_precision wanted = bias_precision::fine,
-                                   double call_ns = 0);
+                                   bool is_long = false);
 // Returns the rules for a GPU and a launch-bound reference. Such a timing measures the processor,
 // which other programs use as well, so measurements may spread as far as on a CPU device.
 // `call_ns`: the length of a call.
@@ -101,7 +102,7 @@ timing_rules launch_bound_timing_rules(double call_ns = 0);
 
 // go_on: another round is needed. settled: the interval is narrow enough. confirmed: the rounds
 // agree with a first measurement. hopeless: the candidate is so slow that its score needs no
-// precision. unstable: the interval is too wide and the budget used up.
+// precision. unstable: the interval is too wide after `budgets_before_unstable` budgets.
 enum class timing_decision { go_on, settled, confirmed, hopeless, unstable };
 
 // Returns true if the buckets vary more than `unstable_variance` allows.

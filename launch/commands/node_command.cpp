@@ -8,6 +8,7 @@
 #include "evaluation/devices.hpp"
 #include "evaluation/variant_compiler.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/slow_notice.hpp"
 #include "launch/system.hpp"
 #include "messages/versions.hpp"
 
@@ -35,7 +36,10 @@ joined_run join(caf::actor_system& system, const node_arguments& a, const std::s
                 device_kinds kinds) {
   const std::string& address = a.join;
   joined_run joined;
-  joined.wiring.uplink = connect(system, address, std::chrono::seconds(a.wait_s));
+  {
+    const slow_notice waiting([&address] { return "waiting for the run at " + address; });
+    joined.wiring.uplink = connect(system, address, std::chrono::seconds(a.wait_s));
+  }
   record_builder<schema::JoinRequest> request;
   request->setSchemaVersion(schema_version);
   request->setJudgeVersion(judge_version);

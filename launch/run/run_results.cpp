@@ -191,9 +191,14 @@ class results_reader {
     }
     const Outcome outcome = known->second.outcome;
     const double score = known->second.score;
+    const bool is_of_corpus = g.origin == schema::RolloutGroup::Origin::CORPUS;
+    if (outcome == Outcome::OK && score == 0 && !is_of_corpus) {  // verified, and not timed yet
+      ++row.unknown;
+      return;
+    }
     ++row.outcomes[std::string(name_of(outcome))];
     for (scored_sums* part : parts) part->add(where, outcome, score);
-    if (g.origin == schema::RolloutGroup::Origin::CORPUS) {
+    if (is_of_corpus) {
       if (outcome != Outcome::OK) found_.unlearned.emplace(rollout.variant, outcome);
       return;
     }

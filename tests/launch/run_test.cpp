@@ -230,7 +230,8 @@ TEST_F(Run, ANodeMayBeStartedBeforeItsRun) {
   const std::string port = std::to_string(free_port());
   program helper({hone_program(), "node", "--join", "127.0.0.1:" + port, "--devices", "simulated:a",
                   "--name", "early"});
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  ASSERT_TRUE(
+      eventually([&] { return helper.err().find("waiting for the run") != std::string::npos; }));
   const program p(endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0",
                            "--set", "node.port=" + port}));
   EXPECT_TRUE(wait_for_versions(2)) << p.out() << helper.out() << helper.err();

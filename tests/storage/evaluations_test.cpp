@@ -76,7 +76,10 @@ TEST_F(PoolTest, AVariantThatIsOnlyVerifiedHasNoScoreAndIsNoExemplar) {
   EXPECT_FALSE(jobs[0]->getHeader().getTimed());
   EXPECT_TRUE(finish(*jobs[0], 2.0).empty());
   EXPECT_EQ(score_of("a"), 0);
-  EXPECT_EQ(pool_->ready_groups(Stage::SFT), 1U) << "the corpus can be learned from";
+  const auto batch = pool_->take({Stage::SFT, 1, 1});
+  ASSERT_TRUE(batch);
+  EXPECT_EQ((*batch)->getGroups()[0].getResults()[0].getOutcome(), Outcome::OK)
+      << "the corpus can be learned from";
   EXPECT_FALSE(pool_->best(the_task(), the_device()));
   EXPECT_EQ(pool_->draw({.task = the_task(), .device_type = the_device()})->getExemplars().size(),
             0U);
@@ -114,8 +117,19 @@ TEST_F(PoolTest, AGroupThatJoinsWorkWithoutTimingWaitsForTheScore) {
   finish(*timed[0], 0, Outcome::UNSTABLE);
   EXPECT_EQ(pool_->waiting_groups(), 0U);
   EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE).at(Outcome::UNSTABLE), 1U)
-      << "what has no score is no sample that is ok";
+      << "what has no score says nothing of a policy";
+  EXPECT_EQ(pool_->sample_outcomes(Stage::SFT).at(Outcome::OK), 1U)
+      << "but it is correct, and can be learned from";
+  const auto batch = pool_->take({Stage::CONTRASTIVE, 1, 1});
+  ASSERT_TRUE(batch);
+  EXPECT_EQ((*batch)->getGroups()[0].getResults()[0].getOutcome(), Outcome::UNSTABLE);
   verify();
+}
+
+TEST_F(PoolTest, AVariantThatCouldNotBeTimedNeedsNoVerdict) {
+  finish(*submit(make_group({"a"}))[0], 0, Outcome::UNSTABLE);
+  EXPECT_TRUE(submit(make_group({"a"}, only_verified())).empty());
+  EXPECT_EQ(pool_->sample_outcomes(Stage::CONTRASTIVE).at(Outcome::UNSTABLE), 1U);
 }
 
 TEST_F(PoolTest, WorkWithoutTimingStaysSoAfterARestart) {

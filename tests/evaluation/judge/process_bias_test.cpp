@@ -66,9 +66,13 @@ TEST(ProcessBias, IsUncertainBesideALaunchBoundReference) {
   EXPECT_GE(beside_launch_bound({0.01, 0.001}).half_width, 0.03);
   EXPECT_EQ(beside_launch_bound({0.01, 0.001}).log_ratio, 0.01);
   EXPECT_EQ(beside_launch_bound({0.01, 0.2}).half_width, 0.2);
-  const process_bias host = beside_launch_bound({-0.15, 0.02});
-  EXPECT_EQ(host.log_ratio, 0) << "the host's other work, not the process";
-  EXPECT_EQ(host.half_width, 0.15);
+}
+
+TEST(ProcessBias, OfABusyHostNeverRaisesAScore) {
+  EXPECT_EQ(on_a_busy_host({-0.15, 0.02}).log_ratio, 0);
+  EXPECT_EQ(on_a_busy_host({-0.15, 0.02}).half_width, 0.15);
+  EXPECT_EQ(on_a_busy_host({0.15, 0.2}).log_ratio, 0.15);
+  EXPECT_EQ(on_a_busy_host({0.15, 0.2}).half_width, 0.2);
 }
 
 }  // namespace

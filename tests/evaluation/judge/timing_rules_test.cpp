@@ -148,6 +148,7 @@ TEST(RulesOfLongCalls, SettleWithinTheBudgetAfterSevenRoundsThatAgree) {
   EXPECT_EQ(decide(rules, noisy(1.01, 0.001, 7, 5), 1e7), timing_decision::go_on)
       << "a small difference needs more";
   EXPECT_EQ(rules.new_parameters_one_in, 1U);
+  EXPECT_LT(rules.check_one_in, gpu_timing_rules().check_one_in) << "of fewer rounds, more";
 }
 
 TEST(CalibrationRules, NeedFewRoundsOfLongCalls) {
@@ -160,7 +161,7 @@ TEST(CalibrationRules, NeedFewRoundsOfLongCalls) {
   const timing_rules gpu = gpu_timing_rules();
   EXPECT_EQ(rounds_of(gpu_calibration_rules(gpu, bias_precision::fine)), 42U);
   EXPECT_EQ(rounds_of(gpu_calibration_rules(gpu, bias_precision::coarse)), 14U);
-  EXPECT_EQ(rounds_of(gpu_calibration_rules(gpu, bias_precision::fine, 1e6)), 6U);
+  EXPECT_EQ(rounds_of(gpu_calibration_rules(gpu, bias_precision::fine, true)), 6U);
 }
 
 TEST(LaunchBoundRules, TakeTheFastestOfFewerRunsWhereCallsAreVeryLong) {
