@@ -9,7 +9,6 @@
 
 #include "launch/commands/pool_variants.hpp"
 #include "launch/printing.hpp"
-#include "messages/measurements.hpp"
 #include "messages/names.hpp"
 
 namespace hone {
@@ -24,17 +23,9 @@ class lineage_printer {
   explicit lineage_printer(const pool_inspector& pool) : pool_(pool) {}
 
   void print(const variant_id& id, const std::string& indent) {
-    std::string scores;
-    for (const auto& e : pool_.evaluations_of(id)) {
-      if (e->getScope() != 0) continue;
-      scores +=
-          "  " +
-          (has_score(*e) ? fixed(e->getScore(), 2) + "x" : std::string(name_of(e->getOutcome()))) +
-          " on " + text(e->getDeviceType());
-    }
     const bool known = !seen_.insert(id).second;
-    std::cout << indent << "variant " << short_id(id) << scores << (known ? "  (see above)" : "")
-              << "\n";
+    std::cout << indent << "variant " << short_id(id) << scores_of(pool_, id)
+              << (known ? "  (see above)" : "") << "\n";
     if (known) return;
     const std::vector<writing> all = writings_of(id);
     if (all.empty()) return;

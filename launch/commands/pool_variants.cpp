@@ -72,18 +72,6 @@ std::vector<std::string> lines_of(const std::string& s) {
   return lines;
 }
 
-std::string scores_of(const pool_inspector& pool, const variant_id& id) {
-  std::string scores;
-  for (const auto& e : pool.evaluations_of(id)) {
-    if (e->getScope() == 0)
-      scores +=
-          "  " +
-          (has_score(*e) ? fixed(e->getScore(), 2) + "x" : std::string(name_of(e->getOutcome()))) +
-          " on " + text(e->getDeviceType());
-  }
-  return scores;
-}
-
 std::string unified_difference(const schema::Variant::Reader& from,
                                const schema::Variant::Reader& to) {
   dtl::Diff<std::string> difference(lines_of(code_of(from)), lines_of(code_of(to)));
@@ -95,6 +83,18 @@ std::string unified_difference(const schema::Variant::Reader& from,
 }
 
 }  // namespace
+
+std::string scores_of(const pool_inspector& pool, const variant_id& id) {
+  std::string scores;
+  for (const auto& e : pool.evaluations_of(id)) {
+    if (e->getScope() == 0)
+      scores +=
+          "  " +
+          (has_score(*e) ? fixed(e->getScore(), 2) + "x" : std::string(name_of(e->getOutcome()))) +
+          " on " + text(e->getDeviceType());
+  }
+  return scores;
+}
 
 std::string text(capnp::Text::Reader t) { return std::string(view(t)); }
 

@@ -22,6 +22,10 @@ std::string short_id(const Id& id) {
 // Returns the task's name, or its short id if the pool does not have the task.
 std::string name_or_id(const pool_inspector& pool, const task_id& id);
 
+// Returns a variant's score on each type of device, as "  2.50x on h100", with the outcome in place
+// of a score that it does not have.
+std::string scores_of(const pool_inspector& pool, const variant_id& id);
+
 // Return or print a variant with its code, evaluations and rollouts. Of the rollouts, the text has
 // only their number and the document of one.
 nlohmann::ordered_json variant_to_json(const pool_inspector& pool,

@@ -10,6 +10,7 @@
 #include "messages/versions.hpp"
 #include "tests/support/actor_system.hpp"
 #include "tests/support/eventually.hpp"
+#include "tests/support/verifying_device.hpp"
 
 namespace hone {
 namespace {
@@ -86,32 +87,6 @@ TEST(JoiningANode, IsRefusedWithoutBaselinesWhereTheRewardNeedsThem) {
   EXPECT_EQ(find_join_problem(compiles.finish(), own), "") << "it measures nothing";
 }
 
-// A device that fails at its first `failures` jobs, counted over all restarts.
-class brittle_device final : public device {
- public:
-  brittle_device(device_type_record type, std::shared_ptr<std::atomic<int>> failures)
-      : type_(std::move(type)), failures_(std::move(failures)) {}
-  const record<schema::DeviceType>& type() const override { return type_; }
-  const std::string& name() const override { return name_; }
-  record<schema::Verdict> verify(const schema::VerifyJob::Reader& /*job*/, const task& /*t*/,
-                                 std::uint64_t /*seed*/) override {
-    if (failures_->fetch_sub(1) > 0) throw std::runtime_error("the device fell over");
-    record_builder<schema::Verdict> verdict;
-    verdict->setOutcome(Outcome::WRONG_RESULT);
-    return verdict.finish();
-  }
-  record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& /*job*/,
-                                      const task& /*t*/, std::uint64_t /*seed*/) override {
-    throw std::logic_error("no job passes verification");
-  }
-  task_report check_task(const task& /*t*/) override { return {}; }
-
- private:
-  std::string name_ = "brittle";
-  device_type_record type_;
-  std::shared_ptr<std::atomic<int>> failures_;
-};
-
 class Node : public testing::Test {
  protected:
   Node()
@@ -149,7 +124,12 @@ class Node : public testing::Test {
     };
     options.devices = {{"brittle", type_,
                         [type = type_, failures = failures_]() -> std::unique_ptr<device> {
-                          return std::make_unique<brittle_device>(type, failures);
+                          return std::make_unique<testing_support::verifying_device>(
+                              type, [failures] {
+                                if (failures->fetch_sub(1) > 0)
+                                  throw std::runtime_error("the device fell over");
+                                return Outcome::WRONG_RESULT;
+                              });
                         },
                         1}};
     telemetry_options watches;
