@@ -209,6 +209,8 @@ void check(const configuration& c) {
   if (c.policy.kind == "model" && c.policy.folder.empty()) refuse("policy.folder", "is missing");
   if (c.policy.kind == "model" && c.prompt.prompt_template.empty())
     refuse("prompt.template", "is missing");
+  if (c.prompt.format != "auto" && c.prompt.format != "plain" && c.prompt.format != "chat")
+    refuse("prompt.format", "is '" + c.prompt.format + "', expected auto, plain or chat");
   if (c.node.devices.empty()) refuse("node.devices", "is empty; something has to judge variants");
   for (const std::string& device : c.node.devices) {
     const bool is_gpu = device == "cuda" || device.starts_with("cuda:");

@@ -10,6 +10,7 @@
 #include "actors/node.hpp"
 #include "actors/pool.hpp"
 #include "evaluation/devices.hpp"
+#include "policy/chat_format.hpp"
 #include "policy/generation.hpp"
 #include "policy/optimizer.hpp"
 
@@ -45,6 +46,7 @@ struct configuration {
   } corpus;
   struct {
     std::string prompt_template;
+    std::string format = "auto";
   } prompt;
   struct {
     std::string kind = "model";
@@ -52,6 +54,7 @@ struct configuration {
     bool random_weights = false;
     std::string device = "cpu";
     std::int64_t threads = 1;
+    chat_format chat;  // no key: what prompt.format finds in the folder (launch/run/run_inputs.hpp)
   } policy;
   struct {
     std::int64_t replicas = 1;

@@ -84,6 +84,11 @@ void visit_task_keys(Visitor& v, configuration& c) {
   }
   if (v.enter("prompt", "How prompts are written. Code: policy/prompt.cpp.")) {
     v.value("template", "File of the prompt template.", c.prompt.prompt_template);
+    v.value("format",
+            "How the policy reads a prompt: plain, as a text that it continues; chat, as the "
+            "message of a user in the format of the policy's chat template; or auto, chat if the "
+            "folder has a template.",
+            c.prompt.format);
     v.leave();
   }
 }

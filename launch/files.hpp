@@ -14,9 +14,9 @@ namespace hone {
 // there is none, returns "configs".
 std::filesystem::path configs_folder();
 
-// Returns a Python program under tasks/ that comes with this program, such as
-// "importing/serve.py", from this program's folder, one of the three folders above it, or
-// share/hone of one of these. Throws std::runtime_error if it is in none of them.
+// Returns a Python program that comes with this program, such as "tasks/importing/serve.py", from
+// this program's folder, one of the three folders above it, or share/hone of one of these. Throws
+// std::runtime_error if it is in none of them.
 std::filesystem::path find_python_program(const std::string& name);
 
 // Returns the Python interpreter with torch that imports and compiles: the value of the environment

@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   hone::add_export_command(app, action);
   hone::add_task_commands(app, action);
   hone::add_corpus_commands(app, action);
+  hone::add_policy_commands(app, action);
   hone::add_pool_commands(app, action);
   hone::add_report_command(app, action);
   hone::add_status_command(app, action);

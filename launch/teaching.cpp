@@ -5,8 +5,9 @@
 namespace hone {
 
 teacher::settings find_teacher(std::uint64_t seed) {
-  return {
-      .python = find_python(), .program = find_python_program("teaching/teach.py"), .seed = seed};
+  return {.python = find_python(),
+          .program = find_python_program("tasks/teaching/teach.py"),
+          .seed = seed};
 }
 
 std::vector<corpus_document> teach(teacher& by, const task& t, std::string_view device_kind,

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -15,6 +16,18 @@ namespace hone {
 namespace {
 
 using nlohmann::json;
+
+// Files of a policy's folder that every checkpoint has, and those that other programs read beside
+// them.
+constexpr std::array<const char*, 2> needed_files = {"config.json", "tokenizer.json"};
+constexpr std::array<const char*, 8> other_files = {"generation_config.json",
+                                                    "tokenizer_config.json",
+                                                    "special_tokens_map.json",
+                                                    "added_tokens.json",
+                                                    "chat_template.jinja",
+                                                    "chat_template.json",
+                                                    "vocab.json",
+                                                    "merges.txt"};
 
 std::string hash_of(const std::filesystem::path& path) {
   return to_string(content_id<artifact_id>({read_policy_file(path)}));
@@ -74,8 +87,11 @@ void save_checkpoint(const std::filesystem::path& folder, const std::filesystem:
                      const decoder_weights& weights, const optimizer_moments* training,
                      const training_progress& progress) {
   save_whole(folder, progress, true, [&](const std::filesystem::path& into) {
-    for (const char* name : {"config.json", "tokenizer.json"})
-      std::filesystem::copy_file(policy / name, into / name);
+    for (const char* name : needed_files) std::filesystem::copy_file(policy / name, into / name);
+    for (const char* name : other_files) {
+      if (std::filesystem::exists(policy / name))
+        std::filesystem::copy_file(policy / name, into / name);
+    }
     weights.save(into / "model.safetensors");
     if (training != nullptr) training->save(into / "optimizer.safetensors");
   });

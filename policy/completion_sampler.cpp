@@ -12,10 +12,10 @@ namespace {
 
 class model_sampler final : public completion_sampler {
  public:
-  model_sampler(const std::filesystem::path& policy, std::string device,
+  model_sampler(const std::filesystem::path& policy, text_codec codec, std::string device,
                 const generation_options& options)
       : config_(decoder_config::load(policy / "config.json")),
-        tokenizer_(tokenizer::load(policy / "tokenizer.json")),
+        codec_(std::move(codec)),
         device_(std::move(device)),
         slots_(options.slots),
         engine_(config_, options) {
@@ -27,8 +27,8 @@ class model_sampler final : public completion_sampler {
                         version);
   }
   void submit(const prompt& asked) override {
-    engine_.submit(
-        {asked.ticket, tokenizer_.encode(asked.text), asked.samples, asked.room, asked.is_greedy});
+    engine_.submit({asked.ticket, codec_.encode_prompt(asked.text), asked.samples, asked.room,
+                    asked.is_greedy});
   }
 
   std::vector<finished_prompt> step() override {
@@ -36,7 +36,7 @@ class model_sampler final : public completion_sampler {
     for (finished_request& request : engine_.step()) {
       finished_prompt f{request.ticket, {}};
       for (completion& c : request.completions) {
-        std::string text = tokenizer_.decode(c.tokens);
+        std::string text = codec_.decode(c.tokens);
         f.completions.push_back({std::move(text), std::move(c)});
       }
       done.push_back(std::move(f));
@@ -54,7 +54,7 @@ class model_sampler final : public completion_sampler {
 
  private:
   decoder_config config_;
-  tokenizer tokenizer_;
+  text_codec codec_;
   std::string device_;
   std::int64_t slots_;
   generation_engine engine_;
@@ -151,13 +151,11 @@ class scripted_sampler final : public completion_sampler {
 
 std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
                                                        const std::string& device,
-                                                       generation_options options) {
-  const auto config = decoder_config::load(policy / "config.json");
-  if (config.end_token < 0)
-    throw policy_error((policy / "config.json").string() +
-                       ": eos_token_id: is missing; completions would never end");
-  options.end_token = static_cast<token_id>(config.end_token);
-  return std::make_unique<model_sampler>(policy, device, options);
+                                                       generation_options options,
+                                                       const chat_format& chat) {
+  text_codec codec = text_codec::load(policy, chat);
+  options.end_tokens = codec.end_tokens();
+  return std::make_unique<model_sampler>(policy, std::move(codec), device, options);
 }
 
 std::unique_ptr<completion_sampler> make_teacher_sampler(teacher::settings settings) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "policy/generation.hpp"
+#include "policy/text_codec.hpp"
 #include "tasks/teaching/teacher.hpp"
 
 namespace hone {
@@ -53,11 +54,12 @@ class completion_sampler {
   virtual std::uint64_t tokens_generated() const = 0;
 };
 
-// Makes a sampler that runs the model. `policy` is a Hugging Face folder; its config.json sets
-// `options.end_token`. Throws policy_error.
+// Makes a sampler that runs the model. `policy` is a Hugging Face folder, which sets
+// `options.end_tokens`. Throws policy_error.
 std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
                                                        const std::string& device,
-                                                       generation_options options);
+                                                       generation_options options,
+                                                       const chat_format& chat);
 
 // Makes a sampler that has the teacher write every completion, a task's next variants one after
 // another. Completions have no tokens. Where the teacher has no more to say than it has said, it

@@ -78,7 +78,7 @@ curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> lea
       tasks_(&tasks),
       random_(seed) {
   if (trainer_)
-    sft_data_.emplace(trainer_->tokens(), trainer_->end_token(), *prompts_, facts_by_task(tasks),
+    sft_data_.emplace(trainer_->codec(), *prompts_, facts_by_task(tasks),
                       sft_data_set::options{o.sft.exemplar_share, 2});
 }
 
@@ -181,7 +181,7 @@ void curriculum::count_work(numbers& n) {
 curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::Reader& batch) {
   std::vector<sft_example> examples;
   for (const auto scored : batch.getGroups()) {
-    const auto prompt = trainer_->tokens().encode(view(scored.getGroup().getPrompt()));
+    const auto prompt = trainer_->codec().encode_prompt(view(scored.getGroup().getPrompt()));
     for (unsigned i = 0; i < scored.getResults().size(); ++i) {
       const auto rollout = scored.getGroup().getRollouts()[i];
       if (scored.getResults()[i].getOutcome() != Outcome::OK || rollout.getTruncated()) continue;
@@ -232,7 +232,7 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
   for (const auto scored : batch.getGroups()) {
     const std::vector<double> rewards = rewards_of(scored);
     rollout_group_example group;
-    group.prompt = trainer_->tokens().encode(view(scored.getGroup().getPrompt()));
+    group.prompt = trainer_->codec().encode_prompt(view(scored.getGroup().getPrompt()));
     for (unsigned i = 0; i < scored.getResults().size(); ++i) {
       const auto rollout = scored.getGroup().getRollouts()[i];
       rollout_group_example::rollout r;

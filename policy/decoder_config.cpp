@@ -50,6 +50,30 @@ class config_reader {
   std::string file_;
 };
 
+json read_object(const std::filesystem::path& path) {
+  const std::string text = read_policy_file(path);
+  json file;
+  try {
+    file = json::parse(text);
+  } catch (const json::exception& e) {
+    throw policy_error(path.string() + ": is no JSON: " + e.what());
+  }
+  if (!file.is_object()) throw policy_error(path.string() + ": is no JSON object");
+  return file;
+}
+
+std::vector<std::int64_t> read_end_tokens(const json& file, const config_reader& reader) {
+  constexpr const char* key = "eos_token_id";
+  std::vector<std::int64_t> ids;
+  if (!file.contains(key) || file[key].is_null()) return ids;
+  const json listed = file[key].is_array() ? file[key] : json::array({file[key]});
+  for (const json& id : listed) {
+    if (!id.is_number_integer()) reader.refuse(key, "must be a token's id, or a list of them");
+    ids.push_back(id.get<std::int64_t>());
+  }
+  return ids;
+}
+
 void read_rope_scaling(const json& file, const config_reader& reader, decoder_config& c) {
   // Newer versions of the transformers package write all rotary parameters into one object.
   const char* key = file.contains("rope_parameters") && file["rope_parameters"].is_object()
@@ -75,14 +99,7 @@ void read_rope_scaling(const json& file, const config_reader& reader, decoder_co
 }  // namespace
 
 decoder_config decoder_config::load(const std::filesystem::path& path) {
-  const std::string text = read_policy_file(path);
-  json file;
-  try {
-    file = json::parse(text);
-  } catch (const json::exception& e) {
-    throw policy_error(path.string() + ": is no JSON: " + e.what());
-  }
-  if (!file.is_object()) throw policy_error(path.string() + ": is no JSON object");
+  const json file = read_object(path);
   const config_reader reader(file, path.string());
   const std::string type = reader.text("model_type", "llama");
   if (type != "llama" && type != "qwen2" && type != "qwen3" && type != "mistral")
@@ -107,13 +124,12 @@ decoder_config decoder_config::load(const std::filesystem::path& path) {
   c.initializer_range = reader.number("initializer_range", 0.02);
   c.dtype = reader.text("dtype", reader.text("torch_dtype", "float32"));
   scalar_type(c.dtype);
-  if (file.contains("eos_token_id") && !file["eos_token_id"].is_null()) {
-    const json& end = file["eos_token_id"].is_array() && !file["eos_token_id"].empty()
-                          ? file["eos_token_id"][0]
-                          : file["eos_token_id"];
-    if (!end.is_number_integer())
-      reader.refuse("eos_token_id", "must be a token's id, or a list of them");
-    c.end_token = end.get<std::int64_t>();
+  c.end_tokens = read_end_tokens(file, reader);
+  const std::filesystem::path of_generation = path.parent_path() / "generation_config.json";
+  if (std::filesystem::exists(of_generation)) {
+    const json other = read_object(of_generation);
+    const auto ends = read_end_tokens(other, config_reader(other, of_generation.string()));
+    if (!ends.empty()) c.end_tokens = ends;
   }
   if (reader.text("hidden_act", "silu") != "silu")
     reader.refuse("hidden_act", "only silu is supported");

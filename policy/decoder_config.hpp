@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace hone {
 
@@ -31,9 +32,11 @@ struct decoder_config {
   double rope_high_frequency = 4;
   double rope_original_context = 8192;
   std::string dtype = "float32";  // of the weights: float32, bfloat16 or float16
-  std::int64_t end_token = -1;    // eos_token_id (the first one of a list); -1 if absent
+  // eos_token_id of generation_config.json or, if that says none, of config.json; empty if absent.
+  std::vector<std::int64_t> end_tokens;
 
-  // Throws policy_error, which names the file and the key.
+  // Reads config.json and a generation_config.json beside it. Throws policy_error, which names the
+  // file and the key.
   static decoder_config load(const std::filesystem::path& config_json);
 };
 

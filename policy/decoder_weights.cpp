@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "policy/files.hpp"
@@ -52,6 +53,47 @@ class mapped_file {
   void* base_ = nullptr;
   std::size_t bytes_ = 0;
 };
+
+// Returns the files that the index of a model in several files names.
+std::vector<std::filesystem::path> indexed_files(const std::filesystem::path& index) {
+  std::set<std::filesystem::path> files;
+  try {
+    const auto listed = nlohmann::json::parse(read_policy_file(index));
+    for (const auto& [name, file] : listed.at("weight_map").items()) {
+      const std::filesystem::path one = file.get<std::string>();
+      if (one != one.filename())
+        throw policy_error(index.string() + ": names " + one.string() +
+                           ", which is no file's name");
+      files.insert(index.parent_path() / one);
+    }
+  } catch (const nlohmann::json::exception& e) {
+    throw policy_error(index.string() + ": cannot be read as an index of weights: " + e.what());
+  }
+  for (const auto& file : files) {
+    if (!std::filesystem::exists(file))
+      throw policy_error(index.string() + ": names " + file.filename().string() +
+                         ", which is not in the folder");
+  }
+  return {files.begin(), files.end()};
+}
+
+// Returns the files that hold a folder's weights, in the order of preference of the package
+// `transformers`.
+std::vector<std::filesystem::path> weight_files(const std::filesystem::path& folder) {
+  const std::filesystem::path whole = folder / "model.safetensors";
+  if (std::filesystem::exists(whole)) return {whole};
+  const std::filesystem::path index = folder / "model.safetensors.index.json";
+  if (std::filesystem::exists(index)) return indexed_files(index);
+  std::vector<std::filesystem::path> files;
+  if (!std::filesystem::is_directory(folder)) return files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() == ".safetensors" && name != "optimizer.safetensors" &&
+        !name.starts_with("adapter"))
+      files.push_back(entry.path());
+  }
+  return files;
+}
 
 // Returns names and shapes of the weights that a config requires, in the order of the network.
 std::vector<std::pair<std::string, std::vector<std::int64_t>>> expected_shapes(
@@ -128,14 +170,7 @@ decoder_weights decoder_weights::random(const decoder_config& config, std::uint6
 decoder_weights decoder_weights::load(const std::filesystem::path& folder,
                                       const decoder_config& config) {
   decoder_weights weights;
-  std::vector<std::filesystem::path> files;
-  if (std::filesystem::is_directory(folder)) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (entry.path().extension() == ".safetensors" &&
-          entry.path().filename() != "optimizer.safetensors")
-        files.push_back(entry.path());
-    }
-  }
+  const std::vector<std::filesystem::path> files = weight_files(folder);
   if (files.empty())
     throw policy_error(folder.string() +
                        ": has no *.safetensors, and other files of weights are not read "
@@ -195,6 +230,13 @@ decoder_weights decoder_weights::to(const std::string& device, const std::string
   for (const auto& [name, tensor] : all())
     moved.all()[name] = tensor.to(at::Device(device), scalar_type(dtype));
   return moved;
+}
+
+std::optional<std::string> decoder_weights::find_not_finite() const {
+  for (const auto& [name, tensor] : all()) {
+    if (!at::isfinite(tensor).all().item<bool>()) return name;
+  }
+  return std::nullopt;
 }
 
 std::int64_t decoder_weights::parameters() const {

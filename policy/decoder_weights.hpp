@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "policy/decoder_config.hpp"
@@ -27,9 +28,10 @@ class decoder_weights {
   // Returns initial weights: matrices from Normal(0, initializer_range), with the outputs of
   // residual branches scaled by 1 / sqrt(2 layers) as in GPT-2; ones for norms, zeros for biases.
   static decoder_weights random(const decoder_config& config, std::uint64_t seed);
-  // Reads all *.safetensors files of the folder except optimizer.safetensors and converts the
-  // weights to the config's dtype. Throws policy_error if a tensor is missing or has a wrong shape,
-  // or if a file is damaged.
+  // Reads model.safetensors, or the files that model.safetensors.index.json names or, without
+  // these, all *.safetensors files of the folder except the optimizer's and adapters', and converts
+  // the weights to the config's dtype. Throws policy_error if a file or a tensor is missing, if a
+  // tensor has a wrong shape, or if a file is damaged.
   static decoder_weights load(const std::filesystem::path& folder, const decoder_config& config);
   // Writes all weights to one safetensors file. Throws policy_error.
   void save(const std::filesystem::path& file) const;
@@ -39,6 +41,8 @@ class decoder_weights {
   // Returns the weights on a device in a dtype. A tensor that is already there in that dtype is
   // shared; others are copied. Throws policy_error if the dtype is not supported.
   decoder_weights to(const std::string& device, const std::string& dtype) const;
+  // Returns the name of a tensor that holds a value that is not finite; none if all are.
+  std::optional<std::string> find_not_finite() const;
   // Returns the number of elements of all weights.
   std::int64_t parameters() const;
 

@@ -322,7 +322,8 @@ bool generation_engine::state::accept(slot& s, token_id token, float log_probabi
   if (c.versions.empty() || c.versions.back().first != version) c.versions.emplace_back(version, 0);
   ++c.versions.back().second;
   ++written;
-  const bool ended = token == options.end_token;
+  const bool ended = std::find(options.end_tokens.begin(), options.end_tokens.end(), token) !=
+                     options.end_tokens.end();
   const bool is_full = static_cast<std::int64_t>(c.tokens.size()) >= options.max_new_tokens ||
                        s.position + 1 >= config().context;
   if (!ended && !is_full) {

@@ -19,7 +19,7 @@ struct generation_options {
   // Nucleus sampling: tokens are drawn from the smallest set of most likely tokens whose
   // probabilities sum to at least `top_p`.
   double top_p = 1.0;
-  token_id end_token = 0;  // ends a completion and is its last token
+  std::vector<token_id> end_tokens;  // each ends a completion and is its last token
   std::uint64_t seed = 0;
 };
 

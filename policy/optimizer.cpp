@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <array>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "policy/files.hpp"
 #include "tasks/safetensors.hpp"
@@ -25,13 +27,35 @@ struct optimizer::state {
   optimizer_options options;
   std::map<std::string, at::Tensor> mean;
   std::map<std::string, at::Tensor> square;
+  std::map<std::string, at::Tensor> master;  // of the weights that are not float32
   std::int64_t steps = 0;
+
+  // Returns the tensors of a kind by the beginning of their names in the file.
+  std::array<std::pair<const char*, std::map<std::string, at::Tensor>*>, 3> kinds() {
+    return {{{"mean.", &mean}, {"square.", &square}, {"master.", &master}}};
+  }
 };
 
 struct optimizer_moments::contents {
-  std::map<std::string, at::Tensor> all;  // moments by their names in the file
+  std::map<std::string, at::Tensor> all;  // moments and master copies by their names in the file
   std::int64_t steps = 0;
 };
+
+namespace {
+
+// Copies what is stored into the tensor of this name.
+void fill(std::map<std::string, at::Tensor>& tensors, const std::string& name,
+          const safetensor& stored) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end() || found->second.sizes() != at::IntArrayRef(stored.shape) ||
+      stored.dtype != "F32")
+    throw std::runtime_error("tensor " + stored.name + " does not belong to this policy");
+  const at::Tensor tensor = at::empty(stored.shape, at::kFloat);
+  std::copy(stored.bytes.begin(), stored.bytes.end(), static_cast<char*>(tensor.data_ptr()));
+  found->second.copy_(tensor);
+}
+
+}  // namespace
 
 optimizer::optimizer(decoder_weights& weights, const optimizer_options& options)
     : state_(std::make_unique<state>()) {
@@ -42,12 +66,20 @@ optimizer::optimizer(decoder_weights& weights, const optimizer_options& options)
     tensor.set_requires_grad(true);
     state_->mean[name] = at::zeros_like(tensor, at::kFloat);
     state_->square[name] = at::zeros_like(tensor, at::kFloat);
+    if (tensor.scalar_type() != at::kFloat) state_->master[name] = tensor.detach().to(at::kFloat);
   }
 }
 
 optimizer::~optimizer() = default;
 
 std::int64_t optimizer::steps() const { return state_->steps; }
+
+void optimizer::restart() {
+  for (auto* moments : {&state_->mean, &state_->square}) {
+    for (auto& [name, tensor] : *moments) tensor.zero_();
+  }
+  state_->steps = 0;
+}
 
 double optimizer::step(double rate) {
   const c10::NoGradGuard no_gradients;
@@ -70,8 +102,11 @@ double optimizer::step(double rate) {
       mean.mul_(o.beta1).add_(gradient, 1 - o.beta1);
       square.mul_(o.beta2).addcmul_(gradient, gradient, 1 - o.beta2);
       const at::Tensor denominator = (square / correction2).sqrt_().add_(o.epsilon);
-      if (tensor.dim() > 1 && o.weight_decay > 0) tensor.mul_(1 - rate * o.weight_decay);
-      tensor.addcdiv_(mean / correction1, denominator, -rate);
+      const auto master = state_->master.find(name);
+      at::Tensor& exact = master != state_->master.end() ? master->second : tensor;
+      if (tensor.dim() > 1 && o.weight_decay > 0) exact.mul_(1 - rate * o.weight_decay);
+      exact.addcdiv_(mean / correction1, denominator, -rate);
+      if (master != state_->master.end()) tensor.copy_(exact);
     }
   }
   for (auto& [name, tensor] : state_->weights->all()) tensor.mutable_grad() = at::Tensor();
@@ -81,10 +116,10 @@ double optimizer::step(double rate) {
 optimizer_moments optimizer::moments() const {
   auto kept = std::make_shared<optimizer_moments::contents>();
   kept->steps = state_->steps;
-  for (const auto& [name, tensor] : state_->mean)
-    kept->all["mean." + name] = tensor.to(at::kCPU).contiguous();
-  for (const auto& [name, tensor] : state_->square)
-    kept->all["square." + name] = tensor.to(at::kCPU).contiguous();
+  for (const auto& [kind, tensors] : state_->kinds()) {
+    for (const auto& [name, tensor] : *tensors)
+      kept->all[kind + name] = tensor.to(at::kCPU).contiguous();
+  }
   return optimizer_moments(std::move(kept));
 }
 
@@ -104,7 +139,8 @@ void optimizer_moments::save(const std::filesystem::path& file) const {
 
 void optimizer::load(const std::filesystem::path& path) {
   const std::string bytes = read_policy_file(path);
-  std::size_t loaded = 0;
+  std::map<std::string_view, std::size_t> loaded;
+  for (auto& [name, master] : state_->master) master.copy_(state_->weights->all().at(name));
   try {
     for (const safetensor& stored : parse_safetensors(bytes)) {
       if (stored.name == "steps" && stored.bytes.size() == sizeof(std::int64_t)) {
@@ -112,23 +148,23 @@ void optimizer::load(const std::filesystem::path& path) {
                   reinterpret_cast<char*>(&state_->steps));
         continue;
       }
-      const bool is_mean = stored.name.starts_with("mean.");
-      auto& moments = is_mean ? state_->mean : state_->square;
-      const auto found = moments.find(stored.name.substr(is_mean ? 5 : 7));
-      if (found == moments.end() || found->second.sizes() != at::IntArrayRef(stored.shape) ||
-          stored.dtype != "F32")
-        throw std::runtime_error("tensor " + stored.name + " does not belong to this policy");
-      at::Tensor tensor = at::empty(stored.shape, at::kFloat);
-      std::copy(stored.bytes.begin(), stored.bytes.end(), static_cast<char*>(tensor.data_ptr()));
-      found->second.copy_(tensor);
-      ++loaded;
+      for (const auto& [kind, tensors] : state_->kinds()) {
+        if (!stored.name.starts_with(kind)) continue;
+        fill(*tensors, stored.name.substr(std::string_view(kind).size()), stored);
+        ++loaded[kind];
+      }
     }
   } catch (const std::runtime_error& e) {
     throw policy_error(path.string() + ": " + e.what());
   }
-  if (loaded != 2 * state_->mean.size())
-    throw policy_error(path.string() + ": holds " + std::to_string(loaded) + " moments, expected " +
-                       std::to_string(2 * state_->mean.size()));
+  const std::size_t moments = loaded["mean."] + loaded["square."];
+  if (moments != 2 * state_->mean.size())
+    throw policy_error(path.string() + ": holds " + std::to_string(moments) +
+                       " moments, expected " + std::to_string(2 * state_->mean.size()));
+  const std::size_t masters = loaded["master."];
+  if (masters != 0 && masters != state_->master.size())
+    throw policy_error(path.string() + ": holds " + std::to_string(masters) +
+                       " master copies, expected " + std::to_string(state_->master.size()));
 }
 
 }  // namespace hone

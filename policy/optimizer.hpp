@@ -30,7 +30,8 @@ struct rate_schedule {
   double at(std::int64_t step) const;
 };
 
-// State of an optimizer in host memory: the moments of all weights and the number of updates.
+// State of an optimizer in host memory: the moments and master copies of the weights, and the
+// number of updates.
 class optimizer_moments {
  public:
   // Writes a safetensors file. Throws policy_error.
@@ -44,8 +45,11 @@ class optimizer_moments {
 };
 
 // Applies AdamW (Loshchilov and Hutter, arXiv 1711.05101) to the weights of a decoder, with
-// clipping of the global gradient norm. The moments are saved with the weights, so training that
-// resumes from a checkpoint equals training that was not interrupted.
+// clipping of the global gradient norm. Weights of a dtype other than float32 have a master copy in
+// float32 that the updates add up in, and are rounded from it: bfloat16 alone rounds an update away
+// that is below 2^-9 of a weight (mixed precision, Micikevicius et al., arXiv 1710.03740, section
+// 3.1). The state is saved with the weights, so training that resumes from a checkpoint equals
+// training that was not interrupted.
 class optimizer {
  public:
   // Replaces the tensors of `weights` by differentiable copies. `weights` must outlive the
@@ -60,11 +64,14 @@ class optimizer {
   // Returns the number of updates that were applied.
   std::int64_t steps() const;
 
-  // Returns the state. Moments on a GPU are copied; moments on the CPU are shared, so the result is
+  // Resets the moments and the number of updates. Master copies stay.
+  void restart();
+
+  // Returns the state. Tensors on a GPU are copied; tensors on the CPU are shared, so the result is
   // valid until the next update only.
   optimizer_moments moments() const;
-  // Replaces the state by a saved one. Throws policy_error if the file is missing or damaged, or
-  // does not fit the weights.
+  // Replaces the state by a saved one; if that has no master copies, the weights are copied. Throws
+  // policy_error if the file is missing or damaged, or does not fit the weights.
   void load(const std::filesystem::path& file);
 
  private:

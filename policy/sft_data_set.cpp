@@ -7,10 +7,8 @@
 namespace hone {
 
 void sft_data_set::add(scored_document document) {
-  auto tokens = words_->encode(document.text);
-  tokens.push_back(end_);
   by_place_[{document.task, document.device_type}].push_back(documents_.size());
-  tokens_.push_back(std::move(tokens));
+  tokens_.push_back(codec_->encode_answer(document.text));
   documents_.push_back(std::move(document));
   seen_.resize(std::max(seen_.size(), documents_.size()), 0);
 }
@@ -72,7 +70,7 @@ sft_example sft_data_set::next(std::mt19937_64& random) {
     });
     for (const std::size_t other : others) facts.exemplars.push_back(documents_[other].as_exemplar);
   }
-  return {words_->encode(prompts_->render(facts)), tokens_[chosen]};
+  return {codec_->encode_prompt(prompts_->render(facts)), tokens_[chosen]};
 }
 
 }  // namespace hone

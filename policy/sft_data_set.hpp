@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "policy/prompt.hpp"
+#include "policy/text_codec.hpp"
 #include "policy/trainer.hpp"
 
 namespace hone {
@@ -30,11 +31,10 @@ class sft_data_set {
     double exemplar_share = 0.5;  // share of the pairs whose prompts show exemplars
     std::size_t exemplars = 2;    // exemplars per prompt, or fewer if there are not as many
   };
-  // `facts` are by task name. `words` and `prompts` must outlive the data set. `end` is the end
-  // token.
-  sft_data_set(const tokenizer& words, token_id end, const prompt_template& prompts,
+  // `facts` are by task name. `codec` and `prompts` must outlive the data set.
+  sft_data_set(const text_codec& codec, const prompt_template& prompts,
                std::map<std::string, prompt_facts> facts, const options& o)
-      : words_(&words), end_(end), prompts_(&prompts), facts_(std::move(facts)), options_(o) {}
+      : codec_(&codec), prompts_(&prompts), facts_(std::move(facts)), options_(o) {}
 
   void add(scored_document document);
   std::size_t size() const { return documents_.size(); }
@@ -52,8 +52,7 @@ class sft_data_set {
   void restore(const std::string& state);
 
  private:
-  const tokenizer* words_;
-  token_id end_;
+  const text_codec* codec_;
   const prompt_template* prompts_;
   std::map<std::string, prompt_facts> facts_;
   options options_;

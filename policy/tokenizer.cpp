@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <queue>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "policy/added_tokens.hpp"
+#include "policy/pair_merges.hpp"
 #include "policy/pre_tokenizer.hpp"
 
 namespace hone {
@@ -30,17 +32,6 @@ std::array<std::string, 256> byte_characters() {
   return table;
 }
 
-struct pair_hash {
-  std::size_t operator()(const std::pair<token_id, token_id>& p) const noexcept {
-    return (static_cast<std::size_t>(p.first) << 32U | p.second) * 0x9e3779b97f4a7c15U;
-  }
-};
-
-struct merge {
-  std::uint32_t rank;
-  token_id result;
-};
-
 }  // namespace
 
 struct tokenizer::state {
@@ -48,11 +39,14 @@ struct tokenizer::state {
   std::vector<std::string> tokens;  // by id: byte-level spelling, or the text of an added token
   std::vector<bool> is_added;
   std::vector<bool> is_special;
-  std::unordered_map<std::pair<token_id, token_id>, merge, pair_hash> merges;
-  std::vector<std::pair<std::string, token_id>> added;  // longest first
+  pair_merges merges;
+  added_tokens added;
   std::vector<splitter> splits;
   std::array<std::string, 256> characters = byte_characters();
-  std::array<token_id, 256> byte_tokens{};
+  std::array<std::optional<token_id>, 256> byte_tokens{};
+  std::optional<token_id> unknown;    // stands for a byte without a token; without it, none does
+  bool fuses_unknown = false;         // one such token stands for a row of such bytes
+  std::vector<token_id> before_text;  // of the post-processor
   std::unordered_map<std::string, unsigned char> bytes_of_characters;
   bool normalise = false;
   bool prefix_space = false;
@@ -64,12 +58,13 @@ struct tokenizer::state {
   void read_added_tokens(const json& list);
   void read_normalizer(const json& node);
   void read_pre_tokenizer(const json& node);
+  void read_post_processor(const json& node);
   void add_split(const std::string& source, const std::string& behavior, bool invert);
   void set_token(token_id id, const std::string& text);
 
   void encode_text(std::string_view text, std::vector<token_id>& out) const;
   const std::vector<token_id>& encode_piece(std::string_view piece) const;
-  std::vector<token_id> merge_piece(std::string_view piece) const;
+  std::vector<token_id> tokens_of_bytes(std::string_view piece) const;
 };
 
 void tokenizer::state::set_token(token_id id, const std::string& text) {
@@ -91,7 +86,6 @@ void tokenizer::state::read_model(const json& model) {
     vocabulary[text] = id.get<token_id>();
     set_token(id.get<token_id>(), text);
   }
-  std::uint32_t rank = 0;
   for (const auto& entry : model.at("merges")) {
     std::string left;
     std::string right;
@@ -99,7 +93,7 @@ void tokenizer::state::read_model(const json& model) {
       const std::string both = entry.get<std::string>();
       const std::size_t space = both.find(' ');
       if (space == std::string::npos)
-        throw policy_error("merge " + std::to_string(rank) + " is no pair");
+        throw policy_error("merge " + std::to_string(merges.size()) + " is no pair");
       left = both.substr(0, space);
       right = both.substr(space + 1);
     } else {
@@ -110,18 +104,24 @@ void tokenizer::state::read_model(const json& model) {
     const auto b = vocabulary.find(right);
     const auto whole = vocabulary.find(left + right);
     if (a == vocabulary.end() || b == vocabulary.end() || whole == vocabulary.end())
-      throw policy_error("merge " + std::to_string(rank) +
+      throw policy_error("merge " + std::to_string(merges.size()) +
                          " names a token that is not in the vocabulary");
-    merges.emplace(std::pair{a->second, b->second}, merge{rank++, whole->second});
+    merges.add(a->second, b->second, whole->second);
   }
   for (std::size_t b = 0; b < 256; ++b) {
     const auto found = vocabulary.find(characters[b]);
-    if (found == vocabulary.end())
-      throw policy_error("the vocabulary has no token for the byte " + std::to_string(b) +
-                         "; only byte-level BPE is supported");
-    byte_tokens[b] = found->second;
+    if (found != vocabulary.end()) byte_tokens[b] = found->second;
     bytes_of_characters[characters[b]] = static_cast<unsigned char>(b);
   }
+  if (std::none_of(byte_tokens.begin(), byte_tokens.end(),
+                   [](const auto& token) { return token.has_value(); }))
+    throw policy_error(
+        "the vocabulary has no token for any byte; only byte-level BPE is supported");
+  if (!model.contains("unk_token") || model.at("unk_token").is_null()) return;
+  fuses_unknown = model.value("fuse_unk", false);
+  const auto found = vocabulary.find(model.at("unk_token").get<std::string>());
+  if (found == vocabulary.end()) throw policy_error("unk_token is not in the vocabulary");
+  unknown = found->second;
 }
 
 void tokenizer::state::read_added_tokens(const json& list) {
@@ -132,10 +132,9 @@ void tokenizer::state::read_added_tokens(const json& list) {
     is_added[id] = true;
     is_special[id] = token.value("special", false);
     vocabulary[text] = id;
-    if (!text.empty()) added.emplace_back(text, id);
+    added.add({text, id, token.value("lstrip", false), token.value("rstrip", false),
+               token.value("single_word", false)});
   }
-  std::sort(added.begin(), added.end(),
-            [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
 }
 
 void tokenizer::state::read_normalizer(const json& node) {
@@ -179,56 +178,36 @@ void tokenizer::state::read_pre_tokenizer(const json& node) {
   }
 }
 
-// Applies the merge of the lowest rank first and the leftmost among equals, as the Python package
-// `tokenizers` does.
-std::vector<token_id> tokenizer::state::merge_piece(std::string_view piece) const {
-  struct symbol {
-    token_id id;
-    int previous;
-    int next;
-  };
-  std::vector<symbol> symbols;
-  for (std::size_t i = 0; i < piece.size(); ++i) {
-    symbols.push_back({byte_tokens[static_cast<unsigned char>(piece[i])], static_cast<int>(i) - 1,
-                       i + 1 < piece.size() ? static_cast<int>(i) + 1 : -1});
-  }
-  struct candidate {
-    std::uint32_t rank;
-    int left;
-    token_id a, b, result;
-    bool operator>(const candidate& other) const {
-      return rank != other.rank ? rank > other.rank : left > other.left;
+void tokenizer::state::read_post_processor(const json& node) {
+  if (node.is_null()) return;
+  const std::string type = node.value("type", "");
+  if (type == "Sequence") {
+    for (const json& part : node.at("processors")) read_post_processor(part);
+  } else if (type == "TemplateProcessing") {
+    for (const json& part : node.at("single")) {
+      if (part.contains("Sequence")) break;  // the text; what follows would end it
+      const json& known =
+          node.at("special_tokens").at(part.at("SpecialToken").at("id").get<std::string>());
+      for (const json& id : known.at("ids")) before_text.push_back(id.get<token_id>());
     }
-  };
-  std::priority_queue<candidate, std::vector<candidate>, std::greater<>> candidates;
-  const auto consider = [&](int left) {
-    if (left < 0 || symbols[static_cast<std::size_t>(left)].next < 0) return;
-    const token_id a = symbols[static_cast<std::size_t>(left)].id;
-    const token_id b =
-        symbols[static_cast<std::size_t>(symbols[static_cast<std::size_t>(left)].next)].id;
-    if (const auto found = merges.find({a, b}); found != merges.end())
-      candidates.push({found->second.rank, left, a, b, found->second.result});
-  };
-  constexpr token_id gone = ~token_id{0};
-  for (int i = 0; i < static_cast<int>(symbols.size()); ++i) consider(i);
-  while (!candidates.empty()) {
-    const candidate best = candidates.top();
-    candidates.pop();
-    symbol& left = symbols[static_cast<std::size_t>(best.left)];
-    if (left.id != best.a || left.next < 0 ||
-        symbols[static_cast<std::size_t>(left.next)].id != best.b)
-      continue;  // a later merge has consumed one of the two symbols
-    symbol& right = symbols[static_cast<std::size_t>(left.next)];
-    left.id = best.result;
-    left.next = right.next;
-    right.id = gone;
-    if (left.next >= 0) symbols[static_cast<std::size_t>(left.next)].previous = best.left;
-    consider(best.left);
-    consider(left.previous);
+  } else if (type != "ByteLevel") {
+    throw policy_error("a post-processor of type " + type + " is not supported");
   }
+}
+
+// Returns a token for each byte. Bytes without one become the unknown token or, if there is none,
+// are left out, as in the Python package `tokenizers`.
+std::vector<token_id> tokenizer::state::tokens_of_bytes(std::string_view piece) const {
   std::vector<token_id> ids;
-  for (const symbol& s : symbols) {
-    if (s.id != gone) ids.push_back(s.id);
+  bool was_unknown = false;
+  for (const char c : piece) {
+    const auto& token = byte_tokens[static_cast<unsigned char>(c)];
+    if (token) {
+      ids.push_back(*token);
+    } else if (unknown && !(was_unknown && fuses_unknown)) {
+      ids.push_back(*unknown);
+    }
+    was_unknown = !token;
   }
   return ids;
 }
@@ -245,7 +224,7 @@ const std::vector<token_id>& tokenizer::state::encode_piece(std::string_view pie
     if (const auto whole = vocabulary.find(spelled); whole != vocabulary.end())
       ids = {whole->second};
   }
-  if (ids.empty()) ids = merge_piece(piece);
+  if (ids.empty()) ids = merges.apply(tokens_of_bytes(piece));
   return cache.emplace(std::string(piece), std::move(ids)).first->second;
 }
 
@@ -253,9 +232,14 @@ void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& 
   if (raw.empty()) return;
   std::string text(raw);
   if (normalise) {
-    utf8proc_uint8_t* normal =
-        utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(text.c_str()));
-    if (normal != nullptr) text = reinterpret_cast<const char*>(normal);
+    // The length is passed because the text may hold NUL characters.
+    utf8proc_uint8_t* normal = nullptr;
+    const utf8proc_ssize_t size =
+        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                     static_cast<utf8proc_ssize_t>(text.size()), &normal,
+                     static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    if (size >= 0)
+      text.assign(reinterpret_cast<const char*>(normal), static_cast<std::size_t>(size));
     std::free(normal);
   }
   if (prefix_space && !text.starts_with(' ')) text = " " + text;
@@ -281,6 +265,7 @@ tokenizer tokenizer::load(const std::filesystem::path& path) {
     if (file.contains("added_tokens")) s->read_added_tokens(file.at("added_tokens"));
     if (file.contains("normalizer")) s->read_normalizer(file.at("normalizer"));
     if (file.contains("pre_tokenizer")) s->read_pre_tokenizer(file.at("pre_tokenizer"));
+    if (file.contains("post_processor")) s->read_post_processor(file.at("post_processor"));
     return tokenizer(std::move(s));
   } catch (const json::exception& e) {
     throw policy_error(path.string() + ": cannot be read as a tokenizer.json: " + e.what());
@@ -290,27 +275,20 @@ tokenizer tokenizer::load(const std::filesystem::path& path) {
 }
 
 std::vector<token_id> tokenizer::encode(std::string_view raw) const {
-  const std::string text = valid_utf8(raw);
+  const std::string valid = valid_utf8(raw);
+  const std::string_view text = valid;
   std::vector<token_id> ids;
-  std::size_t begin = 0;
   std::size_t at = 0;
-  while (at < text.size()) {
-    const auto found =
-        std::find_if(state_->added.begin(), state_->added.end(), [&](const auto& token) {
-          return std::string_view(text).substr(at).starts_with(token.first);
-        });
-    if (found == state_->added.end()) {
-      ++at;
-      continue;
-    }
-    state_->encode_text(std::string_view(text).substr(begin, at - begin), ids);
-    ids.push_back(found->second);
-    at += found->first.size();
-    begin = at;
+  while (const auto found = state_->added.find(text, at)) {
+    state_->encode_text(text.substr(at, found->begin - at), ids);
+    ids.push_back(found->id);
+    at = found->end;
   }
-  state_->encode_text(std::string_view(text).substr(begin), ids);
+  state_->encode_text(text.substr(at), ids);
   return ids;
 }
+
+const std::vector<token_id>& tokenizer::before_text() const { return state_->before_text; }
 
 std::string tokenizer::decode(const std::vector<token_id>& ids) const {
   std::string out;
@@ -342,6 +320,19 @@ std::size_t tokenizer::vocabulary_size() const { return state_->tokens.size(); }
 std::int64_t tokenizer::id_of(std::string_view token) const {
   const auto found = state_->vocabulary.find(std::string(token));
   return found != state_->vocabulary.end() ? static_cast<std::int64_t>(found->second) : -1;
+}
+
+std::string tokenizer::spelling(token_id id) const {
+  return id < state_->tokens.size() ? state_->tokens[id] : "";
+}
+
+std::size_t tokenizer::missing_bytes() const {
+  return static_cast<std::size_t>(
+      std::count(state_->byte_tokens.begin(), state_->byte_tokens.end(), std::nullopt));
+}
+
+bool tokenizer::is_special(token_id id) const {
+  return id < state_->is_special.size() && state_->is_special[id];
 }
 
 }  // namespace hone

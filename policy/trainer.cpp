@@ -72,7 +72,7 @@ struct trainer::state {
   options chosen;
   std::filesystem::path policy;
   decoder network;
-  tokenizer words;
+  text_codec codec;
   decoder_weights weights;
   std::unique_ptr<optimizer> adam;
   decoder_weights reference;
@@ -85,7 +85,7 @@ struct trainer::state {
       : chosen(o),
         policy(folder),
         network(decoder_config::load(folder / "config.json")),
-        words(tokenizer::load(folder / "tokenizer.json")),
+        codec(text_codec::load(folder, o.chat)),
         random(o.seed),
         device(o.device) {}
 
@@ -114,25 +114,19 @@ trainer::trainer(const std::filesystem::path& policy, bool random_weights, const
   prepare_policy_device(o.device);
   state_ = std::make_unique<state>(policy, o);
   const decoder_config& config = state_->network.config();
-  if (config.end_token < 0)
-    throw policy_error((policy / "config.json").string() + ": eos_token_id: is missing");
-  if (static_cast<std::int64_t>(state_->words.vocabulary_size()) > config.vocabulary)
-    throw policy_error(policy.string() + ": the tokenizer has " +
-                       std::to_string(state_->words.vocabulary_size()) +
-                       " tokens, config.json's vocab_size is " + std::to_string(config.vocabulary));
   const decoder_weights initial = random_weights ? decoder_weights::random(config, o.seed)
                                                  : decoder_weights::load(policy, config);
+  if (const auto damaged = initial.find_not_finite())
+    throw policy_error(policy.string() + ": the tensor " + *damaged +
+                       " holds values that are not finite");
   state_->weights = initial.to(o.device, config.dtype);
   state_->adam = std::make_unique<optimizer>(state_->weights, o.optimizer);
 }
 
 trainer::~trainer() = default;
 
-const tokenizer& trainer::tokens() const { return state_->words; }
+const text_codec& trainer::codec() const { return state_->codec; }
 std::int64_t trainer::context() const { return state_->network.config().context; }
-token_id trainer::end_token() const {
-  return static_cast<token_id>(state_->network.config().end_token);
-}
 
 double trainer::sft_update(std::span<const sft_example> batch, double rate, double prompt_weight) {
   std::vector<sequence> sequences;
@@ -299,9 +293,7 @@ void trainer::load_reference(const std::filesystem::path& checkpoint) {
       decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);
 }
 
-void trainer::restart_optimiser() {
-  state_->adam = std::make_unique<optimizer>(state_->weights, state_->chosen.optimizer);
-}
+void trainer::restart_optimiser() { state_->adam->restart(); }
 
 taken_checkpoint trainer::take_checkpoint(training_progress progress) const {
   const c10::NoGradGuard no_gradients;
@@ -320,7 +312,7 @@ training_progress trainer::load(const std::filesystem::path& checkpoint) {
   const decoder_config& config = state_->network.config();
   state_->weights =
       decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);
-  restart_optimiser();
+  state_->adam = std::make_unique<optimizer>(state_->weights, state_->chosen.optimizer);
   state_->adam->load(checkpoint / "optimizer.safetensors");
   training_progress progress = load_training_progress(checkpoint);
   // A checkpoint of an earlier version of Hone lacks the state.

@@ -12,7 +12,7 @@
 #include "policy/checkpoint.hpp"
 #include "policy/objectives.hpp"
 #include "policy/optimizer.hpp"
-#include "policy/tokenizer.hpp"
+#include "policy/text_codec.hpp"
 
 namespace hone {
 
@@ -53,16 +53,16 @@ class trainer {
     // update.
     std::int64_t micro_batch_tokens = 8192;
     std::uint64_t seed = 0;
+    chat_format chat;  // of the policy's prompts and answers
   };
   // `policy` is a Hugging Face folder. The weights are loaded from it or, with `random_weights`,
   // drawn with `o.seed`. Throws policy_error.
   trainer(const std::filesystem::path& policy, bool random_weights, const options& o);
   ~trainer();
 
-  const tokenizer& tokens() const;
+  const text_codec& codec() const;
   // Returns the length of the context in tokens.
   std::int64_t context() const;
-  token_id end_token() const;
 
   // Makes one update of supervised fine-tuning. Returns the weighted mean negative log-likelihood
   // of the batch before the update. Prompt tokens weigh `prompt_weight`, completion tokens 1.

@@ -19,6 +19,7 @@ void add_compile_command(CLI::App& tasks, command_action& action);  // `task com
 void add_synthesise_command(CLI::App& tasks, command_action& action);  // `task synthesise`
 void add_import_command(CLI::App& tasks, command_action& action);      // `task import`, likewise
 void add_corpus_commands(CLI::App& app, command_action& action);
+void add_policy_commands(CLI::App& app, command_action& action);
 void add_report_command(CLI::App& app, command_action& action);
 void add_status_command(CLI::App& app, command_action& action);
 void add_node_command(CLI::App& app, command_action& action);

@@ -24,7 +24,7 @@ int compile(const compile_options& options) {
   const std::size_t failed = compile_references(
       tasks,
       {.python = find_python(),
-       .program = find_python_program("compiling/compile_references.py"),
+       .program = find_python_program("tasks/compiling/compile_references.py"),
        .folder = options.out,
        .workers = options.workers,
        .max_autotune = options.max_autotune},

@@ -174,7 +174,7 @@ void print_result(const import_job& job, const import_result& result,
 import_worker::settings worker_settings(const import_options& options,
                                         const std::filesystem::path& scratch) {
   return {.python = find_python(),
-          .program = find_python_program("importing/serve.py"),
+          .program = find_python_program("tasks/importing/serve.py"),
           .folder = scratch,
           .seconds = options.seconds,
           .bytes = std::uint64_t(options.megabytes) << 20U,

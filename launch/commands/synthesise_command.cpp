@@ -62,7 +62,7 @@ std::string report_of(const synthesis_counts& counts, const synthesise_options& 
 
 int synthesise(const synthesise_options& options) {
   synthesis_options wanted{.python = find_python(),
-                           .program = find_python_program("synthesising/synthesise.py"),
+                           .program = find_python_program("tasks/synthesising/synthesise.py"),
                            .count = options.count,
                            .seed = options.seed,
                            .workers = options.workers,

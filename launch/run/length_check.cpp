@@ -9,7 +9,7 @@
 #include "launch/printing.hpp"
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
-#include "policy/tokenizer.hpp"
+#include "policy/text_codec.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -120,12 +120,12 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
   const std::filesystem::path folder = c.policy.folder;
   const auto context =
       static_cast<std::size_t>(decoder_config::load(folder / "config.json").context);
-  const tokenizer words = tokenizer::load(folder / "tokenizer.json");
+  const text_codec codec = text_codec::load(folder, c.policy.chat);
   const bool shows = c.pool.storage.exemplars.method != exemplar_method::none;
   const std::uint32_t exemplars = shows ? c.pool.storage.exemplars.count : 0;
   std::map<std::string, longest_document> longest;
   for (const corpus_document& document : documents) {
-    const std::size_t tokens = words.encode(document.text).size() + 1;
+    const std::size_t tokens = codec.encode_answer(document.text).size();
     if (tokens > longest[document.task].tokens) longest[document.task] = {tokens, &document};
   }
   length_check check(context, static_cast<std::size_t>(c.generation.options.max_new_tokens),
@@ -133,7 +133,7 @@ length_findings check_lengths(const configuration& c, const task_table& tasks,
   for (const auto& t : tasks.all()) {
     const longest_document& its = longest[t->name];
     const auto length = [&](std::uint32_t shown) {
-      return words.encode(prompt_with_exemplars(*t, prompts, its.document, shown)).size();
+      return codec.encode_prompt(prompt_with_exemplars(*t, prompts, its.document, shown)).size();
     };
     check.compare(t->name, length(0), length(exemplars), its.tokens);
   }

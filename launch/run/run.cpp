@@ -73,10 +73,7 @@ class run_process {
     for (const std::string& note : found.notes) say(note);
     if (!c_.node.devices.empty() && c_.node.devices.front().starts_with("simulated:"))
       say("simulated devices make up all outcomes and scores of this run");
-    if (c_.policy.kind == "model") {
-      for (const std::string& warning : check_lengths(c_, *tasks, *prompts, documents).warnings)
-        say(warning);
-    }
+    prepare_policy(*tasks, *prompts, documents);
     catch_signals();
     const auto devices =
         plan_devices(c_.node.devices, {.node = "node 0",
@@ -85,7 +82,6 @@ class run_process {
                                        .simulated = c_.simulated,
                                        .begin_to_wait = core_wait(options_.waits_for_cores)});
     view_.expect(work_of_stages(c_, *tasks, device_types_of(devices).size()));
-    set_policy_threads(static_cast<int>(c_.policy.threads));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
 
     auto& system = start_actor_system();
@@ -114,6 +110,25 @@ class run_process {
   }
 
  private:
+  void prepare_policy(const task_table& tasks, const prompt_template& prompts,
+                      const std::vector<corpus_document>& documents) {
+    set_policy_threads(static_cast<int>(c_.policy.threads));
+    c_.policy.chat = chat_format_of_run();
+    if (c_.policy.kind != "model") return;
+    for (const std::string& warning : check_lengths(c_, tasks, prompts, documents).warnings)
+      view_.message(warning);
+  }
+
+  // Returns the chat format with which the run began. A template may say the date, so it is
+  // rendered once.
+  chat_format chat_format_of_run() const {
+    const std::filesystem::path file = folder_->path() / "chat_format.json";
+    if (std::filesystem::exists(file)) return load_chat_format(file);
+    chat_format found = find_chat_format(c_);
+    if (!found.is_plain()) save_chat_format(found, file);
+    return found;
+  }
+
   static std::string joined(const std::vector<std::string>& lines) {
     std::string text;
     for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;

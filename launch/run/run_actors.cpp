@@ -30,7 +30,8 @@ std::unique_ptr<completion_sampler> make_sampler(const configuration& settings,
     return make_teacher_sampler(find_teacher(settings.seed + replica));
   generation_options options = settings.generation.options;
   options.seed += replica;
-  return make_model_sampler(settings.policy.folder, settings.policy.device, options);
+  return make_model_sampler(settings.policy.folder, settings.policy.device, options,
+                            settings.policy.chat);
 }
 
 class launcher {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "launch/chat_templates.hpp"
 #include "launch/teaching.hpp"
 #include "messages/clock.hpp"
 #include "messages/even_spacing.hpp"
@@ -153,6 +154,11 @@ std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
   return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
 }
 
+chat_format find_chat_format(const configuration& c) {
+  if (c.policy.kind != "model") return {};
+  return find_chat_format(c.policy.folder, c.prompt.format);
+}
+
 bool begins_random(const configuration& c) {
   return c.policy.kind == "model" && c.policy.random_weights;
 }
@@ -193,6 +199,7 @@ std::unique_ptr<trainer> make_trainer(const configuration& c) {
   o.device = c.policy.device;
   o.optimizer = c.optimizer;
   o.seed = c.seed;
+  o.chat = c.policy.chat;
   return std::make_unique<trainer>(c.policy.folder, c.policy.random_weights, o);
 }
 

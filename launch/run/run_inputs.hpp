@@ -42,6 +42,10 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
 // Reads the prompt template. If the configuration names none, a prompt is the task's name.
 std::shared_ptr<const prompt_template> load_prompts(const configuration& c);
 
+// Returns what prompt.format says of the policy's folder: the format of its chat template, or a
+// plain one. Throws policy_error.
+chat_format find_chat_format(const configuration& c);
+
 // True if the first version of the policy has random weights.
 bool begins_random(const configuration& c);
 

@@ -99,6 +99,7 @@ class start_check {
     found_.documents = chosen.size();
     open_devices(tasks ? &*tasks : nullptr, chosen);
     if (c_.policy.kind == "model") {
+      if (const auto chat = attempt([&] { return find_chat_format(c_); })) c_.policy.chat = *chat;
       attempt([&] { return make_trainer(c_) != nullptr; });
       if (tasks && prompts)
         attempt([&] { return compare_with_context(*tasks, **prompts, chosen), true; });
@@ -192,8 +193,9 @@ class start_check {
               std::make_move_iterator(lines.end()));
   }
 
-  // The learner holds the weights, the reference's, gradients and two moments; each generator holds
-  // the weights, and keys and values of its sequences.
+  // The learner holds the weights, the reference's, gradients, two moments and, of weights that are
+  // not float32, master copies; each generator holds the weights, and keys and values of its
+  // sequences.
   void compare_with_memory(const decoder_config& policy, std::int64_t longest_prompt) {
     const double of_layer =
         static_cast<double>(policy.width) *
@@ -204,7 +206,8 @@ class start_check {
         static_cast<double>(policy.vocabulary * policy.width * (policy.tied_head ? 1 : 2));
     const double bytes = policy.dtype == "float32" ? 4 : 2;
     const auto replicas = static_cast<double>(c_.generation.replicas);
-    const double of_weights = parameters * (bytes * (3 + replicas) + 2 * sizeof(float));
+    const double masters = bytes < 4 ? 4 : 0;
+    const double of_weights = parameters * (bytes * (3 + replicas) + 2 * sizeof(float) + masters);
     const std::int64_t longest =
         std::min(policy.context, longest_prompt + c_.generation.options.max_new_tokens);
     const double of_sequences =
@@ -227,7 +230,7 @@ class start_check {
     }
   }
 
-  const configuration& c_;
+  configuration c_;
   std::function<void(const std::string&)> begin_to_wait_;
   start_findings found_;
   bool shares_gpu_ = false;  // a device judges on the policy's GPU

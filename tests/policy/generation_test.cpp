@@ -31,7 +31,7 @@ TEST_F(GenerationTest, MoreRequestsThanSlotsAllFinish) {
   generation_options options;
   options.slots = 5;
   options.max_new_tokens = 15;
-  options.end_token = 7;
+  options.end_tokens = {7};
   generation_engine engine(config_, options);
   engine.set_weights(weights_, 1);
   for (std::uint64_t t = 0; t < 12; ++t)
@@ -57,7 +57,7 @@ TEST_F(GenerationTest, MoreRequestsThanSlotsAllFinish) {
 TEST_F(GenerationTest, NewWeightsApplyFromTheNextToken) {
   generation_options options;
   options.max_new_tokens = 10;
-  options.end_token = 100000;
+  options.end_tokens = {100000};
   generation_engine engine(config_, options);
   engine.set_weights(weights_, 1);
   engine.submit({1, {1, 2, 3}, 2});
@@ -78,7 +78,7 @@ TEST_F(GenerationTest, SamplesFollowTheRecordedDistribution) {
     generation_options options;
     options.max_new_tokens = 1;
     options.slots = 64;
-    options.end_token = 100000;
+    options.end_tokens = {100000};
     options.top_p = top_p;
     generation_engine engine(config_, options);
     engine.set_weights(weights_, 1);
@@ -106,7 +106,7 @@ TEST_F(GenerationTest, SmallTopPKeepsOnlyTheMostLikelyToken) {
   options.max_new_tokens = 1;
   options.slots = 64;
   options.top_p = 1e-6;
-  options.end_token = 100000;
+  options.end_tokens = {100000};
   generation_engine engine(config_, options);
   engine.set_weights(weights_, 1);
   engine.submit({1, {4, 8}, 50});
@@ -122,7 +122,7 @@ TEST_F(GenerationTest, WritesGreedyAndSampledCompletionsSideBySide) {
   generation_options options;
   options.max_new_tokens = 6;
   options.slots = 64;
-  options.end_token = 100000;
+  options.end_tokens = {100000};
   generation_options only_greedy = options;
   only_greedy.temperature = 0;
   generation_engine reference(config_, only_greedy);
@@ -147,7 +147,7 @@ TEST_F(GenerationTest, WritesGreedyAndSampledCompletionsSideBySide) {
 TEST_F(GenerationTest, AFullContextEndsACompletionAndRefusesAPrompt) {
   generation_options options;
   options.max_new_tokens = 1000;
-  options.end_token = 100000;
+  options.end_tokens = {100000};
   generation_engine engine(config_, options);
   engine.set_weights(weights_, 1);
   engine.submit({1, std::vector<token_id>(60, 3), 1});

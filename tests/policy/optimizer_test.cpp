@@ -79,6 +79,30 @@ TEST(Optimizer, ANonFiniteGradientChangesNothing) {
   EXPECT_EQ(adam.steps(), 0);
 }
 
+// Returns a weight of 1 after 300 updates of equal sign, and the last one's rounding.
+double after_updates(at::ScalarType type, double rate) {
+  decoder_weights weights;
+  weights.all()["norm"] = at::ones({1}, type);
+  optimizer adam(weights, {});
+  for (int i = 0; i < 300; ++i) {
+    weights.all()["norm"].mutable_grad() = at::full({1}, -0.5, type);
+    adam.step(rate);
+  }
+  return weights.all()["norm"].item<double>();
+}
+
+TEST(Optimizer, AddsUpUpdatesThatBfloat16AloneRoundsAway) {
+  for (const double rate : {1e-4, 1e-5}) {
+    const double exact = after_updates(at::kFloat, rate);
+    ASSERT_NEAR(exact, 1 + 300 * rate, 1e-5);
+    EXPECT_NEAR(after_updates(at::kBFloat16, rate), exact, 0x1p-8) << "half a step of bfloat16";
+    at::Tensor alone = at::ones({1}, at::kBFloat16);
+    for (int i = 0; i < 300; ++i) alone.add_(rate);
+    EXPECT_EQ(alone.item<double>(), 1.0) << "without a master copy nothing moves";
+  }
+  EXPECT_GT(after_updates(at::kBFloat16, 1e-4), 1.02);
+}
+
 TEST(RateSchedule, WarmsUpLinearlyAndDecaysByACosine) {
   const rate_schedule schedule{1.0, 10, 110, 0.05};
   EXPECT_NEAR(schedule.at(0), 0.1, 1e-12);
@@ -91,12 +115,15 @@ TEST(RateSchedule, WarmsUpLinearlyAndDecaysByACosine) {
   EXPECT_EQ(constant.at(500), 1e-3);
 }
 
-TEST(Checkpoint, ResumedTrainingEqualsUninterruptedTraining) {
+class Resumption : public testing::TestWithParam<const char*> {};
+
+TEST_P(Resumption, EqualsUninterruptedTraining) {
   const temporary_folder folder;
   std::filesystem::create_directories(folder / "policy");
   std::filesystem::copy_file(golden / "llama/config.json", folder / "policy" / "config.json");
   std::filesystem::copy_file(golden / "tokenizer_lines.json", folder / "policy" / "tokenizer.json");
-  const auto config = decoder_config::load(folder / "policy" / "config.json");
+  auto config = decoder_config::load(folder / "policy" / "config.json");
+  config.dtype = GetParam();
   const decoder network(config);
   const at::Tensor tokens = at::arange(20, at::kLong).view({2, 10});
   const auto train = [&](decoder_weights& weights, optimizer& adam, int steps) {
@@ -122,6 +149,36 @@ TEST(Checkpoint, ResumedTrainingEqualsUninterruptedTraining) {
   train(second, second_adam, 2);
   for (const auto& [name, tensor] : straight.all())
     EXPECT_TRUE(at::equal(tensor, second.all().at(name))) << name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoint, Resumption, testing::Values("float32", "bfloat16"),
+                         [](const auto& dtype) { return std::string(dtype.param); });
+
+// Returns the loss before the last of 100 updates of a policy that is trained in this dtype.
+double loss_after_training(const char* dtype, double rate) {
+  auto config = decoder_config::load(HONE_SOURCE_DIR "/configs/policies/tiny/config.json");
+  config.dtype = dtype;
+  auto weights = decoder_weights::random(config, 1);
+  optimizer adam(weights, {});
+  const decoder network(config);
+  const at::Tensor tokens = at::arange(100, 140, at::kLong).view({2, 20});
+  double loss = 0;
+  for (int i = 0; i < 100; ++i) {
+    const at::Tensor logits = network.logits(weights, tokens.narrow(1, 0, 19));
+    const at::Tensor wrong = at::cross_entropy_loss(logits.reshape({-1, config.vocabulary}),
+                                                    tokens.narrow(1, 1, 19).reshape({-1}));
+    wrong.backward();
+    adam.step(rate);
+    loss = wrong.item<double>();
+  }
+  return loss;
+}
+
+TEST(Optimizer, TrainsBfloat16AsFarAsFloat32) {
+  for (const double rate : {1e-5, 1e-6}) {
+    const double exact = loss_after_training("float32", rate);
+    EXPECT_NEAR(loss_after_training("bfloat16", rate), exact, 0.01 * exact) << rate;
+  }
 }
 
 TEST(Checkpoint, EveryDamagedFileIsFound) {

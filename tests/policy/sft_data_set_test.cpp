@@ -20,7 +20,7 @@ class SftDataSet : public testing::Test {
     }
   }
   sft_data_set make(double exemplar_share) {
-    sft_data_set s(words_, 1, prompts_, facts_, {exemplar_share, 2});
+    sft_data_set s(codec_, prompts_, facts_, {exemplar_share, 2});
     for (int i = 0; i < 6; ++i)
       s.add({i < 4 ? "softmax" : "layer_norm",
              "cpu",
@@ -28,9 +28,9 @@ class SftDataSet : public testing::Test {
              {static_cast<double>(10 - i), numbered("code ", i)}});
     return s;
   }
-  std::string text(const std::vector<token_id>& tokens) const { return words_.decode(tokens); }
+  std::string text(const std::vector<token_id>& tokens) const { return codec_.decode(tokens); }
 
-  tokenizer words_ = tokenizer::load(HONE_SOURCE_DIR "/configs/policies/tiny/tokenizer.json");
+  text_codec codec_ = text_codec::load(HONE_SOURCE_DIR "/configs/policies/tiny", {});
   prompt_template prompts_ = prompt_template::parse(
       "{{task}} {{device}}\n{{#exemplars}}\n{{score}} {{code}}\n{{/exemplars}}\n", "test");
   std::map<std::string, prompt_facts> facts_;
@@ -79,7 +79,7 @@ TEST_F(SftDataSet, ShowsDocumentsOfTheSameTaskThatAreNotFasterWithTheBetterOneLa
 }
 
 TEST_F(SftDataSet, NeverShowsTheProgramThatFollows) {
-  sft_data_set s(words_, 1, prompts_, facts_, {1, 2});
+  sft_data_set s(codec_, prompts_, facts_, {1, 2});
   for (int i = 0; i < 3; ++i)
     s.add({"softmax", "cpu", numbered("words ", i), {2, "the same program"}});
   s.add({"softmax", "cpu", "words 3", {2, "another program"}});
@@ -94,7 +94,7 @@ TEST_F(SftDataSet, NeverShowsTheProgramThatFollows) {
 TEST_F(SftDataSet, ContinuesFromItsState) {
   sft_data_set a = make(0.5);
   for (int i = 0; i < 9; ++i) a.next(random_);
-  sft_data_set b(words_, 1, prompts_, facts_, {0.5, 2});
+  sft_data_set b(codec_, prompts_, facts_, {0.5, 2});
   b.restore(a.state());
   for (int i = 0; i < 6; ++i)
     b.add({i < 4 ? "softmax" : "layer_norm",
@@ -115,7 +115,7 @@ TEST_F(SftDataSet, UsesAStateOfOtherDocumentsAsFarAsItFits) {
   s.next(random_);
   const std::string state = s.state();
   for (const std::string& other : {state, std::string(), std::string("3 1 2"), std::string("x")}) {
-    sft_data_set small(words_, 1, prompts_, facts_, {0, 2});
+    sft_data_set small(codec_, prompts_, facts_, {0, 2});
     small.restore(other);
     small.add({"softmax", "cpu", "the only document", {1, "code"}});
     for (int i = 0; i < 3; ++i)

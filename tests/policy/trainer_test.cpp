@@ -24,15 +24,13 @@ trainer make_trainer(std::uint64_t seed = 3) {
 }
 
 std::vector<token_id> words(const trainer& t, const std::string& text) {
-  return t.tokens().encode(text);
+  return t.codec().encode_prompt(text);
 }
 
 std::vector<sft_example> batch_of(const trainer& t) {
   std::vector<sft_example> batch;
   for (const char* text : {"x = torch.relu(x)\n", "return x * 2.0\n"}) {
-    auto completion = words(t, text);
-    completion.push_back(t.end_token());
-    batch.push_back({words(t, "# softmax on cpu\n"), completion});
+    batch.push_back({words(t, "# softmax on cpu\n"), t.codec().encode_answer(text)});
   }
   return batch;
 }
@@ -41,7 +39,7 @@ std::vector<sft_example> batch_of(const trainer& t) {
 std::vector<completion_sampler::finished_prompt> sample_from(
     const std::filesystem::path& checkpoint, const generation_options& o,
     const completion_sampler::prompt& asked) {
-  const auto sampler = make_model_sampler(tiny, "cpu", o);
+  const auto sampler = make_model_sampler(tiny, "cpu", o, {});
   sampler->load(checkpoint, 1);
   sampler->submit(asked);
   std::vector<completion_sampler::finished_prompt> done;
@@ -87,8 +85,7 @@ class PolicyGradient : public testing::Test {
     g.prompt = words(trainer_, "# softmax on cpu\n");
     for (const auto& [text, reward] : {std::pair(good_, first), std::pair(bad_, second)}) {
       rollout_group_example::rollout r;
-      r.tokens = words(trainer_, text);
-      r.tokens.push_back(trainer_.end_token());
+      r.tokens = trainer_.codec().encode_answer(text);
       r.log_probabilities = log_probabilities(g.prompt, r.tokens);
       r.reward = reward;
       g.rollouts.push_back(r);
@@ -108,10 +105,9 @@ class PolicyGradient : public testing::Test {
     return all;
   }
   double likelihood(const std::string& text) {
-    auto completion = words(trainer_, text);
-    completion.push_back(trainer_.end_token());
-    return -trainer_.sft_update(
-        std::vector<sft_example>{{words(trainer_, "# softmax on cpu\n"), completion}}, 0, 0);
+    return -trainer_.sft_update(std::vector<sft_example>{{words(trainer_, "# softmax on cpu\n"),
+                                                          trainer_.codec().encode_answer(text)}},
+                                0, 0);
   }
   trainer trainer_ = make_trainer();
   const std::string good_ = "x = torch.relu(x)\n";

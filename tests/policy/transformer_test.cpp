@@ -87,7 +87,7 @@ TEST_P(GoldenDecoder, MatchesTheGreedyDecodingOfTransformers) {
   options.temperature = 0;
   options.max_new_tokens = 20;
   options.slots = 3;
-  options.end_token = 100000;
+  options.end_tokens = {100000};
   generation_engine engine(config_, options);
   engine.set_weights(weights_, 5);
   std::vector<token_id> prompt;
@@ -114,7 +114,7 @@ TEST_P(GoldenDecoder, RecordedLogProbabilitiesMatchThoseOfTheWholeSequence) {
   options.max_new_tokens = 12;
   options.temperature = 0.8;
   options.seed = 4;
-  options.end_token = 100000;
+  options.end_tokens = {100000};
   generation_engine engine(config_, options);
   engine.set_weights(weights_, 9);
   std::vector<token_id> prompt = {3, 1, 4, 1, 5};

@@ -13,6 +13,7 @@ import pathlib
 import shutil
 
 import torch
+import transformers
 from tokenizers import (
     AddedToken,
     Regex,
@@ -21,6 +22,7 @@ from tokenizers import (
     models,
     normalizers,
     pre_tokenizers,
+    processors,
     trainers,
 )
 from transformers import (
@@ -86,7 +88,118 @@ TEXTS = [
     "0123456789" * 5,
     "won't can't I'LL we'd",
     "#include <cuda_runtime.h>\n__global__ void k(float* a) { a[threadIdx.x] += 1.0f; }\n",
+    "a \u3000<left> b <right>\u00a0\n c <left><right>",
+    "word words sword (word) \u00e9word word\u00e9 word_ word",
+    "bytes \x00\x04 that \x1b may \x7f lack \u0378\U0010fffd tokens",
 ]
+
+# Chat templates that use what those of widespread models use, written for these tests: the file that
+# holds each, the special tokens, and the template.
+CHATS = {
+    "default_system": (
+        "tokenizer_config.json",
+        {"eos_token": "<|end|>"},
+        """{%- if messages[0]['role'] != 'system' -%}
+<|start|>system
+You help.<|end|>
+{% endif %}
+{%- for message in messages %}
+    {{- '<|start|>' + message.role + '\\n' + message.content + '<|end|>' + '\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start|>assistant\\n' }}
+{%- endif %}""",
+    ),
+    "headers": (
+        "chat_template.jinja",
+        {"bos_token": "<|text|>", "eos_token": "<|turn|>"},
+        """{%- macro header(role) -%}
+<|head|>{{ role }}<|body|>
+
+{% endmacro -%}
+{{- bos_token }}
+{%- set date = '26 Jul 2024' if not strftime_now is defined else strftime_now('%d')[:0] + 'now' %}
+{{- header('system') }}Today: {{ date }}{% if tools %}{{ tools | tojson(indent=4) }}{% endif %}<|turn|>
+{%- for message in messages %}
+    {%- generation %}{{- header(message['role']) + message['content'] | trim + '<|turn|>' }}{% endgeneration %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ header('assistant') }}{% endif %}""",
+    ),
+    "instructions": (
+        "tokenizer_config.json",
+        {"bos_token": {"content": "<s>"}, "eos_token": {"content": "</s>"}},
+        """{{ bos_token }}{% for message in messages %}
+{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}
+{{ raise_exception('roles must alternate') }}
+{% endif %}
+{% if message['role'] == 'user' %}
+{{ '[INST] ' + message['content'] + ' [/INST]' }}
+{% else %}
+{{ message['content'] + eos_token }}
+{% endif %}
+{% endfor %}""",
+    ),
+    "thoughts": (
+        "chat_template.json",
+        {"eos_token": "<|end|>"},
+        """{%- set found = namespace(last=0) %}
+{%- for message in messages[::-1] %}
+    {%- if message.role != 'user' %}{% continue %}{% endif %}
+    {%- set found.last = (messages | length - 1) - loop.index0 %}
+    {%- break %}
+{%- endfor %}
+{%- for message in messages %}
+    {%- set content = message.content %}
+    {%- if message.role == 'assistant' and '</think>' in content %}
+        {%- set content = content.split('</think>')[-1].lstrip('\\n') %}
+    {%- endif %}
+    {{- '<|start|>' ~ message.role ~ '\\n' ~ content ~ '<|end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}{% endif %}""",
+    ),
+}
+MESSAGES = [
+    "Say hello.",
+    "  spaces at both ends \n",
+    "# A title\n\n```python\nx = {'a': \"b\"}  # {{ not a place }} {% nor this %}\n```\n",
+    "emoji \U0001f680, <|end|> and <b>&amp;</b>",
+]
+
+
+def make_chats() -> None:
+    """Writes a folder with each chat template, and what `transformers` renders from it."""
+    words = Tokenizer(models.BPE())
+    for name, (file, tokens, template) in CHATS.items():
+        folder = here / "chats" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        if file.endswith(".jinja"):
+            (folder / file).write_text(template)
+            (folder / "special_tokens_map.json").write_text(json.dumps(tokens, indent=1))
+        else:
+            settings = {"chat_template": template}
+            (folder / file).write_text(
+                json.dumps(
+                    settings if file == "chat_template.json" else settings | tokens, indent=1
+                )
+            )
+        plain = {k: v["content"] if isinstance(v, dict) else v for k, v in tokens.items()}
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, **plain)
+        golden = []
+        for message in MESSAGES:
+            chat = [{"role": "user", "content": message}]
+            answered = [*chat, {"role": "assistant", "content": "Hello!"}]
+            golden.append(
+                {
+                    "message": message,
+                    "asked": tokenizer.apply_chat_template(
+                        chat, chat_template=template, tokenize=False, add_generation_prompt=True
+                    ),
+                    "answered": tokenizer.apply_chat_template(
+                        answered, chat_template=template, tokenize=False
+                    ),
+                }
+            )
+        (folder / "golden.json").write_text(json.dumps(golden, indent=1))
 
 
 def make_decoders() -> None:
@@ -149,6 +262,16 @@ def make_tokenizers() -> None:
             normalizers.NFC(),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
         ),
+        # As SmolLM2's: a vocabulary that lacks bytes.
+        "partial": (
+            None,
+            pre_tokenizers.Sequence(
+                [
+                    pre_tokenizers.Digits(individual_digits=True),
+                    pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+                ]
+            ),
+        ),
         "lines": (
             None,
             pre_tokenizers.Sequence(
@@ -165,9 +288,14 @@ def make_tokenizers() -> None:
             tokenizer.normalizer = normalizer
         tokenizer.pre_tokenizer = splitter
         tokenizer.decoder = decoders.ByteLevel()
+        alphabet = (
+            {"limit_alphabet": 90}
+            if name == "partial"
+            else {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()}
+        )
         trainer = trainers.BpeTrainer(
             vocab_size=420,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            **alphabet,
             show_progress=False,
             special_tokens=[
                 AddedToken("<|begin|>", special=True),
@@ -175,6 +303,17 @@ def make_tokenizers() -> None:
             ],
         )
         tokenizer.train_from_iterator(corpus, trainer)
+        if name == "partial":
+            tokenizer.add_tokens(
+                [
+                    AddedToken("<left>", lstrip=True, normalized=False),
+                    AddedToken("<right>", rstrip=True, normalized=False),
+                    AddedToken("word", single_word=True, normalized=False),
+                ]
+            )
+            tokenizer.post_processor = processors.TemplateProcessing(
+                single="<|begin|> $A", special_tokens=[("<|begin|>", 0)]
+            )
         tokenizer.save(str(here / f"tokenizer_{name}.json"))
         golden = [
             {
@@ -190,3 +329,4 @@ def make_tokenizers() -> None:
 if __name__ == "__main__":
     make_decoders()
     make_tokenizers()
+    make_chats()

@@ -1,0 +1,191 @@
+#include <iostream>
+#include <memory>
+
+#include "launch/chat_templates.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/files.hpp"
+#include "launch/printing.hpp"
+#include "policy/completion_sampler.hpp"
+#include "policy/decoder_weights.hpp"
+#include "policy/policy_device.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct policy_options {
+  std::string folder;
+  std::string format = "auto";
+  bool json = false;
+  // What follows is of `hone policy sample`.
+  std::string prompt;
+  std::string device = "cpu";
+  std::uint32_t samples = 1;
+  generation_options generation;
+};
+
+// What `hone policy check` says of a folder.
+struct policy_facts {
+  decoder_config config;
+  std::int64_t parameters = 0;
+  text_codec codec;
+};
+
+policy_facts read_policy(const policy_options& options) {
+  const std::filesystem::path folder = options.folder;
+  const auto config = decoder_config::load(folder / "config.json");
+  const auto weights = decoder_weights::load(folder, config);
+  if (const auto damaged = weights.find_not_finite())
+    throw policy_error(folder.string() + ": the tensor " + *damaged +
+                       " holds values that are not finite");
+  return {config, weights.parameters(),
+          text_codec::load(folder, find_chat_format(folder, options.format))};
+}
+
+std::int64_t bytes_of_weight(const decoder_config& config) {
+  return config.dtype == "float32" ? 4 : 2;
+}
+
+// Keys and values of one token.
+std::int64_t bytes_of_token(const decoder_config& config) {
+  return 2 * config.layers * config.kv_heads * config.head_width * bytes_of_weight(config);
+}
+
+// Of training and sampling on one device, by one generator: weights twice, their gradients, two
+// moments, and master copies of what is not float32.
+std::int64_t bytes_of_training(const policy_facts& p) {
+  const std::int64_t each = bytes_of_weight(p.config);
+  return p.parameters * (3 * each + 8 + (each < 4 ? 4 : 0));
+}
+
+std::vector<std::string> end_texts(const text_codec& codec) {
+  std::vector<std::string> texts;
+  for (const token_id id : codec.end_tokens()) texts.push_back(codec.words().spelling(id));
+  return texts;
+}
+
+ordered_json to_json(const policy_facts& p) {
+  const decoder_config& c = p.config;
+  return {{"parameters", p.parameters},
+          {"dtype", c.dtype},
+          {"layers", c.layers},
+          {"width", c.width},
+          {"heads", c.heads},
+          {"kv_heads", c.kv_heads},
+          {"context", c.context},
+          {"vocabulary", p.codec.words().vocabulary_size()},
+          {"bytes_without_token", p.codec.words().missing_bytes()},
+          {"end_tokens", end_texts(p.codec)},
+          {"chat",
+           p.codec.chat().is_plain() ? ordered_json() : ordered_json(p.codec.chat().around("..."))},
+          {"bytes_of_training_and_sampling", bytes_of_training(p)},
+          {"bytes_of_keys_and_values_of_a_token", bytes_of_token(c)}};
+}
+
+void print(const policy_facts& p) {
+  const decoder_config& c = p.config;
+  const auto line = [](const char* name, const std::string& text) {
+    std::cout << pad(name, 11) << text << "\n";
+  };
+  line("weights", fixed(static_cast<double>(p.parameters) / 1e6, 1) + " million in " + c.dtype +
+                      ", all finite");
+  line("shape", std::to_string(c.layers) + " layers of " + std::to_string(c.width) + ", " +
+                    std::to_string(c.heads) + " heads (" + std::to_string(c.kv_heads) +
+                    " of keys and values), a context of " + std::to_string(c.context));
+  const std::size_t missing = p.codec.words().missing_bytes();
+  line("tokenizer", std::to_string(p.codec.words().vocabulary_size()) + " tokens" +
+                        (missing > 0 ? "; " + std::to_string(missing) + " of 256 bytes have none"
+                                     : std::string()));
+  std::string ends;
+  for (const std::string& text : end_texts(p.codec)) ends += (ends.empty() ? "" : " ") + text;
+  line("ends with", ends);
+  line("prompts", p.codec.chat().is_plain()
+                      ? "plain text that it continues"
+                      : "as a message: " + ordered_json(p.codec.chat().around("...")).dump());
+  line("memory", fixed(static_cast<double>(bytes_of_training(p)) / (1U << 30U), 2) +
+                     " GiB for training and sampling on one device, without activations; " +
+                     fixed(static_cast<double>(bytes_of_token(c)) / (1U << 10U), 1) +
+                     " KiB of keys and values for each token");
+}
+
+int check_policy(const policy_options& options) {
+  const policy_facts facts = read_policy(options);
+  if (options.json) {
+    std::cout << one_line(to_json(facts)) << "\n";
+  } else {
+    print(facts);
+  }
+  return 0;
+}
+
+int sample_policy(const policy_options& options) {
+  const auto sampler = make_model_sampler(options.folder, options.device, options.generation,
+                                          find_chat_format(options.folder, options.format));
+  sampler->load(options.folder, 0);
+  sampler->submit({.ticket = 0, .text = read_text(options.prompt), .samples = options.samples});
+  std::vector<completion_sampler::finished_prompt> done;
+  while (done.empty()) done = sampler->step();
+  const auto& completions = done.front().completions;
+  for (std::size_t i = 0; i < completions.size(); ++i) {
+    const auto& [text, how] = completions[i];
+    if (options.json) {
+      std::cout << one_line({{"text", text},
+                             {"tokens", how.tokens},
+                             {"log_probabilities", how.log_probabilities},
+                             {"truncated", how.truncated}})
+                << "\n";
+      continue;
+    }
+    if (completions.size() > 1)
+      std::cout << (i > 0 ? "\n" : "") << "--- " << i + 1 << " of " << completions.size() << "\n";
+    std::cout << text << (text.ends_with('\n') ? "" : "\n");
+  }
+  return 0;
+}
+
+void add_folder(CLI::App* command, policy_options& options) {
+  command
+      ->add_option("folder", options.folder,
+                   "Hugging Face folder with config.json, tokenizer.json and safetensors")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  command
+      ->add_option("--format", options.format,
+                   "how it reads prompts: plain, chat, or auto, which is chat if the folder has a "
+                   "chat template")
+      ->check(CLI::IsMember({"auto", "plain", "chat"}));
+  command->add_flag("--json", options.json, "print JSON objects");
+}
+
+}  // namespace
+
+void add_policy_commands(CLI::App& app, command_action& action) {
+  CLI::App* group = app.add_subcommand("policy", "Look at language models and try them");
+  group->require_subcommand(1);
+  auto options = std::make_shared<policy_options>();
+
+  CLI::App* check = group->add_subcommand(
+      "check", "Load a model as a run would, and say what it is and what memory it takes");
+  add_folder(check, *options);
+  check->callback([options, &action] { action = [options] { return check_policy(*options); }; });
+
+  CLI::App* sample = group->add_subcommand("sample", "Have a model answer a prompt");
+  add_folder(sample, *options);
+  sample->add_option("--prompt", options->prompt, "file of the prompt; - is standard input")
+      ->required();
+  sample->add_option("--samples", options->samples, "answers")->check(CLI::Range(1, 4096));
+  sample
+      ->add_option("--max-new-tokens", options->generation.max_new_tokens,
+                   "most tokens of an answer")
+      ->check(CLI::Range(1, 1000000));
+  sample->add_option("--temperature", options->generation.temperature, "0: the most likely tokens")
+      ->check(CLI::NonNegativeNumber);
+  sample->add_option("--top-p", options->generation.top_p, "share of the probability to draw from")
+      ->check(CLI::Range(0.0, 1.0));
+  sample->add_option("--seed", options->generation.seed, "of the draws");
+  sample->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER");
+  sample->callback([options, &action] { action = [options] { return sample_policy(*options); }; });
+}
+
+}  // namespace hone
