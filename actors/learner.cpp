@@ -200,7 +200,7 @@ void learner_state::learn(const batch_record& batch) {
   learned_step learned{plan->stage(), 0, {}};
   {
     const activity::span busy(counts, plan->stage() == Stage::CONTRASTIVE ? "grpo" : "likelihood");
-    learned.numbers = plan->learn(*batch);
+    learned.numbers = plan->learn(*batch, head->getVersion());
     counts.processed(groups.size());
   }
   learned.step = plan->step();

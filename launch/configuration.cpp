@@ -282,10 +282,11 @@ configuration read_configuration(const std::filesystem::path& file,
       *path = std::filesystem::absolute(file.parent_path() / *path).lexically_normal().string();
   }
   c.learner.plan.sft.rate.steps = c.learner.plan.sft.updates;
+  grpo_step_options& grpo = c.learner.plan.contrastive.grpo;
+  grpo.longest_answer = static_cast<std::size_t>(c.generation.options.max_new_tokens);
   // Greedy decoding records probabilities of the plain softmax.
   if (c.generation.options.temperature > 0)
-    c.learner.plan.contrastive.grpo.sampling = {c.generation.options.temperature,
-                                                c.generation.options.top_p};
+    grpo.sampling = {c.generation.options.temperature, c.generation.options.top_p};
   c.pool.storage.max_lag_of = parse_lags(c);
   c.generation.options.seed = c.seed;
   check(c);

@@ -222,6 +222,45 @@ void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
 }
 
 template <class Visitor>
+void visit_objective_keys(Visitor& v, grpo_step_options& o) {
+  v.value("minibatches", "Updates per step, each over a share of its groups.", o.minibatches, 1);
+  v.value("clip", "Probability ratios are clipped to 1 - clip and 1 + clip_high.", o.objective.clip,
+          0);
+  v.value("clip_high", "The upper bound; above `clip` it lets unlikely tokens rise (DAPO).",
+          o.objective.clip_high, 0);
+  v.value("dual_clip",
+          "A token of a completion with a negative advantage counts at most this many times.",
+          o.objective.dual_clip, 1);
+  v.choice("mean",
+           "What the objective averages over: sequence (completions count the same), token "
+           "(tokens do, DAPO) or limit (sums over generation.max_new_tokens, Dr. GRPO). Code: "
+           "policy/objectives.cpp.",
+           o.mean, loss_mean_named, "sequence, token or limit");
+  v.choice("ratio",
+           "What probability ratios are relative to: sampler (what it has recorded), or trainer "
+           "(the trainer's weights before the step, with importance weights; decoupled PPO, "
+           "truncated importance sampling).",
+           o.base, ratio_base_named, "sampler or trainer");
+  v.value("importance_limit", "Largest importance weight of a token, with ratio = \"trainer\".",
+          o.importance_limit, 1);
+  v.value("kl", "Weight of the KL divergence from the reference policy.",
+          o.objective.kl_coefficient, 0);
+  v.value("entropy", "Weight of the bonus for entropy.", o.objective.entropy_coefficient, 0);
+  v.choice("outliers",
+           "How a reward far above its group is kept in bounds: recentre (clip advantages, then "
+           "subtract their mean) or smooth (clip standardised rewards before groups are formed). "
+           "Code: policy/advantages.cpp.",
+           o.advantages.outliers, outlier_rule_named, "recentre or smooth");
+  v.value("advantage_limit",
+          "Limit of advantages or of smoothed rewards, in standard deviations, or in rewards if "
+          "advantages are not scaled.",
+          o.advantages.limit, 0);
+  v.value("scale_advantages",
+          "Divide advantages by the deviation of their group's rewards (not so in Dr. GRPO).",
+          o.advantages.scaled);
+}
+
+template <class Visitor>
 void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
   if (v.enter("contrastive",
               "Third stage: GRPO on measured speed-ups. Code: policy/trainer.cpp.")) {
@@ -238,24 +277,7 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
         "Count completions that the length limit has cut, with their reward; otherwise they are "
         "left out of their group.",
         s.counts_truncated);
-    v.value("minibatches", "Updates per step, each over a share of its groups.", s.grpo.minibatches,
-            1);
-    v.value("clip", "Probability ratios are clipped to 1 - clip and 1 + clip.",
-            s.grpo.objective.clip, 0);
-    v.value("dual_clip",
-            "A token of a completion with a negative advantage counts at most this many times.",
-            s.grpo.objective.dual_clip, 1);
-    v.value("kl", "Weight of the KL divergence from the reference policy.",
-            s.grpo.objective.kl_coefficient, 0);
-    v.value("entropy", "Weight of the bonus for entropy.", s.grpo.objective.entropy_coefficient, 0);
-    v.choice("outliers",
-             "How a reward far above its group is kept in bounds: recentre (clip advantages, then "
-             "subtract their mean) or smooth (clip standardised rewards before groups are formed). "
-             "Code: policy/advantages.cpp.",
-             s.grpo.advantages.outliers, outlier_rule_named, "recentre or smooth");
-    v.value("advantage_limit",
-            "Limit of advantages or of smoothed rewards, in standard deviations.",
-            s.grpo.advantages.limit, 0);
+    visit_objective_keys(v, s.grpo);
     v.leave();
   }
   if (v.enter(

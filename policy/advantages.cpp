@@ -54,7 +54,7 @@ std::optional<outlier_rule> outlier_rule_named(std::string_view name) {
   return value_named<outlier_rule>(rule_names, name);
 }
 
-std::vector<double> group_advantages(std::span<const double> rewards) {
+std::vector<double> group_advantages(std::span<const double> rewards, bool scaled) {
   std::vector<double> advantages(rewards.size(), 0);
   if (rewards.empty()) return advantages;
   const auto [least, most] = std::minmax_element(rewards.begin(), rewards.end());
@@ -64,8 +64,8 @@ std::vector<double> group_advantages(std::span<const double> rewards) {
   for (const double r : rewards)
     variance += (r - middle) * (r - middle) / static_cast<double>(rewards.size());
   const double epsilon = relative_epsilon * std::max(std::abs(*least), std::abs(*most));
-  for (std::size_t i = 0; i < rewards.size(); ++i)
-    advantages[i] = (rewards[i] - middle) / (std::sqrt(variance) + epsilon);
+  const double scale = scaled ? std::sqrt(variance) + epsilon : 1.0;
+  for (std::size_t i = 0; i < rewards.size(); ++i) advantages[i] = (rewards[i] - middle) / scale;
   return advantages;
 }
 
@@ -74,7 +74,7 @@ std::vector<std::vector<double>> step_advantages(const std::vector<std::vector<d
   const bool smooths = o.outliers == outlier_rule::smooth;
   std::vector<std::vector<double>> advantages;
   for (const auto& group : smooths ? smoothed(rewards, o.limit) : rewards) {
-    std::vector<double> its = group_advantages(group);
+    std::vector<double> its = group_advantages(group, o.scaled);
     advantages.push_back(smooths ? std::move(its) : recentred(clipped(std::move(its), o.limit)));
   }
   return advantages;

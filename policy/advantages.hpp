@@ -24,13 +24,17 @@ std::optional<outlier_rule> outlier_rule_named(std::string_view name);
 
 struct advantage_options {
   outlier_rule outliers = outlier_rule::recentre;
-  double limit = 1.5;  // in standard deviations
+  double limit = 1.5;  // in standard deviations; in rewards, if advantages are not scaled
+  // Whether advantages are divided by the deviation of their group's rewards. If not, groups whose
+  // rewards hardly differ weigh little (Dr. GRPO: Liu et al. 2025, arXiv 2503.20783, section 3.2).
+  bool scaled = true;
 };
 
 // Returns the advantages of a group's rewards: (r - mean) / (std + 1e-6 of the largest absolute
 // reward), with the population standard deviation, in double precision. They sum to 0. Equal
-// rewards give zeros. Source: Shao et al. 2024 (arXiv 2402.03300), section 4.1.
-std::vector<double> group_advantages(std::span<const double> rewards);
+// rewards give zeros. Source: Shao et al. 2024 (arXiv 2402.03300), section 4.1. Unless they are
+// `scaled`, they are r - mean.
+std::vector<double> group_advantages(std::span<const double> rewards, bool scaled = true);
 
 // Returns the advantages of the groups of one step, under an outlier rule. `rewards` holds the
 // rewards of each group; the result has the same shape, and each group of it sums to 0.

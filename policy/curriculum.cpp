@@ -157,11 +157,12 @@ curriculum::numbers curriculum::end_sft_step() {
   return n;
 }
 
-curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch) {
+curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch,
+                                      std::uint64_t version) {
   numbers n = describe_batch(batch);
   numbers learned;
   if (trainer_ && stage_ == Stage::SELF_SUPERVISED) learned = learn_from_working(batch);
-  if (trainer_ && stage_ == Stage::CONTRASTIVE) learned = learn_by_contrast(batch);
+  if (trainer_ && stage_ == Stage::CONTRASTIVE) learned = learn_by_contrast(batch, version);
   n.insert(learned.begin(), learned.end());
   count_work(n);
   ++step_;
@@ -224,7 +225,8 @@ std::vector<double> curriculum::rewards_of(const schema::ScoredGroup::Reader& sc
   return group_rewards(group, options_.contrastive.reward);
 }
 
-curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::Reader& batch) {
+curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::Reader& batch,
+                                                  std::uint64_t version) {
   const contrastive_stage_options& o = options_.contrastive;
   std::vector<rollout_group_example> groups;
   std::vector<double> counted;
@@ -238,6 +240,8 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
       rollout_group_example::rollout r;
       for (const token_id token : rollout.getTokens()) r.tokens.push_back(token);
       for (const float p : rollout.getLogProbabilities()) r.log_probabilities.push_back(p);
+      for (const auto run : rollout.getVersions())
+        r.current = run.getVersion() == version ? run.getTokens() : 0;
       r.reward = rewards[i];
       const bool is_masked = rollout.getTruncated() && !o.counts_truncated;
       r.counts = !is_masked && !is_inconclusive(scored.getResults()[i].getOutcome());

@@ -128,9 +128,9 @@ class curriculum {
   // stage so far, tokens that the step trained on, and documents in the data set.
   numbers end_sft_step();
 
-  // Trains on a batch with the objective of the current stage and ends the step. Returns the
-  // metrics of describe_batch() and of the training.
-  numbers learn(const schema::TrainingBatch::Reader& batch);
+  // Trains on a batch with the objective of the current stage and ends the step. `version` is that
+  // of the current weights. Returns the metrics of describe_batch() and of the training.
+  numbers learn(const schema::TrainingBatch::Reader& batch, std::uint64_t version);
 
   // Takes a checkpoint. Its function must be called before the next update, because on the CPU it
   // shares the weights.
@@ -147,7 +147,7 @@ class curriculum {
  private:
   bool is_over() const;
   numbers learn_from_working(const schema::TrainingBatch::Reader& batch);
-  numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch);
+  numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch, std::uint64_t version);
   std::vector<double> rewards_of(const schema::ScoredGroup::Reader& scored) const;
   // Adds the tokens trained on and the updates skipped since the last call to a step's metrics.
   void count_work(numbers& n);

@@ -4,10 +4,13 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <sstream>
 
+#include "messages/value_names.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/transformer.hpp"
 
@@ -23,17 +26,12 @@ struct packed {
   at::Tensor targets;  // [M] (int64)
 };
 
-struct sequence {
-  std::vector<token_id> tokens;
-  std::size_t first_target = 1;  // index of the first token to predict
-};
-
-packed pack(std::span<const sequence* const> sequences, const at::Device& device) {
+packed pack(std::span<const token_sequence* const> sequences, const at::Device& device) {
   packed p;
   std::vector<std::int64_t> tokens;
   std::vector<std::int64_t> rows;
   std::vector<std::int64_t> targets;
-  for (const sequence* s : sequences) {
+  for (const token_sequence* s : sequences) {
     const auto begin = static_cast<std::int64_t>(tokens.size());
     tokens.insert(tokens.end(), s->tokens.begin(), s->tokens.end());
     p.lengths.push_back(static_cast<std::int64_t>(s->tokens.size()));
@@ -58,15 +56,15 @@ at::Tensor floats(const std::vector<float>& values, const at::Device& device) {
 // Text of a checkpoint that holds the state of the trainer's random stream.
 constexpr const char* random_key = "trainer.random";
 
-// One distinct completion of a group.
-struct weighted_rollout {
-  sequence all;             // prompt and completion
-  std::vector<float> then;  // ln p of the completion's tokens when they were sampled
-  double advantage = 0;
-  double weight = 0;  // share of this completion in the group; grpo_update() normalises it
-};
+constexpr std::array<std::string_view, 2> base_names = {"sampler", "trainer"};
 
 }  // namespace
+
+std::string_view name_of(ratio_base base) { return base_names[static_cast<std::size_t>(base)]; }
+
+std::optional<ratio_base> ratio_base_named(std::string_view name) {
+  return value_named<ratio_base>(base_names, name);
+}
 
 struct trainer::state {
   options chosen;
@@ -89,16 +87,7 @@ struct trainer::state {
         random(o.seed),
         device(o.device) {}
 
-  sequence join(const std::vector<token_id>& prompt,
-                const std::vector<token_id>& completion) const {
-    sequence s{prompt, prompt.size()};
-    s.tokens.insert(s.tokens.end(), completion.begin(), completion.end());
-    s.tokens.resize(std::min(s.tokens.size(), static_cast<std::size_t>(network.config().context)));
-    return s;
-  }
-  std::vector<weighted_rollout> distinct_rollouts(std::span<const rollout_group_example> groups,
-                                                  const advantage_options& o,
-                                                  std::size_t& used) const;
+  std::size_t context() const { return static_cast<std::size_t>(network.config().context); }
   // Makes an update, or skips it. Returns the gradient norm, or nullopt for a skipped update.
   std::optional<double> update(double rate) {
     const double norm = adam->step(rate);
@@ -106,8 +95,10 @@ struct trainer::state {
     ++skipped;
     return std::nullopt;
   }
-  void accumulate(std::span<const weighted_rollout* const> batch, const grpo_step_options& o,
-                  std::map<std::string, double>& sums) const;
+  void note_proximal(std::span<distinct_rollout* const> batch, const grpo_step_options& o) const;
+  // Adds the gradients of a micro batch. `is_first`: there was no update in this step yet.
+  void accumulate(std::span<distinct_rollout* const> batch, const grpo_step_options& o,
+                  bool is_first, std::map<std::string, double>& sums) const;
 };
 
 trainer::trainer(const std::filesystem::path& policy, bool random_weights, const options& o) {
@@ -129,18 +120,18 @@ const text_codec& trainer::codec() const { return state_->codec; }
 std::int64_t trainer::context() const { return state_->network.config().context; }
 
 double trainer::sft_update(std::span<const sft_example> batch, double rate, double prompt_weight) {
-  std::vector<sequence> sequences;
+  std::vector<token_sequence> sequences;
   std::vector<float> weights;
   for (const sft_example& example : batch) {
-    sequence s = state_->join(example.prompt, example.completion);
+    token_sequence s = join(example.prompt, example.completion, state_->context());
     const std::size_t prompt = std::min(example.prompt.size(), s.tokens.size());
     s.first_target = prompt_weight > 0 ? 1 : prompt;
     for (std::size_t i = std::max<std::size_t>(1, s.first_target); i < s.tokens.size(); ++i)
       weights.push_back(i < prompt ? static_cast<float>(prompt_weight) : 1.0F);
     sequences.push_back(std::move(s));
   }
-  std::vector<const sequence*> pointers;
-  for (const sequence& s : sequences) pointers.push_back(&s);
+  std::vector<const token_sequence*> pointers;
+  for (const token_sequence& s : sequences) pointers.push_back(&s);
   const packed p = pack(pointers, state_->device);
   state_->tokens_trained_on += static_cast<std::uint64_t>(p.tokens.size(0));
   const at::Tensor loss =
@@ -151,54 +142,40 @@ double trainer::sft_update(std::span<const sft_example> batch, double rate, doub
   return loss.item<double>();
 }
 
-// Returns one entry per distinct completion of the groups that can be used, so that the network
-// processes a repeated completion once. `used` counts these groups.
-std::vector<weighted_rollout> trainer::state::distinct_rollouts(
-    std::span<const rollout_group_example> groups, const advantage_options& o,
-    std::size_t& used) const {
-  std::vector<std::vector<double>> rewards;
-  for (const rollout_group_example& group : groups) {
-    rewards.emplace_back();
-    for (const auto& r : group.rollouts) {
-      if (r.counts) rewards.back().push_back(r.reward);
-    }
+void trainer::state::note_proximal(std::span<distinct_rollout* const> batch,
+                                   const grpo_step_options& o) const {
+  const c10::NoGradGuard no_gradients;
+  std::vector<const token_sequence*> sequences;
+  for (const distinct_rollout* r : batch) sequences.push_back(&r->all);
+  const packed p = pack(sequences, device);
+  const at::Tensor all =
+      token_log_probabilities(network.logits_at(weights, p.tokens, p.lengths, p.rows), p.targets,
+                              o.sampling)
+          .to(at::kCPU)
+          .contiguous();
+  const float* next = all.data_ptr<float>();
+  for (distinct_rollout* r : batch) {
+    r->proximal.assign(next, next + r->then.size());
+    next += r->then.size();
   }
-  const std::vector<std::vector<double>> advantages = step_advantages(rewards, o);
-  std::vector<weighted_rollout> all;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const rollout_group_example& group = groups[g];
-    const std::vector<double>& its = advantages[g];
-    // A group of one, or of equal rewards, has no advantages.
-    if (std::all_of(its.begin(), its.end(), [](double a) { return a == 0; })) continue;
-    ++used;
-    std::map<std::vector<token_id>, std::size_t> seen;
-    std::size_t index = 0;
-    for (const auto& r : group.rollouts) {
-      if (!r.counts) continue;
-      const double advantage = its[index++];
-      const auto [at, fresh] = seen.emplace(r.tokens, all.size());
-      if (fresh) {
-        all.push_back({join(group.prompt, r.tokens), r.log_probabilities, advantage, 0});
-        all.back().then.resize(all.back().all.tokens.size() -
-                               std::min(group.prompt.size(), all.back().all.tokens.size()));
-      }
-      all[at->second].weight += 1.0 / static_cast<double>(its.size());
-    }
-  }
-  return all;
 }
 
-void trainer::state::accumulate(std::span<const weighted_rollout* const> batch,
-                                const grpo_step_options& o,
+void trainer::state::accumulate(std::span<distinct_rollout* const> batch,
+                                const grpo_step_options& o, bool is_first,
                                 std::map<std::string, double>& sums) const {
-  std::vector<const sequence*> sequences;
+  std::vector<const token_sequence*> sequences;
   std::vector<float> then;
+  std::vector<float> before;
+  std::vector<float> is_current;
   std::vector<std::int64_t> owner;
   std::vector<float> advantages;
   std::vector<float> shares;
-  for (const weighted_rollout* r : batch) {
+  for (const distinct_rollout* r : batch) {
     sequences.push_back(&r->all);
     then.insert(then.end(), r->then.begin(), r->then.end());
+    before.insert(before.end(), r->proximal.begin(), r->proximal.end());
+    for (std::size_t i = 0; i < r->then.size(); ++i)
+      is_current.push_back(i >= r->first_current ? 1.0F : 0.0F);
     owner.insert(owner.end(), r->then.size(), static_cast<std::int64_t>(advantages.size()));
     advantages.push_back(static_cast<float>(r->advantage));
     shares.push_back(static_cast<float>(r->weight));
@@ -209,6 +186,11 @@ void trainer::state::accumulate(std::span<const weighted_rollout* const> batch,
   const at::Tensor log_all = at::log_softmax(logits, -1);
   const at::Tensor entropy = -(log_all.exp() * log_all).sum(-1);
   const at::Tensor old = floats(then, device);
+  const at::Tensor proximal = before.empty() ? now.detach() : floats(before, device);
+  const bool is_decoupled = o.base == ratio_base::trainer;
+  const at::Tensor importance =
+      is_decoupled ? importance_weights(proximal, old, o.importance_limit) : at::ones_like(old);
+  const at::Tensor& base = is_decoupled ? proximal : old;
   at::Tensor anchor = now.detach();
   if (o.objective.kl_coefficient > 0 && !reference.all().empty()) {
     const c10::NoGradGuard no_gradients;
@@ -217,62 +199,67 @@ void trainer::state::accumulate(std::span<const weighted_rollout* const> batch,
   }
   const at::Tensor sequence_of = at::tensor(owner, at::kLong).to(device);
   const at::Tensor loss =
-      grpo_loss(now, old, anchor, entropy, sequence_of, floats(advantages, device),
+      grpo_loss({now, base, importance, anchor, entropy, sequence_of}, floats(advantages, device),
                 floats(shares, device), o.objective);
   loss.backward();
   const c10::NoGradGuard no_gradients;
-  const at::Tensor ratio = (now - old).exp();
-  const auto tokens = static_cast<double>(then.size());
+  const at::Tensor ratio = (now - base).exp();
+  const auto count = [](const at::Tensor& which) { return which.sum().item<double>(); };
   sums["loss"] += loss.item<double>();
-  sums["tokens"] += tokens;
-  sums["entropy"] += entropy.sum().item<double>();
-  sums["clipped"] += ((ratio - 1).abs() > o.objective.clip).sum().item<double>();
+  sums["tokens"] += static_cast<double>(then.size());
+  sums["entropy"] += count(entropy);
+  sums["clipped"] += count((ratio > 1 + o.objective.clip_high) | (ratio < 1 - o.objective.clip));
   const at::Tensor d = anchor - now;
-  sums["kl"] += (d.exp() - d - 1).sum().item<double>();
+  sums["kl"] += count(d.exp() - d - 1);
+  if (!is_first) return;
+  const at::Tensor difference = (proximal - old).abs();
+  const at::Tensor current = floats(is_current, device);
+  sums["current"] += count(current);
+  sums["lagged"] += count(1 - current);
+  sums["sampler_difference"] += count(difference * current);
+  sums["lagged_difference"] += count(difference * (1 - current));
 }
 
 std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group_example> groups,
                                                    double rate, const grpo_step_options& o) {
   std::map<std::string, double> numbers;
   std::size_t used = 0;
-  std::vector<weighted_rollout> rollouts = state_->distinct_rollouts(groups, o.advantages, used);
+  std::vector<distinct_rollout> rollouts =
+      distinct_rollouts(groups, o.advantages, state_->context(), used);
   numbers["groups_used"] = static_cast<double>(used);
   numbers["distinct_completions"] = static_cast<double>(rollouts.size());
   if (rollouts.empty()) return numbers;
   std::shuffle(rollouts.begin(), rollouts.end(), state_->random);
   const auto parts =
       std::clamp<std::size_t>(static_cast<std::size_t>(o.minibatches), 1, rollouts.size());
+  const auto most = static_cast<std::size_t>(state_->chosen.micro_batch_tokens);
+  // With one update, its own forward pass has the log-probabilities before it.
+  if (o.base == ratio_base::trainer && parts > 1)
+    for_micro_batches(rollouts, most, [&](const auto& batch) { state_->note_proximal(batch, o); });
   std::map<std::string, double> sums;
   double norm = 0;
   for (std::size_t part = 0; part < parts; ++part) {
     const std::size_t begin = rollouts.size() * part / parts;
     const std::size_t end = rollouts.size() * (part + 1) / parts;
-    double weight = 0;
-    for (std::size_t i = begin; i < end; ++i) weight += rollouts[i].weight;
-    std::vector<const weighted_rollout*> batch;
-    std::size_t tokens = 0;
+    const std::span<distinct_rollout> minibatch(&rollouts[begin], end - begin);
     // Sequences of equal length are adjacent, so that they share one attention call.
-    std::sort(
-        rollouts.begin() + static_cast<std::ptrdiff_t>(begin),
-        rollouts.begin() + static_cast<std::ptrdiff_t>(end),
-        [](const auto& a, const auto& b) { return a.all.tokens.size() < b.all.tokens.size(); });
-    for (std::size_t i = begin; i < end; ++i) {
-      rollouts[i].weight /= weight;
-      batch.push_back(&rollouts[i]);
-      tokens += rollouts[i].all.tokens.size();
-      if (i + 1 < end && static_cast<std::int64_t>(tokens) < state_->chosen.micro_batch_tokens)
-        continue;
-      state_->accumulate(batch, o, sums);
-      state_->tokens_trained_on += tokens;
-      batch.clear();
-      tokens = 0;
-    }
+    std::sort(minibatch.begin(), minibatch.end(), [](const auto& a, const auto& b) {
+      return a.all.tokens.size() < b.all.tokens.size();
+    });
+    weigh(minibatch, o.mean, o.longest_answer);
+    for_micro_batches(minibatch, most, [&](const auto& batch) {
+      state_->accumulate(batch, o, part == 0, sums);
+      for (const distinct_rollout* r : batch) state_->tokens_trained_on += r->all.tokens.size();
+    });
     norm = state_->update(rate).value_or(norm);
   }
   numbers["loss"] = sums["loss"] / static_cast<double>(parts);
   numbers["entropy"] = sums["entropy"] / sums["tokens"];
   numbers["clipped_share"] = sums["clipped"] / sums["tokens"];
   if (o.objective.kl_coefficient > 0) numbers["kl"] = sums["kl"] / sums["tokens"];
+  if (sums["current"] > 0)
+    numbers["sampler_difference"] = sums["sampler_difference"] / sums["current"];
+  if (sums["lagged"] > 0) numbers["lagged_difference"] = sums["lagged_difference"] / sums["lagged"];
   numbers["gradient_norm"] = norm;
   return numbers;
 }

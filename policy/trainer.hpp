@@ -4,13 +4,14 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "policy/advantages.hpp"
 #include "policy/checkpoint.hpp"
-#include "policy/objectives.hpp"
+#include "policy/distinct_rollouts.hpp"
 #include "policy/optimizer.hpp"
 #include "policy/text_codec.hpp"
 
@@ -21,20 +22,22 @@ struct sft_example {
   std::vector<token_id> completion;  // ends with the end token
 };
 
-// A group as GRPO trains on it: one prompt, its completions and their rewards.
-struct rollout_group_example {
-  struct rollout {
-    std::vector<token_id> tokens;
-    std::vector<float> log_probabilities;  // ln p of each token when it was sampled
-    double reward = 0;
-    bool counts = true;  // false: the rollout is left out of the group
-  };
-  std::vector<token_id> prompt;
-  std::vector<rollout> rollouts;
+// What the probability ratio of the objective is relative to.
+enum class ratio_base {
+  sampler,  // ln p that the sampler has recorded
+  trainer,  // ln p under the trainer's weights before the step, with importance weights
 };
+// Returns the name in the configuration.
+std::string_view name_of(ratio_base base);
+// Returns nullopt for an unknown name.
+std::optional<ratio_base> ratio_base_named(std::string_view name);
 
 struct grpo_step_options {
   grpo_options objective;
+  loss_mean mean = loss_mean::sequence;
+  ratio_base base = ratio_base::sampler;
+  double importance_limit = 2;       // of the importance weights
+  std::size_t longest_answer = 256;  // tokens, for loss_mean::limit
   advantage_options advantages;
   sampling_distribution sampling;  // of the completions
   std::int64_t minibatches = 1;    // updates per step
@@ -70,8 +73,10 @@ class trainer {
 
   // Makes a GRPO step over some groups. A group with fewer than two rollouts that count, or with
   // equal rewards, is not used. Returns metrics: groups_used and distinct_completions, and if there
-  // was an update also loss, entropy, clipped_share, gradient_norm (of the last update) and, with a
-  // KL term, kl.
+  // was an update also loss, entropy, clipped_share, gradient_norm (of the last update), with a KL
+  // term kl, and the mean absolute differences of ln p between trainer and sampler before the first
+  // update: sampler_difference of tokens that these weights have sampled, lagged_difference of
+  // those of earlier versions.
   std::map<std::string, double> grpo_update(std::span<const rollout_group_example> groups,
                                             double rate, const grpo_step_options& o);
 

@@ -103,5 +103,16 @@ TEST(OutlierRules, HaveNames) {
   EXPECT_FALSE(outlier_rule_named("clip"));
 }
 
+TEST(StepAdvantages, ThatAreNotScaledAreDifferencesFromTheMean) {
+  const std::vector<std::vector<double>> rewards = {{1.0, 1.1}, {0.0, 4.0}};
+  advantage_options o;
+  o.scaled = false;
+  o.limit = 1.5;
+  const auto advantages = step_advantages(rewards, o);
+  EXPECT_NEAR(advantages[0][1], 0.05, 1e-12) << "a group that hardly differs weighs little";
+  EXPECT_NEAR(advantages[1][1], 1.5, 1e-12) << "2 is clipped to the limit";
+  EXPECT_NEAR(advantages[1][0], -1.5, 1e-12);
+}
+
 }  // namespace
 }  // namespace hone

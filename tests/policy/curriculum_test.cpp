@@ -51,7 +51,7 @@ TEST_F(Curriculum, PassesThroughTheStagesInOrder) {
       while (c.sft_updates_left_in_step() > 0) c.sft_update();
       c.end_sft_step();
     } else {
-      c.learn(*batch({{Outcome::OK, 1}}));
+      c.learn(*batch({{Outcome::OK, 1}}), 0);
     }
     seen.push_back(c.stage());
     c.advance();
@@ -77,7 +77,7 @@ TEST_F(Curriculum, EndsTheContrastiveStageAtItsTimeLimitButNotBeforeItsFirstStep
   curriculum c = make();
   c.advance();
   EXPECT_EQ(c.stage(), Stage::CONTRASTIVE);
-  c.learn(*batch({{Outcome::OK, 1}}));
+  c.learn(*batch({{Outcome::OK, 1}}), 0);
   EXPECT_TRUE(c.advance());
   EXPECT_EQ(c.stage(), Stage::COMPARISON);
 }

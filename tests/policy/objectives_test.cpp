@@ -18,6 +18,14 @@ double log_p(const std::vector<double>& logits, std::size_t target, double tempe
   return logits[target] / temperature - std::log(sum);
 }
 
+// The objective without importance weights.
+at::Tensor grpo(const at::Tensor& now, const at::Tensor& then, const at::Tensor& reference,
+                const at::Tensor& entropy, const at::Tensor& sequence, const at::Tensor& advantages,
+                const at::Tensor& weights, const grpo_options& options) {
+  return grpo_loss({now, then, at::ones_like(then), reference, entropy, sequence}, advantages,
+                   weights, options);
+}
+
 TEST(SftLoss, IsTheWeightedMeanNegativeLogLikelihood) {
   const std::vector<double> first = {1.0, 2.0, 0.5};
   const std::vector<double> second = {-1.0, 0.0, 3.0};
@@ -86,8 +94,8 @@ TEST(GrpoLoss, MatchesTheFormulaComputedByHand) {
   const double r2 = std::exp(-0.3);
   const double first = (std::min(r0, clipped(r0)) + std::min(r1, clipped(r1))) / 2;
   const double second = std::min(-0.5 * r2, -0.5 * clipped(r2));
-  const at::Tensor loss = grpo_loss(f(now), f(then), f(now), f({0, 0, 0}), l({0, 0, 1}),
-                                    f({1.0, -0.5}), f({0.5, 0.5}), options);
+  const at::Tensor loss = grpo(f(now), f(then), f(now), f({0, 0, 0}), l({0, 0, 1}), f({1.0, -0.5}),
+                               f({0.5, 0.5}), options);
   EXPECT_NEAR(loss.item<double>(), -(first + second) / 2, 1e-6);
 }
 
@@ -96,7 +104,7 @@ TEST(GrpoLoss, AddsTheKlEstimateTowardsTheReference) {
   options.kl_coefficient = 0.1;
   const double d = -1.3 - -1.0;  // ln p_ref - ln p
   const at::Tensor loss =
-      grpo_loss(f({-1.0}), f({-1.0}), f({-1.3}), f({0}), l({0}), f({0.0}), f({1.0}), options);
+      grpo(f({-1.0}), f({-1.0}), f({-1.3}), f({0}), l({0}), f({0.0}), f({1.0}), options);
   EXPECT_NEAR(loss.item<double>(), 0.1 * (std::exp(d) - d - 1), 1e-6);
 }
 
@@ -104,8 +112,7 @@ TEST(GrpoLoss, AClippedRatioGivesNoGradient) {
   at::Tensor now = f({-0.5, -1.0});
   now.set_requires_grad(true);
   // The ratios are e^0.5, which is above 1.2 and has a positive advantage, and 1.
-  grpo_loss(now, f({-1.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}), f({1.0, 1.0}), f({0.5, 0.5}),
-            {})
+  grpo(now, f({-1.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}), f({1.0, 1.0}), f({0.5, 0.5}), {})
       .backward();
   EXPECT_EQ(now.grad()[0].item<double>(), 0);
   EXPECT_NEAR(now.grad()[1].item<double>(), -0.5, 1e-6);
@@ -117,8 +124,8 @@ TEST(GrpoLoss, ATokenOfABadCompletionCountsAtMostDualClipTimes) {
   now.set_requires_grad(true);
   grpo_options options;
   options.dual_clip = 3;
-  const at::Tensor loss = grpo_loss(now, f({-5.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}),
-                                    f({-1.0, -1.0}), f({0.5, 0.5}), options);
+  const at::Tensor loss = grpo(now, f({-5.0, -1.0}), now.detach(), f({0, 0}), l({0, 1}),
+                               f({-1.0, -1.0}), f({0.5, 0.5}), options);
   EXPECT_NEAR(loss.item<double>(), 0.5 * (3 + 1), 1e-6);
   loss.backward();
   EXPECT_EQ(now.grad()[0].item<double>(), 0);
@@ -133,7 +140,7 @@ TEST(GrpoLoss, StaysFiniteWhateverTheRatio) {
       grpo_options options;
       options.kl_coefficient = 0.1;
       const at::Tensor loss =
-          grpo_loss(now, f({then}), f({then}), f({0}), l({0}), f({advantage}), f({1.0}), options);
+          grpo(now, f({then}), f({then}), f({0}), l({0}), f({advantage}), f({1.0}), options);
       loss.backward();
       EXPECT_TRUE(std::isfinite(loss.item<double>()));
       EXPECT_TRUE(std::isfinite(now.grad()[0].item<double>()));
@@ -143,10 +150,10 @@ TEST(GrpoLoss, StaysFiniteWhateverTheRatio) {
 
 TEST(GrpoLoss, ACompletionPassedOnceWithTwiceTheWeightEqualsTwoCompletions) {
   const at::Tensor twice =
-      grpo_loss(f({-0.9, -1.5, -0.9}), f({-1.0, -2.0, -1.0}), f({0, 0, 0}), f({0, 0, 0}),
-                l({0, 1, 2}), f({1.0, -0.5, 1.0}), f({1 / 3.0, 1 / 3.0, 1 / 3.0}), {});
-  const at::Tensor once = grpo_loss(f({-0.9, -1.5}), f({-1.0, -2.0}), f({0, 0}), f({0, 0}),
-                                    l({0, 1}), f({1.0, -0.5}), f({2 / 3.0, 1 / 3.0}), {});
+      grpo(f({-0.9, -1.5, -0.9}), f({-1.0, -2.0, -1.0}), f({0, 0, 0}), f({0, 0, 0}), l({0, 1, 2}),
+           f({1.0, -0.5, 1.0}), f({1 / 3.0, 1 / 3.0, 1 / 3.0}), {});
+  const at::Tensor once = grpo(f({-0.9, -1.5}), f({-1.0, -2.0}), f({0, 0}), f({0, 0}), l({0, 1}),
+                               f({1.0, -0.5}), f({2 / 3.0, 1 / 3.0}), {});
   EXPECT_NEAR(twice.item<double>(), once.item<double>(), 1e-6);
 }
 
@@ -154,8 +161,58 @@ TEST(GrpoLoss, SubtractsTheEntropyBonus) {
   grpo_options options;
   options.entropy_coefficient = 0.01;
   const at::Tensor loss =
-      grpo_loss(f({-1.0}), f({-1.0}), f({-1.0}), f({2.0}), l({0}), f({0.0}), f({1.0}), options);
+      grpo(f({-1.0}), f({-1.0}), f({-1.0}), f({2.0}), l({0}), f({0.0}), f({1.0}), options);
   EXPECT_NEAR(loss.item<double>(), -0.02, 1e-7);
+}
+
+TEST(GrpoLoss, AHigherUpperBoundLetsGoodTokensRise) {
+  // The ratio is e^0.25 = 1.284, above 1.2 and below 1.3.
+  for (const auto& [bound, gradient] : {std::pair(0.2, 0.0), std::pair(0.3, -std::exp(0.25))}) {
+    at::Tensor now = f({-0.75});
+    now.set_requires_grad(true);
+    grpo_options options;
+    options.clip_high = bound;
+    grpo(now, f({-1.0}), now.detach(), f({0}), l({0}), f({1.0}), f({1.0}), options).backward();
+    EXPECT_NEAR(now.grad()[0].item<double>(), gradient, 1e-6);
+  }
+}
+
+TEST(GrpoLoss, MultipliesTheGainByTheImportanceAndNotTheKlTerm) {
+  grpo_options options;
+  options.kl_coefficient = 0.1;
+  const at::Tensor now = f({-1.0});
+  const at::Tensor importance = f({0.25});
+  const at::Tensor reference = f({-1.3});
+  const at::Tensor zero = f({0});
+  const at::Tensor first = l({0});
+  const double d = -0.3;
+  EXPECT_NEAR(grpo_loss({now, now, importance, reference, zero, first}, f({2.0}), f({1.0}), options)
+                  .item<double>(),
+              -(0.25 * 2.0 - 0.1 * (std::exp(d) - d - 1)), 1e-6);
+}
+
+TEST(ImportanceWeights, AreRatiosUpToALimit) {
+  const at::Tensor weights =
+      importance_weights(f({-1.0, -1.0, -1.0, -300.0}), f({-1.0, -2.0, -0.5, -0.1}), 2);
+  EXPECT_NEAR(weights[0].item<double>(), 1, 1e-6);
+  EXPECT_NEAR(weights[1].item<double>(), 2, 1e-6) << "e is above the limit";
+  EXPECT_NEAR(weights[2].item<double>(), std::exp(-0.5), 1e-6);
+  EXPECT_NEAR(weights[3].item<double>(), std::exp(-max_log_ratio), 1e-9);
+}
+
+// Two completions of one and three tokens, the first drawn three times as often.
+TEST(SequenceWeights, GiveTheMeanThatIsAskedFor) {
+  const std::vector<double> shares = {0.75, 0.25};
+  const std::vector<std::size_t> lengths = {1, 3};
+  const auto loss = [&](loss_mean mean) {
+    const auto weights = sequence_weights(mean, shares, lengths, 10);
+    // Gains per token: 1, and 2, 3, 4.
+    return weights[0] * 1 + weights[1] * (2 + 3 + 4) / 3.0;
+  };
+  EXPECT_NEAR(loss(loss_mean::sequence), 0.75 * 1 + 0.25 * 3, 1e-12);
+  EXPECT_NEAR(loss(loss_mean::token), (3 * 1 + (2 + 3 + 4)) / 6.0, 1e-12)
+      << "six tokens were drawn";
+  EXPECT_NEAR(loss(loss_mean::limit), (0.75 * 1 + 0.25 * (2 + 3 + 4)) / 10, 1e-12);
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ class Resumption : public testing::Test {
       while (c.sft_updates_left_in_step() > 0) c.sft_update();
       c.end_sft_step();
     } else {
-      c.learn(*batch(number));
+      c.learn(*batch(number), number);
     }
     c.advance();
   }
@@ -117,7 +117,7 @@ TEST_F(Resumption, AStepSaysHowManyTokensItTrainedOn) {
   EXPECT_GT(c->end_sft_step().at("tokens"), 0);
   while (c->stage() == Stage::SFT) make_step(*c, 0);
   ASSERT_EQ(c->stage(), Stage::SELF_SUPERVISED);
-  const curriculum::numbers learned = c->learn(*batch(1));
+  const curriculum::numbers learned = c->learn(*batch(1), 1);
   constexpr double completions = 6;  // three of four work, in two groups
   constexpr double each = 6;
   ASSERT_EQ(learned.at("examples"), completions);

@@ -233,5 +233,66 @@ TEST(Checkpoints, DamagedFilesAreRefused) {
   }
 }
 
+// The log-probabilities that a sampler has recorded are made higher by `offset`.
+rollout_group_example recorded_higher(rollout_group_example group, float offset,
+                                      std::size_t current) {
+  for (auto& r : group.rollouts) {
+    for (float& p : r.log_probabilities) p += offset;
+    r.current = current;
+  }
+  return group;
+}
+
+TEST_F(PolicyGradient, MeasuresTheDifferenceBetweenTrainerAndSampler) {
+  const auto one_token = recorded_higher(group(2, 0), 0.25F, 1);
+  const auto numbers = trainer_.grpo_update(std::vector{one_token}, 0, {});
+  EXPECT_NEAR(numbers.at("sampler_difference"), 0.25, 1e-4) << "of the last tokens";
+  EXPECT_NEAR(numbers.at("lagged_difference"), 0.25, 1e-4) << "of the others";
+  const auto none = trainer_.grpo_update(std::vector{recorded_higher(group(2, 0), 0, 0)}, 0, {});
+  EXPECT_FALSE(none.contains("sampler_difference"));
+  EXPECT_NEAR(none.at("lagged_difference"), 0, 1e-4);
+}
+
+TEST_F(PolicyGradient, RelativeToTheTrainerClipsOnlyWhatTheStepItselfChanges) {
+  // The sampler's records are far off, so that ratios to them are clipped.
+  const auto lagged = recorded_higher(group(2, 0), -1.0F, 0);
+  grpo_step_options to_sampler;
+  grpo_step_options to_trainer;
+  to_trainer.base = ratio_base::trainer;
+  EXPECT_GT(trainer_.grpo_update(std::vector{lagged}, 0, to_sampler).at("clipped_share"), 0.9);
+  EXPECT_EQ(trainer_.grpo_update(std::vector{lagged}, 0, to_trainer).at("clipped_share"), 0);
+  // The gain is weighed by exp(1), limited to 2 by default and to 1 here.
+  to_trainer.importance_limit = 1;
+  const double unweighed = trainer_.grpo_update(std::vector{group(2, 0)}, 0, to_trainer).at("loss");
+  const double weighed = trainer_.grpo_update(std::vector{lagged}, 0, to_trainer).at("loss");
+  EXPECT_NEAR(weighed, unweighed, 1e-4);
+}
+
+TEST_F(PolicyGradient, WithSeveralUpdatesTheRatioIsRelativeToTheWeightsBeforeTheFirst) {
+  grpo_step_options o;
+  o.base = ratio_base::trainer;
+  o.minibatches = 2;
+  const std::vector<rollout_group_example> groups = {group(2, 0)};
+  EXPECT_EQ(trainer_.grpo_update(groups, 0, o).at("clipped_share"), 0);
+  EXPECT_GT(trainer_.grpo_update(groups, 1e-2, o).at("clipped_share"), 0)
+      << "the second update finds the first one's change";
+}
+
+class MeanOfTheObjective : public PolicyGradient, public testing::WithParamInterface<loss_mean> {};
+
+TEST_P(MeanOfTheObjective, LearnsTheBetterCompletion) {
+  grpo_step_options o;
+  o.mean = GetParam();
+  o.longest_answer = 32;
+  const double good = likelihood(good_);
+  const double bad = likelihood(bad_);
+  for (int i = 0; i < 5; ++i) trainer_.grpo_update(std::vector{group(2, 0)}, 3e-3, o);
+  EXPECT_GT(likelihood(good_) - good, likelihood(bad_) - bad);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MeanOfTheObjective,
+                         testing::Values(loss_mean::sequence, loss_mean::token, loss_mean::limit),
+                         [](const auto& mean) { return std::string(name_of(mean.param)); });
+
 }  // namespace
 }  // namespace hone
