@@ -204,10 +204,14 @@ void check(const configuration& c) {
   const auto refuse = [&](const std::string& key, const std::string& problem) {
     throw format_error(c.file.string(), 0, key, problem);
   };
-  if (c.policy.kind != "model" && c.policy.kind != "teacher" && c.policy.kind != "scripted")
-    refuse("policy.kind", "is '" + c.policy.kind + "', expected model, teacher or scripted");
+  const auto kinds = {"model", "endpoint", "teacher", "scripted"};
+  if (std::find(kinds.begin(), kinds.end(), c.policy.kind) == kinds.end())
+    refuse("policy.kind",
+           "is '" + c.policy.kind + "', expected model, endpoint, teacher or scripted");
+  if (c.policy.kind == "endpoint" && c.endpoints.empty())
+    refuse("policy.kind", "is 'endpoint', and there is no [endpoint.NAME]");
   if (c.policy.kind == "model" && c.policy.folder.empty()) refuse("policy.folder", "is missing");
-  if (c.policy.kind == "model" && c.prompt.prompt_template.empty())
+  if ((c.policy.kind == "model" || c.policy.kind == "endpoint") && c.prompt.prompt_template.empty())
     refuse("prompt.template", "is missing");
   if (c.prompt.format != "auto" && c.prompt.format != "plain" && c.prompt.format != "chat")
     refuse("prompt.format", "is '" + c.prompt.format + "', expected auto, plain or chat");
@@ -275,6 +279,15 @@ configuration read_configuration(const std::filesystem::path& file,
     }
     simulated->finish();
   }
+  if (auto endpoints = root.find_table("endpoint")) {
+    for (const auto& [name, node] : endpoints->table()) {
+      toml_view one = *endpoints->find_table(name.str());
+      settings_reader inner(one);
+      visit_endpoint_keys(inner, c.endpoints[std::string(name.str())]);
+      one.finish();
+    }
+    endpoints->finish();
+  }
   root.finish();
   for (std::string* path :
        {&c.tasks.folder, &c.corpus.folder, &c.prompt.prompt_template, &c.policy.folder}) {
@@ -311,6 +324,11 @@ std::string print_configuration(const configuration& c, bool with_comments) {
   for (auto& [name, options] : copy.simulated) {
     printer.enter("simulated." + name, "A simulated device.");
     visit_simulated_keys(printer, options);
+    printer.leave();
+  }
+  for (auto& [name, options] : copy.endpoints) {
+    printer.enter("endpoint." + name, "A server that writes, with policy.kind = \"endpoint\".");
+    visit_endpoint_keys(printer, options);
     printer.leave();
   }
   return printer.text();

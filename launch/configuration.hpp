@@ -11,6 +11,7 @@
 #include "actors/pool.hpp"
 #include "evaluation/devices.hpp"
 #include "policy/chat_format.hpp"
+#include "policy/endpoint/endpoint_options.hpp"
 #include "policy/generation.hpp"
 #include "policy/optimizer.hpp"
 
@@ -65,6 +66,7 @@ struct configuration {
   learner_options learner;
   optimizer_options optimizer;
   std::map<std::string, simulated_device_options> simulated;
+  std::map<std::string, endpoint_options> endpoints;  // by name
 };
 
 // Reads a configuration and applies `overrides` ("section.key=value"). Throws format_error that

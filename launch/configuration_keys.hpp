@@ -97,8 +97,9 @@ template <class Visitor>
 void visit_policy_keys(Visitor& v, configuration& c) {
   if (v.enter("policy", "The language model. Code: launch/run/run_actors.cpp, policy/.")) {
     v.value("kind",
-            "`model`; `teacher` for a program that writes by rules and does not learn; or "
-            "`scripted` for a script in place of the model, to test a system.",
+            "`model`; `endpoint` for models behind servers ([endpoint.NAME]), which do not learn; "
+            "`teacher` for a program that writes by rules; or `scripted` for a script in place of "
+            "the model, to test a system.",
             c.policy.kind);
     v.value("folder", "Hugging Face folder with config.json and tokenizer.json.", c.policy.folder);
     v.value("random_weights", "Start from random weights, not from the folder's safetensors.",
@@ -333,6 +334,33 @@ void visit_keys(Visitor& v, configuration& c) {
   visit_imitation_keys(v, c.learner.plan);
   visit_contrastive_keys(v, c.learner.plan);
   visit_reward_keys(v, c.learner.plan.contrastive.reward);
+}
+
+// Visits the keys of a section [endpoint.NAME].
+template <class Visitor>
+void visit_endpoint_keys(Visitor& v, endpoint_options& e) {
+  v.value("url", "Where the server is, as in http://127.0.0.1:8000/v1.", e.url);
+  v.value("model", "Name of the model there.", e.model);
+  v.value("api",
+          "chat, or completions for a model that continues plain text (OpenAI's interfaces).",
+          e.api);
+  v.value("key", "Name of the environment variable that holds the key; empty for none.", e.key);
+  v.value("extra", "A JSON object that is added to every request; null removes one of its keys.",
+          e.extra);
+  v.value("concurrency", "Requests at the same time.", e.concurrency, 1, 256);
+  v.value("requests_per_minute", "Most requests a minute; 0 for no limit.", e.requests_per_minute,
+          0);
+  v.value("timeout_s", "Seconds that one request may take.", e.timeout_s, 0.1);
+  v.value("retries",
+          "Failures in a row after which the endpoint is given up. After each it pauses, for as "
+          "long as the server asks, or for first_pause_s and twice as long each time.",
+          e.retries, 0);
+  v.value("first_pause_s", "Seconds of the pause after the first failure; at most a minute later.",
+          e.first_pause_s, 0.001);
+  v.value(
+      "token_budget",
+      "Tokens of prompts and answers after which the endpoint is asked no more; 0 for no limit.",
+      e.token_budget, 0);
 }
 
 // Visits the keys of a section [simulated.NAME].

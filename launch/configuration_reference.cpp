@@ -85,6 +85,11 @@ std::string configuration_reference() {
   printer.enter("simulated.NAME", "A simulated device, `simulated:NAME` in node.devices.");
   simulated_device_options simulated;
   visit_simulated_keys(printer, simulated);
+  printer.enter("endpoint.NAME",
+                "A server that writes, with policy.kind = `endpoint`; several may be there. Code: "
+                "policy/endpoint/.");
+  endpoint_options endpoint;
+  visit_endpoint_keys(printer, endpoint);
   return "# Configuration\n\n"
          "A run is described by one TOML file; `hone run FILE --set section.key=value` overrides\n"
          "single keys. Paths are relative to the file. `hone run FILE --dry-run` checks a file "

@@ -1,10 +1,15 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "launch/commands/commands.hpp"
+#include "launch/commands/pool_variants.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "launch/teaching.hpp"
+#include "messages/names.hpp"
+#include "storage/inspection.hpp"
 #include "tasks/corpus.hpp"
 
 namespace hone {
@@ -69,6 +74,68 @@ int teach_tasks(const teach_options& options) {
   return 0;
 }
 
+struct collect_options {
+  std::string pool;
+  std::string out;
+  std::string device_type;
+  std::size_t count = 8;
+};
+
+// Returns a document that holds the variant: the newest that is still there.
+std::optional<std::string> document_of(const pool_inspector& pool, const variant_id& id) {
+  std::optional<std::string> found;
+  for (const auto& written : pool.rollouts_of(id)) {
+    const auto group = pool.group(written.group);
+    if (!group) continue;
+    const auto document = view((*group)->getRollouts()[written.index].getText());
+    if (!document.empty()) found = std::string(document);
+  }
+  return found;
+}
+
+int collect(const collect_options& options) {
+  const pool_inspector pool(find_pool(options.pool));
+  std::set<std::string> tasks;
+  std::set<variant_id> taken;
+  std::size_t gone = 0;
+  for (const auto& e : pool.top(options.count)) {
+    if (!options.device_type.empty() && view(e->getDeviceType()) != options.device_type) continue;
+    const variant_id id(e->getVariantId());
+    const auto task = pool.task_name(task_id(e->getTaskId()));
+    if (!task || !taken.insert(id).second) continue;
+    const auto document = document_of(pool, id);
+    if (!document) {
+      ++gone;
+      continue;
+    }
+    const auto folder = std::filesystem::path(options.out) / *task;
+    std::filesystem::create_directories(folder);
+    write_text(folder / (short_id(id) + ".md"), *document);
+    tasks.insert(*task);
+  }
+  std::cout << counted(taken.size() - gone, "document") << " of " << counted(tasks.size(), "task")
+            << " in " << options.out << "\n";
+  if (gone > 0)
+    std::cout << counted(gone, "document") << " are no longer in the pool (pool.keep_texts)\n";
+  return 0;
+}
+
+void add_collect_command(CLI::App& corpus, command_action& action) {
+  auto options = std::make_shared<collect_options>();
+  CLI::App* command = corpus.add_subcommand(
+      "collect",
+      "Make a corpus of the best documents in a pool, such as those that a run with models behind "
+      "endpoints has found, for another run to learn from");
+  command->add_option("--pool", options->pool, "a run's directory, or the folder pool/ in it")
+      ->required();
+  command->add_option("--out", options->out, "folder for TASK/VARIANT.md")->required();
+  command->add_option("--count", options->count, "most documents per task and type of device")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  command->add_option("--device-type", options->device_type, "only what is best on this type");
+  command->callback([options, &action] { action = [options] { return collect(*options); }; });
+}
+
 void add_teach_command(CLI::App& corpus, command_action& action) {
   auto options = std::make_shared<teach_options>();
   CLI::App* command = corpus.add_subcommand(
@@ -95,6 +162,7 @@ void add_corpus_commands(CLI::App& app, command_action& action) {
   CLI::App* corpus = app.add_subcommand("corpus", "Work with corpus files");
   corpus->require_subcommand(1);
   add_teach_command(*corpus, action);
+  add_collect_command(*corpus, action);
   auto options = std::make_shared<expand_options>();
   CLI::App* command = corpus->add_subcommand(
       "expand",

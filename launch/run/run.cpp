@@ -21,6 +21,7 @@
 #include "launch/run/run_inputs.hpp"
 #include "launch/run/start_check.hpp"
 #include "launch/system.hpp"
+#include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 
 namespace hone {
@@ -113,6 +114,7 @@ class run_process {
   void prepare_policy(const task_table& tasks, const prompt_template& prompts,
                       const std::vector<corpus_document>& documents) {
     set_policy_threads(static_cast<int>(c_.policy.threads));
+    if (c_.policy.kind == "endpoint") read_endpoint_keys(c_.endpoints);
     c_.policy.chat = chat_format_of_run();
     if (c_.policy.kind != "model") return;
     for (const std::string& warning : check_lengths(c_, tasks, prompts, documents).warnings)

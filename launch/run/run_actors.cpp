@@ -11,6 +11,7 @@
 #include "launch/teaching.hpp"
 #include "messages/versions.hpp"
 #include "policy/completion_sampler.hpp"
+#include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 
 namespace hone {
@@ -23,11 +24,14 @@ constexpr std::uint32_t many_credits = 64;
 
 constexpr const char* first_node = "node 0";
 
-std::unique_ptr<completion_sampler> make_sampler(const configuration& settings,
-                                                 std::uint64_t replica) {
+std::unique_ptr<completion_sampler> make_sampler(
+    const configuration& settings, std::uint64_t replica,
+    const std::function<void(const std::string&)>& log) {
   if (settings.policy.kind == "scripted") return make_scripted_sampler(settings.seed + replica);
   if (settings.policy.kind == "teacher")
     return make_teacher_sampler(find_teacher(settings.seed + replica));
+  if (settings.policy.kind == "endpoint")
+    return make_endpoint_sampler(settings.endpoints, settings.generation.options, log);
   generation_options options = settings.generation.options;
   options.seed += replica;
   return make_model_sampler(settings.policy.folder, settings.policy.device, options,
@@ -132,9 +136,8 @@ class launcher {
       options.run_folder = parts_.folder.path();
       options.prompts = parts_.prompts;
       options.gpu = shared_;
-      options.make_sampler = [&settings = settings_, replica = static_cast<std::uint64_t>(i)] {
-        return make_sampler(settings, replica);
-      };
+      options.make_sampler = [&settings = settings_, replica = static_cast<std::uint64_t>(i),
+                              log = parts_.log] { return make_sampler(settings, replica, log); };
       started_.generators.push_back(
           system_.spawn<caf::detached>(generator_behavior, "generator " + std::to_string(i),
                                        options, parts_.tasks, started_.pool));

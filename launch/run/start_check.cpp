@@ -18,6 +18,7 @@
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
+#include "policy/endpoint/endpoint_sampler.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -98,6 +99,7 @@ class start_check {
     if (tasks) found_.tasks = tasks->all().size();
     found_.documents = chosen.size();
     open_devices(tasks ? &*tasks : nullptr, chosen);
+    if (c_.policy.kind == "endpoint") attempt([&] { return read_endpoint_keys(c_.endpoints); });
     if (c_.policy.kind == "model") {
       if (const auto chat = attempt([&] { return find_chat_format(c_); })) c_.policy.chat = *chat;
       attempt([&] { return make_trainer(c_) != nullptr; });

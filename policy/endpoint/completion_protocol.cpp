@@ -1,0 +1,114 @@
+#include "policy/endpoint/completion_protocol.hpp"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "messages/plain_text.hpp"
+#include "policy/files.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t shown_bytes = 300;   // of an answer, in messages
+constexpr std::size_t bytes_of_token = 4;  // about, where the server counts no tokens
+
+constexpr std::array<long, 3> refusing_statuses = {400, 413, 422};
+constexpr std::array<long, 5> lasting_statuses = {401, 402, 403, 404, 405};
+
+failure_kind kind_of(long status) {
+  const auto is_among = [status](const auto& statuses) {
+    return std::find(statuses.begin(), statuses.end(), status) != statuses.end();
+  };
+  if (is_among(refusing_statuses)) return failure_kind::of_request;
+  const bool redirects = status >= 300 && status < 400;
+  return redirects || is_among(lasting_statuses) ? failure_kind::lasting : failure_kind::passing;
+}
+
+std::string shown(const std::string& body) {
+  return plain_text(body.size() > shown_bytes ? body.substr(0, shown_bytes) + "..." : body);
+}
+
+// Returns the message of an error as servers write it, or the beginning of the body.
+std::string error_text(const std::string& body) {
+  const json answer = json::parse(body, nullptr, false);
+  if (answer.is_object() && answer.contains("error")) {
+    const json& error = answer["error"];
+    if (error.is_string()) return shown(error.get<std::string>());
+    if (error.is_object() && error.contains("message") && error["message"].is_string())
+      return shown(error["message"].get<std::string>());
+  }
+  return shown(body);
+}
+
+// Returns the text of a message, which is a string or a list of parts.
+std::string content_text(const json& content) {
+  if (content.is_null()) return "";
+  if (content.is_string()) return content.get<std::string>();
+  std::string text;
+  for (const json& part : content) {
+    if (part.at("type") == "text") text += part.at("text").get<std::string>();
+  }
+  return text;
+}
+
+std::int64_t count_in(const json& usage, const char* key) {
+  if (!usage.is_object() || !usage.contains(key) || !usage[key].is_number_integer()) return 0;
+  return std::max<std::int64_t>(0, usage[key].get<std::int64_t>());
+}
+
+}  // namespace
+
+std::string request_url(const endpoint_options& options) {
+  std::string url = options.url;
+  while (url.ends_with('/')) url.pop_back();
+  return url + (options.api == "chat" ? "/chat/completions" : "/completions");
+}
+
+std::string request_body(const endpoint_options& options, const completion_request& asked) {
+  json body = {{"model", options.model},
+               {"max_tokens", asked.max_new_tokens},
+               {"temperature", asked.temperature},
+               {"top_p", asked.top_p},
+               {"stream", false}};
+  if (options.api == "chat") {
+    body["messages"] = json::array({{{"role", "user"}, {"content", asked.prompt}}});
+  } else {
+    body["prompt"] = asked.prompt;
+  }
+  if (!options.extra.empty()) {
+    const json extra = json::parse(options.extra, nullptr, false);
+    if (!extra.is_object()) throw policy_error("extra is no JSON object: " + options.extra);
+    body.merge_patch(extra);
+  }
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::variant<completion_answer, completion_failure> read_answer(long status,
+                                                                const std::string& body,
+                                                                std::size_t asked_bytes) {
+  if (status != 200)
+    return completion_failure{
+        "answers with status " + std::to_string(status) + ": " + error_text(body), kind_of(status)};
+  try {
+    const json answer = json::parse(body);
+    const json& choice = answer.at("choices").at(0);
+    completion_answer read;
+    read.text = choice.contains("message") ? content_text(choice.at("message").at("content"))
+                                           : choice.at("text").get<std::string>();
+    read.truncated = choice.value("finish_reason", json()) == "length";
+    const json usage = answer.value("usage", json());
+    read.answer_tokens = count_in(usage, "completion_tokens");
+    read.charged_tokens = count_in(usage, "prompt_tokens") + read.answer_tokens;
+    if (read.charged_tokens == 0)
+      read.charged_tokens =
+          static_cast<std::int64_t>((asked_bytes + read.text.size()) / bytes_of_token);
+    return read;
+  } catch (const json::exception&) {
+    return completion_failure{"answers with what is no completion: " + shown(body)};
+  }
+}
+
+}  // namespace hone

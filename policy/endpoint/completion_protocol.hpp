@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "policy/endpoint/endpoint_options.hpp"
+
+namespace hone {
+
+// OpenAI's interface for chats and completions, as far as servers share it. Pure functions.
+
+struct completion_request {
+  std::string prompt;
+  std::int64_t max_new_tokens = 256;
+  double temperature = 1;
+  double top_p = 1;
+};
+
+// Returns where a request goes, and its body. Throws policy_error if `options.extra` is no JSON
+// object.
+std::string request_url(const endpoint_options& options);
+std::string request_body(const endpoint_options& options, const completion_request& asked);
+
+struct completion_answer {
+  std::string text;
+  bool truncated = false;           // the length limit has ended it
+  std::int64_t answer_tokens = 0;   // 0 if the server does not say
+  std::int64_t charged_tokens = 0;  // prompt and answer; estimated if the server does not say
+};
+
+// What an answer that is none says of the server.
+enum class failure_kind {
+  passing,     // another try may help
+  of_request,  // the server does not take this request, such as one that is too long
+  lasting,     // it would not take any: the key, the model or the address is wrong
+};
+struct completion_failure {
+  std::string why;
+  failure_kind kind = failure_kind::passing;
+};
+
+// Reads an answer with this status. `asked_bytes` is the length of the request's prompt.
+std::variant<completion_answer, completion_failure> read_answer(long status,
+                                                                const std::string& body,
+                                                                std::size_t asked_bytes);
+
+}  // namespace hone

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "policy/completion_sampler.hpp"
+#include "policy/endpoint/endpoint_options.hpp"
+
+namespace hone {
+
+// Reads the keys of all endpoints from the environment and checks the options. Returns the keys by
+// the endpoints' names. Throws policy_error that names the endpoint and the setting: for a variable
+// that is not set, for a key that would travel to another machine in plain HTTP, and for an URL or
+// an `extra` that is none.
+std::map<std::string, std::string> read_endpoint_keys(
+    const std::map<std::string, endpoint_options>& endpoints);
+
+// Makes a sampler whose completions are written by servers, one request each. They have texts and
+// no tokens, so that nothing trains on them. Every endpoint takes the next sample that waits as
+// soon as it has a free connection and its limit of requests allows it.
+//
+// A request that fails (no connection, a time-out, a status that may pass, an answer that is no
+// completion) goes back to the samples that wait, and the endpoint pauses: for as long as the
+// server asks, or from `first_pause_s` on, twice as long after each further failure. A sample that
+// a server does not take, or that has failed ten times, becomes an empty answer. An endpoint is
+// given up when it has failed more than `retries` times in a row, takes no request at all, or has
+// spent its budget. `log` is told of both, from any thread. step() throws policy_error when the
+// last endpoint is given up while samples wait. No message contains a key.
+//
+// Of `generation`, temperature, top_p and max_new_tokens are read. step() waits for up to a tenth
+// of a second for answers.
+std::unique_ptr<completion_sampler> make_endpoint_sampler(
+    const std::map<std::string, endpoint_options>& endpoints, const generation_options& generation,
+    std::function<void(const std::string&)> log);
+
+}  // namespace hone

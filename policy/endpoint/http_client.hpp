@@ -1,0 +1,36 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace hone {
+
+// What a server has answered, or why there is no answer.
+struct http_reply {
+  long status = 0;  // 0: no answer
+  std::string body;
+  std::string problem;  // if there is no answer, or not a whole one
+  std::optional<double> retry_after_s;
+};
+
+// Posts JSON over HTTP and HTTPS by libcurl. Redirections are not followed, since a key would go
+// along. Must be used by one thread at a time.
+class http_client {
+ public:
+  // `stops`: a request ends soon after this is set. It must outlive the client.
+  explicit http_client(const std::atomic<bool>& stops);
+  ~http_client();
+
+  // Posts `body`, with a bearer `key` if that is not empty, and waits for the whole answer, for at
+  // most `timeout_s`. An answer of more than `most_bytes` is a problem.
+  http_reply post(const std::string& url, const std::string& key, const std::string& body,
+                  double timeout_s, std::size_t most_bytes);
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+}  // namespace hone
