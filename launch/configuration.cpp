@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -200,6 +201,13 @@ std::map<std::string, std::uint32_t> parse_lags(const configuration& c) {
   return lags;
 }
 
+// True of what TOML takes as a key without quotes.
+bool is_bare_key(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+}
+
 void check(const configuration& c) {
   const auto refuse = [&](const std::string& key, const std::string& problem) {
     throw format_error(c.file.string(), 0, key, problem);
@@ -210,6 +218,13 @@ void check(const configuration& c) {
            "is '" + c.policy.kind + "', expected model, endpoint, teacher or scripted");
   if (c.policy.kind == "endpoint" && c.endpoints.empty())
     refuse("policy.kind", "is 'endpoint', and there is no [endpoint.NAME]");
+  if (c.policy.kind == "endpoint" && c.generation.replicas > 1)
+    refuse("generation.replicas",
+           "is above 1: each would have the endpoints' limits for itself; raise their concurrency");
+  for (const auto& [name, options] : c.endpoints) {
+    if (!is_bare_key(name))
+      refuse("endpoint", "'" + name + "' is no name: letters, digits, - and _ are");
+  }
   if (c.policy.kind == "model" && c.policy.folder.empty()) refuse("policy.folder", "is missing");
   if ((c.policy.kind == "model" || c.policy.kind == "endpoint") && c.prompt.prompt_template.empty())
     refuse("prompt.template", "is missing");
@@ -245,7 +260,7 @@ void check(const configuration& c) {
   must_fit("contrastive", c.learner.plan.contrastive.steps, c.learner.plan.contrastive.groups);
   if (!c.node.baselines && needs_baselines(c.learner.plan.contrastive.reward))
     refuse("node.baselines", "is false, and the reward depends on the fastest baseline");
-  if (c.generation.options.top_p <= 0) refuse("generation.top_p", "must be above 0");
+  if (c.generation.options.sampling.top_p <= 0) refuse("generation.top_p", "must be above 0");
 }
 
 // Returns the error of a key that an override sets as an error of that override, or the error as
@@ -298,8 +313,7 @@ configuration read_configuration(const std::filesystem::path& file,
   grpo_step_options& grpo = c.learner.plan.contrastive.grpo;
   grpo.longest_answer = static_cast<std::size_t>(c.generation.options.max_new_tokens);
   // Greedy decoding records probabilities of the plain softmax.
-  if (c.generation.options.temperature > 0)
-    grpo.sampling = {c.generation.options.temperature, c.generation.options.top_p};
+  if (c.generation.options.sampling.temperature > 0) grpo.sampling = c.generation.options.sampling;
   c.pool.storage.max_lag_of = parse_lags(c);
   c.generation.options.seed = c.seed;
   check(c);

@@ -60,6 +60,7 @@ struct configuration {
   struct {
     std::int64_t replicas = 1;
     generation_options options;
+    bool stop_at_program = false;
   } generation;
   pool_actor_options pool;
   std::vector<std::string> max_lag_of;  // TEXT=STEPS; `pool` has them as numbers

@@ -123,9 +123,19 @@ void visit_policy_keys(Visitor& v, configuration& c) {
     v.value("max_new_tokens", "Most tokens of a completion.", c.generation.options.max_new_tokens,
             1, 1000000);
     v.value("temperature", "Sampling temperature; 0 for greedy decoding.",
-            c.generation.options.temperature, 0, 100);
+            c.generation.options.sampling.temperature, 0, 100);
     v.value("top_p", "Nucleus sampling: share of the probability that tokens are drawn from.",
-            c.generation.options.top_p, 0, 1);
+            c.generation.options.sampling.top_p, 0, 1);
+    v.value("top_k", "Number of most likely tokens that tokens are drawn from; 0 for all.",
+            c.generation.options.sampling.top_k, 0);
+    v.value("min_p",
+            "Least probability of a token that is drawn, relative to the most likely one; 0 for "
+            "none.",
+            c.generation.options.sampling.min_p, 0, 1);
+    v.value("stop_at_program",
+            "End a completion with its program (the fence behind its python block), for policies "
+            "that go on writing.",
+            c.generation.stop_at_program);
     v.leave();
   }
 }
@@ -227,8 +237,10 @@ void visit_objective_keys(Visitor& v, grpo_step_options& o) {
   v.value("minibatches", "Updates per step, each over a share of its groups.", o.minibatches, 1);
   v.value("clip", "Probability ratios are clipped to 1 - clip and 1 + clip_high.", o.objective.clip,
           0);
-  v.value("clip_high", "The upper bound; above `clip` it lets unlikely tokens rise (DAPO).",
-          o.objective.clip_high, 0);
+  v.value(
+      "clip_high",
+      "Of the upper bound, 0 for the same as clip; a higher one lets unlikely tokens rise (DAPO).",
+      o.objective.clip_high, 0);
   v.value("dual_clip",
           "A token of a completion with a negative advantage counts at most this many times.",
           o.objective.dual_clip, 1);

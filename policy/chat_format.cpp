@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "policy/files.hpp"
@@ -73,16 +72,13 @@ chat_format load_chat_format(const std::filesystem::path& file) {
   }
 }
 
-void save_chat_format(const chat_format& format, const std::filesystem::path& file) {
-  std::ofstream out(file);
-  out << json{{"before", format.before},
+std::string print_chat_format(const chat_format& format) {
+  return json{{"before", format.before},
               {"behind", format.behind},
               {"end", format.end},
               {"strips", format.strips}}
-             .dump(1)
-      << "\n";
-  out.close();
-  if (!out) throw policy_error(file.string() + ": cannot be written");
+             .dump(1) +
+         "\n";
 }
 
 }  // namespace hone

@@ -18,10 +18,11 @@ struct chat_format {
   std::string around(const std::string& message) const;
 };
 
-// Returns the format of the chat template in a Hugging Face folder (chat_template.jinja, or the
-// entry of tokenizer_config.json), a plain one if it has none. The template is rendered by a Python
-// process with the package jinja2, which comes with torch (doc/decisions/036). `program` is
-// policy/chat_format.py. Throws policy_error if the template is wrong or looks into messages.
+// Returns the format of the chat template in a Hugging Face folder (chat_template.jinja,
+// chat_template.json, or the entry of tokenizer_config.json), a plain one if it has none. The
+// template is rendered by a Python process with the package jinja2, which comes with torch
+// (doc/decisions/036). `program` is policy/chat_format.py. Throws policy_error if the template is
+// wrong or looks into messages.
 chat_format read_chat_template(const std::filesystem::path& folder,
                                const std::filesystem::path& python,
                                const std::filesystem::path& program);
@@ -29,8 +30,9 @@ chat_format read_chat_template(const std::filesystem::path& folder,
 // False if the folder has no file that may hold a chat template.
 bool may_have_chat_template(const std::filesystem::path& folder);
 
-// Read and write a format as a JSON file. Throw policy_error.
+// Returns a format as JSON text.
+std::string print_chat_format(const chat_format& format);
+// Reads such a text from a file. Throws policy_error.
 chat_format load_chat_format(const std::filesystem::path& file);
-void save_chat_format(const chat_format& format, const std::filesystem::path& file);
 
 }  // namespace hone

@@ -6,14 +6,15 @@
 
 #include "messages/names.hpp"
 #include "policy/policy_device.hpp"
+#include "policy/program_end.hpp"
 
 namespace hone {
 namespace {
 
 class model_sampler final : public completion_sampler {
  public:
-  model_sampler(const std::filesystem::path& policy, text_codec codec, std::string device,
-                const generation_options& options)
+  model_sampler(const std::filesystem::path& policy, std::shared_ptr<const text_codec> codec,
+                std::string device, const generation_options& options)
       : config_(decoder_config::load(policy / "config.json")),
         codec_(std::move(codec)),
         device_(std::move(device)),
@@ -27,7 +28,7 @@ class model_sampler final : public completion_sampler {
                         version);
   }
   void submit(const prompt& asked) override {
-    engine_.submit({asked.ticket, codec_.encode_prompt(asked.text), asked.samples, asked.room,
+    engine_.submit({asked.ticket, codec_->encode_prompt(asked.text), asked.samples, asked.room,
                     asked.is_greedy});
   }
 
@@ -36,7 +37,7 @@ class model_sampler final : public completion_sampler {
     for (finished_request& request : engine_.step()) {
       finished_prompt f{request.ticket, {}};
       for (completion& c : request.completions) {
-        std::string text = codec_.decode(c.tokens);
+        std::string text = codec_->decode(c.tokens);
         f.completions.push_back({std::move(text), std::move(c)});
       }
       done.push_back(std::move(f));
@@ -54,7 +55,7 @@ class model_sampler final : public completion_sampler {
 
  private:
   decoder_config config_;
-  text_codec codec_;
+  std::shared_ptr<const text_codec> codec_;
   std::string device_;
   std::int64_t slots_;
   generation_engine engine_;
@@ -152,10 +153,16 @@ class scripted_sampler final : public completion_sampler {
 std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
                                                        const std::string& device,
                                                        generation_options options,
-                                                       const chat_format& chat) {
-  text_codec codec = text_codec::load(policy, chat);
-  options.end_tokens = codec.end_tokens();
-  return std::make_unique<model_sampler>(policy, std::move(codec), device, options);
+                                                       const answer_format& format) {
+  const auto codec = std::make_shared<const text_codec>(text_codec::load(policy, format.chat));
+  options.end_tokens = codec->end_tokens();
+  if (format.stops_at_program)
+    options.is_complete = [codec](const std::vector<token_id>& tokens) {
+      // Only a token with a backquote can end a fence.
+      return codec->decode({tokens.back()}).find('`') != std::string::npos &&
+             ends_with_program(codec->decode(tokens));
+    };
+  return std::make_unique<model_sampler>(policy, codec, device, options);
 }
 
 std::unique_ptr<completion_sampler> make_teacher_sampler(teacher::settings settings) {

@@ -12,9 +12,10 @@
 
 namespace hone {
 
-// Turns prompts into completions. One implementation is the model. Another is the teacher, which
-// writes by rules and needs no prompt. The third is a script that stands in for the model where
-// only the system around it matters. A sampler must be used by one thread at a time.
+// Turns prompts into completions. One implementation is the model. Another has models behind
+// servers write (policy/endpoint). The teacher writes by rules and needs no prompt. A script stands
+// in for the model where only the system around it matters. A sampler must be used by one thread at
+// a time.
 class completion_sampler {
  public:
   struct sample {
@@ -54,12 +55,18 @@ class completion_sampler {
   virtual std::uint64_t tokens_generated() const = 0;
 };
 
+// How a model's prompts and answers are written.
+struct answer_format {
+  chat_format chat;
+  bool stops_at_program = false;  // an answer ends where ends_with_program() says so
+};
+
 // Makes a sampler that runs the model. `policy` is a Hugging Face folder, which sets
-// `options.end_tokens`. Throws policy_error.
+// `options.end_tokens`; `format` sets `options.is_complete`. Throws policy_error.
 std::unique_ptr<completion_sampler> make_model_sampler(const std::filesystem::path& policy,
                                                        const std::string& device,
                                                        generation_options options,
-                                                       const chat_format& chat);
+                                                       const answer_format& format);
 
 // Makes a sampler that has the teacher write every completion, a task's next variants one after
 // another. Completions have no tokens. Where the teacher has no more to say than it has said, it

@@ -47,18 +47,24 @@ std::vector<distinct_rollout> distinct_rollouts(std::span<const rollout_group_ex
                                std::min(group.prompt.size(), all.back().all.tokens.size()));
       }
       all[at->second].share += 1.0 / static_cast<double>(its.size());
+      all[at->second].draws += 1;
     }
   }
   return all;
 }
 
 void weigh(std::span<distinct_rollout> rollouts, loss_mean mean, std::size_t longest) {
+  // Groups count the same in a mean over sequences; where tokens do, so do draws, of whichever
+  // group.
+  const auto part = [mean](const distinct_rollout& r) {
+    return mean == loss_mean::sequence ? r.share : r.draws;
+  };
   double whole = 0;
-  for (const distinct_rollout& r : rollouts) whole += r.share;
+  for (const distinct_rollout& r : rollouts) whole += part(r);
   std::vector<double> shares;
   std::vector<std::size_t> lengths;
   for (const distinct_rollout& r : rollouts) {
-    shares.push_back(r.share / whole);
+    shares.push_back(part(r) / whole);
     lengths.push_back(r.then.size());
   }
   const std::vector<double> weights = sequence_weights(mean, shares, lengths, longest);

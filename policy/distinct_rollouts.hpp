@@ -46,6 +46,7 @@ struct distinct_rollout {
   std::size_t first_current = 0;  // from this token on, the trainer's weights have sampled
   double advantage = 0;
   double share = 0;   // of this completion among those of its group
+  double draws = 0;   // how often it was drawn
   double weight = 0;  // in the objective of its update
 };
 

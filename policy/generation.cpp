@@ -10,7 +10,6 @@
 #include <map>
 
 #include "policy/key_value_cache.hpp"
-#include "policy/objectives.hpp"
 
 namespace hone {
 namespace {
@@ -269,13 +268,13 @@ void generation_engine::state::take_samples(const at::Tensor& logits, std::int64
   std::vector<std::int64_t> greedy;  // rows of slots that take the most likely token
   for (std::int64_t i = 0; i < n; ++i) {
     const slot& s = slots[static_cast<std::size_t>(first + i)];
-    if (options.temperature <= 0 || requests.at(s.ticket).asked.is_greedy) greedy.push_back(i);
+    if (options.sampling.temperature <= 0 || requests.at(s.ticket).asked.is_greedy)
+      greedy.push_back(i);
   }
   at::Tensor chosen;
   at::Tensor picked;
   if (static_cast<std::int64_t>(greedy.size()) < n) {
-    const at::Tensor log_probabilities =
-        sampling_log_probabilities(logits, {options.temperature, options.top_p});
+    const at::Tensor log_probabilities = sampling_log_probabilities(logits, options.sampling);
     // Inverse transform sampling. The uniform numbers come from the CPU generator on every device,
     // so that a seed gives the same numbers everywhere.
     const at::Tensor cumulative = log_probabilities.exp().cumsum(-1, at::kDouble);
@@ -323,7 +322,8 @@ bool generation_engine::state::accept(slot& s, token_id token, float log_probabi
   ++c.versions.back().second;
   ++written;
   const bool ended = std::find(options.end_tokens.begin(), options.end_tokens.end(), token) !=
-                     options.end_tokens.end();
+                         options.end_tokens.end() ||
+                     (options.is_complete && options.is_complete(c.tokens));
   const bool is_full = static_cast<std::int64_t>(c.tokens.size()) >= options.max_new_tokens ||
                        s.position + 1 >= config().context;
   if (!ended && !is_full) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "policy/objectives.hpp"
 #include "policy/tokenizer.hpp"
 #include "policy/transformer.hpp"
 
@@ -15,11 +17,11 @@ struct generation_options {
   // so far and of max_new_tokens.
   std::int64_t slots = 32;
   std::int64_t max_new_tokens = 256;
-  double temperature = 1.0;  // 0: greedy decoding
-  // Nucleus sampling: tokens are drawn from the smallest set of most likely tokens whose
-  // probabilities sum to at least `top_p`.
-  double top_p = 1.0;
+  sampling_distribution sampling;    // a temperature of 0 is greedy decoding
   std::vector<token_id> end_tokens;  // each ends a completion and is its last token
+  // Says of a completion's tokens so far whether it is complete without an end token; asked after
+  // each token, and by default never.
+  std::function<bool(const std::vector<token_id>&)> is_complete;
   std::uint64_t seed = 0;
 };
 
@@ -30,7 +32,8 @@ struct completion {
   std::vector<float> log_probabilities;
   // Versions of the weights that produced the tokens, in order: (version, number of tokens).
   std::vector<std::pair<std::uint64_t, std::uint32_t>> versions;
-  // True if max_new_tokens or the context ended the completion, and not the end token.
+  // True if max_new_tokens or the context ended the completion, and neither an end token nor
+  // is_complete().
   bool truncated = false;
 };
 

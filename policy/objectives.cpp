@@ -19,20 +19,26 @@ at::Tensor clipped_exp(const at::Tensor& log_ratio) {
 
 }  // namespace
 
-at::Tensor sft_loss(const at::Tensor& logits, const at::Tensor& targets,
-                    const at::Tensor& weights) {
-  const at::Tensor nll = -token_log_probabilities(logits, targets, {});
-  return (nll * weights).sum() / weights.sum().clamp_min(1e-12);
+at::Tensor sft_loss(const at::Tensor& log_probabilities, const at::Tensor& weights) {
+  return -(log_probabilities * weights).sum() / weights.sum().clamp_min(1e-12);
 }
 
 at::Tensor sampling_log_probabilities(const at::Tensor& logits, const sampling_distribution& s,
                                       const at::Tensor* kept) {
-  at::Tensor whole = at::log_softmax(s.temperature == 1.0 ? logits : logits / s.temperature, -1);
-  if (s.top_p >= 1) return whole;
-  const auto [sorted, order] = whole.detach().exp().sort(-1, /*descending=*/true);
-  // The sum excludes the token itself, so that the most likely token is always in the nucleus.
-  at::Tensor outside = at::zeros_like(whole, at::TensorOptions(at::kBool))
-                           .scatter(-1, order, (sorted.cumsum(-1) - sorted) >= s.top_p);
+  const at::Tensor whole =
+      at::log_softmax(s.temperature == 1.0 ? logits : logits / s.temperature, -1);
+  const bool has_top_k = s.top_k > 0 && s.top_k < logits.size(-1);
+  if (s.top_p >= 1 && !has_top_k && s.min_p <= 0) return whole;
+  const at::Tensor p = whole.detach().exp();
+  at::Tensor outside = at::zeros_like(whole, at::TensorOptions(at::kBool));
+  if (s.top_p < 1) {
+    const auto [sorted, order] = p.sort(-1, /*descending=*/true);
+    // The sum excludes the token itself, so that the most likely token is always in the nucleus.
+    outside = outside.scatter(-1, order, (sorted.cumsum(-1) - sorted) >= s.top_p);
+  }
+  if (has_top_k)
+    outside = outside | (p < std::get<0>(p.topk(s.top_k, -1)).narrow(-1, s.top_k - 1, 1));
+  if (s.min_p > 0) outside = outside | (p < s.min_p * p.amax(-1, /*keepdim=*/true));
   if (kept != nullptr) outside = outside.scatter(-1, kept->unsqueeze(-1), false);
   const at::Tensor inside = whole.masked_fill(outside, -std::numeric_limits<double>::infinity());
   return inside - inside.logsumexp(-1, /*keepdim=*/true);
@@ -45,12 +51,17 @@ at::Tensor token_log_probabilities(const at::Tensor& logits, const at::Tensor& t
       .squeeze(-1);
 }
 
+double highest_ratio(const grpo_options& options) {
+  return 1 + (options.clip_high > 0 ? options.clip_high : options.clip);
+}
+
 at::Tensor grpo_loss(const grpo_tokens& tokens, const at::Tensor& advantages,
                      const at::Tensor& weights, const grpo_options& options) {
   const at::Tensor ratio = clipped_exp(tokens.now - tokens.then);
   const at::Tensor advantage = advantages.index_select(0, tokens.sequence);
-  const at::Tensor clipped = at::minimum(
-      ratio * advantage, ratio.clamp(1 - options.clip, 1 + options.clip_high) * advantage);
+  const double highest = highest_ratio(options);
+  const at::Tensor clipped =
+      at::minimum(ratio * advantage, ratio.clamp(1 - options.clip, highest) * advantage);
   at::Tensor gain =
       tokens.importance *
       at::where(advantage < 0, at::maximum(clipped, options.dual_clip * advantage), clipped);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -16,26 +17,33 @@ namespace hone {
 // Tensors are fp32 unless stated otherwise. N is the number of tokens, S the number of sequences
 // and V the size of the vocabulary.
 
-// Returns the mean negative log-likelihood of `targets` [N] (int64) under `logits` [N, V], weighted
-// by `weights` [N].
-at::Tensor sft_loss(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& weights);
+// Returns the mean negative log-likelihood of tokens with these ln p [N], weighted by `weights`
+// [N].
+at::Tensor sft_loss(const at::Tensor& log_probabilities, const at::Tensor& weights);
 
 // The distribution that tokens are sampled from: the softmax of logits / temperature, restricted to
-// its nucleus and renormalised. The nucleus is the smallest set of most likely tokens whose
-// probabilities sum to at least `top_p` (Holtzman et al. 2019, arXiv 1904.09751); 1 is all tokens.
+// the tokens that all of the following rules admit, and renormalised. The most likely token is
+// always admitted.
 struct sampling_distribution {
   double temperature = 1.0;
+  // The nucleus: the smallest set of most likely tokens whose probabilities sum to at least `top_p`
+  // (Holtzman et al. 2019, arXiv 1904.09751); 1 admits all tokens.
   double top_p = 1.0;
+  // The `top_k` most likely tokens (Fan et al. 2018, arXiv 1805.04833); 0 admits all tokens.
+  std::int64_t top_k = 0;
+  // Tokens at least `min_p` times as likely as the most likely one (Nguyen et al. 2024, arXiv
+  // 2407.01082); 0 admits all tokens.
+  double min_p = 0;
 };
 
 // Returns ln p [N, V] of every token under the sampling distribution of `logits` [N, V]; minus
-// infinity outside of the nucleus. If `kept` [N] (int64) is given, these tokens are added to the
-// nuclei: a token that an earlier policy has sampled may have left the nucleus since.
+// infinity for tokens that are not admitted. If `kept` [N] (int64) is given, these tokens are
+// admitted as well: a token that an earlier policy has sampled may have left the set since.
 at::Tensor sampling_log_probabilities(const at::Tensor& logits, const sampling_distribution& s,
                                       const at::Tensor* kept = nullptr);
 
 // Returns ln p [N] of `targets` [N] (int64) under the sampling distribution of `logits` [N, V],
-// with the targets in the nuclei. For tokens that were just sampled from these logits, this is the
+// which admits the targets. For tokens that were just sampled from these logits, this is the
 // probability with which they were sampled.
 at::Tensor token_log_probabilities(const at::Tensor& logits, const at::Tensor& targets,
                                    const sampling_distribution& s);
@@ -45,11 +53,14 @@ struct grpo_options {
   // unlikely tokens of good completions become likely ("clip higher": DAPO, arXiv 2503.14476,
   // section 3.1).
   double clip = 0.2;
-  double clip_high = 0.2;
+  double clip_high = 0;            // 0: the same as `clip`
   double dual_clip = 3;            // least gain of a token, in units of a negative advantage
   double kl_coefficient = 0;       // weight of the KL term; 0: `reference` is not read
   double entropy_coefficient = 0;  // weight of a bonus for the entropy of the token distributions
 };
+
+// Returns the bound above which probability ratios are clipped.
+double highest_ratio(const grpo_options& options);
 
 // Log ratios of probabilities are clipped to plus and minus this, so that no ratio overflows.
 inline constexpr double max_log_ratio = 10;

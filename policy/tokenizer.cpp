@@ -32,6 +32,19 @@ std::array<std::string, 256> byte_characters() {
   return table;
 }
 
+// Appends the ids of added tokens in a text, and what `encode` appends for the text between them.
+template <class Encode>
+void cut_at(const added_tokens& added, std::string_view text, std::vector<token_id>& out,
+            const Encode& encode) {
+  std::size_t at = 0;
+  while (const auto found = added.find(text, at)) {
+    encode(text.substr(at, found->begin - at), out);
+    out.push_back(found->id);
+    at = found->end;
+  }
+  encode(text.substr(at), out);
+}
+
 }  // namespace
 
 struct tokenizer::state {
@@ -40,7 +53,8 @@ struct tokenizer::state {
   std::vector<bool> is_added;
   std::vector<bool> is_special;
   pair_merges merges;
-  added_tokens added;
+  added_tokens added;             // found in a text as it is
+  added_tokens added_normalised;  // found in the normalised text
   std::vector<splitter> splits;
   std::array<std::string, 256> characters = byte_characters();
   std::array<std::optional<token_id>, 256> byte_tokens{};
@@ -63,7 +77,8 @@ struct tokenizer::state {
   void set_token(token_id id, const std::string& text);
 
   void encode_text(std::string_view text, std::vector<token_id>& out) const;
-  const std::vector<token_id>& encode_piece(std::string_view piece) const;
+  void encode_words(std::string_view piece, std::vector<token_id>& out) const;
+  std::vector<token_id> encode_piece(std::string_view piece) const;
   std::vector<token_id> tokens_of_bytes(std::string_view piece) const;
 };
 
@@ -120,8 +135,11 @@ void tokenizer::state::read_model(const json& model) {
   if (!model.contains("unk_token") || model.at("unk_token").is_null()) return;
   fuses_unknown = model.value("fuse_unk", false);
   const auto found = vocabulary.find(model.at("unk_token").get<std::string>());
-  if (found == vocabulary.end()) throw policy_error("unk_token is not in the vocabulary");
-  unknown = found->second;
+  if (found != vocabulary.end()) {
+    unknown = found->second;
+  } else if (std::count(byte_tokens.begin(), byte_tokens.end(), std::nullopt) > 0) {
+    throw policy_error("unk_token is not in the vocabulary");
+  }
 }
 
 void tokenizer::state::read_added_tokens(const json& list) {
@@ -132,8 +150,9 @@ void tokenizer::state::read_added_tokens(const json& list) {
     is_added[id] = true;
     is_special[id] = token.value("special", false);
     vocabulary[text] = id;
-    added.add({text, id, token.value("lstrip", false), token.value("rstrip", false),
-               token.value("single_word", false)});
+    auto& found_in = token.value("normalized", false) ? added_normalised : added;
+    found_in.add({text, id, token.value("lstrip", false), token.value("rstrip", false),
+                  token.value("single_word", false)});
   }
 }
 
@@ -212,7 +231,7 @@ std::vector<token_id> tokenizer::state::tokens_of_bytes(std::string_view piece) 
   return ids;
 }
 
-const std::vector<token_id>& tokenizer::state::encode_piece(std::string_view piece) const {
+std::vector<token_id> tokenizer::state::encode_piece(std::string_view piece) const {
   constexpr std::size_t max_cached = 50000;
   const std::lock_guard hold(cache_lock);
   if (const auto known = cache.find(std::string(piece)); known != cache.end()) return known->second;
@@ -242,11 +261,19 @@ void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& 
       text.assign(reinterpret_cast<const char*>(normal), static_cast<std::size_t>(size));
     std::free(normal);
   }
-  if (prefix_space && !text.starts_with(' ')) text = " " + text;
+  cut_at(added_normalised, text, out,
+         [this](std::string_view piece, std::vector<token_id>& to) { encode_words(piece, to); });
+}
+
+// Encodes a text without added tokens.
+void tokenizer::state::encode_words(std::string_view piece, std::vector<token_id>& out) const {
+  if (piece.empty()) return;
+  const std::string text =
+      prefix_space && !piece.starts_with(' ') ? " " + std::string(piece) : std::string(piece);
   std::vector<std::string_view> parts = {text};
   for (const splitter& split : splits) parts = cut(split, parts);
   for (const std::string_view part : parts) {
-    const auto& ids = encode_piece(part);
+    const std::vector<token_id> ids = encode_piece(part);
     out.insert(out.end(), ids.begin(), ids.end());
   }
 }
@@ -275,16 +302,11 @@ tokenizer tokenizer::load(const std::filesystem::path& path) {
 }
 
 std::vector<token_id> tokenizer::encode(std::string_view raw) const {
-  const std::string valid = valid_utf8(raw);
-  const std::string_view text = valid;
   std::vector<token_id> ids;
-  std::size_t at = 0;
-  while (const auto found = state_->added.find(text, at)) {
-    state_->encode_text(text.substr(at, found->begin - at), ids);
-    ids.push_back(found->id);
-    at = found->end;
-  }
-  state_->encode_text(text.substr(at), ids);
+  cut_at(state_->added, valid_utf8(raw), ids,
+         [this](std::string_view piece, std::vector<token_id>& to) {
+           state_->encode_text(piece, to);
+         });
   return ids;
 }
 

@@ -11,19 +11,21 @@
 #include <sstream>
 
 #include "messages/value_names.hpp"
+#include "policy/chunked_head.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/transformer.hpp"
 
 namespace hone {
 namespace {
 
-// Concatenated sequences for decoder::logits_at, with the tokens to predict. M is the number of
-// these tokens.
+// Concatenated sequences, with the tokens to predict. M is the number of these tokens.
 struct packed {
   at::Tensor tokens;  // [N] (int64)
   std::vector<std::int64_t> lengths;
   at::Tensor rows;     // [M] (int64): positions in `tokens` whose logits predict the targets
   at::Tensor targets;  // [M] (int64)
+
+  prediction view() const { return {tokens, lengths, rows, targets}; }
 };
 
 packed pack(std::span<const token_sequence* const> sequences, const at::Device& device) {
@@ -52,6 +54,42 @@ packed pack(std::span<const token_sequence* const> sequences, const at::Device& 
 at::Tensor floats(const std::vector<float>& values, const at::Device& device) {
   return at::tensor(values, at::kFloat).to(device);
 }
+
+// What an objective reads of some rollouts: per token [M], and per rollout [S].
+struct columns {
+  std::vector<const token_sequence*> sequences;
+  at::Tensor then;        // [M]
+  at::Tensor proximal;    // [M]; undefined if the rollouts have none
+  at::Tensor is_current;  // [M]: 1 for tokens that the trainer's weights have sampled, or 0
+  at::Tensor sequence;    // [M] (int64): index of the token's rollout
+  at::Tensor advantages;  // [S]
+  at::Tensor weights;     // [S]
+
+  columns(std::span<distinct_rollout* const> rollouts, const at::Device& device) {
+    std::vector<float> recorded;
+    std::vector<float> before;
+    std::vector<float> current;
+    std::vector<std::int64_t> owner;
+    std::vector<float> its_advantages;
+    std::vector<float> its_weights;
+    for (const distinct_rollout* r : rollouts) {
+      sequences.push_back(&r->all);
+      recorded.insert(recorded.end(), r->then.begin(), r->then.end());
+      before.insert(before.end(), r->proximal.begin(), r->proximal.end());
+      for (std::size_t i = 0; i < r->then.size(); ++i)
+        current.push_back(i >= r->first_current ? 1.0F : 0.0F);
+      owner.insert(owner.end(), r->then.size(), static_cast<std::int64_t>(its_advantages.size()));
+      its_advantages.push_back(static_cast<float>(r->advantage));
+      its_weights.push_back(static_cast<float>(r->weight));
+    }
+    then = floats(recorded, device);
+    if (!before.empty()) proximal = floats(before, device);
+    is_current = floats(current, device);
+    sequence = at::tensor(owner, at::kLong).to(device);
+    advantages = floats(its_advantages, device);
+    weights = floats(its_weights, device);
+  }
+};
 
 // Text of a checkpoint that holds the state of the trainer's random stream.
 constexpr const char* random_key = "trainer.random";
@@ -135,9 +173,10 @@ double trainer::sft_update(std::span<const sft_example> batch, double rate, doub
   const packed p = pack(pointers, state_->device);
   state_->tokens_trained_on += static_cast<std::uint64_t>(p.tokens.size(0));
   const at::Tensor loss =
-      sft_loss(state_->network.logits_at(state_->weights, p.tokens, p.lengths, p.rows), p.targets,
-               floats(weights, state_->device));
-  loss.backward();
+      add_gradients(state_->network, state_->weights, p.view(), {}, state_->chosen.most_logits,
+                    entropies::ignored, [&](const at::Tensor& ln_p, const at::Tensor& /*entropy*/) {
+                      return sft_loss(ln_p, floats(weights, state_->device));
+                    });
   state_->update(rate);
   return loss.item<double>();
 }
@@ -149,8 +188,7 @@ void trainer::state::note_proximal(std::span<distinct_rollout* const> batch,
   for (const distinct_rollout* r : batch) sequences.push_back(&r->all);
   const packed p = pack(sequences, device);
   const at::Tensor all =
-      token_log_probabilities(network.logits_at(weights, p.tokens, p.lengths, p.rows), p.targets,
-                              o.sampling)
+      target_log_probabilities(network, weights, p.view(), o.sampling, chosen.most_logits)
           .to(at::kCPU)
           .contiguous();
   const float* next = all.data_ptr<float>();
@@ -163,57 +201,42 @@ void trainer::state::note_proximal(std::span<distinct_rollout* const> batch,
 void trainer::state::accumulate(std::span<distinct_rollout* const> batch,
                                 const grpo_step_options& o, bool is_first,
                                 std::map<std::string, double>& sums) const {
-  std::vector<const token_sequence*> sequences;
-  std::vector<float> then;
-  std::vector<float> before;
-  std::vector<float> is_current;
-  std::vector<std::int64_t> owner;
-  std::vector<float> advantages;
-  std::vector<float> shares;
-  for (const distinct_rollout* r : batch) {
-    sequences.push_back(&r->all);
-    then.insert(then.end(), r->then.begin(), r->then.end());
-    before.insert(before.end(), r->proximal.begin(), r->proximal.end());
-    for (std::size_t i = 0; i < r->then.size(); ++i)
-      is_current.push_back(i >= r->first_current ? 1.0F : 0.0F);
-    owner.insert(owner.end(), r->then.size(), static_cast<std::int64_t>(advantages.size()));
-    advantages.push_back(static_cast<float>(r->advantage));
-    shares.push_back(static_cast<float>(r->weight));
-  }
-  const packed p = pack(sequences, device);
-  const at::Tensor logits = network.logits_at(weights, p.tokens, p.lengths, p.rows);
-  const at::Tensor now = token_log_probabilities(logits, p.targets, o.sampling);
-  const at::Tensor log_all = at::log_softmax(logits, -1);
-  const at::Tensor entropy = -(log_all.exp() * log_all).sum(-1);
-  const at::Tensor old = floats(then, device);
-  const at::Tensor proximal = before.empty() ? now.detach() : floats(before, device);
+  const columns of(batch, device);
+  const packed p = pack(of.sequences, device);
+  const at::Tensor& old = of.then;
   const bool is_decoupled = o.base == ratio_base::trainer;
-  const at::Tensor importance =
-      is_decoupled ? importance_weights(proximal, old, o.importance_limit) : at::ones_like(old);
-  const at::Tensor& base = is_decoupled ? proximal : old;
-  at::Tensor anchor = now.detach();
-  if (o.objective.kl_coefficient > 0 && !reference.all().empty()) {
-    const c10::NoGradGuard no_gradients;
-    anchor = token_log_probabilities(network.logits_at(reference, p.tokens, p.lengths, p.rows),
-                                     p.targets, o.sampling);
-  }
-  const at::Tensor sequence_of = at::tensor(owner, at::kLong).to(device);
-  const at::Tensor loss =
-      grpo_loss({now, base, importance, anchor, entropy, sequence_of}, floats(advantages, device),
-                floats(shares, device), o.objective);
-  loss.backward();
+  at::Tensor anchor;
+  if (o.objective.kl_coefficient > 0 && !reference.all().empty())
+    anchor = target_log_probabilities(network, reference, p.view(), o.sampling, chosen.most_logits);
+  at::Tensor now;
+  at::Tensor entropy;
+  at::Tensor proximal;
+  const at::Tensor loss = add_gradients(
+      network, weights, p.view(), o.sampling, chosen.most_logits, entropies::read,
+      [&](const at::Tensor& ln_p, const at::Tensor& of_tokens) {
+        now = ln_p.detach();
+        entropy = of_tokens.detach();
+        proximal = of.proximal.defined() ? of.proximal : now;
+        if (!anchor.defined()) anchor = now;
+        const at::Tensor importance = is_decoupled
+                                          ? importance_weights(proximal, old, o.importance_limit)
+                                          : at::ones_like(old);
+        return grpo_loss(
+            {ln_p, is_decoupled ? proximal : old, importance, anchor, of_tokens, of.sequence},
+            of.advantages, of.weights, o.objective);
+      });
   const c10::NoGradGuard no_gradients;
-  const at::Tensor ratio = (now - base).exp();
+  const at::Tensor ratio = (now - (is_decoupled ? proximal : old)).exp();
   const auto count = [](const at::Tensor& which) { return which.sum().item<double>(); };
   sums["loss"] += loss.item<double>();
-  sums["tokens"] += static_cast<double>(then.size());
+  sums["tokens"] += static_cast<double>(old.numel());
   sums["entropy"] += count(entropy);
-  sums["clipped"] += count((ratio > 1 + o.objective.clip_high) | (ratio < 1 - o.objective.clip));
+  sums["clipped"] += count((ratio > highest_ratio(o.objective)) | (ratio < 1 - o.objective.clip));
   const at::Tensor d = anchor - now;
   sums["kl"] += count(d.exp() - d - 1);
   if (!is_first) return;
   const at::Tensor difference = (proximal - old).abs();
-  const at::Tensor current = floats(is_current, device);
+  const at::Tensor& current = of.is_current;
   sums["current"] += count(current);
   sums["lagged"] += count(1 - current);
   sums["sampler_difference"] += count(difference * current);

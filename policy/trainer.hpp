@@ -55,6 +55,8 @@ class trainer {
     // prompts and completions hold this many tokens. Gradients add up over the micro batches of an
     // update.
     std::int64_t micro_batch_tokens = 8192;
+    // Most elements of logits that are held at a time: 256 MiB of them, and their gradients.
+    std::int64_t most_logits = std::int64_t{1} << 26;
     std::uint64_t seed = 0;
     chat_format chat;  // of the policy's prompts and answers
   };

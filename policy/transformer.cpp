@@ -131,23 +131,22 @@ at::Tensor decoder::hidden(const decoder_weights& weights, const at::Tensor& tok
 }
 
 at::Tensor decoder::logits(const decoder_weights& weights, const at::Tensor& tokens) const {
-  const auto& w = weights.all();
   const std::vector<std::int64_t> lengths(static_cast<std::size_t>(tokens.size(0)), tokens.size(1));
   const at::Tensor all = hidden(weights, tokens.reshape({-1}), lengths)
                              .view({tokens.size(0), tokens.size(1), state_->config.width});
-  return at::linear(all,
-                    w.at(state_->config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight"))
-      .to(at::kFloat);
+  return head(weights, all);
 }
 
-at::Tensor decoder::logits_at(const decoder_weights& weights, const at::Tensor& tokens,
+at::Tensor decoder::hidden_at(const decoder_weights& weights, const at::Tensor& tokens,
                               std::span<const std::int64_t> lengths,
                               const at::Tensor& positions) const {
-  const auto& w = weights.all();
-  const at::Tensor rows = hidden(weights, tokens, lengths).index_select(0, positions);
-  return at::linear(rows,
-                    w.at(state_->config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight"))
-      .to(at::kFloat);
+  return hidden(weights, tokens, lengths).index_select(0, positions);
+}
+
+at::Tensor decoder::head(const decoder_weights& weights, const at::Tensor& hidden) const {
+  const char* const matrix =
+      state_->config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight";
+  return at::linear(hidden, weights.all().at(matrix)).to(at::kFloat);
 }
 
 }  // namespace hone

@@ -29,12 +29,13 @@ class decoder {
   // Returns logits [B, T, V] (fp32) of `tokens` [B, T] (int64). Attention is causal, and each
   // sequence starts at position 0. Differentiable in the weights.
   at::Tensor logits(const decoder_weights& weights, const at::Tensor& tokens) const;
-  // Returns logits [M, V] (fp32) at `positions` [M] (int64) of `tokens` [N] (int64). `tokens` holds
-  // sequences of these lengths one after the other, without padding (doc/decisions/007). Training
-  // needs the logits of few positions, and logits are the largest tensors of all. Causal and
-  // differentiable as logits().
-  at::Tensor logits_at(const decoder_weights& weights, const at::Tensor& tokens,
+  // Returns the normalised hidden states [M, width] at `positions` [M] (int64) of `tokens` [N]
+  // (int64), which head() turns into logits. `tokens` holds sequences of these lengths one after
+  // the other, without padding (doc/decisions/007). Causal and differentiable as logits().
+  at::Tensor hidden_at(const decoder_weights& weights, const at::Tensor& tokens,
                        std::span<const std::int64_t> lengths, const at::Tensor& positions) const;
+  // Returns logits [..., V] (fp32) of normalised hidden states [..., width].
+  at::Tensor head(const decoder_weights& weights, const at::Tensor& hidden) const;
 
   // Returns the cosines and sines of the rotary embedding, each [P, head_width] (fp32), for
   // `positions` [P] (int64).

@@ -7,7 +7,7 @@
 #include "launch/printing.hpp"
 #include "policy/completion_sampler.hpp"
 #include "policy/decoder_weights.hpp"
-#include "policy/policy_device.hpp"
+#include "policy/policy_memory.hpp"
 
 namespace hone {
 namespace {
@@ -22,6 +22,7 @@ struct policy_options {
   std::string prompt;
   std::string device = "cpu";
   std::uint32_t samples = 1;
+  bool stops_at_program = false;
   generation_options generation;
 };
 
@@ -43,20 +44,9 @@ policy_facts read_policy(const policy_options& options) {
           text_codec::load(folder, find_chat_format(folder, options.format))};
 }
 
-std::int64_t bytes_of_weight(const decoder_config& config) {
-  return config.dtype == "float32" ? 4 : 2;
-}
-
-// Keys and values of one token.
-std::int64_t bytes_of_token(const decoder_config& config) {
-  return 2 * config.layers * config.kv_heads * config.head_width * bytes_of_weight(config);
-}
-
-// Of training and sampling on one device, by one generator: weights twice, their gradients, two
-// moments, and master copies of what is not float32.
-std::int64_t bytes_of_training(const policy_facts& p) {
-  const std::int64_t each = bytes_of_weight(p.config);
-  return p.parameters * (3 * each + 8 + (each < 4 ? 4 : 0));
+// With one generator on the learner's device.
+double bytes_of_training(const policy_memory& memory) {
+  return memory.of_learner + memory.of_generator;
 }
 
 std::vector<std::string> end_texts(const text_codec& codec) {
@@ -79,8 +69,8 @@ ordered_json to_json(const policy_facts& p) {
           {"end_tokens", end_texts(p.codec)},
           {"chat",
            p.codec.chat().is_plain() ? ordered_json() : ordered_json(p.codec.chat().around("..."))},
-          {"bytes_of_training_and_sampling", bytes_of_training(p)},
-          {"bytes_of_keys_and_values_of_a_token", bytes_of_token(c)}};
+          {"bytes_of_training_and_sampling", bytes_of_training(memory_of(c))},
+          {"bytes_of_keys_and_values_of_a_token", memory_of(c).of_token}};
 }
 
 void print(const policy_facts& p) {
@@ -103,9 +93,10 @@ void print(const policy_facts& p) {
   line("prompts", p.codec.chat().is_plain()
                       ? "plain text that it continues"
                       : "as a message: " + ordered_json(p.codec.chat().around("...")).dump());
-  line("memory", fixed(static_cast<double>(bytes_of_training(p)) / (1U << 30U), 2) +
+  const policy_memory memory = memory_of(c);
+  line("memory", fixed(bytes_of_training(memory) / (1U << 30U), 2) +
                      " GiB for training and sampling on one device, without activations; " +
-                     fixed(static_cast<double>(bytes_of_token(c)) / (1U << 10U), 1) +
+                     fixed(memory.of_token / (1U << 10U), 1) +
                      " KiB of keys and values for each token");
 }
 
@@ -120,8 +111,9 @@ int check_policy(const policy_options& options) {
 }
 
 int sample_policy(const policy_options& options) {
-  const auto sampler = make_model_sampler(options.folder, options.device, options.generation,
-                                          find_chat_format(options.folder, options.format));
+  const auto sampler = make_model_sampler(
+      options.folder, options.device, options.generation,
+      {find_chat_format(options.folder, options.format), options.stops_at_program});
   sampler->load(options.folder, 0);
   sampler->submit({.ticket = 0, .text = read_text(options.prompt), .samples = options.samples});
   std::vector<completion_sampler::finished_prompt> done;
@@ -179,10 +171,22 @@ void add_policy_commands(CLI::App& app, command_action& action) {
       ->add_option("--max-new-tokens", options->generation.max_new_tokens,
                    "most tokens of an answer")
       ->check(CLI::Range(1, 1000000));
-  sample->add_option("--temperature", options->generation.temperature, "0: the most likely tokens")
+  sample
+      ->add_option("--temperature", options->generation.sampling.temperature,
+                   "0: the most likely tokens")
       ->check(CLI::NonNegativeNumber);
-  sample->add_option("--top-p", options->generation.top_p, "share of the probability to draw from")
+  sample
+      ->add_option("--top-p", options->generation.sampling.top_p,
+                   "share of the probability to draw from")
       ->check(CLI::Range(0.0, 1.0));
+  sample->add_option("--top-k", options->generation.sampling.top_k, "tokens to draw from; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  sample
+      ->add_option("--min-p", options->generation.sampling.min_p,
+                   "least probability, relative to the most likely token's")
+      ->check(CLI::Range(0.0, 1.0));
+  sample->add_flag("--stop-at-program", options->stops_at_program,
+                   "end an answer behind its python block");
   sample->add_option("--seed", options->generation.seed, "of the draws");
   sample->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER");
   sample->callback([options, &action] { action = [options] { return sample_policy(*options); }; });

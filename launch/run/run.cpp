@@ -121,14 +121,23 @@ class run_process {
       view_.message(warning);
   }
 
-  // Returns the chat format with which the run began. A template may say the date, so it is
-  // rendered once.
+  // Returns the chat format with which the run began: groups that it has stored were written for
+  // it. A template may say the date, so it is rendered once. A run of an earlier version of Hone
+  // has no such file, and plain prompts.
   chat_format chat_format_of_run() const {
-    const std::filesystem::path file = folder_->path() / "chat_format.json";
-    if (std::filesystem::exists(file)) return load_chat_format(file);
-    chat_format found = find_chat_format(c_);
-    if (!found.is_plain()) save_chat_format(found, file);
-    return found;
+    constexpr const char* name = "chat_format.json";
+    const std::filesystem::path file = folder_->path() / name;
+    if (!std::filesystem::exists(file)) {
+      const chat_format found = options_.resume ? chat_format{} : find_chat_format(c_);
+      folder_->write(name, print_chat_format(found));
+      return found;
+    }
+    chat_format kept = load_chat_format(file);
+    if (c_.prompt.format != "auto" && (c_.prompt.format == "plain") != kept.is_plain())
+      throw format_error(c_.file.string(), 0, "prompt.format",
+                         "is '" + c_.prompt.format + "', but the run began with prompts of the " +
+                             "other kind (" + file.string() + ")");
+    return kept;
   }
 
   static std::string joined(const std::vector<std::string>& lines) {

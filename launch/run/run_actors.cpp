@@ -35,7 +35,7 @@ std::unique_ptr<completion_sampler> make_sampler(
   generation_options options = settings.generation.options;
   options.seed += replica;
   return make_model_sampler(settings.policy.folder, settings.policy.device, options,
-                            settings.policy.chat);
+                            {settings.policy.chat, settings.generation.stop_at_program});
 }
 
 class launcher {

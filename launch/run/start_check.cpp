@@ -19,6 +19,7 @@
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
+#include "policy/policy_memory.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -195,30 +196,17 @@ class start_check {
               std::make_move_iterator(lines.end()));
   }
 
-  // The learner holds the weights, the reference's, gradients, two moments and, of weights that are
-  // not float32, master copies; each generator holds the weights, and keys and values of its
-  // sequences.
   void compare_with_memory(const decoder_config& policy, std::int64_t longest_prompt) {
-    const double of_layer =
-        static_cast<double>(policy.width) *
-        static_cast<double>(2 * (policy.heads + policy.kv_heads) * policy.head_width +
-                            3 * policy.feed_forward);
-    const double parameters =
-        static_cast<double>(policy.layers) * of_layer +
-        static_cast<double>(policy.vocabulary * policy.width * (policy.tied_head ? 1 : 2));
-    const double bytes = policy.dtype == "float32" ? 4 : 2;
+    const policy_memory memory = memory_of(policy);
     const auto replicas = static_cast<double>(c_.generation.replicas);
-    const double masters = bytes < 4 ? 4 : 0;
-    const double of_weights = parameters * (bytes * (3 + replicas) + 2 * sizeof(float) + masters);
+    const double of_weights = memory.of_learner + replicas * memory.of_generator;
     const std::int64_t longest =
         std::min(policy.context, longest_prompt + c_.generation.options.max_new_tokens);
     const double of_sequences =
-        replicas * bytes *
-        static_cast<double>(2 * policy.layers * policy.kv_heads * policy.head_width *
-                            c_.generation.options.slots * longest);
+        replicas * memory.of_token * static_cast<double>(c_.generation.options.slots * longest);
     const double needed = of_weights + of_sequences;
     const std::string said =
-        "the policy has " + fixed(parameters / 1e6, 1) +
+        "the policy has " + fixed(memory.parameters / 1e6, 1) +
         " million weights; with gradients, moments and copies it takes " +
         fixed(of_weights / (1 << 30), 2) + " GiB, and keys and values of " +
         counted(static_cast<std::size_t>(c_.generation.options.slots), "sequence") + " take " +

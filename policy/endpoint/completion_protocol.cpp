@@ -17,12 +17,14 @@ constexpr std::size_t bytes_of_token = 4;  // about, where the server counts no 
 
 constexpr std::array<long, 3> refusing_statuses = {400, 413, 422};
 constexpr std::array<long, 5> lasting_statuses = {401, 402, 403, 404, 405};
+constexpr std::array<long, 6> away_statuses = {408, 429, 502, 503, 504, 529};
 
 failure_kind kind_of(long status) {
   const auto is_among = [status](const auto& statuses) {
     return std::find(statuses.begin(), statuses.end(), status) != statuses.end();
   };
   if (is_among(refusing_statuses)) return failure_kind::of_request;
+  if (is_among(away_statuses)) return failure_kind::away;
   const bool redirects = status >= 300 && status < 400;
   return redirects || is_among(lasting_statuses) ? failure_kind::lasting : failure_kind::passing;
 }

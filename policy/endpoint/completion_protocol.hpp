@@ -31,6 +31,7 @@ struct completion_answer {
 
 // What an answer that is none says of the server.
 enum class failure_kind {
+  away,        // the server is not there or has no room: another try will help
   passing,     // another try may help
   of_request,  // the server does not take this request, such as one that is too long
   lasting,     // it would not take any: the key, the model or the address is wrong

@@ -18,7 +18,9 @@ struct endpoint_options {
   double timeout_s = 300;          // of one request
   std::int64_t retries = 6;        // failures in a row before the endpoint is given up
   double first_pause_s = 1;        // after a failure; doubles with each further one, up to a minute
-  std::int64_t token_budget = 0;   // of prompts and answers, in all; 0 for no limit
+  // Tokens of prompts and answers since the start of the process, besides those of requests that
+  // are under way as it is spent; 0 for no limit.
+  std::int64_t token_budget = 0;
 };
 
 }  // namespace hone

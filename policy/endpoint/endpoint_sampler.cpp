@@ -24,24 +24,12 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::size_t most_answer_bytes = 8U << 20U;
 constexpr double longest_pause_s = 60;
+constexpr double longest_asked_pause_s = 3600;
 constexpr int most_tries = 10;  // of one sample
 constexpr std::chrono::milliseconds step_wait{100};
 
 steady::duration seconds(double s) {
   return std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(s));
-}
-
-// Returns the host of an URL, without the port.
-std::string host_of(const std::string& url) {
-  const std::size_t begin = url.find("://");
-  if (begin == std::string::npos) return "";
-  std::string host = url.substr(begin + 3, url.find('/', begin + 3) - begin - 3);
-  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
-  return host.substr(0, host.find(':'));
-}
-
-bool is_this_machine(const std::string& host) {
-  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
 }
 
 // One completion that is wanted.
@@ -77,19 +65,19 @@ class endpoint_sampler final : public completion_sampler {
       endpoints_.push_back(std::make_unique<endpoint>(endpoint{name, options, keys.at(name)}));
       connections_ += static_cast<std::size_t>(options.concurrency);
     }
-    for (const auto& one : endpoints_) {
-      for (std::int64_t i = 0; i < one->options.concurrency; ++i)
-        threads_.emplace_back([this, &at = *one] { serve(at); });
+    try {
+      for (const auto& one : endpoints_) {
+        for (std::int64_t i = 0; i < one->options.concurrency; ++i) {
+          http_client& client = *clients_.emplace_back(std::make_unique<http_client>(stops_));
+          threads_.emplace_back([this, &at = *one, &client] { serve_safely(at, client); });
+        }
+      }
+    } catch (...) {
+      stop();
+      throw;
     }
   }
-  ~endpoint_sampler() override {
-    {
-      const std::lock_guard hold(lock_);
-      stops_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~endpoint_sampler() override { stop(); }
   endpoint_sampler(const endpoint_sampler&) = delete;
   endpoint_sampler& operator=(const endpoint_sampler&) = delete;
 
@@ -99,8 +87,8 @@ class endpoint_sampler final : public completion_sampler {
 
   void submit(const prompt& asked) override {
     const completion_request request{asked.text, generation_.max_new_tokens,
-                                     asked.is_greedy ? 0 : generation_.temperature,
-                                     generation_.top_p};
+                                     asked.is_greedy ? 0 : generation_.sampling.temperature,
+                                     generation_.sampling.top_p};
     const std::lock_guard hold(lock_);
     open_[asked.ticket].resize(asked.samples);
     missing_[asked.ticket] = asked.samples;
@@ -112,8 +100,8 @@ class endpoint_sampler final : public completion_sampler {
 
   std::vector<finished_prompt> step() override {
     std::unique_lock hold(lock_);
-    answered_.wait_for(hold, step_wait, [&] { return !done_.empty() || !has_endpoint(); });
-    if (done_.empty() && !has_endpoint() && unfinished_ > 0) throw policy_error(no_endpoint_left());
+    answered_.wait_for(hold, step_wait, [&] { return !done_.empty() || is_stuck(); });
+    if (done_.empty() && is_stuck()) throw policy_error(no_endpoint_left());
     return std::exchange(done_, {});
   }
 
@@ -136,31 +124,64 @@ class endpoint_sampler final : public completion_sampler {
     return std::any_of(endpoints_.begin(), endpoints_.end(),
                        [](const auto& one) { return one->given_up.empty(); });
   }
+  // True if samples wait that no endpoint will take. Requests that are under way may still bring
+  // answers.
+  bool is_stuck() const { return !waiting_.empty() && under_way_ == 0 && !has_endpoint(); }
   std::string no_endpoint_left() const {
     std::string said = "no endpoint is left to write:";
     for (const auto& one : endpoints_) said += "\n  " + one->name + " " + one->given_up;
     return said;
   }
 
+  void stop() {
+    {
+      const std::lock_guard hold(lock_);
+      stops_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void serve_safely(endpoint& at, http_client& client) {
+    try {
+      serve(at, client);
+    } catch (const std::exception& e) {
+      const std::lock_guard hold(lock_);
+      give_up(at, std::string("cannot be asked: ") + e.what());
+    }
+  }
+
   // The work of one connection.
-  void serve(endpoint& at) {
-    http_client client(stops_);
-    while (const auto wanted = take(at)) {
+  void serve(endpoint& at, http_client& client) {
+    while (auto wanted = take(at)) {
       const http_reply reply =
           client.post(request_url(at.options), at.key, request_body(at.options, wanted->request),
                       at.options.timeout_s, most_answer_bytes);
       if (stops_) return;
-      if (!reply.problem.empty()) {
-        fail(at, *wanted, {"does not answer: " + plain_text(reply.problem)}, std::nullopt);
-        continue;
-      }
-      auto read = read_answer(reply.status, reply.body, wanted->request.prompt.size());
+      settle(at, std::move(*wanted), reply);
+    }
+  }
+
+  void settle(endpoint& at, wanted_sample wanted, const http_reply& reply) {
+    const std::lock_guard hold(lock_);
+    --under_way_;
+    if (!reply.problem.empty()) {
+      const auto kind = reply.is_away ? failure_kind::away : failure_kind::passing;
+      fail(at, std::move(wanted), {"does not answer: " + plain_text(reply.problem), kind}, {});
+    } else {
+      // A server may repeat the key, which must not reach a message.
+      auto read =
+          read_answer(reply.status, without_key(reply.body, at.key), wanted.request.prompt.size());
       if (auto* answer = std::get_if<completion_answer>(&read)) {
-        finish(at, *wanted, std::move(*answer));
+        at.failures = 0;
+        count_tokens(at, *answer);
+        put(wanted, std::move(*answer));
       } else {
-        fail(at, *wanted, std::get<completion_failure>(read), reply.retry_after_s);
+        fail(at, std::move(wanted), std::get<completion_failure>(read), reply.retry_after_s);
       }
     }
+    changed_.notify_all();
+    answered_.notify_all();
   }
 
   // Waits until the endpoint may begin a request and a sample waits for one. Returns nullopt if the
@@ -182,14 +203,8 @@ class endpoint_sampler final : public completion_sampler {
       at.free_at = steady::now() + seconds(60 / at.options.requests_per_minute);
     wanted_sample wanted = std::move(waiting_.front());
     waiting_.pop_front();
+    ++under_way_;
     return wanted;
-  }
-
-  void finish(endpoint& at, const wanted_sample& wanted, completion_answer answer) {
-    const std::lock_guard hold(lock_);
-    at.failures = 0;
-    count_tokens(at, answer);
-    put(wanted, std::move(answer));
   }
 
   void count_tokens(endpoint& at, const completion_answer& answer) {
@@ -209,42 +224,45 @@ class endpoint_sampler final : public completion_sampler {
     done_.push_back({wanted.ticket, std::move(open_.at(wanted.ticket))});
     open_.erase(wanted.ticket);
     missing_.erase(wanted.ticket);
-    answered_.notify_all();
   }
 
   void fail(endpoint& at, wanted_sample wanted, const completion_failure& failure,
             std::optional<double> asked_pause_s) {
-    const std::lock_guard hold(lock_);
-    const auto now = steady::now();
-    const std::string why = without_key(failure.why, at.key);
-    if (failure.kind == failure_kind::of_request || ++wanted.failures >= most_tries) {
-      if (log_) log_("endpoint " + at.name + " " + why + "; this sample stays empty");
+    if (failure.kind == failure_kind::passing) ++wanted.failures;
+    if (failure.kind == failure_kind::of_request || wanted.failures >= most_tries) {
+      log_line("endpoint " + at.name + " " + failure.why + "; this sample stays empty");
       put(wanted, {});
     } else {
       waiting_.push_front(std::move(wanted));
     }
-    if (failure.kind == failure_kind::lasting) {
-      give_up(at, why);
-    } else if (at.given_up.empty() && now >= at.pause_end) {
-      // Requests that were under way as the pause began tell nothing new.
-      const double pause =
-          std::min(longest_pause_s,
-                   at.options.first_pause_s * std::pow(2.0, static_cast<double>(at.failures)));
-      if (++at.failures > at.options.retries) {
-        give_up(at, why + " (" + std::to_string(at.failures) + " times in a row)");
-      } else {
-        at.pause_end = now + seconds(asked_pause_s.value_or(pause));
-      }
-    }
-    changed_.notify_all();
+    if (failure.kind == failure_kind::lasting) return give_up(at, failure.why);
+    // Requests that were under way as the pause began tell nothing new.
+    const auto now = steady::now();
+    if (!at.given_up.empty() || now < at.pause_end) return;
+    const double doubled =
+        at.options.first_pause_s * std::pow(2.0, static_cast<double>(at.failures));
+    if (++at.failures > at.options.retries)
+      return give_up(at, failure.why + " (" + std::to_string(at.failures) + " times in a row)");
+    if (failure.kind == failure_kind::of_request)
+      return;  // it is there, so there is no need to wait
+    const double pause = asked_pause_s ? std::min(*asked_pause_s, longest_asked_pause_s)
+                                       : std::min(doubled, longest_pause_s);
+    at.pause_end = now + seconds(pause);
+    if (pause > longest_pause_s)
+      log_line("endpoint " + at.name + " " + failure.why + "; it asks for a pause of " +
+               std::to_string(static_cast<int>(pause)) + " s");
   }
 
   void give_up(endpoint& at, const std::string& why) {
     if (!at.given_up.empty()) return;
     at.given_up = why;
-    if (log_) log_("endpoint " + at.name + " " + why + "; it is asked no more");
+    log_line("endpoint " + at.name + " " + why + "; it is asked no more");
     changed_.notify_all();
     answered_.notify_all();
+  }
+
+  void log_line(const std::string& line) const {
+    if (log_) log_(line);
   }
 
   static std::string without_key(std::string text, const std::string& key) {
@@ -268,8 +286,10 @@ class endpoint_sampler final : public completion_sampler {
   std::map<std::uint64_t, std::uint32_t> missing_;     // answers, by ticket
   std::vector<finished_prompt> done_;
   std::size_t unfinished_ = 0;
+  std::size_t under_way_ = 0;  // requests
   std::uint64_t tokens_ = 0;
   std::atomic<bool> stops_ = false;
+  std::vector<std::unique_ptr<http_client>> clients_;  // one for each thread
   std::vector<std::thread> threads_;
 };
 
@@ -282,9 +302,10 @@ std::map<std::string, std::string> read_endpoint_keys(
     const auto refuse = [&name = name](const std::string& key, const std::string& problem) {
       throw policy_error("endpoint." + name + "." + key + ": " + problem);
     };
-    const bool is_plain = options.url.starts_with("http://");
-    if (!is_plain && !options.url.starts_with("https://"))
+    const auto url = parse_url(options.url);
+    if (!url || (url->scheme != "http" && url->scheme != "https"))
       refuse("url", "is '" + options.url + "', expected http://... or https://...");
+    if (url->has_user) refuse("url", "holds a user or a password; use key");
     if (options.model.empty()) refuse("model", "is missing");
     if (options.api != "chat" && options.api != "completions")
       refuse("api", "is '" + options.api + "', expected chat or completions");
@@ -298,8 +319,8 @@ std::map<std::string, std::string> read_endpoint_keys(
     const char* const value = std::getenv(options.key.c_str());
     if (value == nullptr || *value == '\0')
       refuse("key", "the environment variable " + options.key + " is not set");
-    if (is_plain && !is_this_machine(host_of(options.url)))
-      refuse("key", "would travel to " + host_of(options.url) + " in plain HTTP; use https");
+    if (url->scheme == "http" && !url->is_this_machine())
+      refuse("key", "would travel to " + url->host + " in plain HTTP; use https");
     key = value;
   }
   if (keys.empty())

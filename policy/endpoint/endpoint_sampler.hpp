@@ -23,11 +23,12 @@ std::map<std::string, std::string> read_endpoint_keys(
 //
 // A request that fails (no connection, a time-out, a status that may pass, an answer that is no
 // completion) goes back to the samples that wait, and the endpoint pauses: for as long as the
-// server asks, or from `first_pause_s` on, twice as long after each further failure. A sample that
-// a server does not take, or that has failed ten times, becomes an empty answer. An endpoint is
-// given up when it has failed more than `retries` times in a row, takes no request at all, or has
-// spent its budget. `log` is told of both, from any thread. step() throws policy_error when the
-// last endpoint is given up while samples wait. No message contains a key.
+// server asks, up to an hour, or from `first_pause_s` on, twice as long after each further failure.
+// A sample that a server does not take, or that has failed ten times while the server was there,
+// becomes an empty answer. An endpoint is given up when it has failed or refused samples more than
+// `retries` times in a row, takes no request at all, or has spent its budget; answers under way
+// still count then. `log` is told of all this, from any thread. step() throws policy_error when
+// every endpoint is given up and samples wait. No message contains a key.
 //
 // Of `generation`, temperature, top_p and max_new_tokens are read. step() waits for up to a tenth
 // of a second for answers.

@@ -1,5 +1,6 @@
 #include "policy/endpoint/http_client.hpp"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 
 #include <mutex>
@@ -45,6 +46,26 @@ struct http_client::state {
   const std::atomic<bool>* stops = nullptr;
 };
 
+bool url_parts::is_this_machine() const {
+  in_addr four{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24U) == 127;
+  return host == "localhost" || host == "[::1]";
+}
+
+std::optional<url_parts> parse_url(const std::string& url) {
+  const std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parsed(curl_url(), curl_url_cleanup);
+  if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return std::nullopt;
+  const auto part = [&](CURLUPart which) {
+    char* text = nullptr;
+    if (curl_url_get(parsed.get(), which, &text, 0) != CURLUE_OK) return std::string();
+    std::string copy = text;
+    curl_free(text);
+    return copy;
+  };
+  return url_parts{part(CURLUPART_SCHEME), part(CURLUPART_HOST),
+                   !part(CURLUPART_USER).empty() || !part(CURLUPART_PASSWORD).empty()};
+}
+
 http_client::http_client(const std::atomic<bool>& stops) : state_(std::make_unique<state>()) {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
@@ -67,6 +88,8 @@ http_reply http_client::post(const std::string& url, const std::string& key,
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+  const auto parts = parse_url(url);
+  if (parts && parts->is_this_machine()) curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // other threads exist
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_s * 1000));
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
@@ -83,6 +106,7 @@ http_reply http_client::post(const std::string& url, const std::string& key,
     reply.problem = received.is_too_long
                         ? "answers with more than " + std::to_string(most_bytes) + " bytes"
                         : curl_easy_strerror(ended);
+    reply.is_away = ended == CURLE_COULDNT_CONNECT || ended == CURLE_COULDNT_RESOLVE_HOST;
     return reply;
   }
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.status);

@@ -7,16 +7,29 @@
 
 namespace hone {
 
+// What matters of an URL.
+struct url_parts {
+  std::string scheme;
+  std::string host;
+  bool has_user = false;  // a name or a password in front of the host
+  // True for localhost and for loopback addresses.
+  bool is_this_machine() const;
+};
+// Returns nullopt for what is no URL.
+std::optional<url_parts> parse_url(const std::string& url);
+
 // What a server has answered, or why there is no answer.
 struct http_reply {
   long status = 0;  // 0: no answer
   std::string body;
-  std::string problem;  // if there is no answer, or not a whole one
+  std::string problem;   // if there is no answer, or not a whole one
+  bool is_away = false;  // with a problem: there is no connection
   std::optional<double> retry_after_s;
 };
 
 // Posts JSON over HTTP and HTTPS by libcurl. Redirections are not followed, since a key would go
-// along. Must be used by one thread at a time.
+// along, and no proxy of the environment is used on the way to this machine. Must be used by one
+// thread at a time.
 class http_client {
  public:
   // `stops`: a request ends soon after this is set. It must outlive the client.

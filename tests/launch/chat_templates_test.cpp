@@ -86,7 +86,7 @@ TEST(ChatTemplates, ThatLookIntoMessagesOrFailAreRefused) {
 TEST(ChatTemplates, AreKeptInAFile) {
   const testing_support::temporary_folder folder;
   const chat_format format{"<|a|>\n\"", "é", "</s>", true};
-  save_chat_format(format, folder / "chat_format.json");
+  write_file(folder / "chat_format.json", print_chat_format(format));
   const chat_format loaded = load_chat_format(folder / "chat_format.json");
   EXPECT_EQ(loaded.around(" x "), format.around(" x "));
   EXPECT_EQ(loaded.end, format.end);

@@ -15,6 +15,7 @@ namespace {
 
 using namespace testing_support;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* user_template =
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}</{{ m.role }}>{% endfor %}"
@@ -96,7 +97,8 @@ TEST_F(PolicyFolder, ARunKeepsTheChatFormatThatItBeganWith) {
   const std::string kept = read_file(run_folder() / "chat_format.json");
   EXPECT_THAT(kept, HasSubstr("<user>"));
   write_file(policy() / "chat_template.jinja", "{{ raise_exception('changed since') }}");
-  const auto more = run({"--extend", "contrastive.steps=1"});
+  const auto more =
+      run_hone({"run", "--dir", run_folder().string(), "--extend", "contrastive.steps=1"});
   EXPECT_EQ(more.code, 0) << more.err;
   EXPECT_EQ(read_file(run_folder() / "chat_format.json"), kept);
   // Other programs find the template in the checkpoints.
@@ -108,7 +110,24 @@ TEST_F(PolicyFolder, ARunKeepsTheChatFormatThatItBeganWith) {
 
 TEST_F(PolicyFolder, ARunReadsPlainTextIfItIsToldSo) {
   ASSERT_EQ(run(short_run({"--set", "prompt.format=plain"})).code, 0);
-  EXPECT_FALSE(std::filesystem::exists(run_folder() / "chat_format.json"));
+  EXPECT_THAT(read_file(run_folder() / "chat_format.json"), Not(HasSubstr("<user>")));
+  // The groups that it has stored were written for plain prompts.
+  const auto changed = run_hone({"run", "--dir", run_folder().string(), "--extend",
+                                 "contrastive.steps=1", "--set", "prompt.format=chat"});
+  EXPECT_EQ(changed.code, 2);
+  EXPECT_THAT(changed.err, HasSubstr("the run began with prompts of the other kind"));
+}
+
+TEST_F(PolicyFolder, ARunOfAnEarlierVersionKeepsItsPlainPrompts) {
+  ASSERT_EQ(run(short_run({"--set", "prompt.format=plain"})).code, 0);
+  std::filesystem::remove(run_folder() / "chat_format.json");
+  std::string settings = read_file(run_folder() / "config.toml");
+  settings.replace(settings.find("format = 'plain'"), 16, "format = 'auto'");
+  write_file(run_folder() / "config.toml", settings);
+  const auto more =
+      run_hone({"run", "--dir", run_folder().string(), "--extend", "contrastive.steps=1"});
+  EXPECT_EQ(more.code, 0) << more.err;
+  EXPECT_THAT(read_file(run_folder() / "chat_format.json"), Not(HasSubstr("<user>")));
 }
 
 TEST_F(PolicyFolder, ARunRefusesATemplateThatItCannotUse) {

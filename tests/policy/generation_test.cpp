@@ -79,7 +79,7 @@ TEST_F(GenerationTest, SamplesFollowTheRecordedDistribution) {
     options.max_new_tokens = 1;
     options.slots = 64;
     options.end_tokens = {100000};
-    options.top_p = top_p;
+    options.sampling.top_p = top_p;
     generation_engine engine(config_, options);
     engine.set_weights(weights_, 1);
     engine.submit({1, {4, 8}, 4000});
@@ -105,7 +105,7 @@ TEST_F(GenerationTest, SmallTopPKeepsOnlyTheMostLikelyToken) {
   generation_options options;
   options.max_new_tokens = 1;
   options.slots = 64;
-  options.top_p = 1e-6;
+  options.sampling.top_p = 1e-6;
   options.end_tokens = {100000};
   generation_engine engine(config_, options);
   engine.set_weights(weights_, 1);
@@ -124,7 +124,7 @@ TEST_F(GenerationTest, WritesGreedyAndSampledCompletionsSideBySide) {
   options.slots = 64;
   options.end_tokens = {100000};
   generation_options only_greedy = options;
-  only_greedy.temperature = 0;
+  only_greedy.sampling.temperature = 0;
   generation_engine reference(config_, only_greedy);
   reference.set_weights(weights_, 1);
   reference.submit({1, {4, 8}, 1});
@@ -156,6 +156,21 @@ TEST_F(GenerationTest, AFullContextEndsACompletionAndRefusesAPrompt) {
   EXPECT_LE(finished.at(1)[0].tokens.size(), 4U);
   EXPECT_THROW(engine.submit({2, std::vector<token_id>(64, 3), 1}), policy_error);
   EXPECT_THROW(engine.submit({3, {}, 1}), policy_error);
+}
+
+TEST_F(GenerationTest, ACompletionEndsWhereItIsSaidToBeComplete) {
+  generation_options options;
+  options.max_new_tokens = 20;
+  options.end_tokens = {100000};
+  options.is_complete = [](const std::vector<token_id>& tokens) { return tokens.size() == 7; };
+  generation_engine engine(config_, options);
+  engine.set_weights(weights_, 1);
+  engine.submit({1, {1, 2, 3}, 4});
+  const auto finished = run(engine);
+  for (const completion& c : finished.at(1)) {
+    EXPECT_EQ(c.tokens.size(), 7U);
+    EXPECT_FALSE(c.truncated);
+  }
 }
 
 }  // namespace

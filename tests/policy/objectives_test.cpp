@@ -31,13 +31,15 @@ TEST(SftLoss, IsTheWeightedMeanNegativeLogLikelihood) {
   const std::vector<double> second = {-1.0, 0.0, 3.0};
   const at::Tensor logits = at::stack({f(first), f(second)});
   const double expected = -(1.0 * log_p(first, 1) + 0.25 * log_p(second, 0)) / 1.25;
-  EXPECT_NEAR(sft_loss(logits, l({1, 0}), f({1.0, 0.25})).item<double>(), expected, 1e-6);
+  EXPECT_NEAR(
+      sft_loss(token_log_probabilities(logits, l({1, 0}), {}), f({1.0, 0.25})).item<double>(),
+      expected, 1e-6);
 }
 
 TEST(SftLoss, GradientIsSoftmaxMinusOneHot) {
   at::Tensor logits = f({0.3, -0.2, 1.0}).unsqueeze(0);
   logits.set_requires_grad(true);
-  sft_loss(logits, l({2}), f({1.0})).backward();
+  sft_loss(token_log_probabilities(logits, l({2}), {}), f({1.0})).backward();
   for (std::int64_t i = 0; i < 3; ++i) {
     const double p = std::exp(log_p({0.3, -0.2, 1.0}, static_cast<std::size_t>(i)));
     EXPECT_NEAR(logits.grad()[0][i].item<double>(), p - (i == 2 ? 1 : 0), 1e-6);
@@ -71,6 +73,27 @@ TEST(SamplingDistribution, KeepsATokenThatHasLeftTheNucleus) {
   EXPECT_NEAR(kept, std::log(0.05 / 0.85), 1e-6) << "the nucleus and the token itself";
   EXPECT_NEAR(token_log_probabilities(four_tokens(), l({1}), {1, 0.75})[0].item<double>(),
               std::log(0.3 / 0.8), 1e-6);
+}
+
+TEST(SamplingDistribution, MayBeOfTheMostLikelyTokensOrThoseNearTheMostLikely) {
+  for (const sampling_distribution& s :
+       {sampling_distribution{.top_k = 2}, sampling_distribution{.min_p = 0.4}}) {
+    const at::Tensor p = sampling_log_probabilities(four_tokens(), s).exp()[0];
+    EXPECT_NEAR(p[0].item<double>(), 0.5 / 0.8, 1e-6);
+    EXPECT_NEAR(p[1].item<double>(), 0.3 / 0.8, 1e-6);
+    EXPECT_EQ(p[2].item<double>(), 0);
+    EXPECT_EQ(p[3].item<double>(), 0);
+  }
+}
+
+TEST(SamplingDistribution, AdmitsWhatAllRulesAdmit) {
+  // top_p admits three tokens, top_k the first two, min_p the first.
+  const at::Tensor p =
+      sampling_log_probabilities(four_tokens(), {.top_p = 0.9, .top_k = 2, .min_p = 0.9}).exp()[0];
+  EXPECT_NEAR(p[0].item<double>(), 1, 1e-6);
+  const at::Tensor all =
+      sampling_log_probabilities(four_tokens(), {.top_p = 1, .top_k = 400, .min_p = 0}).exp()[0];
+  EXPECT_NEAR(all[3].item<double>(), 0.05, 1e-6) << "more tokens than there are";
 }
 
 TEST(SamplingDistribution, GivesFiniteGradients) {

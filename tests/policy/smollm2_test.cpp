@@ -47,7 +47,7 @@ TEST_F(SmolLm2, TokensOfTextCodeAndEmojiAreThoseOfTransformers) {
 TEST_F(SmolLm2, GreedyAnswersInFloat32AreThoseOfTransformers) {
   const decoder_config c = config("float32");
   generation_options options;
-  options.temperature = 0;
+  options.sampling.temperature = 0;
   options.end_tokens = text_codec::load(folder_, {}).end_tokens();
   options.max_new_tokens = 32;
   generation_engine engine(c, options);

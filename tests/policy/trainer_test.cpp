@@ -77,6 +77,24 @@ TEST(SupervisedUpdates, IgnorePromptTokensOfWeightZero) {
   EXPECT_NE(b.sft_update(batch, 0, 1), without);
 }
 
+// Returns a trainer that holds the logits of this many tokens at a time.
+trainer make_trainer_of_parts(std::int64_t tokens) {
+  trainer::options o;
+  o.seed = 3;
+  o.most_logits = tokens * 2048;
+  return trainer(tiny, true, o);
+}
+
+TEST(SupervisedUpdates, AreTheSameWhateverTheNumberOfLogitsAtATime) {
+  for (const std::int64_t tokens : {1, 5}) {
+    trainer parts = make_trainer_of_parts(tokens);
+    trainer again = make_trainer();
+    for (int i = 0; i < 4; ++i)
+      EXPECT_NEAR(parts.sft_update(batch_of(parts), 1e-3, 0.5),
+                  again.sft_update(batch_of(again), 1e-3, 0.5), 1e-5);
+  }
+}
+
 class PolicyGradient : public testing::Test {
  protected:
   // Returns a group of one prompt and two completions with these rewards.
@@ -183,7 +201,7 @@ TEST(Checkpoints, LoadIntoAWriter) {
   for (int i = 0; i < 60; ++i) t.sft_update(batch, 3e-3, 0);
   t.take_checkpoint({})(folder / "1");
   generation_options o;
-  o.temperature = 0;
+  o.sampling.temperature = 0;
   o.max_new_tokens = 20;
   const auto done = sample_from(folder / "1", o, {7, "# softmax on cpu\n", 1, answer_room::whole});
   ASSERT_EQ(done.size(), 1U);
@@ -199,8 +217,8 @@ TEST(SamplerAndTrainer, AgreeOnTheDistributionThatTokensAreSampledFrom) {
   for (int i = 0; i < 10; ++i) t.sft_update(batch, 3e-3, 0);
   t.take_checkpoint({})(folder / "1");
   generation_options o;
-  o.temperature = 0.8;
-  o.top_p = 0.6;
+  o.sampling.temperature = 0.8;
+  o.sampling.top_p = 0.6;
   o.max_new_tokens = 12;
   const auto done = sample_from(folder / "1", o, {1, "# softmax on cpu\n", 8, answer_room::whole});
   ASSERT_EQ(done.size(), 1U);
@@ -233,39 +251,51 @@ TEST(Checkpoints, DamagedFilesAreRefused) {
   }
 }
 
-// The log-probabilities that a sampler has recorded are made higher by `offset`.
-rollout_group_example recorded_higher(rollout_group_example group, float offset,
-                                      std::size_t current) {
-  for (auto& r : group.rollouts) {
-    for (float& p : r.log_probabilities) p += offset;
-    r.current = current;
-  }
-  return group;
-}
-
 TEST_F(PolicyGradient, MeasuresTheDifferenceBetweenTrainerAndSampler) {
-  const auto one_token = recorded_higher(group(2, 0), 0.25F, 1);
-  const auto numbers = trainer_.grpo_update(std::vector{one_token}, 0, {});
+  // The sampler's record of the last token is off by 0.25, and that of the one before by 0.5.
+  rollout_group_example off = group(2, 0);
+  std::size_t lagged = 0;
+  for (auto& r : off.rollouts) {
+    const std::size_t last = r.log_probabilities.size() - 1;
+    r.log_probabilities[last] += 0.25F;
+    r.log_probabilities[last - 1] -= 0.5F;
+    r.current = 1;
+    lagged += last;
+  }
+  const auto numbers = trainer_.grpo_update(std::vector{off}, 0, {});
   EXPECT_NEAR(numbers.at("sampler_difference"), 0.25, 1e-4) << "of the last tokens";
-  EXPECT_NEAR(numbers.at("lagged_difference"), 0.25, 1e-4) << "of the others";
-  const auto none = trainer_.grpo_update(std::vector{recorded_higher(group(2, 0), 0, 0)}, 0, {});
+  EXPECT_NEAR(numbers.at("lagged_difference"), 2 * 0.5 / static_cast<double>(lagged), 1e-4);
+  const auto none = trainer_.grpo_update(std::vector{group(2, 0)}, 0, {});
   EXPECT_FALSE(none.contains("sampler_difference"));
   EXPECT_NEAR(none.at("lagged_difference"), 0, 1e-4);
 }
 
+// Returns a group whose sampler thought less of the better completion by `offset` in ln p.
+rollout_group_example recorded_lower(rollout_group_example group, float offset) {
+  for (float& p : group.rollouts.front().log_probabilities) p -= offset;
+  return group;
+}
+
 TEST_F(PolicyGradient, RelativeToTheTrainerClipsOnlyWhatTheStepItselfChanges) {
-  // The sampler's records are far off, so that ratios to them are clipped.
-  const auto lagged = recorded_higher(group(2, 0), -1.0F, 0);
-  grpo_step_options to_sampler;
-  grpo_step_options to_trainer;
-  to_trainer.base = ratio_base::trainer;
-  EXPECT_GT(trainer_.grpo_update(std::vector{lagged}, 0, to_sampler).at("clipped_share"), 0.9);
-  EXPECT_EQ(trainer_.grpo_update(std::vector{lagged}, 0, to_trainer).at("clipped_share"), 0);
-  // The gain is weighed by exp(1), limited to 2 by default and to 1 here.
-  to_trainer.importance_limit = 1;
-  const double unweighed = trainer_.grpo_update(std::vector{group(2, 0)}, 0, to_trainer).at("loss");
-  const double weighed = trainer_.grpo_update(std::vector{lagged}, 0, to_trainer).at("loss");
-  EXPECT_NEAR(weighed, unweighed, 1e-4);
+  const std::vector<rollout_group_example> lagged = {recorded_lower(group(2, 0), 1)};
+  grpo_step_options o;
+  EXPECT_GT(trainer_.grpo_update(lagged, 0, o).at("clipped_share"), 0.3);
+  o.base = ratio_base::trainer;
+  EXPECT_EQ(trainer_.grpo_update(lagged, 0, o).at("clipped_share"), 0);
+}
+
+TEST_F(PolicyGradient, RelativeToTheTrainerWeighsTokensByTheirImportanceUpToTheLimit) {
+  // The better completion's tokens have an importance of e, the worse one's of 1. The advantages
+  // are 1 and -1, and the ratios 1, so the loss is (limited e - 1) / 2 below 0.
+  const std::vector<rollout_group_example> lagged = {recorded_lower(group(2, 0), 1)};
+  grpo_step_options o;
+  o.base = ratio_base::trainer;
+  for (const auto& [limit, importance] :
+       {std::pair(1e6, std::exp(1.0)), std::pair(2.0, 2.0), std::pair(1.0, 1.0)}) {
+    o.importance_limit = limit;
+    EXPECT_NEAR(trainer_.grpo_update(lagged, 0, o).at("loss"), -(importance - 1) / 2, 1e-3)
+        << limit;
+  }
 }
 
 TEST_F(PolicyGradient, WithSeveralUpdatesTheRatioIsRelativeToTheWeightsBeforeTheFirst) {
@@ -278,21 +308,49 @@ TEST_F(PolicyGradient, WithSeveralUpdatesTheRatioIsRelativeToTheWeightsBeforeThe
       << "the second update finds the first one's change";
 }
 
-class MeanOfTheObjective : public PolicyGradient, public testing::WithParamInterface<loss_mean> {};
-
-TEST_P(MeanOfTheObjective, LearnsTheBetterCompletion) {
+TEST_F(PolicyGradient, IsTheSameWhateverTheNumberOfLogitsAtATime) {
+  trainer parts = make_trainer_of_parts(3);
   grpo_step_options o;
-  o.mean = GetParam();
-  o.longest_answer = 32;
-  const double good = likelihood(good_);
-  const double bad = likelihood(bad_);
-  for (int i = 0; i < 5; ++i) trainer_.grpo_update(std::vector{group(2, 0)}, 3e-3, o);
-  EXPECT_GT(likelihood(good_) - good, likelihood(bad_) - bad);
+  o.objective.entropy_coefficient = 0.1;
+  o.objective.kl_coefficient = 0.1;
+  trainer_.keep_reference();
+  parts.keep_reference();
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<rollout_group_example> groups = {group(2, 0)};
+    trainer_.restart_optimiser();  // group() has left moments
+    parts.restart_optimiser();
+    const auto expected = trainer_.grpo_update(groups, 1e-3, o);
+    const auto found = parts.grpo_update(groups, 1e-3, o);
+    for (const auto& [name, value] : expected)
+      EXPECT_NEAR(found.at(name), value, 1e-4 * std::max(1.0, std::abs(value))) << name;
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MeanOfTheObjective,
-                         testing::Values(loss_mean::sequence, loss_mean::token, loss_mean::limit),
-                         [](const auto& mean) { return std::string(name_of(mean.param)); });
+// The loss is that of two groups at ratios of 1: the mean of minus the advantages. The first group
+// has four completions, the second, whose others are left out, two.
+TEST_F(PolicyGradient, TakesTheMeanThatIsAskedFor) {
+  rollout_group_example first = group(2, 0);
+  first.rollouts.push_back(first.rollouts[1]);
+  first.rollouts.push_back(first.rollouts[1]);
+  const std::vector<rollout_group_example> groups = {first, group(0, 2)};
+  const auto good = static_cast<double>(trainer_.codec().encode_answer(good_).size());
+  const auto bad = static_cast<double>(trainer_.codec().encode_answer(bad_).size());
+  ASSERT_NE(good, bad);
+  grpo_step_options o;
+  o.advantages.limit = 100;
+  o.longest_answer = 50;
+  // Advantages: sqrt(3) and three times -1 / sqrt(3); -1 and 1.
+  const double high = std::sqrt(3.0);
+  const double low = -1 / std::sqrt(3.0);
+  const std::map<loss_mean, double> expected = {
+      {loss_mean::sequence, ((high + 3 * low) / 4 + (-1.0 + 1.0) / 2) / 2},
+      {loss_mean::token, (good * high + 3 * bad * low - good + bad) / (2 * good + 4 * bad)},
+      {loss_mean::limit, (good * high + 3 * bad * low - good + bad) / 6 / 50}};
+  for (const auto& [mean, gain] : expected) {
+    o.mean = mean;
+    EXPECT_NEAR(trainer_.grpo_update(groups, 0, o).at("loss"), -gain, 1e-3) << name_of(mean);
+  }
+}
 
 }  // namespace
 }  // namespace hone

@@ -61,11 +61,13 @@ TEST_P(GoldenDecoder, LogitsAtSomePositionsAreRowsOfAllLogits) {
       network.logits(weights_, tokens()).reshape({-1, config_.vocabulary}).index_select(0, rows);
   const std::vector<std::int64_t> lengths(static_cast<std::size_t>(tokens().size(0)),
                                           tokens().size(1));
-  EXPECT_LT((network.logits_at(weights_, tokens().reshape({-1}), lengths, rows) - all)
-                .abs()
-                .max()
-                .item<double>(),
-            1e-5);
+  EXPECT_LT(
+      (network.head(weights_, network.hidden_at(weights_, tokens().reshape({-1}), lengths, rows)) -
+       all)
+          .abs()
+          .max()
+          .item<double>(),
+      1e-5);
 }
 
 TEST_P(GoldenDecoder, ConcatenatedSequencesDoNotAttendToEachOther) {
@@ -77,14 +79,16 @@ TEST_P(GoldenDecoder, ConcatenatedSequencesDoNotAttendToEachOther) {
   const at::Tensor rows = at::arange(first.size(0) + 5, at::kLong);
   const at::Tensor apart = at::cat({network.logits(weights_, first.unsqueeze(0)).select(0, 0),
                                     network.logits(weights_, second.unsqueeze(0)).select(0, 0)});
-  EXPECT_LT(
-      (network.logits_at(weights_, together, lengths, rows) - apart).abs().max().item<double>(),
-      1e-5);
+  EXPECT_LT((network.head(weights_, network.hidden_at(weights_, together, lengths, rows)) - apart)
+                .abs()
+                .max()
+                .item<double>(),
+            1e-5);
 }
 
 TEST_P(GoldenDecoder, MatchesTheGreedyDecodingOfTransformers) {
   generation_options options;
-  options.temperature = 0;
+  options.sampling.temperature = 0;
   options.max_new_tokens = 20;
   options.slots = 3;
   options.end_tokens = {100000};
@@ -112,7 +116,7 @@ TEST_P(GoldenDecoder, MatchesTheGreedyDecodingOfTransformers) {
 TEST_P(GoldenDecoder, RecordedLogProbabilitiesMatchThoseOfTheWholeSequence) {
   generation_options options;
   options.max_new_tokens = 12;
-  options.temperature = 0.8;
+  options.sampling.temperature = 0.8;
   options.seed = 4;
   options.end_tokens = {100000};
   generation_engine engine(config_, options);

@@ -100,7 +100,9 @@ TEST(CompletionAnswer, ThatIsNoneIsAFailureWhateverItIs) {
 }
 
 TEST(CompletionAnswer, TellsWhatPassesFromWhatDoesNot) {
-  for (const long status : {408L, 409L, 425L, 429L, 500L, 502L, 503L, 529L})
+  for (const long status : {429L, 502L, 503L, 504L, 529L})
+    EXPECT_EQ(failure_of(status, "").kind, failure_kind::away) << status;
+  for (const long status : {409L, 425L, 500L})
     EXPECT_EQ(failure_of(status, "").kind, failure_kind::passing) << status;
   for (const long status : {400L, 413L, 422L})
     EXPECT_EQ(failure_of(status, "").kind, failure_kind::of_request) << status;

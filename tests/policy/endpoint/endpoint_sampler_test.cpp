@@ -49,7 +49,7 @@ class EndpointSampler : public testing::Test {
   std::unique_ptr<completion_sampler> make(
       const std::map<std::string, endpoint_options>& endpoints) {
     generation_options generation;
-    generation.temperature = 0.7;
+    generation.sampling.temperature = 0.7;
     return make_endpoint_sampler(endpoints, generation, [this](const std::string& line) {
       const std::lock_guard hold(lock_);
       said_ += line + "\n";
@@ -104,15 +104,34 @@ TEST_F(EndpointSampler, HasEverySampleWrittenByTheServer) {
 }
 
 TEST_F(EndpointSampler, AsksAsManyAtOnceAsItMay) {
-  fake_http_server server([](const std::string&) {
-    std::this_thread::sleep_for(100ms);
+  // The first five requests are answered once all of them are there.
+  std::atomic<int> present = 0;
+  fake_http_server server([&](const std::string&) {
+    ++present;
+    const auto end = steady::now() + 10s;
+    while (present < 5 && steady::now() < end) std::this_thread::sleep_for(1ms);
     return chat("slow");
   });
   endpoint_options o = at(server.url());
   o.concurrency = 5;
+  o.timeout_s = 20;
   const auto sampler = make({{"a", o}});
   EXPECT_EQ(answers(*sampler, 20).size(), 20U);
   EXPECT_EQ(server.most_at_once(), 5);
+}
+
+TEST_F(EndpointSampler, NoSampleIsLostToAServerThatTakesFewAtATime) {
+  // Of twelve requests one is answered, and there are many more than ten tries for a sample.
+  std::atomic<int> requests = 0;
+  fake_http_server server([&](const std::string&) {
+    return ++requests % 12 == 0 ? chat("x") : fake_http_server::reply(429, "");
+  });
+  endpoint_options o = at(server.url());
+  o.concurrency = 8;
+  o.retries = 100;
+  o.first_pause_s = 0.001;
+  const auto sampler = make({{"a", o}});
+  EXPECT_THAT(answers(*sampler, 12), testing::Each(std::string("x")));
 }
 
 TEST_F(EndpointSampler, GreedyPromptsAreAskedForAtTemperatureZero) {
@@ -193,7 +212,10 @@ TEST_F(EndpointSampler, GivesUpAServerThatDoesNotAnswer) {
 TEST_F(EndpointSampler, GivesUpAtOnceWhatIsRefusedForGood) {
   fake_http_server server([](const std::string&) {
     return fake_http_server::reply(
-        401, json{{"error", {{"message", std::string("Incorrect API key: ") + key}}}}.dump());
+        401, json{{"error",
+                   {{"message", std::string("Incorrect API key: ") + key + ' ' +
+                                    std::string(260, '.') + key}}}}
+                 .dump());
   });
   const auto sampler = make({{"cloud", at(server.url())}});
   const auto refused = answers(*sampler, 1);
@@ -265,9 +287,37 @@ TEST_F(EndpointSampler, EndsWithItsBudget) {
   EXPECT_EQ(server.requests(), 3);
 }
 
+TEST_F(EndpointSampler, AnswersUnderWayCountWhenTheBudgetIsSpent) {
+  // All four requests are there before the first is answered, which spends the budget.
+  std::atomic<int> present = 0;
+  fake_http_server server([&](const std::string&) {
+    const int number = ++present;
+    const auto end = steady::now() + 10s;
+    while (present < 4 && steady::now() < end) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(number * 50ms);
+    return chat("x", 10);
+  });
+  endpoint_options o = at(server.url());
+  o.token_budget = 1;
+  const auto sampler = make({{"a", o}});
+  EXPECT_EQ(answers(*sampler, 4).size(), 4U);
+  EXPECT_THAT(answers(*sampler, 1).at(0), HasSubstr("no endpoint is left"));
+}
+
+TEST_F(EndpointSampler, UsesNoProxyToThisMachine) {
+  fake_http_server proxy([](const std::string&) { return chat("overheard"); });
+  fake_http_server server([](const std::string&) { return chat("x"); });
+  setenv("http_proxy", proxy.url().c_str(), 1);
+  const auto sampler = make({{"a", at(server.url())}});
+  EXPECT_THAT(answers(*sampler, 1), testing::ElementsAre("x"));
+  unsetenv("http_proxy");
+  EXPECT_EQ(proxy.requests(), 0);
+}
+
 TEST_F(EndpointSampler, EndsSoonWhileServersAreSlow) {
-  fake_http_server server([](const std::string&) {
-    std::this_thread::sleep_for(3s);
+  std::atomic<bool> ended = false;
+  fake_http_server server([&](const std::string&) {
+    for (int i = 0; i < 300 && !ended; ++i) std::this_thread::sleep_for(100ms);
     return chat("x");
   });
   auto sampler = make({{"a", at(server.url())}});
@@ -275,7 +325,8 @@ TEST_F(EndpointSampler, EndsSoonWhileServersAreSlow) {
   sampler->step();
   const auto begin = steady::now();
   sampler.reset();
-  EXPECT_LT(steady::now() - begin, 2s);
+  EXPECT_LT(steady::now() - begin, 20s) << "the server would take 30 s";
+  ended = true;
 }
 
 TEST_F(EndpointSampler, RefusesOptionsThatCannotWork) {
@@ -297,7 +348,12 @@ TEST_F(EndpointSampler, RefusesOptionsThatCannotWork) {
   EXPECT_THAT(refusal([](auto& o) { o.key = "HONE_TEST_NO_KEY"; }), HasSubstr("is not set"));
   EXPECT_THAT(refusal([](auto& o) { o.extra = "{"; }), HasSubstr("endpoint.cloud.extra"));
   EXPECT_THAT(refusal([](auto& o) { o.url = "http://example.org/v1"; }), HasSubstr("use https"));
-  EXPECT_EQ(refusal([](auto& o) { o.url = "http://localhost:8000/v1"; }), "accepted");
+  for (const char* url : {"http://127.example.com/v1", "http://localhost:x@example.org/v1",
+                          "http://127.0.0.1@example.org/v1", "http://10.0.0.1/v1"})
+    EXPECT_THAT(refusal([&](auto& o) { o.url = url; }), HasSubstr("endpoint.cloud.")) << url;
+  for (const char* url :
+       {"http://localhost:8000/v1", "http://127.0.0.2/v1", "http://[::1]:8000/v1"})
+    EXPECT_EQ(refusal([&](auto& o) { o.url = url; }), "accepted") << url;
   EXPECT_EQ(refusal([](auto& o) {
               o.url = "http://example.org/v1";
               o.key = "";

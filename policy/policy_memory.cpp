@@ -1,0 +1,21 @@
+#include "policy/policy_memory.hpp"
+
+namespace hone {
+
+policy_memory memory_of(const decoder_config& c) {
+  const auto attention = static_cast<double>(2 * (c.heads + c.kv_heads) * c.head_width);
+  const double of_layer =
+      static_cast<double>(c.width) * (attention + static_cast<double>(3 * c.feed_forward));
+  const auto embeddings = static_cast<double>(c.vocabulary * c.width * (c.tied_head ? 1 : 2));
+  const double each = c.dtype == "float32" ? 4 : 2;
+  const double moments = 2 * sizeof(float);
+  const double master = c.dtype == "float32" ? 0 : sizeof(float);
+  policy_memory m;
+  m.parameters = static_cast<double>(c.layers) * of_layer + embeddings;
+  m.of_learner = m.parameters * (3 * each + moments + master);
+  m.of_generator = m.parameters * each;
+  m.of_token = each * static_cast<double>(2 * c.layers * c.kv_heads * c.head_width);
+  return m;
+}
+
+}  // namespace hone
