@@ -55,6 +55,8 @@ struct configuration {
     bool random_weights = false;
     std::string device = "cpu";
     std::int64_t threads = 1;
+    std::int64_t micro_batch_tokens = 8192;
+    bool recompute = false;
     chat_format chat;  // no key: what prompt.format finds in the folder (launch/run/run_inputs.hpp)
   } policy;
   struct {

@@ -106,6 +106,13 @@ void visit_policy_keys(Visitor& v, configuration& c) {
             c.policy.random_weights);
     v.value("device", "Where the policy runs: cpu, cuda or cuda:NUMBER.", c.policy.device);
     v.value("threads", "Threads of LibTorch on the CPU.", c.policy.threads, 1, 1024);
+    v.value("micro_batch_tokens",
+            "Tokens that training reads at a time; gradients add up over the parts of an update.",
+            c.policy.micro_batch_tokens, 1);
+    v.value("recompute",
+            "Keep only the input of each layer for the gradients, and compute the rest once more: "
+            "less memory, about a third more time.",
+            c.policy.recompute);
     v.leave();
   }
   if (v.enter("generation",

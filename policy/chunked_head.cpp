@@ -50,7 +50,7 @@ class head_reader {
   }
   template <class Work>
   void for_parts(std::int64_t rows, const Work& work) const {
-    for (std::int64_t begin = 0; begin < rows; begin += rows_at_a_time_)
+    for (std::int64_t begin = 0; begin == 0 || begin < rows; begin += rows_at_a_time_)
       work(begin, std::min(rows_at_a_time_, rows - begin));
   }
 
@@ -63,22 +63,9 @@ class head_reader {
   std::int64_t rows_at_a_time_;
 };
 
-}  // namespace
-
-at::Tensor target_log_probabilities(const decoder& network, const decoder_weights& weights,
-                                    const prediction& p, const sampling_distribution& s,
-                                    std::int64_t most_logits) {
-  const c10::NoGradGuard no_gradients;
-  return head_reader(network, weights, p.targets, s, most_logits, entropies::ignored)
-      .read_all(network.hidden_at(weights, p.tokens, p.lengths, p.rows))
-      .log_probabilities;
-}
-
-at::Tensor add_gradients(const decoder& network, const decoder_weights& weights,
-                         const prediction& p, const sampling_distribution& s,
-                         std::int64_t most_logits, entropies use, const token_loss& loss) {
-  const head_reader head(network, weights, p.targets, s, most_logits, use);
-  const at::Tensor rows = network.hidden_at(weights, p.tokens, p.lengths, p.rows);
+// Computes a loss of the rows that `network` has made for `p`, and the gradients of the rows'
+// graph.
+at::Tensor backward_from(const at::Tensor& rows, const head_reader& head, const token_loss& loss) {
   if (head.takes_at_once(rows.size(0))) {
     const token_numbers numbers = head.read(rows, 0, rows.size(0));
     const at::Tensor value = loss(numbers.log_probabilities, numbers.entropies);
@@ -108,6 +95,30 @@ at::Tensor add_gradients(const decoder& network, const decoder_weights& weights,
   });
   rows.backward(leaves.grad());
   return value.detach();
+}
+
+}  // namespace
+
+at::Tensor target_log_probabilities(const decoder& network, const decoder_weights& weights,
+                                    const prediction& p, const sampling_distribution& s,
+                                    std::int64_t most_logits) {
+  const c10::NoGradGuard no_gradients;
+  return head_reader(network, weights, p.targets, s, most_logits, entropies::ignored)
+      .read_all(network.hidden_at(weights, p.tokens, p.lengths, p.rows))
+      .log_probabilities;
+}
+
+at::Tensor add_gradients(const decoder& network, const decoder_weights& weights,
+                         const prediction& p, const sampling_distribution& s,
+                         std::int64_t most_logits, recomputation again, entropies use,
+                         const token_loss& loss) {
+  const head_reader head(network, weights, p.targets, s, most_logits, use);
+  if (again == recomputation::logits)
+    return backward_from(network.hidden_at(weights, p.tokens, p.lengths, p.rows), head, loss);
+  const auto pass = network.checkpointed_hidden_at(weights, p.tokens, p.lengths, p.rows);
+  const at::Tensor value = backward_from(*pass.rows, head, loss);
+  pass.finish();
+  return value;
 }
 
 }  // namespace hone

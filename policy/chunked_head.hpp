@@ -35,11 +35,18 @@ using token_loss =
 // Whether a loss reads entropies; they are undefined tensors if not.
 enum class entropies { read, ignored };
 
+// What is computed twice to save memory.
+enum class recomputation {
+  logits,             // those that do not fit at once
+  logits_and_layers,  // and every layer (decoder::checkpointed_hidden_at)
+};
+
 // Computes a loss and adds its gradients to those of the weights. Returns the loss, detached. If
 // the logits do not fit at once, they are computed twice: for the loss, and for the gradients once
 // it is known what the loss asks of each token.
 at::Tensor add_gradients(const decoder& network, const decoder_weights& weights,
                          const prediction& p, const sampling_distribution& s,
-                         std::int64_t most_logits, entropies use, const token_loss& loss);
+                         std::int64_t most_logits, recomputation again, entropies use,
+                         const token_loss& loss);
 
 }  // namespace hone

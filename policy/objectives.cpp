@@ -19,8 +19,8 @@ at::Tensor clipped_exp(const at::Tensor& log_ratio) {
 
 }  // namespace
 
-at::Tensor sft_loss(const at::Tensor& log_probabilities, const at::Tensor& weights) {
-  return -(log_probabilities * weights).sum() / weights.sum().clamp_min(1e-12);
+at::Tensor sft_loss(const at::Tensor& log_probabilities, const at::Tensor& weights, double whole) {
+  return -(log_probabilities * weights).sum() / std::max(whole, 1e-12);
 }
 
 at::Tensor sampling_log_probabilities(const at::Tensor& logits, const sampling_distribution& s,

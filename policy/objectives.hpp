@@ -17,9 +17,9 @@ namespace hone {
 // Tensors are fp32 unless stated otherwise. N is the number of tokens, S the number of sequences
 // and V the size of the vocabulary.
 
-// Returns the mean negative log-likelihood of tokens with these ln p [N], weighted by `weights`
-// [N].
-at::Tensor sft_loss(const at::Tensor& log_probabilities, const at::Tensor& weights);
+// Returns the negative log-likelihood of tokens with these ln p [N], weighted by `weights` [N] and
+// divided by `whole`: with the sum of all weights, their part of the weighted mean.
+at::Tensor sft_loss(const at::Tensor& log_probabilities, const at::Tensor& weights, double whole);
 
 // The distribution that tokens are sampled from: the softmax of logits / temperature, restricted to
 // the tokens that all of the following rules admit, and renormalised. The most likely token is

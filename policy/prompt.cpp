@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <variant>
 
-#include "policy/tokenizer.hpp"
+#include "messages/names.hpp"
+#include "policy/files.hpp"
 #include "tasks/settings.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
 namespace {
 
-constexpr std::array<std::string_view, 11> fact_names = {
-    "task",  "summary", "source",  "source_language", "device", "number",
-    "score", "code",    "outcome", "message",         "profile"};
+constexpr std::array<std::string_view, 14> fact_names = {
+    "task",   "summary", "source", "source_language", "reference", "tensors", "sizes", "device",
+    "number", "score",   "code",   "outcome",         "message",   "profile"};
 
 std::string without_last_newline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
@@ -23,6 +25,40 @@ std::string without_last_newline(std::string text) {
 std::size_t line_at(std::string_view text, std::size_t at) {
   return 1 + static_cast<std::size_t>(
                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+}
+
+// Returns a line such as "w: float32 [M, 512], a parameter".
+std::string describe(const tensor_spec& tensor, bool is_parameter) {
+  std::string shape;
+  for (const dimension& one : tensor.shape) {
+    const auto* size = std::get_if<std::int64_t>(&one);
+    shape += (shape.empty() ? "" : ", ") +
+             (size != nullptr ? std::to_string(*size) : std::get<std::string>(one));
+  }
+  return tensor.name + ": " + std::string(name_of(tensor.type)) + " [" + shape + "]" +
+         (is_parameter ? ", a parameter" : "");
+}
+
+std::string tensor_lines(const task& t) {
+  std::string lines;
+  for (const auto* list : {&t.inputs, &t.parameters}) {
+    for (const tensor_spec& tensor : *list)
+      lines += (lines.empty() ? "" : "\n") + describe(tensor, list == &t.parameters);
+  }
+  return lines;
+}
+
+// Returns the sizes on a type of device: those that are timed first.
+std::string sizes_text(const prompt_facts& facts) {
+  const std::string_view kind = device_kind_of(facts.device_type);
+  std::string timed;
+  std::string others;
+  for (const task_case& one : facts.cases) {
+    if (!runs_on(one, kind)) continue;
+    std::string& list = one.timed ? timed : others;
+    list += (list.empty() ? "" : "; ") + print_sizes(one);
+  }
+  return "timed: " + timed + (others.empty() ? "" : "\nalso right for: " + others);
 }
 
 }  // namespace
@@ -44,6 +80,10 @@ prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw) {
   facts.summary = t.summary;
   facts.source = without_last_newline(t.source_text.empty() ? t.reference : t.source_text);
   facts.source_language = t.source_text.empty() ? "python" : t.source_language;
+  facts.reference = without_last_newline(t.reference);
+  if (facts.reference.starts_with('\n')) facts.reference.erase(0, 1);
+  facts.tensors = tensor_lines(t);
+  facts.cases = t.cases;
   facts.device_type = draw.getDeviceType();
   for (const auto exemplar : draw.getExemplars()) {
     facts.exemplars.push_back(show_variant(exemplar.getScore(),
@@ -122,9 +162,9 @@ std::vector<prompt_template::node> prompt_template::parse_nodes(std::string_view
       nodes.push_back({node::kind::fact, std::string(mark), {}});
     } else {
       refuse(open, "{{" + std::string(mark) +
-                       "}} is unknown, expected task, summary, source, source_language, device, "
-                       "number, score, code, outcome, message, profile, or #exemplars, ^exemplars, "
-                       "/exemplars, #attempt, /attempt");
+                       "}} is unknown, expected task, summary, source, source_language, reference, "
+                       "tensors, sizes, device, number, score, code, outcome, message, profile, or "
+                       "#exemplars, ^exemplars, /exemplars, #attempt, /attempt");
     }
   }
   if (!section.empty()) refuse(text.size(), "a section is never closed");
@@ -156,6 +196,9 @@ void prompt_template::render_nodes(const std::vector<node>& nodes, const prompt_
         if (n.text == "summary") out += facts.summary;
         if (n.text == "source") out += facts.source;
         if (n.text == "source_language") out += facts.source_language;
+        if (n.text == "reference") out += facts.reference;
+        if (n.text == "tensors") out += facts.tensors;
+        if (n.text == "sizes") out += sizes_text(facts);
         if (n.text == "device") out += facts.device_type;
         if (facts.attempt && n.text == "outcome") out += facts.attempt->outcome;
         if (facts.attempt && n.text == "message") out += facts.attempt->message;

@@ -35,6 +35,9 @@ struct prompt_facts {
   std::string summary;
   std::string source;  // the task's [source] text; the reference if the task has none
   std::string source_language;
+  std::string reference;  // the TorchScript whose arguments a variant takes
+  std::string tensors;    // of the reference's arguments: a line each with name, dtype and shape
+  std::vector<task_case> cases;
   std::string device_type;
   std::vector<shown_variant> exemplars;  // by ascending score
   std::optional<shown_attempt> attempt;
@@ -45,7 +48,9 @@ struct prompt_facts {
 prompt_facts facts_for(const task& t, const schema::Draw::Reader& draw);
 
 // Text of a prompt with placeholders for facts and three kinds of sections:
-//   {{task}} {{summary}} {{source}} {{source_language}} {{device}}       anywhere
+//   {{task}} {{summary}} {{source}} {{source_language}} {{reference}} {{tensors}} {{sizes}}
+//   {{device}}
+//                                                                        anywhere
 //   {{#exemplars}} ... {{number}} {{score}} {{code}} ... {{/exemplars}}  once per exemplar
 //   {{^exemplars}} ... {{/exemplars}}                                    if there is no exemplar
 //   {{#attempt}} ... {{outcome}} {{message}} {{profile}} {{score}} {{code}} ... {{/attempt}}

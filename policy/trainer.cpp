@@ -55,6 +55,21 @@ at::Tensor floats(const std::vector<float>& values, const at::Device& device) {
   return at::tensor(values, at::kFloat).to(device);
 }
 
+// An example of supervised fine-tuning, with the weights of its targets.
+struct weighted_sequence {
+  token_sequence all;
+  std::vector<float> weights;
+};
+
+weighted_sequence weigh(const sft_example& example, std::size_t context, double prompt_weight) {
+  weighted_sequence s{join(example.prompt, example.completion, context), {}};
+  const std::size_t prompt = std::min(example.prompt.size(), s.all.tokens.size());
+  s.all.first_target = prompt_weight > 0 ? 1 : prompt;
+  for (std::size_t i = std::max<std::size_t>(1, s.all.first_target); i < s.all.tokens.size(); ++i)
+    s.weights.push_back(i < prompt ? static_cast<float>(prompt_weight) : 1.0F);
+  return s;
+}
+
 // What an objective reads of some rollouts: per token [M], and per rollout [S].
 struct columns {
   std::vector<const token_sequence*> sequences;
@@ -133,6 +148,10 @@ struct trainer::state {
     ++skipped;
     return std::nullopt;
   }
+  // Adds the gradients of a micro batch of supervised fine-tuning. Returns its part of the loss.
+  // `whole`: the weights of all tokens of the update.
+  double add_likelihood(std::span<const token_sequence* const> sequences,
+                        const std::vector<float>& token_weights, double whole) const;
   void note_proximal(std::span<distinct_rollout* const> batch, const grpo_step_options& o) const;
   // Adds the gradients of a micro batch. `is_first`: there was no update in this step yet.
   void accumulate(std::span<distinct_rollout* const> batch, const grpo_step_options& o,
@@ -158,27 +177,42 @@ const text_codec& trainer::codec() const { return state_->codec; }
 std::int64_t trainer::context() const { return state_->network.config().context; }
 
 double trainer::sft_update(std::span<const sft_example> batch, double rate, double prompt_weight) {
-  std::vector<token_sequence> sequences;
-  std::vector<float> weights;
+  std::vector<weighted_sequence> examples;
+  double whole = 0;
   for (const sft_example& example : batch) {
-    token_sequence s = join(example.prompt, example.completion, state_->context());
-    const std::size_t prompt = std::min(example.prompt.size(), s.tokens.size());
-    s.first_target = prompt_weight > 0 ? 1 : prompt;
-    for (std::size_t i = std::max<std::size_t>(1, s.first_target); i < s.tokens.size(); ++i)
-      weights.push_back(i < prompt ? static_cast<float>(prompt_weight) : 1.0F);
-    sequences.push_back(std::move(s));
+    examples.push_back(weigh(example, state_->context(), prompt_weight));
+    for (const float weight : examples.back().weights) whole += weight;
   }
-  std::vector<const token_sequence*> pointers;
-  for (const token_sequence& s : sequences) pointers.push_back(&s);
-  const packed p = pack(pointers, state_->device);
-  state_->tokens_trained_on += static_cast<std::uint64_t>(p.tokens.size(0));
-  const at::Tensor loss =
-      add_gradients(state_->network, state_->weights, p.view(), {}, state_->chosen.most_logits,
-                    entropies::ignored, [&](const at::Tensor& ln_p, const at::Tensor& /*entropy*/) {
-                      return sft_loss(ln_p, floats(weights, state_->device));
-                    });
+  double loss = 0;
+  std::vector<const token_sequence*> sequences;
+  std::vector<float> weights;
+  std::size_t tokens = 0;
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    sequences.push_back(&examples[i].all);
+    weights.insert(weights.end(), examples[i].weights.begin(), examples[i].weights.end());
+    tokens += examples[i].all.tokens.size();
+    if (i + 1 < examples.size() &&
+        static_cast<std::int64_t>(tokens) < state_->chosen.micro_batch_tokens)
+      continue;
+    loss += state_->add_likelihood(sequences, weights, whole);
+    state_->tokens_trained_on += tokens;
+    sequences.clear();
+    weights.clear();
+    tokens = 0;
+  }
   state_->update(rate);
-  return loss.item<double>();
+  return loss;
+}
+
+double trainer::state::add_likelihood(std::span<const token_sequence* const> sequences,
+                                      const std::vector<float>& token_weights, double whole) const {
+  const packed p = pack(sequences, device);
+  return add_gradients(network, weights, p.view(), {}, chosen.most_logits, chosen.recompute,
+                       entropies::ignored,
+                       [&](const at::Tensor& ln_p, const at::Tensor& /*entropy*/) {
+                         return sft_loss(ln_p, floats(token_weights, device), whole);
+                       })
+      .item<double>();
 }
 
 void trainer::state::note_proximal(std::span<distinct_rollout* const> batch,
@@ -212,7 +246,7 @@ void trainer::state::accumulate(std::span<distinct_rollout* const> batch,
   at::Tensor entropy;
   at::Tensor proximal;
   const at::Tensor loss = add_gradients(
-      network, weights, p.view(), o.sampling, chosen.most_logits, entropies::read,
+      network, weights, p.view(), o.sampling, chosen.most_logits, chosen.recompute, entropies::read,
       [&](const at::Tensor& ln_p, const at::Tensor& of_tokens) {
         now = ln_p.detach();
         entropy = of_tokens.detach();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "policy/checkpoint.hpp"
+#include "policy/chunked_head.hpp"
 #include "policy/distinct_rollouts.hpp"
 #include "policy/optimizer.hpp"
 #include "policy/text_codec.hpp"
@@ -51,10 +52,10 @@ class trainer {
   struct options {
     std::string device = "cpu";
     optimizer_options optimizer;
-    // grpo_update() runs the network on micro batches. A micro batch is closed as soon as its
-    // prompts and completions hold this many tokens. Gradients add up over the micro batches of an
-    // update.
+    // Updates run the network on micro batches. A micro batch is closed as soon as its prompts and
+    // completions hold this many tokens. Gradients add up over the micro batches of an update.
     std::int64_t micro_batch_tokens = 8192;
+    recomputation recompute = recomputation::logits;
     // Most elements of logits that are held at a time: 256 MiB of them, and their gradients.
     std::int64_t most_logits = std::int64_t{1} << 26;
     std::uint64_t seed = 0;

@@ -1,12 +1,15 @@
 #include "policy/transformer.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <cmath>
 #include <numbers>
 
 namespace hone {
 namespace {
+
+constexpr const char* embedding_name = "model.embed_tokens.weight";
 
 at::Tensor rotate_half(const at::Tensor& x) {
   const auto halves = x.chunk(2, -1);
@@ -89,45 +92,91 @@ at::Tensor decoder::attend(const at::Tensor& q, at::Tensor k, at::Tensor v,
   return mixed.size() == 1 ? mixed.front() : at::cat(mixed);
 }
 
-at::Tensor decoder::hidden(const decoder_weights& weights, const at::Tensor& tokens,
-                           std::span<const std::int64_t> lengths) const {
-  const decoder_config& c = state_->config;
-  const auto& w = weights.all();
-  const std::int64_t count = tokens.size(0);
-  const auto linear = [&](const at::Tensor& x, const std::string& name) {
-    const auto bias = w.find(name + ".bias");
-    return at::linear(x, w.at(name + ".weight"),
-                      bias != w.end() ? std::optional<at::Tensor>(bias->second) : std::nullopt);
-  };
-  const auto norm = [&](const at::Tensor& x, const std::string& name) {
-    return at::rms_norm(x, {x.size(-1)}, w.at(name), c.norm_epsilon);
-  };
-  at::Tensor x = at::embedding(w.at("model.embed_tokens.weight"), tokens);
+struct decoder::layout {
+  std::vector<std::int64_t> lengths;
+  at::Tensor cosine;  // [N, 1, head_width], as sine
+  at::Tensor sine;
+};
+
+decoder::layout decoder::lay_out(std::span<const std::int64_t> lengths,
+                                 const at::Tensor& like) const {
   std::vector<std::int64_t> positions;
   for (const std::int64_t length : lengths) {
     for (std::int64_t i = 0; i < length; ++i) positions.push_back(i);
   }
-  const auto [cos_table, sin_table] = rotary(at::tensor(positions, at::kLong).to(tokens.device()));
-  const at::Tensor cosine = cos_table.to(x.scalar_type()).unsqueeze(1);
-  const at::Tensor sine = sin_table.to(x.scalar_type()).unsqueeze(1);
-  const auto rotate = [&](const at::Tensor& t) { return t * cosine + rotate_half(t) * sine; };
-  for (std::int64_t i = 0; i < c.layers; ++i) {
-    const std::string layer = "model.layers." + std::to_string(i) + ".";
-    const std::string attention = layer + "self_attn.";
-    const at::Tensor h = norm(x, layer + "input_layernorm.weight");
-    at::Tensor q = linear(h, attention + "q_proj").view({count, c.heads, c.head_width});
-    at::Tensor k = linear(h, attention + "k_proj").view({count, c.kv_heads, c.head_width});
-    const at::Tensor v = linear(h, attention + "v_proj").view({count, c.kv_heads, c.head_width});
-    if (c.head_norm) {
-      q = norm(q, attention + "q_norm.weight");
-      k = norm(k, attention + "k_norm.weight");
-    }
-    x = x + linear(attend(rotate(q), rotate(k), v, lengths), attention + "o_proj");
-    const at::Tensor m = norm(x, layer + "post_attention_layernorm.weight");
-    x = x + linear(at::silu(linear(m, layer + "mlp.gate_proj")) * linear(m, layer + "mlp.up_proj"),
-                   layer + "mlp.down_proj");
+  const auto [cosines, sines] = rotary(at::tensor(positions, at::kLong).to(like.device()));
+  return {{lengths.begin(), lengths.end()},
+          cosines.to(like.scalar_type()).unsqueeze(1),
+          sines.to(like.scalar_type()).unsqueeze(1)};
+}
+
+at::Tensor decoder::norm(const decoder_weights& weights, const at::Tensor& x,
+                         const std::string& name) const {
+  return at::rms_norm(x, {x.size(-1)}, weights.all().at(name), state_->config.norm_epsilon);
+}
+
+at::Tensor decoder::layer(const decoder_weights& weights, std::int64_t index, const at::Tensor& x,
+                          const layout& of) const {
+  const decoder_config& c = state_->config;
+  const auto& w = weights.all();
+  const std::int64_t count = x.size(0);
+  const auto linear = [&](const at::Tensor& input, const std::string& name) {
+    const auto bias = w.find(name + ".bias");
+    return at::linear(input, w.at(name + ".weight"),
+                      bias != w.end() ? std::optional<at::Tensor>(bias->second) : std::nullopt);
+  };
+  const auto rotate = [&](const at::Tensor& t) { return t * of.cosine + rotate_half(t) * of.sine; };
+  const std::string name = "model.layers." + std::to_string(index) + ".";
+  const std::string attention = name + "self_attn.";
+  const at::Tensor h = norm(weights, x, name + "input_layernorm.weight");
+  at::Tensor q = linear(h, attention + "q_proj").view({count, c.heads, c.head_width});
+  at::Tensor k = linear(h, attention + "k_proj").view({count, c.kv_heads, c.head_width});
+  const at::Tensor v = linear(h, attention + "v_proj").view({count, c.kv_heads, c.head_width});
+  if (c.head_norm) {
+    q = norm(weights, q, attention + "q_norm.weight");
+    k = norm(weights, k, attention + "k_norm.weight");
   }
-  return norm(x, "model.norm.weight");
+  const at::Tensor y =
+      x + linear(attend(rotate(q), rotate(k), v, of.lengths), attention + "o_proj");
+  const at::Tensor m = norm(weights, y, name + "post_attention_layernorm.weight");
+  return y + linear(at::silu(linear(m, name + "mlp.gate_proj")) * linear(m, name + "mlp.up_proj"),
+                    name + "mlp.down_proj");
+}
+
+at::Tensor decoder::hidden(const decoder_weights& weights, const at::Tensor& tokens,
+                           std::span<const std::int64_t> lengths) const {
+  at::Tensor x = at::embedding(weights.all().at(embedding_name), tokens);
+  const layout of = lay_out(lengths, x);
+  for (std::int64_t i = 0; i < state_->config.layers; ++i) x = layer(weights, i, x, of);
+  return norm(weights, x, "model.norm.weight");
+}
+
+decoder::checkpointed_pass decoder::checkpointed_hidden_at(const decoder_weights& weights,
+                                                           const at::Tensor& tokens,
+                                                           std::span<const std::int64_t> lengths,
+                                                           const at::Tensor& positions) const {
+  std::vector<at::Tensor> inputs;  // of the layers, and of the last norm
+  const at::Tensor& embeddings = weights.all().at(embedding_name);
+  layout of;
+  {
+    const c10::NoGradGuard no_gradients;
+    inputs.push_back(at::embedding(embeddings, tokens));
+    of = lay_out(lengths, inputs.front());
+    for (std::int64_t i = 0; i < state_->config.layers; ++i)
+      inputs.push_back(layer(weights, i, inputs.back(), of));
+  }
+  for (at::Tensor& input : inputs) input.requires_grad_();
+  const at::Tensor rows =
+      norm(weights, inputs.back(), "model.norm.weight").index_select(0, positions);
+  const auto finish = [this, &weights, &tokens, embeddings, of, inputs] {
+    for (std::int64_t i = state_->config.layers; i-- > 0;) {
+      const auto at = static_cast<std::size_t>(i);
+      layer(weights, i, inputs[at], of).backward(inputs[at + 1].grad());
+      inputs[at + 1].mutable_grad() = at::Tensor();
+    }
+    at::embedding(embeddings, tokens).backward(inputs.front().grad());
+  };
+  return {std::make_unique<at::Tensor>(rows), finish};
 }
 
 at::Tensor decoder::logits(const decoder_weights& weights, const at::Tensor& tokens) const {
@@ -144,8 +193,7 @@ at::Tensor decoder::hidden_at(const decoder_weights& weights, const at::Tensor& 
 }
 
 at::Tensor decoder::head(const decoder_weights& weights, const at::Tensor& hidden) const {
-  const char* const matrix =
-      state_->config.tied_head ? "model.embed_tokens.weight" : "lm_head.weight";
+  const char* const matrix = state_->config.tied_head ? embedding_name : "lm_head.weight";
   return at::linear(hidden, weights.all().at(matrix)).to(at::kFloat);
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "policy/decoder_config.hpp"
@@ -34,6 +36,18 @@ class decoder {
   // the other, without padding (doc/decisions/007). Causal and differentiable as logits().
   at::Tensor hidden_at(const decoder_weights& weights, const at::Tensor& tokens,
                        std::span<const std::int64_t> lengths, const at::Tensor& positions) const;
+  // A forward pass that keeps of each layer only its input (activation checkpointing: Chen et al.
+  // 2016, arXiv 1604.06174).
+  struct checkpointed_pass {
+    std::unique_ptr<at::Tensor> rows;  // as hidden_at() returns them
+    // Adds the gradients of the layers to those of the weights, each layer computed once more. Must
+    // be called once, after gradients of `rows` have been computed by backward().
+    std::function<void()> finish;
+  };
+  // `weights` and `tokens` must outlive the pass.
+  checkpointed_pass checkpointed_hidden_at(const decoder_weights& weights, const at::Tensor& tokens,
+                                           std::span<const std::int64_t> lengths,
+                                           const at::Tensor& positions) const;
   // Returns logits [..., V] (fp32) of normalised hidden states [..., width].
   at::Tensor head(const decoder_weights& weights, const at::Tensor& hidden) const;
 
@@ -42,6 +56,14 @@ class decoder {
   std::pair<at::Tensor, at::Tensor> rotary(const at::Tensor& positions) const;
 
  private:
+  // What the layers need to know of concatenated sequences.
+  struct layout;
+  layout lay_out(std::span<const std::int64_t> lengths, const at::Tensor& like) const;
+  // Returns the hidden states [N, width] behind a layer, from those before it.
+  at::Tensor layer(const decoder_weights& weights, std::int64_t index, const at::Tensor& x,
+                   const layout& of) const;
+  at::Tensor norm(const decoder_weights& weights, const at::Tensor& x,
+                  const std::string& name) const;
   // Returns the normalised hidden states [N, width] of concatenated sequences.
   at::Tensor hidden(const decoder_weights& weights, const at::Tensor& tokens,
                     std::span<const std::int64_t> lengths) const;

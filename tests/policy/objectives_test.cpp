@@ -32,14 +32,14 @@ TEST(SftLoss, IsTheWeightedMeanNegativeLogLikelihood) {
   const at::Tensor logits = at::stack({f(first), f(second)});
   const double expected = -(1.0 * log_p(first, 1) + 0.25 * log_p(second, 0)) / 1.25;
   EXPECT_NEAR(
-      sft_loss(token_log_probabilities(logits, l({1, 0}), {}), f({1.0, 0.25})).item<double>(),
+      sft_loss(token_log_probabilities(logits, l({1, 0}), {}), f({1.0, 0.25}), 1.25).item<double>(),
       expected, 1e-6);
 }
 
 TEST(SftLoss, GradientIsSoftmaxMinusOneHot) {
   at::Tensor logits = f({0.3, -0.2, 1.0}).unsqueeze(0);
   logits.set_requires_grad(true);
-  sft_loss(token_log_probabilities(logits, l({2}), {}), f({1.0})).backward();
+  sft_loss(token_log_probabilities(logits, l({2}), {}), f({1.0}), 1.0).backward();
   for (std::int64_t i = 0; i < 3; ++i) {
     const double p = std::exp(log_p({0.3, -0.2, 1.0}, static_cast<std::size_t>(i)));
     EXPECT_NEAR(logits.grad()[0][i].item<double>(), p - (i == 2 ? 1 : 0), 1e-6);

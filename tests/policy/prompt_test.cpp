@@ -52,6 +52,49 @@ TEST(PromptTemplate, ShowsAnAttemptIfThereIsOne) {
   EXPECT_EQ(t.render(facts), "ok 0.50: no message\n40 registers\nslow code\nend\n");
 }
 
+TEST(PromptFacts, TellWhatArgumentsAVariantTakesAndOfWhichSizes) {
+  const task t = parse_task(R"(
+name = "scaled"
+summary = "a product"
+reference = """
+def forward(x: Tensor, w: Tensor) -> Tensor:
+    return torch.matmul(x, w)
+"""
+[source]
+language = "python"
+text = "class Model: ..."
+[[input]]
+name = "x"
+shape = ["N", 256]
+[[parameter]]
+name = "w"
+shape = [256, "M"]
+dtype = "bfloat16"
+[[case]]
+sizes = { N = 7, M = 5 }
+[[case]]
+sizes = { N = 4096, M = 512 }
+timed = true
+on = ["cuda"]
+[[case]]
+sizes = { N = 64, M = 32 }
+timed = true
+on = ["cpu"]
+)",
+                            "scaled.toml");
+  record_builder<schema::Draw> draw;
+  draw->setDeviceType("h100-sm90");
+  const auto facts = facts_for(t, *draw.finish());
+  const auto render = [&](const char* text) {
+    return prompt_template::parse(text, "t").render(facts);
+  };
+  EXPECT_EQ(render("{{source}}"), "class Model: ...");
+  EXPECT_EQ(render("{{reference}}"),
+            "def forward(x: Tensor, w: Tensor) -> Tensor:\n    return torch.matmul(x, w)");
+  EXPECT_EQ(render("{{tensors}}"), "x: float32 [N, 256]\nw: bfloat16 [256, M], a parameter");
+  EXPECT_EQ(render("{{sizes}}"), "timed: M=512 N=4096\nalso right for: M=5 N=7");
+}
+
 TEST(PromptFacts, HaveTheAttemptOfADraw) {
   task t;
   t.name = "softmax";

@@ -77,23 +77,42 @@ TEST(SupervisedUpdates, IgnorePromptTokensOfWeightZero) {
   EXPECT_NE(b.sft_update(batch, 0, 1), without);
 }
 
-// Returns a trainer that holds the logits of this many tokens at a time.
-trainer make_trainer_of_parts(std::int64_t tokens) {
+// Ways to need less memory, which must not change what is learned.
+struct frugal {
+  const char* name;
+  std::int64_t logits;  // rows held at a time
+  std::int64_t micro_batch_tokens;
+  recomputation recompute;
+};
+
+trainer make_trainer(const frugal& how) {
   trainer::options o;
   o.seed = 3;
-  o.most_logits = tokens * 2048;
+  o.most_logits = how.logits * 2048;
+  o.micro_batch_tokens = how.micro_batch_tokens;
+  o.recompute = how.recompute;
   return trainer(tiny, true, o);
 }
 
-TEST(SupervisedUpdates, AreTheSameWhateverTheNumberOfLogitsAtATime) {
-  for (const std::int64_t tokens : {1, 5}) {
-    trainer parts = make_trainer_of_parts(tokens);
-    trainer again = make_trainer();
-    for (int i = 0; i < 4; ++i)
-      EXPECT_NEAR(parts.sft_update(batch_of(parts), 1e-3, 0.5),
-                  again.sft_update(batch_of(again), 1e-3, 0.5), 1e-5);
-  }
+class FrugalUpdates : public testing::TestWithParam<frugal> {};
+
+TEST_P(FrugalUpdates, OfSupervisedFineTuningAreTheSame) {
+  trainer frugal_one = make_trainer(GetParam());
+  trainer other = make_trainer();
+  for (int i = 0; i < 4; ++i)
+    EXPECT_NEAR(frugal_one.sft_update(batch_of(frugal_one), 1e-3, 0.5),
+                other.sft_update(batch_of(other), 1e-3, 0.5), 1e-5);
+  EXPECT_EQ(frugal_one.tokens_trained_on(), other.tokens_trained_on());
 }
+
+constexpr std::array<frugal, 4> frugal_ways = {
+    {{"FewLogits", 3, 8192, recomputation::logits},
+     {"OneTokenAtATime", 1, 1, recomputation::logits},
+     {"Recomputation", 100000, 8192, recomputation::logits_and_layers},
+     {"All", 2, 1, recomputation::logits_and_layers}}};
+
+INSTANTIATE_TEST_SUITE_P(Ways, FrugalUpdates, testing::ValuesIn(frugal_ways),
+                         [](const auto& way) { return std::string(way.param.name); });
 
 class PolicyGradient : public testing::Test {
  protected:
@@ -308,23 +327,28 @@ TEST_F(PolicyGradient, WithSeveralUpdatesTheRatioIsRelativeToTheWeightsBeforeThe
       << "the second update finds the first one's change";
 }
 
-TEST_F(PolicyGradient, IsTheSameWhateverTheNumberOfLogitsAtATime) {
-  trainer parts = make_trainer_of_parts(3);
+class FrugalPolicyGradient : public PolicyGradient, public testing::WithParamInterface<frugal> {};
+
+TEST_P(FrugalPolicyGradient, IsTheSame) {
+  trainer frugal_one = make_trainer(GetParam());
   grpo_step_options o;
   o.objective.entropy_coefficient = 0.1;
   o.objective.kl_coefficient = 0.1;
   trainer_.keep_reference();
-  parts.keep_reference();
+  frugal_one.keep_reference();
   for (int i = 0; i < 3; ++i) {
     const std::vector<rollout_group_example> groups = {group(2, 0)};
     trainer_.restart_optimiser();  // group() has left moments
-    parts.restart_optimiser();
+    frugal_one.restart_optimiser();
     const auto expected = trainer_.grpo_update(groups, 1e-3, o);
-    const auto found = parts.grpo_update(groups, 1e-3, o);
+    const auto found = frugal_one.grpo_update(groups, 1e-3, o);
     for (const auto& [name, value] : expected)
       EXPECT_NEAR(found.at(name), value, 1e-4 * std::max(1.0, std::abs(value))) << name;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, FrugalPolicyGradient, testing::ValuesIn(frugal_ways),
+                         [](const auto& way) { return std::string(way.param.name); });
 
 // The loss is that of two groups at ratios of 1: the mean of minus the advantages. The first group
 // has four completions, the second, whose others are left out, two.
