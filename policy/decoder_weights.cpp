@@ -206,6 +206,15 @@ decoder_weights decoder_weights::load(const std::filesystem::path& folder,
   return weights;
 }
 
+decoder_weights decoder_weights::load_finite(const std::filesystem::path& folder,
+                                             const decoder_config& config) {
+  decoder_weights weights = load(folder, config);
+  if (const auto damaged = weights.find_not_finite())
+    throw policy_error(folder.string() + ": the tensor " + *damaged +
+                       " holds values that are not finite");
+  return weights;
+}
+
 void decoder_weights::save(const std::filesystem::path& file) const {
   std::vector<safetensor> stored;
   std::vector<at::Tensor> alive;

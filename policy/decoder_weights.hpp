@@ -33,6 +33,9 @@ class decoder_weights {
   // the weights to the config's dtype. Throws policy_error if a file or a tensor is missing, if a
   // tensor has a wrong shape, or if a file is damaged.
   static decoder_weights load(const std::filesystem::path& folder, const decoder_config& config);
+  // Does the same for weights that are not our own. Also throws policy_error if one is not finite.
+  static decoder_weights load_finite(const std::filesystem::path& folder,
+                                     const decoder_config& config);
   // Writes all weights to one safetensors file. Throws policy_error.
   void save(const std::filesystem::path& file) const;
 

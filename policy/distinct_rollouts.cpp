@@ -71,18 +71,4 @@ void weigh(std::span<distinct_rollout> rollouts, loss_mean mean, std::size_t lon
   for (std::size_t i = 0; i < rollouts.size(); ++i) rollouts[i].weight = weights[i];
 }
 
-void for_micro_batches(std::span<distinct_rollout> rollouts, std::size_t tokens,
-                       const std::function<void(std::span<distinct_rollout* const>)>& work) {
-  std::vector<distinct_rollout*> batch;
-  std::size_t held = 0;
-  for (std::size_t i = 0; i < rollouts.size(); ++i) {
-    batch.push_back(&rollouts[i]);
-    held += rollouts[i].all.tokens.size();
-    if (i + 1 < rollouts.size() && held < tokens) continue;
-    work(batch);
-    batch.clear();
-    held = 0;
-  }
-}
-
 }  // namespace hone

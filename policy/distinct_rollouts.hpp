@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -60,9 +59,20 @@ std::vector<distinct_rollout> distinct_rollouts(std::span<const rollout_group_ex
 // completion.
 void weigh(std::span<distinct_rollout> rollouts, loss_mean mean, std::size_t longest);
 
-// Calls `work` with one micro batch after the other. Each is closed as soon as it holds this many
-// tokens.
-void for_micro_batches(std::span<distinct_rollout> rollouts, std::size_t tokens,
-                       const std::function<void(std::span<distinct_rollout* const>)>& work);
+// Calls `work` with one micro batch after the other: a span of pointers to items, whose member
+// `all` is a token_sequence. Each is closed as soon as it holds this many tokens.
+template <class Item, class Work>
+void for_micro_batches(std::span<Item> items, std::size_t tokens, const Work& work) {
+  std::vector<Item*> batch;
+  std::size_t held = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    batch.push_back(&items[i]);
+    held += items[i].all.tokens.size();
+    if (i + 1 < items.size() && held < tokens) continue;
+    work(std::span<Item* const>(batch));
+    batch.clear();
+    held = 0;
+  }
+}
 
 }  // namespace hone

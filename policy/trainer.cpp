@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <random>
 #include <sstream>
 
@@ -141,6 +140,7 @@ struct trainer::state {
         device(o.device) {}
 
   std::size_t context() const { return static_cast<std::size_t>(network.config().context); }
+  std::size_t micro_batch() const { return static_cast<std::size_t>(chosen.micro_batch_tokens); }
   // Makes an update, or skips it. Returns the gradient norm, or nullopt for a skipped update.
   std::optional<double> update(double rate) {
     const double norm = adam->step(rate);
@@ -150,8 +150,7 @@ struct trainer::state {
   }
   // Adds the gradients of a micro batch of supervised fine-tuning. Returns its part of the loss.
   // `whole`: the weights of all tokens of the update.
-  double add_likelihood(std::span<const token_sequence* const> sequences,
-                        const std::vector<float>& token_weights, double whole) const;
+  double add_likelihood(std::span<weighted_sequence* const> examples, double whole) const;
   void note_proximal(std::span<distinct_rollout* const> batch, const grpo_step_options& o) const;
   // Adds the gradients of a micro batch. `is_first`: there was no update in this step yet.
   void accumulate(std::span<distinct_rollout* const> batch, const grpo_step_options& o,
@@ -163,10 +162,7 @@ trainer::trainer(const std::filesystem::path& policy, bool random_weights, const
   state_ = std::make_unique<state>(policy, o);
   const decoder_config& config = state_->network.config();
   const decoder_weights initial = random_weights ? decoder_weights::random(config, o.seed)
-                                                 : decoder_weights::load(policy, config);
-  if (const auto damaged = initial.find_not_finite())
-    throw policy_error(policy.string() + ": the tensor " + *damaged +
-                       " holds values that are not finite");
+                                                 : decoder_weights::load_finite(policy, config);
   state_->weights = initial.to(o.device, config.dtype);
   state_->adam = std::make_unique<optimizer>(state_->weights, o.optimizer);
 }
@@ -184,28 +180,22 @@ double trainer::sft_update(std::span<const sft_example> batch, double rate, doub
     for (const float weight : examples.back().weights) whole += weight;
   }
   double loss = 0;
-  std::vector<const token_sequence*> sequences;
-  std::vector<float> weights;
-  std::size_t tokens = 0;
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    sequences.push_back(&examples[i].all);
-    weights.insert(weights.end(), examples[i].weights.begin(), examples[i].weights.end());
-    tokens += examples[i].all.tokens.size();
-    if (i + 1 < examples.size() &&
-        static_cast<std::int64_t>(tokens) < state_->chosen.micro_batch_tokens)
-      continue;
-    loss += state_->add_likelihood(sequences, weights, whole);
-    state_->tokens_trained_on += tokens;
-    sequences.clear();
-    weights.clear();
-    tokens = 0;
-  }
+  for_micro_batches(std::span(examples), state_->micro_batch(), [&](const auto& part) {
+    loss += state_->add_likelihood(part, whole);
+    for (const weighted_sequence* s : part) state_->tokens_trained_on += s->all.tokens.size();
+  });
   state_->update(rate);
   return loss;
 }
 
-double trainer::state::add_likelihood(std::span<const token_sequence* const> sequences,
-                                      const std::vector<float>& token_weights, double whole) const {
+double trainer::state::add_likelihood(std::span<weighted_sequence* const> examples,
+                                      double whole) const {
+  std::vector<const token_sequence*> sequences;
+  std::vector<float> token_weights;
+  for (const weighted_sequence* s : examples) {
+    sequences.push_back(&s->all);
+    token_weights.insert(token_weights.end(), s->weights.begin(), s->weights.end());
+  }
   const packed p = pack(sequences, device);
   return add_gradients(network, weights, p.view(), {}, chosen.most_logits, chosen.recompute,
                        entropies::ignored,
@@ -289,10 +279,11 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
   std::shuffle(rollouts.begin(), rollouts.end(), state_->random);
   const auto parts =
       std::clamp<std::size_t>(static_cast<std::size_t>(o.minibatches), 1, rollouts.size());
-  const auto most = static_cast<std::size_t>(state_->chosen.micro_batch_tokens);
+  const std::size_t most = state_->micro_batch();
   // With one update, its own forward pass has the log-probabilities before it.
   if (o.base == ratio_base::trainer && parts > 1)
-    for_micro_batches(rollouts, most, [&](const auto& batch) { state_->note_proximal(batch, o); });
+    for_micro_batches(std::span(rollouts), most,
+                      [&](const auto& batch) { state_->note_proximal(batch, o); });
   std::map<std::string, double> sums;
   double norm = 0;
   for (std::size_t part = 0; part < parts; ++part) {

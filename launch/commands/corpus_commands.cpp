@@ -81,18 +81,6 @@ struct collect_options {
   std::size_t count = 8;
 };
 
-// Returns a document that holds the variant: the newest that is still there.
-std::optional<std::string> document_of(const pool_inspector& pool, const variant_id& id) {
-  std::optional<std::string> found;
-  for (const auto& written : pool.rollouts_of(id)) {
-    const auto group = pool.group(written.group);
-    if (!group) continue;
-    const auto document = view((*group)->getRollouts()[written.index].getText());
-    if (!document.empty()) found = std::string(document);
-  }
-  return found;
-}
-
 int collect(const collect_options& options) {
   const pool_inspector pool(find_pool(options.pool));
   std::set<std::string> tasks;

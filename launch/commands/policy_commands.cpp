@@ -36,11 +36,7 @@ struct policy_facts {
 policy_facts read_policy(const policy_options& options) {
   const std::filesystem::path folder = options.folder;
   const auto config = decoder_config::load(folder / "config.json");
-  const auto weights = decoder_weights::load(folder, config);
-  if (const auto damaged = weights.find_not_finite())
-    throw policy_error(folder.string() + ": the tensor " + *damaged +
-                       " holds values that are not finite");
-  return {config, weights.parameters(),
+  return {config, decoder_weights::load_finite(folder, config).parameters(),
           text_codec::load(folder, find_chat_format(folder, options.format))};
 }
 

@@ -117,19 +117,24 @@ ordered_json variant_to_json(const pool_inspector& pool, const schema::Variant::
           {"evaluations", evaluations},        {"rollouts", rollouts_to_json(pool, id)}};
 }
 
+std::optional<std::string> document_of(const pool_inspector& pool, const variant_id& id) {
+  const auto written = pool.rollouts_of(id);
+  for (auto one = written.rbegin(); one != written.rend(); ++one) {
+    const auto group = pool.group(one->group);
+    if (!group || one->index >= (*group)->getRollouts().size()) continue;
+    std::string document = text((*group)->getRollouts()[one->index].getText());
+    if (!document.empty()) return document;
+  }
+  return std::nullopt;
+}
+
 void print_variant(const pool_inspector& pool, const variant_id& id,
                    const schema::Variant::Reader& v) {
   // Several documents may hold one program. One of them is shown, with its prose.
-  const auto written = pool.rollouts_of(id);
-  std::string document;
-  if (!written.empty()) {
-    const auto group = pool.group(written.back().group);
-    if (group && written.back().index < (*group)->getRollouts().size())
-      document = text((*group)->getRollouts()[written.back().index].getText());
-  }
+  const auto document = document_of(pool, id);
   std::cout << "variant " << to_string(id) << " of " << name_or_id(pool, task_id(v.getTaskId()))
-            << ", " << counted(written.size(), "rollout") << "\n\n"
-            << (document.empty() ? code_of(v) : document) << "\n";
+            << ", " << counted(pool.rollouts_of(id).size(), "rollout") << "\n\n"
+            << (document ? *document : code_of(v)) << "\n";
   for (const auto& e : pool.evaluations_of(id)) {
     std::cout << text(e->getDeviceType())
               << (e->getScope() > 0 ? " (judged afresh for a comparison)" : "") << ": "

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "messages/schema/variant.capnp.h"
@@ -25,6 +26,9 @@ std::string name_or_id(const pool_inspector& pool, const task_id& id);
 // Returns a variant's score on each type of device, as "  2.50x on h100", with the outcome in place
 // of a score that it does not have.
 std::string scores_of(const pool_inspector& pool, const variant_id& id);
+
+// Returns the newest document that holds the variant and is still in the pool (pool.keep_texts).
+std::optional<std::string> document_of(const pool_inspector& pool, const variant_id& id);
 
 // Return or print a variant with its code, evaluations and rollouts. Of the rollouts, the text has
 // only their number and the document of one.

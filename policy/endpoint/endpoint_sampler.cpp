@@ -69,7 +69,7 @@ class endpoint_sampler final : public completion_sampler {
       for (const auto& one : endpoints_) {
         for (std::int64_t i = 0; i < one->options.concurrency; ++i) {
           http_client& client = *clients_.emplace_back(std::make_unique<http_client>(stops_));
-          threads_.emplace_back([this, &at = *one, &client] { serve_safely(at, client); });
+          threads_.emplace_back([this, &at = *one, &client] { serve(at, client); });
         }
       }
     } catch (...) {
@@ -90,8 +90,7 @@ class endpoint_sampler final : public completion_sampler {
                                      asked.is_greedy ? 0 : generation_.sampling.temperature,
                                      generation_.sampling.top_p};
     const std::lock_guard hold(lock_);
-    open_[asked.ticket].resize(asked.samples);
-    missing_[asked.ticket] = asked.samples;
+    open_[asked.ticket] = {std::vector<sample>(asked.samples), asked.samples};
     for (std::uint32_t i = 0; i < asked.samples; ++i)
       waiting_.push_back({asked.ticket, i, request});
     unfinished_ += asked.samples;
@@ -120,6 +119,11 @@ class endpoint_sampler final : public completion_sampler {
   }
 
  private:
+  struct open_prompt {
+    std::vector<sample> samples;
+    std::uint32_t missing = 0;  // samples without an answer
+  };
+
   bool has_endpoint() const {
     return std::any_of(endpoints_.begin(), endpoints_.end(),
                        [](const auto& one) { return one->given_up.empty(); });
@@ -142,23 +146,23 @@ class endpoint_sampler final : public completion_sampler {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void serve_safely(endpoint& at, http_client& client) {
-    try {
-      serve(at, client);
-    } catch (const std::exception& e) {
-      const std::lock_guard hold(lock_);
-      give_up(at, std::string("cannot be asked: ") + e.what());
-    }
-  }
-
   // The work of one connection.
   void serve(endpoint& at, http_client& client) {
     while (auto wanted = take(at)) {
-      const http_reply reply =
-          client.post(request_url(at.options), at.key, request_body(at.options, wanted->request),
-                      at.options.timeout_s, most_answer_bytes);
+      const http_reply reply = ask(at, client, wanted->request);
       if (stops_) return;
       settle(at, std::move(*wanted), reply);
+    }
+  }
+
+  static http_reply ask(const endpoint& at, http_client& client, const completion_request& what) {
+    try {
+      return client.post(request_url(at.options), at.key, request_body(at.options, what),
+                         at.options.timeout_s, most_answer_bytes);
+    } catch (const std::exception& e) {
+      http_reply none;
+      none.problem = e.what();
+      return none;
     }
   }
 
@@ -216,14 +220,14 @@ class endpoint_sampler final : public completion_sampler {
 
   // Puts an answer in its place, and ends the prompt with its last one.
   void put(const wanted_sample& wanted, completion_answer answer) {
-    sample& place = open_.at(wanted.ticket).at(wanted.index);
+    const auto open = open_.find(wanted.ticket);
+    sample& place = open->second.samples.at(wanted.index);
     place.text = std::move(answer.text);
     place.how.truncated = answer.truncated;
     --unfinished_;
-    if (--missing_.at(wanted.ticket) > 0) return;
-    done_.push_back({wanted.ticket, std::move(open_.at(wanted.ticket))});
-    open_.erase(wanted.ticket);
-    missing_.erase(wanted.ticket);
+    if (--open->second.missing > 0) return;
+    done_.push_back({wanted.ticket, std::move(open->second.samples)});
+    open_.erase(open);
   }
 
   void fail(endpoint& at, wanted_sample wanted, const completion_failure& failure,
@@ -282,8 +286,7 @@ class endpoint_sampler final : public completion_sampler {
   std::vector<std::unique_ptr<endpoint>> endpoints_;
   std::size_t connections_ = 0;
   std::deque<wanted_sample> waiting_;
-  std::map<std::uint64_t, std::vector<sample>> open_;  // by ticket
-  std::map<std::uint64_t, std::uint32_t> missing_;     // answers, by ticket
+  std::map<std::uint64_t, open_prompt> open_;  // by ticket
   std::vector<finished_prompt> done_;
   std::size_t unfinished_ = 0;
   std::size_t under_way_ = 0;  // requests
