@@ -137,6 +137,19 @@ void generator_state::load(std::uint64_t version, const std::string& checkpoint)
   has_loaded = true;
 }
 
+void generator_state::load_newest() {
+  has_newest = false;
+  if (has_loaded && newest->getVersion() == loaded) return;
+  const auto offer =
+      options.exchange ? options.exchange->find(newest->getVersion()) : std::nullopt;
+  if (!offer) return load(newest->getVersion(), newest->getCheckpoint());
+  const activity::span busy(counts, "take weights");
+  sampler->take(*offer->weights, offer->version);
+  loaded = offer->version;
+  has_loaded = true;
+  waits_for_token_of = offer->made;
+}
+
 void generator_state::take_weights(const version_record& version) {
   newest = version;
   has_newest = true;
@@ -171,10 +184,7 @@ void generator_state::schedule_tick() {
 void generator_state::sample() {
   tick_is_due = false;
   if (stopping) return;
-  if (has_newest && !is_comparing()) {
-    load(newest->getVersion(), newest->getCheckpoint());
-    has_newest = false;
-  }
+  if (has_newest && !is_comparing()) load_newest();
   if (!pinned_draws.empty() && sampler->unfinished_samples() == 0) load_pinned_version();
   if (sampler->unfinished_samples() > 0) {
     const activity::span busy(counts, "write");
@@ -183,6 +193,7 @@ void generator_state::sample() {
         (lease.is_shared() ? timeouts::leased_sampling_slice : timeouts::sampling_slice);
     while (sampler->unfinished_samples() > 0 && std::chrono::steady_clock::now() < end) {
       for (const auto& done : sampler->step()) finish_group(done);
+      if (waits_for_token_of && sampler->tokens_generated() > 0) note_first_token();
       if (sampler->free_slots() == 0 || requested_draws > 0) continue;
       if (!lease.is_shared()) break;
       // Under a lease the reply comes after this slice: ending the lease early for it would cost
@@ -194,6 +205,13 @@ void generator_state::sample() {
   }
   request_draws();
   if (sampler->unfinished_samples() > 0 || !pinned_draws.empty()) schedule_tick();
+}
+
+void generator_state::note_first_token() {
+  const std::chrono::duration<double, std::milli> since =
+      std::chrono::steady_clock::now() - *waits_for_token_of;
+  counts.set_number("weights_ms", since.count());
+  waits_for_token_of.reset();
 }
 
 void generator_state::finish_group(const completion_sampler::finished_prompt& done) {

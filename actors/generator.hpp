@@ -1,17 +1,20 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/activity.hpp"
 #include "actors/gpu_lease.hpp"
 #include "messages/interfaces.hpp"
-#include "policy/completion_sampler.hpp"
 #include "policy/prompt.hpp"
+#include "policy/sampling/completion_sampler.hpp"
+#include "policy/weights_exchange.hpp"
 #include "tasks/task_table.hpp"
 
 namespace hone {
@@ -21,6 +24,7 @@ struct generator_options {
   // Called once, on the actor's own thread, under the GPU lease if the GPU is shared.
   std::function<std::unique_ptr<completion_sampler>()> make_sampler;
   std::shared_ptr<const prompt_template> prompts;
+  std::shared_ptr<const weights_exchange> exchange;  // with the learner; null: weights come as files
   shared_gpu gpu;
 };
 
@@ -48,6 +52,8 @@ struct generator_state {
   version_record newest;
   bool has_newest = false;  // `newest` must still be loaded
   std::uint64_t loaded = 0;
+  // When the weights were offered of which no token is sampled yet.
+  std::optional<std::chrono::steady_clock::time_point> waits_for_token_of;
   bool has_loaded = false;
 
   std::size_t requested_draws = 0;                // requests to the pool without a reply yet
@@ -62,12 +68,16 @@ struct generator_state {
   void take_draw(const draw_record& draw);
   void submit_prompt(const draw_record& draw);
   void load(std::uint64_t version, const std::string& checkpoint);
+  // Takes the newest weights, from the learner itself if they are still there.
+  void load_newest();
   void take_weights(const version_record& version);
   bool is_comparing() const;
   void load_pinned_version();
   void schedule_tick();
   // Samples for one slice of time, after which the actor serves its mailbox.
   void sample();
+  // Records how long the first token of the loaded weights has taken.
+  void note_first_token();
   void finish_group(const completion_sampler::finished_prompt& done);
   // Submits the group until the pool acknowledges it.
   void submit_group(const group_record& group);

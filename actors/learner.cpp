@@ -38,6 +38,7 @@ void learner_state::start() {
     commit({plan->stage(), 0, {}}, {}, false);
     return;
   }
+  ++next_version;  // the number may have been handed over without a commit
   for (const version_record& version : options.chain) set_head(version);
   plan->load(options.run_folder / std::string(view(head->getCheckpoint())));
   if (plan->stage() == Stage::CONTRASTIVE && before_contrastive)
@@ -239,8 +240,22 @@ void learner_state::commit(const learned_step& learned, const std::vector<group_
     metrics[m++].setValue(value);
   }
   committing = true;
-  unwritten = {plan->take_checkpoint(), version.finish(), step.finish(), learned};
+  const version_record made = version.finish();
+  hand_over(made);
+  unwritten = {plan->take_checkpoint(), made, step.finish(), learned};
   schedule_tick();
+}
+
+// Gives the weights of a version to the generators before its checkpoint is written. Should the run
+// be killed before the commit, groups with tokens of this version remain; a resumed run gives its
+// number to no other version (start()), and treats them as those of an abandoned branch.
+void learner_state::hand_over(const version_record& version) {
+  if (!options.exchange || version->getComplete()) return;
+  auto weights = plan->copy_weights();
+  if (!weights) return;
+  options.exchange->put(version->getVersion(), *std::move(weights));
+  for (const generator_actor& generator : generators)
+    self->send(generator, weights_atom_v, version);
 }
 
 // Writes the checkpoint before the commit, so that every version in the pool has a checkpoint.

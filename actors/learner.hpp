@@ -14,6 +14,7 @@
 #include "actors/gpu_lease.hpp"
 #include "messages/interfaces.hpp"
 #include "policy/curriculum.hpp"
+#include "policy/weights_exchange.hpp"
 #include "tasks/task_table.hpp"
 
 namespace hone {
@@ -47,6 +48,7 @@ struct learner_options {
   bool begins_random = false;
   std::uint64_t next_version = 0;
   shared_gpu gpu;
+  std::shared_ptr<weights_exchange> exchange;  // with the generators; null for policies without weights
   std::function<void(const std::string&)> log;                              // receives log lines
   std::function<void(const version_record&, const learned_step&)> metrics;  // called once per step
 };
@@ -106,6 +108,7 @@ struct learner_state {
   void learn(const batch_record& batch);
   // Takes the new version from the policy; must run under the lease.
   void commit(const learned_step& learned, const std::vector<group_id>& groups, bool complete);
+  void hand_over(const version_record& version);
   void write_and_commit(const taken_version& taken);
   void publish();
   void compare();

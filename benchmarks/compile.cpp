@@ -16,8 +16,8 @@
 
 #include "benchmarks/report.hpp"
 #include "evaluation/compile/cuda/cuda_compiler.hpp"
-#include "evaluation/compile/cuda/nvrtc/library.hpp"
-#include "evaluation/driver/cuda_driver.hpp"
+#include "cuda/nvrtc_library.hpp"
+#include "cuda/cuda_driver.hpp"
 
 namespace hone::benchmark {
 namespace {

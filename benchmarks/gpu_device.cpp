@@ -4,7 +4,7 @@
 
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cuda/cuda_device.hpp"
-#include "evaluation/driver/gpus.hpp"
+#include "cuda/gpus.hpp"
 
 namespace hone::benchmark {
 

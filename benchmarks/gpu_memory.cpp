@@ -8,7 +8,7 @@
 #include "benchmarks/gpu_device.hpp"
 #include "benchmarks/gpu_documents.hpp"
 #include "benchmarks/report.hpp"
-#include "evaluation/driver/cuda_driver.hpp"
+#include "cuda/cuda_driver.hpp"
 #include "evaluation/variant_compiler.hpp"
 
 namespace hone::benchmark {

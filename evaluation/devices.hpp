@@ -13,7 +13,7 @@
 
 #include "evaluation/backends/device.hpp"
 #include "evaluation/backends/simulated/simulated_device.hpp"
-#include "evaluation/driver/gpus.hpp"
+#include "cuda/gpus.hpp"
 
 namespace hone {
 

@@ -230,6 +230,12 @@ void check(const configuration& c) {
     refuse("prompt.template", "is missing");
   if (c.prompt.format != "auto" && c.prompt.format != "plain" && c.prompt.format != "chat")
     refuse("prompt.format", "is '" + c.prompt.format + "', expected auto, plain or chat");
+  for (const std::string& device : c.generation.devices) {
+    const bool is_cuda = c.policy.device.starts_with("cuda");
+    if (device.starts_with("cuda") != is_cuda || (!is_cuda && device != "cpu"))
+      refuse("generation.devices", "names '" + device + "', and policy.device is " +
+                                       c.policy.device + "; both must be CPUs or GPUs");
+  }
   if (c.node.devices.empty()) refuse("node.devices", "is empty; something has to judge variants");
   for (const std::string& device : c.node.devices) {
     const bool is_gpu = device == "cuda" || device.starts_with("cuda:");

@@ -12,7 +12,7 @@
 #include "evaluation/devices.hpp"
 #include "policy/chat_format.hpp"
 #include "policy/endpoint/endpoint_options.hpp"
-#include "policy/generation.hpp"
+#include "policy/sampling/generation.hpp"
 #include "policy/optimizer.hpp"
 
 namespace hone {
@@ -62,6 +62,7 @@ struct configuration {
   struct {
     std::int64_t replicas = 1;
     generation_options options;
+    std::vector<std::string> devices;  // none: policy.device
     bool stop_at_program = false;
   } generation;
   pool_actor_options pool;

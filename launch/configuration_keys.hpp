@@ -116,17 +116,24 @@ void visit_policy_keys(Visitor& v, configuration& c) {
     v.leave();
   }
   if (v.enter("generation",
-              "How the policy writes. Code: actors/generator.cpp, policy/generation.cpp.")) {
+              "How the policy writes. Code: actors/generator.cpp, policy/sampling/generation.cpp.")) {
     v.value("group_size", "Completions per group.", c.pool.draws.samples, 1, 1024);
     v.value("turns",
             "Most writings of a variant in a row: from the second on, a prompt shows a failed or "
             "slow attempt of the policy with the judge's message or profile, and asks for a better "
             "one. The prompt template says how ({{#attempt}}).",
             c.pool.storage.turns, 1, 64);
-    v.value("replicas", "Generators, each with a copy of the policy.", c.generation.replicas, 1,
-            64);
+    v.value("devices",
+            "Where generators run, such as [\"cuda:1\", \"cuda:2\"]; if empty, on policy.device.",
+            c.generation.devices);
+    v.value("replicas", "Generators on each of these devices, each with a copy of the policy.",
+            c.generation.replicas, 1, 64);
     v.value("slots", "Sequences that a generator writes at the same time.",
             c.generation.options.slots, 1, 4096);
+    v.value("memory_share",
+            "Share of a GPU's memory that keys and values may take, for policies in bfloat16 or "
+            "float16. Samples wait while it is full.",
+            c.generation.options.memory_share, 0.001, 0.95);
     v.value("max_new_tokens", "Most tokens of a completion.", c.generation.options.max_new_tokens,
             1, 1000000);
     v.value("temperature", "Sampling temperature; 0 for greedy decoding.",

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "policy/fused_operators.hpp"
+
 namespace hone {
 namespace {
 
@@ -29,9 +31,16 @@ class head_reader {
   bool takes_at_once(std::int64_t rows) const { return rows <= rows_at_a_time_; }
 
   token_numbers read(const at::Tensor& rows, std::int64_t begin, std::int64_t count) const {
-    const at::Tensor logits = network_.head(weights_, rows.narrow(0, begin, count));
-    token_numbers numbers{
-        token_log_probabilities(logits, targets_.narrow(0, begin, count), sampling_), {}};
+    const at::Tensor its_rows = rows.narrow(0, begin, count);
+    const at::Tensor its_targets = targets_.narrow(0, begin, count);
+    if (is_plain(sampling_) && network_.config().vocabulary % 8 == 0 && can_fuse(rows)) {
+      auto [log_probabilities, of_rows] = fused_token_numbers(
+          network_.unconverted_head(weights_, its_rows), its_targets, sampling_.temperature);
+      return {std::move(log_probabilities),
+              use_ == entropies::read ? std::move(of_rows) : at::Tensor()};
+    }
+    const at::Tensor logits = network_.head(weights_, its_rows);
+    token_numbers numbers{token_log_probabilities(logits, its_targets, sampling_), {}};
     if (use_ == entropies::read) {
       const at::Tensor all = at::log_softmax(logits, -1);
       numbers.entropies = -(all.exp() * all).sum(-1);

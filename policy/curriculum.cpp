@@ -262,6 +262,10 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
   return n;
 }
 
+std::optional<decoder_weights> curriculum::copy_weights() const {
+  return trainer_ ? std::optional(trainer_->copy_weights()) : std::nullopt;
+}
+
 taken_checkpoint curriculum::take_checkpoint() const {
   std::ostringstream random;
   random << random_;

@@ -135,6 +135,8 @@ class curriculum {
   // Takes a checkpoint. Its function must be called before the next update, because on the CPU it
   // shares the weights.
   taken_checkpoint take_checkpoint() const;
+  // Returns a copy of the current weights on their device; none of a policy without weights.
+  std::optional<decoder_weights> copy_weights() const;
   // Continues from a checkpoint: weights, optimizer state, random streams, stage, step and number
   // of updates. If the documents of the data set are then admitted again in the order of before,
   // and load_reference() is called in the contrastive stage, training continues as if it had not

@@ -147,11 +147,16 @@ decoder_weights& decoder_weights::operator=(decoder_weights&&) noexcept = defaul
 const std::map<std::string, at::Tensor>& decoder_weights::all() const { return *tensors_; }
 std::map<std::string, at::Tensor>& decoder_weights::all() { return *tensors_; }
 
-decoder_weights decoder_weights::random(const decoder_config& config, std::uint64_t seed) {
+decoder_weights decoder_weights::random(const decoder_config& config, std::uint64_t seed,
+                                        const std::string& device) {
   decoder_weights weights;
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const c10::Device on(device);
+  at::Generator generator = on.is_cpu()
+                                ? at::make_generator<at::CPUGeneratorImpl>(seed)
+                                : at::globalContext().defaultGenerator(on).clone();
+  generator.set_current_seed(seed);
   for (const auto& [name, shape] : expected_shapes(config)) {
-    at::Tensor tensor = at::zeros(shape, at::kFloat);
+    at::Tensor tensor = at::zeros(shape, at::TensorOptions(at::kFloat).device(on));
     if (shape.size() == 2) {
       const bool is_residual =
           name.find("o_proj") != std::string::npos || name.find("down_proj") != std::string::npos;

@@ -27,7 +27,9 @@ class decoder_weights {
 
   // Returns initial weights: matrices from Normal(0, initializer_range), with the outputs of
   // residual branches scaled by 1 / sqrt(2 layers) as in GPT-2; ones for norms, zeros for biases.
-  static decoder_weights random(const decoder_config& config, std::uint64_t seed);
+  // Each kind of device draws other numbers for a seed.
+  static decoder_weights random(const decoder_config& config, std::uint64_t seed,
+                                const std::string& device = "cpu");
   // Reads model.safetensors, or the files that model.safetensors.index.json names or, without
   // these, all *.safetensors files of the folder except the optimizer's and adapters', and converts
   // the weights to the config's dtype. Throws policy_error if a file or a tensor is missing, if a

@@ -36,6 +36,11 @@ struct sampling_distribution {
   double min_p = 0;
 };
 
+// Returns whether a distribution is the whole softmax of logits / temperature.
+inline bool is_plain(const sampling_distribution& s) {
+  return s.temperature > 0 && s.top_p >= 1 && s.top_k == 0 && s.min_p <= 0;
+}
+
 // Returns ln p [N, V] of every token under the sampling distribution of `logits` [N, V]; minus
 // infinity for tokens that are not admitted. If `kept` [N] (int64) is given, these tokens are
 // admitted as well: a token that an earlier policy has sampled may have left the set since.

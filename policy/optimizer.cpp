@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "policy/files.hpp"
+#include "policy/fused_operators.hpp"
 #include "tasks/safetensors.hpp"
 
 namespace hone {
@@ -42,6 +43,27 @@ struct optimizer_moments::contents {
 };
 
 namespace {
+
+// Returns the norm of all gradients together.
+double norm_of(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return 0;
+  if (can_fuse(gradients.front()))
+    return at::stack(at::_foreach_norm(gradients, 2, at::kFloat)).norm().item<double>();
+  std::vector<at::Tensor> norms;
+  for (const at::Tensor& gradient : gradients) norms.push_back(gradient.to(at::kFloat).norm());
+  return at::stack(norms).norm().item<double>();
+}
+
+// What fused_adamw() does, by LibTorch's operators.
+void adamw(const at::Tensor& gradient, at::Tensor& exact, at::Tensor& mean, at::Tensor& square,
+           const adamw_numbers& n) {
+  const at::Tensor shrunk = gradient.to(at::kFloat) * n.shrink;
+  mean.mul_(n.beta1).add_(shrunk, 1 - n.beta1);
+  square.mul_(n.beta2).addcmul_(shrunk, shrunk, 1 - n.beta2);
+  const at::Tensor denominator = (square / n.correction2).sqrt_().add_(n.epsilon);
+  if (n.decay < 1) exact.mul_(n.decay);
+  exact.addcdiv_(mean / n.correction1, denominator, -n.rate);
+}
 
 // Copies what is stored into the tensor of this name.
 void fill(std::map<std::string, at::Tensor>& tensors, const std::string& name,
@@ -84,29 +106,33 @@ void optimizer::restart() {
 double optimizer::step(double rate) {
   const c10::NoGradGuard no_gradients;
   const optimizer_options& o = state_->options;
-  std::vector<at::Tensor> norms;
+  std::vector<at::Tensor> gradients;
   for (const auto& [name, tensor] : state_->weights->all()) {
-    if (tensor.grad().defined()) norms.push_back(tensor.grad().to(at::kFloat).norm());
+    if (tensor.grad().defined()) gradients.push_back(tensor.grad());
   }
-  const double norm = norms.empty() ? 0 : at::stack(norms).norm().item<double>();
+  const double norm = norm_of(gradients);
   if (std::isfinite(norm)) {
-    const double shrink = norm > o.max_gradient_norm ? o.max_gradient_norm / norm : 1.0;
     ++state_->steps;
-    const double correction1 = 1 - std::pow(o.beta1, static_cast<double>(state_->steps));
-    const double correction2 = 1 - std::pow(o.beta2, static_cast<double>(state_->steps));
+    adamw_numbers numbers;
+    numbers.shrink = norm > o.max_gradient_norm ? o.max_gradient_norm / norm : 1.0;
+    numbers.beta1 = o.beta1;
+    numbers.beta2 = o.beta2;
+    numbers.correction1 = 1 - std::pow(o.beta1, static_cast<double>(state_->steps));
+    numbers.correction2 = 1 - std::pow(o.beta2, static_cast<double>(state_->steps));
+    numbers.epsilon = o.epsilon;
+    numbers.rate = rate;
     for (auto& [name, tensor] : state_->weights->all()) {
       if (!tensor.grad().defined()) continue;
-      const at::Tensor gradient = tensor.grad().to(at::kFloat) * shrink;
-      at::Tensor& mean = state_->mean.at(name);
-      at::Tensor& square = state_->square.at(name);
-      mean.mul_(o.beta1).add_(gradient, 1 - o.beta1);
-      square.mul_(o.beta2).addcmul_(gradient, gradient, 1 - o.beta2);
-      const at::Tensor denominator = (square / correction2).sqrt_().add_(o.epsilon);
+      numbers.decay = tensor.dim() > 1 ? 1 - rate * o.weight_decay : 1.0;
       const auto master = state_->master.find(name);
       at::Tensor& exact = master != state_->master.end() ? master->second : tensor;
-      if (tensor.dim() > 1 && o.weight_decay > 0) exact.mul_(1 - rate * o.weight_decay);
-      exact.addcdiv_(mean / correction1, denominator, -rate);
-      if (master != state_->master.end()) tensor.copy_(exact);
+      if (can_fuse(tensor)) {
+        fused_adamw(tensor.grad(), exact, tensor, state_->mean.at(name), state_->square.at(name),
+                    numbers);
+      } else {
+        adamw(tensor.grad(), exact, state_->mean.at(name), state_->square.at(name), numbers);
+        if (master != state_->master.end()) tensor.copy_(exact);
+      }
     }
   }
   for (auto& [name, tensor] : state_->weights->all()) tensor.mutable_grad() = at::Tensor();

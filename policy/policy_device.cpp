@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <torch/version.h>
 
+#include "cuda/cuda_driver.hpp"
 #include "policy/files.hpp"
 
 namespace hone {
@@ -29,6 +30,17 @@ void finish_policy_work(const std::string& device) {
   const c10::Device on(device);
   c10::impl::getDeviceGuardImpl(on.type())->synchronizeDevice(on.has_index() ? on.index()
                                                                              : c10::DeviceIndex{0});
+}
+
+std::uint64_t gpu_memory_of(const std::string& device) {
+  if (device == "cpu") return 0;
+  const c10::Device on(device);
+  const cuda_driver& driver = cuda_driver::get();
+  CUdevice gpu = 0;
+  std::size_t bytes = 0;
+  driver.check(driver.cuDeviceGet(&gpu, on.has_index() ? on.index() : 0), "finding a GPU");
+  driver.check(driver.cuDeviceTotalMem(&bytes, gpu), "reading the size of a GPU's memory");
+  return bytes;
 }
 
 void set_policy_threads(int threads) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace hone {
@@ -13,6 +14,9 @@ void prepare_policy_device(const std::string& device);
 // Waits until the device has finished all work that any thread of this process has queued on it;
 // only then is a GPU free for another user. The device must have been prepared.
 void finish_policy_work(const std::string& device);
+
+// Returns the bytes of a GPU's memory, or 0 for "cpu". The device must have been prepared.
+std::uint64_t gpu_memory_of(const std::string& device);
 
 // Sets the number of threads of LibTorch's CPU operators in this process. Must be called before the
 // first operator.

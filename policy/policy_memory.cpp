@@ -12,7 +12,7 @@ policy_memory memory_of(const decoder_config& c) {
   const double master = c.dtype == "float32" ? 0 : sizeof(float);
   policy_memory m;
   m.parameters = static_cast<double>(c.layers) * of_layer + embeddings;
-  m.of_learner = m.parameters * (3 * each + moments + master);
+  m.of_learner = m.parameters * (4 * each + moments + master);
   m.of_generator = m.parameters * each;
   m.of_token = each * static_cast<double>(2 * c.layers * c.kv_heads * c.head_width);
   return m;

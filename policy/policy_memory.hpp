@@ -7,8 +7,8 @@ namespace hone {
 // What a policy takes of its device's memory, in bytes and without activations.
 struct policy_memory {
   double parameters = 0;  // number of weights
-  // Of the learner: weights, those of a reference policy, gradients, two moments and, of weights
-  // that are not float32, master copies.
+  // Of the learner: weights, those of a reference policy and those that generators are given,
+  // gradients, two moments and, of weights that are not float32, master copies.
   double of_learner = 0;
   double of_generator = 0;  // each: its weights
   double of_token = 0;      // keys and values of one token of a sequence

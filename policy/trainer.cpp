@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <array>
@@ -105,6 +107,14 @@ struct columns {
   }
 };
 
+std::int64_t most_logits_on(const std::string& device) {
+  constexpr std::int64_t on_a_cpu = std::int64_t{1} << 26;
+  constexpr std::int64_t gpu_share = 16;
+  const std::uint64_t bytes = gpu_memory_of(device);
+  return bytes == 0 ? on_a_cpu
+                    : static_cast<std::int64_t>(bytes / sizeof(float) / gpu_share);
+}
+
 // Text of a checkpoint that holds the state of the trainer's random stream.
 constexpr const char* random_key = "trainer.random";
 
@@ -128,6 +138,7 @@ struct trainer::state {
   decoder_weights reference;
   std::mt19937_64 random;
   at::Device device;
+  std::optional<c10::Stream> stream;  // none on a CPU
   std::uint64_t skipped = 0;
   std::uint64_t tokens_trained_on = 0;
 
@@ -137,7 +148,12 @@ struct trainer::state {
         network(decoder_config::load(folder / "config.json")),
         codec(text_codec::load(folder, o.chat)),
         random(o.seed),
-        device(o.device) {}
+        device(o.device) {
+    if (device.is_cpu()) return;
+    const c10::impl::VirtualGuardImpl of_gpu(device.type());
+    if (!device.has_index()) device.set_index(of_gpu.getDevice().index());
+    stream = of_gpu.getStreamFromGlobalPool(device);
+  }
 
   std::size_t context() const { return static_cast<std::size_t>(network.config().context); }
   std::size_t micro_batch() const { return static_cast<std::size_t>(chosen.micro_batch_tokens); }
@@ -157,12 +173,28 @@ struct trainer::state {
                   bool is_first, std::map<std::string, double>& sums) const;
 };
 
+// Makes the trainer's stream LibTorch's current one as long as it lives, on a GPU: samplers of the
+// same GPU have streams of their own, and neither waits for the other.
+class trainer::own_stream {
+ public:
+  explicit own_stream(const state& of) : stream_(of.stream), guard_(of.stream) {}
+  void finish() const {
+    if (stream_) stream_->synchronize();
+  }
+
+ private:
+  std::optional<c10::Stream> stream_;
+  c10::OptionalStreamGuard guard_;
+};
+
 trainer::trainer(const std::filesystem::path& policy, bool random_weights, const options& o) {
   prepare_policy_device(o.device);
   state_ = std::make_unique<state>(policy, o);
+  if (o.most_logits == 0) state_->chosen.most_logits = most_logits_on(o.device);
   const decoder_config& config = state_->network.config();
   const decoder_weights initial = random_weights ? decoder_weights::random(config, o.seed)
                                                  : decoder_weights::load_finite(policy, config);
+  const own_stream guard(*state_);
   state_->weights = initial.to(o.device, config.dtype);
   state_->adam = std::make_unique<optimizer>(state_->weights, o.optimizer);
 }
@@ -173,6 +205,7 @@ const text_codec& trainer::codec() const { return state_->codec; }
 std::int64_t trainer::context() const { return state_->network.config().context; }
 
 double trainer::sft_update(std::span<const sft_example> batch, double rate, double prompt_weight) {
+  const own_stream guard(*state_);
   std::vector<weighted_sequence> examples;
   double whole = 0;
   for (const sft_example& example : batch) {
@@ -269,6 +302,7 @@ void trainer::state::accumulate(std::span<distinct_rollout* const> batch,
 
 std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group_example> groups,
                                                    double rate, const grpo_step_options& o) {
+  const own_stream guard(*state_);
   std::map<std::string, double> numbers;
   std::size_t used = 0;
   std::vector<distinct_rollout> rollouts =
@@ -317,21 +351,37 @@ std::uint64_t trainer::tokens_trained_on() const { return state_->tokens_trained
 std::int64_t trainer::updates() const { return state_->adam->steps(); }
 
 void trainer::keep_reference() {
+  const own_stream guard(*state_);
   state_->reference = decoder_weights();
   for (const auto& [name, tensor] : state_->weights.all())
     state_->reference.all()[name] = tensor.detach().clone();
 }
 
 void trainer::load_reference(const std::filesystem::path& checkpoint) {
+  const own_stream guard(*state_);
   const decoder_config& config = state_->network.config();
   state_->reference =
       decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);
 }
 
-void trainer::restart_optimiser() { state_->adam->restart(); }
+void trainer::restart_optimiser() {
+  const own_stream guard(*state_);
+  state_->adam->restart();
+}
+
+decoder_weights trainer::copy_weights() const {
+  const c10::NoGradGuard no_gradients;
+  const own_stream guard(*state_);
+  decoder_weights copy;
+  for (const auto& [name, tensor] : state_->weights.all())
+    copy.all()[name] = tensor.detach().clone();
+  guard.finish();
+  return copy;
+}
 
 taken_checkpoint trainer::take_checkpoint(training_progress progress) const {
   const c10::NoGradGuard no_gradients;
+  const own_stream guard(*state_);
   std::ostringstream random;
   random << state_->random;
   progress.texts[random_key] = random.str();
@@ -344,6 +394,7 @@ taken_checkpoint trainer::take_checkpoint(training_progress progress) const {
 }
 
 training_progress trainer::load(const std::filesystem::path& checkpoint) {
+  const own_stream guard(*state_);
   const decoder_config& config = state_->network.config();
   state_->weights =
       decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);

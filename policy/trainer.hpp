@@ -56,8 +56,9 @@ class trainer {
     // completions hold this many tokens. Gradients add up over the micro batches of an update.
     std::int64_t micro_batch_tokens = 8192;
     recomputation recompute = recomputation::logits;
-    // Most elements of logits that are held at a time: 256 MiB of them, and their gradients.
-    std::int64_t most_logits = std::int64_t{1} << 26;
+    // Most elements of logits that are held at a time, with gradients of the same size on a CPU. 0:
+    // 256 MiB of them there, and on a GPU a sixteenth of its memory.
+    std::int64_t most_logits = 0;
     std::uint64_t seed = 0;
     chat_format chat;  // of the policy's prompts and answers
   };
@@ -98,6 +99,9 @@ class trainer {
   // Resets the optimizer's moments; called when a stage with another objective begins.
   void restart_optimiser();
 
+  // Returns a copy of the current weights on the trainer's device, complete when this returns.
+  decoder_weights copy_weights() const;
+
   // Takes a checkpoint of the current weights, the optimizer's state and the state of the random
   // stream, so that training continues from it as if it had not been interrupted. Its function must
   // be called before the next update: tensors on the CPU are shared, not copied.
@@ -107,6 +111,7 @@ class trainer {
 
  private:
   struct state;
+  class own_stream;
   std::unique_ptr<state> state_;
 };
 

@@ -3,8 +3,11 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include "policy/fused_operators.hpp"
 
 namespace hone {
 namespace {
@@ -62,16 +65,65 @@ std::pair<at::Tensor, at::Tensor> decoder::rotary(const at::Tensor& positions) c
   return {both.cos(), both.sin()};
 }
 
-at::Tensor decoder::attend(const at::Tensor& q, at::Tensor k, at::Tensor v,
-                           std::span<const std::int64_t> lengths) const {
-  const decoder_config& c = state_->config;
-  if (c.kv_heads < c.heads) {
-    k = k.repeat_interleave(c.heads / c.kv_heads, 1);
-    v = v.repeat_interleave(c.heads / c.kv_heads, 1);
+struct decoder::layout {
+  std::vector<std::int64_t> lengths;
+  bool is_fused = false;  // own kernels and FlashAttention
+  at::Tensor cosine;      // [N, 1, head_width], as sine; undefined if fused
+  at::Tensor sine;
+  at::Tensor turns;      // [P, head_width / 2, 2] (fp32); undefined if not fused, as what follows
+  at::Tensor positions;  // [N] (int32)
+  at::Tensor ends;       // [sequences + 1] (int32): where sequences begin and end
+  std::int64_t longest = 0;
+
+  at::Tensor rotate(const at::Tensor& t) const {
+    return is_fused ? fused_rotate(t, turns, positions) : t * cosine + rotate_half(t) * sine;
   }
+};
+
+decoder::layout decoder::lay_out(std::span<const std::int64_t> lengths,
+                                 const at::Tensor& like) const {
+  layout of;
+  of.lengths.assign(lengths.begin(), lengths.end());
+  const std::int64_t head_width = state_->config.head_width;
+  of.is_fused = head_width % 16 == 0 && state_->config.feed_forward % 8 == 0 && can_fuse(like);
+  std::vector<std::int64_t> positions;
+  for (const std::int64_t length : lengths) {
+    for (std::int64_t i = 0; i < length; ++i) positions.push_back(i);
+  }
+  if (!of.is_fused) {
+    const auto [cosines, sines] = rotary(at::tensor(positions, at::kLong).to(like.device()));
+    of.cosine = cosines.to(like.scalar_type()).unsqueeze(1);
+    of.sine = sines.to(like.scalar_type()).unsqueeze(1);
+    return of;
+  }
+  std::vector<int> ends = {0};
+  for (const std::int64_t length : lengths) ends.push_back(ends.back() + static_cast<int>(length));
+  of.longest = *std::max_element(lengths.begin(), lengths.end());
+  of.positions = at::tensor(positions, at::kInt).to(like.device());
+  of.ends = at::tensor(ends, at::kInt).to(like.device());
+  const auto [cosines, sines] =
+      rotary(at::arange(of.longest, at::TensorOptions(at::kLong).device(like.device())));
+  of.turns = at::stack({cosines.narrow(1, 0, head_width / 2), sines.narrow(1, 0, head_width / 2)},
+                       -1)
+                 .contiguous();
+  return of;
+}
+
+at::Tensor decoder::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const layout& of) const {
+  const decoder_config& c = state_->config;
+  if (of.is_fused && q.scalar_type() != at::kFloat)
+    return std::get<0>(at::_flash_attention_forward(q, k, v, of.ends, of.ends, of.longest,
+                                                    of.longest, 0.0, /*is_causal=*/true,
+                                                    /*return_debug_mask=*/false))
+        .reshape({q.size(0), c.heads * c.head_width});
+  const std::int64_t shared = c.heads / c.kv_heads;
+  const at::Tensor keys = shared > 1 ? k.repeat_interleave(shared, 1) : k;
+  const at::Tensor values = shared > 1 ? v.repeat_interleave(shared, 1) : v;
   // Adjacent sequences of equal length share one attention call.
   std::vector<at::Tensor> mixed;
   std::int64_t begin = 0;
+  const std::vector<std::int64_t>& lengths = of.lengths;
   for (std::size_t i = 0; i < lengths.size();) {
     std::size_t end = i;
     while (end < lengths.size() && lengths[end] == lengths[i]) ++end;
@@ -82,32 +134,14 @@ at::Tensor decoder::attend(const at::Tensor& q, at::Tensor k, at::Tensor v,
           .view({batch, lengths[i], c.heads, c.head_width})
           .transpose(1, 2);
     };
-    mixed.push_back(at::scaled_dot_product_attention(part(q), part(k), part(v), std::nullopt, 0.0,
-                                                     /*is_causal=*/true)
+    mixed.push_back(at::scaled_dot_product_attention(part(q), part(keys), part(values),
+                                                     std::nullopt, 0.0, /*is_causal=*/true)
                         .transpose(1, 2)
                         .reshape({tokens, c.heads * c.head_width}));
     begin += tokens;
     i = end;
   }
   return mixed.size() == 1 ? mixed.front() : at::cat(mixed);
-}
-
-struct decoder::layout {
-  std::vector<std::int64_t> lengths;
-  at::Tensor cosine;  // [N, 1, head_width], as sine
-  at::Tensor sine;
-};
-
-decoder::layout decoder::lay_out(std::span<const std::int64_t> lengths,
-                                 const at::Tensor& like) const {
-  std::vector<std::int64_t> positions;
-  for (const std::int64_t length : lengths) {
-    for (std::int64_t i = 0; i < length; ++i) positions.push_back(i);
-  }
-  const auto [cosines, sines] = rotary(at::tensor(positions, at::kLong).to(like.device()));
-  return {{lengths.begin(), lengths.end()},
-          cosines.to(like.scalar_type()).unsqueeze(1),
-          sines.to(like.scalar_type()).unsqueeze(1)};
 }
 
 at::Tensor decoder::norm(const decoder_weights& weights, const at::Tensor& x,
@@ -125,7 +159,6 @@ at::Tensor decoder::layer(const decoder_weights& weights, std::int64_t index, co
     return at::linear(input, w.at(name + ".weight"),
                       bias != w.end() ? std::optional<at::Tensor>(bias->second) : std::nullopt);
   };
-  const auto rotate = [&](const at::Tensor& t) { return t * of.cosine + rotate_half(t) * of.sine; };
   const std::string name = "model.layers." + std::to_string(index) + ".";
   const std::string attention = name + "self_attn.";
   const at::Tensor h = norm(weights, x, name + "input_layernorm.weight");
@@ -137,9 +170,11 @@ at::Tensor decoder::layer(const decoder_weights& weights, std::int64_t index, co
     k = norm(weights, k, attention + "k_norm.weight");
   }
   const at::Tensor y =
-      x + linear(attend(rotate(q), rotate(k), v, of.lengths), attention + "o_proj");
+      x + linear(attend(of.rotate(q), of.rotate(k), v, of), attention + "o_proj");
   const at::Tensor m = norm(weights, y, name + "post_attention_layernorm.weight");
-  return y + linear(at::silu(linear(m, name + "mlp.gate_proj")) * linear(m, name + "mlp.up_proj"),
+  const at::Tensor gate = linear(m, name + "mlp.gate_proj");
+  const at::Tensor up = linear(m, name + "mlp.up_proj");
+  return y + linear(of.is_fused ? fused_gate(gate, up) : at::silu(gate) * up,
                     name + "mlp.down_proj");
 }
 
@@ -192,9 +227,14 @@ at::Tensor decoder::hidden_at(const decoder_weights& weights, const at::Tensor& 
   return hidden(weights, tokens, lengths).index_select(0, positions);
 }
 
-at::Tensor decoder::head(const decoder_weights& weights, const at::Tensor& hidden) const {
+at::Tensor decoder::unconverted_head(const decoder_weights& weights,
+                                     const at::Tensor& hidden) const {
   const char* const matrix = state_->config.tied_head ? embedding_name : "lm_head.weight";
-  return at::linear(hidden, weights.all().at(matrix)).to(at::kFloat);
+  return at::linear(hidden, weights.all().at(matrix));
+}
+
+at::Tensor decoder::head(const decoder_weights& weights, const at::Tensor& hidden) const {
+  return unconverted_head(weights, hidden).to(at::kFloat);
 }
 
 }  // namespace hone

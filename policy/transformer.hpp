@@ -48,8 +48,10 @@ class decoder {
   checkpointed_pass checkpointed_hidden_at(const decoder_weights& weights, const at::Tensor& tokens,
                                            std::span<const std::int64_t> lengths,
                                            const at::Tensor& positions) const;
-  // Returns logits [..., V] (fp32) of normalised hidden states [..., width].
+  // Return the logits [..., V] of normalised hidden states [..., width]: in fp32, or in the weights'
+  // dtype, in which the network computes them.
   at::Tensor head(const decoder_weights& weights, const at::Tensor& hidden) const;
+  at::Tensor unconverted_head(const decoder_weights& weights, const at::Tensor& hidden) const;
 
   // Returns the cosines and sines of the rotary embedding, each [P, head_width] (fp32), for
   // `positions` [P] (int64).
@@ -69,8 +71,8 @@ class decoder {
                     std::span<const std::int64_t> lengths) const;
   // Returns causal attention [N, heads * head_width] within each of the concatenated sequences,
   // from q [N, heads, head_width] and k and v [N, kv_heads, head_width].
-  at::Tensor attend(const at::Tensor& q, at::Tensor k, at::Tensor v,
-                    std::span<const std::int64_t> lengths) const;
+  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const layout& of) const;
   struct state;
   std::unique_ptr<state> state_;
 };

@@ -295,6 +295,8 @@ void pool::drop_stale() {
   std::vector<group_id> stale;
   for (const auto& ready : book_.ready()) {
     if (!ready.has_version || ready.stage == Stage::COMPARISON) continue;
+    // The learner hands weights to the generators before it commits their version.
+    if (ready.oldest_version >= next_version_) continue;
     const auto lag = chain_.lag_of(ready.oldest_version);
     if (lag && *lag <= max_lag_of(ready.device_type)) continue;
     stale.push_back(ready.group);

@@ -20,6 +20,7 @@ void add_synthesise_command(CLI::App& tasks, command_action& action);  // `task 
 void add_import_command(CLI::App& tasks, command_action& action);      // `task import`, likewise
 void add_corpus_commands(CLI::App& app, command_action& action);
 void add_policy_commands(CLI::App& app, command_action& action);
+void add_policy_bench_command(CLI::App& policy, command_action& action);  // `policy bench`
 void add_report_command(CLI::App& app, command_action& action);
 void add_status_command(CLI::App& app, command_action& action);
 void add_node_command(CLI::App& app, command_action& action);

@@ -5,7 +5,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
-#include "policy/completion_sampler.hpp"
+#include "policy/sampling/completion_sampler.hpp"
 #include "policy/decoder_weights.hpp"
 #include "policy/policy_memory.hpp"
 
@@ -186,6 +186,7 @@ void add_policy_commands(CLI::App& app, command_action& action) {
   sample->add_option("--seed", options->generation.seed, "of the draws");
   sample->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER");
   sample->callback([options, &action] { action = [options] { return sample_policy(*options); }; });
+  add_policy_bench_command(*group, action);
 }
 
 }  // namespace hone

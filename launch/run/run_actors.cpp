@@ -3,6 +3,7 @@
 #include <caf/io/all.hpp>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 #include "actors/pool.hpp"
@@ -10,7 +11,7 @@
 #include "launch/run/run_inputs.hpp"
 #include "launch/teaching.hpp"
 #include "messages/versions.hpp"
-#include "policy/completion_sampler.hpp"
+#include "policy/sampling/completion_sampler.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 
@@ -24,8 +25,9 @@ constexpr std::uint32_t many_credits = 64;
 
 constexpr const char* first_node = "node 0";
 
+// Makes the sampler of one generator.
 std::unique_ptr<completion_sampler> make_sampler(
-    const configuration& settings, std::uint64_t replica,
+    const configuration& settings, const std::string& device, std::uint64_t replica,
     const std::function<void(const std::string&)>& log) {
   if (settings.policy.kind == "scripted") return make_scripted_sampler(settings.seed + replica);
   if (settings.policy.kind == "teacher")
@@ -34,7 +36,7 @@ std::unique_ptr<completion_sampler> make_sampler(
     return make_endpoint_sampler(settings.endpoints, settings.generation.options, log);
   generation_options options = settings.generation.options;
   options.seed += replica;
-  return make_model_sampler(settings.policy.folder, settings.policy.device, options,
+  return make_model_sampler(settings.policy.folder, device, options,
                             {settings.policy.chat, settings.generation.stop_at_program});
 }
 
@@ -51,7 +53,7 @@ class launcher {
     start_pool();
     start_queues();
     start_telemetry();
-    lease_shared_device();
+    lease_shared_devices();
     start_node();
     start_generators();
     start_learner();
@@ -95,16 +97,21 @@ class launcher {
     started_.telemetry = system_.spawn(telemetry_behavior, options, started_.pool, node_actor());
   }
 
-  // If a device times variants on the policy's GPU, its jobs also wait for GPU leases: one of each
-  // generator and one of the learner.
-  void lease_shared_device() {
+  // If a device times variants on a GPU of the policy, its jobs also wait for GPU leases: one of
+  // each generator there, and one of the learner.
+  void lease_shared_devices() {
     if (settings_.policy.kind != "model") return;
-    planned_device* const device = find_device_on_gpu(devices_, settings_.policy.device);
-    if (device == nullptr) return;
-    device->job_limit += (settings_.generation.replicas + 1) * timeouts::gpu_lease;
-    shared_.device = device->name;
-    shared_.finish = [policy = settings_.policy.device] { finish_policy_work(policy); };
-    parts_.log("the policy leases " + device->name + " from the judge");
+    std::vector<std::string> users = devices_of_generators(settings_);
+    users.push_back(settings_.policy.device);
+    for (const std::string& user : users) {
+      planned_device* const device = find_device_on_gpu(devices_, user);
+      if (device == nullptr) continue;
+      device->job_limit += timeouts::gpu_lease;
+      if (shared_.contains(user)) continue;
+      shared_[user].device = device->name;
+      shared_[user].finish = [user] { finish_policy_work(user); };
+      parts_.log("the policy leases " + device->name + " from the judge");
+    }
   }
 
   void start_node() {
@@ -119,7 +126,7 @@ class launcher {
     options.log = parts_.log;
     started_.node =
         system_.spawn(node_behavior, options, wiring_, parts_.tasks, started_.telemetry);
-    if (!shared_.device.empty()) shared_.node = started_.node;
+    for (auto& [user, gpu] : shared_) gpu.node = started_.node;
     const auto port = system_.middleman().publish(started_.node, settings_.node.port, "127.0.0.1");
     if (!port)
       throw std::runtime_error(
@@ -131,16 +138,20 @@ class launcher {
   }
 
   void start_generators() {
-    for (std::int64_t i = 0; i < settings_.generation.replicas; ++i) {
+    std::uint64_t i = 0;
+    for (const std::string& device : devices_of_generators(settings_)) {
       generator_options options;
       options.run_folder = parts_.folder.path();
       options.prompts = parts_.prompts;
-      options.gpu = shared_;
-      options.make_sampler = [&settings = settings_, replica = static_cast<std::uint64_t>(i),
-                              log = parts_.log] { return make_sampler(settings, replica, log); };
+      options.exchange = exchange_;
+      options.gpu = shared_[device];
+      options.make_sampler = [&settings = settings_, device, i, log = parts_.log] {
+        return make_sampler(settings, device, i, log);
+      };
       started_.generators.push_back(
           system_.spawn<caf::detached>(generator_behavior, "generator " + std::to_string(i),
                                        options, parts_.tasks, started_.pool));
+      ++i;
     }
   }
 
@@ -153,7 +164,8 @@ class launcher {
     options.leaves_branch = parts_.from.leaves_branch;
     options.begins_random = begins_random(settings_);
     options.next_version = parts_.from.next_version;
-    options.gpu = shared_;
+    options.gpu = shared_[settings_.policy.device];
+    options.exchange = exchange_;
     options.log = parts_.log;
     options.metrics = parts_.metrics;
     options.make_curriculum = [&settings = settings_, prompts = parts_.prompts,
@@ -188,9 +200,10 @@ class launcher {
   const run_parts& parts_;
   const configuration& settings_;
   std::vector<planned_device> devices_;
+  std::shared_ptr<weights_exchange> exchange_ = std::make_shared<weights_exchange>();
   caf::scoped_actor& supervisor_;
   node_wiring wiring_;
-  shared_gpu shared_;
+  std::map<std::string, shared_gpu> shared_;  // by device of the policy
   run_actors started_;
 };
 

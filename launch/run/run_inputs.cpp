@@ -193,6 +193,15 @@ std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_ta
           {Stage::COMPARISON, {compared, {}}}};
 }
 
+std::vector<std::string> devices_of_generators(const configuration& c) {
+  std::vector<std::string> all = c.generation.devices;
+  if (all.empty()) all.push_back(c.policy.device);
+  std::vector<std::string> of_generators;
+  for (std::int64_t i = 0; i < c.generation.replicas; ++i)
+    of_generators.insert(of_generators.end(), all.begin(), all.end());
+  return of_generators;
+}
+
 std::unique_ptr<trainer> make_trainer(const configuration& c) {
   if (c.policy.kind != "model") return nullptr;
   trainer::options o;

@@ -54,6 +54,9 @@ bool begins_random(const configuration& c);
 std::map<Stage, stage_work> work_of_stages(const configuration& c, const task_table& tasks,
                                            std::size_t device_types);
 
+// Returns the device of each generator.
+std::vector<std::string> devices_of_generators(const configuration& c);
+
 // Opens the policy for training. Returns null for the teacher and a scripted policy. Throws
 // policy_error.
 std::unique_ptr<trainer> make_trainer(const configuration& c);

@@ -198,12 +198,20 @@ class start_check {
 
   void compare_with_memory(const decoder_config& policy, std::int64_t longest_prompt) {
     const policy_memory memory = memory_of(policy);
-    const auto replicas = static_cast<double>(c_.generation.replicas);
-    const double of_weights = memory.of_learner + replicas * memory.of_generator;
+    const auto of_generators = devices_of_generators(c_);
+    const auto here = static_cast<double>(
+        std::count(of_generators.begin(), of_generators.end(), c_.policy.device));
+    const double of_weights = memory.of_learner + here * memory.of_generator;
     const std::int64_t longest =
         std::min(policy.context, longest_prompt + c_.generation.options.max_new_tokens);
-    const double of_sequences =
-        replicas * memory.of_token * static_cast<double>(c_.generation.options.slots * longest);
+    const auto available =
+        c_.policy.device == "cpu" ? free_memory() : free_gpu_memory(c_.policy.device, shares_gpu_);
+    double of_sequences =
+        here * memory.of_token * static_cast<double>(c_.generation.options.slots * longest);
+    // Where keys and values lie in pages, samples wait for their share of the memory.
+    if (c_.policy.device != "cpu" && policy.dtype != "float32" && available)
+      of_sequences = std::min(of_sequences,
+                              here * c_.generation.options.memory_share * *available);
     const double needed = of_weights + of_sequences;
     const std::string said =
         "the policy has " + fixed(memory.parameters / 1e6, 1) +
@@ -211,8 +219,6 @@ class start_check {
         fixed(of_weights / (1 << 30), 2) + " GiB, and keys and values of " +
         counted(static_cast<std::size_t>(c_.generation.options.slots), "sequence") + " take " +
         fixed(of_sequences / (1 << 30), 2) + " GiB, without activations";
-    const auto available =
-        c_.policy.device == "cpu" ? free_memory() : free_gpu_memory(c_.policy.device, shares_gpu_);
     if (available && needed > *available) {
       found_.problems.push_back(said + "; " + fixed(*available / (1 << 30), 2) + " GiB are free");
     } else {

@@ -84,6 +84,9 @@ class endpoint_sampler final : public completion_sampler {
   void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override {
     version_ = version;
   }
+  void take(const decoder_weights& /*weights*/, std::uint64_t version) override {
+    version_ = version;
+  }
 
   void submit(const prompt& asked) override {
     const completion_request request{asked.text, generation_.max_new_tokens,

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "policy/completion_sampler.hpp"
+#include "policy/sampling/completion_sampler.hpp"
 #include "policy/endpoint/endpoint_options.hpp"
 
 namespace hone {

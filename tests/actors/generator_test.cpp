@@ -29,6 +29,9 @@ class echo final : public completion_sampler {
       throw std::runtime_error("the weights of another version");
     version_ = version;
   }
+  void take(const decoder_weights& /*weights*/, std::uint64_t version) override {
+    version_ = version;
+  }
   void submit(const prompt& asked) override {
     if (asked.room == answer_room::whole && asked.text.size() > longest_prompt)
       throw policy_error("a prompt of " + std::to_string(asked.text.size()) +
@@ -115,6 +118,19 @@ class GeneratorActor : public actor_test {
   generator_options options_;
   generator_actor generator_;
 };
+
+TEST_F(GeneratorActor, TakesTheNewestWeightsThatTheLearnerOffersAndReadsFilesOtherwise) {
+  const auto exchange = std::make_shared<weights_exchange>();
+  options_.exchange = exchange;
+  exchange->put(4, {});
+  start();
+  publish(3);  // meanwhile the learner has gone on
+  give_draw(3, 1);
+  EXPECT_THAT(texts(take_group()), ElementsAre("version 4, sample 0 for softmax on cpu-test\n"));
+  publish(5);  // the echo throws unless the file is that of version 5
+  give_draw(5, 1);
+  EXPECT_THAT(texts(take_group()), ElementsAre("version 5, sample 0 for softmax on cpu-test\n"));
+}
 
 TEST_F(GeneratorActor, WritesAGroupForADraw) {
   start();
@@ -224,6 +240,9 @@ class lease_checking_echo final : public completion_sampler {
   void load(const std::filesystem::path& checkpoint, std::uint64_t version) override {
     check();
     echo_.load(checkpoint, version);
+  }
+  void take(const decoder_weights& weights, std::uint64_t version) override {
+    echo_.take(weights, version);
   }
   void submit(const prompt& asked) override { echo_.submit(asked); }
   std::vector<finished_prompt> step() override {

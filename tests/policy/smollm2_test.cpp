@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "policy/generation.hpp"
+#include "policy/sampling/generation.hpp"
 #include "policy/text_codec.hpp"
 
 namespace hone {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "policy/completion_sampler.hpp"
+#include "policy/sampling/completion_sampler.hpp"
 #include "policy/transformer.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "policy/generation.hpp"
+#include "policy/sampling/generation.hpp"
 #include "policy/tokenizer.hpp"
 #include "tests/support/temporary_folder.hpp"
 

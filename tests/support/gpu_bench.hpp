@@ -7,7 +7,7 @@
 
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cuda/cuda_device.hpp"
-#include "evaluation/driver/gpus.hpp"
+#include "cuda/gpus.hpp"
 #include "tests/support/evaluator.hpp"
 
 namespace hone::testing_support {

@@ -5,7 +5,7 @@
 
 #include "evaluation/backends/cuda/cuda_judge.hpp"
 #include "evaluation/backends/device.hpp"
-#include "evaluation/driver/gpus.hpp"
+#include "cuda/gpus.hpp"
 
 namespace hone {
 

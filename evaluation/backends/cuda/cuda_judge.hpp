@@ -11,8 +11,8 @@
 #include "evaluation/backends/cuda/own_kernels.hpp"
 #include "evaluation/backends/program_judge.hpp"
 #include "evaluation/backends/task_cache.hpp"
-#include "evaluation/driver/gpus.hpp"
-#include "evaluation/driver/management.hpp"
+#include "cuda/gpus.hpp"
+#include "cuda/management.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {

@@ -5,7 +5,7 @@
 
 #include "evaluation/backends/cuda/gpu_calibration.hpp"
 #include "evaluation/backends/cuda/gpu_session.hpp"
-#include "evaluation/driver/gpus.hpp"
+#include "cuda/gpus.hpp"
 #include "evaluation/judge/case_timing.hpp"
 
 namespace hone {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "evaluation/compile/compiled_block.hpp"
-#include "evaluation/driver/cuda_driver.hpp"
-#include "evaluation/driver/gpus.hpp"
+#include "cuda/cuda_driver.hpp"
+#include "cuda/gpus.hpp"
 #include "evaluation/judge/comparison.hpp"
 #include "evaluation/program/arena_layout.hpp"
 #include "evaluation/program/tensors.hpp"

@@ -10,7 +10,7 @@
 
 #include "evaluation/backends/cuda/gpu_arena.hpp"
 #include "evaluation/compile/compiled_block.hpp"
-#include "evaluation/driver/gpus.hpp"
+#include "cuda/gpus.hpp"
 #include "evaluation/sandbox/client/gpu_process.hpp"
 
 namespace hone {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "evaluation/compile/cuda/nvrtc/library.hpp"
+#include "cuda/nvrtc_library.hpp"
 #include "evaluation/compile/cuda/nvrtc/nvrtc.capnp.h"
 
 namespace hone {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "evaluation/driver/cuda_driver.hpp"
+#include "cuda/cuda_driver.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
 
 namespace hone {

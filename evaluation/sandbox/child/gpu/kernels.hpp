@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "evaluation/driver/cuda_driver.hpp"
+#include "cuda/cuda_driver.hpp"
 #include "evaluation/sandbox/child/common/launch_checks.hpp"
 #include "evaluation/sandbox/child/gpu/allocator.hpp"
 #include "evaluation/sandbox/child/gpu/streams.hpp"

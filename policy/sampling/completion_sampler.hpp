@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "policy/generation.hpp"
+#include "policy/sampling/generation.hpp"
 #include "policy/text_codec.hpp"
 #include "tasks/teaching/teacher.hpp"
 
@@ -40,6 +40,8 @@ class completion_sampler {
   // Replaces the weights from the next token on. `checkpoint` is a folder that save_checkpoint()
   // wrote. Throws policy_error.
   virtual void load(const std::filesystem::path& checkpoint, std::uint64_t version) = 0;
+  // Replaces the weights in the same way by a copy of these. Throws policy_error.
+  virtual void take(const decoder_weights& weights, std::uint64_t version) = 0;
   // Queues a prompt. Throws policy_error if it does not leave its room for a completion in the
   // context.
   virtual void submit(const prompt& asked) = 0;

@@ -1,4 +1,4 @@
-#include "evaluation/driver/management.hpp"
+#include "cuda/management.hpp"
 
 #include <dlfcn.h>
 

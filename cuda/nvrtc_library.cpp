@@ -1,4 +1,4 @@
-#include "evaluation/compile/cuda/nvrtc/library.hpp"
+#include "cuda/nvrtc_library.hpp"
 
 #include <dlfcn.h>
 #include <nvrtc.h>

@@ -13,10 +13,12 @@
 namespace hone {
 
 struct generation_options {
-  // Sequences that are generated at the same time. Each keeps keys and values of the longest prompt
-  // so far and of max_new_tokens.
+  // Sequences that are generated at the same time.
   std::int64_t slots = 32;
   std::int64_t max_new_tokens = 256;
+  // Share of a GPU's memory that keys and values may take where they lie in pages
+  // (paged_network.hpp). Samples wait while it is full.
+  double memory_share = 0.2;
   sampling_distribution sampling;    // a temperature of 0 is greedy decoding
   std::vector<token_id> end_tokens;  // each ends a completion and is its last token
   // Says of a completion's tokens so far whether it is complete without an end token; asked after
@@ -66,9 +68,7 @@ class generation_engine {
 
   // Replaces the weights from the next step on; must be called before the first step. `weights`
   // must have the shapes of the config. Their device and dtype must be the same in every call;
-  // steps run on that device. The engine copies the weights and joins the q, k and v projections,
-  // and the gate and up projections, because steps are then fastest. It shares the norms of q and k
-  // and the biases of the output and down projections, so `weights` must not be changed in place.
+  // steps run on that device. The engine copies the weights.
   void set_weights(const decoder_weights& weights, std::uint64_t version);
   std::uint64_t version() const;
 

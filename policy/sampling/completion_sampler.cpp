@@ -1,4 +1,4 @@
-#include "policy/completion_sampler.hpp"
+#include "policy/sampling/completion_sampler.hpp"
 
 #include <deque>
 #include <map>
@@ -26,6 +26,9 @@ class model_sampler final : public completion_sampler {
   void load(const std::filesystem::path& checkpoint, std::uint64_t version) override {
     engine_.set_weights(decoder_weights::load(checkpoint, config_).to(device_, config_.dtype),
                         version);
+  }
+  void take(const decoder_weights& weights, std::uint64_t version) override {
+    engine_.set_weights(weights.to(device_, config_.dtype), version);
   }
   void submit(const prompt& asked) override {
     engine_.submit({asked.ticket, codec_->encode_prompt(asked.text), asked.samples, asked.room,
@@ -68,6 +71,9 @@ class teacher_sampler final : public completion_sampler {
   void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override {
     version_ = version;
   }
+  void take(const decoder_weights& /*weights*/, std::uint64_t version) override {
+    version_ = version;
+  }
   void submit(const prompt& asked) override { waiting_.push_back(asked); }
 
   // Completes one prompt.
@@ -102,6 +108,9 @@ class scripted_sampler final : public completion_sampler {
   explicit scripted_sampler(std::uint64_t seed) : random_(seed) {}
 
   void load(const std::filesystem::path& /*checkpoint*/, std::uint64_t version) override {
+    version_ = version;
+  }
+  void take(const decoder_weights& /*weights*/, std::uint64_t version) override {
     version_ = version;
   }
   void submit(const prompt& asked) override { waiting_.emplace_back(asked.ticket, asked.samples); }

@@ -1,4 +1,4 @@
-#include "policy/generation.hpp"
+#include "policy/sampling/generation.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "evaluation/driver/gpus.hpp"
+#include "cuda/gpus.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "evaluation/driver/cuda_driver.hpp"
+#include "cuda/cuda_driver.hpp"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "policy/key_value_cache.hpp"
+#include "policy/sampling/key_value_cache.hpp"
 
 #include <ATen/ATen.h>
 

@@ -1,0 +1,243 @@
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <random>
+
+#include "launch/commands/commands.hpp"
+#include "launch/printing.hpp"
+#include "policy/decoder_weights.hpp"
+#include "policy/policy_device.hpp"
+#include "policy/policy_memory.hpp"
+#include "policy/sampling/generation.hpp"
+#include "policy/trainer.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::ordered_json;
+using seconds = std::chrono::duration<double>;
+
+struct policy_bench_options {
+  std::string folder;
+  std::string device = "cuda";
+  bool random_weights = false;
+  std::int64_t slots = 64;
+  std::int64_t prompt_tokens = 512;
+  std::int64_t new_tokens = 512;
+  std::uint32_t group = 16;
+  double share = 0.3;
+  double seconds = 10;
+  std::int64_t sft_batch = 0;
+  std::int64_t grpo_batch = 0;
+  std::int64_t length = 1024;
+  std::int64_t micro_batch_tokens = 32768;
+  bool recompute = false;
+  bool json = false;
+};
+
+// Measures what a policy does on a device, with prompts and answers of random tokens: what the
+// tokens are has no influence on the time.
+class policy_bench {
+ public:
+  explicit policy_bench(const policy_bench_options& options)
+      : options_(options),
+        folder_(options.folder),
+        config_(decoder_config::load(folder_ / "config.json")),
+        random_(1) {
+    prepare_policy_device(options.device);
+  }
+
+  ordered_json run() {
+    ordered_json results;
+    if (options_.slots > 0) {
+      results["sampling"] = sample();
+      results["reading"] = read_prompts();
+    }
+    if (options_.sft_batch > 0) results["sft"] = train(options_.sft_batch, true);
+    if (options_.grpo_batch > 0) results["grpo"] = train(options_.grpo_batch, false);
+    return results;
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static double since(clock::time_point begin) { return seconds(clock::now() - begin).count(); }
+
+  decoder_weights weights() const {
+    return options_.random_weights
+               ? decoder_weights::random(config_, 1, options_.device)
+               : decoder_weights::load_finite(folder_, config_).to(options_.device, config_.dtype);
+  }
+  std::vector<token_id> tokens(std::int64_t count) {
+    std::vector<token_id> ids;
+    for (std::int64_t i = 0; i < count; ++i)
+      ids.push_back(static_cast<token_id>(random_() % static_cast<std::uint64_t>(config_.vocabulary)));
+    return ids;
+  }
+  generation_options sampling(std::int64_t new_tokens) const {
+    generation_options o;
+    o.slots = options_.slots;
+    o.max_new_tokens = new_tokens;
+    o.memory_share = options_.share;
+    return o;
+  }
+  void submit_groups(generation_engine& engine, std::int64_t samples) {
+    for (std::int64_t left = samples; left > 0; left -= options_.group)
+      engine.submit({next_ticket_++, tokens(options_.prompt_tokens),
+                     static_cast<std::uint32_t>(std::min<std::int64_t>(left, options_.group))});
+  }
+
+  // Samples without an end token, so that every answer has the same length. The time begins with
+  // the first step of the engine, whose kernels are not compiled yet.
+  ordered_json sample() {
+    generation_engine engine(config_, sampling(options_.new_tokens));
+    engine.set_weights(weights(), 0);
+    const auto begin = clock::now();
+    submit_groups(engine, options_.slots);
+    while (!engine.idle()) engine.step();
+    const double first = since(begin);
+    const std::uint64_t first_tokens = engine.tokens_generated();
+    // Then as in a run: whoever finishes is replaced.
+    while (since(begin) < options_.seconds) {
+      const auto room = options_.slots - static_cast<std::int64_t>(engine.active() + engine.waiting());
+      submit_groups(engine, room / options_.group * options_.group);
+      engine.step();
+    }
+    const double all = since(begin);
+    const auto rate = [](std::uint64_t count, double time) {
+      return static_cast<double>(count) / time;
+    };
+    return {{"slots", options_.slots},
+            {"prompt_tokens", options_.prompt_tokens},
+            {"new_tokens", options_.new_tokens},
+            {"group", options_.group},
+            {"first_tokens_per_s", rate(first_tokens, first)},
+            {"later_tokens_per_s", rate(engine.tokens_generated() - first_tokens, all - first)},
+            {"tokens_per_s", rate(engine.tokens_generated(), all)},
+            {"seconds", all}};
+  }
+
+  ordered_json read_prompts() {
+    generation_engine engine(config_, sampling(1));
+    engine.set_weights(weights(), 0);
+    const auto read = [&](double time) {
+      std::int64_t prompts = 0;
+      const auto begin = clock::now();
+      while (since(begin) < time) {
+        for (std::int64_t i = 0; i < options_.slots; ++i, ++prompts)
+          engine.submit({next_ticket_++, tokens(options_.prompt_tokens), 1});
+        while (!engine.idle()) engine.step();
+      }
+      return static_cast<double>(prompts * options_.prompt_tokens) / since(begin);
+    };
+    read(0.5);
+    return {{"prompt_tokens", options_.prompt_tokens}, {"tokens_per_s", read(options_.seconds / 3)}};
+  }
+
+  // Updates by `batch` sequences. Those of a GRPO step are 12 groups of equal size, a quarter of
+  // whose tokens are prompt.
+  ordered_json train(std::int64_t batch, bool supervised) {
+    trainer::options o;
+    o.device = options_.device;
+    o.micro_batch_tokens = options_.micro_batch_tokens;
+    o.recompute = options_.recompute ? recomputation::logits_and_layers : recomputation::logits;
+    trainer learner(folder_, options_.random_weights, o);
+    const std::int64_t prompt = options_.length / 4;
+    std::vector<sft_example> examples;
+    for (std::int64_t i = 0; i < batch; ++i)
+      examples.push_back({tokens(prompt), tokens(options_.length - prompt)});
+    std::vector<rollout_group_example> groups;
+    for (std::int64_t i = 0; i < batch && !supervised; ++i) {
+      const sft_example& example = examples[static_cast<std::size_t>(i)];
+      if (i % std::max<std::int64_t>(1, batch / 12) == 0) groups.push_back({example.prompt, {}});
+      rollout_group_example::rollout one;
+      one.tokens = example.completion;
+      one.log_probabilities.assign(one.tokens.size(), -10.0F);
+      one.reward = static_cast<double>(i);
+      groups.back().rollouts.push_back(std::move(one));
+    }
+    const auto update = [&] {
+      if (supervised) {
+        learner.sft_update(examples, 1e-6, 1.0);
+      } else {
+        learner.grpo_update(groups, 1e-6, {});
+      }
+      finish_policy_work(options_.device);
+    };
+    for (int i = 0; i < 2; ++i) update();
+    const std::uint64_t before = learner.tokens_trained_on();
+    const auto begin = clock::now();
+    int updates = 0;
+    for (; since(begin) < options_.seconds; ++updates) update();
+    const double rate =
+        static_cast<double>(learner.tokens_trained_on() - before) / since(begin);
+    return {{"sequences", batch},
+            {"length", options_.length},
+            {"updates", updates},
+            {"tokens_per_s", rate},
+            {"flops", 6 * memory_of(config_).parameters * rate}};
+  }
+
+  policy_bench_options options_;
+  std::filesystem::path folder_;
+  decoder_config config_;
+  std::mt19937_64 random_;
+  std::uint64_t next_ticket_ = 0;
+};
+
+void print(const ordered_json& results) {
+  const auto rate = [](const ordered_json& of, const char* key) {
+    return fixed(of.at(key).get<double>(), 0) + " tokens/s";
+  };
+  if (results.contains("sampling")) {
+    const ordered_json& s = results.at("sampling");
+    std::cout << "sampling  " << rate(s, "tokens_per_s") << " in " << fixed(s.at("seconds").get<double>(), 1)
+              << " s; the first answers " << rate(s, "first_tokens_per_s") << ", then "
+              << rate(s, "later_tokens_per_s") << "\n"
+              << "reading   " << rate(results.at("reading"), "tokens_per_s") << "\n";
+  }
+  for (const char* stage : {"sft", "grpo"}) {
+    if (!results.contains(stage)) continue;
+    const ordered_json& t = results.at(stage);
+    std::cout << pad(stage, 10) << rate(t, "tokens_per_s") << ", "
+              << fixed(t.at("flops").get<double>() / 1e12, 1) << " TFLOP/s in matrix products with weights\n";
+  }
+}
+
+}  // namespace
+
+void add_policy_bench_command(CLI::App& policy, command_action& action) {
+  auto options = std::make_shared<policy_bench_options>();
+  CLI::App* bench = policy.add_subcommand(
+      "bench", "Measure how fast a model samples, reads prompts and is trained on a device");
+  bench->add_option("folder", options->folder, "Hugging Face folder")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  bench->add_option("--device", options->device, "cpu, cuda or cuda:NUMBER");
+  bench->add_flag("--random-weights", options->random_weights,
+                  "draw the weights, for a folder that has only a shape");
+  bench->add_option("--slots", options->slots, "sequences sampled at once; 0: no sampling");
+  bench->add_option("--prompt-tokens", options->prompt_tokens, "of each prompt");
+  bench->add_option("--new-tokens", options->new_tokens, "of each answer");
+  bench->add_option("--group", options->group, "answers to a prompt")->check(CLI::Range(1, 4096));
+  bench->add_option("--memory-share", options->share, "of the GPU's memory for keys and values");
+  bench->add_option("--seconds", options->seconds, "of each measurement");
+  bench->add_option("--sft", options->sft_batch, "sequences of an update of supervised training");
+  bench->add_option("--grpo", options->grpo_batch, "completions of a GRPO step");
+  bench->add_option("--length", options->length, "tokens of a sequence that is trained on");
+  bench->add_option("--micro-batch-tokens", options->micro_batch_tokens, "as the policy's key");
+  bench->add_flag("--recompute", options->recompute, "as the policy's key");
+  bench->add_flag("--json", options->json, "print a JSON object");
+  bench->callback([options, &action] {
+    action = [options] {
+      const ordered_json results = policy_bench(*options).run();
+      if (options->json) {
+        std::cout << one_line(results) << "\n";
+      } else {
+        print(results);
+      }
+      return 0;
+    };
+  });
+}
+
+}  // namespace hone

@@ -1,0 +1,54 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cuda/nvrtc_library.hpp"
+#include "embedded/sampling_kernels.hpp"
+
+namespace hone {
+namespace {
+
+struct shape {
+  const char* name;
+  std::vector<std::string> macros;
+};
+
+class SamplingKernels : public testing::TestWithParam<shape> {};
+
+// A machine without a GPU can still tell whether the kernels compile, and whether a thread of
+// `attend` finds all its numbers in registers.
+TEST_P(SamplingKernels, CompileForEveryArchitecture) {
+  const nvrtc_library nvrtc;
+  for (const char* architecture : {"sm_80", "sm_90", "sm_100"}) {
+    std::vector<std::string> options = {std::string("--gpu-architecture=") + architecture,
+                                        "--std=c++17", "--ptxas-options=--warn-on-spills",
+                                        "-DTABLE=256", "-DEPSILON=1e-6f"};
+    for (const std::string& folder : nvrtc.include_folders()) options.push_back("-I" + folder);
+    for (const std::string& macro : GetParam().macros) options.push_back("-D" + macro);
+    const auto made = nvrtc.compile(
+        std::string(embedded::sampling_kernels), options,
+        {"embed", "add_and_norm", "rotate_and_keep", "gate", "attend", "join", "draw"});
+    ASSERT_TRUE(made.compiled) << made.log;
+    EXPECT_EQ(made.log.find("spill"), std::string::npos) << made.log;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfKnownModels, SamplingKernels,
+    testing::Values(shape{"SmolLM2_135M",
+                          {"WIDTH=576", "HEADS=9", "KV_HEADS=3", "HEAD=64", "FEED=1536",
+                           "VOCABULARY=49152", "HALF_IS_BFLOAT16=1"}},
+                    shape{"SmolLM2_135M_float16",
+                          {"WIDTH=576", "HEADS=9", "KV_HEADS=3", "HEAD=64", "FEED=1536",
+                           "VOCABULARY=49152", "HALF_IS_BFLOAT16=0"}},
+                    shape{"Qwen2_5_1_5B",
+                          {"WIDTH=1536", "HEADS=12", "KV_HEADS=2", "HEAD=128", "FEED=8960",
+                           "VOCABULARY=151936", "HALF_IS_BFLOAT16=1"}},
+                    shape{"Qwen2_5_7B",
+                          {"WIDTH=3584", "HEADS=28", "KV_HEADS=4", "HEAD=128", "FEED=18944",
+                           "VOCABULARY=152064", "HALF_IS_BFLOAT16=1"}}),
+    [](const auto& instance) { return std::string(instance.param.name); });
+
+}  // namespace
+}  // namespace hone
