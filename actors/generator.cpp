@@ -140,8 +140,7 @@ void generator_state::load(std::uint64_t version, const std::string& checkpoint)
 void generator_state::load_newest() {
   has_newest = false;
   if (has_loaded && newest->getVersion() == loaded) return;
-  const auto offer =
-      options.exchange ? options.exchange->find(newest->getVersion()) : std::nullopt;
+  const auto offer = options.exchange ? options.exchange->find(newest->getVersion()) : std::nullopt;
   if (!offer) return load(newest->getVersion(), newest->getCheckpoint());
   const activity::span busy(counts, "take weights");
   sampler->take(*offer->weights, offer->version);

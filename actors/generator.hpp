@@ -24,7 +24,8 @@ struct generator_options {
   // Called once, on the actor's own thread, under the GPU lease if the GPU is shared.
   std::function<std::unique_ptr<completion_sampler>()> make_sampler;
   std::shared_ptr<const prompt_template> prompts;
-  std::shared_ptr<const weights_exchange> exchange;  // with the learner; null: weights come as files
+  std::shared_ptr<const weights_exchange>
+      exchange;  // with the learner; null: weights come as files
   shared_gpu gpu;
 };
 

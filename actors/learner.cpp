@@ -214,83 +214,6 @@ void learner_state::learn(const batch_record& batch) {
   commit(learned, groups, false);
 }
 
-void learner_state::commit(const learned_step& learned, const std::vector<group_id>& groups,
-                           bool complete) {
-  const std::uint64_t number = next_version++;
-  const bool is_first = !head;
-  record_builder<schema::PolicyVersion> version;
-  version->setVersion(number);
-  version->setParent(is_first ? number : head->getVersion());
-  version->setDepth(is_first ? 0 : head->getDepth() + 1);
-  version->setStage(plan->stage());
-  version->setStep(static_cast<std::uint32_t>(plan->step()));
-  version->setCheckpoint(checkpoint_name(number));
-  version->setCreatedMs(unix_ms());
-  version->setComplete(complete);
-  record_builder<schema::TrainingStep> step;
-  step->setVersion(number);
-  step->setParent(version->getParent());
-  step->setStage(is_first ? plan->stage() : head->getStage());
-  auto ids = step->initGroups(static_cast<unsigned>(groups.size()));
-  for (unsigned i = 0; i < ids.size(); ++i) groups[i].store(ids[i]);
-  auto metrics = step->initMetrics(static_cast<unsigned>(learned.numbers.size()));
-  unsigned m = 0;
-  for (const auto& [name, value] : learned.numbers) {
-    metrics[m].setName(name);
-    metrics[m++].setValue(value);
-  }
-  committing = true;
-  const version_record made = version.finish();
-  hand_over(made);
-  unwritten = {plan->take_checkpoint(), made, step.finish(), learned};
-  schedule_tick();
-}
-
-// Gives the weights of a version to the generators before its checkpoint is written. Should the run
-// be killed before the commit, groups with tokens of this version remain; a resumed run gives its
-// number to no other version (start()), and treats them as those of an abandoned branch.
-void learner_state::hand_over(const version_record& version) {
-  if (!options.exchange || version->getComplete()) return;
-  auto weights = plan->copy_weights();
-  if (!weights) return;
-  options.exchange->put(version->getVersion(), *std::move(weights));
-  for (const generator_actor& generator : generators)
-    self->send(generator, weights_atom_v, version);
-}
-
-// Writes the checkpoint before the commit, so that every version in the pool has a checkpoint.
-void learner_state::write_and_commit(const taken_version& taken) {
-  {
-    const activity::span busy(counts, "checkpoint");
-    const auto folder = options.run_folder / std::string(view(taken.version->getCheckpoint()));
-    // A run that was killed before its commit may have left a folder of this name.
-    std::filesystem::remove_all(folder);
-    taken.checkpoint(folder);
-  }
-  self->request(pool, timeouts::commit_request, commit_atom_v, taken.version, taken.step)
-      .then(
-          [this, version = taken.version, learned = taken.learned](done_atom) {
-            committing = false;
-            set_head(version);
-            if (options.metrics) options.metrics(head, learned);
-            delete_old_checkpoints();
-            publish();
-            if (head->getComplete()) return finish(true);
-            schedule_tick();
-          },
-          [this](const caf::error& e) { self->quit(e); });
-}
-
-void learner_state::publish() {
-  counts.set_number("version", static_cast<double>(head->getVersion()));
-  counts.set_number("step", static_cast<double>(plan->step()));
-  counts.set_number("steps", static_cast<double>(plan->steps()));
-  counts.set_number("stage", static_cast<double>(plan->stage()));
-  const auto left = plan->seconds_left();
-  counts.set_number("stage_ends_s", left ? static_cast<double>(unix_ms()) / 1e3 + *left : 0);
-  for (const generator_actor& generator : generators) self->send(generator, weights_atom_v, head);
-}
-
 // Requests a comparison, in which the policies before and after the contrastive stage, and for
 // held-out tasks those that were kept on the way, write for the same draws and are judged afresh.
 void learner_state::compare() {
@@ -338,33 +261,6 @@ void learner_state::finish(bool complete) {
   if (finished) return;
   finished = true;
   caf::anon_send(supervisor, finish_atom_v, complete);
-}
-
-void learner_state::set_head(const version_record& version) {
-  const bool is_random = options.begins_random && version->getVersion() == 0;
-  if ((version->getStep() == 0 && !is_random) ||
-      is_on_curve(options.plan, version->getStage(), version->getStep()))
-    kept_versions.insert(version->getVersion());
-  if (version->getStage() == Stage::CONTRASTIVE && version->getStep() == 0)
-    before_contrastive = version->getVersion();
-  head = version;
-}
-
-void learner_state::delete_old_checkpoints() const {
-  const auto folder = options.run_folder / "checkpoints";
-  std::set<std::uint64_t, std::greater<>> numbers;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename();
-    if (!name.empty() && name.find_first_not_of("0123456789") == std::string::npos)
-      numbers.insert(std::stoull(name));
-  }
-  std::size_t newest = 0;
-  for (const std::uint64_t number : numbers) {
-    const bool is_kept = kept_versions.contains(number) || number == before_contrastive;
-    if (newest++ >= options.keep_checkpoints && !is_kept)
-      std::filesystem::remove_all(folder / std::to_string(number), ignored);
-  }
 }
 
 learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<learner_state> self,

@@ -48,7 +48,8 @@ struct learner_options {
   bool begins_random = false;
   std::uint64_t next_version = 0;
   shared_gpu gpu;
-  std::shared_ptr<weights_exchange> exchange;  // with the generators; null for policies without weights
+  std::shared_ptr<weights_exchange>
+      exchange;  // with the generators; null for policies without weights
   std::function<void(const std::string&)> log;                              // receives log lines
   std::function<void(const version_record&, const learned_step&)> metrics;  // called once per step
 };

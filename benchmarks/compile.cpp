@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "benchmarks/report.hpp"
-#include "evaluation/compile/cuda/cuda_compiler.hpp"
-#include "cuda/nvrtc_library.hpp"
 #include "cuda/cuda_driver.hpp"
+#include "cuda/nvrtc_library.hpp"
+#include "evaluation/compile/cuda/cuda_compiler.hpp"
 
 namespace hone::benchmark {
 namespace {

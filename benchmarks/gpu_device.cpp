@@ -2,9 +2,9 @@
 
 #include <stdexcept>
 
+#include "cuda/gpus.hpp"
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cuda/cuda_device.hpp"
-#include "cuda/gpus.hpp"
 
 namespace hone::benchmark {
 

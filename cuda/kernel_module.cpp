@@ -7,16 +7,16 @@
 namespace hone {
 namespace {
 
-std::string compile(const std::string& source, const std::string& architecture,
-                    const std::vector<std::string>& defines,
-                    const std::vector<std::string>& kernels) {
+nvrtc_library::result compile(const std::string& source, const std::string& architecture,
+                              const std::vector<std::string>& defines,
+                              const std::vector<std::string>& kernels) {
   const nvrtc_library nvrtc;
   std::vector<std::string> options = {"--gpu-architecture=" + architecture, "--std=c++17"};
   for (const std::string& folder : nvrtc.include_folders()) options.push_back("-I" + folder);
   for (const std::string& define : defines) options.push_back("-D" + define);
   nvrtc_library::result made = nvrtc.compile(source, options, kernels);
   if (!made.compiled) throw std::runtime_error("own kernels do not compile: " + made.log);
-  return std::move(made.code);
+  return made;
 }
 
 }  // namespace
@@ -28,15 +28,15 @@ kernel_module::kernel_module(int gpu, const std::string& source,
   driver_.check(driver_.cuDeviceGet(&device_, gpu), "finding a GPU");
   const int major = driver_.attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   const int minor = driver_.attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  const std::string code =
+  const nvrtc_library::result made =
       compile(source, "sm_" + std::to_string(major * 10 + minor), defines, kernels);
   driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "using a GPU's context");
   driver_.check(driver_.cuCtxSetCurrent(context_), "using a GPU's context");
-  driver_.check(driver_.cuModuleLoadData(&module_, code.data()), "loading own kernels");
-  for (const std::string& name : names_) {
+  driver_.check(driver_.cuModuleLoadData(&module_, made.code.data()), "loading own kernels");
+  for (const std::string& symbol : made.symbols) {
     functions_.emplace_back();
-    driver_.check(driver_.cuModuleGetFunction(&functions_.back(), module_, name.c_str()),
-                  "finding the kernel " + name);
+    driver_.check(driver_.cuModuleGetFunction(&functions_.back(), module_, symbol.c_str()),
+                  "finding the kernel " + symbol);
   }
 }
 

@@ -17,12 +17,12 @@ struct launch_shape {
 };
 
 // Trusted kernels, compiled by NVRTC in this process and loaded into the primary context of a GPU,
-// the one that LibTorch uses. Candidates' kernels never come here: programs of their own compile and
-// run them (evaluation/). Launches may come from any thread; construct and destroy on one.
+// the one that LibTorch uses. Candidates' kernels never come here: programs of their own compile
+// and run them (evaluation/). Launches may come from any thread; construct and destroy on one.
 class kernel_module {
  public:
-  // `defines` holds macros such as "WIDTH=64". `kernels` are names of extern "C" kernels. Throws
-  // std::runtime_error, with NVRTC's log if the source does not compile.
+  // `defines` holds macros such as "WIDTH=64". `kernels` are C++ name expressions such as
+  // "add<32>". Throws std::runtime_error, with NVRTC's log if the source does not compile.
   kernel_module(int gpu, const std::string& source, const std::vector<std::string>& defines,
                 const std::vector<std::string>& kernels);
   kernel_module(const kernel_module&) = delete;

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "cuda/gpus.hpp"
 #include "evaluation/backends/device.hpp"
 #include "evaluation/backends/simulated/simulated_device.hpp"
-#include "cuda/gpus.hpp"
 
 namespace hone {
 

@@ -12,8 +12,8 @@
 #include "evaluation/devices.hpp"
 #include "policy/chat_format.hpp"
 #include "policy/endpoint/endpoint_options.hpp"
-#include "policy/sampling/generation.hpp"
 #include "policy/optimizer.hpp"
+#include "policy/sampling/generation.hpp"
 
 namespace hone {
 

@@ -151,9 +151,8 @@ decoder_weights decoder_weights::random(const decoder_config& config, std::uint6
                                         const std::string& device) {
   decoder_weights weights;
   const c10::Device on(device);
-  at::Generator generator = on.is_cpu()
-                                ? at::make_generator<at::CPUGeneratorImpl>(seed)
-                                : at::globalContext().defaultGenerator(on).clone();
+  at::Generator generator = on.is_cpu() ? at::make_generator<at::CPUGeneratorImpl>(seed)
+                                        : at::globalContext().defaultGenerator(on).clone();
   generator.set_current_seed(seed);
   for (const auto& [name, shape] : expected_shapes(config)) {
     at::Tensor tensor = at::zeros(shape, at::TensorOptions(at::kFloat).device(on));

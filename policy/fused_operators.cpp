@@ -4,6 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -16,11 +17,26 @@ namespace {
 
 enum kernel : std::size_t {
   rotate_kernel,
+  split_kernel,
+  split_backward_kernel,
   gated_kernel,
   gated_backward_kernel,
+  narrow_norm_kernel,
+  narrow_norm_backward_kernel,
+  wide_norm_kernel,
+  wide_norm_backward_kernel,
   read_logits_kernel,
   grade_logits_kernel,
   adamw_kernel
+};
+
+// The layout of fused_kernels.cuh.
+struct head_layout {
+  void* q;
+  void* k;
+  void* v;
+  int heads;
+  int kv_heads;
 };
 
 const char* element_of(at::ScalarType type) {
@@ -43,10 +59,9 @@ const kernel_module& kernels_for(const at::Tensor& like) {
   const kernel_module*& module = made[{like.device().index(), like.scalar_type()}];
   if (module == nullptr) {
     try {
-      module = new kernel_module(
-          like.device().index(), std::string(embedded::fused_kernels),
-          {std::string("ELEMENT=") + element_of(like.scalar_type())},
-          {"rotate", "gated", "gated_backward", "read_logits", "grade_logits", "adamw"});
+      module = new kernel_module(like.device().index(), std::string(embedded::fused_kernels),
+                                 {std::string("ELEMENT=") + element_of(like.scalar_type())},
+                                 fused_kernel_names());
     } catch (const std::runtime_error& e) {
       throw policy_error(e.what());
     }
@@ -94,27 +109,111 @@ struct rotate_function : torch::autograd::Function<rotate_function> {
   }
 };
 
+struct split_function : torch::autograd::Function<split_function> {
+  static tensor_list forward(AutogradContext* context, const at::Tensor& qkv,
+                             const at::Tensor& turns, const at::Tensor& positions,
+                             std::int64_t heads, std::int64_t kv_heads) {
+    context->save_for_backward({turns, positions});
+    const std::int64_t rows = qkv.size(0);
+    const std::int64_t width = qkv.size(1) / (heads + 2 * kv_heads);
+    at::Tensor q = at::empty({rows, heads, width}, qkv.options());
+    at::Tensor k = at::empty({rows, kv_heads, width}, qkv.options());
+    at::Tensor v = at::empty_like(k);
+    launch(split_kernel, qkv, turns, positions, q, k, v);
+    return {q, k, v};
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& of_outputs) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor q = of_outputs[0].contiguous();
+    const at::Tensor k = of_outputs[1].contiguous();
+    const at::Tensor v = of_outputs[2].contiguous();
+    at::Tensor qkv = at::empty({q.size(0), (q.size(1) + 2 * k.size(1)) * q.size(2)}, q.options());
+    launch(split_backward_kernel, qkv, saved[0], saved[1], q, k, v);
+    return {qkv, {}, {}, {}, {}};
+  }
+
+ private:
+  static void launch(kernel which, const at::Tensor& qkv, const at::Tensor& turns,
+                     const at::Tensor& positions, const at::Tensor& q, const at::Tensor& k,
+                     const at::Tensor& v) {
+    const head_layout apart = {q.data_ptr(), k.data_ptr(), v.data_ptr(),
+                               static_cast<int>(q.size(1)), static_cast<int>(k.size(1))};
+    kernels_for(qkv).launch(which, current_stream(qkv), one_thread_each(qkv.numel() / 16),
+                            qkv.data_ptr(), turns.data_ptr(), positions.data_ptr(), apart,
+                            static_cast<long long>(qkv.size(0)), static_cast<int>(q.size(2) / 2));
+  }
+};
+
 struct gate_function : torch::autograd::Function<gate_function> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate,
-                            const at::Tensor& up) {
-    context->save_for_backward({gate, up});
-    at::Tensor to = at::empty_like(gate);
-    const std::int64_t eights = gate.numel() / 8;
-    kernels_for(gate).launch(gated_kernel, current_stream(gate), one_thread_each(eights),
-                             gate.data_ptr(), up.data_ptr(), to.data_ptr(),
-                             static_cast<long long>(eights));
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate_up) {
+    context->save_for_backward({gate_up});
+    at::Tensor to = at::empty({gate_up.size(0), gate_up.size(1) / 2}, gate_up.options());
+    kernels_for(to).launch(gated_kernel, current_stream(to), one_thread_each(to.numel() / 8),
+                           gate_up.data_ptr(), to.data_ptr(), static_cast<long long>(to.size(0)),
+                           static_cast<int>(to.size(1)));
     return to;
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& of_output) {
-    const auto saved = context->get_saved_variables();
+    const at::Tensor gate_up = context->get_saved_variables()[0];
     const at::Tensor from = of_output[0].contiguous();
-    at::Tensor of_gate = at::empty_like(from);
-    at::Tensor of_up = at::empty_like(from);
-    const std::int64_t eights = from.numel() / 8;
-    kernels_for(from).launch(gated_backward_kernel, current_stream(from), one_thread_each(eights),
-                             from.data_ptr(), saved[0].data_ptr(), saved[1].data_ptr(),
-                             of_gate.data_ptr(), of_up.data_ptr(), static_cast<long long>(eights));
-    return {of_gate, of_up};
+    at::Tensor to = at::empty_like(gate_up);
+    kernels_for(to).launch(gated_backward_kernel, current_stream(to),
+                           one_thread_each(from.numel() / 8), from.data_ptr(), gate_up.data_ptr(),
+                           to.data_ptr(), static_cast<long long>(from.size(0)),
+                           static_cast<int>(from.size(1)));
+    return {to};
+  }
+};
+
+// How the kernels of norms divide rows of a width.
+struct norm_teams {
+  bool is_narrow;
+  std::int64_t in_block;  // teams
+
+  explicit norm_teams(std::int64_t width)
+      : is_narrow(width <= 1024), in_block(is_narrow ? norm_threads / 32 : 1) {}
+  launch_shape blocks(std::int64_t count) const {
+    return {static_cast<unsigned>(count), 1, norm_threads, 1};
+  }
+  static constexpr unsigned norm_threads = 128;  // as in fused_kernels.cuh
+};
+
+struct norm_function : torch::autograd::Function<norm_function> {
+  static tensor_list forward(AutogradContext* context, const at::Tensor& x,
+                             const at::Tensor& change, const at::Tensor& weight, double epsilon) {
+    const std::int64_t rows = x.size(0);
+    const norm_teams teams(x.size(1));
+    at::Tensor y = at::empty_like(x);
+    at::Tensor h = at::empty_like(x);
+    const at::Tensor inverses = at::empty({rows}, x.options().dtype(at::kFloat));
+    kernels_for(x).launch(
+        teams.is_narrow ? narrow_norm_kernel : wide_norm_kernel, current_stream(x),
+        teams.blocks((rows + teams.in_block - 1) / teams.in_block), x.data_ptr(), change.data_ptr(),
+        weight.data_ptr(), y.data_ptr(), h.data_ptr(), inverses.data_ptr(),
+        static_cast<long long>(rows), static_cast<int>(x.size(1)), static_cast<float>(epsilon));
+    context->save_for_backward({y, weight, inverses});
+    return {y, h};
+  }
+  static tensor_list backward(AutogradContext* context, const tensor_list& of_outputs) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& y = saved[0];
+    const std::int64_t rows = y.size(0);
+    const norm_teams teams(y.size(1));
+    const at::Tensor of_y = of_outputs[0].defined() ? of_outputs[0].contiguous() : at::Tensor();
+    const at::Tensor of_h =
+        of_outputs[1].defined() ? of_outputs[1].contiguous() : at::zeros_like(y);
+    at::Tensor of_x = at::empty_like(y);
+    constexpr std::int64_t most_blocks = 528;  // four for each multiprocessor of an H100
+    const std::int64_t blocks = std::min((rows + teams.in_block - 1) / teams.in_block, most_blocks);
+    const at::Tensor of_weight =
+        at::empty({blocks * teams.in_block, y.size(1)}, y.options().dtype(at::kFloat));
+    kernels_for(y).launch(teams.is_narrow ? narrow_norm_backward_kernel : wide_norm_backward_kernel,
+                          current_stream(y), teams.blocks(blocks),
+                          of_y.defined() ? of_y.data_ptr() : static_cast<void*>(nullptr),
+                          of_h.data_ptr(), y.data_ptr(), saved[1].data_ptr(), saved[2].data_ptr(),
+                          of_x.data_ptr(), of_weight.data_ptr(), static_cast<long long>(rows),
+                          static_cast<int>(y.size(1)));
+    return {of_x, of_x, of_weight.sum(0).to(y.scalar_type()), {}};
   }
 };
 
@@ -131,8 +230,8 @@ struct token_numbers_function : torch::autograd::Function<token_numbers_function
       kernels_for(logits).launch(
           read_logits_kernel, current_stream(logits),
           launch_shape{static_cast<unsigned>(rows), 1, row_threads, 1}, logits.data_ptr(),
-          targets.data_ptr(), static_cast<int>(logits.size(1)), scale,
-          log_probabilities.data_ptr(), entropies.data_ptr(), numbers.data_ptr());
+          targets.data_ptr(), static_cast<int>(logits.size(1)), scale, log_probabilities.data_ptr(),
+          entropies.data_ptr(), numbers.data_ptr());
     context->save_for_backward({logits, targets, numbers});
     context->saved_data["scale"] = static_cast<double>(scale);
     return {log_probabilities, entropies};
@@ -160,6 +259,22 @@ struct token_numbers_function : torch::autograd::Function<token_numbers_function
 
 }  // namespace
 
+const std::vector<std::string>& fused_kernel_names() {
+  static const std::vector<std::string> names = {"rotate",
+                                                 "split_and_rotate<false>",
+                                                 "split_and_rotate<true>",
+                                                 "gated",
+                                                 "gated_backward",
+                                                 "add_and_norm<32>",
+                                                 "add_and_norm_backward<32>",
+                                                 "add_and_norm<128>",
+                                                 "add_and_norm_backward<128>",
+                                                 "read_logits",
+                                                 "grade_logits",
+                                                 "adamw"};
+  return names;
+}
+
 bool can_fuse(const at::Tensor& like) {
   if (!like.is_cuda()) return false;
   const cuda_driver& driver = cuda_driver::get();
@@ -168,13 +283,25 @@ bool can_fuse(const at::Tensor& like) {
   return driver.attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 8;
 }
 
-at::Tensor fused_rotate(const at::Tensor& x, const at::Tensor& turns,
-                        const at::Tensor& positions) {
+at::Tensor fused_rotate(const at::Tensor& x, const at::Tensor& turns, const at::Tensor& positions) {
   return rotate_function::apply(x, turns, positions);
 }
 
-at::Tensor fused_gate(const at::Tensor& gate, const at::Tensor& up) {
-  return gate_function::apply(gate, up);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_split(const at::Tensor& qkv,
+                                                           const at::Tensor& turns,
+                                                           const at::Tensor& positions,
+                                                           std::int64_t heads,
+                                                           std::int64_t kv_heads) {
+  const tensor_list apart = split_function::apply(qkv, turns, positions, heads, kv_heads);
+  return {apart[0], apart[1], apart[2]};
+}
+
+at::Tensor fused_gate(const at::Tensor& gate_up) { return gate_function::apply(gate_up); }
+
+std::pair<at::Tensor, at::Tensor> fused_add_and_norm(const at::Tensor& x, const at::Tensor& change,
+                                                     const at::Tensor& weight, double epsilon) {
+  const tensor_list both = norm_function::apply(x, change, weight, epsilon);
+  return {both[0], both[1]};
 }
 
 std::pair<at::Tensor, at::Tensor> fused_token_numbers(const at::Tensor& logits,
@@ -185,16 +312,17 @@ std::pair<at::Tensor, at::Tensor> fused_token_numbers(const at::Tensor& logits,
 }
 
 void fused_adamw(const at::Tensor& gradient, at::Tensor& exact, at::Tensor& weight,
-                 at::Tensor& mean, at::Tensor& square, const adamw_numbers& numbers) {
+                 at::Tensor& mean, at::Tensor& square, const at::Tensor& norm,
+                 const adamw_numbers& numbers) {
   const at::Tensor from = gradient.contiguous();
   const auto f = [](double x) { return static_cast<float>(x); };
   void* const copy = weight.data_ptr() == exact.data_ptr() ? nullptr : weight.data_ptr();
   kernels_for(gradient).launch(
       adamw_kernel, current_stream(gradient), one_thread_each(from.numel()), from.data_ptr(),
       exact.data_ptr(), copy, mean.data_ptr(), square.data_ptr(),
-      static_cast<long long>(from.numel()), f(numbers.shrink), f(numbers.beta1), f(numbers.beta2),
-      f(numbers.correction1), f(numbers.correction2), f(numbers.epsilon), f(numbers.decay),
-      f(numbers.rate));
+      static_cast<long long>(from.numel()), norm.data_ptr(), f(numbers.most_norm), f(numbers.beta1),
+      f(numbers.beta2), f(numbers.correction1), f(numbers.correction2), f(numbers.epsilon),
+      f(numbers.decay), f(numbers.rate));
 }
 
 }  // namespace hone

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace at {
 class Tensor;
@@ -9,9 +12,12 @@ class Tensor;
 
 namespace hone {
 
-// Operators of a decoder that own kernels compute on a GPU, in one pass over their tensors, forwards
-// and backwards (fused_kernels.cuh). The functions throw policy_error if the kernels cannot be
-// compiled.
+// Operators of a decoder that own kernels compute on a GPU, in one pass over their tensors,
+// forwards and backwards (fused_kernels.cuh). The functions throw policy_error if the kernels
+// cannot be compiled.
+
+// Returns the names of the kernels, for tests that compile them without a GPU.
+const std::vector<std::string>& fused_kernel_names();
 
 // Returns whether the functions below can be used for weights like this one: on a GPU of compute
 // capability 8.0 or above.
@@ -22,11 +28,28 @@ bool can_fuse(const at::Tensor& like);
 // [N] (int32). Differentiable in x. head_width must be a multiple of 16.
 at::Tensor fused_rotate(const at::Tensor& x, const at::Tensor& turns, const at::Tensor& positions);
 
-// Returns silu(gate) up. Differentiable in both. The number of elements must be a multiple of 8.
-at::Tensor fused_gate(const at::Tensor& gate, const at::Tensor& up);
+// Returns q [N, heads, head_width] and k [N, kv_heads, head_width], rotated in this way, and v,
+// from qkv [N, (heads + 2 kv_heads) head_width]. Differentiable in qkv.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_split(const at::Tensor& qkv,
+                                                           const at::Tensor& turns,
+                                                           const at::Tensor& positions,
+                                                           std::int64_t heads,
+                                                           std::int64_t kv_heads);
 
-// Returns ln p [M] (fp32) of `targets` [M] (int64) under the softmax of logits / temperature, and the
-// entropies [M] (fp32) of the softmax of logits [M, V]. Differentiable in the logits once: the
+// Returns silu(gate) up [N, F] of gate_up [N, 2 F], whose rows hold the gates and then the ups.
+// Differentiable. F must be a multiple of 8.
+at::Tensor fused_gate(const at::Tensor& gate_up);
+
+// The widest rows of fused_add_and_norm().
+inline constexpr std::int64_t widest_norm = 4096;
+
+// Returns y = x + change [N, width] and the RMSNorm of y with this weight. Differentiable in x,
+// change and weight. The width must be a multiple of 8, at most widest_norm.
+std::pair<at::Tensor, at::Tensor> fused_add_and_norm(const at::Tensor& x, const at::Tensor& change,
+                                                     const at::Tensor& weight, double epsilon);
+
+// Returns ln p [M] (fp32) of `targets` [M] (int64) under the softmax of logits / temperature, and
+// the entropies [M] (fp32) of the softmax of logits [M, V]. Differentiable in the logits once: the
 // backward pass writes their gradients over them. V must be a multiple of 8.
 std::pair<at::Tensor, at::Tensor> fused_token_numbers(const at::Tensor& logits,
                                                       const at::Tensor& targets,
@@ -34,7 +57,7 @@ std::pair<at::Tensor, at::Tensor> fused_token_numbers(const at::Tensor& logits,
 
 // What an update of AdamW multiplies and adds; see fused_kernels.cuh.
 struct adamw_numbers {
-  double shrink = 1;
+  double most_norm = 1;  // of all gradients together, which are shrunk if it is larger
   double beta1 = 0.9;
   double beta2 = 0.999;
   double correction1 = 1;
@@ -45,8 +68,10 @@ struct adamw_numbers {
 };
 
 // Makes an update of `exact` (fp32) and, if it is another tensor, of `weight`, which has the dtype
-// of `gradient`. `mean` and `square` are fp32.
+// of `gradient`. `mean` and `square` are fp32. `norm` [] (fp32) is that of all gradients; if it is
+// not finite, nothing changes.
 void fused_adamw(const at::Tensor& gradient, at::Tensor& exact, at::Tensor& weight,
-                 at::Tensor& mean, at::Tensor& square, const adamw_numbers& numbers);
+                 at::Tensor& mean, at::Tensor& square, const at::Tensor& norm,
+                 const adamw_numbers& numbers);
 
 }  // namespace hone

@@ -44,20 +44,20 @@ struct optimizer_moments::contents {
 
 namespace {
 
-// Returns the norm of all gradients together.
-double norm_of(const std::vector<at::Tensor>& gradients) {
-  if (gradients.empty()) return 0;
+// Returns the norm [] (fp32) of all gradients together, on their device.
+at::Tensor norm_of(const std::vector<at::Tensor>& gradients) {
   if (can_fuse(gradients.front()))
-    return at::stack(at::_foreach_norm(gradients, 2, at::kFloat)).norm().item<double>();
+    return at::stack(at::_foreach_norm(gradients, 2, at::kFloat)).norm();
   std::vector<at::Tensor> norms;
   for (const at::Tensor& gradient : gradients) norms.push_back(gradient.to(at::kFloat).norm());
-  return at::stack(norms).norm().item<double>();
+  return at::stack(norms).norm();
 }
 
-// What fused_adamw() does, by LibTorch's operators.
+// What fused_adamw() does, by LibTorch's operators. `norm` must be finite.
 void adamw(const at::Tensor& gradient, at::Tensor& exact, at::Tensor& mean, at::Tensor& square,
-           const adamw_numbers& n) {
-  const at::Tensor shrunk = gradient.to(at::kFloat) * n.shrink;
+           double norm, const adamw_numbers& n) {
+  const at::Tensor shrunk =
+      gradient.to(at::kFloat) * (norm > n.most_norm ? n.most_norm / norm : 1.0);
   mean.mul_(n.beta1).add_(shrunk, 1 - n.beta1);
   square.mul_(n.beta2).addcmul_(shrunk, shrunk, 1 - n.beta2);
   const at::Tensor denominator = (square / n.correction2).sqrt_().add_(n.epsilon);
@@ -110,33 +110,41 @@ double optimizer::step(double rate) {
   for (const auto& [name, tensor] : state_->weights->all()) {
     if (tensor.grad().defined()) gradients.push_back(tensor.grad());
   }
-  const double norm = norm_of(gradients);
-  if (std::isfinite(norm)) {
+  if (gradients.empty()) {
     ++state_->steps;
-    adamw_numbers numbers;
-    numbers.shrink = norm > o.max_gradient_norm ? o.max_gradient_norm / norm : 1.0;
-    numbers.beta1 = o.beta1;
-    numbers.beta2 = o.beta2;
-    numbers.correction1 = 1 - std::pow(o.beta1, static_cast<double>(state_->steps));
-    numbers.correction2 = 1 - std::pow(o.beta2, static_cast<double>(state_->steps));
-    numbers.epsilon = o.epsilon;
-    numbers.rate = rate;
-    for (auto& [name, tensor] : state_->weights->all()) {
-      if (!tensor.grad().defined()) continue;
-      numbers.decay = tensor.dim() > 1 ? 1 - rate * o.weight_decay : 1.0;
-      const auto master = state_->master.find(name);
-      at::Tensor& exact = master != state_->master.end() ? master->second : tensor;
-      if (can_fuse(tensor)) {
-        fused_adamw(tensor.grad(), exact, tensor, state_->mean.at(name), state_->square.at(name),
-                    numbers);
-      } else {
-        adamw(tensor.grad(), exact, state_->mean.at(name), state_->square.at(name), numbers);
-        if (master != state_->master.end()) tensor.copy_(exact);
-      }
+    return 0;
+  }
+  const bool is_fused = can_fuse(gradients.front());
+  const at::Tensor norm = norm_of(gradients);
+  // On a GPU the update is queued before its norm is known here, so that the GPU need not wait.
+  const double known = is_fused ? 0 : norm.item<double>();
+  ++state_->steps;
+  adamw_numbers numbers;
+  numbers.most_norm = o.max_gradient_norm;
+  numbers.beta1 = o.beta1;
+  numbers.beta2 = o.beta2;
+  numbers.correction1 = 1 - std::pow(o.beta1, static_cast<double>(state_->steps));
+  numbers.correction2 = 1 - std::pow(o.beta2, static_cast<double>(state_->steps));
+  numbers.epsilon = o.epsilon;
+  numbers.rate = rate;
+  for (auto& [name, tensor] : state_->weights->all()) {
+    if (!tensor.grad().defined() || !std::isfinite(known)) continue;
+    numbers.decay = tensor.dim() > 1 ? 1 - rate * o.weight_decay : 1.0;
+    const auto master = state_->master.find(name);
+    at::Tensor& exact = master != state_->master.end() ? master->second : tensor;
+    at::Tensor& mean = state_->mean.at(name);
+    at::Tensor& square = state_->square.at(name);
+    if (is_fused) {
+      fused_adamw(tensor.grad(), exact, tensor, mean, square, norm, numbers);
+    } else {
+      adamw(tensor.grad(), exact, mean, square, known, numbers);
+      if (master != state_->master.end()) tensor.copy_(exact);
     }
   }
   for (auto& [name, tensor] : state_->weights->all()) tensor.mutable_grad() = at::Tensor();
-  return norm;
+  const double result = is_fused ? norm.item<double>() : known;
+  if (!std::isfinite(result)) --state_->steps;
+  return result;
 }
 
 optimizer_moments optimizer::moments() const {

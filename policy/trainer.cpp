@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/core/StreamGuard.h>
 
 #include <algorithm>
 #include <array>
@@ -13,106 +13,19 @@
 
 #include "messages/value_names.hpp"
 #include "policy/chunked_head.hpp"
+#include "policy/packed_sequences.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/transformer.hpp"
 
 namespace hone {
 namespace {
 
-// Concatenated sequences, with the tokens to predict. M is the number of these tokens.
-struct packed {
-  at::Tensor tokens;  // [N] (int64)
-  std::vector<std::int64_t> lengths;
-  at::Tensor rows;     // [M] (int64): positions in `tokens` whose logits predict the targets
-  at::Tensor targets;  // [M] (int64)
-
-  prediction view() const { return {tokens, lengths, rows, targets}; }
-};
-
-packed pack(std::span<const token_sequence* const> sequences, const at::Device& device) {
-  packed p;
-  std::vector<std::int64_t> tokens;
-  std::vector<std::int64_t> rows;
-  std::vector<std::int64_t> targets;
-  for (const token_sequence* s : sequences) {
-    const auto begin = static_cast<std::int64_t>(tokens.size());
-    tokens.insert(tokens.end(), s->tokens.begin(), s->tokens.end());
-    p.lengths.push_back(static_cast<std::int64_t>(s->tokens.size()));
-    for (std::size_t i = std::max<std::size_t>(1, s->first_target); i < s->tokens.size(); ++i) {
-      rows.push_back(begin + static_cast<std::int64_t>(i) - 1);
-      targets.push_back(s->tokens[i]);
-    }
-  }
-  const auto on_device = [&](const std::vector<std::int64_t>& values) {
-    return at::tensor(values, at::kLong).to(device);
-  };
-  p.tokens = on_device(tokens);
-  p.rows = on_device(rows);
-  p.targets = on_device(targets);
-  return p;
-}
-
-at::Tensor floats(const std::vector<float>& values, const at::Device& device) {
-  return at::tensor(values, at::kFloat).to(device);
-}
-
-// An example of supervised fine-tuning, with the weights of its targets.
-struct weighted_sequence {
-  token_sequence all;
-  std::vector<float> weights;
-};
-
-weighted_sequence weigh(const sft_example& example, std::size_t context, double prompt_weight) {
-  weighted_sequence s{join(example.prompt, example.completion, context), {}};
-  const std::size_t prompt = std::min(example.prompt.size(), s.all.tokens.size());
-  s.all.first_target = prompt_weight > 0 ? 1 : prompt;
-  for (std::size_t i = std::max<std::size_t>(1, s.all.first_target); i < s.all.tokens.size(); ++i)
-    s.weights.push_back(i < prompt ? static_cast<float>(prompt_weight) : 1.0F);
-  return s;
-}
-
-// What an objective reads of some rollouts: per token [M], and per rollout [S].
-struct columns {
-  std::vector<const token_sequence*> sequences;
-  at::Tensor then;        // [M]
-  at::Tensor proximal;    // [M]; undefined if the rollouts have none
-  at::Tensor is_current;  // [M]: 1 for tokens that the trainer's weights have sampled, or 0
-  at::Tensor sequence;    // [M] (int64): index of the token's rollout
-  at::Tensor advantages;  // [S]
-  at::Tensor weights;     // [S]
-
-  columns(std::span<distinct_rollout* const> rollouts, const at::Device& device) {
-    std::vector<float> recorded;
-    std::vector<float> before;
-    std::vector<float> current;
-    std::vector<std::int64_t> owner;
-    std::vector<float> its_advantages;
-    std::vector<float> its_weights;
-    for (const distinct_rollout* r : rollouts) {
-      sequences.push_back(&r->all);
-      recorded.insert(recorded.end(), r->then.begin(), r->then.end());
-      before.insert(before.end(), r->proximal.begin(), r->proximal.end());
-      for (std::size_t i = 0; i < r->then.size(); ++i)
-        current.push_back(i >= r->first_current ? 1.0F : 0.0F);
-      owner.insert(owner.end(), r->then.size(), static_cast<std::int64_t>(its_advantages.size()));
-      its_advantages.push_back(static_cast<float>(r->advantage));
-      its_weights.push_back(static_cast<float>(r->weight));
-    }
-    then = floats(recorded, device);
-    if (!before.empty()) proximal = floats(before, device);
-    is_current = floats(current, device);
-    sequence = at::tensor(owner, at::kLong).to(device);
-    advantages = floats(its_advantages, device);
-    weights = floats(its_weights, device);
-  }
-};
-
-std::int64_t most_logits_on(const std::string& device) {
+std::int64_t most_logits_on(const std::string& device, const std::string& dtype) {
   constexpr std::int64_t on_a_cpu = std::int64_t{1} << 26;
   constexpr std::int64_t gpu_share = 16;
   const std::uint64_t bytes = gpu_memory_of(device);
   return bytes == 0 ? on_a_cpu
-                    : static_cast<std::int64_t>(bytes / sizeof(float) / gpu_share);
+                    : static_cast<std::int64_t>(bytes / (dtype == "float32" ? 4 : 2) / gpu_share);
 }
 
 // Text of a checkpoint that holds the state of the trainer's random stream.
@@ -166,7 +79,7 @@ struct trainer::state {
   }
   // Adds the gradients of a micro batch of supervised fine-tuning. Returns its part of the loss.
   // `whole`: the weights of all tokens of the update.
-  double add_likelihood(std::span<weighted_sequence* const> examples, double whole) const;
+  at::Tensor add_likelihood(std::span<weighted_sequence* const> examples, double whole) const;
   void note_proximal(std::span<distinct_rollout* const> batch, const grpo_step_options& o) const;
   // Adds the gradients of a micro batch. `is_first`: there was no update in this step yet.
   void accumulate(std::span<distinct_rollout* const> batch, const grpo_step_options& o,
@@ -190,7 +103,8 @@ class trainer::own_stream {
 trainer::trainer(const std::filesystem::path& policy, bool random_weights, const options& o) {
   prepare_policy_device(o.device);
   state_ = std::make_unique<state>(policy, o);
-  if (o.most_logits == 0) state_->chosen.most_logits = most_logits_on(o.device);
+  if (o.most_logits == 0)
+    state_->chosen.most_logits = most_logits_on(o.device, state_->network.config().dtype);
   const decoder_config& config = state_->network.config();
   const decoder_weights initial = random_weights ? decoder_weights::random(config, o.seed)
                                                  : decoder_weights::load_finite(policy, config);
@@ -212,17 +126,19 @@ double trainer::sft_update(std::span<const sft_example> batch, double rate, doub
     examples.push_back(weigh(example, state_->context(), prompt_weight));
     for (const float weight : examples.back().weights) whole += weight;
   }
-  double loss = 0;
+  std::vector<at::Tensor> losses;  // read at the end, so that a GPU does not wait in between
   for_micro_batches(std::span(examples), state_->micro_batch(), [&](const auto& part) {
-    loss += state_->add_likelihood(part, whole);
+    losses.push_back(state_->add_likelihood(part, whole));
     for (const weighted_sequence* s : part) state_->tokens_trained_on += s->all.tokens.size();
   });
   state_->update(rate);
+  double loss = 0;
+  for (const at::Tensor& one : losses) loss += one.item<double>();
   return loss;
 }
 
-double trainer::state::add_likelihood(std::span<weighted_sequence* const> examples,
-                                      double whole) const {
+at::Tensor trainer::state::add_likelihood(std::span<weighted_sequence* const> examples,
+                                          double whole) const {
   std::vector<const token_sequence*> sequences;
   std::vector<float> token_weights;
   for (const weighted_sequence* s : examples) {
@@ -234,8 +150,7 @@ double trainer::state::add_likelihood(std::span<weighted_sequence* const> exampl
                        entropies::ignored,
                        [&](const at::Tensor& ln_p, const at::Tensor& /*entropy*/) {
                          return sft_loss(ln_p, floats(token_weights, device), whole);
-                       })
-      .item<double>();
+                       });
 }
 
 void trainer::state::note_proximal(std::span<distinct_rollout* const> batch,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <tuple>
 
 #include "policy/fused_operators.hpp"
 
@@ -103,9 +104,9 @@ decoder::layout decoder::lay_out(std::span<const std::int64_t> lengths,
   of.ends = at::tensor(ends, at::kInt).to(like.device());
   const auto [cosines, sines] =
       rotary(at::arange(of.longest, at::TensorOptions(at::kLong).device(like.device())));
-  of.turns = at::stack({cosines.narrow(1, 0, head_width / 2), sines.narrow(1, 0, head_width / 2)},
-                       -1)
-                 .contiguous();
+  of.turns =
+      at::stack({cosines.narrow(1, 0, head_width / 2), sines.narrow(1, 0, head_width / 2)}, -1)
+          .contiguous();
   return of;
 }
 
@@ -144,52 +145,108 @@ at::Tensor decoder::attend(const at::Tensor& q, const at::Tensor& k, const at::T
   return mixed.size() == 1 ? mixed.front() : at::cat(mixed);
 }
 
+// What passes between layers. The change of the last one is added where the next one begins, in one
+// step with its norm. Undefined: none.
+struct decoder::residual {
+  at::Tensor x;
+  at::Tensor change;
+};
+
+std::pair<at::Tensor, at::Tensor> decoder::add_and_norm(const decoder_weights& weights,
+                                                        const residual& before,
+                                                        const std::string& name,
+                                                        const layout& of) const {
+  if (!before.change.defined()) return {before.x, norm(weights, before.x, name)};
+  const std::int64_t width = state_->config.width;
+  if (of.is_fused && width <= widest_norm && width % 8 == 0)
+    return fused_add_and_norm(before.x, before.change, weights.all().at(name),
+                              state_->config.norm_epsilon);
+  const at::Tensor y = before.x + before.change;
+  return {y, norm(weights, y, name)};
+}
+
+at::Tensor decoder::linear(const decoder_weights& weights, const at::Tensor& x,
+                           const std::string& name) const {
+  const auto& w = weights.all();
+  const auto bias = w.find(name + ".bias");
+  return at::linear(x, w.at(name + ".weight"),
+                    bias != w.end() ? std::optional<at::Tensor>(bias->second) : std::nullopt);
+}
+
+// Several projections of the same rows as one matrix product, which copies the weights together
+// first: they are few beside the rows.
+at::Tensor decoder::joined_linear(const decoder_weights& weights, const at::Tensor& x,
+                                  const std::vector<std::string>& names) const {
+  const auto& w = weights.all();
+  std::vector<at::Tensor> matrices;
+  std::vector<at::Tensor> biases;
+  for (const std::string& name : names) {
+    matrices.push_back(w.at(name + ".weight"));
+    if (const auto bias = w.find(name + ".bias"); bias != w.end()) biases.push_back(bias->second);
+  }
+  return at::linear(x, at::cat(matrices),
+                    biases.empty() ? std::nullopt : std::optional<at::Tensor>(at::cat(biases)));
+}
+
 at::Tensor decoder::norm(const decoder_weights& weights, const at::Tensor& x,
                          const std::string& name) const {
   return at::rms_norm(x, {x.size(-1)}, weights.all().at(name), state_->config.norm_epsilon);
 }
 
-at::Tensor decoder::layer(const decoder_weights& weights, std::int64_t index, const at::Tensor& x,
-                          const layout& of) const {
+decoder::residual decoder::layer(const decoder_weights& weights, std::int64_t index,
+                                 const residual& before, const layout& of) const {
   const decoder_config& c = state_->config;
-  const auto& w = weights.all();
-  const std::int64_t count = x.size(0);
-  const auto linear = [&](const at::Tensor& input, const std::string& name) {
-    const auto bias = w.find(name + ".bias");
-    return at::linear(input, w.at(name + ".weight"),
-                      bias != w.end() ? std::optional<at::Tensor>(bias->second) : std::nullopt);
-  };
+  const std::int64_t count = before.x.size(0);
   const std::string name = "model.layers." + std::to_string(index) + ".";
   const std::string attention = name + "self_attn.";
-  const at::Tensor h = norm(weights, x, name + "input_layernorm.weight");
-  at::Tensor q = linear(h, attention + "q_proj").view({count, c.heads, c.head_width});
-  at::Tensor k = linear(h, attention + "k_proj").view({count, c.kv_heads, c.head_width});
-  const at::Tensor v = linear(h, attention + "v_proj").view({count, c.kv_heads, c.head_width});
-  if (c.head_norm) {
-    q = norm(weights, q, attention + "q_norm.weight");
-    k = norm(weights, k, attention + "k_norm.weight");
+  const auto [x, h] = add_and_norm(weights, before, name + "input_layernorm.weight", of);
+  at::Tensor q;
+  at::Tensor k;
+  at::Tensor v;
+  const auto project = [&](const char* which, std::int64_t heads) {
+    return linear(weights, h, attention + which).view({count, heads, c.head_width});
+  };
+  if (of.is_fused && !c.head_norm) {
+    std::tie(q, k, v) = fused_split(
+        joined_linear(weights, h,
+                      {attention + "q_proj", attention + "k_proj", attention + "v_proj"}),
+        of.turns, of.positions, c.heads, c.kv_heads);
+  } else {
+    q = project("q_proj", c.heads);
+    k = project("k_proj", c.kv_heads);
+    v = project("v_proj", c.kv_heads);
+    if (c.head_norm) {
+      q = norm(weights, q, attention + "q_norm.weight");
+      k = norm(weights, k, attention + "k_norm.weight");
+    }
+    q = of.rotate(q);
+    k = of.rotate(k);
   }
-  const at::Tensor y =
-      x + linear(attend(of.rotate(q), of.rotate(k), v, of), attention + "o_proj");
-  const at::Tensor m = norm(weights, y, name + "post_attention_layernorm.weight");
-  const at::Tensor gate = linear(m, name + "mlp.gate_proj");
-  const at::Tensor up = linear(m, name + "mlp.up_proj");
-  return y + linear(of.is_fused ? fused_gate(gate, up) : at::silu(gate) * up,
-                    name + "mlp.down_proj");
+  const auto [y, m] =
+      add_and_norm(weights, {x, linear(weights, attend(q, k, v, of), attention + "o_proj")},
+                   name + "post_attention_layernorm.weight", of);
+  const std::string mlp = name + "mlp.";
+  const at::Tensor gated =
+      of.is_fused
+          ? fused_gate(joined_linear(weights, m, {mlp + "gate_proj", mlp + "up_proj"}))
+          : at::silu(linear(weights, m, mlp + "gate_proj")) * linear(weights, m, mlp + "up_proj");
+  return {y, linear(weights, gated, mlp + "down_proj")};
 }
 
 at::Tensor decoder::hidden(const decoder_weights& weights, const at::Tensor& tokens,
                            std::span<const std::int64_t> lengths) const {
-  at::Tensor x = at::embedding(weights.all().at(embedding_name), tokens);
-  const layout of = lay_out(lengths, x);
-  for (std::int64_t i = 0; i < state_->config.layers; ++i) x = layer(weights, i, x, of);
-  return norm(weights, x, "model.norm.weight");
+  residual at_layer{at::embedding(weights.all().at(embedding_name), tokens), {}};
+  const layout of = lay_out(lengths, at_layer.x);
+  for (std::int64_t i = 0; i < state_->config.layers; ++i)
+    at_layer = layer(weights, i, at_layer, of);
+  return add_and_norm(weights, at_layer, "model.norm.weight", of).second;
 }
 
 decoder::checkpointed_pass decoder::checkpointed_hidden_at(const decoder_weights& weights,
                                                            const at::Tensor& tokens,
                                                            std::span<const std::int64_t> lengths,
                                                            const at::Tensor& positions) const {
+  const auto whole = [](const residual& r) { return r.x + r.change; };
   std::vector<at::Tensor> inputs;  // of the layers, and of the last norm
   const at::Tensor& embeddings = weights.all().at(embedding_name);
   layout of;
@@ -198,15 +255,15 @@ decoder::checkpointed_pass decoder::checkpointed_hidden_at(const decoder_weights
     inputs.push_back(at::embedding(embeddings, tokens));
     of = lay_out(lengths, inputs.front());
     for (std::int64_t i = 0; i < state_->config.layers; ++i)
-      inputs.push_back(layer(weights, i, inputs.back(), of));
+      inputs.push_back(whole(layer(weights, i, {inputs.back(), {}}, of)));
   }
   for (at::Tensor& input : inputs) input.requires_grad_();
   const at::Tensor rows =
       norm(weights, inputs.back(), "model.norm.weight").index_select(0, positions);
-  const auto finish = [this, &weights, &tokens, embeddings, of, inputs] {
+  const auto finish = [this, &weights, &tokens, embeddings, of, inputs, whole] {
     for (std::int64_t i = state_->config.layers; i-- > 0;) {
       const auto at = static_cast<std::size_t>(i);
-      layer(weights, i, inputs[at], of).backward(inputs[at + 1].grad());
+      whole(layer(weights, i, {inputs[at], {}}, of)).backward(inputs[at + 1].grad());
       inputs[at + 1].mutable_grad() = at::Tensor();
     }
     at::embedding(embeddings, tokens).backward(inputs.front().grad());

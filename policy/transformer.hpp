@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "policy/decoder_config.hpp"
 #include "policy/decoder_weights.hpp"
@@ -48,8 +49,8 @@ class decoder {
   checkpointed_pass checkpointed_hidden_at(const decoder_weights& weights, const at::Tensor& tokens,
                                            std::span<const std::int64_t> lengths,
                                            const at::Tensor& positions) const;
-  // Return the logits [..., V] of normalised hidden states [..., width]: in fp32, or in the weights'
-  // dtype, in which the network computes them.
+  // Return the logits [..., V] of normalised hidden states [..., width]: in fp32, or in the
+  // weights' dtype, in which the network computes them.
   at::Tensor head(const decoder_weights& weights, const at::Tensor& hidden) const;
   at::Tensor unconverted_head(const decoder_weights& weights, const at::Tensor& hidden) const;
 
@@ -61,9 +62,18 @@ class decoder {
   // What the layers need to know of concatenated sequences.
   struct layout;
   layout lay_out(std::span<const std::int64_t> lengths, const at::Tensor& like) const;
+  struct residual;
   // Returns the hidden states [N, width] behind a layer, from those before it.
-  at::Tensor layer(const decoder_weights& weights, std::int64_t index, const at::Tensor& x,
-                   const layout& of) const;
+  residual layer(const decoder_weights& weights, std::int64_t index, const residual& before,
+                 const layout& of) const;
+  // Returns the sum of a residual, and its norm.
+  std::pair<at::Tensor, at::Tensor> add_and_norm(const decoder_weights& weights,
+                                                 const residual& before, const std::string& name,
+                                                 const layout& of) const;
+  at::Tensor linear(const decoder_weights& weights, const at::Tensor& x,
+                    const std::string& name) const;
+  at::Tensor joined_linear(const decoder_weights& weights, const at::Tensor& x,
+                           const std::vector<std::string>& names) const;
   at::Tensor norm(const decoder_weights& weights, const at::Tensor& x,
                   const std::string& name) const;
   // Returns the normalised hidden states [N, width] of concatenated sequences.

@@ -10,8 +10,8 @@
 
 namespace hone {
 
-// Hands the newest weights from a learner to the generators of its process, on the device, so that no
-// file stands between a step and the first token of its weights. Safe on any thread.
+// Hands the newest weights from a learner to the generators of its process, on the device, so that
+// no file stands between a step and the first token of its weights. Safe on any thread.
 class weights_exchange {
  public:
   struct offer {

@@ -70,7 +70,8 @@ class policy_bench {
   std::vector<token_id> tokens(std::int64_t count) {
     std::vector<token_id> ids;
     for (std::int64_t i = 0; i < count; ++i)
-      ids.push_back(static_cast<token_id>(random_() % static_cast<std::uint64_t>(config_.vocabulary)));
+      ids.push_back(
+          static_cast<token_id>(random_() % static_cast<std::uint64_t>(config_.vocabulary)));
     return ids;
   }
   generation_options sampling(std::int64_t new_tokens) const {
@@ -98,7 +99,8 @@ class policy_bench {
     const std::uint64_t first_tokens = engine.tokens_generated();
     // Then as in a run: whoever finishes is replaced.
     while (since(begin) < options_.seconds) {
-      const auto room = options_.slots - static_cast<std::int64_t>(engine.active() + engine.waiting());
+      const auto room =
+          options_.slots - static_cast<std::int64_t>(engine.active() + engine.waiting());
       submit_groups(engine, room / options_.group * options_.group);
       engine.step();
     }
@@ -130,7 +132,8 @@ class policy_bench {
       return static_cast<double>(prompts * options_.prompt_tokens) / since(begin);
     };
     read(0.5);
-    return {{"prompt_tokens", options_.prompt_tokens}, {"tokens_per_s", read(options_.seconds / 3)}};
+    return {{"prompt_tokens", options_.prompt_tokens},
+            {"tokens_per_s", read(options_.seconds / 3)}};
   }
 
   // Updates by `batch` sequences. Those of a GRPO step are 12 groups of equal size, a quarter of
@@ -168,8 +171,7 @@ class policy_bench {
     const auto begin = clock::now();
     int updates = 0;
     for (; since(begin) < options_.seconds; ++updates) update();
-    const double rate =
-        static_cast<double>(learner.tokens_trained_on() - before) / since(begin);
+    const double rate = static_cast<double>(learner.tokens_trained_on() - before) / since(begin);
     return {{"sequences", batch},
             {"length", options_.length},
             {"updates", updates},
@@ -190,16 +192,17 @@ void print(const ordered_json& results) {
   };
   if (results.contains("sampling")) {
     const ordered_json& s = results.at("sampling");
-    std::cout << "sampling  " << rate(s, "tokens_per_s") << " in " << fixed(s.at("seconds").get<double>(), 1)
-              << " s; the first answers " << rate(s, "first_tokens_per_s") << ", then "
-              << rate(s, "later_tokens_per_s") << "\n"
+    std::cout << "sampling  " << rate(s, "tokens_per_s") << " in "
+              << fixed(s.at("seconds").get<double>(), 1) << " s; the first answers "
+              << rate(s, "first_tokens_per_s") << ", then " << rate(s, "later_tokens_per_s") << "\n"
               << "reading   " << rate(results.at("reading"), "tokens_per_s") << "\n";
   }
   for (const char* stage : {"sft", "grpo"}) {
     if (!results.contains(stage)) continue;
     const ordered_json& t = results.at(stage);
     std::cout << pad(stage, 10) << rate(t, "tokens_per_s") << ", "
-              << fixed(t.at("flops").get<double>() / 1e12, 1) << " TFLOP/s in matrix products with weights\n";
+              << fixed(t.at("flops").get<double>() / 1e12, 1)
+              << " TFLOP/s in matrix products with weights\n";
   }
 }
 

@@ -5,9 +5,9 @@
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
-#include "policy/sampling/completion_sampler.hpp"
 #include "policy/decoder_weights.hpp"
 #include "policy/policy_memory.hpp"
+#include "policy/sampling/completion_sampler.hpp"
 
 namespace hone {
 namespace {

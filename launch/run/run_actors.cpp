@@ -11,9 +11,9 @@
 #include "launch/run/run_inputs.hpp"
 #include "launch/teaching.hpp"
 #include "messages/versions.hpp"
-#include "policy/sampling/completion_sampler.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
+#include "policy/sampling/completion_sampler.hpp"
 
 namespace hone {
 namespace {

@@ -210,8 +210,7 @@ class start_check {
         here * memory.of_token * static_cast<double>(c_.generation.options.slots * longest);
     // Where keys and values lie in pages, samples wait for their share of the memory.
     if (c_.policy.device != "cpu" && policy.dtype != "float32" && available)
-      of_sequences = std::min(of_sequences,
-                              here * c_.generation.options.memory_share * *available);
+      of_sequences = std::min(of_sequences, here * c_.generation.options.memory_share * *available);
     const double needed = of_weights + of_sequences;
     const std::string said =
         "the policy has " + fixed(memory.parameters / 1e6, 1) +

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "policy/sampling/completion_sampler.hpp"
 #include "policy/endpoint/endpoint_options.hpp"
+#include "policy/sampling/completion_sampler.hpp"
 
 namespace hone {
 

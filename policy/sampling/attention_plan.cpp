@@ -75,7 +75,8 @@ attention_plan plan_attention(std::span<const attention_plan::slot> slots,
     attention_part all;
     all.row = prompts[i].row;
     all.member = first_member[i] = static_cast<std::int32_t>(plan.members.size());
-    all.ranks = static_cast<std::int32_t>(static_cast<std::int64_t>(members[i].size()) * shared_heads);
+    all.ranks =
+        static_cast<std::int32_t>(static_cast<std::int64_t>(members[i].size()) * shared_heads);
     plan.members.insert(plan.members.end(), members[i].begin(), members[i].end());
     of_prompt[i].shared = static_cast<std::int32_t>(plan.parts.size());
     of_prompt[i].shared_step = static_cast<std::int32_t>(blocks[i]);

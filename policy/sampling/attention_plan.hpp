@@ -14,15 +14,16 @@ namespace hone {
 // Queries of a part: rows of the tensor cores' matrices.
 inline constexpr std::int64_t part_queries = 16;
 
-// Layouts of sampling_kernels.cuh.
+// Layouts of kernels/attention.cuh.
 struct attention_part {
-  std::int32_t row = 0;     // of the page table
-  std::int32_t first = 0;   // page of the row
+  std::int32_t row = 0;    // of the page table
+  std::int32_t first = 0;  // page of the row
   std::int32_t pages = 0;
   std::int32_t tokens = 0;  // of these pages that count
   std::int32_t member = 0;  // index of the first slot of the queries in `members`
-  std::int32_t rank = 0;    // of the first query; each member has one for each query head of a kv head
-  std::int32_t ranks = 0;   // queries of all members
+  std::int32_t rank =
+      0;  // of the first query; each member has one for each query head of a kv head
+  std::int32_t ranks = 0;  // queries of all members
   std::int32_t unused = 0;
 };
 struct slot_parts {

@@ -196,8 +196,7 @@ std::vector<finished_request> generation_engine::step() {
   }
   const std::size_t kept = s.slots.size();
   s.admit();
-  if (s.slots.size() > kept)
-    s.take(s.network->draw_first(kept, s.draw_numbers(kept)), kept, done);
+  if (s.slots.size() > kept) s.take(s.network->draw_first(kept, s.draw_numbers(kept)), kept, done);
   return done;
 }
 

@@ -6,7 +6,9 @@
 #include <numbers>
 #include <sstream>
 
-#include "embedded/sampling_kernels.hpp"
+#include "embedded/sampling_attention.hpp"
+#include "embedded/sampling_drawing.hpp"
+#include "embedded/sampling_layers.hpp"
 #include "policy/sampling/page_book.hpp"
 #include "policy/transformer.hpp"
 
@@ -15,26 +17,16 @@ namespace {
 
 enum kernel : std::size_t { embed, add_and_norm, rotate_and_keep, gate, attend, join, draw_kernel };
 
-const std::vector<std::string>& kernel_names() {
-  static const std::vector<std::string> names = {
-      "embed", "add_and_norm", "rotate_and_keep", "gate", "attend", "join", "draw"};
-  return names;
-}
-
 std::vector<std::string> macros(const decoder_config& c, const gpu_layers::sizes& most) {
   const auto set = [](const char* name, std::int64_t value) {
     return std::string(name) + "=" + std::to_string(value);
   };
   std::ostringstream epsilon;
   epsilon << std::scientific << c.norm_epsilon << "f";
-  return {set("WIDTH", c.width),
-          set("HEADS", c.heads),
-          set("KV_HEADS", c.kv_heads),
-          set("HEAD", c.head_width),
-          set("FEED", c.feed_forward),
-          set("VOCABULARY", c.vocabulary),
-          set("TABLE", most.table_pages),
-          set("HALF_IS_BFLOAT16", c.dtype == "bfloat16" ? 1 : 0),
+  return {set("WIDTH", c.width),          set("HEADS", c.heads),
+          set("KV_HEADS", c.kv_heads),    set("HEAD", c.head_width),
+          set("FEED", c.feed_forward),    set("VOCABULARY", c.vocabulary),
+          set("TABLE", most.table_pages), set("HALF_IS_BFLOAT16", c.dtype == "bfloat16" ? 1 : 0),
           "EPSILON=" + epsilon.str()};
 }
 
@@ -49,20 +41,33 @@ constexpr unsigned threads = 128;
 
 }  // namespace
 
+const std::string& gpu_layers::kernel_source() {
+  static const std::string source = std::string(embedded::sampling_layers) +
+                                    std::string(embedded::sampling_attention) +
+                                    std::string(embedded::sampling_drawing);
+  return source;
+}
+
+const std::vector<std::string>& gpu_layers::kernel_names() {
+  static const std::vector<std::string> names = {
+      "embed", "add_and_norm", "rotate_and_keep", "gate", "attend", "join", "draw"};
+  return names;
+}
+
 gpu_layers::gpu_layers(const decoder_config& config, const joined_weights& weights,
                        const sizes& most, CUstream stream)
     : config_(config),
       weights_(weights),
       most_(most),
       stream_(stream),
-      kernels_(weights.embedding.device().index(), std::string(embedded::sampling_kernels),
-               macros(config, most), kernel_names()) {
+      kernels_(weights.embedding.device().index(), kernel_source(), macros(config, most),
+               kernel_names()) {
   const decoder_config& c = config_;
   const auto options = weights.embedding.options();
   const auto [cosines, sines] = decoder(c).rotary(at::arange(c.context, options.dtype(at::kLong)));
-  turns_ = at::stack({cosines.narrow(1, 0, c.head_width / 2), sines.narrow(1, 0, c.head_width / 2)},
-                     -1)
-               .contiguous();
+  turns_ =
+      at::stack({cosines.narrow(1, 0, c.head_width / 2), sines.narrow(1, 0, c.head_width / 2)}, -1)
+          .contiguous();
   for (std::int64_t i = 0; i < c.layers; ++i) {
     // Places that hold no token yet are read with a weight of 0, so they must hold finite numbers.
     keys_.push_back(at::zeros({most.pages, c.kv_heads, page_tokens, c.head_width}, options));
@@ -109,10 +114,10 @@ void gpu_layers::run(std::int64_t n, const token_rows& rows,
     multiply(change, part(mixed_), w.output);
     add_norm(w.output_bias, w.after_norm);
     multiply(gate_up, h, w.gate_up);
-    kernels_.launch(
-        gate, stream_,
-        launch_shape{blocks(config_.feed_forward, 8 * threads), static_cast<unsigned>(n), threads, 1},
-        address(gate_up_), address(w.gate_up_bias), address(product_));
+    kernels_.launch(gate, stream_,
+                    launch_shape{blocks(config_.feed_forward, 8 * threads),
+                                 static_cast<unsigned>(n), threads, 1},
+                    address(gate_up_), address(w.gate_up_bias), address(product_));
     multiply(change, part(product_), w.down);
     add_norm(w.down_bias, i + 1 < weights_.layers.size() ? weights_.layers[i + 1].input_norm
                                                          : weights_.final_norm);
@@ -143,7 +148,7 @@ at::Tensor gpu_layers::logits(const at::Tensor& hidden) {
 
 void gpu_layers::draw(const at::Tensor& logits, const float* uniform, float temperature,
                       int* tokens, float* log_probabilities) const {
-  constexpr unsigned draw_threads = 512;  // as in sampling_kernels.cuh
+  constexpr unsigned draw_threads = 512;  // as in kernels/drawing.cuh
   kernels_.launch(draw_kernel, stream_,
                   launch_shape{static_cast<unsigned>(logits.size(0)), 1, draw_threads, 1},
                   address(logits), uniform, temperature, tokens, log_probabilities);

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "cuda/kernel_module.hpp"
 #include "policy/sampling/attention_plan.hpp"
@@ -12,18 +14,22 @@
 namespace hone {
 
 // A decoder's layers over rows of tokens on one GPU, in bfloat16 or float16: matrix products by
-// LibTorch, and what lies between them by own kernels (sampling_kernels.cuh). All buffers are made
-// once, so that a CUDA graph can record any of it. Everything is queued on one stream, which must be
-// LibTorch's current one. Only for the .cpp files of this room, as it includes LibTorch.
+// LibTorch, and what lies between them by own kernels (kernels/). All buffers are made
+// once, so that a CUDA graph can record any of it. Everything is queued on one stream, which must
+// be LibTorch's current one. Only for the .cpp files of this room, as it includes LibTorch.
 class gpu_layers {
  public:
   struct sizes {
-    std::int64_t rows = 0;         // most tokens at once
-    std::int64_t slots = 0;        // most rows that tokens are drawn for, and that attend to pages
+    std::int64_t rows = 0;   // most tokens at once
+    std::int64_t slots = 0;  // most rows that tokens are drawn for, and that attend to pages
     std::int64_t pages = 0;
     std::int64_t table_pages = 0;  // in a row of the page table
     std::int64_t parts = 0;        // most parts of an attention_plan
   };
+  // The source of the kernels, and their names.
+  static const std::string& kernel_source();
+  static const std::vector<std::string>& kernel_names();
+
   // Device addresses of what each token brings: id, position, and place in the pages or -1 (int32).
   struct token_rows {
     const int* tokens = nullptr;
@@ -70,11 +76,11 @@ class gpu_layers {
   sizes most_;
   CUstream stream_;
   kernel_module kernels_;
-  at::Tensor turns_;                  // [context, head_width / 2, 2] (fp32): cosine and sine
-  std::vector<at::Tensor> keys_;      // by layer: [pages, kv_heads, 32, head_width]
-  std::vector<at::Tensor> values_;    // by layer: [pages, kv_heads, head_width, 32]
+  at::Tensor turns_;                // [context, head_width / 2, 2] (fp32): cosine and sine
+  std::vector<at::Tensor> keys_;    // by layer: [pages, kv_heads, 32, head_width]
+  std::vector<at::Tensor> values_;  // by layer: [pages, kv_heads, head_width, 32]
   at::Tensor x_, h_, qkv_, mixed_, change_, gate_up_, product_, logits_;
-  at::Tensor sums_, sum_weights_;     // of attention
+  at::Tensor sums_, sum_weights_;  // of attention
 };
 
 }  // namespace hone

@@ -53,8 +53,7 @@ class padded_network final : public sequence_network {
   void release(std::size_t slot) override {
     const std::size_t last = lengths_.size() - 1;
     if (slot != last) {
-      cache_.move(static_cast<std::int64_t>(last), static_cast<std::int64_t>(slot),
-                  lengths_[last]);
+      cache_.move(static_cast<std::int64_t>(last), static_cast<std::int64_t>(slot), lengths_[last]);
       lengths_[slot] = lengths_[last];
       first_logits_[slot] = first_logits_[last];
     }
@@ -64,8 +63,7 @@ class padded_network final : public sequence_network {
 
   std::vector<drawn_token> decode(std::span<const input> inputs,
                                   std::span<const double> uniform) override;
-  std::vector<drawn_token> draw_first(std::size_t first,
-                                      std::span<const double> uniform) override {
+  std::vector<drawn_token> draw_first(std::size_t first, std::span<const double> uniform) override {
     std::vector<at::Tensor> rows;
     for (std::size_t i = first; i < first_logits_.size(); ++i) {
       rows.push_back(first_logits_[i]);

@@ -14,8 +14,8 @@ inline std::int64_t pages_for(std::int64_t tokens) {
 }
 
 // Which pages of keys and values belong to which sequence (PagedAttention: Kwon et al. 2023, arXiv
-// 2309.06180). A row of its table lists the pages of one sequence, in order. A prompt has a row, and
-// each of its samples has one for the tokens that follow, so that samples share their prompt.
+// 2309.06180). A row of its table lists the pages of one sequence, in order. A prompt has a row,
+// and each of its samples has one for the tokens that follow, so that samples share their prompt.
 // Confined to one thread.
 class page_book {
  public:

@@ -2,11 +2,10 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
-#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/core/StreamGuard.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 
 #include "cuda/captured_work.hpp"
@@ -14,13 +13,11 @@
 #include "policy/policy_device.hpp"
 #include "policy/sampling/gpu_layers.hpp"
 #include "policy/sampling/page_book.hpp"
+#include "policy/sampling/prompt_reader.hpp"
+#include "policy/sampling/step_numbers.hpp"
 
 namespace hone {
 namespace {
-
-// Most tokens of prompts that are read between two tokens of the samples. More would keep the
-// samples waiting, and fewer would leave the GPU idle.
-constexpr std::int64_t piece_tokens = 4096;
 
 // Returns the number of slots that a step for n slots is recorded for.
 std::int64_t recorded_slots(std::int64_t n) {
@@ -28,66 +25,6 @@ std::int64_t recorded_slots(std::int64_t n) {
   const std::int64_t step = n <= 64 ? 8 : n <= 256 ? 32 : 64;
   return (n + step - 1) / step * step;
 }
-
-// The numbers of a step, in one block of memory that is copied to the GPU at once.
-class step_numbers {
- public:
-  step_numbers(std::int64_t slots, std::int64_t parts, const at::Tensor& like)
-      : slots_(static_cast<std::size_t>(slots)), parts_(static_cast<std::size_t>(parts)) {
-    const auto size = static_cast<std::int64_t>(part_at() + parts_ * part_ints);
-    host_ = at::zeros({size}, at::TensorOptions(at::kInt).pinned_memory(true));
-    device_ = at::zeros({size}, like.options().dtype(at::kInt));
-    drawn_host_ = at::zeros({2 * slots}, at::TensorOptions(at::kInt).pinned_memory(true));
-    drawn_ = at::zeros({2 * slots}, like.options().dtype(at::kInt));
-  }
-  void upload() const { device_.copy_(host_, /*non_blocking=*/true); }
-  const at::Tensor& download() const {
-    drawn_host_.copy_(drawn_, /*non_blocking=*/true);
-    return drawn_host_;
-  }
-
-  int* tokens() { return host(0); }
-  int* positions() { return host(slots_); }
-  int* places() { return host(2 * slots_); }
-  float* uniform() { return reinterpret_cast<float*>(host(3 * slots_)); }
-  int* members() { return host(4 * slots_); }
-  int* part_count() { return host(5 * slots_); }
-  slot_parts* slots() { return reinterpret_cast<slot_parts*>(host(5 * slots_ + align)); }
-  attention_part* parts() { return reinterpret_cast<attention_part*>(host(part_at())); }
-
-  gpu_layers::token_rows device_rows() const {
-    return {device(0), device(slots_), device(2 * slots_)};
-  }
-  const float* device_uniform() const {
-    return reinterpret_cast<const float*>(device(3 * slots_));
-  }
-  gpu_layers::device_plan device_plan(const at::Tensor& table) const {
-    return {table.data_ptr<int>(), reinterpret_cast<const attention_part*>(device(part_at())),
-            device(5 * slots_), reinterpret_cast<const slot_parts*>(device(5 * slots_ + align)),
-            device(4 * slots_)};
-  }
-  int* device_drawn() const { return drawn_.data_ptr<int>(); }
-  float* device_drawn_log() const {
-    return reinterpret_cast<float*>(drawn_.data_ptr<int>() + slots_);
-  }
-  std::size_t most_slots() const { return slots_; }
-  std::size_t most_parts() const { return parts_; }
-
- private:
-  static constexpr std::size_t align = 8;
-  static constexpr std::size_t slot_ints = sizeof(slot_parts) / sizeof(int);
-  static constexpr std::size_t part_ints = sizeof(attention_part) / sizeof(int);
-  std::size_t part_at() const {
-    return (5 * slots_ + align + slots_ * slot_ints + align - 1) / align * align;
-  }
-  int* host(std::size_t at) { return host_.data_ptr<int>() + at; }
-  const int* device(std::size_t at) const { return device_.data_ptr<int>() + at; }
-
-  std::size_t slots_;
-  std::size_t parts_;
-  at::Tensor host_, device_;
-  at::Tensor drawn_host_, drawn_;  // tokens, and the bits of ln p
-};
 
 class paged_network final : public sequence_network {
  public:
@@ -98,50 +35,28 @@ class paged_network final : public sequence_network {
   void set_weights(const decoder_weights& weights) override;
   bool open(std::uint64_t ticket, const std::vector<token_id>& prompt) override;
   std::vector<std::uint64_t> read_prompts() override;
-  bool has_unread() const override { return !unread_.empty(); }
+  bool has_unread() const override { return reader_->has_unread(); }
   bool attach(std::uint64_t ticket) override;
   void close(std::uint64_t ticket) override;
   void release(std::size_t slot) override;
   std::vector<drawn_token> decode(std::span<const input> inputs,
                                   std::span<const double> uniform) override;
-  std::vector<drawn_token> draw_first(std::size_t first,
-                                      std::span<const double> uniform) override;
+  std::vector<drawn_token> draw_first(std::size_t first, std::span<const double> uniform) override;
 
  private:
-  struct open_prompt {
-    std::vector<token_id> tokens;
-    int row = 0;
-    std::int64_t read = 0;                 // tokens
-    std::vector<at::Tensor> keys, values;  // by layer, of a prompt that is read in pieces
-    at::Tensor last_logits;                // [1, V]
-    std::size_t slots = 0;
-    bool is_closed = false;
-  };
   struct sample_slot {
     std::uint64_t ticket = 0;
     int row = 0;
   };
-  // Some tokens of a prompt.
-  struct piece {
-    open_prompt* of = nullptr;
-    std::int64_t begin = 0;
-    std::int64_t end = 0;
-  };
-
   std::int64_t answer_pages(const open_prompt& p) const {
     const auto length = static_cast<std::int64_t>(p.tokens.size());
     return pages_for(std::min(limits_.max_new_tokens, config_.context - length));
   }
   void forget_if_unused(std::uint64_t ticket);
-  std::vector<piece> next_pieces();
-  void read_pieces(const std::vector<piece>& pieces);
-  void attend_prompts(std::size_t layer, const std::vector<piece>& pieces, std::int64_t n);
   void upload_table();
   void fill_step(std::span<const input> inputs, std::span<const double> uniform, std::int64_t n);
   void queue_step(std::int64_t n);
-  bool draws_by_kernel() const {
-    return sampling_.temperature <= 0 || is_plain(sampling_);
-  }
+  bool draws_by_kernel() const { return sampling_.temperature <= 0 || is_plain(sampling_); }
   std::vector<drawn_token> drawn(std::size_t n) const;
 
   decoder_config config_;
@@ -152,11 +67,11 @@ class paged_network final : public sequence_network {
   std::int64_t parts_;
   std::unique_ptr<page_book> book_;
   std::unique_ptr<gpu_layers> layers_;  // made with the first weights, as the pages are
+  std::unique_ptr<prompt_reader> reader_;
   std::unique_ptr<step_numbers> numbers_;
   at::Tensor table_host_, table_;
   std::map<std::int64_t, std::unique_ptr<captured_work>> steps_;  // by number of slots
   std::map<std::uint64_t, open_prompt> prompts_;
-  std::deque<std::uint64_t> unread_;
   std::vector<sample_slot> slots_;
 };
 
@@ -171,8 +86,7 @@ std::int64_t pages_in(const decoder_config& c, const sequence_limits& limits,
   const auto bytes = static_cast<double>(gpu_memory_of(device.str()));
   const double page_bytes =
       static_cast<double>(2 * 2 * c.layers * c.kv_heads * c.head_width * page_tokens);
-  const auto in_share =
-      static_cast<std::int64_t>(limits.memory_share * bytes / page_bytes);
+  const auto in_share = static_cast<std::int64_t>(limits.memory_share * bytes / page_bytes);
   return std::min(in_share, limits.slots * (pages_for(c.context) + 1));
 }
 
@@ -202,7 +116,8 @@ void paged_network::set_weights(const decoder_weights& weights) {
     auto* const native = static_cast<CUstream>(stream_.native_handle());
     layers_ = std::make_unique<gpu_layers>(
         config_, weights_,
-        gpu_layers::sizes{std::max(slots, piece_tokens), slots, pages, row_pages, parts_}, native);
+        gpu_layers::sizes{std::max(slots, prompt_reader::piece_tokens), slots, pages, row_pages, parts_}, native);
+    reader_ = std::make_unique<prompt_reader>(config_, *layers_, *book_, stream_.device());
     numbers_ = std::make_unique<step_numbers>(slots, parts_, weights_.embedding);
     const auto size = static_cast<std::int64_t>(book_->table().size());
     table_host_ = at::zeros({size}, at::TensorOptions(at::kInt).pinned_memory(true));
@@ -219,123 +134,13 @@ bool paged_network::open(std::uint64_t ticket, const std::vector<token_id>& toke
   const auto row = book_->take(pages);
   if (!row) return false;
   p.row = *row;
-  prompts_.emplace(ticket, std::move(p));
-  unread_.push_back(ticket);
+  reader_->add(ticket, prompts_.emplace(ticket, std::move(p)).first->second);
   return true;
 }
 
-// Returns what is read next: whole prompts, or a piece of one that is longer than a piece.
-std::vector<paged_network::piece> paged_network::next_pieces() {
-  std::vector<piece> pieces;
-  std::int64_t left = piece_tokens;
-  for (const std::uint64_t ticket : unread_) {
-    open_prompt& p = prompts_.at(ticket);
-    const auto length = static_cast<std::int64_t>(p.tokens.size());
-    const std::int64_t unread = length - p.read;
-    if (pieces.empty()) {
-      pieces.push_back({&p, p.read, p.read + std::min(unread, left)});
-      if (p.read > 0 || unread > left) break;
-    } else if (unread <= left) {
-      pieces.push_back({&p, 0, length});
-    } else {
-      break;
-    }
-    left -= unread;
-  }
-  return pieces;
-}
-
 std::vector<std::uint64_t> paged_network::read_prompts() {
-  if (unread_.empty()) return {};
   const c10::StreamGuard guard(stream_);
-  read_pieces(next_pieces());
-  std::vector<std::uint64_t> done;
-  while (!unread_.empty()) {
-    const open_prompt& p = prompts_.at(unread_.front());
-    if (p.read < static_cast<std::int64_t>(p.tokens.size())) break;
-    done.push_back(unread_.front());
-    unread_.pop_front();
-  }
-  return done;
-}
-
-void paged_network::read_pieces(const std::vector<piece>& pieces) {
-  std::vector<int> numbers[3];  // tokens, positions, places
-  std::vector<std::int64_t> last;
-  for (const piece& one : pieces) {
-    for (std::int64_t i = one.begin; i < one.end; ++i) {
-      numbers[0].push_back(one.of->tokens[static_cast<std::size_t>(i)]);
-      numbers[1].push_back(static_cast<int>(i));
-      numbers[2].push_back(book_->place(one.of->row, i));
-    }
-    last.push_back(static_cast<std::int64_t>(numbers[0].size()) - 1);
-    const auto length = static_cast<std::int64_t>(one.of->tokens.size());
-    if (one.begin == 0 && one.end < length) {
-      const auto room =
-          at::empty({length, config_.kv_heads, config_.head_width}, weights_.embedding.options());
-      for (std::int64_t i = 0; i < config_.layers; ++i) {
-        one.of->keys.push_back(at::empty_like(room));
-        one.of->values.push_back(at::empty_like(room));
-      }
-    }
-  }
-  const auto n = static_cast<std::int64_t>(numbers[0].size());
-  std::vector<at::Tensor> on_device;
-  for (const auto& of_kind : numbers)
-    on_device.push_back(at::tensor(of_kind, at::kInt).to(stream_.device()));
-  layers_->run(n,
-               {on_device[0].data_ptr<int>(), on_device[1].data_ptr<int>(),
-                on_device[2].data_ptr<int>()},
-               [&](std::size_t layer) { attend_prompts(layer, pieces, n); });
-  const at::Tensor ends =
-      layers_->hidden(n).index_select(0, at::tensor(last, at::kLong).to(stream_.device()));
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    open_prompt& p = *pieces[i].of;
-    p.read = pieces[i].end;
-    if (p.read < static_cast<std::int64_t>(p.tokens.size())) continue;
-    p.last_logits = layers_->logits(ends.narrow(0, static_cast<std::int64_t>(i), 1)).clone();
-    p.keys.clear();
-    p.values.clear();
-  }
-}
-
-// Causal attention within each of the prompts, by FlashAttention over packed sequences (Dao 2023,
-// arXiv 2307.08691). A piece attends to the pieces before it as well.
-void paged_network::attend_prompts(std::size_t layer, const std::vector<piece>& pieces,
-                                   std::int64_t n) {
-  const decoder_config& c = config_;
-  const at::Tensor all =
-      layers_->queries(n).view({n, c.heads + 2 * c.kv_heads, c.head_width});
-  const at::Tensor q = all.narrow(1, 0, c.heads);
-  at::Tensor k = all.narrow(1, c.heads, c.kv_heads);
-  at::Tensor v = all.narrow(1, c.heads + c.kv_heads, c.kv_heads);
-  std::vector<int> ends_of_queries = {0};
-  std::vector<int> ends_of_keys = {0};
-  std::int64_t longest = 0;
-  for (const piece& one : pieces) {
-    ends_of_queries.push_back(ends_of_queries.back() + static_cast<int>(one.end - one.begin));
-    longest = std::max(longest, one.end - one.begin);
-  }
-  ends_of_keys = ends_of_queries;
-  std::int64_t longest_keys = longest;
-  const piece& first = pieces.front();
-  if (!first.of->keys.empty()) {
-    at::Tensor& keys = first.of->keys[layer];
-    at::Tensor& values = first.of->values[layer];
-    keys.narrow(0, first.begin, n).copy_(k);
-    values.narrow(0, first.begin, n).copy_(v);
-    k = keys.narrow(0, 0, first.end);
-    v = values.narrow(0, 0, first.end);
-    longest_keys = first.end;
-    ends_of_keys = {0, static_cast<int>(first.end)};
-  }
-  const auto on_device = [&](const std::vector<int>& ends) {
-    return at::tensor(ends, at::kInt).to(stream_.device());
-  };
-  const at::Tensor mixed = std::get<0>(at::_flash_attention_forward(
-      q, k, v, on_device(ends_of_queries), on_device(ends_of_keys), longest, longest_keys, 0.0,
-      /*is_causal=*/true, /*return_debug_mask=*/false));
-  layers_->mixed(n).copy_(mixed.reshape({n, c.heads * c.head_width}));
+  return reader_->read();
 }
 
 bool paged_network::attach(std::uint64_t ticket) {

@@ -41,8 +41,8 @@ std::vector<drawn_token> draw_tokens(const at::Tensor& logits, std::span<const d
   chosen = chosen.to(at::kCPU).contiguous();
   std::vector<drawn_token> drawn;
   for (std::int64_t i = 0; i < n; ++i)
-    drawn.push_back({static_cast<token_id>(chosen.data_ptr<std::int64_t>()[i]),
-                     picked.data_ptr<float>()[i]});
+    drawn.push_back(
+        {static_cast<token_id>(chosen.data_ptr<std::int64_t>()[i]), picked.data_ptr<float>()[i]});
   return drawn;
 }
 

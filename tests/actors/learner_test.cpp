@@ -148,6 +148,37 @@ TEST_F(LearnerActor, ANewRunCommitsItsFirstWeightsAndPublishesThem) {
   EXPECT_EQ(next_weights(), 0U);
 }
 
+TEST_F(LearnerActor, GivesItsWeightsToTheGeneratorsBeforeItCommitsThem) {
+  const auto exchange = std::make_shared<weights_exchange>();
+  options_.exchange = exchange;
+  options_.make_curriculum = [this] {
+    const auto policy = std::filesystem::path(HONE_SOURCE_DIR) / "configs/policies/tiny";
+    return std::make_unique<curriculum>(
+        options_.plan, std::make_unique<trainer>(policy, true, trainer::options{}),
+        std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "test")),
+        tasks_, 1);
+  };
+  start();
+  EXPECT_EQ(next_weights(), 0U);
+  const auto offer = exchange->find(0);
+  ASSERT_TRUE(offer);
+  EXPECT_GT(offer->weights->parameters(), 0);
+  EXPECT_FALSE(exchange->find(1));
+  EXPECT_EQ(take_commit().version->getVersion(), 0U);
+  EXPECT_EQ(next_weights(), 0U) << "the committed version is published as well";
+}
+
+TEST_F(LearnerActor, GivesNoNumberAgainThatMayHaveBeenHandedOver) {
+  start();
+  kill_after_commit();
+  options_.next_version = 1;
+  start();
+  answer_replay();
+  next_weights();
+  give(batch_of({make_group({"a", "b"})}));
+  EXPECT_EQ(take_commit().version->getVersion(), 2U);
+}
+
 TEST_F(LearnerActor, AStepNamesItsGroupsAndItsParent) {
   start();
   take_commit();

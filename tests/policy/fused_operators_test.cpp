@@ -23,9 +23,8 @@ TEST(FusedKernels, CompileForEveryTypeAndArchitecture) {
       std::vector<std::string> options = {std::string("--gpu-architecture=") + architecture,
                                           "--std=c++17", std::string("-DELEMENT=") + element};
       for (const std::string& folder : nvrtc.include_folders()) options.push_back("-I" + folder);
-      const auto made = nvrtc.compile(
-          std::string(embedded::fused_kernels), options,
-          {"rotate", "gated", "gated_backward", "read_logits", "grade_logits", "adamw"});
+      const auto made =
+          nvrtc.compile(std::string(embedded::fused_kernels), options, fused_kernel_names());
       EXPECT_TRUE(made.compiled) << made.log;
     }
   }
@@ -46,7 +45,9 @@ class FusedOperators : public testing::TestWithParam<at::ScalarType> {
   static at::Tensor exact(const at::Tensor& t) { return leaf(t.to(at::kDouble)); }
   void expect_close(const at::Tensor& given, const at::Tensor& expected) const {
     ASSERT_TRUE(given.defined() && expected.defined());
-    const double tolerance = GetParam() == at::kFloat ? 2e-5 : GetParam() == at::kHalf ? 2e-3 : 2e-2;
+    const double tolerance = GetParam() == at::kFloat  ? 2e-5
+                             : GetParam() == at::kHalf ? 2e-3
+                                                       : 2e-2;
     const at::Tensor error = (given.to(at::kDouble) - expected).abs();
     const at::Tensor allowed = (expected.abs() + expected.abs().max() * 0.05) * tolerance;
     EXPECT_TRUE((error <= allowed).all().item<bool>())
@@ -65,7 +66,8 @@ TEST_P(FusedOperators, Rotate) {
   const at::Tensor y = fused_rotate(mine, turns, positions);
   (y * weight).sum().backward();
   const at::Tensor other = exact(x);
-  const at::Tensor its = angles.to(at::kDouble).index_select(0, positions.to(at::kLong)).unsqueeze(1);
+  const at::Tensor its =
+      angles.to(at::kDouble).index_select(0, positions.to(at::kLong)).unsqueeze(1);
   const auto halves = other.chunk(2, -1);
   const at::Tensor expected = at::cat({halves[0] * its.cos() - halves[1] * its.sin(),
                                        halves[1] * its.cos() + halves[0] * its.sin()},
@@ -75,21 +77,64 @@ TEST_P(FusedOperators, Rotate) {
   expect_close(mine.grad(), other.grad());
 }
 
+TEST_P(FusedOperators, Split) {
+  const at::Tensor qkv = random({37, (5 + 2 * 2) * 64});
+  const at::Tensor angles = at::rand({64, 32}, qkv.options().dtype(at::kFloat)) * 6.28;
+  const at::Tensor turns = at::stack({angles.cos(), angles.sin()}, -1).contiguous();
+  const at::Tensor positions = at::randint(64, {37}, qkv.options().dtype(at::kInt));
+  const at::Tensor weight = random({37, 9, 64});
+  const at::Tensor mine = leaf(qkv);
+  const auto [q, k, v] = fused_split(mine, turns, positions, 5, 2);
+  const at::Tensor together = at::cat({q, k, v}, 1);
+  (together * weight).sum().backward();
+  const at::Tensor other = leaf(qkv);
+  const auto parts = other.view({37, 9, 64}).split_with_sizes({5, 2, 2}, 1);
+  const at::Tensor expected =
+      at::cat({fused_rotate(parts[0].contiguous(), turns, positions),
+               fused_rotate(parts[1].contiguous(), turns, positions), parts[2]},
+              1);
+  (expected * weight).sum().backward();
+  EXPECT_TRUE(at::equal(together, expected));
+  EXPECT_TRUE(at::equal(mine.grad(), other.grad()));
+}
+
 TEST_P(FusedOperators, Gate) {
-  const at::Tensor gate = random({123, 40}) * 3;
-  const at::Tensor up = random({123, 40});
+  const at::Tensor gate_up = random({123, 80}) * 3;
   const at::Tensor weight = random({123, 40});
-  const at::Tensor a = leaf(gate);
-  const at::Tensor b = leaf(up);
-  const at::Tensor y = fused_gate(a, b);
+  const at::Tensor mine = leaf(gate_up);
+  const at::Tensor y = fused_gate(mine);
   (y * weight).sum().backward();
-  const at::Tensor c = exact(gate);
-  const at::Tensor d = exact(up);
-  const at::Tensor expected = at::silu(c) * d;
+  const at::Tensor other = exact(gate_up);
+  const auto halves = other.chunk(2, -1);
+  const at::Tensor expected = at::silu(halves[0]) * halves[1];
   (expected * weight.to(at::kDouble)).sum().backward();
   expect_close(y, expected);
-  expect_close(a.grad(), c.grad());
-  expect_close(b.grad(), d.grad());
+  expect_close(mine.grad(), other.grad());
+}
+
+TEST_P(FusedOperators, AddAndNorm) {
+  for (const std::int64_t width : {64, 576, 1024, 1032, 3584, 4096}) {
+    const at::Tensor x = random({2500, width});
+    const at::Tensor change = random({2500, width});
+    const at::Tensor weight = random({width});
+    const at::Tensor by_y = random({2500, width});
+    const at::Tensor by_h = random({2500, width});
+    const at::Tensor a = leaf(x);
+    const at::Tensor b = leaf(change);
+    const at::Tensor w = leaf(weight);
+    const auto [y, h] = fused_add_and_norm(a, b, w, 1e-5);
+    (y * by_y + h * by_h).sum().backward();
+    // The sum is rounded in both, as it is stored.
+    const at::Tensor sum = exact((x + change).detach());
+    const at::Tensor v = exact(weight);
+    const at::Tensor expected = at::rms_norm(sum, {width}, v, 1e-5);
+    (sum * by_y + expected * by_h).sum().backward();
+    expect_close(y, sum);
+    expect_close(h, expected);
+    expect_close(a.grad(), sum.grad());
+    expect_close(b.grad(), sum.grad());
+    expect_close(w.grad(), v.grad());
+  }
 }
 
 TEST_P(FusedOperators, TokenNumbers) {
@@ -104,9 +149,8 @@ TEST_P(FusedOperators, TokenNumbers) {
     const at::Tensor kept = log_probabilities.detach().clone();
     (log_probabilities * by + entropies * by_entropy).sum().backward();
     const at::Tensor other = exact(logits);
-    const at::Tensor expected = at::log_softmax(other / temperature, -1)
-                                    .gather(1, targets.unsqueeze(1))
-                                    .squeeze(1);
+    const at::Tensor expected =
+        at::log_softmax(other / temperature, -1).gather(1, targets.unsqueeze(1)).squeeze(1);
     const at::Tensor all = at::log_softmax(other, -1);
     const at::Tensor expected_entropies = -(all.exp() * all).sum(-1);
     (expected * by + expected_entropies * by_entropy).sum().backward();
@@ -118,7 +162,7 @@ TEST_P(FusedOperators, TokenNumbers) {
 
 TEST_P(FusedOperators, Adamw) {
   adamw_numbers n;
-  n.shrink = 0.5;
+  n.most_norm = 2;
   n.beta2 = 0.95;
   n.correction1 = 0.1;
   n.correction2 = 0.05;
@@ -129,13 +173,17 @@ TEST_P(FusedOperators, Adamw) {
   at::Tensor mean = at::randn({1001}, exact_weight.options());
   at::Tensor square = at::rand({1001}, exact_weight.options());
   at::Tensor weight = GetParam() == at::kFloat ? exact_weight : exact_weight.to(GetParam());
-  const at::Tensor g = gradient.to(at::kDouble) * n.shrink;
+  const at::Tensor g = gradient.to(at::kDouble) * 0.5;  // as the norm is 4
   const at::Tensor m = mean.to(at::kDouble) * n.beta1 + g * (1 - n.beta1);
   const at::Tensor s = square.to(at::kDouble) * n.beta2 + g * g * (1 - n.beta2);
   const at::Tensor expected =
       exact_weight.to(at::kDouble) * n.decay -
       n.rate * (m / n.correction1) / ((s / n.correction2).sqrt() + n.epsilon);
-  fused_adamw(gradient, exact_weight, weight, mean, square, n);
+  const auto norm = [&](double of) { return at::full({}, of, exact_weight.options()); };
+  const at::Tensor before = exact_weight.clone();
+  fused_adamw(gradient, exact_weight, weight, mean, square, norm(std::nan("")), n);
+  EXPECT_TRUE(at::equal(exact_weight, before));
+  fused_adamw(gradient, exact_weight, weight, mean, square, norm(4), n);
   EXPECT_TRUE(at::allclose(exact_weight.to(at::kDouble), expected, 1e-5, 1e-6));
   EXPECT_TRUE(at::allclose(mean.to(at::kDouble), m, 1e-5, 1e-6));
   EXPECT_TRUE(at::allclose(square.to(at::kDouble), s, 1e-4, 1e-6));

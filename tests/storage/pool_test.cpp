@@ -82,6 +82,22 @@ TEST_F(PoolTest, GroupsWithTooMuchLagAlongTheChainAreDropped) {
   EXPECT_EQ(pool_->dropped_groups().at(the_device()), 1U);
 }
 
+TEST_F(PoolTest, GroupsOfAVersionThatIsNotCommittedYetAreKept) {
+  first_version();
+  group_options options;
+  options.version = 1;
+  const auto group = make_group({"a"}, options);
+  finish_all(submit(group), 2.0);
+  EXPECT_TRUE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
+  EXPECT_TRUE(pool_->dropped_groups().empty());
+  // The run was killed before it committed version 1, and goes on with version 2.
+  open();
+  pool_->commit_step(make_version(2, 0, 1), make_step(2, 0, {}));
+  EXPECT_FALSE(pool_->take({Stage::CONTRASTIVE, 1, 1}));
+  EXPECT_EQ(pool_->dropped_groups().at(the_device()), 1U);
+  verify();
+}
+
 TEST_F(PoolTest, ADeviceTypeMayHaveALagBoundOfItsOwn) {
   max_lag_of_ = {{"slow", 3}, {"slow-but", 1}};
   open();

@@ -5,9 +5,9 @@
 #include <regex>
 #include <string>
 
+#include "cuda/gpus.hpp"
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cuda/cuda_device.hpp"
-#include "cuda/gpus.hpp"
 #include "tests/support/evaluator.hpp"
 
 namespace hone::testing_support {

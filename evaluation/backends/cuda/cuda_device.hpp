@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
+#include "cuda/gpus.hpp"
 #include "evaluation/backends/cuda/cuda_judge.hpp"
 #include "evaluation/backends/device.hpp"
-#include "cuda/gpus.hpp"
 
 namespace hone {
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "cuda/gpus.hpp"
+#include "cuda/management.hpp"
 #include "evaluation/backends/cuda/gpu_calibration.hpp"
 #include "evaluation/backends/cuda/gpu_sessions.hpp"
 #include "evaluation/backends/cuda/own_kernels.hpp"
 #include "evaluation/backends/program_judge.hpp"
 #include "evaluation/backends/task_cache.hpp"
-#include "cuda/gpus.hpp"
-#include "cuda/management.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {

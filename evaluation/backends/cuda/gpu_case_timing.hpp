@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
+#include "cuda/gpus.hpp"
 #include "evaluation/backends/cuda/gpu_calibration.hpp"
 #include "evaluation/backends/cuda/gpu_session.hpp"
-#include "cuda/gpus.hpp"
 #include "evaluation/judge/case_timing.hpp"
 
 namespace hone {

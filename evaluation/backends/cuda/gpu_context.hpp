@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "evaluation/compile/compiled_block.hpp"
 #include "cuda/cuda_driver.hpp"
 #include "cuda/gpus.hpp"
+#include "evaluation/compile/compiled_block.hpp"
 #include "evaluation/judge/comparison.hpp"
 #include "evaluation/program/arena_layout.hpp"
 #include "evaluation/program/tensors.hpp"

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "cuda/gpus.hpp"
 #include "evaluation/backends/cuda/gpu_arena.hpp"
 #include "evaluation/compile/compiled_block.hpp"
-#include "cuda/gpus.hpp"
 #include "evaluation/sandbox/client/gpu_process.hpp"
 
 namespace hone {

@@ -19,8 +19,8 @@ sequences random_sequences(std::mt19937& random, std::size_t most_slots) {
   const std::size_t count = 1 + random() % most_slots;
   while (slots.size() < count) {
     const std::size_t group = std::min<std::size_t>(1 + random() % 20, count - slots.size());
-    prompts.push_back({1000 + static_cast<int>(prompts.size()),
-                       1 + static_cast<std::int64_t>(random() % 2000)});
+    prompts.push_back(
+        {1000 + static_cast<int>(prompts.size()), 1 + static_cast<std::int64_t>(random() % 2000)});
     for (std::size_t i = 0; i < group; ++i)
       slots.push_back({static_cast<int>(slots.size()),
                        1 + static_cast<std::int64_t>(random() % 2000), prompts.size() - 1});

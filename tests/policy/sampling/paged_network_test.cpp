@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <iostream>
 #include <map>
 #include <random>
 
@@ -11,6 +13,7 @@
 #include "policy/files.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/sampling/generation.hpp"
+#include "policy/text_codec.hpp"
 #include "policy/transformer.hpp"
 
 namespace hone {
@@ -50,6 +53,22 @@ decoder_config qwen_shape() {
   return c;
 }
 
+// Returns ln p of the completion's tokens as training computes it.
+at::Tensor trained_log_probabilities(const decoder_config& config, const decoder_weights& weights,
+                                     const std::vector<token_id>& before, const completion& c) {
+  std::vector<std::int64_t> tokens(before.begin(), before.end());
+  tokens.insert(tokens.end(), c.tokens.begin(), c.tokens.end());
+  const auto first = static_cast<std::int64_t>(before.size());
+  const auto length = static_cast<std::int64_t>(tokens.size());
+  const at::Tensor all = at::tensor(tokens, at::kLong).to(at::kCUDA);
+  const decoder network(config);
+  const at::Tensor rows = network.hidden_at(weights, all, std::vector<std::int64_t>{length},
+                                            at::arange(first - 1, length - 1, all.options()));
+  return token_log_probabilities(network.head(weights, rows), all.narrow(0, first, length - first),
+                                 {})
+      .to(at::kCPU);
+}
+
 class PagedNetwork : public testing::TestWithParam<model_shape> {
  protected:
   void SetUp() override {
@@ -70,21 +89,9 @@ class PagedNetwork : public testing::TestWithParam<model_shape> {
     for (token_id& t : tokens) t = static_cast<token_id>(random_() % 512);
     return tokens;
   }
-  // Returns ln p of the completion's tokens as training computes it.
   at::Tensor log_probabilities(const decoder_weights& weights, const std::vector<token_id>& before,
                                const completion& c) const {
-    std::vector<std::int64_t> tokens(before.begin(), before.end());
-    tokens.insert(tokens.end(), c.tokens.begin(), c.tokens.end());
-    const auto first = static_cast<std::int64_t>(before.size());
-    const auto length = static_cast<std::int64_t>(tokens.size());
-    const at::Tensor all = at::tensor(tokens, at::kLong).to(at::kCUDA);
-    const decoder network(config_);
-    const at::Tensor rows = network.hidden_at(
-        weights, all, std::vector<std::int64_t>{length},
-        at::arange(first - 1, length - 1, all.options()));
-    return token_log_probabilities(network.head(weights, rows), all.narrow(0, first, length - first),
-                                   {})
-        .to(at::kCPU);
+    return trained_log_probabilities(config_, weights, before, c);
   }
   static at::Tensor recorded(const completion& c) { return at::tensor(c.log_probabilities); }
   static std::map<std::uint64_t, std::vector<completion>> finish(generation_engine& engine) {
@@ -231,7 +238,8 @@ TEST_P(PagedNetwork, ObeysTheOtherRulesOfSamplingAndTakesNewWeights) {
   const auto before = prompt(40);
   engine.submit({1, before, 4});
   for (int i = 0; i < 10; ++i) engine.step();
-  const decoder_weights other = decoder_weights::random(config_, 4, "cpu").to("cuda", config_.dtype);
+  const decoder_weights other =
+      decoder_weights::random(config_, 4, "cpu").to("cuda", config_.dtype);
   engine.set_weights(other, 2);
   const auto finished = finish(engine);
   for (const completion& c : finished.at(1)) {
@@ -244,6 +252,45 @@ TEST_P(PagedNetwork, ObeysTheOtherRulesOfSamplingAndTakesNewWeights) {
   with_old.set_weights(weights_, 1);
   with_old.submit({1, before, 1});
   EXPECT_NE(finish(with_old).at(1)[0].tokens, finished.at(1)[0].tokens);
+}
+
+// With a real model, whose logits are as peaked as those of text.
+TEST(PagedSmolLm2, DiffersLittleFromTraining) {
+  if (const auto* why = std::get_if<std::string>(&cuda_driver::load())) GTEST_SKIP() << *why;
+  const char* const folder = std::getenv("HONE_SMOLLM2");
+  if (folder == nullptr) GTEST_SKIP() << "HONE_SMOLLM2 does not name the model's folder";
+  prepare_policy_device("cuda");
+  const auto config = decoder_config::load(std::filesystem::path(folder) / "config.json");
+  const auto weights = decoder_weights::load(folder, config).to("cuda", config.dtype);
+  const text_codec codec = text_codec::load(folder, {});
+  generation_options options;
+  options.slots = 64;
+  options.max_new_tokens = 400;
+  options.end_tokens = codec.end_tokens();
+  generation_engine engine(config, options);
+  engine.set_weights(weights, 1);
+  const std::vector<std::vector<token_id>> prompts = {
+      codec.encode_prompt("A CUDA kernel that adds two vectors of floats:\n```cuda\n"),
+      codec.encode_prompt("The history of the steam engine begins"),
+      codec.encode_prompt("def fibonacci(n):\n")};
+  for (std::size_t i = 0; i < prompts.size(); ++i) engine.submit({i, prompts[i], 20});
+  double difference = 0;
+  std::int64_t tokens = 0;
+  while (!engine.idle()) {
+    for (const finished_request& done : engine.step()) {
+      for (const completion& c : done.completions) {
+        difference += (at::tensor(c.log_probabilities) -
+                       trained_log_probabilities(config, weights, prompts[done.ticket], c))
+                          .abs()
+                          .sum()
+                          .item<double>();
+        tokens += static_cast<std::int64_t>(c.tokens.size());
+      }
+    }
+  }
+  const double mean = difference / static_cast<double>(tokens);
+  std::cout << "mean absolute difference of ln p over " << tokens << " tokens: " << mean << "\n";
+  EXPECT_LE(mean, 0.02);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PagedNetwork,

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cuda/nvrtc_library.hpp"
-#include "embedded/sampling_kernels.hpp"
+#include "policy/sampling/gpu_layers.hpp"
 
 namespace hone {
 namespace {
@@ -27,8 +27,7 @@ TEST_P(SamplingKernels, CompileForEveryArchitecture) {
     for (const std::string& folder : nvrtc.include_folders()) options.push_back("-I" + folder);
     for (const std::string& macro : GetParam().macros) options.push_back("-D" + macro);
     const auto made = nvrtc.compile(
-        std::string(embedded::sampling_kernels), options,
-        {"embed", "add_and_norm", "rotate_and_keep", "gate", "attend", "join", "draw"});
+        gpu_layers::kernel_source(), options, gpu_layers::kernel_names());
     ASSERT_TRUE(made.compiled) << made.log;
     EXPECT_EQ(made.log.find("spill"), std::string::npos) << made.log;
   }

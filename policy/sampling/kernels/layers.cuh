@@ -1,0 +1,202 @@
+// Kernels of gpu_layers: what lies between the matrix products of a decoder, and what the other
+// files of this folder use, which are compiled together with this one, with these macros:
+//   WIDTH, HEADS, KV_HEADS, HEAD (width of one), FEED (width of the feed-forward part), VOCABULARY
+//   TABLE: pages in a row of the page table
+//   EPSILON: of the norms
+//   HALF_IS_BFLOAT16: 1 for bfloat16, 0 for float16
+// WIDTH, FEED and VOCABULARY are multiples of 8, HEAD is a multiple of 32 and at most 128.
+
+#if HALF_IS_BFLOAT16
+#include <cuda_bf16.h>
+using half_t = __nv_bfloat16;
+#define MMA_TYPE "bf16"
+#else
+#include <cuda_fp16.h>
+using half_t = __half;
+#define MMA_TYPE "f16"
+#endif
+
+constexpr int page = 32;  // tokens of a page, which page_book.hpp names page_tokens
+constexpr int shared_heads = HEADS / KV_HEADS;
+constexpr int qkv_width = (HEADS + 2 * KV_HEADS) * HEAD;
+constexpr int norm_threads = 128;
+#define infinity __int_as_float(0x7f800000)
+
+__device__ inline float widen(half_t x) { return static_cast<float>(x); }
+__device__ inline half_t narrow(float x) { return static_cast<half_t>(x); }
+
+// Eight elements, which are loaded and stored at once.
+struct alignas(16) eight {
+  half_t at[8];
+};
+
+__device__ inline eight load(const half_t* from) { return *reinterpret_cast<const eight*>(from); }
+__device__ inline void store(half_t* to, const eight& x) { *reinterpret_cast<eight*>(to) = x; }
+
+template <class Combine>
+__device__ float over_warp(float x, Combine combine) {
+  for (int mask = 16; mask > 0; mask /= 2) x = combine(x, __shfl_xor_sync(~0U, x, mask));
+  return x;
+}
+
+__device__ inline float add(float a, float b) { return a + b; }
+__device__ inline float larger(float a, float b) { return fmaxf(a, b); }
+
+// Combines a value of every thread of a block of `threads`.
+template <int threads, class Combine>
+__device__ float over_block(float x, Combine combine) {
+  __shared__ float of_warp[threads / 32];
+  x = over_warp(x, combine);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = of_warp[0];
+  for (int i = 1; i < threads / 32; ++i) x = combine(x, of_warp[i]);
+  return x;
+}
+
+// The elements of a row that one thread of norm_threads holds: eight of every norm_threads * 8.
+constexpr int norm_parts = (WIDTH / 8 + norm_threads - 1) / norm_threads;
+
+// Writes the RMSNorm of the row that the block's threads hold: x / sqrt(mean(x^2) + EPSILON)
+// weight.
+__device__ void write_norm(const eight (&x)[norm_parts], const half_t* weight, half_t* to) {
+  float squares = 0;
+  for (int part = 0; part < norm_parts; ++part)
+    for (const half_t one : x[part].at) squares += widen(one) * widen(one);
+  const float scale =
+      rsqrtf(over_block<norm_threads>(squares, add) / static_cast<float>(WIDTH) + EPSILON);
+  for (int part = 0; part < norm_parts; ++part) {
+    const int at = (part * norm_threads + threadIdx.x) * 8;
+    if (at >= WIDTH) break;
+    const eight w = load(weight + at);
+    eight y;
+    for (int i = 0; i < 8; ++i) y.at[i] = narrow(widen(x[part].at[i]) * scale * widen(w.at[i]));
+    store(to + at, y);
+  }
+}
+
+// Blocks of norm_threads, one for each token: x = embedding of the token, h = norm of x.
+extern "C" __global__ void embed(const int* tokens, const half_t* embedding, const half_t* weight,
+                                 half_t* x, half_t* h) {
+  const long long row = blockIdx.x;
+  const half_t* from = embedding + static_cast<long long>(tokens[row]) * WIDTH;
+  eight mine[norm_parts] = {};
+  for (int part = 0; part < norm_parts; ++part) {
+    const int at = (part * norm_threads + threadIdx.x) * 8;
+    if (at >= WIDTH) break;
+    mine[part] = load(from + at);
+    store(x + row * WIDTH + at, mine[part]);
+  }
+  write_norm(mine, weight, h + row * WIDTH);
+}
+
+// Blocks of norm_threads, one for each token: x += change + bias, h = norm of x. `bias` may be
+// null.
+extern "C" __global__ void add_and_norm(const half_t* change, const half_t* bias,
+                                        const half_t* weight, half_t* x, half_t* h) {
+  const long long row = blockIdx.x;
+  eight mine[norm_parts] = {};
+  for (int part = 0; part < norm_parts; ++part) {
+    const int at = (part * norm_threads + threadIdx.x) * 8;
+    if (at >= WIDTH) break;
+    const eight by = load(change + row * WIDTH + at);
+    mine[part] = load(x + row * WIDTH + at);
+    for (int i = 0; i < 8; ++i) {
+      const half_t d = bias == nullptr ? by.at[i] : narrow(widen(by.at[i]) + widen(bias[at + i]));
+      mine[part].at[i] = narrow(widen(mine[part].at[i]) + widen(d));
+    }
+    store(x + row * WIDTH + at, mine[part]);
+  }
+  write_norm(mine, weight, h + row * WIDTH);
+}
+
+// Blocks of 128 threads, one for each token, each warp one head after another. Adds the bias (may
+// be null) to q, k and v, norms q and k by head if `q_norm` is given, rotates them by the token's
+// position and writes them back. Writes k and v to the token's place in the pages as well, if it
+// has one: places[token] is page * 32 + token of the page, or -1. `turns` holds cosine and sine by
+// position and pair of elements. `keys` is [pages, KV_HEADS, 32, HEAD], `values` is [pages,
+// KV_HEADS, HEAD, 32].
+extern "C" __global__ void rotate_and_keep(half_t* qkv, const half_t* bias, const half_t* q_norm,
+                                           const half_t* k_norm, const float2* turns,
+                                           const int* positions, const int* places, half_t* keys,
+                                           half_t* values) {
+  constexpr int pairs = HEAD / 2;
+  constexpr int mine = (pairs + 31) / 32;
+  const int lane = threadIdx.x % 32;
+  const int place = places[blockIdx.x];
+  const float2* turn = turns + static_cast<long long>(positions[blockIdx.x]) * pairs;
+  for (int head = threadIdx.x / 32; head < HEADS + 2 * KV_HEADS; head += 4) {
+    half_t* at = qkv + static_cast<long long>(blockIdx.x) * qkv_width + head * HEAD;
+    float low[mine];
+    float high[mine];
+    float squares = 0;
+    for (int m = 0; m < mine; ++m) {
+      const int i = lane + 32 * m;
+      if (i >= pairs) {
+        low[m] = high[m] = 0;
+        continue;
+      }
+      low[m] = widen(at[i]);
+      high[m] = widen(at[i + pairs]);
+      if (bias != nullptr) {
+        low[m] = widen(narrow(low[m] + widen(bias[head * HEAD + i])));
+        high[m] = widen(narrow(high[m] + widen(bias[head * HEAD + i + pairs])));
+      }
+      squares += low[m] * low[m] + high[m] * high[m];
+    }
+    const bool is_value = head >= HEADS + KV_HEADS;
+    const half_t* norm = head < HEADS ? q_norm : k_norm;
+    float scale = 1;
+    if (norm != nullptr && !is_value)
+      scale = rsqrtf(over_warp(squares, add) / static_cast<float>(HEAD) + EPSILON);
+    const int kv = is_value ? head - HEADS - KV_HEADS : head - HEADS;
+    const long long kept = (static_cast<long long>(place / page) * KV_HEADS + kv) * (page * HEAD);
+    for (int m = 0; m < mine; ++m) {
+      const int i = lane + 32 * m;
+      if (i >= pairs) continue;
+      float a = low[m];
+      float b = high[m];
+      if (!is_value) {
+        if (norm != nullptr) {
+          a = widen(narrow(a * scale * widen(norm[i])));
+          b = widen(narrow(b * scale * widen(norm[i + pairs])));
+        }
+        const float2 by = turn[i];
+        const float turned = a * by.x - b * by.y;
+        b = b * by.x + a * by.y;
+        a = turned;
+      }
+      at[i] = narrow(a);
+      at[i + pairs] = narrow(b);
+      if (place < 0 || head < HEADS) continue;
+      if (is_value) {
+        values[kept + i * page + place % page] = narrow(a);
+        values[kept + (i + pairs) * page + place % page] = narrow(b);
+      } else {
+        keys[kept + place % page * HEAD + i] = narrow(a);
+        keys[kept + place % page * HEAD + i + pairs] = narrow(b);
+      }
+    }
+  }
+}
+
+// Blocks of 128 threads, in y one for each token: product = silu(gate) up, of eight elements by
+// thread. A row of `gate_up` holds the gates and then the ups; `bias` may be null.
+extern "C" __global__ void gate(const half_t* gate_up, const half_t* bias, half_t* product) {
+  const int at = (blockIdx.x * 128 + threadIdx.x) * 8;
+  if (at >= FEED) return;
+  const long long row = blockIdx.y;
+  eight g = load(gate_up + row * 2 * FEED + at);
+  eight u = load(gate_up + row * 2 * FEED + FEED + at);
+  eight y;
+  for (int i = 0; i < 8; ++i) {
+    if (bias != nullptr) {
+      g.at[i] = narrow(widen(g.at[i]) + widen(bias[at + i]));
+      u.at[i] = narrow(widen(u.at[i]) + widen(bias[FEED + at + i]));
+    }
+    const float x = widen(g.at[i]);
+    y.at[i] = narrow(widen(narrow(x / (1 + __expf(-x)))) * widen(u.at[i]));
+  }
+  store(product + row * FEED + at, y);
+}
