@@ -8,6 +8,7 @@
 #include "messages/clock.hpp"
 #include "messages/names.hpp"
 #include "policy/checkpoint.hpp"
+#include "policy/policy_device.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -132,6 +133,7 @@ void generator_state::submit_prompt(const draw_record& draw) {
 
 void generator_state::load(std::uint64_t version, const std::string& checkpoint) {
   const activity::span busy(counts, "load weights");
+  waits_for.reset();
   sampler->load(options.run_folder / checkpoint, version);
   loaded = version;
   has_loaded = true;
@@ -143,10 +145,11 @@ void generator_state::load_newest() {
   const auto offer = options.exchange ? options.exchange->find(newest->getVersion()) : std::nullopt;
   if (!offer) return load(newest->getVersion(), newest->getCheckpoint());
   const activity::span busy(counts, "take weights");
-  sampler->take(*offer->weights, offer->version);
+  sampler->take(options.is_distant ? *offer->on_host : *offer->weights, offer->version);
   loaded = offer->version;
   has_loaded = true;
-  waits_for_token_of = offer->made;
+  if (sampler->unfinished_samples() > 0)
+    waits_for = first_token{offer->made, sampler->tokens_generated()};
 }
 
 void generator_state::take_weights(const version_record& version) {
@@ -192,7 +195,7 @@ void generator_state::sample() {
         (lease.is_shared() ? timeouts::leased_sampling_slice : timeouts::sampling_slice);
     while (sampler->unfinished_samples() > 0 && std::chrono::steady_clock::now() < end) {
       for (const auto& done : sampler->step()) finish_group(done);
-      if (waits_for_token_of && sampler->tokens_generated() > 0) note_first_token();
+      note_first_token();
       if (sampler->free_slots() == 0 || requested_draws > 0) continue;
       if (!lease.is_shared()) break;
       // Under a lease the reply comes after this slice: ending the lease early for it would cost
@@ -207,10 +210,11 @@ void generator_state::sample() {
 }
 
 void generator_state::note_first_token() {
+  if (!waits_for || sampler->tokens_generated() == waits_for->tokens_before) return;
   const std::chrono::duration<double, std::milli> since =
-      std::chrono::steady_clock::now() - *waits_for_token_of;
+      std::chrono::steady_clock::now() - waits_for->offered;
   counts.set_number("weights_ms", since.count());
-  waits_for_token_of.reset();
+  waits_for.reset();
 }
 
 void generator_state::finish_group(const completion_sampler::finished_prompt& done) {
@@ -246,7 +250,7 @@ generator_actor::behavior_type generator_behavior(
     try {
       work();
     } catch (const std::exception& e) {
-      self->quit(caf::make_error(caf::sec::runtime_error, e.what()));
+      self->quit(caf::make_error(caf::sec::runtime_error, describe_failure(e)));
     }
   };
   attempt([&] { s.lease.run(self, [&s] { s.sampler = s.options.make_sampler(); }); });

@@ -24,8 +24,9 @@ struct generator_options {
   // Called once, on the actor's own thread, under the GPU lease if the GPU is shared.
   std::function<std::unique_ptr<completion_sampler>()> make_sampler;
   std::shared_ptr<const prompt_template> prompts;
-  std::shared_ptr<const weights_exchange>
-      exchange;  // with the learner; null: weights come as files
+  // With the learner; null: weights come as files.
+  std::shared_ptr<const weights_exchange> exchange;
+  bool is_distant = false;  // runs on another device than the learner
   shared_gpu gpu;
 };
 
@@ -53,8 +54,12 @@ struct generator_state {
   version_record newest;
   bool has_newest = false;  // `newest` must still be loaded
   std::uint64_t loaded = 0;
-  // When the weights were offered of which no token is sampled yet.
-  std::optional<std::chrono::steady_clock::time_point> waits_for_token_of;
+  // Weights of which no token is sampled yet: when they were offered, and the tokens before them.
+  struct first_token {
+    std::chrono::steady_clock::time_point offered;
+    std::uint64_t tokens_before = 0;
+  };
+  std::optional<first_token> waits_for;
   bool has_loaded = false;
 
   std::size_t requested_draws = 0;                // requests to the pool without a reply yet
@@ -77,7 +82,7 @@ struct generator_state {
   void schedule_tick();
   // Samples for one slice of time, after which the actor serves its mailbox.
   void sample();
-  // Records how long the first token of the loaded weights has taken.
+  // Records how long the first token of new weights has taken, if it has come.
   void note_first_token();
   void finish_group(const completion_sampler::finished_prompt& done);
   // Submits the group until the pool acknowledges it.

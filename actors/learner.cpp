@@ -11,6 +11,7 @@
 #include "messages/clock.hpp"
 #include "messages/names.hpp"
 #include "policy/checkpoint.hpp"
+#include "policy/policy_device.hpp"
 
 namespace hone {
 namespace {
@@ -38,7 +39,6 @@ void learner_state::start() {
     commit({plan->stage(), 0, {}}, {}, false);
     return;
   }
-  ++next_version;  // the number may have been handed over without a commit
   for (const version_record& version : options.chain) set_head(version);
   plan->load(options.run_folder / std::string(view(head->getCheckpoint())));
   if (plan->stage() == Stage::CONTRASTIVE && before_contrastive)
@@ -277,8 +277,9 @@ learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<le
     try {
       work();
     } catch (const std::exception& e) {
-      caf::anon_send(self->state.supervisor, fatal_atom_v, std::string("learner: ") + e.what());
-      self->quit(caf::make_error(caf::sec::runtime_error, e.what()));
+      const std::string why = describe_failure(e);
+      caf::anon_send(self->state.supervisor, fatal_atom_v, "learner: " + why);
+      self->quit(caf::make_error(caf::sec::runtime_error, why));
     }
   };
   self->link_to(s.pool);

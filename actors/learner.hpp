@@ -48,15 +48,16 @@ struct learner_options {
   bool begins_random = false;
   std::uint64_t next_version = 0;
   shared_gpu gpu;
-  std::shared_ptr<weights_exchange>
-      exchange;  // with the generators; null for policies without weights
-  std::function<void(const std::string&)> log;                              // receives log lines
+  // With the generators; null: they read checkpoints.
+  std::shared_ptr<weights_exchange> exchange;
+  bool has_distant_generators = false;          // some run on another device than the learner
+  std::function<void(const std::string&)> log;  // receives log lines
   std::function<void(const version_record&, const learned_step&)> metrics;  // called once per step
 };
 
-// Owns the stage of learning. For each step it takes ready groups from the pool, trains, writes a
-// checkpoint, commits the step with the groups that it consumed, and publishes the new weights to
-// the generators. Blocks its thread while the network is trained, so it must be spawned detached.
+// Owns the stage of learning. For each step it takes ready groups from the pool, trains, hands the
+// new weights to the generators, writes a checkpoint and commits the step with the groups that it
+// consumed. Blocks its thread while the network is trained, so it must be spawned detached.
 struct learner_state {
   learner_state() = default;
 
@@ -109,6 +110,7 @@ struct learner_state {
   void learn(const batch_record& batch);
   // Takes the new version from the policy; must run under the lease.
   void commit(const learned_step& learned, const std::vector<group_id>& groups, bool complete);
+  // Gives a version to the generators. Must run under the GPU lease.
   void hand_over(const version_record& version);
   void write_and_commit(const taken_version& taken);
   void publish();

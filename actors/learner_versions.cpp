@@ -44,12 +44,15 @@ void learner_state::commit(const learned_step& learned, const std::vector<group_
 
 // Gives the weights of a version to the generators before its checkpoint is written. Should the run
 // be killed before the commit, groups with tokens of this version remain; a resumed run gives its
-// number to no other version (start()), and treats them as those of an abandoned branch.
+// number to no other version (pool::note_versions), and treats them as those of an abandoned
+// branch.
 void learner_state::hand_over(const version_record& version) {
   if (!options.exchange || version->getComplete()) return;
   auto weights = plan->copy_weights();
   if (!weights) return;
-  options.exchange->put(version->getVersion(), *std::move(weights));
+  decoder_weights on_host;
+  if (options.has_distant_generators) on_host = weights->on_host();
+  options.exchange->put(version->getVersion(), *std::move(weights), std::move(on_host));
   for (const generator_actor& generator : generators)
     self->send(generator, weights_atom_v, version);
 }

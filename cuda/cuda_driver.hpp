@@ -31,6 +31,7 @@ struct cuda_error : std::runtime_error {
   X(cuDeviceTotalMem)                            \
   X(cuDevicePrimaryCtxRetain)                    \
   X(cuDevicePrimaryCtxRelease)                   \
+  X(cuCtxGetCurrent)                             \
   X(cuCtxSetCurrent)                             \
   X(cuCtxSetLimit)                               \
   X(cuCtxResetPersistingL2Cache)                 \

@@ -30,6 +30,8 @@ kernel_module::kernel_module(int gpu, const std::string& source,
   const int minor = driver_.attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   const nvrtc_library::result made =
       compile(source, "sm_" + std::to_string(major * 10 + minor), defines, kernels);
+  CUcontext before = nullptr;
+  driver_.check(driver_.cuCtxGetCurrent(&before), "reading a thread's context");
   driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "using a GPU's context");
   driver_.check(driver_.cuCtxSetCurrent(context_), "using a GPU's context");
   driver_.check(driver_.cuModuleLoadData(&module_, made.code.data()), "loading own kernels");
@@ -38,6 +40,7 @@ kernel_module::kernel_module(int gpu, const std::string& source,
     driver_.check(driver_.cuModuleGetFunction(&functions_.back(), module_, symbol.c_str()),
                   "finding the kernel " + symbol);
   }
+  if (before != nullptr) driver_.check(driver_.cuCtxSetCurrent(before), "using a GPU's context");
 }
 
 kernel_module::~kernel_module() {
@@ -48,6 +51,10 @@ kernel_module::~kernel_module() {
 
 void kernel_module::launch_with(std::size_t kernel, CUstream stream, const launch_shape& shape,
                                 void** arguments) const {
+  // A thread that has made no call of the runtime has no context yet.
+  CUcontext current = nullptr;
+  driver_.check(driver_.cuCtxGetCurrent(&current), "reading a thread's context");
+  if (current == nullptr) driver_.check(driver_.cuCtxSetCurrent(context_), "using a GPU's context");
   driver_.check(
       driver_.cuLaunchKernel(functions_[kernel], shape.blocks_x, shape.blocks_y, 1, shape.threads_x,
                              shape.threads_y, 1, 0, stream, arguments, nullptr),

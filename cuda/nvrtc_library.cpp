@@ -77,7 +77,7 @@ nvrtc_library::nvrtc_library() {
   if (library == nullptr)
     throw std::runtime_error(
         "NVRTC of CUDA 13 was not found (set HONE_CUDA to the toolkit's folder): " + why);
-  static functions f;
+  functions f{};
   bind(library, "nvrtcVersion", f.version);
   bind(library, "nvrtcGetErrorString", f.error_string);
   bind(library, "nvrtcCreateProgram", f.create);
@@ -91,7 +91,9 @@ nvrtc_library::nvrtc_library() {
   bind(library, "nvrtcGetCUBIN", f.cubin);
   bind(library, "nvrtcGetPTXSize", f.ptx_size);
   bind(library, "nvrtcGetPTX", f.ptx);
-  call_ = &f;
+  // The library stays loaded, and every object of this class finds the same functions.
+  static const functions found = f;
+  call_ = &found;
   if (f.version(&major_, &minor_) != NVRTC_SUCCESS)
     throw std::runtime_error("NVRTC does not report its version");
   Dl_info where{};

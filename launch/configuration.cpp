@@ -208,6 +208,19 @@ bool is_bare_key(const std::string& name) {
   });
 }
 
+// Refuses what contradicts itself in how the policy learns and samples.
+template <class Refuse>
+void check_policy(const configuration& c, const Refuse& refuse) {
+  if (c.policy.adapters.rank > 0 && c.policy.random_weights)
+    refuse("policy.adapter_rank", "needs weights of a folder, and policy.random_weights is true");
+  for (const std::string& device : c.generation.devices) {
+    const bool is_cuda = c.policy.device.starts_with("cuda");
+    if (device.starts_with("cuda") != is_cuda || (!is_cuda && device != "cpu"))
+      refuse("generation.devices", "names '" + device + "', and policy.device is " +
+                                       c.policy.device + "; both must be CPUs or GPUs");
+  }
+}
+
 void check(const configuration& c) {
   const auto refuse = [&](const std::string& key, const std::string& problem) {
     throw format_error(c.file.string(), 0, key, problem);
@@ -230,12 +243,7 @@ void check(const configuration& c) {
     refuse("prompt.template", "is missing");
   if (c.prompt.format != "auto" && c.prompt.format != "plain" && c.prompt.format != "chat")
     refuse("prompt.format", "is '" + c.prompt.format + "', expected auto, plain or chat");
-  for (const std::string& device : c.generation.devices) {
-    const bool is_cuda = c.policy.device.starts_with("cuda");
-    if (device.starts_with("cuda") != is_cuda || (!is_cuda && device != "cpu"))
-      refuse("generation.devices", "names '" + device + "', and policy.device is " +
-                                       c.policy.device + "; both must be CPUs or GPUs");
-  }
+  check_policy(c, refuse);
   if (c.node.devices.empty()) refuse("node.devices", "is empty; something has to judge variants");
   for (const std::string& device : c.node.devices) {
     const bool is_gpu = device == "cuda" || device.starts_with("cuda:");

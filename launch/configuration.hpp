@@ -57,6 +57,7 @@ struct configuration {
     std::int64_t threads = 1;
     std::int64_t micro_batch_tokens = 8192;
     bool recompute = false;
+    adapter_options adapters;
     chat_format chat;  // no key: what prompt.format finds in the folder (launch/run/run_inputs.hpp)
   } policy;
   struct {

@@ -6,6 +6,7 @@
 
 #include "launch/commands/commands.hpp"
 #include "launch/version.hpp"
+#include "policy/policy_device.hpp"
 
 namespace {
 
@@ -77,6 +78,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hone::set_policy_environment();
   const int code = run(argc, argv);
   std::cout.flush();
   std::fflush(nullptr);

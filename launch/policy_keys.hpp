@@ -4,8 +4,8 @@
 
 namespace hone {
 
-// The keys of the policy and of how it writes, for configuration_keys.hpp, which says what a visitor
-// is.
+// The keys of the policy and of how it writes, for configuration_keys.hpp, which says what a
+// visitor is.
 
 template <class Visitor>
 void visit_policy_keys(Visitor& v, configuration& c) {
@@ -27,6 +27,14 @@ void visit_policy_keys(Visitor& v, configuration& c) {
             "Keep only the input of each layer for the gradients, and compute the rest once more: "
             "less memory, about a third more time.",
             c.policy.recompute);
+    v.value("adapter_rank",
+            "Rank of low-rank adapters (LoRA), which are trained in place of the policy's weights; "
+            "0 trains all weights. Code: policy/adapters.hpp.",
+            c.policy.adapters.rank, 0, 1024);
+    v.value("adapter_alpha", "What adapters add is multiplied by this over their rank.",
+            c.policy.adapters.alpha, 0, 1e6);
+    v.value("adapter_modules", "Projections of each layer that have adapters.",
+            c.policy.adapters.modules);
     v.leave();
   }
 }
@@ -47,15 +55,16 @@ void visit_generation_keys(Visitor& v, configuration& c) {
           "Where generators run, such as [\"cuda:1\", \"cuda:2\"]; if empty, on policy.device.",
           c.generation.devices);
   v.value("replicas", "Generators on each of these devices, each with a copy of the policy.",
-          c.generation.replicas, 1, 64);
+          c.generation.replicas, 1, 16);
   v.value("slots", "Sequences that a generator writes at the same time.",
           c.generation.options.slots, 1, 4096);
-  v.value("memory_share",
-          "Share of a GPU's memory that keys and values may take, for policies in bfloat16 or "
-          "float16. Samples wait while it is full.",
-          c.generation.options.memory_share, 0.001, 0.95);
-  v.value("max_new_tokens", "Most tokens of a completion.", c.generation.options.max_new_tokens,
-          1, 1000000);
+  v.value(
+      "memory_share",
+      "Share of a GPU's memory that keys and values of each generator may take, for policies in "
+      "bfloat16 or float16. Samples wait while it is full.",
+      c.generation.options.memory_share, 0.001, 0.95);
+  v.value("max_new_tokens", "Most tokens of a completion.", c.generation.options.max_new_tokens, 1,
+          1000000);
   v.value("temperature", "Sampling temperature; 0 for greedy decoding.",
           c.generation.options.sampling.temperature, 0, 100);
   v.value("top_p", "Nucleus sampling: share of the probability that tokens are drawn from.",

@@ -81,17 +81,32 @@ void save_whole(const std::filesystem::path& folder, const training_progress& pr
   }
 }
 
+void copy_policy_files(const std::filesystem::path& policy, const std::filesystem::path& into) {
+  for (const char* name : needed_files) std::filesystem::copy_file(policy / name, into / name);
+  for (const char* name : other_files) {
+    if (std::filesystem::exists(policy / name))
+      std::filesystem::copy_file(policy / name, into / name);
+  }
+}
+
 }  // namespace
+
+void save_adapter_checkpoint(const std::filesystem::path& folder,
+                             const std::filesystem::path& policy, const decoder_weights& adapters,
+                             const adapter_options& o, const optimizer_moments& training,
+                             const training_progress& progress) {
+  save_whole(folder, progress, true, [&](const std::filesystem::path& into) {
+    copy_policy_files(policy, into);
+    save_adapters(into, adapters, o, policy);
+    training.save(into / "optimizer.safetensors");
+  });
+}
 
 void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy,
                      const decoder_weights& weights, const optimizer_moments* training,
                      const training_progress& progress) {
   save_whole(folder, progress, true, [&](const std::filesystem::path& into) {
-    for (const char* name : needed_files) std::filesystem::copy_file(policy / name, into / name);
-    for (const char* name : other_files) {
-      if (std::filesystem::exists(policy / name))
-        std::filesystem::copy_file(policy / name, into / name);
-    }
+    copy_policy_files(policy, into);
     weights.save(into / "model.safetensors");
     if (training != nullptr) training->save(into / "optimizer.safetensors");
   });
@@ -105,9 +120,12 @@ std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& f
   try {
     const json index = load_index(folder);
     const auto files = index.at("files").get<std::map<std::string, std::string>>();
-    if (index.at("has_weights").get<bool>() && !files.contains("model.safetensors"))
+    if (index.at("has_weights").get<bool>() && !files.contains("model.safetensors") &&
+        !files.contains("adapter_model.safetensors"))
       return (folder / "checkpoint.json").string() +
-             ": has_weights is true, but model.safetensors is not listed";
+             ": has_weights is true, but neither model.safetensors nor adapter_model.safetensors "
+             "is "
+             "listed";
     for (const auto& [name, hash] : files) {
       if (name.find('/') != std::string::npos)
         return (folder / "checkpoint.json").string() + ": is damaged";

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "policy/adapters.hpp"
 #include "policy/decoder_weights.hpp"
 #include "policy/optimizer.hpp"
 
@@ -37,6 +38,13 @@ struct training_progress {
 void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy,
                      const decoder_weights& weights, const optimizer_moments* training,
                      const training_progress& progress);
+
+// Writes a checkpoint of adapters in place of weights: adapter_model.safetensors and
+// adapter_config.json, which names the folder `policy` of the other weights. The rest is as above.
+void save_adapter_checkpoint(const std::filesystem::path& folder,
+                             const std::filesystem::path& policy, const decoder_weights& adapters,
+                             const adapter_options& o, const optimizer_moments& training,
+                             const training_progress& progress);
 
 // Writes the checkpoint of a scripted policy, which has no weights: it holds `progress` alone.
 // `folder` must not exist; errors are those of the other overload.

@@ -10,6 +10,9 @@
 namespace hone {
 namespace {
 
+// LibTorch's operators hold several tensors of the logits' size, in float32.
+constexpr std::int64_t most_unfused_logits = std::int64_t{1} << 26;
+
 // What a loss reads of some tokens.
 struct token_numbers {
   at::Tensor log_probabilities;
@@ -26,14 +29,18 @@ class head_reader {
         targets_(targets),
         sampling_(s),
         use_(use),
-        rows_at_a_time_(std::max<std::int64_t>(1, most_logits / network.config().vocabulary)) {}
+        is_fused_(is_plain(s) && network.config().vocabulary % 8 == 0 &&
+                  can_fuse(weights.all().begin()->second)),
+        rows_at_a_time_(std::max<std::int64_t>(
+            1, (is_fused_ ? most_logits : std::min(most_logits, most_unfused_logits)) /
+                   network.config().vocabulary)) {}
 
   bool takes_at_once(std::int64_t rows) const { return rows <= rows_at_a_time_; }
 
   token_numbers read(const at::Tensor& rows, std::int64_t begin, std::int64_t count) const {
     const at::Tensor its_rows = rows.narrow(0, begin, count);
     const at::Tensor its_targets = targets_.narrow(0, begin, count);
-    if (is_plain(sampling_) && network_.config().vocabulary % 8 == 0 && can_fuse(rows)) {
+    if (is_fused_) {
       auto [log_probabilities, of_rows] = fused_token_numbers(
           network_.unconverted_head(weights_, its_rows), its_targets, sampling_.temperature);
       return {std::move(log_probabilities),
@@ -69,6 +76,7 @@ class head_reader {
   const at::Tensor& targets_;
   const sampling_distribution& sampling_;
   entropies use_;
+  bool is_fused_;  // own kernels, which write the gradients over the logits
   std::int64_t rows_at_a_time_;
 };
 

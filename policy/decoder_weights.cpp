@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "policy/adapters.hpp"
 #include "policy/files.hpp"
 #include "policy/scalar_type.hpp"
 #include "tasks/safetensors.hpp"
@@ -171,8 +172,30 @@ decoder_weights decoder_weights::random(const decoder_config& config, std::uint6
   return weights;
 }
 
+namespace {
+
+// Returns the weights that a folder of adapters belongs to, merged with them.
+decoder_weights load_merged(const std::filesystem::path& folder, const decoder_config& config) {
+  const saved_adapters saved = load_adapters(folder);
+  decoder_weights weights = decoder_weights::load(saved.base, config);
+  for (const auto& [name, tensor] : saved.adapters.all()) weights.all()[name] = tensor;
+  try {
+    return merge_adapters(weights, saved.options.scale());
+  } catch (const c10::Error&) {
+    throw policy_error(folder.string() +
+                       ": the adapters do not have the shapes of the weights in " +
+                       saved.base.string());
+  } catch (const std::out_of_range&) {
+    throw policy_error(folder.string() + ": an adapter lacks one of its two matrices");
+  }
+}
+
+}  // namespace
+
 decoder_weights decoder_weights::load(const std::filesystem::path& folder,
                                       const decoder_config& config) {
+  if (has_adapters(folder) && !std::filesystem::exists(folder / "model.safetensors"))
+    return load_merged(folder, config);
   decoder_weights weights;
   const std::vector<std::filesystem::path> files = weight_files(folder);
   if (files.empty())
@@ -243,6 +266,17 @@ decoder_weights decoder_weights::to(const std::string& device, const std::string
   for (const auto& [name, tensor] : all())
     moved.all()[name] = tensor.to(at::Device(device), scalar_type(dtype));
   return moved;
+}
+
+decoder_weights decoder_weights::on_host() const {
+  decoder_weights copy;
+  for (const auto& [name, tensor] : all()) {
+    at::Tensor there = at::empty(
+        tensor.sizes(), at::TensorOptions(tensor.scalar_type()).pinned_memory(!tensor.is_cpu()));
+    there.copy_(tensor);
+    copy.all()[name] = there;
+  }
+  return copy;
 }
 
 std::optional<std::string> decoder_weights::find_not_finite() const {

@@ -32,7 +32,8 @@ class decoder_weights {
                                 const std::string& device = "cpu");
   // Reads model.safetensors, or the files that model.safetensors.index.json names or, without
   // these, all *.safetensors files of the folder except the optimizer's and adapters', and converts
-  // the weights to the config's dtype. Throws policy_error if a file or a tensor is missing, if a
+  // the weights to the config's dtype. A folder of adapters (adapters.hpp) gives the weights that
+  // they belong to, merged with them. Throws policy_error if a file or a tensor is missing, if a
   // tensor has a wrong shape, or if a file is damaged.
   static decoder_weights load(const std::filesystem::path& folder, const decoder_config& config);
   // Does the same for weights that are not our own. Also throws policy_error if one is not finite.
@@ -46,6 +47,8 @@ class decoder_weights {
   // Returns the weights on a device in a dtype. A tensor that is already there in that dtype is
   // shared; others are copied. Throws policy_error if the dtype is not supported.
   decoder_weights to(const std::string& device, const std::string& dtype) const;
+  // Returns copies in the host's memory, page-locked if the weights are on a GPU.
+  decoder_weights on_host() const;
   // Returns the name of a tensor that holds a value that is not finite; none if all are.
   std::optional<std::string> find_not_finite() const;
   // Returns the number of elements of all weights.

@@ -192,6 +192,7 @@ struct norm_function : torch::autograd::Function<norm_function> {
         weight.data_ptr(), y.data_ptr(), h.data_ptr(), inverses.data_ptr(),
         static_cast<long long>(rows), static_cast<int>(x.size(1)), static_cast<float>(epsilon));
     context->save_for_backward({y, weight, inverses});
+    context->set_materialize_grads(false);
     return {y, h};
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& of_outputs) {
@@ -233,6 +234,7 @@ struct token_numbers_function : torch::autograd::Function<token_numbers_function
           targets.data_ptr(), static_cast<int>(logits.size(1)), scale, log_probabilities.data_ptr(),
           entropies.data_ptr(), numbers.data_ptr());
     context->save_for_backward({logits, targets, numbers});
+    context->set_materialize_grads(false);
     context->saved_data["scale"] = static_cast<double>(scale);
     return {log_probabilities, entropies};
   }

@@ -12,8 +12,8 @@
 
 namespace hone {
 
-// What the trainer reads of a micro batch, as tensors on its device. Only for the .cpp files of this
-// room, as it includes LibTorch.
+// What the trainer reads of a micro batch, as tensors on its device. Only for the .cpp files of
+// this room, as it includes LibTorch.
 
 // Concatenated sequences, with the tokens to predict. M is the number of these tokens.
 struct packed {

@@ -4,13 +4,28 @@
 #include <ATen/Parallel.h>
 #include <c10/core/Device.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <torch/version.h>
+
+#include <algorithm>
+#include <cstdlib>
 
 #include "cuda/cuda_driver.hpp"
 #include "policy/files.hpp"
 
 namespace hone {
+
+void set_policy_environment(double share) {
+  static bool is_ours = std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr &&
+                        std::getenv("PYTORCH_ALLOC_CONF") == nullptr;
+  if (!is_ours) return;
+  // Batches differ in length, and LibTorch's cache keeps blocks of each size that it ever had,
+  // unless their memory can grow.
+  std::string settings = "expandable_segments:True";
+  if (share < 1) settings += ",per_process_memory_fraction:" + std::to_string(share);
+  setenv("PYTORCH_CUDA_ALLOC_CONF", settings.c_str(), /*overwrite=*/1);
+}
 
 void prepare_policy_device(const std::string& device) {
   if (device == "cpu") return;
@@ -23,6 +38,16 @@ void prepare_policy_device(const std::string& device) {
                        "', but LibTorch's CUDA back end cannot be loaded: " + dlerror());
   if (!at::hasCUDA())
     throw policy_error("policy.device is '" + device + "', but LibTorch finds no CUDA device");
+}
+
+std::string describe_failure(const std::exception& failure) {
+  std::string text = failure.what();
+  text.resize(std::min(text.size(), text.find("\nException raised from")));
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&failure) != nullptr)
+    text +=
+        " (the policy takes less with smaller policy.micro_batch_tokens, generation.memory_share "
+        "or generation.slots, or with policy.recompute)";
+  return text;
 }
 
 void finish_policy_work(const std::string& device) {

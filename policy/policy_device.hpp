@@ -1,15 +1,23 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 
 namespace hone {
 
 // The functions below name a LibTorch device as "cpu", "cuda" (the first GPU) or "cuda:N".
 
+// Sets how LibTorch manages a GPU's memory, unless the user has said it, and the most of it that
+// this process takes for the policy. Must be called before the process starts threads.
+void set_policy_environment(double share = 1);
+
 // Makes a device usable: loads LibTorch's CUDA back end for a GPU and does nothing for "cpu".
 // Throws policy_error.
 void prepare_policy_device(const std::string& device);
+
+// Returns what a failure of a policy's work says, as a sentence: LibTorch adds its call stack.
+std::string describe_failure(const std::exception& failure);
 
 // Waits until the device has finished all work that any thread of this process has queued on it;
 // only then is a GPU free for another user. The device must have been prepared.

@@ -2,7 +2,7 @@
 
 namespace hone {
 
-policy_memory memory_of(const decoder_config& c) {
+policy_memory memory_of(const decoder_config& c, std::int64_t adapter_rank) {
   const auto attention = static_cast<double>(2 * (c.heads + c.kv_heads) * c.head_width);
   const double of_layer =
       static_cast<double>(c.width) * (attention + static_cast<double>(3 * c.feed_forward));
@@ -12,7 +12,13 @@ policy_memory memory_of(const decoder_config& c) {
   const double master = c.dtype == "float32" ? 0 : sizeof(float);
   policy_memory m;
   m.parameters = static_cast<double>(c.layers) * of_layer + embeddings;
-  m.of_learner = m.parameters * (4 * each + moments + master);
+  const auto heads = static_cast<double>((c.heads + c.kv_heads) * c.head_width);
+  const auto sides = 4 * static_cast<double>(c.width) + 2 * heads +
+                     3 * static_cast<double>(c.width + c.feed_forward);
+  const double adapters = static_cast<double>(c.layers * adapter_rank) * sides;
+  m.of_learner = adapter_rank > 0
+                     ? m.parameters * 3 * each + adapters * (2 * sizeof(float) + moments)
+                     : m.parameters * (4 * each + moments + master);
   m.of_generator = m.parameters * each;
   m.of_token = each * static_cast<double>(2 * c.layers * c.kv_heads * c.head_width);
   return m;

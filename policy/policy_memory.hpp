@@ -14,6 +14,8 @@ struct policy_memory {
   double of_token = 0;      // keys and values of one token of a sequence
 };
 
-policy_memory memory_of(const decoder_config& config);
+// With an adapter rank, gradients, moments and master copies are of adapters of all projections
+// alone.
+policy_memory memory_of(const decoder_config& config, std::int64_t adapter_rank = 0);
 
 }  // namespace hone

@@ -46,7 +46,8 @@ struct trainer::state {
   std::filesystem::path policy;
   decoder network;
   text_codec codec;
-  decoder_weights weights;
+  decoder_weights weights;   // with the adapters, if there are some
+  decoder_weights adapters;  // sharing their tensors with `weights`; none: all weights are trained
   std::unique_ptr<optimizer> adam;
   decoder_weights reference;
   std::mt19937_64 random;
@@ -58,7 +59,7 @@ struct trainer::state {
   state(const std::filesystem::path& folder, const options& o)
       : chosen(o),
         policy(folder),
-        network(decoder_config::load(folder / "config.json")),
+        network(decoder_config::load(folder / "config.json"), o.adapters.scale()),
         codec(text_codec::load(folder, o.chat)),
         random(o.seed),
         device(o.device) {
@@ -68,6 +69,17 @@ struct trainer::state {
     stream = of_gpu.getStreamFromGlobalPool(device);
   }
 
+  bool is_adapted() const { return !adapters.all().empty(); }
+  void make_optimizer() {
+    adam = std::make_unique<optimizer>(is_adapted() ? adapters : weights, chosen.optimizer);
+    for (const auto& [name, tensor] : adapters.all()) weights.all()[name] = tensor;
+  }
+  // Returns a copy of the weights, adapters merged.
+  decoder_weights whole() const {
+    decoder_weights copy = merge_adapters(weights, chosen.adapters.scale());
+    for (auto& [name, tensor] : copy.all()) tensor = tensor.detach().clone();
+    return copy;
+  }
   std::size_t context() const { return static_cast<std::size_t>(network.config().context); }
   std::size_t micro_batch() const { return static_cast<std::size_t>(chosen.micro_batch_tokens); }
   // Makes an update, or skips it. Returns the gradient norm, or nullopt for a skipped update.
@@ -110,7 +122,8 @@ trainer::trainer(const std::filesystem::path& policy, bool random_weights, const
                                                  : decoder_weights::load_finite(policy, config);
   const own_stream guard(*state_);
   state_->weights = initial.to(o.device, config.dtype);
-  state_->adam = std::make_unique<optimizer>(state_->weights, o.optimizer);
+  if (o.adapters.rank > 0) state_->adapters = make_adapters(state_->weights, o.adapters, o.seed);
+  state_->make_optimizer();
 }
 
 trainer::~trainer() = default;
@@ -267,9 +280,8 @@ std::int64_t trainer::updates() const { return state_->adam->steps(); }
 
 void trainer::keep_reference() {
   const own_stream guard(*state_);
-  state_->reference = decoder_weights();
-  for (const auto& [name, tensor] : state_->weights.all())
-    state_->reference.all()[name] = tensor.detach().clone();
+  const c10::NoGradGuard no_gradients;
+  state_->reference = state_->whole();
 }
 
 void trainer::load_reference(const std::filesystem::path& checkpoint) {
@@ -287,9 +299,7 @@ void trainer::restart_optimiser() {
 decoder_weights trainer::copy_weights() const {
   const c10::NoGradGuard no_gradients;
   const own_stream guard(*state_);
-  decoder_weights copy;
-  for (const auto& [name, tensor] : state_->weights.all())
-    copy.all()[name] = tensor.detach().clone();
+  decoder_weights copy = state_->whole();
   guard.finish();
   return copy;
 }
@@ -300,6 +310,12 @@ taken_checkpoint trainer::take_checkpoint(training_progress progress) const {
   std::ostringstream random;
   random << state_->random;
   progress.texts[random_key] = random.str();
+  if (state_->is_adapted())
+    return [policy = state_->policy, adapters = state_->adapters.to("cpu", "float32"),
+            o = state_->chosen.adapters, moments = state_->adam->moments(),
+            progress = std::move(progress)](const std::filesystem::path& folder) {
+      save_adapter_checkpoint(folder, policy, adapters, o, moments, progress);
+    };
   return
       [policy = state_->policy, weights = state_->weights.to("cpu", state_->network.config().dtype),
        moments = state_->adam->moments(),
@@ -311,9 +327,20 @@ taken_checkpoint trainer::take_checkpoint(training_progress progress) const {
 training_progress trainer::load(const std::filesystem::path& checkpoint) {
   const own_stream guard(*state_);
   const decoder_config& config = state_->network.config();
-  state_->weights =
-      decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);
-  state_->adam = std::make_unique<optimizer>(state_->weights, state_->chosen.optimizer);
+  const std::string& device = state_->chosen.device;
+  if (state_->is_adapted()) {
+    saved_adapters saved = load_adapters(checkpoint);
+    const adapter_options& o = state_->chosen.adapters;
+    if (saved.options.rank != o.rank || saved.options.alpha != o.alpha ||
+        saved.adapters.all().size() != state_->adapters.all().size())
+      throw policy_error(checkpoint.string() +
+                         ": has adapters of another policy.adapter_rank, adapter_alpha or "
+                         "adapter_modules");
+    state_->adapters = saved.adapters.to(device, "float32");
+  } else {
+    state_->weights = decoder_weights::load(checkpoint, config).to(device, config.dtype);
+  }
+  state_->make_optimizer();
   state_->adam->load(checkpoint / "optimizer.safetensors");
   training_progress progress = load_training_progress(checkpoint);
   // A checkpoint of an earlier version of Hone lacks the state.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policy/adapters.hpp"
 #include "policy/checkpoint.hpp"
 #include "policy/chunked_head.hpp"
 #include "policy/distinct_rollouts.hpp"
@@ -56,6 +57,7 @@ class trainer {
     // completions hold this many tokens. Gradients add up over the micro batches of an update.
     std::int64_t micro_batch_tokens = 8192;
     recomputation recompute = recomputation::logits;
+    adapter_options adapters;  // with a rank, they are trained in place of the weights
     // Most elements of logits that are held at a time, with gradients of the same size on a CPU. 0:
     // 256 MiB of them there, and on a GPU a sixteenth of its memory.
     std::int64_t most_logits = 0;

@@ -8,6 +8,7 @@
 #include <numbers>
 #include <tuple>
 
+#include "policy/adapters.hpp"
 #include "policy/fused_operators.hpp"
 
 namespace hone {
@@ -24,12 +25,14 @@ at::Tensor rotate_half(const at::Tensor& x) {
 
 struct decoder::state {
   decoder_config config;
+  double adapter_scale = 0;
   at::Tensor frequencies;  // [head_width / 2], fp32 on the CPU
   double wavelength_scale = 1;
 };
 
-decoder::decoder(decoder_config config) : state_(std::make_unique<state>()) {
+decoder::decoder(decoder_config config, double adapter_scale) : state_(std::make_unique<state>()) {
   state_->config = std::move(config);
+  state_->adapter_scale = adapter_scale;
   const decoder_config& c = state_->config;
   // Source: Su et al. 2021 (arXiv 2104.09864), with the scaling of Chen et al. 2023 (linear) or of
   // Llama 3.1 (llama3).
@@ -169,19 +172,19 @@ at::Tensor decoder::linear(const decoder_weights& weights, const at::Tensor& x,
                            const std::string& name) const {
   const auto& w = weights.all();
   const auto bias = w.find(name + ".bias");
-  return at::linear(x, w.at(name + ".weight"),
+  return at::linear(x, adapted_matrix(weights, name + ".weight", state_->adapter_scale),
                     bias != w.end() ? std::optional<at::Tensor>(bias->second) : std::nullopt);
 }
 
-// Several projections of the same rows as one matrix product, which copies the weights together
-// first: they are few beside the rows.
+// Several projections of the same rows as one matrix product. The weights are copied together
+// first, and the copy stays until the gradients are computed.
 at::Tensor decoder::joined_linear(const decoder_weights& weights, const at::Tensor& x,
                                   const std::vector<std::string>& names) const {
   const auto& w = weights.all();
   std::vector<at::Tensor> matrices;
   std::vector<at::Tensor> biases;
   for (const std::string& name : names) {
-    matrices.push_back(w.at(name + ".weight"));
+    matrices.push_back(adapted_matrix(weights, name + ".weight", state_->adapter_scale));
     if (const auto bias = w.find(name + ".bias"); bias != w.end()) biases.push_back(bias->second);
   }
   return at::linear(x, at::cat(matrices),
@@ -266,7 +269,8 @@ decoder::checkpointed_pass decoder::checkpointed_hidden_at(const decoder_weights
       whole(layer(weights, i, {inputs[at], {}}, of)).backward(inputs[at + 1].grad());
       inputs[at + 1].mutable_grad() = at::Tensor();
     }
-    at::embedding(embeddings, tokens).backward(inputs.front().grad());
+    if (embeddings.requires_grad())
+      at::embedding(embeddings, tokens).backward(inputs.front().grad());
   };
   return {std::make_unique<at::Tensor>(rows), finish};
 }

@@ -23,7 +23,8 @@ namespace hone {
 // passed to each call, which runs on their device.
 class decoder {
  public:
-  explicit decoder(decoder_config config);
+  // `adapter_scale` is that of adapters in the weights (adapters.hpp), if they have some.
+  explicit decoder(decoder_config config, double adapter_scale = 0);
   ~decoder();
   decoder(decoder&&) noexcept;
 

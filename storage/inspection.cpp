@@ -129,7 +129,7 @@ std::optional<record<schema::TrainingStep>> pool_inspector::step(std::uint64_t v
 
 std::uint64_t pool_inspector::next_version() const {
   const auto format = db_.get<schema::PoolFormat>(family::meta, "format");
-  return format ? (*format)->getNextVersion() : 0;
+  return format ? std::max((*format)->getNextVersion(), (*format)->getUnnamedVersion()) : 0;
 }
 
 pool_inspector::statistics pool_inspector::count() const {

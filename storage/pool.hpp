@@ -98,7 +98,8 @@ class pool {
   };
   // Returns the oldest ready groups of a stage with their scores, or nullopt if there are fewer
   // than `at_least`. First drops and counts every group, except a comparison's, whose oldest token
-  // is more steps behind the head than its device type admits. The returned groups stay ready until
+  // is more steps behind the head than its device type admits; tokens of a version that is not
+  // committed yet are none behind. The returned groups stay ready until
   // a step over them is committed.
   std::optional<record<schema::TrainingBatch>> take(const batch_request& request);
   // Drops the groups of a stage that no step has consumed; see group_book::abandon().
@@ -108,9 +109,9 @@ class pool {
   std::vector<record<schema::ScoredGroup>> trained_groups(Stage stage) const;
 
   // Records a version, its step and the groups that the step consumed, makes the version the head,
-  // and commits, all in one write. The version's number must be next_version() and its checkpoint
-  // must be on disk. Throws pool_error if the number has been used, a group is unknown, or a group
-  // was trained on before along the chain.
+  // and commits, all in one write. The version's number must be at least next_version() and its
+  // checkpoint must be on disk. Throws pool_error if the number has been used, a group is unknown,
+  // or a group was trained on before along the chain.
   void commit_step(const record<schema::PolicyVersion>& version,
                    const record<schema::TrainingStep>& step);
   // Makes `version` the head and makes the groups ready again that only abandoned steps had
@@ -156,6 +157,7 @@ class pool {
                           std::vector<record<schema::CompileJob>>& jobs);
   std::vector<Outcome> outcomes_of(const schema::RolloutGroup::Reader& group) const;
   std::uint32_t max_lag_of(const std::string& device_type) const;
+  void note_versions(const schema::RolloutGroup::Reader& group);
   void drop_stale();
   void store_format();
 
@@ -169,7 +171,8 @@ class pool {
   attempt_book attempts_;
   sample_counts samples_;
   std::mt19937_64 random_;
-  std::uint64_t next_version_ = 0;
+  std::uint64_t next_version_ = 0;     // above those that are committed
+  std::uint64_t unnamed_version_ = 0;  // above those that groups name as well
   std::map<std::string, std::uint64_t> dropped_;
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -44,6 +45,8 @@ class policy_bench {
         folder_(options.folder),
         config_(decoder_config::load(folder_ / "config.json")),
         random_(1) {
+    options_.group = static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(options.group, 1, std::max<std::int64_t>(1, options.slots)));
     prepare_policy_device(options.device);
   }
 
@@ -87,12 +90,14 @@ class policy_bench {
                      static_cast<std::uint32_t>(std::min<std::int64_t>(left, options_.group))});
   }
 
-  // Samples without an end token, so that every answer has the same length. The time begins with
-  // the first step of the engine, whose kernels are not compiled yet.
+  // Samples without an end token, so that every answer has the same length. The time begins before
+  // the engine takes its weights, and so has its kernels compiled.
   ordered_json sample() {
-    generation_engine engine(config_, sampling(options_.new_tokens));
-    engine.set_weights(weights(), 0);
+    const decoder_weights drawn = weights();
+    finish_policy_work(options_.device);
     const auto begin = clock::now();
+    generation_engine engine(config_, sampling(options_.new_tokens));
+    engine.set_weights(drawn, 0);
     submit_groups(engine, options_.slots);
     while (!engine.idle()) engine.step();
     const double first = since(begin);
@@ -136,8 +141,8 @@ class policy_bench {
             {"tokens_per_s", read(options_.seconds / 3)}};
   }
 
-  // Updates by `batch` sequences. Those of a GRPO step are 12 groups of equal size, a quarter of
-  // whose tokens are prompt.
+  // Updates by `batch` sequences, a quarter of whose tokens are prompt. Those of a GRPO step are
+  // twelve groups, or fewer of at least two.
   ordered_json train(std::int64_t batch, bool supervised) {
     trainer::options o;
     o.device = options_.device;
@@ -151,7 +156,8 @@ class policy_bench {
     std::vector<rollout_group_example> groups;
     for (std::int64_t i = 0; i < batch && !supervised; ++i) {
       const sft_example& example = examples[static_cast<std::size_t>(i)];
-      if (i % std::max<std::int64_t>(1, batch / 12) == 0) groups.push_back({example.prompt, {}});
+      if (i % std::max<std::int64_t>(2, (batch + 11) / 12) == 0)
+        groups.push_back({example.prompt, {}});
       rollout_group_example::rollout one;
       one.tokens = example.completion;
       one.log_probabilities.assign(one.tokens.size(), -10.0F);

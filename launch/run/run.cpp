@@ -76,7 +76,7 @@ class run_process {
       say("simulated devices make up all outcomes and scores of this run");
     prepare_policy(*tasks, *prompts, documents);
     catch_signals();
-    const auto devices =
+    auto devices =
         plan_devices(c_.node.devices, {.node = "node 0",
                                        .share_cores = c_.node.share_cores,
                                        .baselines = c_.node.baselines,
@@ -85,6 +85,10 @@ class run_process {
     view_.expect(work_of_stages(c_, *tasks, device_types_of(devices).size()));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
 
+    // The judge takes half of a GPU's memory, and its programs' processes some of the rest.
+    constexpr double policy_share = 0.4;
+    if (c_.policy.kind == "model" && find_device_on_gpu(devices, c_.policy.device) != nullptr)
+      set_policy_environment(policy_share);
     auto& system = start_actor_system();
     caf::scoped_actor supervisor(system);
     const run_parts parts = {

@@ -144,6 +144,7 @@ class launcher {
       options.run_folder = parts_.folder.path();
       options.prompts = parts_.prompts;
       options.exchange = exchange_;
+      options.is_distant = device != settings_.policy.device;
       options.gpu = shared_[device];
       options.make_sampler = [&settings = settings_, device, i, log = parts_.log] {
         return make_sampler(settings, device, i, log);
@@ -166,6 +167,10 @@ class launcher {
     options.next_version = parts_.from.next_version;
     options.gpu = shared_[settings_.policy.device];
     options.exchange = exchange_;
+    const auto devices = devices_of_generators(settings_);
+    options.has_distant_generators = std::any_of(
+        devices.begin(), devices.end(),
+        [this](const std::string& device) { return device != settings_.policy.device; });
     options.log = parts_.log;
     options.metrics = parts_.metrics;
     options.make_curriculum = [&settings = settings_, prompts = parts_.prompts,

@@ -31,7 +31,7 @@ class run_folder {
     // Versions from the root to that version; empty if the run has no version yet.
     std::vector<version_record> chain;
     bool leaves_branch = false;      // the chain's newer versions are abandoned
-    std::uint64_t next_version = 0;  // number that the next version gets
+    std::uint64_t next_version = 0;  // number that the next version gets, which no group names
     bool is_finished() const { return !chain.empty() && chain.back()->getComplete(); }
     // Goes back to the last version of the contrastive stage, so that it can go on. Returns the
     // number of steps that the stage had made, or nullopt if there is no such version.

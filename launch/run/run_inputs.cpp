@@ -210,6 +210,7 @@ std::unique_ptr<trainer> make_trainer(const configuration& c) {
   o.seed = c.seed;
   o.chat = c.policy.chat;
   o.micro_batch_tokens = c.policy.micro_batch_tokens;
+  o.adapters = c.policy.adapters;
   if (c.policy.recompute) o.recompute = recomputation::logits_and_layers;
   return std::make_unique<trainer>(c.policy.folder, c.policy.random_weights, o);
 }

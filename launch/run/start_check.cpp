@@ -197,10 +197,18 @@ class start_check {
   }
 
   void compare_with_memory(const decoder_config& policy, std::int64_t longest_prompt) {
-    const policy_memory memory = memory_of(policy);
+    const policy_memory memory = memory_of(policy, c_.policy.adapters.rank);
     const auto of_generators = devices_of_generators(c_);
-    const auto here = static_cast<double>(
-        std::count(of_generators.begin(), of_generators.end(), c_.policy.device));
+    const auto whole_name = [](const std::string& name) {
+      return name == "cuda" ? "cuda:0" : name;
+    };
+    const auto here = static_cast<double>(std::count_if(
+        of_generators.begin(), of_generators.end(),
+        [&](const std::string& one) { return whole_name(one) == whole_name(c_.policy.device); }));
+    for (const std::string& one : c_.generation.devices) {
+      if (one != "cpu" && !free_gpu_memory(one, false))
+        found_.problems.push_back("generation.devices names " + one + ", which is not here");
+    }
     const double of_weights = memory.of_learner + here * memory.of_generator;
     const std::int64_t longest =
         std::min(policy.context, longest_prompt + c_.generation.options.max_new_tokens);
@@ -210,7 +218,8 @@ class start_check {
         here * memory.of_token * static_cast<double>(c_.generation.options.slots * longest);
     // Where keys and values lie in pages, samples wait for their share of the memory.
     if (c_.policy.device != "cpu" && policy.dtype != "float32" && available)
-      of_sequences = std::min(of_sequences, here * c_.generation.options.memory_share * *available);
+      of_sequences = std::min(of_sequences, here * c_.generation.options.memory_share * *available *
+                                                (shares_gpu_ ? 2 : 1));
     const double needed = of_weights + of_sequences;
     const std::string said =
         "the policy has " + fixed(memory.parameters / 1e6, 1) +

@@ -14,6 +14,7 @@ struct PoolFormat {
   nextVersion @3 :UInt64;                     # next version's number; numbers are never reused
   nextReady @4 :UInt64;                       # next sequence number of a ready group
   hasHead @5 :Bool;                           # false: no version has been committed yet
+  unnamedVersion @6 :UInt64;                  # above every version that a group names
 }
 
 struct SampleCounts {

@@ -66,7 +66,8 @@ attention_plan plan_attention(std::span<const attention_plan::slot> slots,
   for (const auto& of_prompt : members)
     blocks.push_back(
         divide_up(static_cast<std::int64_t>(of_prompt.size()) * shared_heads, part_queries));
-  std::int64_t pages = fewest_pages;
+  // Without the last, shorter chunk of each sequence, this many pages each would do.
+  std::int64_t pages = std::max(fewest_pages, count_parts(slots, prompts, blocks, 1) / most);
   while (count_parts(slots, prompts, blocks, pages) > most) ++pages;
 
   std::vector<slot_parts> of_prompt(prompts.size());

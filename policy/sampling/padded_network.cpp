@@ -1,10 +1,13 @@
 #include "policy/sampling/padded_network.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "policy/sampling/joined_weights.hpp"
 #include "policy/sampling/key_value_cache.hpp"
@@ -28,7 +31,12 @@ class padded_network final : public sequence_network {
                  const sampling_distribution& sampling)
       : network_(config), limits_(limits), sampling_(sampling), cache_(config, limits.slots) {}
 
-  void set_weights(const decoder_weights& weights) override { weights_.assign(weights, config()); }
+  void set_weights(const decoder_weights& weights) override {
+    weights_.assign(weights, config());
+    const at::Device device = weights_.embedding.device();
+    if (!device.is_cpu())
+      c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+  }
 
   bool open(std::uint64_t ticket, const std::vector<token_id>& prompt) override {
     prompts_[ticket].tokens.assign(prompt.begin(), prompt.end());

@@ -30,7 +30,13 @@ class paged_network final : public sequence_network {
  public:
   paged_network(const decoder_config& config, const sequence_limits& limits,
                 const sampling_distribution& sampling, const decoder_weights& like);
-  ~paged_network() override { stream_.synchronize(); }
+  ~paged_network() override {
+    try {
+      stream_.synchronize();
+    } catch (const std::exception&) {
+      // The GPU has failed, as the last call has said.
+    }
+  }
 
   void set_weights(const decoder_weights& weights) override;
   bool open(std::uint64_t ticket, const std::vector<token_id>& prompt) override;
@@ -52,6 +58,7 @@ class paged_network final : public sequence_network {
     const auto length = static_cast<std::int64_t>(p.tokens.size());
     return pages_for(std::min(limits_.max_new_tokens, config_.context - length));
   }
+  void prepare();
   void forget_if_unused(std::uint64_t ticket);
   void upload_table();
   void fill_step(std::span<const input> inputs, std::span<const double> uniform, std::int64_t n);
@@ -68,7 +75,7 @@ class paged_network final : public sequence_network {
   std::unique_ptr<page_book> book_;
   std::unique_ptr<gpu_layers> layers_;  // made with the first weights, as the pages are
   std::unique_ptr<prompt_reader> reader_;
-  std::unique_ptr<step_numbers> numbers_;
+  std::unique_ptr<step_numbers> numbers_;  // made last: there once all is made
   at::Tensor table_host_, table_;
   std::map<std::int64_t, std::unique_ptr<captured_work>> steps_;  // by number of slots
   std::map<std::uint64_t, open_prompt> prompts_;
@@ -101,36 +108,48 @@ paged_network::paged_network(const decoder_config& config, const sequence_limits
 void paged_network::set_weights(const decoder_weights& weights) {
   {
     // What has written the weights is queued on the caller's stream.
-    c10::impl::VirtualGuardImpl device(stream_.device_type());
+    const c10::impl::VirtualGuardImpl device(stream_.device_type());
     c10::Event written(stream_.device_type());
     written.record(device.getStream(stream_.device()));
     written.block(stream_);
   }
   const c10::StreamGuard guard(stream_);
-  weights_.assign(weights, config_);
-  if (!layers_) {
-    const std::int64_t slots = recorded_slots(limits_.slots);
-    const std::int64_t pages = pages_in(config_, limits_, stream_.device());
-    const std::int64_t row_pages = pages_for(config_.context);
-    book_ = std::make_unique<page_book>(pages, 2 * limits_.slots, row_pages);
-    auto* const native = static_cast<CUstream>(stream_.native_handle());
-    layers_ = std::make_unique<gpu_layers>(
-        config_, weights_,
-        gpu_layers::sizes{std::max(slots, prompt_reader::piece_tokens), slots, pages, row_pages, parts_}, native);
-    reader_ = std::make_unique<prompt_reader>(config_, *layers_, *book_, stream_.device());
-    numbers_ = std::make_unique<step_numbers>(slots, parts_, weights_.embedding);
-    const auto size = static_cast<std::int64_t>(book_->table().size());
-    table_host_ = at::zeros({size}, at::TensorOptions(at::kInt).pinned_memory(true));
-    table_ = at::zeros({size}, weights_.embedding.options().dtype(at::kInt));
+  try {
+    weights_.assign(weights, config_);
+    if (!numbers_) prepare();
+    stream_.synchronize();  // the caller may free the weights now
+  } catch (const std::exception& e) {
+    throw policy_error(describe_failure(e));
   }
-  stream_.synchronize();  // the caller may free the weights now
+}
+
+// Makes what has the addresses of the weights, and the pages.
+void paged_network::prepare() {
+  const std::int64_t slots = recorded_slots(limits_.slots);
+  const std::int64_t pages = pages_in(config_, limits_, stream_.device());
+  const std::int64_t row_pages = pages_for(config_.context);
+  book_ = std::make_unique<page_book>(pages, 2 * limits_.slots, row_pages);
+  const gpu_layers::sizes most{std::max(slots, prompt_reader::piece_tokens), slots, pages,
+                               row_pages, parts_};
+  layers_ = std::make_unique<gpu_layers>(config_, weights_, most,
+                                         static_cast<CUstream>(stream_.native_handle()));
+  reader_ = std::make_unique<prompt_reader>(config_, *layers_, *book_, stream_.device());
+  const auto size = static_cast<std::int64_t>(book_->table().size());
+  table_host_ = at::zeros({size}, at::TensorOptions(at::kInt).pinned_memory(true));
+  table_ = at::zeros({size}, weights_.embedding.options().dtype(at::kInt));
+  numbers_ = std::make_unique<step_numbers>(slots, parts_, weights_.embedding);
 }
 
 bool paged_network::open(std::uint64_t ticket, const std::vector<token_id>& tokens) {
   open_prompt p;
   p.tokens = tokens;
   const std::int64_t pages = pages_for(static_cast<std::int64_t>(tokens.size()));
-  if (book_->free_pages() < pages + answer_pages(p)) return false;
+  // Each open prompt can still take the pages of one more answer, so some sample always fits.
+  std::int64_t kept = answer_pages(p);
+  for (const auto& [other, open] : prompts_) {
+    if (!open.is_closed) kept = std::max(kept, answer_pages(open));
+  }
+  if (book_->free_pages() < pages + kept) return false;
   const auto row = book_->take(pages);
   if (!row) return false;
   p.row = *row;

@@ -63,12 +63,12 @@ void prompt_reader::read_pieces(const std::vector<piece>& pieces) {
   const auto n = static_cast<std::int64_t>(numbers[0].size());
   std::vector<at::Tensor> on_device;
   for (const auto& of_kind : numbers)
-    on_device.push_back(at::tensor(of_kind, at::kInt).to(device()));
+    on_device.push_back(at::tensor(of_kind, at::kInt).to(device_));
   layers_.run(
       n, {on_device[0].data_ptr<int>(), on_device[1].data_ptr<int>(), on_device[2].data_ptr<int>()},
       [&](std::size_t layer) { attend_prompts(layer, pieces, n); });
   const at::Tensor ends =
-      layers_.hidden(n).index_select(0, at::tensor(last, at::kLong).to(device()));
+      layers_.hidden(n).index_select(0, at::tensor(last, at::kLong).to(device_));
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     open_prompt& p = *pieces[i].of;
     p.read = pieces[i].end;
@@ -109,7 +109,7 @@ void prompt_reader::attend_prompts(std::size_t layer, const std::vector<piece>& 
     ends_of_keys = {0, static_cast<int>(first.end)};
   }
   const auto on_device = [&](const std::vector<int>& ends) {
-    return at::tensor(ends, at::kInt).to(device());
+    return at::tensor(ends, at::kInt).to(device_);
   };
   const at::Tensor mixed = std::get<0>(at::_flash_attention_forward(
       q, k, v, on_device(ends_of_queries), on_device(ends_of_keys), longest, longest_keys, 0.0,

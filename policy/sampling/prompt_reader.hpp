@@ -50,7 +50,6 @@ class prompt_reader {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
-  c10::Device device() const { return device_; }
   std::vector<piece> next_pieces();
   void read_pieces(const std::vector<piece>& pieces);
   void attend_prompts(std::size_t layer, const std::vector<piece>& pieces, std::int64_t n);

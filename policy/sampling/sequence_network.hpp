@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "policy/decoder_config.hpp"
@@ -32,7 +31,8 @@ class sequence_network {
   };
   virtual ~sequence_network() = default;
 
-  // Replaces the weights from the next token on. Keys and values stay.
+  // Replaces the weights from the next token on by a copy of these, which is complete when this
+  // returns. Keys and values stay.
   virtual void set_weights(const decoder_weights& weights) = 0;
 
   // Begins a prompt. Returns false if there is no room for it and one sample at present.

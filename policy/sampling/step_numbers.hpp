@@ -8,9 +8,9 @@
 
 namespace hone {
 
-// The numbers that a step of decoding reads on the GPU, in one block of memory that is copied there at
-// once, and those that it writes. The addresses stay, since CUDA graphs record them. Only for the .cpp
-// files of this room, as it includes LibTorch.
+// The numbers that a step of decoding reads on the GPU, in one block of memory that is copied there
+// at once, and those that it writes. The addresses stay, since CUDA graphs record them. Only for
+// the .cpp files of this room, as it includes LibTorch.
 class step_numbers {
  public:
   step_numbers(std::int64_t slots, std::int64_t parts, const at::Tensor& like)
@@ -43,9 +43,7 @@ class step_numbers {
   gpu_layers::token_rows device_rows() const {
     return {device(0), device(slots_), device(2 * slots_)};
   }
-  const float* device_uniform() const {
-    return reinterpret_cast<const float*>(device(3 * slots_));
-  }
+  const float* device_uniform() const { return reinterpret_cast<const float*>(device(3 * slots_)); }
   gpu_layers::device_plan device_plan(const at::Tensor& table) const {
     return {table.data_ptr<int>(), reinterpret_cast<const attention_part*>(device(part_at())),
             device(5 * slots_), reinterpret_cast<const slot_parts*>(device(5 * slots_ + align)),

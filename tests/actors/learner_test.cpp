@@ -168,17 +168,6 @@ TEST_F(LearnerActor, GivesItsWeightsToTheGeneratorsBeforeItCommitsThem) {
   EXPECT_EQ(next_weights(), 0U) << "the committed version is published as well";
 }
 
-TEST_F(LearnerActor, GivesNoNumberAgainThatMayHaveBeenHandedOver) {
-  start();
-  kill_after_commit();
-  options_.next_version = 1;
-  start();
-  answer_replay();
-  next_weights();
-  give(batch_of({make_group({"a", "b"})}));
-  EXPECT_EQ(take_commit().version->getVersion(), 2U);
-}
-
 TEST_F(LearnerActor, AStepNamesItsGroupsAndItsParent) {
   start();
   take_commit();

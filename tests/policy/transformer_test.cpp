@@ -145,7 +145,8 @@ TEST_P(GoldenDecoder, RecordedLogProbabilitiesMatchThoseOfTheWholeSequence) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GoldenDecoder,
-                         testing::Values("llama", "llama_tied_scaled", "qwen2", "qwen3"),
+                         testing::Values("llama", "llama_adapters", "llama_tied_scaled", "qwen2",
+                                         "qwen3"),
                          [](const auto& kind) { return std::string(kind.param); });
 
 TEST(DecoderWeights, SavedWeightsLoadUnchanged) {

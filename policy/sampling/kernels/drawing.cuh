@@ -21,7 +21,7 @@ __device__ float sum_up_to(float x) {
 
 // Blocks of draw_threads, one for each row of logits [rows, VOCABULARY]. Draws a token from the
 // softmax of logits / temperature by inverse transform sampling with the row's uniform number in
-// [0, 1), or takes the most likely token where the number is negative. Writes the token, and ln of
+// [0, 1], or takes the most likely token where the number is negative. Writes the token, and ln of
 // its probability: under the softmax, of logits / temperature if it was drawn. ln p is NaN if a
 // logit is not finite.
 extern "C" __global__ void __launch_bounds__(draw_threads)

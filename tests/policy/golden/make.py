@@ -1,6 +1,6 @@
 """Makes the golden files of the policy's tests with Hugging Face's own code.
 
-    python -m pip install transformers==5.23.0 tokenizers==0.23.3 torch==2.11.0
+    python -m pip install transformers==5.23.0 tokenizers==0.23.3 torch==2.11.0 peft==0.21.2
     python tests/policy/golden/make.py
 
 The files, which this script writes beside itself, are a few kilobytes of random weights for each
@@ -215,27 +215,56 @@ def make_decoders() -> None:
         shutil.rmtree(folder, ignore_errors=True)
         model.save_pretrained(folder)
         (folder / "generation_config.json").unlink(missing_ok=True)
-        tokens = torch.randint(
-            0, SHAPE["vocab_size"], (2, 40), generator=torch.Generator().manual_seed(3)
+        write_golden(model, folder)
+
+
+def write_golden(model: torch.nn.Module, folder: pathlib.Path) -> None:
+    """Writes golden.json: tokens, and what the model computes from them."""
+    tokens = torch.randint(
+        0, SHAPE["vocab_size"], (2, 40), generator=torch.Generator().manual_seed(3)
+    )
+    with torch.no_grad():
+        logits = model(tokens).logits
+        greedy = model.generate(
+            input_ids=tokens[:1, :5],
+            max_new_tokens=20,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=0,
         )
-        with torch.no_grad():
-            logits = model(tokens).logits
-            greedy = model.generate(
-                tokens[:1, :5],
-                max_new_tokens=20,
-                do_sample=False,
-                eos_token_id=None,
-                pad_token_id=0,
-            )
-        golden = {
-            "tokens": tokens.tolist(),
-            "logits": [
-                [round(v, 6) for v in row]
-                for row in logits.double().reshape(-1, SHAPE["vocab_size"]).tolist()
-            ],
-            "greedy": greedy[0, 5:].tolist(),
-        }
-        (folder / "golden.json").write_text(json.dumps(golden))
+    golden = {
+        "tokens": tokens.tolist(),
+        "logits": [
+            [round(v, 6) for v in row]
+            for row in logits.double().reshape(-1, SHAPE["vocab_size"]).tolist()
+        ],
+        "greedy": greedy[0, 5:].tolist(),
+    }
+    (folder / "golden.json").write_text(json.dumps(golden))
+
+
+def make_adapters() -> None:
+    """Writes a folder of adapters of the decoder `llama`, as the package `peft` saves them."""
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(8)
+    model = LlamaForCausalLM.from_pretrained(here / "llama")
+    modules = ["q_proj", "o_proj", "up_proj"]
+    adapted = get_peft_model(
+        model, LoraConfig(r=3, lora_alpha=6, target_modules=modules, task_type="CAUSAL_LM")
+    ).eval()
+    for name, parameter in adapted.named_parameters():
+        if "lora_" in name:
+            parameter.data.normal_(0, 0.3)
+    folder = here / "llama_adapters"
+    shutil.rmtree(folder, ignore_errors=True)
+    adapted.save_pretrained(folder)
+    (folder / "README.md").unlink(missing_ok=True)
+    shutil.copy(here / "llama" / "config.json", folder)
+    config = json.loads((folder / "adapter_config.json").read_text())
+    config["base_model_name_or_path"] = "../llama"
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
+    write_golden(adapted, folder)
 
 
 def make_tokenizers() -> None:
@@ -328,5 +357,6 @@ def make_tokenizers() -> None:
 
 if __name__ == "__main__":
     make_decoders()
+    make_adapters()
     make_tokenizers()
     make_chats()

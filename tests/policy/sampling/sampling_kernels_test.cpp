@@ -26,8 +26,8 @@ TEST_P(SamplingKernels, CompileForEveryArchitecture) {
                                         "-DTABLE=256", "-DEPSILON=1e-6f"};
     for (const std::string& folder : nvrtc.include_folders()) options.push_back("-I" + folder);
     for (const std::string& macro : GetParam().macros) options.push_back("-D" + macro);
-    const auto made = nvrtc.compile(
-        gpu_layers::kernel_source(), options, gpu_layers::kernel_names());
+    const auto made =
+        nvrtc.compile(gpu_layers::kernel_source(), options, gpu_layers::kernel_names());
     ASSERT_TRUE(made.compiled) << made.log;
     EXPECT_EQ(made.log.find("spill"), std::string::npos) << made.log;
   }
@@ -44,6 +44,12 @@ INSTANTIATE_TEST_SUITE_P(
                     shape{"Qwen2_5_1_5B",
                           {"WIDTH=1536", "HEADS=12", "KV_HEADS=2", "HEAD=128", "FEED=8960",
                            "VOCABULARY=151936", "HALF_IS_BFLOAT16=1"}},
+                    shape{"HeadsOf32",
+                          {"WIDTH=128", "HEADS=4", "KV_HEADS=4", "HEAD=32", "FEED=352",
+                           "VOCABULARY=4096", "HALF_IS_BFLOAT16=1"}},
+                    shape{"HeadsOf96",
+                          {"WIDTH=768", "HEADS=8", "KV_HEADS=2", "HEAD=96", "FEED=2048",
+                           "VOCABULARY=4096", "HALF_IS_BFLOAT16=1"}},
                     shape{"Qwen2_5_7B",
                           {"WIDTH=3584", "HEADS=28", "KV_HEADS=4", "HEAD=128", "FEED=18944",
                            "VOCABULARY=152064", "HALF_IS_BFLOAT16=1"}}),
