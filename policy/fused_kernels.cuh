@@ -1,23 +1,7 @@
 // The kernels of fused_operators.cpp, each of which reads and writes its tensors once where a
-// composition of LibTorch's operators does so several times. ELEMENT is the type of the policy's
-// weights: __nv_bfloat16, __half or float. Tensors are contiguous, and the sizes that are counted
-// in eights are multiples of 8.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+// composition of LibTorch's operators does so several times. elements.cuh stands before this file.
+// Tensors are contiguous, and the sizes that are counted in eights are multiples of 8.
 
-using element = ELEMENT;
-
-#define infinity __int_as_float(0x7f800000)
-
-__device__ inline float widen(element x) { return static_cast<float>(x); }
-__device__ inline element narrow(float x) { return static_cast<element>(x); }
-
-struct alignas(16) eight {
-  element at[8];
-};
-
-__device__ inline eight load(const element* from) { return *reinterpret_cast<const eight*>(from); }
-__device__ inline void store(element* to, const eight& x) { *reinterpret_cast<eight*>(to) = x; }
 __device__ inline long long index() {
   return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

@@ -10,6 +10,7 @@
 
 #include "cuda/kernel_module.hpp"
 #include "embedded/fused_kernels.hpp"
+#include "embedded/policy_elements.hpp"
 #include "policy/files.hpp"
 
 namespace hone {
@@ -59,7 +60,7 @@ const kernel_module& kernels_for(const at::Tensor& like) {
   const kernel_module*& module = made[{like.device().index(), like.scalar_type()}];
   if (module == nullptr) {
     try {
-      module = new kernel_module(like.device().index(), std::string(embedded::fused_kernels),
+      module = new kernel_module(like.device().index(), fused_kernel_source(),
                                  {std::string("ELEMENT=") + element_of(like.scalar_type())},
                                  fused_kernel_names());
     } catch (const std::runtime_error& e) {
@@ -260,6 +261,12 @@ struct token_numbers_function : torch::autograd::Function<token_numbers_function
 };
 
 }  // namespace
+
+const std::string& fused_kernel_source() {
+  static const std::string source =
+      std::string(embedded::policy_elements) + std::string(embedded::fused_kernels);
+  return source;
+}
 
 const std::vector<std::string>& fused_kernel_names() {
   static const std::vector<std::string> names = {"rotate",

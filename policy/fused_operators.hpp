@@ -16,7 +16,8 @@ namespace hone {
 // forwards and backwards (fused_kernels.cuh). The functions throw policy_error if the kernels
 // cannot be compiled.
 
-// Returns the names of the kernels, for tests that compile them without a GPU.
+// Return the source of the kernels and their names, for tests that compile them without a GPU.
+const std::string& fused_kernel_source();
 const std::vector<std::string>& fused_kernel_names();
 
 // Returns whether the functions below can be used for weights like this one: on a GPU of compute

@@ -6,6 +6,7 @@
 #include <numbers>
 #include <sstream>
 
+#include "embedded/policy_elements.hpp"
 #include "embedded/sampling_attention.hpp"
 #include "embedded/sampling_drawing.hpp"
 #include "embedded/sampling_layers.hpp"
@@ -23,10 +24,15 @@ std::vector<std::string> macros(const decoder_config& c, const gpu_layers::sizes
   };
   std::ostringstream epsilon;
   epsilon << std::scientific << c.norm_epsilon << "f";
-  return {set("WIDTH", c.width),          set("HEADS", c.heads),
-          set("KV_HEADS", c.kv_heads),    set("HEAD", c.head_width),
-          set("FEED", c.feed_forward),    set("VOCABULARY", c.vocabulary),
-          set("TABLE", most.table_pages), set("HALF_IS_BFLOAT16", c.dtype == "bfloat16" ? 1 : 0),
+  return {set("WIDTH", c.width),
+          set("HEADS", c.heads),
+          set("KV_HEADS", c.kv_heads),
+          set("HEAD", c.head_width),
+          set("FEED", c.feed_forward),
+          set("VOCABULARY", c.vocabulary),
+          set("TABLE", most.table_pages),
+          c.dtype == "bfloat16" ? "ELEMENT=__nv_bfloat16" : "ELEMENT=__half",
+          c.dtype == "bfloat16" ? "MMA_TYPE=\"bf16\"" : "MMA_TYPE=\"f16\"",
           "EPSILON=" + epsilon.str()};
 }
 
@@ -42,9 +48,9 @@ constexpr unsigned threads = 128;
 }  // namespace
 
 const std::string& gpu_layers::kernel_source() {
-  static const std::string source = std::string(embedded::sampling_layers) +
-                                    std::string(embedded::sampling_attention) +
-                                    std::string(embedded::sampling_drawing);
+  static const std::string source =
+      std::string(embedded::policy_elements) + std::string(embedded::sampling_layers) +
+      std::string(embedded::sampling_attention) + std::string(embedded::sampling_drawing);
   return source;
 }
 

@@ -7,7 +7,6 @@
 
 #include "cuda/cuda_driver.hpp"
 #include "cuda/nvrtc_library.hpp"
-#include "embedded/fused_kernels.hpp"
 #include "policy/decoder_weights.hpp"
 #include "policy/objectives.hpp"
 #include "policy/policy_device.hpp"
@@ -23,8 +22,7 @@ TEST(FusedKernels, CompileForEveryTypeAndArchitecture) {
       std::vector<std::string> options = {std::string("--gpu-architecture=") + architecture,
                                           "--std=c++17", std::string("-DELEMENT=") + element};
       for (const std::string& folder : nvrtc.include_folders()) options.push_back("-I" + folder);
-      const auto made =
-          nvrtc.compile(std::string(embedded::fused_kernels), options, fused_kernel_names());
+      const auto made = nvrtc.compile(fused_kernel_source(), options, fused_kernel_names());
       EXPECT_TRUE(made.compiled) << made.log;
     }
   }

@@ -26,7 +26,7 @@ struct slot_parts {
 constexpr int queries = 16;  // of a part, rows of the tensor cores' matrices
 
 __device__ inline unsigned both(float low, float high) {
-  const half_t pair[2] = {narrow(low), narrow(high)};
+  const element pair[2] = {narrow(low), narrow(high)};
   return *reinterpret_cast<const unsigned*>(pair);
 }
 
@@ -48,7 +48,7 @@ __device__ inline void multiply(float (&c)[4], unsigned a0, unsigned a1, unsigne
 // of a head for q k, eight tokens for p v. For that, values are stored transposed, and column n of
 // the scores is the token (n / 2) 8 + n mod 2 + 2 tile of a page.
 extern "C" __global__ void __launch_bounds__(128)
-    attend(const half_t* qkv, const half_t* keys, const half_t* values, const int* table,
+    attend(const element* qkv, const element* keys, const element* values, const int* table,
            const attention_part* parts, const int* part_count, const int* members, float scale,
            float* sums, float2* weights) {
   const int index = blockIdx.x * 4 + threadIdx.x / 32;
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(128)
     const int rank = part.rank + group + 8 * half;
     const bool is_there = rank < part.ranks;
     const long long slot = is_there ? members[part.member + rank / shared_heads] : 0;
-    const half_t* from = qkv + slot * qkv_width + (kv * shared_heads + rank % shared_heads) * HEAD;
+    const element* from = qkv + slot * qkv_width + (kv * shared_heads + rank % shared_heads) * HEAD;
     for (int b = 0; b < HEAD / 32; ++b)
       q[half][b] = is_there ? *reinterpret_cast<const uint4*>(from + b * 32 + quarter * 8)
                             : make_uint4(0, 0, 0, 0);
@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(128)
     float score[4][4] = {};
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) {
-      const half_t* key = keys + at + (group / 2 * 8 + tile * 2 + group % 2) * HEAD + quarter * 8;
+      const element* key = keys + at + (group / 2 * 8 + tile * 2 + group % 2) * HEAD + quarter * 8;
 #pragma unroll
       for (int b = 0; b < HEAD / 32; ++b) {
         const uint4 k = *reinterpret_cast<const uint4*>(key + b * 32);
@@ -149,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(128)
 // Blocks of four warps; in x one for each slot, in y four heads. Joins the parts of a slot:
 // mixed [slots, HEADS * HEAD]. Slots without parts get zeros.
 extern "C" __global__ void join(const slot_parts* slots, const float* sums, const float2* weights,
-                                half_t* mixed) {
+                                element* mixed) {
   const int head = blockIdx.y * 4 + threadIdx.x / 32;
   if (head >= HEADS) return;
   const int lane = threadIdx.x % 32;
@@ -180,6 +180,6 @@ extern "C" __global__ void join(const slot_parts* slots, const float* sums, cons
     const float by = exp2f(weights[row].x - highest);
     for (int d = 0; d < HEAD / 32; ++d) sum[d] += by * sums[row * HEAD + lane + 32 * d];
   }
-  half_t* to = mixed + (static_cast<long long>(blockIdx.x) * HEADS + head) * HEAD;
+  element* to = mixed + (static_cast<long long>(blockIdx.x) * HEADS + head) * HEAD;
   for (int d = 0; d < HEAD / 32; ++d) to[lane + 32 * d] = narrow(count > 0 ? sum[d] / total : 0.0F);
 }

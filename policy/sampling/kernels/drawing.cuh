@@ -25,9 +25,9 @@ __device__ float sum_up_to(float x) {
 // its probability: under the softmax, of logits / temperature if it was drawn. ln p is NaN if a
 // logit is not finite.
 extern "C" __global__ void __launch_bounds__(draw_threads)
-    draw(const half_t* logits, const float* uniform, float temperature, int* tokens,
+    draw(const element* logits, const float* uniform, float temperature, int* tokens,
          float* log_probabilities) {
-  const half_t* row = logits + static_cast<long long>(blockIdx.x) * VOCABULARY;
+  const element* row = logits + static_cast<long long>(blockIdx.x) * VOCABULARY;
   const float number = uniform[blockIdx.x];
   const bool is_greedy = number < 0;
   const float scale = is_greedy ? 1.0F : 1 / temperature;
@@ -43,19 +43,19 @@ extern "C" __global__ void __launch_bounds__(draw_threads)
   bool is_finite = true;
   for (int at = threadIdx.x * 8; at < VOCABULARY; at += stretch) {
     const eight x = load(row + at);
-    for (const half_t one : x.at) {
+    for (const element one : x.at) {
       is_finite = is_finite && fabsf(widen(one)) < infinity;
       highest = fmaxf(highest, widen(one));
     }
   }
   highest = over_block<draw_threads>(highest, larger);
-  const auto weigh = [&](half_t x) { return __expf((widen(x) - highest) * scale); };
+  const auto weigh = [&](element x) { return __expf((widen(x) - highest) * scale); };
   for (int s = 0; s < stretches; ++s) {
     const int at = s * stretch + threadIdx.x * 8;
     float sum = 0;
     if (at < VOCABULARY) {
       const eight x = load(row + at);
-      for (const half_t one : x.at) sum += weigh(one);
+      for (const element one : x.at) sum += weigh(one);
     }
     sum = over_block<draw_threads>(sum, add);
     if (threadIdx.x == 0) sum_of[s] = sum;

@@ -1,37 +1,16 @@
 // Kernels of gpu_layers: what lies between the matrix products of a decoder, and what the other
-// files of this folder use, which are compiled together with this one, with these macros:
+// files of this folder use, which are compiled together with this one, behind policy/elements.cuh,
+// with these macros:
 //   WIDTH, HEADS, KV_HEADS, HEAD (width of one), FEED (width of the feed-forward part), VOCABULARY
 //   TABLE: pages in a row of the page table
 //   EPSILON: of the norms
-//   HALF_IS_BFLOAT16: 1 for bfloat16, 0 for float16
+//   MMA_TYPE: the type of the elements in the names of instructions, "bf16" or "f16"
 // WIDTH, FEED and VOCABULARY are multiples of 8, HEAD is a multiple of 32 and at most 128.
-
-#if HALF_IS_BFLOAT16
-#include <cuda_bf16.h>
-using half_t = __nv_bfloat16;
-#define MMA_TYPE "bf16"
-#else
-#include <cuda_fp16.h>
-using half_t = __half;
-#define MMA_TYPE "f16"
-#endif
 
 constexpr int page = 32;  // tokens of a page, which page_book.hpp names page_tokens
 constexpr int shared_heads = HEADS / KV_HEADS;
 constexpr int qkv_width = (HEADS + 2 * KV_HEADS) * HEAD;
 constexpr int norm_threads = 128;
-#define infinity __int_as_float(0x7f800000)
-
-__device__ inline float widen(half_t x) { return static_cast<float>(x); }
-__device__ inline half_t narrow(float x) { return static_cast<half_t>(x); }
-
-// Eight elements, which are loaded and stored at once.
-struct alignas(16) eight {
-  half_t at[8];
-};
-
-__device__ inline eight load(const half_t* from) { return *reinterpret_cast<const eight*>(from); }
-__device__ inline void store(half_t* to, const eight& x) { *reinterpret_cast<eight*>(to) = x; }
 
 template <class Combine>
 __device__ float over_warp(float x, Combine combine) {
@@ -60,10 +39,10 @@ constexpr int norm_parts = (WIDTH / 8 + norm_threads - 1) / norm_threads;
 
 // Writes the RMSNorm of the row that the block's threads hold: x / sqrt(mean(x^2) + EPSILON)
 // weight.
-__device__ void write_norm(const eight (&x)[norm_parts], const half_t* weight, half_t* to) {
+__device__ void write_norm(const eight (&x)[norm_parts], const element* weight, element* to) {
   float squares = 0;
   for (int part = 0; part < norm_parts; ++part)
-    for (const half_t one : x[part].at) squares += widen(one) * widen(one);
+    for (const element one : x[part].at) squares += widen(one) * widen(one);
   const float scale =
       rsqrtf(over_block<norm_threads>(squares, add) / static_cast<float>(WIDTH) + EPSILON);
   for (int part = 0; part < norm_parts; ++part) {
@@ -77,10 +56,10 @@ __device__ void write_norm(const eight (&x)[norm_parts], const half_t* weight, h
 }
 
 // Blocks of norm_threads, one for each token: x = embedding of the token, h = norm of x.
-extern "C" __global__ void embed(const int* tokens, const half_t* embedding, const half_t* weight,
-                                 half_t* x, half_t* h) {
+extern "C" __global__ void embed(const int* tokens, const element* embedding, const element* weight,
+                                 element* x, element* h) {
   const long long row = blockIdx.x;
-  const half_t* from = embedding + static_cast<long long>(tokens[row]) * WIDTH;
+  const element* from = embedding + static_cast<long long>(tokens[row]) * WIDTH;
   eight mine[norm_parts] = {};
   for (int part = 0; part < norm_parts; ++part) {
     const int at = (part * norm_threads + threadIdx.x) * 8;
@@ -93,8 +72,8 @@ extern "C" __global__ void embed(const int* tokens, const half_t* embedding, con
 
 // Blocks of norm_threads, one for each token: x += change + bias, h = norm of x. `bias` may be
 // null.
-extern "C" __global__ void add_and_norm(const half_t* change, const half_t* bias,
-                                        const half_t* weight, half_t* x, half_t* h) {
+extern "C" __global__ void add_and_norm(const element* change, const element* bias,
+                                        const element* weight, element* x, element* h) {
   const long long row = blockIdx.x;
   eight mine[norm_parts] = {};
   for (int part = 0; part < norm_parts; ++part) {
@@ -103,7 +82,7 @@ extern "C" __global__ void add_and_norm(const half_t* change, const half_t* bias
     const eight by = load(change + row * WIDTH + at);
     mine[part] = load(x + row * WIDTH + at);
     for (int i = 0; i < 8; ++i) {
-      const half_t d = bias == nullptr ? by.at[i] : narrow(widen(by.at[i]) + widen(bias[at + i]));
+      const element d = bias == nullptr ? by.at[i] : narrow(widen(by.at[i]) + widen(bias[at + i]));
       mine[part].at[i] = narrow(widen(mine[part].at[i]) + widen(d));
     }
     store(x + row * WIDTH + at, mine[part]);
@@ -117,17 +96,17 @@ extern "C" __global__ void add_and_norm(const half_t* change, const half_t* bias
 // has one: places[token] is page * 32 + token of the page, or -1. `turns` holds cosine and sine by
 // position and pair of elements. `keys` is [pages, KV_HEADS, 32, HEAD], `values` is [pages,
 // KV_HEADS, HEAD, 32].
-extern "C" __global__ void rotate_and_keep(half_t* qkv, const half_t* bias, const half_t* q_norm,
-                                           const half_t* k_norm, const float2* turns,
-                                           const int* positions, const int* places, half_t* keys,
-                                           half_t* values) {
+extern "C" __global__ void rotate_and_keep(element* qkv, const element* bias, const element* q_norm,
+                                           const element* k_norm, const float2* turns,
+                                           const int* positions, const int* places, element* keys,
+                                           element* values) {
   constexpr int pairs = HEAD / 2;
   constexpr int mine = (pairs + 31) / 32;
   const int lane = threadIdx.x % 32;
   const int place = places[blockIdx.x];
   const float2* turn = turns + static_cast<long long>(positions[blockIdx.x]) * pairs;
   for (int head = threadIdx.x / 32; head < HEADS + 2 * KV_HEADS; head += 4) {
-    half_t* at = qkv + static_cast<long long>(blockIdx.x) * qkv_width + head * HEAD;
+    element* at = qkv + static_cast<long long>(blockIdx.x) * qkv_width + head * HEAD;
     float low[mine];
     float high[mine];
     float squares = 0;
@@ -146,7 +125,7 @@ extern "C" __global__ void rotate_and_keep(half_t* qkv, const half_t* bias, cons
       squares += low[m] * low[m] + high[m] * high[m];
     }
     const bool is_value = head >= HEADS + KV_HEADS;
-    const half_t* norm = head < HEADS ? q_norm : k_norm;
+    const element* norm = head < HEADS ? q_norm : k_norm;
     float scale = 1;
     if (norm != nullptr && !is_value)
       scale = rsqrtf(over_warp(squares, add) / static_cast<float>(HEAD) + EPSILON);
@@ -183,7 +162,7 @@ extern "C" __global__ void rotate_and_keep(half_t* qkv, const half_t* bias, cons
 
 // Blocks of 128 threads, in y one for each token: product = silu(gate) up, of eight elements by
 // thread. A row of `gate_up` holds the gates and then the ups; `bias` may be null.
-extern "C" __global__ void gate(const half_t* gate_up, const half_t* bias, half_t* product) {
+extern "C" __global__ void gate(const element* gate_up, const element* bias, element* product) {
   const int at = (blockIdx.x * 128 + threadIdx.x) * 8;
   if (at >= FEED) return;
   const long long row = blockIdx.y;
