@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/run/run_inputs.hpp"
 #include "tasks/format_error.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -53,6 +54,31 @@ TEST_F(ConfigurationFile, AWrongTypeIsRefusedWithTheExpectedOne) {
   EXPECT_THAT(message, HasSubstr("run.toml:4"));
   EXPECT_THAT(message, HasSubstr("steps"));
   EXPECT_THAT(message, HasSubstr("integer"));
+}
+
+TEST_F(ConfigurationFile, GeneratorsRunOnDevicesOfThePolicysKind) {
+  const std::string model =
+      "[policy]\nkind = \"model\"\nfolder = \"f\"\n[prompt]\ntemplate = \"t\"\n[sft]\nupdates = "
+      "0\n";
+  const auto with = [&](const std::string& policy, const std::string& generators) {
+    return refusal(model, {"policy.device=\"" + policy + "\"", "generation.devices=" + generators});
+  };
+  EXPECT_EQ(with("cuda:0", R"(["cuda:1", "cuda:2"])"), "");
+  EXPECT_THAT(with("cuda:0", R"(["cuda:1", "cpu"])"), HasSubstr("generation.devices"));
+  EXPECT_THAT(with("cpu", R"(["cuda:0"])"), HasSubstr("names 'cuda:0', and policy.device is cpu"));
+}
+
+TEST_F(ConfigurationFile, AdaptersNeedWeightsThatTheyAdapt) {
+  EXPECT_THAT(refusal(least_ + "random_weights = true\nadapter_rank = 4\n"),
+              HasSubstr("policy.adapter_rank"));
+}
+
+TEST_F(ConfigurationFile, EachGeneratorHasADevice) {
+  configuration c = load(least_, {"generation.replicas=2"});
+  EXPECT_EQ(devices_of_generators(c), (std::vector<std::string>{"cpu", "cpu"}));
+  c.generation.devices = {"cuda:1", "cuda:2"};
+  EXPECT_EQ(devices_of_generators(c),
+            (std::vector<std::string>{"cuda:1", "cuda:2", "cuda:1", "cuda:2"}));
 }
 
 TEST_F(ConfigurationFile, ANumberOutOfRangeIsRefusedWithTheRange) {

@@ -91,6 +91,22 @@ TEST_F(PolicyFolder, SampleAnswersAPromptAndRepeatsItselfFromASeed) {
   EXPECT_EQ(run_hone(command).out, first.out);
 }
 
+TEST_F(PolicyFolder, BenchMeasuresSamplingAndTraining) {
+  const auto measured = run_hone({"policy",          "bench", policy().string(), "--random-weights",
+                                  "--device",        "cpu",   "--slots",         "5",
+                                  "--prompt-tokens", "9",     "--new-tokens",    "4",
+                                  "--group",         "16",    "--seconds",       "0.2",
+                                  "--sft",           "2",     "--grpo",          "4",
+                                  "--length",        "16",    "--json"});
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  const auto results = json_lines(measured.out).at(0);
+  EXPECT_EQ(results["sampling"]["group"], 5) << "no group is larger than the slots";
+  for (const char* rate : {"first_tokens_per_s", "later_tokens_per_s", "tokens_per_s"})
+    EXPECT_GT(results["sampling"][rate].get<double>(), 0) << rate;
+  for (const char* part : {"reading", "sft", "grpo"})
+    EXPECT_GT(results[part]["tokens_per_s"].get<double>(), 0) << part;
+}
+
 TEST_F(PolicyFolder, ARunKeepsTheChatFormatThatItBeganWith) {
   const auto began = run(short_run());
   ASSERT_EQ(began.code, 0) << began.err;

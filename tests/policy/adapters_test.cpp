@@ -57,6 +57,18 @@ TEST_F(Adapters, ChangeNothingAtFirst) {
   EXPECT_TRUE(are_equal(learner.copy_weights(), base_));
 }
 
+TEST_F(Adapters, OfACopyStayAsTheyWere) {
+  for (const std::int64_t rank : {0, 4}) {
+    options_.adapters.rank = rank;
+    trainer learner(folder_, false, options_);
+    const decoder_weights copy = learner.copy_weights();
+    learner.sft_update(examples(), 1e-2, 0);
+    learner.sft_update(examples(), 1e-2, 0);
+    EXPECT_TRUE(are_equal(copy, base_)) << "rank " << rank;
+    EXPECT_FALSE(are_equal(learner.copy_weights(), base_)) << "rank " << rank;
+  }
+}
+
 TEST_F(Adapters, LearnWhileTheOtherWeightsStay) {
   trainer learner(folder_, false, options_);
   const auto batch = examples();
@@ -102,6 +114,9 @@ TEST_F(Adapters, ComeBackFromACheckpointWithTheirMoments) {
   other.load(checkpoint);
   EXPECT_EQ(other.sft_update(batch, 1e-2, 0), learner.sft_update(batch, 1e-2, 0));
   EXPECT_TRUE(are_equal(other.copy_weights(), learner.copy_weights()));
+  options_.adapters.alpha = 16;
+  trainer of_another_scale(folder_, false, options_);
+  EXPECT_THROW(of_another_scale.load(checkpoint), policy_error);
 }
 
 TEST_F(Adapters, ThatDoNotFitAreRefusedInASentence) {
