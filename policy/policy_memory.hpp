@@ -4,6 +4,10 @@
 
 namespace hone {
 
+// Share of a GPU's memory that a policy may take where a device judges as well: the device takes
+// half for its arenas, and the processes of its programs some of the rest.
+inline constexpr double share_beside_judge = 0.4;
+
 // What a policy takes of its device's memory, in bytes and without activations.
 struct policy_memory {
   double parameters = 0;  // number of weights

@@ -23,6 +23,7 @@
 #include "launch/system.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
+#include "policy/policy_memory.hpp"
 
 namespace hone {
 namespace {
@@ -85,10 +86,8 @@ class run_process {
     view_.expect(work_of_stages(c_, *tasks, device_types_of(devices).size()));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
 
-    // The judge takes half of a GPU's memory, and its programs' processes some of the rest.
-    constexpr double policy_share = 0.4;
     if (c_.policy.kind == "model" && find_device_on_gpu(devices, c_.policy.device) != nullptr)
-      set_policy_environment(policy_share);
+      set_policy_environment(share_beside_judge);
     auto& system = start_actor_system();
     caf::scoped_actor supervisor(system);
     const run_parts parts = {

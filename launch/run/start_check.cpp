@@ -46,13 +46,13 @@ std::optional<double> free_memory() {
   return std::nullopt;
 }
 
-// Returns the memory of the policy's GPU in bytes, less the half that a device takes for its arenas
-// if it judges there; nullopt without such a GPU.
+// Returns the memory of the policy's GPU in bytes, less what a device takes if it judges there;
+// nullopt without such a GPU.
 std::optional<double> free_gpu_memory(const std::string& name, bool is_shared) {
   try {
     const std::vector<gpu_facts> gpus = gpus_named(name);
     if (gpus.empty()) return std::nullopt;
-    return static_cast<double>(gpus.front().memory_bytes) / (is_shared ? 2 : 1);
+    return static_cast<double>(gpus.front().memory_bytes) * (is_shared ? share_beside_judge : 1);
   } catch (const std::runtime_error&) {  // the policy's device says what is wrong
     return std::nullopt;
   }
@@ -218,8 +218,8 @@ class start_check {
         here * memory.of_token * static_cast<double>(c_.generation.options.slots * longest);
     // Where keys and values lie in pages, samples wait for their share of the memory.
     if (c_.policy.device != "cpu" && policy.dtype != "float32" && available)
-      of_sequences = std::min(of_sequences, here * c_.generation.options.memory_share * *available *
-                                                (shares_gpu_ ? 2 : 1));
+      of_sequences = std::min(of_sequences, here * c_.generation.options.memory_share * *available /
+                                                (shares_gpu_ ? share_beside_judge : 1));
     const double needed = of_weights + of_sequences;
     const std::string said =
         "the policy has " + fixed(memory.parameters / 1e6, 1) +
