@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "actors/timeouts.hpp"
-#include "messages/clock.hpp"
 #include "messages/names.hpp"
 #include "policy/checkpoint.hpp"
 #include "policy/policy_device.hpp"

@@ -124,8 +124,7 @@ std::optional<std::string> find_checkpoint_damage(const std::filesystem::path& f
         !files.contains("adapter_model.safetensors"))
       return (folder / "checkpoint.json").string() +
              ": has_weights is true, but neither model.safetensors nor adapter_model.safetensors "
-             "is "
-             "listed";
+             "is listed";
     for (const auto& [name, hash] : files) {
       if (name.find('/') != std::string::npos)
         return (folder / "checkpoint.json").string() + ": is damaged";

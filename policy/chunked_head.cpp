@@ -10,9 +10,6 @@
 namespace hone {
 namespace {
 
-// LibTorch's operators hold several tensors of the logits' size, in float32.
-constexpr std::int64_t most_unfused_logits = std::int64_t{1} << 26;
-
 // What a loss reads of some tokens.
 struct token_numbers {
   at::Tensor log_probabilities;

@@ -14,6 +14,10 @@ namespace hone {
 // tokens after the other: logits of at most `most_logits` elements, and of at least one token, are
 // held at a time.
 
+// Most elements where LibTorch's operators compute the loss, since they hold several float32
+// tensors of that size: 256 MiB each.
+inline constexpr std::int64_t most_unfused_logits = std::int64_t{1} << 26;
+
 // Tokens that the network reads, and those that it is to predict, as decoder::hidden_at() takes
 // them.
 struct prediction {

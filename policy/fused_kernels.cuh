@@ -87,8 +87,7 @@ __global__ void gated(const element* gate_up, element* y, long long rows, int wi
   const eight u = load(gate_up + at + width);
   eight to;
   for (int k = 0; k < 8; ++k) {
-    const float x = widen(g.at[k]);
-    to.at[k] = narrow(widen(narrow(x / (1 + __expf(-x)))) * widen(u.at[k]));
+    to.at[k] = gated_element(g.at[k], u.at[k]);
   }
   store(y + i * 8, to);
 }
@@ -122,15 +121,7 @@ constexpr int norm_parts = 4;
 
 template <int team>
 __device__ float over_team(float x) {
-  for (int mask = 16; mask > 0; mask /= 2) x += __shfl_xor_sync(~0U, x, mask);
-  if (team == 32) return x;
-  __shared__ float of_warp[norm_threads / 32];
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
-  __syncthreads();
-  x = 0;
-  for (const float one : of_warp) x += one;
-  return x;
+  return team == 32 ? over_warp(x, add) : over_block<norm_threads>(x, add);
 }
 
 // y = x + change, h = RMSNorm of y, and 1 / sqrt(mean(y^2) + epsilon) of each row.
@@ -226,18 +217,6 @@ __global__ void __launch_bounds__(norm_threads)
 
 constexpr int row_threads = 512;
 
-template <class Combine>
-__device__ float over_block(float x, Combine combine) {
-  __shared__ float of_warp[row_threads / 32];
-  for (int mask = 16; mask > 0; mask /= 2) x = combine(x, __shfl_xor_sync(~0U, x, mask));
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
-  __syncthreads();
-  x = of_warp[0];
-  for (int i = 1; i < row_threads / 32; ++i) x = combine(x, of_warp[i]);
-  return x;
-}
-
 // What reading a row of logits x leaves for its gradient.
 struct row_numbers {
   float highest;  // logit
@@ -252,8 +231,6 @@ __global__ void __launch_bounds__(row_threads)
     read_logits(const element* logits, const long long* targets, int vocabulary, float scale,
                 float* log_probabilities, float* entropies, row_numbers* numbers) {
   const element* row = logits + static_cast<long long>(blockIdx.x) * vocabulary;
-  const auto larger = [](float a, float b) { return fmaxf(a, b); };
-  const auto add = [](float a, float b) { return a + b; };
   // One pass: the sums of each thread are relative to the largest of its logits so far.
   float mine = -infinity;
   float scaled = 0;
@@ -282,11 +259,11 @@ __global__ void __launch_bounds__(row_threads)
       weighed += e > 0 ? e * d : 0;
     }
   }
-  const float highest = over_block(mine, larger);
+  const float highest = over_block<row_threads>(mine, larger);
   if (mine > -infinity && mine < highest) move_to(highest);
-  scaled = over_block(scaled, add);
-  plain = over_block(plain, add);
-  weighed = over_block(weighed, add);
+  scaled = over_block<row_threads>(scaled, add);
+  plain = over_block<row_threads>(plain, add);
+  weighed = over_block<row_threads>(weighed, add);
   if (threadIdx.x != 0) return;
   const float entropy = logf(plain) - weighed / plain;
   log_probabilities[blockIdx.x] =

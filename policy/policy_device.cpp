@@ -27,6 +27,11 @@ void set_policy_environment(double share) {
   setenv("PYTORCH_CUDA_ALLOC_CONF", settings.c_str(), /*overwrite=*/1);
 }
 
+bool are_same_device(const std::string& a, const std::string& b) {
+  const auto whole = [](const std::string& name) { return name == "cuda" ? "cuda:0" : name; };
+  return whole(a) == whole(b);
+}
+
 void prepare_policy_device(const std::string& device) {
   if (device == "cpu") return;
   if (!device.starts_with("cuda"))

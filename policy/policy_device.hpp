@@ -12,6 +12,9 @@ namespace hone {
 // this process takes for the policy. Must be called before the process starts threads.
 void set_policy_environment(double share = 1);
 
+// Returns whether two names are of one device.
+bool are_same_device(const std::string& a, const std::string& b);
+
 // Makes a device usable: loads LibTorch's CUDA back end for a GPU and does nothing for "cpu".
 // Throws policy_error.
 void prepare_policy_device(const std::string& device);

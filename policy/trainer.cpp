@@ -21,10 +21,9 @@ namespace hone {
 namespace {
 
 std::int64_t most_logits_on(const std::string& device, const std::string& dtype) {
-  constexpr std::int64_t on_a_cpu = std::int64_t{1} << 26;
   constexpr std::int64_t gpu_share = 16;
   const std::uint64_t bytes = gpu_memory_of(device);
-  return bytes == 0 ? on_a_cpu
+  return bytes == 0 ? most_unfused_logits
                     : static_cast<std::int64_t>(bytes / (dtype == "float32" ? 4 : 2) / gpu_share);
 }
 

@@ -69,6 +69,13 @@ std::pair<at::Tensor, at::Tensor> decoder::rotary(const at::Tensor& positions) c
   return {both.cos(), both.sin()};
 }
 
+at::Tensor decoder::turns(std::int64_t count, const at::Tensor& like) const {
+  const auto [cosines, sines] =
+      rotary(at::arange(count, at::TensorOptions(at::kLong).device(like.device())));
+  const std::int64_t pairs = state_->config.head_width / 2;
+  return at::stack({cosines.narrow(1, 0, pairs), sines.narrow(1, 0, pairs)}, -1).contiguous();
+}
+
 struct decoder::layout {
   std::vector<std::int64_t> lengths;
   bool is_fused = false;  // own kernels and FlashAttention
@@ -88,8 +95,8 @@ decoder::layout decoder::lay_out(std::span<const std::int64_t> lengths,
                                  const at::Tensor& like) const {
   layout of;
   of.lengths.assign(lengths.begin(), lengths.end());
-  const std::int64_t head_width = state_->config.head_width;
-  of.is_fused = head_width % 16 == 0 && state_->config.feed_forward % 8 == 0 && can_fuse(like);
+  of.is_fused =
+      state_->config.head_width % 16 == 0 && state_->config.feed_forward % 8 == 0 && can_fuse(like);
   std::vector<std::int64_t> positions;
   for (const std::int64_t length : lengths) {
     for (std::int64_t i = 0; i < length; ++i) positions.push_back(i);
@@ -105,11 +112,7 @@ decoder::layout decoder::lay_out(std::span<const std::int64_t> lengths,
   of.longest = *std::max_element(lengths.begin(), lengths.end());
   of.positions = at::tensor(positions, at::kInt).to(like.device());
   of.ends = at::tensor(ends, at::kInt).to(like.device());
-  const auto [cosines, sines] =
-      rotary(at::arange(of.longest, at::TensorOptions(at::kLong).device(like.device())));
-  of.turns =
-      at::stack({cosines.narrow(1, 0, head_width / 2), sines.narrow(1, 0, head_width / 2)}, -1)
-          .contiguous();
+  of.turns = turns(of.longest, like);
   return of;
 }
 

@@ -58,6 +58,9 @@ class decoder {
   // Returns the cosines and sines of the rotary embedding, each [P, head_width] (fp32), for
   // `positions` [P] (int64).
   std::pair<at::Tensor, at::Tensor> rotary(const at::Tensor& positions) const;
+  // Returns cosine and sine of positions 0 to `count` - 1 as kernels read them: [count,
+  // head_width / 2, 2] (fp32) on a device of `like`.
+  at::Tensor turns(std::int64_t count, const at::Tensor& like) const;
 
  private:
   // What the layers need to know of concatenated sequences.

@@ -53,8 +53,10 @@ class policy_bench {
   ordered_json run() {
     ordered_json results;
     if (options_.slots > 0) {
-      results["sampling"] = sample();
-      results["reading"] = read_prompts();
+      const decoder_weights weights = load_or_draw();
+      finish_policy_work(options_.device);
+      results["sampling"] = sample(weights);
+      results["reading"] = read_prompts(weights);
     }
     if (options_.sft_batch > 0) results["sft"] = train(options_.sft_batch, true);
     if (options_.grpo_batch > 0) results["grpo"] = train(options_.grpo_batch, false);
@@ -65,7 +67,7 @@ class policy_bench {
   using clock = std::chrono::steady_clock;
   static double since(clock::time_point begin) { return seconds(clock::now() - begin).count(); }
 
-  decoder_weights weights() const {
+  decoder_weights load_or_draw() const {
     return options_.random_weights
                ? decoder_weights::random(config_, 1, options_.device)
                : decoder_weights::load_finite(folder_, config_).to(options_.device, config_.dtype);
@@ -92,12 +94,10 @@ class policy_bench {
 
   // Samples without an end token, so that every answer has the same length. The time begins before
   // the engine takes its weights, and so has its kernels compiled.
-  ordered_json sample() {
-    const decoder_weights drawn = weights();
-    finish_policy_work(options_.device);
+  ordered_json sample(const decoder_weights& weights) {
     const auto begin = clock::now();
     generation_engine engine(config_, sampling(options_.new_tokens));
-    engine.set_weights(drawn, 0);
+    engine.set_weights(weights, 0);
     submit_groups(engine, options_.slots);
     while (!engine.idle()) engine.step();
     const double first = since(begin);
@@ -123,9 +123,9 @@ class policy_bench {
             {"seconds", all}};
   }
 
-  ordered_json read_prompts() {
+  ordered_json read_prompts(const decoder_weights& weights) {
     generation_engine engine(config_, sampling(1));
-    engine.set_weights(weights(), 0);
+    engine.set_weights(weights, 0);
     const auto read = [&](double time) {
       std::int64_t prompts = 0;
       const auto begin = clock::now();

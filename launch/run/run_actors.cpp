@@ -137,6 +137,11 @@ class launcher {
     parts_.log("listening on " + address + " (hone status --connect " + address + ")");
   }
 
+  // Returns whether a generator's device is another one than the learner's.
+  bool is_distant(const std::string& device) const {
+    return !are_same_device(device, settings_.policy.device);
+  }
+
   void start_generators() {
     std::uint64_t i = 0;
     for (const std::string& device : devices_of_generators(settings_)) {
@@ -144,7 +149,7 @@ class launcher {
       options.run_folder = parts_.folder.path();
       options.prompts = parts_.prompts;
       options.exchange = exchange_;
-      options.is_distant = device != settings_.policy.device;
+      options.is_distant = is_distant(device);
       options.gpu = shared_[device];
       options.make_sampler = [&settings = settings_, device, i, log = parts_.log] {
         return make_sampler(settings, device, i, log);
@@ -168,9 +173,9 @@ class launcher {
     options.gpu = shared_[settings_.policy.device];
     options.exchange = exchange_;
     const auto devices = devices_of_generators(settings_);
-    options.has_distant_generators = std::any_of(
-        devices.begin(), devices.end(),
-        [this](const std::string& device) { return device != settings_.policy.device; });
+    options.has_distant_generators =
+        std::any_of(devices.begin(), devices.end(),
+                    [this](const std::string& device) { return is_distant(device); });
     options.log = parts_.log;
     options.metrics = parts_.metrics;
     options.make_curriculum = [&settings = settings_, prompts = parts_.prompts,

@@ -19,6 +19,7 @@
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
+#include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
 #include "tasks/variant_document.hpp"
 
@@ -199,12 +200,9 @@ class start_check {
   void compare_with_memory(const decoder_config& policy, std::int64_t longest_prompt) {
     const policy_memory memory = memory_of(policy, c_.policy.adapters.rank);
     const auto of_generators = devices_of_generators(c_);
-    const auto whole_name = [](const std::string& name) {
-      return name == "cuda" ? "cuda:0" : name;
-    };
     const auto here = static_cast<double>(std::count_if(
         of_generators.begin(), of_generators.end(),
-        [&](const std::string& one) { return whole_name(one) == whole_name(c_.policy.device); }));
+        [&](const std::string& one) { return are_same_device(one, c_.policy.device); }));
     for (const std::string& one : c_.generation.devices) {
       if (one != "cpu" && !free_gpu_memory(one, false))
         found_.problems.push_back("generation.devices names " + one + ", which is not here");
@@ -216,10 +214,10 @@ class start_check {
         c_.policy.device == "cpu" ? free_memory() : free_gpu_memory(c_.policy.device, shares_gpu_);
     double of_sequences =
         here * memory.of_token * static_cast<double>(c_.generation.options.slots * longest);
-    // Where keys and values lie in pages, samples wait for their share of the memory.
+    // Where keys and values lie in pages, samples wait for their share of the whole memory.
     if (c_.policy.device != "cpu" && policy.dtype != "float32" && available)
-      of_sequences = std::min(of_sequences, here * c_.generation.options.memory_share * *available /
-                                                (shares_gpu_ ? share_beside_judge : 1));
+      of_sequences = std::min(of_sequences, here * c_.generation.options.memory_share *
+                                                *free_gpu_memory(c_.policy.device, false));
     const double needed = of_weights + of_sequences;
     const std::string said =
         "the policy has " + fixed(memory.parameters / 1e6, 1) +

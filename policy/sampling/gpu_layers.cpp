@@ -64,16 +64,12 @@ gpu_layers::gpu_layers(const decoder_config& config, const joined_weights& weigh
                        const sizes& most, CUstream stream)
     : config_(config),
       weights_(weights),
-      most_(most),
       stream_(stream),
       kernels_(weights.embedding.device().index(), kernel_source(), macros(config, most),
                kernel_names()) {
   const decoder_config& c = config_;
   const auto options = weights.embedding.options();
-  const auto [cosines, sines] = decoder(c).rotary(at::arange(c.context, options.dtype(at::kLong)));
-  turns_ =
-      at::stack({cosines.narrow(1, 0, c.head_width / 2), sines.narrow(1, 0, c.head_width / 2)}, -1)
-          .contiguous();
+  turns_ = decoder(c).turns(c.context, weights.embedding);
   for (std::int64_t i = 0; i < c.layers; ++i) {
     // Places that hold no token yet are read with a weight of 0, so they must hold finite numbers.
     keys_.push_back(at::zeros({most.pages, c.kv_heads, page_tokens, c.head_width}, options));

@@ -73,7 +73,6 @@ class gpu_layers {
 
   decoder_config config_;
   const joined_weights& weights_;
-  sizes most_;
   CUstream stream_;
   kernel_module kernels_;
   at::Tensor turns_;                // [context, head_width / 2, 2] (fp32): cosine and sine

@@ -10,6 +10,7 @@
 
 #include "cuda/captured_work.hpp"
 #include "policy/files.hpp"
+#include "policy/fused_operators.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/sampling/gpu_layers.hpp"
 #include "policy/sampling/page_book.hpp"
@@ -295,14 +296,9 @@ std::vector<drawn_token> paged_network::draw_first(std::size_t first,
 
 bool can_use_pages(const decoder_config& config, const decoder_weights& weights) {
   const at::Tensor& any = weights.all().begin()->second;
-  if (any.device().type() != at::kCUDA || any.scalar_type() == at::kFloat) return false;
-  const cuda_driver& driver = cuda_driver::get();
-  CUdevice device = 0;
-  driver.check(driver.cuDeviceGet(&device, any.device().index()), "finding a GPU");
-  return driver.attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 8 &&
-         config.head_width % 32 == 0 && config.head_width <= 128 &&
-         config.heads / config.kv_heads <= part_queries && config.width % 8 == 0 &&
-         config.feed_forward % 8 == 0 && config.vocabulary % 8 == 0;
+  return can_fuse(any) && any.scalar_type() != at::kFloat && config.head_width % 32 == 0 &&
+         config.head_width <= 128 && config.heads / config.kv_heads <= part_queries &&
+         config.width % 8 == 0 && config.feed_forward % 8 == 0 && config.vocabulary % 8 == 0;
 }
 
 std::unique_ptr<sequence_network> make_paged_network(const decoder_config& config,

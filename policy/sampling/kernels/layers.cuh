@@ -12,28 +12,6 @@ constexpr int shared_heads = HEADS / KV_HEADS;
 constexpr int qkv_width = (HEADS + 2 * KV_HEADS) * HEAD;
 constexpr int norm_threads = 128;
 
-template <class Combine>
-__device__ float over_warp(float x, Combine combine) {
-  for (int mask = 16; mask > 0; mask /= 2) x = combine(x, __shfl_xor_sync(~0U, x, mask));
-  return x;
-}
-
-__device__ inline float add(float a, float b) { return a + b; }
-__device__ inline float larger(float a, float b) { return fmaxf(a, b); }
-
-// Combines a value of every thread of a block of `threads`.
-template <int threads, class Combine>
-__device__ float over_block(float x, Combine combine) {
-  __shared__ float of_warp[threads / 32];
-  x = over_warp(x, combine);
-  __syncthreads();
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = x;
-  __syncthreads();
-  x = of_warp[0];
-  for (int i = 1; i < threads / 32; ++i) x = combine(x, of_warp[i]);
-  return x;
-}
-
 // The elements of a row that one thread of norm_threads holds: eight of every norm_threads * 8.
 constexpr int norm_parts = (WIDTH / 8 + norm_threads - 1) / norm_threads;
 
@@ -174,8 +152,7 @@ extern "C" __global__ void gate(const element* gate_up, const element* bias, ele
       g.at[i] = narrow(widen(g.at[i]) + widen(bias[at + i]));
       u.at[i] = narrow(widen(u.at[i]) + widen(bias[FEED + at + i]));
     }
-    const float x = widen(g.at[i]);
-    y.at[i] = narrow(widen(narrow(x / (1 + __expf(-x)))) * widen(u.at[i]));
+    y.at[i] = gated_element(g.at[i], u.at[i]);
   }
   store(product + row * FEED + at, y);
 }
