@@ -13,6 +13,7 @@
 
 #include "launch/configuration_keys.hpp"
 #include "launch/files.hpp"
+#include "policy/policy_device.hpp"
 #include "tasks/reading_toml.hpp"
 
 namespace hone {
@@ -213,11 +214,20 @@ template <class Refuse>
 void check_policy(const configuration& c, const Refuse& refuse) {
   if (c.policy.adapters.rank > 0 && c.policy.random_weights)
     refuse("policy.adapter_rank", "needs weights of a folder, and policy.random_weights is true");
-  for (const std::string& device : c.generation.devices) {
+  const auto check_kind = [&](const std::string& key, const std::string& device) {
     const bool is_cuda = c.policy.device.starts_with("cuda");
     if (device.starts_with("cuda") != is_cuda || (!is_cuda && device != "cpu"))
-      refuse("generation.devices", "names '" + device + "', and policy.device is " +
-                                       c.policy.device + "; both must be CPUs or GPUs");
+      refuse(key, "names '" + device + "', and policy.device is " + c.policy.device +
+                      "; both must be CPUs or GPUs");
+  };
+  for (const std::string& device : c.generation.devices) check_kind("generation.devices", device);
+  std::vector<std::string> training = {c.policy.device};
+  for (const std::string& device : c.policy.data_parallel) {
+    check_kind("policy.data_parallel", device);
+    const auto is_this = [&](const std::string& other) { return are_same_device(device, other); };
+    if (device != "cpu" && std::any_of(training.begin(), training.end(), is_this))
+      refuse("policy.data_parallel", "names '" + device + "', which trains already");
+    training.push_back(device);
   }
 }
 

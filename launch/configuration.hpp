@@ -54,6 +54,7 @@ struct configuration {
     std::string folder;
     bool random_weights = false;
     std::string device = "cpu";
+    std::vector<std::string> data_parallel;  // devices that train beside `device`
     std::int64_t threads = 1;
     std::int64_t micro_batch_tokens = 8192;
     bool recompute = false;

@@ -19,6 +19,11 @@ void visit_policy_keys(Visitor& v, configuration& c) {
     v.value("random_weights", "Start from random weights, not from the folder's safetensors.",
             c.policy.random_weights);
     v.value("device", "Where the policy runs: cpu, cuda or cuda:NUMBER.", c.policy.device);
+    v.value("data_parallel",
+            "GPUs that train beside policy.device, such as [\"cuda:1\"]: each computes a part of "
+            "every update and keeps a part of the optimizer's state. They may not judge. Code: "
+            "policy/weight_shards.hpp.",
+            c.policy.data_parallel);
     v.value("threads", "Threads of LibTorch on the CPU.", c.policy.threads, 1, 1024);
     v.value("micro_batch_tokens",
             "Tokens that training reads at a time; gradients add up over the parts of an update.",

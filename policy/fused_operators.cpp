@@ -1,6 +1,7 @@
 #include "policy/fused_operators.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -323,6 +324,7 @@ std::pair<at::Tensor, at::Tensor> fused_token_numbers(const at::Tensor& logits,
 void fused_adamw(const at::Tensor& gradient, at::Tensor& exact, at::Tensor& weight,
                  at::Tensor& mean, at::Tensor& square, const at::Tensor& norm,
                  const adamw_numbers& numbers) {
+  const c10::DeviceGuard guard(gradient.device());
   const at::Tensor from = gradient.contiguous();
   const auto f = [](double x) { return static_cast<float>(x); };
   void* const copy = weight.data_ptr() == exact.data_ptr() ? nullptr : weight.data_ptr();

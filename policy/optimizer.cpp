@@ -10,6 +10,7 @@
 
 #include "policy/files.hpp"
 #include "policy/fused_operators.hpp"
+#include "policy/weight_shards.hpp"
 #include "tasks/safetensors.hpp"
 
 namespace hone {
@@ -23,14 +24,17 @@ double rate_schedule::at(std::int64_t step) const {
          (final_share + (1 - final_share) * 0.5 * (1 + std::cos(std::numbers::pi * progress)));
 }
 
+// The tensors of the state lie with the owners of the weights.
 struct optimizer::state {
-  decoder_weights* weights = nullptr;
+  weight_shards weights;
   optimizer_options options;
   std::map<std::string, at::Tensor> mean;
   std::map<std::string, at::Tensor> square;
   std::map<std::string, at::Tensor> master;  // of the weights that are not float32
   std::int64_t steps = 0;
 
+  state(const std::vector<decoder_weights*>& replicas, const optimizer_options& o)
+      : weights(replicas), options(o) {}
   // Returns the tensors of a kind by the beginning of their names in the file.
   std::array<std::pair<const char*, std::map<std::string, at::Tensor>*>, 3> kinds() {
     return {{{"mean.", &mean}, {"square.", &square}, {"master.", &master}}};
@@ -51,6 +55,21 @@ at::Tensor norm_of(const std::vector<at::Tensor>& gradients) {
   std::vector<at::Tensor> norms;
   for (const at::Tensor& gradient : gradients) norms.push_back(gradient.to(at::kFloat).norm());
   return at::stack(norms).norm();
+}
+
+// Returns the norm of all gradients on the device of each owner, whose gradients are given; nothing
+// if there are none.
+std::vector<at::Tensor> norms_of(const std::vector<std::vector<at::Tensor>>& gradients) {
+  std::vector<at::Tensor> parts;
+  for (const std::vector<at::Tensor>& of_owner : gradients) {
+    if (!of_owner.empty()) parts.push_back(norm_of(of_owner));
+  }
+  if (parts.size() < 2) return parts;
+  std::vector<at::Tensor> gathered;
+  for (const at::Tensor& part : parts) gathered.push_back(part.to(parts.front().device()));
+  const at::Tensor whole = at::stack(gathered).norm();
+  for (at::Tensor& part : parts) part = whole.to(part.device());
+  return parts;
 }
 
 // What fused_adamw() does, by LibTorch's operators. `norm` must be finite.
@@ -79,13 +98,11 @@ void fill(std::map<std::string, at::Tensor>& tensors, const std::string& name,
 
 }  // namespace
 
-optimizer::optimizer(decoder_weights& weights, const optimizer_options& options)
-    : state_(std::make_unique<state>()) {
-  state_->weights = &weights;
-  state_->options = options;
-  for (auto& [name, tensor] : weights.all()) {
-    tensor = tensor.detach().clone();
-    tensor.set_requires_grad(true);
+optimizer::optimizer(const std::vector<decoder_weights*>& replicas,
+                     const optimizer_options& options)
+    : state_(std::make_unique<state>(replicas, options)) {
+  for (const auto& [name, first] : replicas.front()->all()) {
+    const at::Tensor& tensor = state_->weights.owned(name);
     state_->mean[name] = at::zeros_like(tensor, at::kFloat);
     state_->square[name] = at::zeros_like(tensor, at::kFloat);
     if (tensor.scalar_type() != at::kFloat) state_->master[name] = tensor.detach().to(at::kFloat);
@@ -106,18 +123,21 @@ void optimizer::restart() {
 double optimizer::step(double rate) {
   const c10::NoGradGuard no_gradients;
   const optimizer_options& o = state_->options;
-  std::vector<at::Tensor> gradients;
-  for (const auto& [name, tensor] : state_->weights->all()) {
-    if (tensor.grad().defined()) gradients.push_back(tensor.grad());
+  weight_shards& weights = state_->weights;
+  weights.collect_gradients();
+  std::vector<std::vector<at::Tensor>> gradients(weights.size());  // by owner
+  for (const auto& [name, mean] : state_->mean) {
+    const at::Tensor& gradient = weights.owned(name).grad();
+    if (gradient.defined()) gradients[weights.owner_of(name)].push_back(gradient);
   }
-  if (gradients.empty()) {
+  const std::vector<at::Tensor> norms = norms_of(gradients);
+  if (norms.empty()) {
     ++state_->steps;
     return 0;
   }
-  const bool is_fused = can_fuse(gradients.front());
-  const at::Tensor norm = norm_of(gradients);
+  const bool is_fused = can_fuse(norms.front());
   // On a GPU the update is queued before its norm is known here, so that the GPU need not wait.
-  const double known = is_fused ? 0 : norm.item<double>();
+  const double known = is_fused ? 0 : norms.front().item<double>();
   ++state_->steps;
   adamw_numbers numbers;
   numbers.most_norm = o.max_gradient_norm;
@@ -127,22 +147,24 @@ double optimizer::step(double rate) {
   numbers.correction2 = 1 - std::pow(o.beta2, static_cast<double>(state_->steps));
   numbers.epsilon = o.epsilon;
   numbers.rate = rate;
-  for (auto& [name, tensor] : state_->weights->all()) {
+  for (auto& [name, mean] : state_->mean) {
+    at::Tensor& tensor = weights.owned(name);
     if (!tensor.grad().defined() || !std::isfinite(known)) continue;
     numbers.decay = tensor.dim() > 1 ? 1 - rate * o.weight_decay : 1.0;
     const auto master = state_->master.find(name);
     at::Tensor& exact = master != state_->master.end() ? master->second : tensor;
-    at::Tensor& mean = state_->mean.at(name);
     at::Tensor& square = state_->square.at(name);
     if (is_fused) {
-      fused_adamw(tensor.grad(), exact, tensor, mean, square, norm, numbers);
+      fused_adamw(tensor.grad(), exact, tensor, mean, square, norms[weights.owner_of(name)],
+                  numbers);
     } else {
       adamw(tensor.grad(), exact, mean, square, known, numbers);
       if (master != state_->master.end()) tensor.copy_(exact);
     }
   }
-  for (auto& [name, tensor] : state_->weights->all()) tensor.mutable_grad() = at::Tensor();
-  const double result = is_fused ? norm.item<double>() : known;
+  weights.clear_gradients();
+  weights.spread_weights();
+  const double result = is_fused ? norms.front().item<double>() : known;
   if (!std::isfinite(result)) --state_->steps;
   return result;
 }
@@ -174,7 +196,7 @@ void optimizer_moments::save(const std::filesystem::path& file) const {
 void optimizer::load(const std::filesystem::path& path) {
   const std::string bytes = read_policy_file(path);
   std::map<std::string_view, std::size_t> loaded;
-  for (auto& [name, master] : state_->master) master.copy_(state_->weights->all().at(name));
+  for (auto& [name, master] : state_->master) master.copy_(state_->weights.owned(name));
   try {
     for (const safetensor& stored : parse_safetensors(bytes)) {
       if (stored.name == "steps" && stored.bytes.size() == sizeof(std::int64_t)) {

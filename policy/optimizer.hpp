@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "policy/decoder_weights.hpp"
 
@@ -52,9 +53,10 @@ class optimizer_moments {
 // training that was not interrupted.
 class optimizer {
  public:
-  // Replaces the tensors of `weights` by differentiable copies. `weights` must outlive the
-  // optimizer, and its tensors must not be replaced afterwards.
-  optimizer(decoder_weights& weights, const optimizer_options& options);
+  // Updates equal weights on several devices, each of which adds its gradients and keeps a part of
+  // the state (weight_shards.hpp). Replaces their tensors by differentiable copies. The weights
+  // must outlive the optimizer, and their tensors must not be replaced afterwards.
+  optimizer(const std::vector<decoder_weights*>& replicas, const optimizer_options& options);
   ~optimizer();
 
   // Makes one update from the gradients of the weights and clears these gradients. Returns the

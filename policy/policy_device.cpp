@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/Device.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
@@ -71,6 +72,15 @@ std::uint64_t gpu_memory_of(const std::string& device) {
   driver.check(driver.cuDeviceGet(&gpu, on.has_index() ? on.index() : 0), "finding a GPU");
   driver.check(driver.cuDeviceTotalMem(&bytes, gpu), "reading the size of a GPU's memory");
   return bytes;
+}
+
+std::uint64_t gpu_memory_in_use(const std::string& device) {
+  const c10::DeviceGuard guard{c10::Device(device)};  // with its context
+  const cuda_driver& driver = cuda_driver::get();
+  std::size_t free = 0;
+  std::size_t all = 0;
+  driver.check(driver.cuMemGetInfo(&free, &all), "reading a GPU's free memory");
+  return all - free;
 }
 
 void set_policy_threads(int threads) {

@@ -29,6 +29,10 @@ void finish_policy_work(const std::string& device);
 // Returns the bytes of a GPU's memory, or 0 for "cpu". The device must have been prepared.
 std::uint64_t gpu_memory_of(const std::string& device);
 
+// Returns the bytes of a GPU's memory that are in use, by all processes. The device must have been
+// prepared.
+std::uint64_t gpu_memory_in_use(const std::string& device);
+
 // Sets the number of threads of LibTorch's CPU operators in this process. Must be called before the
 // first operator.
 void set_policy_threads(int threads);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "policy/decoder_config.hpp"
 
 namespace hone {
@@ -19,7 +21,8 @@ struct policy_memory {
 };
 
 // With an adapter rank, gradients, moments and master copies are of adapters of all projections
-// alone.
-policy_memory memory_of(const decoder_config& config, std::int64_t adapter_rank = 0);
+// alone. `devices` train together, and share moments and master copies.
+policy_memory memory_of(const decoder_config& config, std::int64_t adapter_rank = 0,
+                        std::size_t devices = 1);
 
 }  // namespace hone

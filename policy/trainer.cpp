@@ -15,6 +15,7 @@
 #include "policy/chunked_head.hpp"
 #include "policy/packed_sequences.hpp"
 #include "policy/policy_device.hpp"
+#include "policy/replica.hpp"
 #include "policy/transformer.hpp"
 
 namespace hone {
@@ -45,13 +46,9 @@ struct trainer::state {
   std::filesystem::path policy;
   decoder network;
   text_codec codec;
-  decoder_weights weights;   // with the adapters, if there are some
-  decoder_weights adapters;  // sharing their tensors with `weights`; none: all weights are trained
-  std::unique_ptr<optimizer> adam;
-  decoder_weights reference;
+  std::vector<replica> replicas;
+  std::unique_ptr<optimizer> adam;  // of the adapters, if there are some, or of all weights
   std::mt19937_64 random;
-  at::Device device;
-  std::optional<c10::Stream> stream;  // none on a CPU
   std::uint64_t skipped = 0;
   std::uint64_t tokens_trained_on = 0;
 
@@ -60,22 +57,36 @@ struct trainer::state {
         policy(folder),
         network(decoder_config::load(folder / "config.json"), o.adapters.scale()),
         codec(text_codec::load(folder, o.chat)),
-        random(o.seed),
-        device(o.device) {
-    if (device.is_cpu()) return;
-    const c10::impl::VirtualGuardImpl of_gpu(device.type());
-    if (!device.has_index()) device.set_index(of_gpu.getDevice().index());
-    stream = of_gpu.getStreamFromGlobalPool(device);
+        random(o.seed) {
+    add_replica(o.device);
+    for (const std::string& device : o.more_devices) add_replica(device);
   }
 
-  bool is_adapted() const { return !adapters.all().empty(); }
-  void make_optimizer() {
-    adam = std::make_unique<optimizer>(is_adapted() ? adapters : weights, chosen.optimizer);
-    for (const auto& [name, tensor] : adapters.all()) weights.all()[name] = tensor;
+  void add_replica(const std::string& name) {
+    prepare_policy_device(name);
+    replica& made = replicas.emplace_back(replica{.device = at::Device(name)});
+    if (made.device.is_cpu()) return;
+    const c10::impl::VirtualGuardImpl of_gpu(made.device.type());
+    if (!made.device.has_index()) made.device.set_index(of_gpu.getDevice().index());
+    made.stream = of_gpu.getStreamFromGlobalPool(made.device);
   }
-  // Returns a copy of the weights, adapters merged.
-  decoder_weights whole() const {
-    decoder_weights copy = merge_adapters(weights, chosen.adapters.scale());
+  const replica& first() const { return replicas.front(); }
+  bool is_adapted() const { return !first().adapters.all().empty(); }
+  // Gives every replica these weights or adapters, in this dtype.
+  void put(decoder_weights replica::*which, const decoder_weights& from, const std::string& dtype) {
+    for (replica& one : replicas) one.*which = from.to(one.device.str(), dtype);
+  }
+  void make_optimizer() {
+    std::vector<decoder_weights*> trained;
+    for (replica& one : replicas) trained.push_back(is_adapted() ? &one.adapters : &one.weights);
+    adam = std::make_unique<optimizer>(trained, chosen.optimizer);
+    for (replica& one : replicas) {
+      for (const auto& [name, tensor] : one.adapters.all()) one.weights.all()[name] = tensor;
+    }
+  }
+  // Returns a copy of a replica's weights, adapters merged.
+  decoder_weights whole(const replica& of) const {
+    decoder_weights copy = merge_adapters(of.weights, chosen.adapters.scale());
     for (auto& [name, tensor] : copy.all()) tensor = tensor.detach().clone();
     return copy;
   }
@@ -88,40 +99,57 @@ struct trainer::state {
     ++skipped;
     return std::nullopt;
   }
+  template <class Item>
+  void count_tokens(std::span<const Item> items) {
+    for (const Item& item : items) tokens_trained_on += item.all.tokens.size();
+  }
   // Adds the gradients of a micro batch of supervised fine-tuning. Returns its part of the loss.
   // `whole`: the weights of all tokens of the update.
-  at::Tensor add_likelihood(std::span<weighted_sequence* const> examples, double whole) const;
-  void note_proximal(std::span<distinct_rollout* const> batch, const grpo_step_options& o) const;
+  at::Tensor add_likelihood(const replica& on, std::span<weighted_sequence* const> examples,
+                            double whole) const;
+  void note_proximal(const replica& on, std::span<distinct_rollout* const> batch,
+                     const grpo_step_options& o) const;
   // Adds the gradients of a micro batch. `is_first`: there was no update in this step yet.
-  void accumulate(std::span<distinct_rollout* const> batch, const grpo_step_options& o,
-                  bool is_first, std::map<std::string, double>& sums) const;
+  void accumulate(const replica& on, std::span<distinct_rollout* const> batch,
+                  const grpo_step_options& o, bool is_first,
+                  std::map<std::string, double>& sums) const;
 };
 
-// Makes the trainer's stream LibTorch's current one as long as it lives, on a GPU: samplers of the
+// Makes the trainer's streams LibTorch's current ones as long as it lives, on GPUs: samplers of the
 // same GPU have streams of their own, and neither waits for the other.
-class trainer::own_stream {
+class trainer::own_streams {
  public:
-  explicit own_stream(const state& of) : stream_(of.stream), guard_(of.stream) {}
+  explicit own_streams(const state& of) : first_(of.first().stream), others_(streams_of(of)) {}
+  // Waits for the work of the first replica.
   void finish() const {
-    if (stream_) stream_->synchronize();
+    if (const std::optional<c10::Stream> stream = first_.current_stream()) stream->synchronize();
   }
 
  private:
-  std::optional<c10::Stream> stream_;
-  c10::OptionalStreamGuard guard_;
+  static std::vector<c10::Stream> streams_of(const state& of) {
+    std::vector<c10::Stream> all;
+    for (const replica& one : of.replicas) {
+      if (one.stream) all.push_back(*one.stream);
+    }
+    return all;
+  }
+
+  c10::OptionalStreamGuard first_;
+  c10::MultiStreamGuard others_;
 };
 
 trainer::trainer(const std::filesystem::path& policy, bool random_weights, const options& o) {
-  prepare_policy_device(o.device);
   state_ = std::make_unique<state>(policy, o);
   if (o.most_logits == 0)
     state_->chosen.most_logits = most_logits_on(o.device, state_->network.config().dtype);
   const decoder_config& config = state_->network.config();
   const decoder_weights initial = random_weights ? decoder_weights::random(config, o.seed)
                                                  : decoder_weights::load_finite(policy, config);
-  const own_stream guard(*state_);
-  state_->weights = initial.to(o.device, config.dtype);
-  if (o.adapters.rank > 0) state_->adapters = make_adapters(state_->weights, o.adapters, o.seed);
+  const own_streams guard(*state_);
+  state_->put(&replica::weights, initial, config.dtype);
+  if (o.adapters.rank > 0)
+    state_->put(&replica::adapters, make_adapters(state_->first().weights, o.adapters, o.seed),
+                "float32");
   state_->make_optimizer();
 }
 
@@ -131,25 +159,30 @@ const text_codec& trainer::codec() const { return state_->codec; }
 std::int64_t trainer::context() const { return state_->network.config().context; }
 
 double trainer::sft_update(std::span<const sft_example> batch, double rate, double prompt_weight) {
-  const own_stream guard(*state_);
+  const own_streams guard(*state_);
   std::vector<weighted_sequence> examples;
   double whole = 0;
   for (const sft_example& example : batch) {
     examples.push_back(weigh(example, state_->context(), prompt_weight));
     for (const float weight : examples.back().weights) whole += weight;
   }
-  std::vector<at::Tensor> losses;  // read at the end, so that a GPU does not wait in between
-  for_micro_batches(std::span(examples), state_->micro_batch(), [&](const auto& part) {
-    losses.push_back(state_->add_likelihood(part, whole));
-    for (const weighted_sequence* s : part) state_->tokens_trained_on += s->all.tokens.size();
-  });
+  // Losses by replica, read at the end, so that a GPU does not wait in between.
+  std::vector<std::vector<at::Tensor>> losses(state_->replicas.size());
+  for_replicas(state_->replicas, std::span(examples), state_->micro_batch(),
+               [&](std::size_t i, const auto& part) {
+                 losses[i].push_back(state_->add_likelihood(state_->replicas[i], part, whole));
+               });
+  state_->count_tokens(std::span<const weighted_sequence>(examples));
   state_->update(rate);
   double loss = 0;
-  for (const at::Tensor& one : losses) loss += one.item<double>();
+  for (const auto& of_replica : losses) {
+    for (const at::Tensor& one : of_replica) loss += one.item<double>();
+  }
   return loss;
 }
 
-at::Tensor trainer::state::add_likelihood(std::span<weighted_sequence* const> examples,
+at::Tensor trainer::state::add_likelihood(const replica& on,
+                                          std::span<weighted_sequence* const> examples,
                                           double whole) const {
   std::vector<const token_sequence*> sequences;
   std::vector<float> token_weights;
@@ -157,22 +190,22 @@ at::Tensor trainer::state::add_likelihood(std::span<weighted_sequence* const> ex
     sequences.push_back(&s->all);
     token_weights.insert(token_weights.end(), s->weights.begin(), s->weights.end());
   }
-  const packed p = pack(sequences, device);
-  return add_gradients(network, weights, p.view(), {}, chosen.most_logits, chosen.recompute,
+  const packed p = pack(sequences, on.device);
+  return add_gradients(network, on.weights, p.view(), {}, chosen.most_logits, chosen.recompute,
                        entropies::ignored,
                        [&](const at::Tensor& ln_p, const at::Tensor& /*entropy*/) {
-                         return sft_loss(ln_p, floats(token_weights, device), whole);
+                         return sft_loss(ln_p, floats(token_weights, on.device), whole);
                        });
 }
 
-void trainer::state::note_proximal(std::span<distinct_rollout* const> batch,
+void trainer::state::note_proximal(const replica& on, std::span<distinct_rollout* const> batch,
                                    const grpo_step_options& o) const {
   const c10::NoGradGuard no_gradients;
   std::vector<const token_sequence*> sequences;
   for (const distinct_rollout* r : batch) sequences.push_back(&r->all);
-  const packed p = pack(sequences, device);
+  const packed p = pack(sequences, on.device);
   const at::Tensor all =
-      target_log_probabilities(network, weights, p.view(), o.sampling, chosen.most_logits)
+      target_log_probabilities(network, on.weights, p.view(), o.sampling, chosen.most_logits)
           .to(at::kCPU)
           .contiguous();
   const float* next = all.data_ptr<float>();
@@ -182,22 +215,23 @@ void trainer::state::note_proximal(std::span<distinct_rollout* const> batch,
   }
 }
 
-void trainer::state::accumulate(std::span<distinct_rollout* const> batch,
+void trainer::state::accumulate(const replica& on, std::span<distinct_rollout* const> batch,
                                 const grpo_step_options& o, bool is_first,
                                 std::map<std::string, double>& sums) const {
-  const columns of(batch, device);
-  const packed p = pack(of.sequences, device);
+  const columns of(batch, on.device);
+  const packed p = pack(of.sequences, on.device);
   const at::Tensor& old = of.then;
   const bool is_decoupled = o.base == ratio_base::trainer;
   at::Tensor anchor;
-  if (o.objective.kl_coefficient > 0 && !reference.all().empty())
-    anchor = target_log_probabilities(network, reference, p.view(), o.sampling, chosen.most_logits);
+  if (o.objective.kl_coefficient > 0 && !on.reference.all().empty())
+    anchor =
+        target_log_probabilities(network, on.reference, p.view(), o.sampling, chosen.most_logits);
   at::Tensor now;
   at::Tensor entropy;
   at::Tensor proximal;
   const at::Tensor loss = add_gradients(
-      network, weights, p.view(), o.sampling, chosen.most_logits, chosen.recompute, entropies::read,
-      [&](const at::Tensor& ln_p, const at::Tensor& of_tokens) {
+      network, on.weights, p.view(), o.sampling, chosen.most_logits, chosen.recompute,
+      entropies::read, [&](const at::Tensor& ln_p, const at::Tensor& of_tokens) {
         now = ln_p.detach();
         entropy = of_tokens.detach();
         proximal = of.proximal.defined() ? of.proximal : now;
@@ -229,7 +263,7 @@ void trainer::state::accumulate(std::span<distinct_rollout* const> batch,
 
 std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group_example> groups,
                                                    double rate, const grpo_step_options& o) {
-  const own_stream guard(*state_);
+  const own_streams guard(*state_);
   std::map<std::string, double> numbers;
   std::size_t used = 0;
   std::vector<distinct_rollout> rollouts =
@@ -241,11 +275,13 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
   const auto parts =
       std::clamp<std::size_t>(static_cast<std::size_t>(o.minibatches), 1, rollouts.size());
   const std::size_t most = state_->micro_batch();
+  const std::span<const replica> replicas = state_->replicas;
   // With one update, its own forward pass has the log-probabilities before it.
   if (o.base == ratio_base::trainer && parts > 1)
-    for_micro_batches(std::span(rollouts), most,
-                      [&](const auto& batch) { state_->note_proximal(batch, o); });
-  std::map<std::string, double> sums;
+    for_replicas(replicas, std::span(rollouts), most, [&](std::size_t i, const auto& batch) {
+      state_->note_proximal(replicas[i], batch, o);
+    });
+  std::vector<std::map<std::string, double>> sums_of(replicas.size());
   double norm = 0;
   for (std::size_t part = 0; part < parts; ++part) {
     const std::size_t begin = rollouts.size() * part / parts;
@@ -256,11 +292,15 @@ std::map<std::string, double> trainer::grpo_update(std::span<const rollout_group
       return a.all.tokens.size() < b.all.tokens.size();
     });
     weigh(minibatch, o.mean, o.longest_answer);
-    for_micro_batches(minibatch, most, [&](const auto& batch) {
-      state_->accumulate(batch, o, part == 0, sums);
-      for (const distinct_rollout* r : batch) state_->tokens_trained_on += r->all.tokens.size();
+    for_replicas(replicas, minibatch, most, [&](std::size_t i, const auto& batch) {
+      state_->accumulate(replicas[i], batch, o, part == 0, sums_of[i]);
     });
+    state_->count_tokens(std::span<const distinct_rollout>(minibatch));
     norm = state_->update(rate).value_or(norm);
+  }
+  std::map<std::string, double> sums;
+  for (const auto& of_replica : sums_of) {
+    for (const auto& [key, value] : of_replica) sums[key] += value;
   }
   numbers["loss"] = sums["loss"] / static_cast<double>(parts);
   numbers["entropy"] = sums["entropy"] / sums["tokens"];
@@ -278,66 +318,64 @@ std::uint64_t trainer::tokens_trained_on() const { return state_->tokens_trained
 std::int64_t trainer::updates() const { return state_->adam->steps(); }
 
 void trainer::keep_reference() {
-  const own_stream guard(*state_);
+  const own_streams guard(*state_);
   const c10::NoGradGuard no_gradients;
-  state_->reference = state_->whole();
+  for (replica& one : state_->replicas) one.reference = state_->whole(one);
 }
 
 void trainer::load_reference(const std::filesystem::path& checkpoint) {
-  const own_stream guard(*state_);
+  const own_streams guard(*state_);
   const decoder_config& config = state_->network.config();
-  state_->reference =
-      decoder_weights::load(checkpoint, config).to(state_->chosen.device, config.dtype);
+  state_->put(&replica::reference, decoder_weights::load(checkpoint, config), config.dtype);
 }
 
 void trainer::restart_optimiser() {
-  const own_stream guard(*state_);
+  const own_streams guard(*state_);
   state_->adam->restart();
 }
 
 decoder_weights trainer::copy_weights() const {
   const c10::NoGradGuard no_gradients;
-  const own_stream guard(*state_);
-  decoder_weights copy = state_->whole();
+  const own_streams guard(*state_);
+  decoder_weights copy = state_->whole(state_->first());
   guard.finish();
   return copy;
 }
 
 taken_checkpoint trainer::take_checkpoint(training_progress progress) const {
   const c10::NoGradGuard no_gradients;
-  const own_stream guard(*state_);
+  const own_streams guard(*state_);
   std::ostringstream random;
   random << state_->random;
   progress.texts[random_key] = random.str();
   if (state_->is_adapted())
-    return [policy = state_->policy, adapters = state_->adapters.to("cpu", "float32"),
+    return [policy = state_->policy, adapters = state_->first().adapters.to("cpu", "float32"),
             o = state_->chosen.adapters, moments = state_->adam->moments(),
             progress = std::move(progress)](const std::filesystem::path& folder) {
       save_adapter_checkpoint(folder, policy, adapters, o, moments, progress);
     };
-  return
-      [policy = state_->policy, weights = state_->weights.to("cpu", state_->network.config().dtype),
-       moments = state_->adam->moments(),
-       progress = std::move(progress)](const std::filesystem::path& folder) {
-        save_checkpoint(folder, policy, weights, &moments, progress);
-      };
+  return [policy = state_->policy,
+          weights = state_->first().weights.to("cpu", state_->network.config().dtype),
+          moments = state_->adam->moments(),
+          progress = std::move(progress)](const std::filesystem::path& folder) {
+    save_checkpoint(folder, policy, weights, &moments, progress);
+  };
 }
 
 training_progress trainer::load(const std::filesystem::path& checkpoint) {
-  const own_stream guard(*state_);
+  const own_streams guard(*state_);
   const decoder_config& config = state_->network.config();
-  const std::string& device = state_->chosen.device;
   if (state_->is_adapted()) {
     saved_adapters saved = load_adapters(checkpoint);
     const adapter_options& o = state_->chosen.adapters;
     if (saved.options.rank != o.rank || saved.options.alpha != o.alpha ||
-        saved.adapters.all().size() != state_->adapters.all().size())
+        saved.adapters.all().size() != state_->first().adapters.all().size())
       throw policy_error(checkpoint.string() +
                          ": has adapters of another policy.adapter_rank, adapter_alpha or "
                          "adapter_modules");
-    state_->adapters = saved.adapters.to(device, "float32");
+    state_->put(&replica::adapters, saved.adapters, "float32");
   } else {
-    state_->weights = decoder_weights::load(checkpoint, config).to(device, config.dtype);
+    state_->put(&replica::weights, decoder_weights::load(checkpoint, config), config.dtype);
   }
   state_->make_optimizer();
   state_->adam->load(checkpoint / "optimizer.safetensors");

@@ -52,6 +52,9 @@ class trainer {
  public:
   struct options {
     std::string device = "cpu";
+    // Devices that hold a copy of the weights and compute a part of every update beside `device`.
+    // The optimizer's state is divided among all of them. They change sums by their rounding alone.
+    std::vector<std::string> more_devices;
     optimizer_options optimizer;
     // Updates run the network on micro batches. A micro batch is closed as soon as its prompts and
     // completions hold this many tokens. Gradients add up over the micro batches of an update.
@@ -113,7 +116,7 @@ class trainer {
 
  private:
   struct state;
-  class own_stream;
+  class own_streams;
   std::unique_ptr<state> state_;
 };
 

@@ -33,6 +33,9 @@ struct policy_bench_options {
   std::int64_t length = 1024;
   std::int64_t micro_batch_tokens = 32768;
   bool recompute = false;
+  std::vector<std::string> data_parallel;
+  std::int64_t adapter_rank = 0;
+  bool together = false;
   bool json = false;
 };
 
@@ -57,6 +60,7 @@ class policy_bench {
       finish_policy_work(options_.device);
       results["sampling"] = sample(weights);
       results["reading"] = read_prompts(weights);
+      if (options_.together) sampler_ = hold_sampler(weights);
     }
     if (options_.sft_batch > 0) results["sft"] = train(options_.sft_batch, true);
     if (options_.grpo_batch > 0) results["grpo"] = train(options_.grpo_batch, false);
@@ -141,6 +145,15 @@ class policy_bench {
             {"tokens_per_s", read(options_.seconds / 3)}};
   }
 
+  // Returns an engine with these weights that has sampled, and so holds what sampling needs.
+  std::unique_ptr<generation_engine> hold_sampler(const decoder_weights& weights) {
+    auto engine = std::make_unique<generation_engine>(config_, sampling(options_.new_tokens));
+    engine->set_weights(weights, 0);
+    submit_groups(*engine, options_.slots);
+    for (int i = 0; i < 10; ++i) engine->step();
+    return engine;
+  }
+
   // Updates by `batch` sequences, a quarter of whose tokens are prompt. Those of a GRPO step are
   // twelve groups, or fewer of at least two.
   ordered_json train(std::int64_t batch, bool supervised) {
@@ -148,6 +161,8 @@ class policy_bench {
     o.device = options_.device;
     o.micro_batch_tokens = options_.micro_batch_tokens;
     o.recompute = options_.recompute ? recomputation::logits_and_layers : recomputation::logits;
+    o.more_devices = options_.data_parallel;
+    o.adapters.rank = options_.adapter_rank;
     trainer learner(folder_, options_.random_weights, o);
     const std::int64_t prompt = options_.length / 4;
     std::vector<sft_example> examples;
@@ -178,11 +193,14 @@ class policy_bench {
     int updates = 0;
     for (; since(begin) < options_.seconds; ++updates) update();
     const double rate = static_cast<double>(learner.tokens_trained_on() - before) / since(begin);
-    return {{"sequences", batch},
-            {"length", options_.length},
-            {"updates", updates},
-            {"tokens_per_s", rate},
-            {"flops", 6 * memory_of(config_).parameters * rate}};
+    ordered_json memory = ordered_json::array();
+    if (options_.device != "cpu") memory.push_back(gpu_memory_in_use(options_.device));
+    for (const std::string& device : options_.data_parallel) {
+      if (device != "cpu") memory.push_back(gpu_memory_in_use(device));
+    }
+    return {{"sequences", batch},        {"memory_in_use", memory},
+            {"length", options_.length}, {"updates", updates},
+            {"tokens_per_s", rate},      {"flops", 6 * memory_of(config_).parameters * rate}};
   }
 
   policy_bench_options options_;
@@ -190,6 +208,7 @@ class policy_bench {
   decoder_config config_;
   std::mt19937_64 random_;
   std::uint64_t next_ticket_ = 0;
+  std::unique_ptr<generation_engine> sampler_;
 };
 
 void print(const ordered_json& results) {
@@ -208,7 +227,10 @@ void print(const ordered_json& results) {
     const ordered_json& t = results.at(stage);
     std::cout << pad(stage, 10) << rate(t, "tokens_per_s") << ", "
               << fixed(t.at("flops").get<double>() / 1e12, 1)
-              << " TFLOP/s in matrix products with weights\n";
+              << " TFLOP/s in matrix products with weights";
+    for (const ordered_json& bytes : t.at("memory_in_use"))
+      std::cout << ", " << fixed(bytes.get<double>() / (1 << 30), 1) << " GiB";
+    std::cout << "\n";
   }
 }
 
@@ -235,6 +257,11 @@ void add_policy_bench_command(CLI::App& policy, command_action& action) {
   bench->add_option("--length", options->length, "tokens of a sequence that is trained on");
   bench->add_option("--micro-batch-tokens", options->micro_batch_tokens, "as the policy's key");
   bench->add_flag("--recompute", options->recompute, "as the policy's key");
+  bench->add_option("--data-parallel", options->data_parallel,
+                    "devices that train beside --device, as the policy's key");
+  bench->add_option("--adapter-rank", options->adapter_rank, "as the policy's key");
+  bench->add_flag("--together", options->together,
+                  "keep the sampler's memory while training is measured");
   bench->add_flag("--json", options->json, "print a JSON object");
   bench->callback([options, &action] {
     action = [options] {

@@ -206,6 +206,7 @@ std::unique_ptr<trainer> make_trainer(const configuration& c) {
   if (c.policy.kind != "model") return nullptr;
   trainer::options o;
   o.device = c.policy.device;
+  o.more_devices = c.policy.data_parallel;
   o.optimizer = c.optimizer;
   o.seed = c.seed;
   o.chat = c.policy.chat;

@@ -135,6 +135,11 @@ class start_check {
     });
     if (!planned) return;
     shares_gpu_ = find_device_on_gpu(*planned, c_.policy.device) != nullptr;
+    for (const std::string& one : c_.policy.data_parallel) {
+      if (find_device_on_gpu(*planned, one) != nullptr)
+        found_.problems.push_back("policy.data_parallel names " + one +
+                                  ", where a device of node.devices judges");
+    }
     std::map<std::string, std::size_t> count;  // of devices by type
     for (const planned_device& one : *planned) ++count[std::string(view(one.type->getName()))];
     for (const planned_device& one : *planned) {
@@ -198,14 +203,19 @@ class start_check {
   }
 
   void compare_with_memory(const decoder_config& policy, std::int64_t longest_prompt) {
-    const policy_memory memory = memory_of(policy, c_.policy.adapters.rank);
+    const policy_memory memory =
+        memory_of(policy, c_.policy.adapters.rank, 1 + c_.policy.data_parallel.size());
     const auto of_generators = devices_of_generators(c_);
     const auto here = static_cast<double>(std::count_if(
         of_generators.begin(), of_generators.end(),
         [&](const std::string& one) { return are_same_device(one, c_.policy.device); }));
-    for (const std::string& one : c_.generation.devices) {
-      if (one != "cpu" && !free_gpu_memory(one, false))
-        found_.problems.push_back("generation.devices names " + one + ", which is not here");
+    for (const auto& [key, devices] :
+         {std::pair{"generation.devices", &c_.generation.devices},
+          std::pair{"policy.data_parallel", &c_.policy.data_parallel}}) {
+      for (const std::string& one : *devices) {
+        if (one != "cpu" && !free_gpu_memory(one, false))
+          found_.problems.push_back(std::string(key) + " names " + one + ", which is not here");
+      }
     }
     const double of_weights = memory.of_learner + here * memory.of_generator;
     const std::int64_t longest =

@@ -36,7 +36,7 @@ TEST(Optimizer, MatchesAdamWComputedByHand) {
   optimizer_options options;
   options.weight_decay = 0.1;
   options.max_gradient_norm = 100;
-  optimizer adam(weights, options);
+  optimizer adam({&weights}, options);
   double w = 1.0;
   double m = 0;
   double v = 0;
@@ -56,7 +56,7 @@ TEST(Optimizer, NormsAndBiasesDoNotDecay) {
   auto weights = two_weights();
   optimizer_options options;
   options.weight_decay = 0.5;
-  optimizer adam(weights, options);
+  optimizer adam({&weights}, options);
   give_gradients(weights, 0, 0, 0);
   adam.step(0.1);
   EXPECT_NEAR(weights.all()["norm"][0].item<double>(), 0.5, 1e-7);
@@ -65,14 +65,14 @@ TEST(Optimizer, NormsAndBiasesDoNotDecay) {
 
 TEST(Optimizer, ReturnsTheGlobalNormBeforeClipping) {
   auto weights = two_weights();
-  optimizer adam(weights, {});
+  optimizer adam({&weights}, {});
   give_gradients(weights, 3, 0, 4);
   EXPECT_NEAR(adam.step(0), 5.0, 1e-6);
 }
 
 TEST(Optimizer, ANonFiniteGradientChangesNothing) {
   auto weights = two_weights();
-  optimizer adam(weights, {});
+  optimizer adam({&weights}, {});
   give_gradients(weights, std::nan(""), 0, 0);
   EXPECT_FALSE(std::isfinite(adam.step(0.1)));
   EXPECT_EQ(weights.all()["matrix"][0][0].item<double>(), 1.0);
@@ -83,7 +83,7 @@ TEST(Optimizer, ANonFiniteGradientChangesNothing) {
 double after_updates(at::ScalarType type, double rate) {
   decoder_weights weights;
   weights.all()["norm"] = at::ones({1}, type);
-  optimizer adam(weights, {});
+  optimizer adam({&weights}, {});
   for (int i = 0; i < 600; ++i) {
     weights.all()["norm"].mutable_grad() = at::full({1}, -0.5, type);
     adam.step(rate);
@@ -133,17 +133,17 @@ TEST_P(Resumption, EqualsUninterruptedTraining) {
     }
   };
   auto straight = decoder_weights::random(config, 1);
-  optimizer straight_adam(straight, {});
+  optimizer straight_adam({&straight}, {});
   train(straight, straight_adam, 4);
 
   auto first = decoder_weights::random(config, 1);
-  optimizer first_adam(first, {});
+  optimizer first_adam({&first}, {});
   train(first, first_adam, 2);
   const optimizer_moments moments = first_adam.moments();
   save_checkpoint(folder / "checkpoint", folder / "policy", first, &moments, {{{"seen", 2}}});
   EXPECT_FALSE(find_checkpoint_damage(folder / "checkpoint"));
   auto second = decoder_weights::load(folder / "checkpoint", config);
-  optimizer second_adam(second, {});
+  optimizer second_adam({&second}, {});
   second_adam.load(folder / "checkpoint" / "optimizer.safetensors");
   EXPECT_EQ(load_training_progress(folder / "checkpoint").numbers.at("seen"), 2);
   train(second, second_adam, 2);
@@ -159,7 +159,7 @@ double loss_after_training(const char* dtype, double rate) {
   auto config = decoder_config::load(HONE_SOURCE_DIR "/configs/policies/tiny/config.json");
   config.dtype = dtype;
   auto weights = decoder_weights::random(config, 1);
-  optimizer adam(weights, {});
+  optimizer adam({&weights}, {});
   const decoder network(config);
   const at::Tensor tokens = at::arange(100, 140, at::kLong).view({2, 20});
   double loss = 0;
@@ -188,7 +188,7 @@ TEST(Checkpoint, EveryDamagedFileIsFound) {
   std::filesystem::copy_file(golden / "tokenizer_lines.json", folder / "policy" / "tokenizer.json");
   const auto config = decoder_config::load(folder / "policy" / "config.json");
   auto weights = decoder_weights::random(config, 1);
-  optimizer adam(weights, {});
+  optimizer adam({&weights}, {});
   const optimizer_moments moments = adam.moments();
   save_checkpoint(folder / "good", folder / "policy", weights, &moments, {});
   for (const char* name : {"model.safetensors", "optimizer.safetensors", "config.json",
