@@ -69,18 +69,20 @@ void benchmarker_state::finish(const benchmark_job& job) {
 }
 
 benchmarker_actor::behavior_type benchmarker_behavior(
-    benchmarker_actor::stateful_pointer<benchmarker_state> self, std::string name,
+    benchmarker_actor::stateful_pointer<benchmarker_state> self, const std::string& node,
     const planned_device& of, device_actor device, node_wiring wiring) {
   auto& s = self->state;
   s.self = self;
   s.device = std::move(device);
   s.wiring = std::move(wiring);
   s.job_limit = of.job_limit;
-  s.counts = activity(std::move(name), "benchmarker");
-  self->link_to(s.device);
+  s.counts = activity("benchmarker " + node + " " + of.name, "benchmarker");
+  // Not linked: the device outlives its workers when a node loses its run.
+  self->monitor(s.device);
+  self->set_down_handler([self](const caf::down_msg& down) { self->quit(down.reason); });
   const std::string device_type(view(of.type->getName()));
   self->send(s.wiring.benchmarks, pull_atom_v,
-             std::vector<std::string>{device_type, "device " + of.name}, of.credits);
+             std::vector<std::string>{device_type, single_device(node, of.name)}, of.credits);
   return {
       [self](const benchmark_job& job) { self->state.measure(job); },
       [self](status_atom) { return self->state.counts.report(0, self->state.in_flight); },

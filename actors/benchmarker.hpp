@@ -31,7 +31,7 @@ struct benchmarker_state {
 // `of` describes the device behind `device`. Its name lets the queue send a confirmation to
 // another device of the same type.
 benchmarker_actor::behavior_type benchmarker_behavior(
-    benchmarker_actor::stateful_pointer<benchmarker_state> self, std::string name,
+    benchmarker_actor::stateful_pointer<benchmarker_state> self, const std::string& node,
     const planned_device& of, device_actor device, node_wiring wiring);
 
 }  // namespace hone

@@ -8,6 +8,12 @@
 
 namespace hone {
 
+// Returns what a benchmarker of one device names beside its device type in a pull: names of devices
+// are unique within a node only.
+inline std::string single_device(std::string_view node, std::string_view device) {
+  return "device " + std::string(node) + " " + std::string(device);
+}
+
 // Return the job with its attempt count incremented.
 compile_job next_attempt(const compile_job& job);
 verify_job next_attempt(const verify_job& job);

@@ -51,6 +51,15 @@ std::string find_join_problem(const join_record& request, const node_options& ow
   return "";
 }
 
+node_state::~node_state() {
+  const auto end = [](const caf::actor_addr& one) {
+    if (const auto alive = caf::actor_cast<caf::actor>(one))
+      caf::anon_send_exit(alive, caf::exit_reason::user_shutdown);
+  };
+  for (const supervised_device& one : devices) end(one.device);
+  for (const supervised_compiler& one : compilers) end(one.compiler);
+}
+
 void node_state::log(const std::string& line) const {
   if (options.log) options.log(line);
 }
@@ -72,15 +81,49 @@ void node_state::start_device(std::size_t index) {
   const std::string at = options.name + " " + one.plan.name;
   const auto device = self->spawn<caf::detached + caf::monitored>(device_behavior, "device " + at,
                                                                   tasks, one.plan.make);
+  one.device = device.address();
+  if (has_run) start_workers(index);
+}
+
+void node_state::start_workers(std::size_t index) {
+  supervised_device& one = devices[index];
+  const auto device = caf::actor_cast<device_actor>(one.device);
+  if (!device) return;
+  const std::string at = options.name + " " + one.plan.name;
   const auto verifier = self->spawn(verifier_behavior, "verifier " + at, one.plan, device, wiring);
   const auto benchmarker =
-      self->spawn(benchmarker_behavior, "benchmarker " + at, one.plan, device, wiring);
-  one.device = device.address();
+      self->spawn(benchmarker_behavior, options.name, one.plan, device, wiring);
+  one.workers = {caf::actor_cast<caf::actor>(verifier), caf::actor_cast<caf::actor>(benchmarker)};
   watch(caf::actor_cast<caf::strong_actor_ptr>(device));
-  watch(caf::actor_cast<caf::strong_actor_ptr>(verifier));
-  watch(caf::actor_cast<caf::strong_actor_ptr>(benchmarker));
+  for (const caf::actor& worker : one.workers)
+    watch(caf::actor_cast<caf::strong_actor_ptr>(worker));
   if (!one.is_announced) announce(one.plan.type, 1);
   one.is_announced = true;
+}
+
+void node_state::leave_run() {
+  has_run = false;
+  for (supervised_device& one : devices) {
+    for (const caf::actor& worker : one.workers)
+      self->send_exit(worker, caf::exit_reason::user_shutdown);
+    one.workers.clear();
+    one.is_announced = false;
+  }
+  for (supervised_compiler& one : compilers) {
+    if (const auto compiler = caf::actor_cast<caf::actor>(one.compiler)) {
+      self->demonitor(one.compiler);
+      self->send_exit(compiler, caf::exit_reason::user_shutdown);
+    }
+  }
+}
+
+void node_state::rejoin_run(node_wiring run, telemetry_actor watching) {
+  wiring = std::move(run);
+  telemetry = std::move(watching);
+  has_run = true;
+  if (wiring.uplink) self->send(wiring.uplink, join_atom_v, options.name);
+  for (std::size_t i = 0; i < compilers.size(); ++i) start_compiler(i);
+  for (std::size_t i = 0; i < devices.size(); ++i) start_workers(i);
 }
 
 void node_state::start_compiler(std::size_t index) {
@@ -100,10 +143,9 @@ device_actor node_state::find_device(const std::string& name) const {
 
 void node_state::handle_down(const caf::down_msg& down) {
   if (const auto gone = joined.find(down.source); gone != joined.end()) {
-    for (const device_type_record& type : gone->second)
-      self->send(wiring.pool, device_atom_v, type, -1);
-    log("a joined node is gone; other workers take over its jobs");
-    joined.erase(gone);
+    log((gone->second.name.empty() ? "a joined node" : gone->second.name) +
+        " is gone; other workers take over its jobs");
+    lose(down.source);
     return;
   }
   const std::string reason = self->system().render(down.reason);
@@ -125,19 +167,76 @@ void node_state::restart_later(const std::string& what, const std::string& reaso
   self->delayed_send(self, pause, revive_atom_v, is_device, static_cast<std::uint32_t>(index));
 }
 
+join_answer node_state::answer(const join_record& request) const {
+  const std::string problem = find_join_problem(request, options);
+  if (!problem.empty()) return caf::make_error(caf::sec::runtime_error, problem);
+  log(std::string(view(request->getNode())) + " joins");
+  std::vector<task_record> known;
+  for (const auto& t : tasks->all()) known.push_back(to_record(*t));
+  return {wiring.compiles, wiring.verifies, wiring.benchmarks, wiring.pool, known};
+}
+
+node_state::joined_node& node_state::joined_node_of(const caf::actor& from) {
+  const auto [entry, is_new] = joined.try_emplace(from.address());
+  if (is_new) {
+    entry->second.handle = from;
+    self->monitor(from);
+  }
+  return entry->second;
+}
+
+void node_state::take_in(const caf::actor& from, const std::string& name) {
+  if (!from) return;
+  // CAF does not always say that the earlier incarnation of a node is down.
+  const auto earlier = std::find_if(joined.begin(), joined.end(), [&](const auto& entry) {
+    return entry.second.name == name && entry.first != from.address();
+  });
+  if (earlier != joined.end()) lose(caf::actor_addr(earlier->first));
+  joined_node_of(from).name = name;
+}
+
 void node_state::take_announcement(const caf::actor& from, const device_type_record& type,
                                    std::int32_t by) {
   if (!from) return;
-  const auto [entry, is_new] = joined.try_emplace(from.address());
-  if (is_new) self->monitor(from);
-  if (by > 0) entry->second.push_back(type);
+  std::vector<device_type_record>& all = joined_node_of(from).devices;
+  if (by > 0) {
+    all.push_back(type);
+  } else {
+    const auto one = std::find_if(all.begin(), all.end(), [&](const device_type_record& other) {
+      return view(other->getName()) == view(type->getName());
+    });
+    if (one == all.end()) return;
+    all.erase(one);
+  }
   self->send(wiring.pool, device_atom_v, type, by);
 }
 
-node_actor::behavior_type node_behavior(node_actor::stateful_pointer<node_state> self,
-                                        node_options options, node_wiring wiring,
-                                        std::shared_ptr<const task_table> tasks,
-                                        telemetry_actor telemetry) {
+void node_state::lose(const caf::actor_addr& node) {
+  const auto gone = joined.find(node);
+  for (const device_type_record& type : gone->second.devices)
+    self->send(wiring.pool, device_atom_v, type, -1);
+  self->demonitor(node);
+  joined.erase(gone);
+  if (!joined.empty()) return;
+  for (auto& goodbye : goodbyes) goodbye.deliver(done_atom_v);
+  goodbyes.clear();
+}
+
+caf::result<done_atom> node_state::end_run() {
+  auto goodbye = self->make_response_promise<done_atom>();
+  for (const auto& [address, node] : joined)
+    caf::anon_send(caf::actor_cast<node_actor>(node.handle), stop_atom_v);
+  if (joined.empty()) {
+    goodbye.deliver(done_atom_v);
+  } else {
+    goodbyes.push_back(goodbye);
+  }
+  return goodbye;
+}
+
+working_node_actor::behavior_type node_behavior(
+    working_node_actor::stateful_pointer<node_state> self, node_options options, node_wiring wiring,
+    std::shared_ptr<const task_table> tasks, telemetry_actor telemetry) {
   auto& s = self->state;
   s.self = self;
   s.options = std::move(options);
@@ -145,23 +244,13 @@ node_actor::behavior_type node_behavior(node_actor::stateful_pointer<node_state>
   s.tasks = std::move(tasks);
   s.telemetry = std::move(telemetry);
   self->set_down_handler([self](const caf::down_msg& down) { self->state.handle_down(down); });
-  for (const planned_device& device : s.options.devices)
-    s.devices.push_back({device, {}, 0, false});
+  for (const planned_device& device : s.options.devices) s.devices.push_back({.plan = device});
   s.compilers.resize(s.options.compilers);
+  if (s.wiring.uplink) self->send(s.wiring.uplink, join_atom_v, s.options.name);
   for (std::size_t i = 0; i < s.compilers.size(); ++i) s.start_compiler(i);
   for (std::size_t i = 0; i < s.devices.size(); ++i) s.start_device(i);
   return {
-      [self](join_atom, const join_record& request)
-          -> caf::result<compile_queue_actor, verify_queue_actor, benchmark_queue_actor, pool_actor,
-                         std::vector<task_record>> {
-        const std::string problem = find_join_problem(request, self->state.options);
-        if (!problem.empty()) return caf::make_error(caf::sec::runtime_error, problem);
-        self->state.log(std::string(view(request->getNode())) + " joins");
-        std::vector<task_record> known;
-        for (const auto& t : self->state.tasks->all()) known.push_back(to_record(*t));
-        const node_wiring& w = self->state.wiring;
-        return {w.compiles, w.verifies, w.benchmarks, w.pool, known};
-      },
+      [self](join_atom, const join_record& request) { return self->state.answer(request); },
       [self](status_atom) { return self->delegate(self->state.telemetry, status_atom_v); },
       [self](lease_atom, const std::string& name, std::uint64_t number,
              std::uint32_t max_ms) -> caf::result<done_atom> {
@@ -172,16 +261,28 @@ node_actor::behavior_type node_behavior(node_actor::stateful_pointer<node_state>
         return self->delegate(device, lease_atom_v, number, max_ms);
       },
       [self](const node_status_record& other) { self->send(self->state.telemetry, other); },
+      [self](join_atom, const std::string& name) {
+        self->state.take_in(caf::actor_cast<caf::actor>(self->current_sender()), name);
+      },
       [self](device_atom, const device_type_record& type, std::int32_t by) {
         self->state.take_announcement(caf::actor_cast<caf::actor>(self->current_sender()), type,
                                       by);
       },
+      [self](stop_atom) -> caf::result<done_atom> {
+        if (!self->state.wiring.uplink) return self->state.end_run();
+        self->quit();
+        return done_atom_v;
+      },
       [self](revive_atom, bool is_device, std::uint32_t index) {
         if (is_device) {
           self->state.start_device(index);
-        } else {
+        } else if (self->state.has_run) {
           self->state.start_compiler(index);
         }
+      },
+      [self](leave_atom) { self->state.leave_run(); },
+      [self](join_atom, node_wiring run, telemetry_actor watching) {
+        self->state.rejoin_run(std::move(run), std::move(watching));
       },
   };
 }

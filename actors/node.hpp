@@ -29,15 +29,25 @@ struct node_options {
   std::function<void(const std::string&)> log;
 };
 
+// What a node that may join gets.
+using join_answer = caf::result<compile_queue_actor, verify_queue_actor, benchmark_queue_actor,
+                                pool_actor, std::vector<task_record>>;
+
 // Starts and supervises a node's workers: compilers, and devices with their verifiers and
 // benchmarkers. A compiler or device that failed is started again after a pause, which grows with
-// every restart. Lets other nodes join, and answers requests for the status.
+// every restart. Lets other nodes join, and answers requests for the status. A node that has lost
+// its run keeps its devices without workers, until it has joined again.
 struct node_state {
   node_state() = default;
+  // Ends the devices and compilers, which have threads of their own: nobody else does.
+  ~node_state();
+  node_state(const node_state&) = delete;
+  node_state& operator=(const node_state&) = delete;
 
   struct supervised_device {
     planned_device plan;
-    caf::actor_addr device;
+    caf::actor_addr device{};
+    std::vector<caf::actor> workers{};  // its verifier and benchmarker
     std::uint32_t restarts = 0;
     bool is_announced = false;
   };
@@ -46,21 +56,36 @@ struct node_state {
     std::uint32_t restarts = 0;
   };
 
-  node_actor::stateful_pointer<node_state> self = nullptr;
+  working_node_actor::stateful_pointer<node_state> self = nullptr;
   node_options options;
   node_wiring wiring;
   std::shared_ptr<const task_table> tasks;
   telemetry_actor telemetry;
   std::vector<supervised_device> devices;
   std::vector<supervised_compiler> compilers;
-  // Joined nodes, with one record for each device that they announced.
-  std::map<caf::actor_addr, std::vector<device_type_record>> joined;
+  struct joined_node {
+    caf::actor handle;
+    std::string name;
+    std::vector<device_type_record> devices;  // one for each that it announced
+  };
+  std::map<caf::actor_addr, joined_node> joined;
+  bool has_run = true;  // false: it is lost, and there are no workers
+  std::vector<caf::typed_response_promise<done_atom>> goodbyes;  // wait for the joined nodes
 
   void start_device(std::size_t index);
+  void start_workers(std::size_t index);
   void start_compiler(std::size_t index);
+  // Stops the workers; work that is under way on a device ends, and nobody hears of it.
+  void leave_run();
+  void rejoin_run(node_wiring run, telemetry_actor watching);
   void watch(caf::strong_actor_ptr one);
   // Adds `by` devices of a type to those that the pool draws for.
   void announce(const device_type_record& type, std::int32_t by);
+  join_answer answer(const join_record& request) const;
+  joined_node& joined_node_of(const caf::actor& from);
+  void take_in(const caf::actor& from, const std::string& name);
+  void lose(const caf::actor_addr& node);
+  caf::result<done_atom> end_run();
   void take_announcement(const caf::actor& from, const device_type_record& type, std::int32_t by);
   // Returns null if there is no device of this name at present, for example while it restarts.
   device_actor find_device(const std::string& name) const;
@@ -70,10 +95,9 @@ struct node_state {
   void log(const std::string& line) const;
 };
 
-node_actor::behavior_type node_behavior(node_actor::stateful_pointer<node_state> self,
-                                        node_options options, node_wiring wiring,
-                                        std::shared_ptr<const task_table> tasks,
-                                        telemetry_actor telemetry);
+working_node_actor::behavior_type node_behavior(
+    working_node_actor::stateful_pointer<node_state> self, node_options options, node_wiring wiring,
+    std::shared_ptr<const task_table> tasks, telemetry_actor telemetry);
 
 // The kinds of devices of a node or a run. Simulated devices make their scores up.
 struct device_kinds {

@@ -53,6 +53,11 @@ inline constexpr milliseconds gpu_lease_retry{500};
 static_assert(gpu_lease < gpu_lease_request);
 static_assert(leased_sampling_slice < gpu_lease);
 
+// ---- connections between nodes
+
+// How long a run that has ended waits for its nodes to leave.
+inline constexpr seconds goodbye{2};
+
 // ---- supervision
 
 // The pause before a failed device or compiler is started again. It doubles with every restart.
@@ -75,3 +80,14 @@ static_assert(telemetry_interval < node_report_age);
 static_assert(last_status_request < last_status_round);
 
 }  // namespace hone::timeouts
+
+namespace hone {
+
+// How two nodes notice that the other has died without a word: CAF sends a heartbeat each time that
+// `every` has passed, and gives a connection up on which nothing has come for `lost_after`.
+struct signs_of_life {
+  std::chrono::milliseconds every{2000};
+  std::chrono::milliseconds lost_after{15000};
+};
+
+}  // namespace hone

@@ -69,7 +69,9 @@ verifier_actor::behavior_type verifier_behavior(
   s.wiring = std::move(wiring);
   s.job_limit = of.job_limit;
   s.counts = activity(std::move(name), "verifier");
-  self->link_to(s.device);
+  // Not linked: the device outlives its workers when a node loses its run.
+  self->monitor(s.device);
+  self->set_down_handler([self](const caf::down_msg& down) { self->quit(down.reason); });
   const std::string device_type(view(of.type->getName()));
   self->send(s.wiring.verifies, pull_atom_v, std::vector<std::string>{device_type}, of.credits);
   return {

@@ -14,4 +14,14 @@ struct node_wiring {
   node_actor uplink;  // the node that was joined; empty on the first node
 };
 
+// A node as its own process sees it.
+using working_node_actor = node_actor::extend<
+    // launch: the run is lost; the workers stop, and the devices wait
+    caf::reacts_to<leave_atom>,
+    // launch: has joined the run again; workers start for it, and this telemetry watches them
+    caf::reacts_to<join_atom, node_wiring, telemetry_actor>>;
+
 }  // namespace hone
+
+// Sent within a process only.
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(hone::node_wiring)

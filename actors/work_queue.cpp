@@ -11,11 +11,16 @@ namespace hone {
 namespace {
 
 constexpr std::uint32_t last_attempt = 3;
+constexpr std::uint32_t most_lost_nodes = 5;
 
-std::string_view first_device(const compile_job& /*job*/) { return {}; }
-std::string_view first_device(const verify_job& /*job*/) { return {}; }
-std::string_view first_device(const benchmark_job& job) {
-  return job->hasFirst() ? view(job->getFirst().getDevice()) : std::string_view{};
+// Returns what only the workers of the device that made the first measurement serve; empty if there
+// is none.
+std::string first_device(const compile_job& /*job*/) { return {}; }
+std::string first_device(const verify_job& /*job*/) { return {}; }
+std::string first_device(const benchmark_job& job) {
+  if (!job->hasFirst()) return {};
+  const auto first = job->getFirst();
+  return single_device(view(first.getNode()), view(first.getDevice()));
 }
 
 }  // namespace
@@ -48,14 +53,14 @@ typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(const
                                                                            bool avoid_first_device,
                                                                            bool must_be_idle) {
   const std::string_view device_type = view(job->getHeader().getDeviceType());
-  const std::string_view avoided = first_device(job);
+  const std::string avoided = first_device(job);
   worker* found = nullptr;
   bool past_last = false;
   worker* wrapped = nullptr;
   for (auto& [address, w] : workers) {
-    const bool fits =
-        w.credits > 0 && w.serves(device_type) && !(must_be_idle && w.has_job_of(device_type)) &&
-        !(avoid_first_device && !avoided.empty() && w.serves("device " + std::string(avoided)));
+    const bool fits = w.credits > 0 && w.serves(device_type) &&
+                      !(must_be_idle && w.has_job_of(device_type)) &&
+                      !(avoid_first_device && !avoided.empty() && w.serves(avoided));
     if (fits && !past_last && wrapped == nullptr) wrapped = &w;
     if (fits && past_last && found == nullptr) found = &w;
     past_last = past_last || address == last_served;
@@ -71,11 +76,10 @@ typename work_queue_state<Job>::worker* work_queue_state<Job>::choose_worker(con
                                                                              bool must_be_idle) {
   if (worker* other = find_worker(job, true, must_be_idle)) return other;
   const std::string_view device_type = view(job->getHeader().getDeviceType());
-  const std::string_view avoided = first_device(job);
+  const std::string avoided = first_device(job);
   const bool is_other_busy =
       !avoided.empty() && std::any_of(workers.begin(), workers.end(), [&](const auto& entry) {
-        return entry.second.serves(device_type) &&
-               !entry.second.serves("device " + std::string(avoided));
+        return entry.second.serves(device_type) && !entry.second.serves(avoided);
       });
   return is_other_busy ? nullptr : find_worker(job, false, must_be_idle);
 }
@@ -123,6 +127,7 @@ void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measure
   const auto job = found->second.in_flight.find(id);
   if (job == found->second.in_flight.end()) return;
   found->second.in_flight.erase(job);
+  lost_with_nodes.erase(id);
   ++found->second.credits;
   counts.processed();
   for (auto& [device_type, jobs] : waiting) {
@@ -131,13 +136,18 @@ void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measure
 }
 
 template <class Job>
-void work_queue_state<Job>::lose(const caf::actor_addr& who) {
+void work_queue_state<Job>::lose(const caf::actor_addr& who, const caf::error& reason) {
   const auto found = workers.find(who);
   if (found == workers.end()) return;
   const std::multimap<measurement_id, Job> lost = std::move(found->second.in_flight);
   workers.erase(found);
+  const bool is_node_lost = reason == caf::exit_reason::remote_link_unreachable;
   for (const auto& [id, job] : lost) {
     counts.failed();
+    if (is_node_lost && ++lost_with_nodes[id] <= most_lost_nodes) {
+      put_again(job);
+      continue;
+    }
     if (job->getHeader().getAttempt() >= last_attempt) {
       self->send(pool, close_atom_v,
                  close_job(job->getHeader(), schema::Outcome::INFRASTRUCTURE, "",
@@ -145,11 +155,15 @@ void work_queue_state<Job>::lose(const caf::actor_addr& who) {
                                std::to_string(last_attempt) + " times"));
       continue;
     }
-    const Job again = next_attempt(job);
-    const std::string device_type(view(again->getHeader().getDeviceType()));
-    waiting[device_type].push_front(again);
-    hand_out(device_type);
+    put_again(next_attempt(job));
   }
+}
+
+template <class Job>
+void work_queue_state<Job>::put_again(const Job& job) {
+  const std::string device_type(view(job->getHeader().getDeviceType()));
+  waiting[device_type].push_front(job);
+  hand_out(device_type);
 }
 
 template <class Job>
@@ -175,7 +189,8 @@ typename work_queue_actor<Job>::behavior_type work_queue_behavior(
   s.pool = pool;
   s.stage = stage;
   s.counts = activity("queue " + stage, "queue");
-  self->set_down_handler([self](const caf::down_msg& down) { self->state.lose(down.source); });
+  self->set_down_handler(
+      [self](const caf::down_msg& down) { self->state.lose(down.source, down.reason); });
   return {
       [self](put_atom, const Job& job) { self->state.put(job); },
       [self](pull_atom, const std::vector<std::string>& device_types, std::uint32_t credits) {

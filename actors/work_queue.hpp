@@ -48,8 +48,9 @@ class job_line {
 // repeats of a device type are left, a worker has one job of that type at a time, so that a policy
 // that shares its GPU waits for no line of them. Jobs of a lost worker return to the front of the
 // queue with their attempt count incremented. After the last attempt the queue reports the outcome
-// `infrastructure` to the pool. A job past its deadline is dropped, because the pool hands out such
-// jobs again.
+// `infrastructure` to the pool. A worker that was lost with its node costs its jobs no attempt, up
+// to a number of losses beyond which the job may be what ends the nodes. A job past its deadline is
+// dropped, because the pool hands out such jobs again.
 template <class Job>
 struct work_queue_state {
   struct worker {
@@ -70,13 +71,16 @@ struct work_queue_state {
   activity counts{"", "queue"};
   std::map<std::string, job_line<Job>> waiting;  // by device type
   std::map<caf::actor_addr, worker> workers;
+  // How often a job that has not ended was lost with a node.
+  std::map<measurement_id, std::uint32_t> lost_with_nodes;
   caf::actor_addr last_served;  // worker that got the latest job: workers take turns
 
   void put(const Job& job);
   void pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types,
             std::uint32_t credits);
   void done(const caf::strong_actor_ptr& who, const measurement_id& id);
-  void lose(const caf::actor_addr& who);
+  void lose(const caf::actor_addr& who, const caf::error& reason);
+  void put_again(const Job& job);
   void hand_out(const std::string& device_type);
   worker* choose_worker(const Job& job, bool must_be_idle);
   worker* find_worker(const Job& job, bool avoid_first_device, bool must_be_idle);

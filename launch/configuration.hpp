@@ -9,6 +9,7 @@
 #include "actors/learner.hpp"
 #include "actors/node.hpp"
 #include "actors/pool.hpp"
+#include "actors/timeouts.hpp"
 #include "evaluation/devices.hpp"
 #include "policy/chat_format.hpp"
 #include "policy/endpoint/endpoint_options.hpp"
@@ -28,6 +29,10 @@ struct configuration {
 
   struct {
     std::uint16_t port = 0;
+    std::string listen;    // HOST:PORT; empty: 127.0.0.1 and `port`
+    std::string identity;  // folder; empty: none
+    std::uint64_t heartbeat_ms = signs_of_life{}.every.count();
+    std::uint64_t silence_ms = signs_of_life{}.lost_after.count();
     std::vector<std::string> devices = {"cpu"};
     bool share_cores = false;
     bool baselines = true;

@@ -32,6 +32,21 @@ void visit_node_keys(Visitor& v, configuration& c) {
     return;
   v.value("port", "TCP port on 127.0.0.1 for `hone status` and `hone node`; 0 takes a free one.",
           c.node.port, 0, 65535);
+  v.value("listen",
+          "HOST:PORT to listen on in place of that; without node.identity a loopback address.",
+          c.node.listen);
+  v.value(
+      "identity",
+      "Folder of the head's identity (`hone identity`): nodes then join with certificates, over "
+      "TLS. Code: network/.",
+      c.node.identity);
+  v.milliseconds("heartbeat_s", "Seconds between signs of life of two nodes.", c.node.heartbeat_ms,
+                 0.05, 60);
+  v.milliseconds(
+      "silence_s",
+      "Seconds without a sign of life after which a node counts as lost; longer than any "
+      "message takes on the slowest link.",
+      c.node.silence_ms, 0.2, 3600);
   v.value("devices",
           "Devices that judge: cpu (a core per mention), cuda (all GPUs), cuda:NUMBER or "
           "simulated:NAME.",

@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", hone::describe_version);
   hone::command_action action;
+  hone::add_identity_command(app, action);
   hone::add_init_command(app, action);
   hone::add_run_command(app, action);
   hone::add_eval_command(app, action);

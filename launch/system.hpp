@@ -5,10 +5,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <string>
-#include <utility>
 
+#include "actors/timeouts.hpp"
 #include "messages/interfaces.hpp"
+#include "network/address.hpp"
+#include "network/preface.hpp"
 
 namespace hone {
 
@@ -16,26 +20,30 @@ namespace hone {
 // between nodes.
 class actor_configuration : public caf::actor_system_config {
  public:
-  actor_configuration();
+  explicit actor_configuration(const signs_of_life& signs);
 };
-
-// Splits "127.0.0.1:4242" into host and port. Only loopback addresses are accepted, because nodes
-// cannot authenticate each other. Throws std::runtime_error with the reason.
-std::pair<std::string, std::uint16_t> parse_address(const std::string& address);
 
 // Starts the actor system. It and its configuration are never destroyed: destruction would wait for
 // connections, and everything durable is on disk. Its threads run until main() leaves by _exit,
 // which skips the destructors of static objects that these threads may use.
-caf::actor_system& start_actor_system();
+caf::actor_system& start_actor_system(const signs_of_life& signs = {});
 
-// How long to wait for a node. CAF reads the header of a new connection before it knows its sender
-// and allocates the announced payload, so strangers can keep a node's network thread busy for
-// seconds.
-inline constexpr std::chrono::seconds connect_limit{30};
+// The versions that two nodes must have in common.
+std::map<std::string, std::uint32_t> versions_of_this_program();
 
-// Connects to the node at an address. While nothing listens there, it tries again for as long as
-// `wait`. Throws std::runtime_error.
-node_actor connect(caf::actor_system& system, const std::string& address,
-                   std::chrono::seconds wait = std::chrono::seconds(0));
+// A run's first node, as others reach it.
+struct head_address {
+  std::string address;             // HOST:PORT, or the path of a file that holds it
+  std::filesystem::path identity;  // of the one that connects; empty: without TLS
+};
+
+// Returns the address, which a file may change. Throws network_error if it is none, or is of
+// another machine without an identity.
+network_address find_address(const head_address& head);
+
+// Connects to a head and returns its node. `purpose` and `name` are those of the preface. While
+// nothing listens there, it tries again for as long as `wait`. Throws network_error.
+node_actor connect(caf::actor_system& system, const head_address& head, const std::string& purpose,
+                   const std::string& name, std::chrono::seconds wait = std::chrono::seconds(0));
 
 }  // namespace hone

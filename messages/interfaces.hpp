@@ -69,6 +69,8 @@ using grant_atom = caf::atom_constant<caf::atom("grant")>;
 constexpr grant_atom grant_atom_v = grant_atom{};
 using revive_atom = caf::atom_constant<caf::atom("revive")>;
 constexpr revive_atom revive_atom_v = revive_atom{};
+using leave_atom = caf::atom_constant<caf::atom("leave")>;
+constexpr leave_atom leave_atom_v = leave_atom{};
 
 // The part of the interface that all actors have whose status telemetry requests.
 using observable =
@@ -207,8 +209,14 @@ using node_actor = caf::typed_actor<
     caf::replies_to<lease_atom, std::string, std::uint64_t, std::uint32_t>::with<done_atom>,
     // telemetry of a joined node: reports its status, every second
     caf::reacts_to<node_status_record>,
+    // joined node: takes part from now on, under this name, in place of any earlier node of the
+    // name
+    caf::reacts_to<join_atom, std::string>,
     // joined node: changes the number of its devices of a type by the given number
     caf::reacts_to<device_atom, device_type_record, std::int32_t>,
+    // launch: the run has ended; the reply comes when the joined nodes have left, or soon after.
+    // The first node sends the message on to them
+    caf::replies_to<stop_atom>::with<done_atom>,
     // self: starts a device (true) or a compiler (false) again, by its index
     caf::reacts_to<revive_atom, bool, std::uint32_t>>;
 

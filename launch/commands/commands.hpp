@@ -9,6 +9,7 @@ namespace hone {
 // work in `action`, which returns the exit code. Actions throw format_error, policy_error,
 // pool_error and other std::runtime_error, with messages that can be shown to users.
 using command_action = std::function<int()>;
+void add_identity_command(CLI::App& app, command_action& action);
 void add_init_command(CLI::App& app, command_action& action);
 void add_run_command(CLI::App& app, command_action& action);
 void add_eval_command(CLI::App& app, command_action& action);

@@ -1,7 +1,9 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <thread>
 
 #include "actors/node.hpp"
 #include "actors/telemetry.hpp"
@@ -11,6 +13,7 @@
 #include "launch/slow_notice.hpp"
 #include "launch/system.hpp"
 #include "messages/versions.hpp"
+#include "network/connecting.hpp"
 
 namespace hone {
 namespace {
@@ -18,13 +21,16 @@ namespace {
 constexpr auto answer_limit = std::chrono::seconds(10);
 
 struct node_arguments {
-  std::string join;
+  head_address head;
   std::vector<std::string> devices;
   std::string name;
   std::int64_t compilers = 1;
   bool share_cores = false;
   bool no_baselines = false;
   std::int64_t wait_s = 60;
+  std::int64_t patience_s = 600;
+  double heartbeat_s = 2;
+  double silence_s = 15;
 };
 
 struct joined_run {
@@ -32,14 +38,11 @@ struct joined_run {
   std::shared_ptr<const task_table> tasks;
 };
 
+// Joins the run, for which it waits so long. Throws network_error.
 joined_run join(caf::actor_system& system, const node_arguments& a, const std::string& name,
-                device_kinds kinds) {
-  const std::string& address = a.join;
+                device_kinds kinds, std::chrono::seconds wait) {
   joined_run joined;
-  {
-    const slow_notice waiting([&address] { return "waiting for the run at " + address; });
-    joined.wiring.uplink = connect(system, address, std::chrono::seconds(a.wait_s));
-  }
+  joined.wiring.uplink = connect(system, a.head, join_purpose, name, wait);
   record_builder<schema::JoinRequest> request;
   request->setSchemaVersion(schema_version);
   request->setJudgeVersion(judge_version);
@@ -63,51 +66,124 @@ joined_run join(caf::actor_system& system, const node_arguments& a, const std::s
           },
           [&](const caf::error& e) { problem = system.render(e); });
   if (!problem.empty())
-    throw std::runtime_error(address + ": the run refused the node: " + problem);
+    throw refused_by_head(a.head.address + ": the run refused the node: " + problem);
   auto table = std::make_shared<task_table>();
   for (const task_record& t : known) table->add(from_record(*t));
   joined.tasks = table;
   return joined;
 }
 
-int work_for(const node_arguments& a) {
-  const std::string name = a.name.empty() ? "node " + std::to_string(getpid()) : a.name;
-  (void)parse_address(a.join);  // refuses a bad address before any core is reserved
-  // A node without devices compiles for every device type, so it needs the CUDA toolchain.
-  if (a.devices.empty()) variant_compiler::require_cuda_toolchain();
-  // Planning reserves cores, which must happen before threads are started.
-  const auto devices = plan_devices(
-      a.devices, {.node = name, .share_cores = a.share_cores, .baselines = !a.no_baselines});
-  auto& system = start_actor_system();
-  const joined_run joined = join(system, a, name, kinds_of(devices));
-  const auto log = [](const std::string& line) { std::cout << line << std::endl; };
-
-  telemetry_options watching;
-  watching.node = name;
-  for (const planned_device& device : devices) watching.device_types.push_back(device.type);
-  const auto telemetry =
-      system.spawn(telemetry_behavior, watching, pool_actor(), joined.wiring.uplink);
-  node_options own;
-  own.name = name;
-  own.devices = devices;
-  own.compilers = static_cast<std::size_t>(a.compilers);
-  own.log = log;
-  caf::scoped_actor self(system);
-  self->monitor(joined.wiring.uplink);
-  const auto working = system.spawn(node_behavior, own, joined.wiring, joined.tasks, telemetry);
-  self->monitor(working);
-  log(name + " works for the run at " + a.join + " with " + std::to_string(devices.size()) +
-      " devices and " + std::to_string(a.compilers) + " compilers, " +
-      std::to_string(joined.tasks->all().size()) + " tasks");
-  int code = 0;
-  self->receive([&](const caf::down_msg& down) {
-    const bool is_run = down.source == joined.wiring.uplink.address();
-    log(is_run ? "the run at " + a.join + " is gone"
-               : "this node failed: " + system.render(down.reason));
-    code = is_run ? 0 : 1;
-  });
-  return code;
+bool have_same_tasks(const task_table& a, const task_table& b) {
+  return std::equal(a.all().begin(), a.all().end(), b.all().begin(), b.all().end(),
+                    [](const auto& x, const auto& y) { return x->id == y->id; });
 }
+
+void log(const std::string& line) { std::cout << line << std::endl; }
+
+// The work of this process for a run: joins it, and joins it again when it was lost.
+class membership {
+ public:
+  explicit membership(const node_arguments& a)
+      : a_(a), name_(a.name.empty() ? "node " + std::to_string(getpid()) : a.name) {
+    refuse_bad_address();  // before any core is reserved
+    // A node without devices compiles for every device type, so it needs the CUDA toolchain.
+    if (a.devices.empty()) variant_compiler::require_cuda_toolchain();
+    // Planning reserves cores, which must happen before threads are started.
+    devices_ = plan_devices(
+        a.devices, {.node = name_, .share_cores = a.share_cores, .baselines = !a.no_baselines});
+    const auto ms = [](double s) {
+      return std::chrono::milliseconds(static_cast<std::int64_t>(s * 1000));
+    };
+    system_ = &start_actor_system({ms(a.heartbeat_s), ms(a.silence_s)});
+  }
+
+  // Returns the exit code.
+  int work() {
+    caf::scoped_actor self(*system_);
+    joined_run joined = join_first();
+    node_options own;
+    own.name = name_;
+    own.devices = devices_;
+    own.compilers = static_cast<std::size_t>(a_.compilers);
+    own.log = log;
+    telemetry_actor telemetry = watch(joined);
+    const auto working = system_->spawn(node_behavior, own, joined.wiring, joined.tasks, telemetry);
+    self->monitor(working);
+    self->monitor(joined.wiring.uplink);
+    log(name_ + " works for the run at " + a_.head.address + " with " +
+        std::to_string(devices_.size()) + " devices and " + std::to_string(a_.compilers) +
+        " compilers, " + std::to_string(joined.tasks->all().size()) + " tasks");
+    for (;;) {
+      caf::down_msg down;
+      self->receive([&](const caf::down_msg& gone) { down = gone; });
+      if (down.source == working.address()) return say_end(down.reason);
+      if (down.source != joined.wiring.uplink.address()) continue;  // of an earlier stay
+      caf::anon_send(working, leave_atom_v);
+      caf::anon_send_exit(telemetry, caf::exit_reason::user_shutdown);
+      joined = join_again(*joined.tasks);
+      telemetry = watch(joined);
+      self->monitor(joined.wiring.uplink);
+      caf::anon_send(working, join_atom_v, joined.wiring, telemetry);
+      log(name_ + " has joined the run again");
+    }
+  }
+
+ private:
+  void refuse_bad_address() const {
+    try {
+      (void)find_address(a_.head);
+    } catch (const nobody_listens&) {  // the file of the address is not written yet
+    }
+  }
+
+  joined_run join_first() {
+    const slow_notice waiting([this] { return "waiting for the run at " + a_.head.address; });
+    return join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(a_.wait_s));
+  }
+
+  // Tries until the node's patience ends. Throws network_error.
+  joined_run join_again(const task_table& tasks) {
+    log("the run at " + a_.head.address + " is lost; trying to join it again for " +
+        std::to_string(a_.patience_s) + " s");
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(a_.patience_s);
+    for (std::chrono::milliseconds pause = first_pause;; pause = std::min(2 * pause, last_pause)) {
+      try {
+        joined_run joined = join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(0));
+        if (!have_same_tasks(*joined.tasks, tasks))
+          throw refused_by_head(a_.head.address + ": another run, with other tasks, listens there");
+        return joined;
+      } catch (const refused_by_head&) {
+        throw;
+      } catch (const network_error&) {
+        if (std::chrono::steady_clock::now() + pause > end) throw;
+      }
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  telemetry_actor watch(const joined_run& joined) {
+    telemetry_options watching;
+    watching.node = name_;
+    for (const planned_device& device : devices_) watching.device_types.push_back(device.type);
+    return system_->spawn(telemetry_behavior, watching, pool_actor(), joined.wiring.uplink);
+  }
+
+  int say_end(const caf::error& reason) const {
+    if (!reason) {
+      log("the run at " + a_.head.address + " has ended");
+      return 0;
+    }
+    log("this node failed: " + system_->render(reason));
+    return 1;
+  }
+
+  static constexpr std::chrono::milliseconds first_pause{200};
+  static constexpr std::chrono::milliseconds last_pause{5000};
+  const node_arguments& a_;
+  std::string name_;
+  std::vector<planned_device> devices_;
+  caf::actor_system* system_ = nullptr;
+};
 
 }  // namespace
 
@@ -115,8 +191,14 @@ void add_node_command(CLI::App& app, command_action& action) {
   auto given = std::make_shared<node_arguments>();
   CLI::App* command = app.add_subcommand(
       "node", "Add workers to a live run, until it ends or this process is stopped");
-  command->add_option("--join", given->join, "HOST:PORT of the run; loopback addresses only")
+  command
+      ->add_option("--join", given->head.address,
+                   "HOST:PORT of the run, or a file that holds it, such as `address` in the run's "
+                   "directory")
       ->required();
+  command->add_option("--identity", given->head.identity,
+                      "folder of the node's identity (`hone identity`); without one, only a run on "
+                      "this machine can be joined");
   command
       ->add_option(
           "--devices", given->devices,
@@ -139,10 +221,21 @@ void add_node_command(CLI::App& app, command_action& action) {
                    "started before it")
       ->capture_default_str()
       ->check(CLI::Range(0, 86400));
+  command
+      ->add_option("--patience", given->patience_s,
+                   "seconds to try to join again when the run was lost; devices wait meanwhile")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86400));
+  command->add_option("--heartbeat", given->heartbeat_s, "as node.heartbeat_s of the run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.05, 60.0));
+  command->add_option("--silence", given->silence_s, "as node.silence_s of the run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.2, 3600.0));
   command->callback([given, &action] {
     if (given->devices.empty() && given->compilers == 0)
       throw CLI::ValidationError("--compilers", "a node without devices needs at least one");
-    action = [given] { return work_for(*given); };
+    action = [given] { return membership(*given).work(); };
   });
 }
 

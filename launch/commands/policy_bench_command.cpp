@@ -9,6 +9,7 @@
 #include "policy/decoder_weights.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
+#include "policy/sampling/completion_sampler.hpp"
 #include "policy/sampling/generation.hpp"
 #include "policy/trainer.hpp"
 
@@ -36,6 +37,7 @@ struct policy_bench_options {
   std::vector<std::string> data_parallel;
   std::int64_t adapter_rank = 0;
   bool together = false;
+  std::string hand_over_to;
   bool json = false;
 };
 
@@ -64,6 +66,7 @@ class policy_bench {
     }
     if (options_.sft_batch > 0) results["sft"] = train(options_.sft_batch, true);
     if (options_.grpo_batch > 0) results["grpo"] = train(options_.grpo_batch, false);
+    if (!options_.hand_over_to.empty()) results["hand_over"] = hand_over();
     return results;
   }
 
@@ -145,6 +148,36 @@ class policy_bench {
             {"tokens_per_s", read(options_.seconds / 3)}};
   }
 
+  // Measures the way from the end of a trainer's update to the first token of its weights in a
+  // sampler that is writing, as a learner and a generator of one process go it.
+  ordered_json hand_over() {
+    trainer::options o;
+    o.device = options_.device;
+    trainer learner(folder_, options_.random_weights, o);
+    const bool is_distant = !are_same_device(options_.device, options_.hand_over_to);
+    const auto sampler =
+        make_model_sampler(folder_, options_.hand_over_to, sampling(options_.new_tokens), {});
+    const std::vector<sft_example> examples = {{tokens(32), tokens(32)}};
+    std::vector<double> ms;
+    for (std::uint64_t version = 1; version <= 7; ++version) {
+      learner.sft_update(examples, 1e-6, 1.0);
+      finish_policy_work(options_.device);
+      const auto begin = clock::now();
+      const decoder_weights weights = learner.copy_weights();
+      sampler->take(is_distant ? weights.on_host() : weights, version);
+      if (version == 1)
+        sampler->submit({.ticket = 1,
+                         .text = "Write a CUDA kernel.",
+                         .samples = static_cast<std::uint32_t>(options_.group)});
+      for (const std::uint64_t before = sampler->tokens_generated();
+           sampler->tokens_generated() == before;)
+        sampler->step();
+      if (version > 2) ms.push_back(since(begin) * 1000);  // the first ones compile and allocate
+    }
+    std::sort(ms.begin(), ms.end());
+    return {{"to", options_.hand_over_to}, {"ms", ms[ms.size() / 2]}, {"most_ms", ms.back()}};
+  }
+
   // Returns an engine with these weights that has sampled, and so holds what sampling needs.
   std::unique_ptr<generation_engine> hold_sampler(const decoder_weights& weights) {
     auto engine = std::make_unique<generation_engine>(config_, sampling(options_.new_tokens));
@@ -222,6 +255,12 @@ void print(const ordered_json& results) {
               << rate(s, "first_tokens_per_s") << ", then " << rate(s, "later_tokens_per_s") << "\n"
               << "reading   " << rate(results.at("reading"), "tokens_per_s") << "\n";
   }
+  if (results.contains("hand_over")) {
+    const ordered_json& h = results.at("hand_over");
+    std::cout << "hand-over " << fixed(h.at("ms").get<double>(), 1) << " ms to "
+              << h.at("to").get<std::string>() << ", at most "
+              << fixed(h.at("most_ms").get<double>(), 1) << " ms\n";
+  }
   for (const char* stage : {"sft", "grpo"}) {
     if (!results.contains(stage)) continue;
     const ordered_json& t = results.at(stage);
@@ -262,6 +301,8 @@ void add_policy_bench_command(CLI::App& policy, command_action& action) {
   bench->add_option("--adapter-rank", options->adapter_rank, "as the policy's key");
   bench->add_flag("--together", options->together,
                   "keep the sampler's memory while training is measured");
+  bench->add_option("--hand-over-to", options->hand_over_to,
+                    "device of a sampler: measure the way of new weights to it");
   bench->add_flag("--json", options->json, "print a JSON object");
   bench->callback([options, &action] {
     action = [options] {

@@ -20,15 +20,20 @@ constexpr auto answer_limit = std::chrono::seconds(10);
 
 struct status_arguments {
   std::string address;
+  std::string identity;
   std::string directory;
   bool json = false;
 };
 
-std::string find_address(const status_arguments& a) {
-  if (!a.address.empty()) return a.address;
-  std::string address = read_text(find_in_run(a.directory, "address").string());
-  while (!address.empty() && address.back() == '\n') address.pop_back();
-  return address;
+std::string first_line_in_run(const std::string& directory, const char* file) {
+  const std::string text = read_text(find_in_run(directory, file).string());
+  return text.substr(0, text.find('\n'));
+}
+
+head_address find_head(const status_arguments& a) {
+  if (!a.address.empty()) return {a.address, a.identity};
+  return {first_line_in_run(a.directory, "address"),
+          a.identity.empty() ? first_line_in_run(a.directory, "identity") : a.identity};
 }
 
 std::map<std::string, double> named_numbers(
@@ -178,11 +183,11 @@ int print_resting_run(const status_arguments& a) {
 }
 
 int status(const status_arguments& a) {
-  const std::string address = find_address(a);
+  const head_address head = find_head(a);
   auto& system = start_actor_system();
   node_actor node;
   try {
-    node = connect(system, address);
+    node = connect(system, head, status_purpose, "hone status");
   } catch (const std::runtime_error& e) {
     if (a.directory.empty()) throw;
     if (!is_locked(a.directory)) return print_resting_run(a);
@@ -195,7 +200,7 @@ int status(const status_arguments& a) {
       .receive([&](const std::vector<node_status_record>& nodes) { all = nodes; },
                [&](const caf::error& e) { problem = system.render(e); });
   if (!problem.empty())
-    throw std::runtime_error(address + ": the node sent no status (" + problem + ")");
+    throw std::runtime_error(head.address + ": the node sent no status (" + problem + ")");
   for (const auto& one : all) {
     if (a.json) {
       std::cout << one_line(to_json(*one)) << "\n";
@@ -219,6 +224,8 @@ void add_status_command(CLI::App& app, command_action& action) {
   command
       ->add_option("--dir", asked->directory, "the run's directory, whose file `address` is read")
       ->excludes(connects);
+  command->add_option("--identity", asked->identity,
+                      "folder of an identity of the run (default: the head's, with --dir)");
   command->add_flag("--json", asked->json, "print one JSON object per node");
   command->callback([asked, &action] {
     if (asked->address.empty() && asked->directory.empty())

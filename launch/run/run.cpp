@@ -88,7 +88,8 @@ class run_process {
 
     if (c_.policy.kind == "model" && find_device_on_gpu(devices, c_.policy.device) != nullptr)
       set_policy_environment(share_beside_judge);
-    auto& system = start_actor_system();
+    auto& system = start_actor_system({std::chrono::milliseconds(c_.node.heartbeat_ms),
+                                       std::chrono::milliseconds(c_.node.silence_ms)});
     caf::scoped_actor supervisor(system);
     const run_parts parts = {
         .settings = c_,
@@ -231,6 +232,8 @@ class run_process {
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     supervisor->request(actors.telemetry, timeouts::last_status_round, finish_atom_v)
+        .receive([](done_atom) {}, [](const caf::error&) {});
+    supervisor->request(actors.node, timeouts::goodbye, stop_atom_v)
         .receive([](done_atom) {}, [](const caf::error&) {});
     return report(seconds);
   }

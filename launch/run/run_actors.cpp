@@ -9,8 +9,10 @@
 #include "actors/pool.hpp"
 #include "actors/work_queue.hpp"
 #include "launch/run/run_inputs.hpp"
+#include "launch/system.hpp"
 #include "launch/teaching.hpp"
 #include "messages/versions.hpp"
+#include "network/basp/basp_link.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/sampling/completion_sampler.hpp"
@@ -127,14 +129,29 @@ class launcher {
     started_.node =
         system_.spawn(node_behavior, options, wiring_, parts_.tasks, started_.telemetry);
     for (auto& [user, gpu] : shared_) gpu.node = started_.node;
-    const auto port = system_.middleman().publish(started_.node, settings_.node.port, "127.0.0.1");
-    if (!port)
-      throw std::runtime_error(
-          "the node cannot listen on 127.0.0.1:" + std::to_string(settings_.node.port) + ": " +
-          system_.render(port.error()));
-    const std::string address = "127.0.0.1:" + std::to_string(*port);
+    open_door();
+  }
+
+  void open_door() {
+    acceptor_options options;
+    options.listen = settings_.node.listen.empty()
+                         ? network_address{"127.0.0.1", settings_.node.port}
+                         : parse_address(settings_.node.listen, /*allows_any_port=*/true);
+    options.identity = settings_.node.identity;
+    options.find_problem = [](const preface& said) {
+      return find_version_problem(said.versions, versions_of_this_program());
+    };
+    options.admit = [link = basp_link(system_), node = caf::actor_cast<caf::actor>(started_.node)](
+                        admitted_peer peer) { link.serve(std::move(peer.connection), node); };
+    options.log = parts_.log;
+    started_.door = std::make_shared<acceptor>(std::move(options));
+    network_address at = started_.door->address();
+    if (at.host == "0.0.0.0" || at.host == "::") at.host = "localhost";  // for this machine
+    const std::string address = to_string(at);
     parts_.folder.write("address", address + "\n");
-    parts_.log("listening on " + address + " (hone status --connect " + address + ")");
+    parts_.folder.write("identity", settings_.node.identity + "\n");
+    parts_.log("listening on " + address + " (hone status --dir " + parts_.folder.path().string() +
+               ")");
   }
 
   // Returns whether a generator's device is another one than the learner's.

@@ -13,6 +13,7 @@
 #include "actors/telemetry.hpp"
 #include "launch/configuration.hpp"
 #include "launch/run/run_folder.hpp"
+#include "network/acceptor.hpp"
 
 namespace hone {
 
@@ -20,9 +21,10 @@ namespace hone {
 struct run_actors {
   pool_actor pool;
   telemetry_actor telemetry;
-  node_actor node;
+  working_node_actor node;
   std::vector<generator_actor> generators;
   learner_actor learner;
+  std::shared_ptr<acceptor> door;  // lets other nodes join as long as it lives
 };
 
 // Everything from which a run's actors are made. The referenced objects must outlive the actors.

@@ -4,10 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <random>
 #include <regex>
 #include <set>
@@ -23,19 +19,6 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 class Run : public small_run_test {};
-
-// Returns a loopback port that nothing uses.
-std::uint16_t free_port() {
-  const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  EXPECT_EQ(bind(s, reinterpret_cast<const sockaddr*>(&at), size), 0);
-  EXPECT_EQ(getsockname(s, reinterpret_cast<sockaddr*>(&at), &size), 0);
-  close(s);
-  return ntohs(at.sin_port);
-}
 
 TEST_F(Run, EndsWithFewerTasksThanGroupsPerStep) {
   const auto ended = run({"--set", "contrastive.one_per_task=true"});  // two tasks, four groups
@@ -199,89 +182,6 @@ TEST_F(Run, StatusTellsThatARunHasFinished) {
   EXPECT_EQ(status["finished"], true);
   EXPECT_EQ(status["tasks"].size(), 4U);
   EXPECT_THAT(std::string(status["go_on"]), HasSubstr("--extend contrastive.steps="));
-}
-
-TEST_F(Run, AJoinedNodeTakesJobsAndItsDeathLosesNone) {
-  const program p(
-      endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
-  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
-  // Nothing can be compiled until a node joins.
-  program helper({hone_program(), "node", "--join", address(), "--devices",
-                  "simulated:a,simulated:c", "--name", "helper"});
-  ASSERT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
-  ASSERT_TRUE(eventually([&] {
-    return run_hone({"status", "--connect", address()}).out.find("helper") != std::string::npos;
-  }));
-  helper.send(SIGKILL);
-  helper.wait();
-  // The jobs of the killed node wait for the second one.
-  program second({hone_program(), "node", "--join", address(), "--devices", "simulated:a", "--name",
-                  "second"});
-  const std::uint64_t then = versions();
-  EXPECT_TRUE(wait_for_versions(then + 3)) << p.out() << second.out() << second.err();
-  p.send(SIGKILL);
-  // A node ends when its run is gone.
-  EXPECT_EQ(second.wait(std::chrono::seconds(20)), 0) << second.out();
-  EXPECT_THAT(second.out(), HasSubstr("is gone"));
-  expect_nothing_lost();
-}
-
-TEST_F(Run, ANodeMayBeStartedBeforeItsRun) {
-  const std::string port = std::to_string(free_port());
-  program helper({hone_program(), "node", "--join", "127.0.0.1:" + port, "--devices", "simulated:a",
-                  "--name", "early"});
-  ASSERT_TRUE(
-      eventually([&] { return helper.err().find("waiting for the run") != std::string::npos; }));
-  const program p(endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0",
-                           "--set", "node.port=" + port}));
-  EXPECT_TRUE(wait_for_versions(2)) << p.out() << helper.out() << helper.err();
-  EXPECT_THAT(helper.out(), HasSubstr("early works for the run"));
-}
-
-TEST_F(Run, ANodeWithoutDevicesCompilesForOtherNodes) {
-  const program p(
-      endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
-  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
-  program helper(
-      {hone_program(), "node", "--join", address(), "--compilers", "2", "--name", "helper"});
-  EXPECT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
-  p.send(SIGKILL);
-  EXPECT_EQ(helper.wait(std::chrono::seconds(20)), 0) << helper.out();
-  EXPECT_THAT(helper.out(), HasSubstr("0 devices and 2 compilers"));
-}
-
-TEST_F(Run, SurvivesRandomBytesOnItsPort) {
-  program p(endless());
-  ASSERT_TRUE(wait_for_versions(1));
-  const std::string where = address();
-  const auto port = static_cast<std::uint16_t>(std::stoi(where.substr(where.find(':') + 1)));
-  std::mt19937_64 random(7);
-  for (int connection = 0; connection < 40; ++connection) {
-    const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ASSERT_EQ(connect(s, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
-    std::string bytes(1 + random() % 4096, '\0');
-    for (char& c : bytes) c = static_cast<char>(random());
-    (void)send(s, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    close(s);
-  }
-  const std::uint64_t then = versions();
-  EXPECT_TRUE(wait_for_versions(then + 3));
-  EXPECT_FALSE(p.has_ended()) << p.out() << p.err();
-  // CAF allocates the payload that a header announces, so a connection may take seconds or fail,
-  // and is repeated.
-  std::string problem;
-  EXPECT_TRUE(testing_support::eventually(
-      [&] {
-        const auto status = run_hone({"status", "--connect", where});
-        problem = status.err;
-        return status.code == 0;
-      },
-      std::chrono::seconds(90)))
-      << problem;
 }
 
 TEST_F(Run, AFullDiskEndsItWithAMessageAndLosesNothing) {

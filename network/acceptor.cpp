@@ -1,0 +1,267 @@
+#include "network/acceptor.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "network/identity.hpp"
+#include "network/refusals.hpp"
+#include "network/tls.hpp"
+
+namespace hone {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+// How often the loop looks at time limits, revocations and connections that end.
+constexpr std::chrono::milliseconds tick{100};
+// How long a node that joins again waits for the end of its earlier connection.
+constexpr std::chrono::seconds longest_succession{5};
+constexpr const char* superseded = "another process has joined under this name since";
+
+}  // namespace
+
+class acceptor::loop {
+ public:
+  explicit loop(acceptor_options options) : options_(std::move(options)), refusals_(options_.log) {
+    if (options_.identity.empty() && !is_loopback(options_.listen))
+      throw network_error(to_string(options_.listen) +
+                          ": without an identity, nodes are let in from this machine alone; name a "
+                          "loopback address, or an identity (`hone identity`)");
+    if (!options_.identity.empty()) tls_.emplace(options_.identity, identity_role::head);
+    listener_ = listen_on(options_.listen);
+    events_.reset(epoll_create1(EPOLL_CLOEXEC));
+    stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    expect(EPOLL_CTL_ADD, listener_.get(), EPOLLIN);
+    expect(EPOLL_CTL_ADD, stop_.get(), EPOLLIN);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~loop() {
+    const std::uint64_t one = 1;
+    (void)!write(stop_.get(), &one, sizeof one);
+    thread_.join();
+  }
+  loop(const loop&) = delete;
+  loop& operator=(const loop&) = delete;
+
+  const network_address& address() const { return options_.listen; }
+
+ private:
+  // A connection that was not let in yet.
+  struct waiting {
+    std::shared_ptr<channel> connection;
+    std::string address;
+    steady::time_point until;
+    bool is_secure = false;           // the handshake is done
+    std::string text{};               // of the preface, as far as it was read
+    std::optional<preface> said{};    // it waits for the end of its predecessor
+    std::weak_ptr<channel> before{};  // the predecessor
+  };
+  struct live {
+    std::weak_ptr<channel> connection;
+    std::string name;  // of a node that has joined; empty for others
+    std::string serial;
+  };
+
+  void run() {
+    std::array<epoll_event, 64> ready{};
+    for (bool runs = true; runs;) {
+      const int count = epoll_wait(events_.get(), ready.data(), static_cast<int>(ready.size()),
+                                   static_cast<int>(tick.count()));
+      for (int i = 0; i < count; ++i) {
+        const int fd = ready[static_cast<std::size_t>(i)].data.fd;
+        if (fd == stop_.get()) {
+          runs = false;
+        } else if (fd == listener_.get()) {
+          accept_some();
+        } else if (waiting_.contains(fd)) {
+          go_on(fd);
+        }
+      }
+      if (const auto now = steady::now(); now >= next_look_) {
+        next_look_ = now + tick;
+        look_after(now);
+      }
+    }
+  }
+
+  void expect(int operation, int fd, std::uint32_t what) {
+    epoll_event event{};
+    event.events = what;
+    event.data.fd = fd;
+    epoll_ctl(events_.get(), operation, fd, &event);
+  }
+
+  void accept_some() {
+    constexpr int at_a_time = 32;
+    for (int i = 0; i < at_a_time; ++i) {
+      unique_fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!socket) return;
+      const int yes = 1;
+      setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+      if (waiting_.size() >= options_.most_waiting) close_oldest();
+      const int fd = socket.get();
+      waiting one{nullptr, peer_of(fd), steady::now() + options_.patience};
+      one.connection = std::make_shared<channel>(std::move(socket), tls_ ? tls_->open() : nullptr);
+      waiting_.insert_or_assign(fd, std::move(one));
+      expect(EPOLL_CTL_ADD, fd, EPOLLIN);
+    }
+  }
+
+  void close_oldest() {
+    const auto oldest = std::min_element(waiting_.begin(), waiting_.end(), [](auto& a, auto& b) {
+      return a.second.until < b.second.until;
+    });
+    refuse(oldest->first, "too many connections wait to be let in");
+  }
+
+  void refuse(int fd, const std::string& reason) {
+    refusals_.note(waiting_.at(fd).address, reason);
+    waiting_.erase(fd);  // closing removes it from the events
+  }
+
+  // Does what is possible without waiting for the other end.
+  void go_on(int fd) {
+    waiting& one = waiting_.at(fd);
+    if (one.said) return refuse(fd, "it spoke before it was let in");
+    if (!one.is_secure) {
+      const channel_result result = one.connection->shake_hands();
+      if (result == channel_result::closed) return refuse(fd, one.connection->handshake_problem());
+      if (result != channel_result::done) return expect_more(fd, result);
+      one.is_secure = true;
+    }
+    std::array<char, longest_preface> piece{};
+    while (!is_whole(one.text)) {
+      std::size_t count = 0;
+      const channel_result result = one.connection->read(piece.data(), piece.size(), count);
+      if (result == channel_result::closed)
+        return refuse(fd, tls_ ? one.connection->handshake_problem() : "the connection ended");
+      if (result != channel_result::done) return expect_more(fd, result);
+      one.text.append(piece.data(), count);
+      if (!may_begin_preface(one.text)) return refuse(fd, "its first bytes are not Hone's");
+    }
+    take_preface(fd);
+  }
+
+  void expect_more(int fd, channel_result wanted) {
+    expect(EPOLL_CTL_MOD, fd, wanted == channel_result::wants_write ? EPOLLOUT : EPOLLIN);
+  }
+
+  void take_preface(int fd) {
+    waiting& one = waiting_.at(fd);
+    const std::optional<preface> said = parse_preface(one.text);
+    if (!said) return refuse(fd, "its first bytes are not Hone's");
+    const std::string problem = options_.find_problem ? options_.find_problem(*said) : "";
+    if (!problem.empty()) {
+      answer(*one.connection, problem);
+      return refuse(fd, said->name + ": " + problem);
+    }
+    one.said = said;
+    if (said->purpose == join_purpose) {
+      if (!note_incarnation(*said)) {
+        answer(*one.connection, superseded);
+        return refuse(fd, said->name + ": " + superseded);
+      }
+      for (const live& other : live_) {
+        if (other.name != said->name) continue;
+        one.before = other.connection;
+        if (const auto connection = other.connection.lock()) connection->shut_down();
+      }
+    }
+    if (one.before.expired()) return admit(fd);
+    one.until = steady::now() + longest_succession;
+  }
+
+  // Returns false for a process whose name another process has taken since.
+  bool note_incarnation(const preface& said) {
+    if (superseded_.contains({said.name, said.incarnation})) return false;
+    const auto [newest, is_new] = newest_.try_emplace(said.name, said.incarnation);
+    if (newest->second != said.incarnation) superseded_.insert({said.name, newest->second});
+    newest->second = said.incarnation;
+    return true;
+  }
+
+  // The answer is shorter than any socket's buffer.
+  static void answer(channel& to, const std::string& problem) {
+    const std::string text = answer_text(problem);
+    std::size_t written = 0;
+    (void)to.write(text.data(), text.size(), written);
+  }
+
+  void admit(int fd) {
+    waiting one = std::move(waiting_.at(fd));
+    waiting_.erase(fd);
+    epoll_ctl(events_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    const bool joins = one.said->purpose == join_purpose;
+    live_.push_back(
+        {one.connection, joins ? one.said->name : "", one.connection->certificate_serial()});
+    answer(*one.connection, "");
+    options_.admit({one.connection, *one.said, one.connection->certificate_name(), one.address});
+  }
+
+  void look_after(steady::time_point now) {
+    std::vector<int> late;
+    std::vector<int> next;
+    for (const auto& [fd, one] : waiting_) {
+      if (one.said && one.before.expired()) {
+        next.push_back(fd);
+      } else if (one.until < now) {
+        late.push_back(fd);
+      }
+    }
+    for (const int fd : late)
+      refuse(fd, waiting_.at(fd).said ? "its earlier connection does not end"
+                                      : "it did not say who it is in time");
+    for (const int fd : next) admit(fd);
+    std::erase_if(live_, [](const live& one) { return one.connection.expired(); });
+    read_revocations();
+    refusals_.report(now);
+  }
+
+  void read_revocations() {
+    try {
+      if (!tls_ || !tls_->read_revocations()) return;
+    } catch (const network_error& e) {
+      return refusals_.note("this head", e.what());
+    }
+    for (const live& one : live_) {
+      const auto connection = one.connection.lock();
+      if (connection == nullptr || !tls_->is_revoked(one.serial)) continue;
+      if (options_.log)
+        options_.log("the identity " + connection->certificate_name() +
+                     " was revoked; its connection is ended");
+      connection->shut_down();
+    }
+  }
+
+  acceptor_options options_;
+  refusals refusals_;
+  std::optional<tls_side> tls_;
+  unique_fd listener_;
+  unique_fd events_;
+  unique_fd stop_;
+  std::map<int, waiting> waiting_;  // by descriptor
+  std::vector<live> live_;
+  std::map<std::string, std::uint64_t> newest_;  // incarnations by name
+  std::set<std::pair<std::string, std::uint64_t>> superseded_;
+  steady::time_point next_look_{};
+  std::thread thread_;
+};
+
+acceptor::acceptor(acceptor_options options) : loop_(std::make_unique<loop>(std::move(options))) {}
+acceptor::~acceptor() = default;
+const network_address& acceptor::address() const { return loop_->address(); }
+
+}  // namespace hone

@@ -1,0 +1,109 @@
+#include "network/address.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "network/identity.hpp"
+
+namespace hone {
+namespace {
+
+using found_addresses =
+    std::unique_ptr<addrinfo, decltype([](addrinfo* found) { freeaddrinfo(found); })>;
+
+found_addresses resolve(const network_address& address, int flags) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = flags;
+  addrinfo* found = nullptr;
+  const std::string host = address.host == "localhost" ? "127.0.0.1" : address.host;
+  const int code = getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
+  if (code != 0) throw network_error(to_string(address) + ": " + gai_strerror(code));
+  return found_addresses(found);
+}
+
+unique_fd make_socket(const addrinfo& of) {
+  return unique_fd(socket(of.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+[[noreturn]] void fail(const network_address& address, const char* what) {
+  throw network_error(to_string(address) + ": " + what + " (" + std::strerror(errno) + ")");
+}
+
+}  // namespace
+
+network_address parse_address(const std::string& text, bool allows_any_port) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
+    throw network_error("'" + text + "' is not an address; expected HOST:PORT");
+  std::string host = text.substr(0, colon);
+  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const std::string port = text.substr(colon + 1);
+  const bool has_digits =
+      std::all_of(port.begin(), port.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  const int number = has_digits && port.size() <= 5 ? std::stoi(port) : -1;
+  if (number < (allows_any_port ? 0 : 1) || number > 65535)
+    throw network_error("'" + text + "': " + port + " is not a port number");
+  return {host, static_cast<std::uint16_t>(number)};
+}
+
+std::string to_string(const network_address& address) {
+  const bool is_v6 = address.host.find(':') != std::string::npos;
+  return (is_v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+bool is_loopback(const network_address& address) {
+  in_addr in_digits{};
+  return address.host == "localhost" || address.host == "::1" ||
+         (inet_pton(AF_INET, address.host.c_str(), &in_digits) == 1 &&
+          ntohl(in_digits.s_addr) >> 24 == 127);
+}
+
+unique_fd listen_on(network_address& address) {
+  const found_addresses found = resolve(address, AI_PASSIVE);
+  unique_fd listener = make_socket(*found);
+  const int yes = 1;
+  setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  constexpr int backlog = 1024;
+  if (!listener || bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(listener.get(), backlog) != 0)
+    fail(address, "cannot be listened on");
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size);
+  address.port =
+      ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
+                                        : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+  return listener;
+}
+
+unique_fd begin_to_connect(const network_address& address) {
+  const found_addresses found = resolve(address, 0);
+  unique_fd made = make_socket(*found);
+  if (!made ||
+      (connect(made.get(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS))
+    fail(address, "cannot be reached");
+  return made;
+}
+
+std::string peer_of(int fd) {
+  sockaddr_storage other{};
+  socklen_t size = sizeof other;
+  std::array<char, NI_MAXHOST> host{};
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&other), &size) != 0 ||
+      getnameinfo(reinterpret_cast<const sockaddr*>(&other), size, host.data(), host.size(),
+                  nullptr, 0, NI_NUMERICHOST) != 0)
+    return "an unknown address";
+  return host.data();
+}
+
+}  // namespace hone

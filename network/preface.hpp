@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hone {
+
+// What is said on a connection before CAF takes it over, after the TLS handshake. It is text, so
+// that programs of any version of Hone can tell each other why they do not fit:
+//
+//     hone 1
+//     purpose join
+//     name gpu-7
+//     incarnation 3fb1a2c8e0d94b57
+//     version schema 12
+//     version judge 18
+//     (an empty line)
+//
+// The head answers "welcome" or "refused REASON", and an empty line.
+inline constexpr const char* join_purpose = "join";
+inline constexpr const char* status_purpose = "status";  // a look at the run
+
+struct preface {
+  std::string purpose;
+  std::string name;               // of the node
+  std::uint64_t incarnation = 0;  // drawn each time that the node starts
+  std::map<std::string, std::uint32_t> versions;
+};
+
+// Longest preface or answer in bytes, with the empty line.
+inline constexpr std::size_t longest_preface = 1024;
+
+std::string to_text(const preface& p);
+// Returns nullopt for anything else than a whole preface of this version.
+std::optional<preface> parse_preface(std::string_view text);
+// False as soon as the first bytes of a connection cannot begin a preface.
+bool may_begin_preface(std::string_view text);
+// True if the text ends with an empty line.
+bool is_whole(std::string_view text);
+
+// The answer of a head; an empty problem means welcome.
+std::string answer_text(const std::string& problem);
+// Returns the problem that an answer names, or nullopt for anything else than an answer.
+std::optional<std::string> parse_answer(std::string_view text);
+
+// Returns why versions do not fit those of this program: "judge version 17, expected 18"; empty if
+// all do.
+std::string find_version_problem(const std::map<std::string, std::uint32_t>& found,
+                                 const std::map<std::string, std::uint32_t>& expected);
+
+}  // namespace hone

@@ -1,0 +1,104 @@
+#include "network/tls.hpp"
+
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+
+#include <optional>
+#include <system_error>
+
+#include "network/openssl_handles.hpp"
+
+namespace hone {
+
+namespace fs = std::filesystem;
+
+struct tls_side::state {
+  context_handle context;
+  std::optional<fs::file_time_type> revocations;  // when crl.pem was written
+};
+
+namespace {
+
+revocations_handle read_revocations_of(const fs::path& file) {
+  const bio_handle in(BIO_new_file(file.c_str(), "rb"));
+  revocations_handle list(in != nullptr ? PEM_read_bio_X509_CRL(in.get(), nullptr, nullptr, nullptr)
+                                        : nullptr);
+  if (list == nullptr)
+    throw network_error(file.string() + ": is not a list of revocations (" +
+                        take_openssl_problem() + ")");
+  return list;
+}
+
+}  // namespace
+
+tls_side::tls_side(fs::path identity, identity_role role)
+    : identity_(std::move(identity)), role_(role), state_(std::make_unique<state>()) {
+  if (!read_revocations()) make_context();
+}
+
+tls_side::~tls_side() = default;
+
+void tls_side::make_context() {
+  context_handle made(SSL_CTX_new(TLS_method()));
+  SSL_CTX* const c = made.get();
+  const auto require = [&](int code, const char* file) {
+    if (code != 1)
+      throw network_error((identity_ / file).string() + ": cannot be used (" +
+                          take_openssl_problem() + ")");
+  };
+  require(SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION), "certificate.pem");
+  require(SSL_CTX_use_certificate_chain_file(c, (identity_ / "certificate.pem").c_str()),
+          "certificate.pem");
+  require(SSL_CTX_use_PrivateKey_file(c, (identity_ / "key.pem").c_str(), SSL_FILETYPE_PEM),
+          "key.pem");
+  require(SSL_CTX_load_verify_locations(c, (identity_ / "ca.pem").c_str(), nullptr), "ca.pem");
+  if (state_->revocations) {
+    const revocations_handle list = read_revocations_of(identity_ / "crl.pem");
+    X509_STORE* const store = SSL_CTX_get_cert_store(c);
+    require(X509_STORE_add_crl(store, list.get()), "crl.pem");
+    require(X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK), "crl.pem");
+  }
+  SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                          SSL_MODE_RELEASE_BUFFERS);
+  // Session tickets that nobody reads turn the end of a connection into a reset, which loses its
+  // last bytes.
+  SSL_CTX_set_num_tickets(c, 0);
+  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+  state_->context = std::move(made);
+}
+
+bool tls_side::read_revocations() {
+  const fs::path file = identity_ / "crl.pem";
+  std::error_code problem;
+  const fs::file_time_type written = fs::last_write_time(file, problem);
+  if (problem || written == state_->revocations) return false;
+  const revocations_handle list = read_revocations_of(file);
+  std::set<std::string> found;
+  STACK_OF(X509_REVOKED)* const all = X509_CRL_get_REVOKED(list.get());
+  for (int i = 0; i < sk_X509_REVOKED_num(all); ++i) {
+    const std::unique_ptr<BIGNUM, openssl_deleter<BN_free>> number(
+        ASN1_INTEGER_to_BN(X509_REVOKED_get0_serialNumber(sk_X509_REVOKED_value(all, i)), nullptr));
+    const std::unique_ptr<char, decltype([](char* text) { OPENSSL_free(text); })> text(
+        BN_bn2hex(number.get()));
+    found.insert(text.get());
+  }
+  state_->revocations = written;
+  make_context();
+  revoked_ = std::move(found);
+  return true;
+}
+
+ssl_st* tls_side::open() const {
+  SSL* const made = SSL_new(state_->context.get());
+  if (made == nullptr) throw network_error("TLS cannot be used: " + take_openssl_problem());
+  if (role_ == identity_role::head) {
+    SSL_set_accept_state(made);
+  } else {
+    SSL_set1_host(made, head_name);
+    SSL_set_connect_state(made);
+  }
+  return made;
+}
+
+}  // namespace hone

@@ -1,0 +1,259 @@
+// Tests of runs that other processes join: nodes that die, freeze and come back, heads that are
+// resumed, and who is let in.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <random>
+
+#include "network/identity.hpp"
+#include "tests/support/small_run.hpp"
+
+namespace hone {
+namespace {
+
+using namespace testing_support;
+using testing::HasSubstr;
+
+// Returns a loopback port that nothing uses.
+std::uint16_t free_port() {
+  const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  EXPECT_EQ(bind(s, reinterpret_cast<const sockaddr*>(&at), size), 0);
+  EXPECT_EQ(getsockname(s, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  close(s);
+  return ntohs(at.sin_port);
+}
+
+class Nodes : public small_run_test {
+ protected:
+  // A run that cannot compile anything itself.
+  std::vector<std::string> helpless(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(),
+                {"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"});
+    return endless(more);
+  }
+  static std::vector<std::string> node(const std::string& address, const std::string& name,
+                                       std::vector<std::string> more = {}) {
+    std::vector<std::string> all = {hone_program(), "node",        "--join", address,
+                                    "--devices",    "simulated:a", "--name", name};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  static bool says(const program& p, const std::string& text) {
+    return eventually([&] { return p.out().find(text) != std::string::npos; });
+  }
+};
+
+TEST_F(Nodes, AJoinedNodeTakesJobsAndItsDeathLosesNone) {
+  program p(endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
+  // Nothing can be compiled until a node joins.
+  program helper({hone_program(), "node", "--join", address(), "--devices",
+                  "simulated:a,simulated:c", "--name", "helper"});
+  ASSERT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
+  ASSERT_TRUE(eventually([&] {
+    return run_hone({"status", "--connect", address()}).out.find("helper") != std::string::npos;
+  }));
+  helper.send(SIGKILL);
+  helper.wait();
+  // The jobs of the killed node wait for the second one.
+  program second({hone_program(), "node", "--join", address(), "--devices", "simulated:a", "--name",
+                  "second"});
+  const std::uint64_t then = versions();
+  EXPECT_TRUE(wait_for_versions(then + 3)) << p.out() << second.out() << second.err();
+  p.send(SIGKILL);
+  p.wait();
+  expect_nothing_lost();
+}
+
+TEST_F(Nodes, ANodeMayBeStartedBeforeItsRun) {
+  const std::string port = std::to_string(free_port());
+  program helper({hone_program(), "node", "--join", "127.0.0.1:" + port, "--devices", "simulated:a",
+                  "--name", "early"});
+  ASSERT_TRUE(
+      eventually([&] { return helper.err().find("waiting for the run") != std::string::npos; }));
+  const program p(endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0",
+                           "--set", "node.port=" + port}));
+  EXPECT_TRUE(wait_for_versions(2)) << p.out() << helper.out() << helper.err();
+  EXPECT_THAT(helper.out(), HasSubstr("early works for the run"));
+}
+
+TEST_F(Nodes, ANodeWithoutDevicesCompilesForOtherNodes) {
+  const program p(
+      endless({"--set", "node.devices=[\"simulated:a\"]", "--set", "node.compilers=0"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(run_folder() / "address"); }));
+  program helper(
+      {hone_program(), "node", "--join", address(), "--compilers", "2", "--name", "helper"});
+  EXPECT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
+  EXPECT_THAT(helper.out(), HasSubstr("0 devices and 2 compilers"));
+}
+
+TEST_F(Nodes, SurvivesRandomBytesOnItsPort) {
+  program p(endless());
+  ASSERT_TRUE(wait_for_versions(1));
+  const std::string where = address();
+  const auto port = static_cast<std::uint16_t>(std::stoi(where.substr(where.find(':') + 1)));
+  std::mt19937_64 random(7);
+  for (int connection = 0; connection < 40; ++connection) {
+    const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(connect(s, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    std::string bytes(1 + random() % 4096, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    (void)send(s, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    close(s);
+  }
+  const std::uint64_t then = versions();
+  EXPECT_TRUE(wait_for_versions(then + 3));
+  EXPECT_FALSE(p.has_ended()) << p.out() << p.err();
+  const auto status = run_hone({"status", "--connect", where});
+  EXPECT_EQ(status.code, 0) << status.err;
+  EXPECT_THAT(p.out(), HasSubstr("its first bytes are not Hone's"));
+}
+
+TEST_F(Nodes, ANodeLeavesWhenItsRunHasEnded) {
+  const std::string port = std::to_string(free_port());
+  program helper(node("127.0.0.1:" + port, "helper"));
+  const auto ended = run({"--set", "node.port=" + port, "--set", "node.compilers=0"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(helper.wait(std::chrono::seconds(20)), 0) << helper.out() << helper.err();
+  EXPECT_THAT(helper.out(), HasSubstr("has ended"));
+}
+
+TEST_F(Nodes, ANodeComesBackToARunThatWasKilledAndResumed) {
+  const std::string port = std::to_string(free_port());
+  program helper(node("127.0.0.1:" + port, "helper"));
+  for (int life = 0; life < 3; ++life) {
+    std::vector<std::string> options = {"--set", "node.port=" + port};
+    if (life > 0) options.emplace_back("--resume");
+    program p(helpless(options));
+    ASSERT_TRUE(wait_for_versions(versions() + 2)) << p.out() << p.err() << helper.out();
+    p.send(SIGKILL);
+    p.wait();
+  }
+  EXPECT_TRUE(says(helper, "is lost"));
+  EXPECT_TRUE(says(helper, "has joined the run again"));
+  EXPECT_FALSE(helper.has_ended());
+  expect_nothing_lost();
+}
+
+TEST_F(Nodes, ANodeFindsAHeadThatMovedByItsAddressFile) {
+  const std::filesystem::path file = run_folder() / "address";
+  program helper(node(file.string(), "helper"));
+  for (const bool resumes : {false, true}) {
+    program p(
+        helpless(resumes ? std::vector<std::string>{"--resume"} : std::vector<std::string>{}));
+    ASSERT_TRUE(wait_for_versions(versions() + 2)) << p.out() << p.err() << helper.out();
+    p.send(SIGKILL);
+    p.wait();
+  }
+}
+
+TEST_F(Nodes, ANodeWhosePatienceEndsSaysWhy) {
+  program p(helpless());
+  program helper(node(address(), "helper", {"--patience", "1"}));
+  ASSERT_TRUE(wait_for_versions(2));
+  p.send(SIGKILL);
+  EXPECT_NE(helper.wait(std::chrono::seconds(20)).value_or(0), 0);
+  EXPECT_THAT(helper.err(), HasSubstr("nothing listens there"));
+}
+
+TEST_F(Nodes, ANodeThatFreezesIsLostAndComesBackByItself) {
+  const std::vector<std::string> signs = {"--heartbeat", "0.1", "--silence", "0.6"};
+  program p(helpless({"--set", "node.heartbeat_s=0.1", "--set", "node.silence_s=0.6"}));
+  program frozen(node(address(), "frozen", signs));
+  ASSERT_TRUE(wait_for_versions(versions() + 2)) << p.out() << frozen.out();
+  frozen.send(SIGSTOP);
+  EXPECT_TRUE(says(p, "frozen is gone")) << p.out();
+  {
+    program other(node(address(), "other", signs));
+    EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << "its jobs went to another node";
+  }
+  frozen.send(SIGCONT);
+  EXPECT_TRUE(says(frozen, "has joined the run again")) << frozen.out() << frozen.err() << p.out();
+  EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << frozen.out();
+  p.send(SIGKILL);
+  p.wait();
+  expect_nothing_lost();
+}
+
+TEST_F(Nodes, AProcessThatTakesTheNameOfANodeTakesItsPlace) {
+  program p(helpless());
+  program first(node(address(), "twin"));
+  ASSERT_TRUE(wait_for_versions(1));
+  program second(node(address(), "twin"));
+  EXPECT_NE(first.wait(std::chrono::seconds(20)).value_or(0), 0) << first.out();
+  EXPECT_THAT(first.err(), HasSubstr("another process has joined under this name"));
+  EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << second.out();
+}
+
+class SecureNodes : public Nodes {
+ protected:
+  SecureNodes() {
+    make_authority(folder_ / "ca");
+    head_ = make_identity(folder_ / "ca", "head", identity_role::head);
+    node_ = make_identity(folder_ / "ca", "gpus", identity_role::node);
+  }
+  std::vector<std::string> secure() const {
+    return helpless(
+        {"--set", "node.listen=127.0.0.1:0", "--set", "node.identity=\"" + head_.string() + "\""});
+  }
+
+  std::filesystem::path head_;
+  std::filesystem::path node_;
+};
+
+TEST_F(SecureNodes, JoinWithACertificate) {
+  program p(secure());
+  program helper(node(address(), "helper", {"--identity", node_.string()}));
+  EXPECT_TRUE(wait_for_versions(3)) << p.out() << p.err() << helper.out() << helper.err();
+  const auto of_folder = run_hone({"status", "--dir", run_folder().string()});
+  EXPECT_THAT(of_folder.out, HasSubstr("helper")) << of_folder.err;
+  const auto by_address =
+      run_hone({"status", "--connect", address(), "--identity", node_.string()});
+  EXPECT_EQ(by_address.code, 0) << by_address.err;
+  EXPECT_NE(run_hone({"status", "--connect", address()}).code, 0) << "it shows no certificate";
+}
+
+TEST_F(SecureNodes, WithoutACertificateAreRefused) {
+  program p(secure());
+  const auto stranger =
+      run_hone({"node", "--join", address(), "--devices", "simulated:a", "--wait", "1"});
+  EXPECT_NE(stranger.code, 0);
+  EXPECT_THAT(stranger.err, HasSubstr("--identity"));
+  EXPECT_TRUE(says(p, "it does not speak TLS"));
+}
+
+TEST_F(SecureNodes, LeaveWhenTheirCertificateIsRevoked) {
+  program p(secure());
+  program helper(node(address(), "helper", {"--identity", node_.string(), "--patience", "2"}));
+  ASSERT_TRUE(wait_for_versions(2)) << p.out() << p.err() << helper.out() << helper.err();
+  ASSERT_EQ(run_hone({"identity", "revoke", (folder_ / "ca").string(), "gpus"}).code, 0);
+  EXPECT_NE(helper.wait(std::chrono::seconds(20)).value_or(0), 0) << helper.out();
+  EXPECT_TRUE(says(p, "certificate revoked")) << p.out();
+  EXPECT_THAT(helper.err(), HasSubstr("refuses this identity"));
+}
+
+TEST_F(Nodes, OfOtherMachinesNeedAnIdentity) {
+  const auto run_there = run({"--set", "node.listen=0.0.0.0:0"});
+  EXPECT_NE(run_there.code, 0);
+  EXPECT_THAT(run_there.err + run_there.out, HasSubstr("hone identity"));
+  const auto node_there =
+      run_hone({"node", "--join", "192.0.2.1:4242", "--devices", "simulated:a"});
+  EXPECT_NE(node_there.code, 0);
+  EXPECT_THAT(node_there.err, HasSubstr("hone identity"));
+}
+
+}  // namespace
+}  // namespace hone
