@@ -164,15 +164,21 @@ void start_cluster(const cluster_plan& plan, const cluster_options& options) {
       options.head_limit);
   std::string join = planned_join(plan);
   if (join.empty()) join = address;
+  const std::string old_join = read_join(run);
   write_private(cluster_folder(run) / "join", join + "\n");
   problem_list problems;
   for (const node_pool& pool : plan.pools) {
     try {
-      launcher_of(run, pool, options)->scale(pool.count);
+      const auto one = launcher_of(run, pool, options);
+      // Nodes of a head that was killed join the new one by themselves, if they can find it.
+      if (old_join != join && fs::exists(cluster_folder(run) / pool.name)) one->scale(0);
+      one->scale(pool.count);
     } catch (const std::exception& e) {
       problems.add(e.what());
     }
   }
+  if (!problems.empty())
+    problems.add("the rest of the cluster is up; `hone scale` tries again, `hone down` stops it");
   problems.throw_if_any();
 }
 

@@ -64,6 +64,7 @@ std::vector<std::string> node_command(const node_pool& pool, const launch_contex
 class problem_list {
  public:
   void add(const std::string& problem);
+  bool empty() const { return text_.empty(); }
   // Throws std::runtime_error with one line per problem if there is any.
   void throw_if_any() const;
 

@@ -145,6 +145,18 @@ TEST_F(cluster_file, WantsAnAddressThatNodesCanConnectTo) {
               HasSubstr("head.listen: has port 0"));
 }
 
+TEST(ClusterExamples, NameConfigurationsThatAreThere) {
+  int count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(HONE_SOURCE_DIR "/configs/cluster")) {
+    const cluster_plan plan = load_cluster(entry.path());
+    EXPECT_TRUE(std::filesystem::exists(plan.config)) << entry.path();
+    EXPECT_EQ(plan.pools.size(), 1U) << entry.path();
+    ++count;
+  }
+  EXPECT_EQ(count, 4);
+}
+
 TEST(IsLoopback, HoldsForAddressesThatSurelyAreThisMachine) {
   for (const char* one : {"127.0.0.1:1", "127.1.2.3:1", "localhost:1", "[::1]:1", "::1:1"})
     EXPECT_TRUE(is_loopback(one)) << one;

@@ -141,6 +141,29 @@ TEST_F(cluster, IsStartedOnceAndGoesOnWhenResumed) {
   EXPECT_EQ(bed_.note("head", "args").back(), "--resume");
 }
 
+TEST_F(cluster, StartsNodesAgainThatCouldNotFindTheNewHead) {
+  plan_.head.listen = "127.0.0.1:4343";
+  start_cluster(plan_, options_);
+  const pid_t node = bed_.process_of("cpus-0");
+  const pid_t head = bed_.process_of("head");
+  kill(head, SIGKILL);
+  ASSERT_TRUE(testing_support::eventually(
+      [&] { return list_cluster(run_).head.phase == node_phase::ended; }));
+  start_cluster(plan_, options_);
+  EXPECT_NE(bed_.process_of("head", head), 0);
+  EXPECT_EQ(bed_.process_of("cpus-0"), node) << "the address is the same";
+  stop_cluster(run_, options_);
+  start_cluster(plan_, options_);
+  const pid_t second = bed_.process_of("cpus-0", node);
+  kill(bed_.process_of("head", head), SIGKILL);
+  ASSERT_TRUE(testing_support::eventually(
+      [&] { return list_cluster(run_).head.phase == node_phase::ended; }));
+  plan_.head.listen = "127.0.0.1:0";
+  start_cluster(plan_, options_);
+  EXPECT_NE(bed_.process_of("cpus-0", second), 0);
+  EXPECT_EQ(bed_.note("cpus-0", "args")[2], "127.0.0.1:4242");
+}
+
 TEST_F(cluster, IsChangedByOneCommandAtATime) {
   start_cluster(plan_, options_);
   {
@@ -158,7 +181,8 @@ TEST_F(cluster, StartsTheOtherPoolsIfOneCannotBeStarted) {
   broken.hone = "/no/such/hone";
   plan_.pools.insert(plan_.pools.begin(), broken);
   EXPECT_THAT(message_of([&] { start_cluster(plan_, options_); }),
-              HasSubstr("broken-0: /no/such/hone is not a program"));
+              testing::AllOf(HasSubstr("broken-0: /no/such/hone is not a program"),
+                             HasSubstr("the rest of the cluster is up")));
   EXPECT_NE(bed_.process_of("cpus-0"), 0);
 }
 

@@ -104,6 +104,16 @@ TEST_P(every_launcher, ShowsANodeThatWasKilledWithItsLastLines) {
   one->scale(0);
 }
 
+TEST_P(every_launcher, LetsANodeEndByItself) {
+  const auto one = make();
+  one->scale(1);
+  ASSERT_NE(bed_->process_of("cpus-0"), 0);
+  one->scale(0);
+  const auto log = GetParam() == bed_kind::kubernetes ? bed_->notes() / "kubernetes/cpus-0.log"
+                                                      : bed_->context.run / "logs/cpus-0.log";
+  EXPECT_THAT(testing_support::read_file(log), HasSubstr("cpus-0 ended by SIGTERM"));
+}
+
 TEST_P(every_launcher, GoesOnWhereAnotherProcessStopped) {
   make()->scale(3);
   ASSERT_TRUE(come_to_run(*make(), 3));
@@ -163,7 +173,8 @@ TEST_P(every_launcher, ShowsWhyANodeCannotStart) {
 
 INSTANTIATE_TEST_SUITE_P(beds, every_launcher,
                          testing::Values(bed_kind::local, bed_kind::ssh, bed_kind::ssh_hosts,
-                                         bed_kind::slurm, bed_kind::kubernetes),
+                                         bed_kind::slurm, bed_kind::slurm_box,
+                                         bed_kind::kubernetes),
                          [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace

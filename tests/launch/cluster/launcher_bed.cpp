@@ -24,9 +24,14 @@ const fs::path& sources() {
   return folder;
 }
 
-std::vector<std::string> box_command(const char* what, const fs::path& folder,
+// Returns the command that makes or removes what a kind of bed needs; none if it needs nothing.
+std::vector<std::string> box_command(bed_kind kind, const char* what, const fs::path& folder,
                                      const std::string& prefix) {
-  return {(sources() / "ssh_box.sh").string(), what, folder.string(), prefix, "n1", "n2"};
+  if (kind == bed_kind::ssh_hosts)
+    return {(sources() / "ssh_box.sh").string(), what, folder.string(), prefix, "n1", "n2"};
+  if (kind == bed_kind::slurm_box)
+    return {(sources() / "slurm_box.sh").string(), what, folder.string(), prefix};
+  return {};
 }
 
 launcher_kind launcher_of(bed_kind kind) {
@@ -34,6 +39,7 @@ launcher_kind launcher_of(bed_kind kind) {
     case bed_kind::local:
       return launcher_kind::local;
     case bed_kind::slurm:
+    case bed_kind::slurm_box:
       return launcher_kind::slurm;
     case bed_kind::kubernetes:
       return launcher_kind::kubernetes;
@@ -59,6 +65,8 @@ const char* name_of(bed_kind kind) {
       return "ssh_hosts";
     case bed_kind::slurm:
       return "slurm";
+    case bed_kind::slurm_box:
+      return "slurm_box";
     case bed_kind::kubernetes:
       return "kubernetes";
   }
@@ -66,9 +74,13 @@ const char* name_of(bed_kind kind) {
 }
 
 std::string launcher_bed::problem_of(bed_kind kind) {
-  if (kind != bed_kind::ssh_hosts) return "";
+  std::vector<std::string> programs;
+  if (kind == bed_kind::ssh_hosts) programs = {"ip", "ssh", "ssh-keygen", "/usr/sbin/sshd"};
+  if (kind == bed_kind::slurm_box)
+    programs = {"ip", "sbatch", "/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged"};
+  if (programs.empty()) return "";
   if (geteuid() != 0) return "network namespaces need root";
-  for (const char* program : {"ip", "ssh", "ssh-keygen", "/usr/sbin/sshd"}) {
+  for (const std::string& program : programs) {
     try {
       find_program(program);
     } catch (const std::runtime_error& e) {
@@ -102,15 +114,16 @@ launcher_bed::launcher_bed(bed_kind kind)
   pool.hosts = {"n1", "n2"};
   pool.per_host = 20;
   pool.kubernetes.image = "hone:1";
-  context.run = folder_ / "run";
+  context.run = folder_ / "my run";
   context.join = "127.0.0.1:4242";
   context.identity = folder_ / "identity";
   for (const char* file : {"ca.pem", "certificate.pem", "key.pem"})
     write_file(context.identity / file, "key of cpus\n");
   setenv("HONE_BED", notes().c_str(), 1);
   fs::path first = sources() / "stand_ins";
-  if (kind == bed_kind::ssh_hosts) {
-    run_program(box_command("up", folder_ / "box", prefix_), "", box_limit);
+  const auto make_box = box_command(kind, "up", folder_ / "box", prefix_);
+  if (!make_box.empty()) {
+    run_program(make_box, "", box_limit);
     first = folder_ / "box" / "bin";
   }
   setenv("PATH", (first.string() + ":" + old_path_).c_str(), 1);
@@ -128,9 +141,10 @@ launcher_bed::~launcher_bed() {
   }
   setenv("PATH", old_path_.c_str(), 1);
   unsetenv("HONE_BED");
-  if (kind_ == bed_kind::ssh_hosts) {
+  const auto remove_box = box_command(kind_, "down", folder_ / "box", prefix_);
+  if (!remove_box.empty()) {
     try {
-      run_program(box_command("down", folder_ / "box", prefix_), "", box_limit);
+      run_program(remove_box, "", box_limit);
     } catch (const std::runtime_error& e) {
       ADD_FAILURE() << e.what();
     }

@@ -11,12 +11,13 @@
 namespace hone::testing_support {
 
 // Where launchers are tried.
-enum class bed_kind { local, ssh, ssh_hosts, slurm, kubernetes };
+enum class bed_kind { local, ssh, ssh_hosts, slurm, slurm_box, kubernetes };
 const char* name_of(bed_kind kind);
 
 // A place for one launcher with everything that it needs: a stand-in for hone, and stand-ins for
-// the programs that the launcher calls, which come first in PATH while the bed lives. `ssh_hosts`
-// has none: its hosts are network namespaces with an sshd each. Only one bed lives at a time.
+// the programs that the launcher calls, which come first in PATH while the bed lives. Two kinds
+// have the real programs: the hosts of `ssh_hosts` are network namespaces with an sshd each, and
+// `slurm_box` is a Slurm of one machine. Only one bed lives at a time.
 class launcher_bed {
  public:
   explicit launcher_bed(bed_kind kind);

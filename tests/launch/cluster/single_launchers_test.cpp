@@ -49,15 +49,6 @@ TEST(LocalLauncher, KillsANodeThatDoesNotEndAfterTheGrace) {
   EXPECT_THAT(read_file(bed.context.run / "logs/cpus-0.log"), HasSubstr("cpus-0 does not end"));
 }
 
-TEST(LocalLauncher, LetsANodeEndByItself) {
-  launcher_bed bed(bed_kind::local);
-  const auto one = make_launcher(bed.pool, bed.context);
-  one->scale(1);
-  ASSERT_NE(bed.process_of("cpus-0"), 0);
-  one->scale(0);
-  EXPECT_THAT(read_file(bed.context.run / "logs/cpus-0.log"), HasSubstr("ended by SIGTERM"));
-}
-
 TEST(LocalLauncher, NamesAProgramThatIsMissing) {
   launcher_bed bed(bed_kind::local);
   bed.pool.hone = "/no/such/hone";
