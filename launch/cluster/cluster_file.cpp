@@ -22,14 +22,14 @@ bool consists_of(const std::string& text, const std::string& others) {
 
 // Returns a string of one line; empty if the key is absent.
 std::string find_line(toml_view& view, const char* key) {
-  const std::string text = view.find_string(key).value_or("");
+  std::string text = view.find_string(key).value_or("");
   if (text.find('\n') != std::string::npos || text.find('\0') != std::string::npos)
     view.refuse(key, "has several lines, expected one");
   return text;
 }
 
 std::string find_word(toml_view& view, const char* key, const std::string& others) {
-  const std::string word = find_line(view, key);
+  std::string word = find_line(view, key);
   if (!consists_of(word, others) || word.starts_with('-'))
     view.refuse(key, "is '" + word + "', expected letters, digits and any of " + others);
   return word;
@@ -54,7 +54,7 @@ std::int64_t find_count(toml_view& view, const char* key, std::int64_t otherwise
 }
 
 std::string find_address(toml_view& view, const char* key) {
-  const std::string address = find_line(view, key);
+  std::string address = find_line(view, key);
   if (address.empty()) return address;
   const std::size_t colon = address.rfind(':');
   const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);

@@ -15,7 +15,7 @@ void make_authority(const std::filesystem::path& authority, std::chrono::days) {
 
 std::filesystem::path make_identity(const std::filesystem::path& authority, const std::string& name,
                                     identity_role role, std::chrono::days) {
-  const std::filesystem::path folder = authority / "identities" / name;
+  std::filesystem::path folder = authority / "identities" / name;
   write_file(folder / "ca.pem", "authority\n");
   write_file(folder / "certificate.pem", role == identity_role::head ? "head\n" : "node\n");
   write_file(folder / "key.pem", "key of " + name + "\n");
