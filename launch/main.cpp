@@ -55,6 +55,7 @@ int run(int argc, char** argv) {
   hone::add_report_command(app, action);
   hone::add_status_command(app, action);
   hone::add_node_command(app, action);
+  hone::add_cluster_commands(app, action);
   hone::add_devices_command(app, action);
   hone::add_config_command(app, action);
   if (const char* const unknown = find_unknown_command(app, argc, argv)) {

@@ -25,6 +25,7 @@ void add_policy_bench_command(CLI::App& policy, command_action& action);  // `po
 void add_report_command(CLI::App& app, command_action& action);
 void add_status_command(CLI::App& app, command_action& action);
 void add_node_command(CLI::App& app, command_action& action);
+void add_cluster_commands(CLI::App& app, command_action& action);  // `up`, `down` and `scale`
 void add_config_command(CLI::App& app, command_action& action);
 void add_devices_command(CLI::App& app, command_action& action);
 void add_pool_commands(CLI::App& app, command_action& action);

@@ -1,0 +1,114 @@
+#include "launch/cluster/programs.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::streamoff longest_tail_bytes = 4096;
+constexpr std::size_t most_tail_lines = 10;
+
+void trim_end(std::string& text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    if (access(name.c_str(), X_OK) == 0) return name;
+    throw std::runtime_error(name + " is not a program on this machine");
+  }
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
+    std::error_code ignored;
+    if (fs::is_regular_file(candidate, ignored) && access(candidate.c_str(), X_OK) == 0)
+      return candidate.string();
+  }
+  throw std::runtime_error("the program " + name + " is not in PATH");
+}
+
+std::vector<std::string> whole_environment() {
+  std::vector<std::string> variables;
+  for (char** one = environ; *one != nullptr; ++one) variables.emplace_back(*one);
+  return variables;
+}
+
+std::string run_program(std::vector<std::string> arguments, const std::string& input,
+                        std::chrono::milliseconds limit) {
+  const std::string shown = shell_line(arguments);
+  child_options options;
+  arguments[0] = find_program(arguments[0]);
+  options.arguments = std::move(arguments);
+  options.environment = whole_environment();
+  process_result result = run_process(options, input, limit);
+  if (result.succeeded()) return result.out;
+  trim_end(result.err);
+  const std::string why = result.timed_out
+                              ? "took longer than " + std::to_string(limit.count() / 1000) + " s"
+                          : result.too_much ? "printed too much"
+                                            : "ended with " + describe_status(result.status);
+  throw std::runtime_error(shown + " " + why + (result.err.empty() ? "" : ": " + result.err));
+}
+
+std::string shell_quoted(const std::string& word) {
+  constexpr const char* plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,+-@%=";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    // A first word with '=' would be an assignment.
+    const bool is_assignment = line.empty() && word.find('=') != std::string::npos;
+    line += (line.empty() ? "" : " ") +
+            (is_assignment && shell_quoted(word) == word ? "'" + word + "'" : shell_quoted(word));
+  }
+  return line;
+}
+
+std::string last_lines(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in) return "";
+  const std::streamoff size = in.tellg();
+  in.seekg(std::max<std::streamoff>(0, size - longest_tail_bytes));
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  trim_end(text);
+  std::size_t begin = text.size();
+  for (std::size_t lines = 0; lines < most_tail_lines && begin != std::string::npos; ++lines)
+    begin = begin == 0 ? std::string::npos : text.rfind('\n', begin - 1);
+  return begin == std::string::npos ? text : text.substr(begin + 1);
+}
+
+void write_private(const fs::path& file, const std::string& text) {
+  const std::string unfinished = file.string() + ".unfinished";
+  unlink(unfinished.c_str());
+  const int fd = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  bool is_written = fd >= 0;
+  for (std::size_t at = 0; is_written && at < text.size();) {
+    const ssize_t n = write(fd, text.data() + at, text.size() - at);
+    is_written = n > 0;
+    if (n > 0) at += static_cast<std::size_t>(n);
+  }
+  if (fd >= 0) is_written = close(fd) == 0 && is_written;
+  if (!is_written || rename(unfinished.c_str(), file.c_str()) != 0)
+    throw std::runtime_error(file.string() + ": cannot be written");
+}
+
+}  // namespace hone
