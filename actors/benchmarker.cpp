@@ -66,6 +66,13 @@ void benchmarker_state::conclude(const benchmark_job& job, const measurement_rec
 void benchmarker_state::finish(const benchmark_job& job) {
   const measurement_id id(job->getHeader().getMeasurementId());
   self->send(wiring.benchmarks, done_atom_v, id.high, id.low);
+  if (is_leaving && in_flight == 0) self->quit();
+}
+
+void benchmarker_state::leave() {
+  is_leaving = true;
+  self->send(wiring.benchmarks, pull_atom_v, std::vector<std::string>{}, std::uint32_t{0});
+  if (in_flight == 0) self->quit();
 }
 
 benchmarker_actor::behavior_type benchmarker_behavior(
@@ -85,6 +92,7 @@ benchmarker_actor::behavior_type benchmarker_behavior(
              std::vector<std::string>{device_type, single_device(node, of.name)}, of.credits);
   return {
       [self](const benchmark_job& job) { self->state.measure(job); },
+      [self](leave_atom) { self->state.leave(); },
       [self](status_atom) { return self->state.counts.report(0, self->state.in_flight); },
   };
 }

@@ -22,10 +22,12 @@ struct benchmarker_state {
   std::chrono::seconds job_limit{};  // time limit of a request to the device
   activity counts{"", "benchmarker"};
   std::size_t in_flight = 0;
+  bool is_leaving = false;  // ends when it has no job any more
 
   void measure(const benchmark_job& job);
   void conclude(const benchmark_job& job, const measurement_record& measurement);
   void finish(const benchmark_job& job);
+  void leave();
 };
 
 // `of` describes the device behind `device`. Its name lets the queue send a confirmation to

@@ -53,6 +53,7 @@ compiler_actor::behavior_type compiler_behavior(
         const measurement_id id(job->getHeader().getMeasurementId());
         self->send(self->state.wiring.compiles, done_atom_v, id.high, id.low);
       },
+      [self](leave_atom) { self->quit(); },
       [self](status_atom) { return self->state.counts.report(); },
   };
 }

@@ -1,6 +1,7 @@
 #include "actors/node.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "actors/benchmarker.hpp"
 #include "actors/compiler.hpp"
@@ -11,6 +12,9 @@
 
 namespace hone {
 namespace {
+
+// What verifiers and benchmarkers have in common.
+using leaving_actor = caf::typed_actor<caf::reacts_to<leave_atom>>;
 
 // Returns the pause before the next restart, which doubles with every restart.
 std::chrono::milliseconds restart_pause(std::uint32_t restarts) {
@@ -101,6 +105,87 @@ void node_state::start_workers(std::size_t index) {
   one.is_announced = true;
 }
 
+device_share node_state::share_of(const std::string& type) const {
+  device_share own;
+  for (const supervised_device& one : devices) {
+    if (view(one.plan.type->getName()) != type) continue;
+    ++own.there;
+    own.at_work += one.is_wanted ? 1 : 0;
+  }
+  return own;
+}
+
+std::uint32_t node_state::scale_own(const std::string& type, std::uint32_t count) {
+  device_share own = share_of(type);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    supervised_device& one = devices[i];
+    if (view(one.plan.type->getName()) != type) continue;
+    if (one.is_wanted && own.at_work > count) {
+      stop_device(i);
+      --own.at_work;
+    } else if (!one.is_wanted && own.at_work < count) {
+      one.is_wanted = true;
+      if (caf::actor_cast<caf::actor>(one.device)) {
+        if (has_run) start_workers(i);
+      } else {
+        start_device(i);
+      }
+      ++own.at_work;
+    }
+  }
+  return own.at_work;
+}
+
+void node_state::stop_device(std::size_t index) {
+  supervised_device& one = devices[index];
+  one.is_wanted = false;
+  for (const caf::actor& worker : one.workers) {
+    self->monitor(worker);
+    self->send(caf::actor_cast<leaving_actor>(worker), leave_atom_v);
+  }
+  if (one.is_announced) announce(one.plan.type, -1);
+  one.is_announced = false;
+  if (one.workers.empty()) end_if_unwanted(index);
+}
+
+void node_state::end_if_unwanted(std::size_t index) {
+  const supervised_device& one = devices[index];
+  if (one.is_wanted || !one.workers.empty()) return;
+  if (const auto device = caf::actor_cast<caf::actor>(one.device))
+    self->send_exit(device, caf::exit_reason::user_shutdown);
+  log("the device " + one.plan.name + " has stopped work");
+}
+
+caf::result<std::uint32_t> node_state::scale(const std::string& name, std::uint32_t count) {
+  std::set<std::string> types;
+  const auto note = [&](std::string_view type) {
+    if (is_type_named(type, name)) types.emplace(type);
+  };
+  for (const supervised_device& one : devices) note(view(one.plan.type->getName()));
+  for (const auto& [address, node] : joined) {
+    for (const auto& [type, there] : node.there) note(type);
+  }
+  if (types.size() != 1)
+    return caf::make_error(caf::sec::runtime_error,
+                           types.empty() ? "no node has devices of a type " + name
+                                         : "more than one type of device begins with " + name);
+  const std::string& type = *types.begin();
+  if (wiring.uplink) return scale_own(type, count);
+  std::vector<device_share> shares = {share_of(type)};
+  for (const auto& [address, node] : joined) {
+    const auto there = node.there.find(type);
+    shares.push_back({there == node.there.end() ? 0 : there->second, node.at_work(type)});
+  }
+  const std::vector<std::uint32_t> counts = share_devices(shares, count);
+  std::uint32_t all = scale_own(type, counts[0]);
+  std::size_t i = 1;
+  for (const auto& [address, node] : joined) {
+    all += counts[i];
+    caf::anon_send(caf::actor_cast<node_actor>(node.handle), scale_atom_v, type, counts[i++]);
+  }
+  return all;
+}
+
 void node_state::leave_run() {
   has_run = false;
   for (supervised_device& one : devices) {
@@ -123,7 +208,9 @@ void node_state::rejoin_run(node_wiring run, telemetry_actor watching) {
   has_run = true;
   if (wiring.uplink) self->send(wiring.uplink, join_atom_v, options.name);
   for (std::size_t i = 0; i < compilers.size(); ++i) start_compiler(i);
-  for (std::size_t i = 0; i < devices.size(); ++i) start_workers(i);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].is_wanted) start_workers(i);
+  }
 }
 
 void node_state::start_compiler(std::size_t index) {
@@ -150,7 +237,10 @@ void node_state::handle_down(const caf::down_msg& down) {
   }
   const std::string reason = self->system().render(down.reason);
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].device == down.source)
+    if (std::erase_if(devices[i].workers,
+                      [&](const caf::actor& worker) { return worker.address() == down.source; }) > 0)
+      end_if_unwanted(i);
+    if (devices[i].device == down.source && devices[i].is_wanted)
       restart_later("the device " + devices[i].plan.name, reason, true, i, devices[i].restarts++);
   }
   for (std::size_t i = 0; i < compilers.size(); ++i) {
@@ -185,6 +275,13 @@ node_state::joined_node& node_state::joined_node_of(const caf::actor& from) {
   return entry->second;
 }
 
+std::uint32_t node_state::joined_node::at_work(const std::string& type) const {
+  return static_cast<std::uint32_t>(
+      std::count_if(devices.begin(), devices.end(), [&](const device_type_record& one) {
+        return view(one->getName()) == type;
+      }));
+}
+
 void node_state::take_in(const caf::actor& from, const std::string& name) {
   if (!from) return;
   // CAF does not always say that the earlier incarnation of a node is down.
@@ -198,9 +295,12 @@ void node_state::take_in(const caf::actor& from, const std::string& name) {
 void node_state::take_announcement(const caf::actor& from, const device_type_record& type,
                                    std::int32_t by) {
   if (!from) return;
-  std::vector<device_type_record>& all = joined_node_of(from).devices;
+  joined_node& node = joined_node_of(from);
+  std::vector<device_type_record>& all = node.devices;
   if (by > 0) {
     all.push_back(type);
+    const std::string name(view(type->getName()));
+    node.there[name] = std::max(node.there[name], node.at_work(name));
   } else {
     const auto one = std::find_if(all.begin(), all.end(), [&](const device_type_record& other) {
       return view(other->getName()) == view(type->getName());
@@ -268,6 +368,9 @@ working_node_actor::behavior_type node_behavior(
         self->state.take_announcement(caf::actor_cast<caf::actor>(self->current_sender()), type,
                                       by);
       },
+      [self](scale_atom, const std::string& type, std::uint32_t count) {
+        return self->state.scale(type, count);
+      },
       [self](stop_atom) -> caf::result<done_atom> {
         if (!self->state.wiring.uplink) return self->state.end_run();
         self->quit();
@@ -275,7 +378,7 @@ working_node_actor::behavior_type node_behavior(
       },
       [self](revive_atom, bool is_device, std::uint32_t index) {
         if (is_device) {
-          self->state.start_device(index);
+          if (self->state.devices[index].is_wanted) self->state.start_device(index);
         } else if (self->state.has_run) {
           self->state.start_compiler(index);
         }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/device_shares.hpp"
 #include "actors/wiring.hpp"
 #include "evaluation/devices.hpp"
 #include "messages/interfaces.hpp"
@@ -50,6 +51,7 @@ struct node_state {
     std::vector<caf::actor> workers{};  // its verifier and benchmarker
     std::uint32_t restarts = 0;
     bool is_announced = false;
+    bool is_wanted = true;  // false: it ends as soon as its workers have ended
   };
   struct supervised_compiler {
     caf::actor_addr compiler;
@@ -66,7 +68,9 @@ struct node_state {
   struct joined_node {
     caf::actor handle;
     std::string name;
-    std::vector<device_type_record> devices;  // one for each that it announced
+    std::vector<device_type_record> devices;         // one for each that is at work
+    std::map<std::string, std::uint32_t> there{};  // most of a type that were at work
+    std::uint32_t at_work(const std::string& type) const;
   };
   std::map<caf::actor_addr, joined_node> joined;
   bool has_run = true;  // false: it is lost, and there are no workers
@@ -75,6 +79,13 @@ struct node_state {
   void start_device(std::size_t index);
   void start_workers(std::size_t index);
   void start_compiler(std::size_t index);
+  // Sets how many devices of a type are at work here, and returns the number.
+  std::uint32_t scale_own(const std::string& type, std::uint32_t count);
+  // Does the same for all nodes of the run; `name` is that of a type or its beginning.
+  caf::result<std::uint32_t> scale(const std::string& name, std::uint32_t count);
+  void stop_device(std::size_t index);
+  void end_if_unwanted(std::size_t index);
+  device_share share_of(const std::string& type) const;
   // Stops the workers; work that is under way on a device ends, and nobody hears of it.
   void leave_run();
   void rejoin_run(node_wiring run, telemetry_actor watching);

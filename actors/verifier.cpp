@@ -58,6 +58,13 @@ void verifier_state::forward(const verify_job& job, const verdict_record& verdic
 void verifier_state::finish(const verify_job& job) {
   const measurement_id id(job->getHeader().getMeasurementId());
   self->send(wiring.verifies, done_atom_v, id.high, id.low);
+  if (is_leaving && in_flight == 0) self->quit();
+}
+
+void verifier_state::leave() {
+  is_leaving = true;
+  self->send(wiring.verifies, pull_atom_v, std::vector<std::string>{}, std::uint32_t{0});
+  if (in_flight == 0) self->quit();
 }
 
 verifier_actor::behavior_type verifier_behavior(
@@ -76,6 +83,7 @@ verifier_actor::behavior_type verifier_behavior(
   self->send(s.wiring.verifies, pull_atom_v, std::vector<std::string>{device_type}, of.credits);
   return {
       [self](const verify_job& job) { self->state.verify(job); },
+      [self](leave_atom) { self->state.leave(); },
       [self](status_atom) { return self->state.counts.report(0, self->state.in_flight); },
   };
 }

@@ -21,10 +21,12 @@ struct verifier_state {
   std::chrono::seconds job_limit{};  // time limit of a request to the device
   activity counts{"", "verifier"};
   std::size_t in_flight = 0;
+  bool is_leaving = false;  // ends when it has no job any more
 
   void verify(const verify_job& job);
   void forward(const verify_job& job, const verdict_record& verdict);
   void finish(const verify_job& job);
+  void leave();
 };
 
 // `of` describes the device behind `device`.

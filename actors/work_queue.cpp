@@ -18,7 +18,7 @@ constexpr std::uint32_t most_lost_nodes = 5;
 std::string first_device(const compile_job& /*job*/) { return {}; }
 std::string first_device(const verify_job& /*job*/) { return {}; }
 std::string first_device(const benchmark_job& job) {
-  if (!job->hasFirst()) return {};
+  if (!job->hasFirst() || job->getFirst().getDevice().size() == 0) return {};
   const auto first = job->getFirst();
   return single_device(view(first.getNode()), view(first.getDevice()));
 }
@@ -141,8 +141,13 @@ void work_queue_state<Job>::lose(const caf::actor_addr& who, const caf::error& r
   if (found == workers.end()) return;
   const std::multimap<measurement_id, Job> lost = std::move(found->second.in_flight);
   workers.erase(found);
+  const bool has_left = !reason;  // before it knew of the jobs
   const bool is_node_lost = reason == caf::exit_reason::remote_link_unreachable;
   for (const auto& [id, job] : lost) {
+    if (has_left) {
+      put_again(job);
+      continue;
+    }
     counts.failed();
     if (is_node_lost && ++lost_with_nodes[id] <= most_lost_nodes) {
       put_again(job);

@@ -4,6 +4,7 @@
 #include <random>
 #include <thread>
 
+#include "launch/files.hpp"
 #include "messages/versions.hpp"
 #include "network/basp/basp_link.hpp"
 #include "network/connecting.hpp"
@@ -59,6 +60,14 @@ network_address find_address(const head_address& head) {
                         "' is not on this machine: nodes of other machines need an identity "
                         "(--identity; `hone identity` makes one)");
   return address;
+}
+
+head_address head_of_run(const std::filesystem::path& directory, const std::string& identity) {
+  const auto first_line = [&](const char* file) {
+    const std::string text = read_text(find_in_run(directory, file).string());
+    return text.substr(0, text.find('\n'));
+  };
+  return {first_line("address"), identity.empty() ? first_line("identity") : identity};
 }
 
 node_actor connect(caf::actor_system& system, const head_address& head, const std::string& purpose,

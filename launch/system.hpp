@@ -41,6 +41,10 @@ struct head_address {
 // another machine without an identity.
 network_address find_address(const head_address& head);
 
+// Returns how to reach the head of the live run in a folder; with an identity or, by default, the
+// head's own. Throws std::runtime_error.
+head_address head_of_run(const std::filesystem::path& directory, const std::string& identity);
+
 // Connects to a head and returns its node. `purpose` and `name` are those of the preface. While
 // nothing listens there, it tries again for as long as `wait`. Throws network_error.
 node_actor connect(caf::actor_system& system, const head_address& head, const std::string& purpose,

@@ -71,6 +71,8 @@ using revive_atom = caf::atom_constant<caf::atom("revive")>;
 constexpr revive_atom revive_atom_v = revive_atom{};
 using leave_atom = caf::atom_constant<caf::atom("leave")>;
 constexpr leave_atom leave_atom_v = leave_atom{};
+using scale_atom = caf::atom_constant<caf::atom("scale")>;
+constexpr scale_atom scale_atom_v = scale_atom{};
 
 // The part of the interface that all actors have whose status telemetry requests.
 using observable =
@@ -84,7 +86,9 @@ using observable =
 template <class Job>
 using worker_actor = caf::typed_actor<
     // work queue: hands out a job, which costs one credit
-    caf::reacts_to<Job>, observable>;
+    caf::reacts_to<Job>,
+    // node: takes no more jobs, and ends after those that it has
+    caf::reacts_to<leave_atom>, observable>;
 
 // Hands out jobs, first in, first out per device type, to workers with credits.
 template <class Job>
@@ -214,6 +218,10 @@ using node_actor = caf::typed_actor<
     caf::reacts_to<join_atom, std::string>,
     // joined node: changes the number of its devices of a type by the given number
     caf::reacts_to<device_atom, device_type_record, std::int32_t>,
+    // `hone scale`, or the first node: wants so many devices of a type at work, of all nodes or, on a
+    // joined node, of its own; the reply is how many there are then. Devices that stop finish what
+    // they have
+    caf::replies_to<scale_atom, std::string, std::uint32_t>::with<std::uint32_t>,
     // launch: the run has ended; the reply comes when the joined nodes have left, or soon after.
     // The first node sends the message on to them
     caf::replies_to<stop_atom>::with<done_atom>,

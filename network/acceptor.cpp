@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ using steady = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds tick{100};
 // How long a node that joins again waits for the end of its earlier connection.
 constexpr std::chrono::seconds longest_succession{5};
+constexpr int strangers_niceness = 10;
 constexpr const char* superseded = "another process has joined under this name since";
 
 }  // namespace
@@ -76,6 +78,8 @@ class acceptor::loop {
   };
 
   void run() {
+    // What strangers ask for must not take a core from those who were let in.
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), strangers_niceness);
     std::array<epoll_event, 64> ready{};
     for (bool runs = true; runs;) {
       const int count = epoll_wait(events_.get(), ready.data(), static_cast<int>(ready.size()),

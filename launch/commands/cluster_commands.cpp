@@ -1,12 +1,17 @@
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
 
 #include "launch/cluster/cluster.hpp"
+#include "launch/commands/cluster_view.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/system.hpp"
 
 namespace hone {
 namespace {
+
+constexpr auto answer_limit = std::chrono::seconds(10);
 
 struct up_arguments {
   std::string file;
@@ -16,7 +21,8 @@ struct up_arguments {
 
 struct scale_arguments {
   std::string directory;
-  std::string pool;
+  std::string identity;
+  std::string what;  // a pool of nodes, or a type of device
   std::int64_t count = 0;
 };
 
@@ -25,32 +31,6 @@ cluster_options own_options() {
   cluster_options options;
   options.program = std::filesystem::read_symlink("/proc/self/exe").string();
   return options;
-}
-
-void print_node(const launched_node& node) {
-  std::cout << "  " << node.name << ": " << name_of(node.phase) << (node.where.empty() ? "" : ", ")
-            << node.where << "\n";
-  if (node.detail.empty() || node.phase == node_phase::running) return;
-  std::string indented = "      ";
-  for (const char c : node.detail)
-    indented += c == '\n' ? std::string("\n      ") : std::string(1, c);
-  std::cout << indented << "\n";
-}
-
-// Prints the head and the nodes. Returns 1 if one of them has ended or cannot be listed, else 0.
-int print_cluster(const std::filesystem::path& run) {
-  const cluster_state state = list_cluster(run);
-  bool is_well = state.head.phase == node_phase::running;
-  print_node(state.head);
-  for (const pool_state& pool : state.pools) {
-    if (!pool.problem.empty()) std::cout << "  pool " << pool.name << ": " << pool.problem << "\n";
-    is_well = is_well && pool.problem.empty();
-    for (const launched_node& node : pool.nodes) {
-      print_node(node);
-      is_well = is_well && node.phase != node_phase::ended;
-    }
-  }
-  return is_well ? 0 : 1;
 }
 
 int up(const up_arguments& a) {
@@ -73,20 +53,47 @@ int down(const std::string& directory) {
   return 0;
 }
 
+bool has_pool(const std::string& directory, const std::string& name) {
+  if (!is_cluster(directory)) return false;
+  const std::vector<pool_state> pools = list_cluster(directory).pools;
+  return std::any_of(pools.begin(), pools.end(),
+                     [&](const pool_state& pool) { return pool.name == name; });
+}
+
+// Asks the run's head for so many devices of a type.
+int scale_devices(const scale_arguments& a) {
+  auto& system = start_actor_system();
+  const node_actor head =
+      connect(system, head_of_run(a.directory, a.identity), status_purpose, "hone scale");
+  std::uint32_t at_work = 0;
+  std::string problem;
+  caf::scoped_actor self(system);
+  self->request(head, answer_limit, scale_atom_v, a.what, static_cast<std::uint32_t>(a.count))
+      .receive([&](std::uint32_t count) { at_work = count; },
+               [&](const caf::error& e) { problem = system.render(e); });
+  if (!problem.empty()) throw std::runtime_error(a.directory + ": " + problem);
+  std::cout << at_work << " devices of type " << a.what << " at work";
+  if (at_work < a.count) std::cout << "; the run's nodes have no more";
+  std::cout << "\n";
+  return 0;
+}
+
 int scale(const scale_arguments& a) {
-  scale_pool(a.directory, a.pool, a.count, own_options());
+  if (!has_pool(a.directory, a.what)) return scale_devices(a);
+  scale_pool(a.directory, a.what, a.count, own_options());
   return print_cluster(a.directory);
 }
 
-// Splits "POOL=N".
+// Splits "POOL=N" or "TYPE=N".
 void parse_scale(const std::string& text, scale_arguments& a) {
   const std::size_t equals = text.rfind('=');
   const char* const end = text.data() + text.size();
   const bool is_well = equals != std::string::npos && equals > 0 && equals + 1 < text.size() &&
                        std::from_chars(text.data() + equals + 1, end, a.count).ptr == end &&
                        a.count >= 0;
-  if (!is_well) throw CLI::ValidationError("POOL=N", "'" + text + "': expected POOL=N");
-  a.pool = text.substr(0, equals);
+  if (!is_well || a.count > 1000000)
+    throw CLI::ValidationError("CHANGE", "'" + text + "': expected POOL=N or TYPE=N");
+  a.what = text.substr(0, equals);
 }
 
 void add_up(CLI::App& app, command_action& action) {
@@ -113,10 +120,17 @@ void add_scale(CLI::App& app, command_action& action) {
   auto given = std::make_shared<scale_arguments>();
   auto change = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
-      "scale", "Set how many nodes a pool of a run has; nodes that have ended are started again");
+      "scale",
+      "Set how many nodes a pool of a live run has, or how many devices of a type are at work");
   command->add_option("directory", given->directory, "the run's directory")->required();
-  command->add_option("change", *change, "POOL=N: the pool's name and its number of nodes")
+  command
+      ->add_option("change", *change,
+                   "POOL=N: the pool's name and its number of nodes; those that have ended are "
+                   "started again. Or TYPE=N, such as h200=4: devices of all nodes together; those "
+                   "that stop finish what they have")
       ->required();
+  command->add_option("--identity", given->identity,
+                      "folder of an identity of the run (default: the head's)");
   command->callback([given, change, &action] {
     parse_scale(*change, *given);
     action = [given] { return scale(*given); };

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "launch/commands/cluster_view.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
@@ -25,15 +26,9 @@ struct status_arguments {
   bool json = false;
 };
 
-std::string first_line_in_run(const std::string& directory, const char* file) {
-  const std::string text = read_text(find_in_run(directory, file).string());
-  return text.substr(0, text.find('\n'));
-}
-
 head_address find_head(const status_arguments& a) {
   if (!a.address.empty()) return {a.address, a.identity};
-  return {first_line_in_run(a.directory, "address"),
-          a.identity.empty() ? first_line_in_run(a.directory, "identity") : a.identity};
+  return head_of_run(a.directory, a.identity);
 }
 
 std::map<std::string, double> named_numbers(
@@ -182,6 +177,14 @@ int print_resting_run(const status_arguments& a) {
   return 0;
 }
 
+// Prints the nodes of the cluster that the run belongs to, if there is one: those that could not be
+// started have not joined it.
+void print_launched(const status_arguments& a) {
+  if (a.directory.empty() || a.json || !is_cluster(a.directory)) return;
+  std::cout << "started by hone up\n";
+  (void)print_cluster(a.directory);
+}
+
 int status(const status_arguments& a) {
   const head_address head = find_head(a);
   auto& system = start_actor_system();
@@ -190,7 +193,11 @@ int status(const status_arguments& a) {
     node = connect(system, head, status_purpose, "hone status");
   } catch (const std::runtime_error& e) {
     if (a.directory.empty()) throw;
-    if (!is_locked(a.directory)) return print_resting_run(a);
+    if (!is_locked(a.directory)) {
+      const int code = print_resting_run(a);
+      print_launched(a);
+      return code;
+    }
     throw std::runtime_error(a.directory + ": this run is live, but does not answer: " + e.what());
   }
   std::vector<node_status_record> all;
@@ -208,6 +215,7 @@ int status(const status_arguments& a) {
       print(*one);
     }
   }
+  print_launched(a);
   return 0;
 }
 

@@ -31,10 +31,11 @@ std::uint64_t number_of(const compile_job& j) {
   return measurement_id(j->getHeader().getMeasurementId()).high;
 }
 
-compiler_actor::behavior_type worker(compiler_actor::pointer /*self*/,
+compiler_actor::behavior_type worker(compiler_actor::pointer self,
                                      std::vector<compile_job>* received) {
   return {
       [received](const compile_job& j) { received->push_back(j); },
+      [self](leave_atom) { self->quit(); },
       [](status_atom) { return activity("probe", "probe").report(); },
   };
 }
@@ -108,6 +109,30 @@ TEST_F(WorkQueue, SendsTheJobsOfALostWorkerToAnotherWithTheNextAttempt) {
   EXPECT_THAT(numbers(second), testing::UnorderedElementsAre(1, 2, 3));
   for (const compile_job& j : second)
     EXPECT_EQ(j->getHeader().getAttempt(), number_of(j) == 3 ? 1U : 2U);
+}
+
+TEST_F(WorkQueue, CountsNoAttemptForAWorkerThatHasLeft) {
+  std::vector<compile_job> first, second;
+  const auto w1 = join(first, {"a"}, 1);
+  put(job(1, "a"));
+  caf::anon_send(w1, leave_atom_v);
+  settle();
+  const auto w2 = join(second, {"a"}, 1);
+  ASSERT_EQ(numbers(second), (numbers_list{1}));
+  EXPECT_EQ(second[0]->getHeader().getAttempt(), 1U);
+}
+
+TEST_F(WorkQueue, CountsNoAttemptForFiveWorkersThatWereLostWithTheirNodes) {
+  put(job(1, "a"));
+  constexpr int unblamed = 5;
+  for (int loss = 0; loss <= unblamed + 1; ++loss) {
+    std::vector<compile_job> got;
+    const auto w = join(got, {"a"}, 1);
+    ASSERT_EQ(got.size(), 1U);
+    EXPECT_EQ(got[0]->getHeader().getAttempt(), loss <= unblamed ? 1U : 2U) << loss;
+    caf::anon_send_exit(w, caf::exit_reason::remote_link_unreachable);
+    settle();
+  }
 }
 
 TEST_F(WorkQueue, ReportsAJobToThePoolAfterItsThirdLostWorker) {

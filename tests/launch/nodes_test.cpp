@@ -188,6 +188,31 @@ TEST_F(Nodes, ANodeThatFreezesIsLostAndComesBackByItself) {
   expect_nothing_lost();
 }
 
+TEST_F(Nodes, DevicesOfATypeAreScaledDownAndUpWithoutLosingJobs) {
+  program p(helpless());
+  program helper({hone_program(), "node", "--join", address(), "--devices",
+                  "simulated:a,simulated:a,simulated:c", "--name", "helper"});
+  ASSERT_TRUE(wait_for_versions(2)) << p.out() << helper.out();
+  const auto scale = [&](const std::string& change) {
+    return run_hone({"scale", run_folder().string(), change});
+  };
+  EXPECT_THAT(scale("simulated-a=1").out, HasSubstr("1 devices of type simulated-a at work"));
+  EXPECT_TRUE(says(helper, "the device simulated:a has stopped work"));
+  EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << helper.out();
+  EXPECT_THAT(scale("simulated-a=9").out, HasSubstr("3 devices of type simulated-a at work; the"));
+  EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << helper.out();
+  EXPECT_THAT(scale("simulated-a=0").out, HasSubstr("0 devices"));
+  EXPECT_THAT(scale("simulated-a=2").out, HasSubstr("2 devices"));
+  EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << helper.out();
+  EXPECT_THAT(scale("simulated=2").err, HasSubstr("more than one type"));
+  EXPECT_THAT(scale("h200=2").err, HasSubstr("no node has devices of a type h200"));
+  p.send(SIGTERM);
+  EXPECT_EQ(p.wait(std::chrono::seconds(20)), 3) << p.out();
+  expect_nothing_lost();
+  const auto stats = run_hone({"pool", "stats", "--pool", pool(), "--json"});
+  EXPECT_THAT(stats.out, testing::Not(HasSubstr("infrastructure"))) << "no job was lost for good";
+}
+
 TEST_F(Nodes, AProcessThatTakesTheNameOfANodeTakesItsPlace) {
   program p(helpless());
   program first(node(address(), "twin"));

@@ -1,0 +1,176 @@
+// Measures a link between two processes that the acceptor has let in, quiet and while strangers
+// connect to the same port:
+//   network_benchmark [plain]
+// A head in a process of its own answers messages of 2 KB with the same text. With `plain` there is
+// no TLS. Prints times of messages there and back, and the head's memory. All on loopback addresses.
+
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "launch/system.hpp"
+#include "network/acceptor.hpp"
+#include "network/basp/basp_link.hpp"
+#include "network/connecting.hpp"
+#include "network/identity.hpp"
+
+namespace hone {
+namespace {
+
+using steady = std::chrono::steady_clock;
+using milliseconds = std::chrono::milliseconds;
+
+constexpr std::size_t message_bytes = 2048;
+const preface says = {join_purpose, "node", 1, {}};
+
+// Serves until it is killed; writes its port to the pipe.
+[[noreturn]] void be_head(const std::filesystem::path& identity, int to) {
+  caf::actor_system& system = start_actor_system();
+  const caf::actor echo = system.spawn(
+      []() -> caf::behavior { return {[](const std::string& text) { return text; }}; });
+  acceptor_options options;
+  options.listen = parse_address("127.0.0.1:0", true);
+  options.identity = identity;
+  options.admit = [link = basp_link(system), echo](admitted_peer peer) {
+    link.serve(std::move(peer.connection), echo);
+  };
+  options.log = [](const std::string& line) { std::cout << "  head: " << line << std::endl; };
+  const acceptor door(options);
+  const std::uint16_t port = door.address().port;
+  (void)!write(to, &port, sizeof port);
+  for (;;) pause();
+}
+
+double memory_mb(pid_t process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/status");
+  std::string key;
+  for (double kb = 0; in >> key; in.ignore(1000, '\n')) {
+    if (key == "VmRSS:" && in >> kb) return kb / 1024;
+  }
+  return 0;
+}
+
+// Sends one message after the other until `done`, and prints what the replies took.
+void measure(caf::scoped_actor& self, const caf::actor& echo, const std::string& what, pid_t head,
+             const std::function<bool()>& done) {
+  const std::string text(message_bytes, 'x');
+  std::vector<double> ms;
+  std::uint64_t lost = 0;
+  while (!done() || ms.size() < 100) {
+    const auto begin = steady::now();
+    self->request(echo, std::chrono::seconds(30), text)
+        .receive([&](const std::string&) {}, [&](const caf::error&) { ++lost; });
+    ms.push_back(std::chrono::duration<double, std::milli>(steady::now() - begin).count());
+  }
+  std::sort(ms.begin(), ms.end());
+  std::printf("%-44s %6zu messages  p50 %6.3f  p99 %6.3f  worst %7.3f ms  %llu lost  head %.0f MB\n",
+              what.c_str(), ms.size(), ms[ms.size() / 2], ms[ms.size() * 99 / 100], ms.back(),
+              static_cast<unsigned long long>(lost), memory_mb(head));
+}
+
+// Connects and sends random bytes, one connection after the other.
+void send_random_bytes(const network_address& to, int connections) {
+  // Strangers are on machines of their own: here they must not take the head's and node's cores.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < connections; ++i) {
+    std::string bytes(64 + random() % 1024, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    unique_fd socket = begin_to_connect(to);
+    channel stranger(std::move(socket), nullptr);
+    stranger.wait(channel_result::wants_write, steady::now() + milliseconds(1000));
+    std::size_t written = 0;
+    (void)stranger.write(bytes.data(), bytes.size(), written);
+  }
+}
+
+void stay_silent(const network_address& to, std::vector<std::unique_ptr<channel>>& held) {
+  constexpr int connections = 1000;
+  for (int i = 0; i < connections; ++i)
+    held.push_back(std::make_unique<channel>(begin_to_connect(to), nullptr));
+}
+
+void show_foreign_certificates(const network_address& to, const std::filesystem::path& identity) {
+  const auto end = steady::now() + std::chrono::seconds(5);
+  int refused = 0;
+  while (steady::now() < end) {
+    try {
+      connect_to(to, says, identity, milliseconds(5000));
+    } catch (const network_error&) {
+      ++refused;
+    }
+  }
+  std::cout << "  " << refused / 5 << " refused handshakes a second\n";
+}
+
+int run(bool is_plain) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("hone-network-" + std::to_string(getpid()));
+  make_authority(folder / "ca");
+  make_authority(folder / "foreign");
+  const auto of_head = make_identity(folder / "ca", "head", identity_role::head);
+  const auto of_node = make_identity(folder / "ca", "node", identity_role::node);
+  const auto foreign = make_identity(folder / "foreign", "node", identity_role::node);
+  int ends[2];
+  if (pipe(ends) != 0) return 1;
+  const pid_t head = fork();
+  if (head == 0) be_head(is_plain ? std::filesystem::path() : of_head, ends[1]);
+  network_address at{"127.0.0.1", 0};
+  if (read(ends[0], &at.port, sizeof at.port) != sizeof at.port) return 1;
+
+  caf::actor_system& system = start_actor_system();
+  const caf::actor echo =
+      basp_link(system).open(connect_to(at, says, is_plain ? "" : of_node, milliseconds(5000)),
+                             milliseconds(5000));
+  caf::scoped_actor self(system);
+  const auto beside = [&](const std::string& what, const std::function<void()>& work) {
+    std::atomic<bool> is_done = false;
+    std::thread other([&] {
+      work();
+      is_done = true;
+    });
+    measure(self, echo, what, head, [&] { return is_done.load(); });
+    other.join();
+  };
+  const auto wait = [] { std::this_thread::sleep_for(std::chrono::seconds(3)); };
+  beside("quiet", wait);
+  beside("10,000 connections of random bytes", [&] { send_random_bytes(at, 10000); });
+  std::vector<std::unique_ptr<channel>> held;
+  beside("1,000 connections that say nothing", [&] {
+    stay_silent(at, held);
+    wait();
+  });
+  held.clear();
+  beside("handshakes with a foreign certificate", [&] { show_foreign_certificates(at, foreign); });
+  beside("quiet again", wait);
+  kill(head, SIGKILL);
+  waitpid(head, nullptr, 0);
+  std::filesystem::remove_all(folder);
+  return 0;
+}
+
+}  // namespace
+}  // namespace hone
+
+int main(int count, char** arguments) {
+  const int code = hone::run(count > 1 && std::string(arguments[1]) == "plain");
+  std::cout.flush();
+  std::fflush(stdout);
+  _exit(code);  // the actor system is never destroyed
+}
