@@ -9,15 +9,15 @@ std::vector<std::uint32_t> share_devices(std::vector<device_share> nodes, std::u
   for (const device_share& node : nodes) all += node.at_work;
   const auto idle = [](const device_share& node) { return node.there - node.at_work; };
   for (; all > wanted; --all) {
-    const auto most = std::max_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
-      return a.at_work < b.at_work;
-    });
+    const auto most =
+        std::max_element(nodes.begin(), nodes.end(),
+                         [](const auto& a, const auto& b) { return a.at_work < b.at_work; });
     --most->at_work;
   }
   for (; all < wanted; ++all) {
-    const auto most = std::max_element(
-        nodes.begin(), nodes.end(),
-        [&](const auto& a, const auto& b) { return idle(a) < idle(b); });
+    const auto most =
+        std::max_element(nodes.begin(), nodes.end(),
+                         [&](const auto& a, const auto& b) { return idle(a) < idle(b); });
     if (most == nodes.end() || idle(*most) == 0) break;
     ++most->at_work;
   }

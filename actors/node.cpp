@@ -1,14 +1,12 @@
 #include "actors/node.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "actors/benchmarker.hpp"
 #include "actors/compiler.hpp"
 #include "actors/device.hpp"
 #include "actors/timeouts.hpp"
 #include "actors/verifier.hpp"
-#include "messages/versions.hpp"
 
 namespace hone {
 namespace {
@@ -23,37 +21,6 @@ std::chrono::milliseconds restart_pause(std::uint32_t restarts) {
 }
 
 }  // namespace
-
-device_kinds kinds_of(const std::vector<planned_device>& devices) {
-  device_kinds kinds;
-  for (const planned_device& device : devices) {
-    const bool is_simulated = device.type->getKind() == schema::DeviceType::Kind::SIMULATED;
-    (is_simulated ? kinds.has_simulated : kinds.has_real) = true;
-  }
-  return kinds;
-}
-
-std::string find_join_problem(const join_record& request, const node_options& own) {
-  if (request->getSchemaVersion() != schema_version) {
-    return "the node uses schema version " + std::to_string(request->getSchemaVersion()) +
-           ", this run uses version " + std::to_string(schema_version);
-  }
-  if (request->getJudgeVersion() != judge_version) {
-    return "the node judges by version " + std::to_string(request->getJudgeVersion()) +
-           ", this run by version " + std::to_string(judge_version) +
-           ": their scores would not be comparable";
-  }
-  if (own.needs_baselines && request->getHasRealDevices() && !request->getTimesBaselines())
-    return "the node times no baselines (--no-baselines), and this run's reward depends on them";
-  if (own.mixes_simulation) return "";
-  const std::string mix = " (node.mix_simulated = true in the run's configuration allows it)";
-  const device_kinds kinds = kinds_of(own.devices);
-  if (request->getHasSimulatedDevices() && kinds.has_real)
-    return "the node simulates devices, whose scores are made up; this run measures" + mix;
-  if (request->getHasRealDevices() && kinds.has_simulated)
-    return "the node has real devices; this run simulates, and its scores are made up" + mix;
-  return "";
-}
 
 node_state::~node_state() {
   const auto end = [](const caf::actor_addr& one) {
@@ -156,34 +123,12 @@ void node_state::end_if_unwanted(std::size_t index) {
   log("the device " + one.plan.name + " has stopped work");
 }
 
-caf::result<std::uint32_t> node_state::scale(const std::string& name, std::uint32_t count) {
-  std::set<std::string> types;
-  const auto note = [&](std::string_view type) {
-    if (is_type_named(type, name)) types.emplace(type);
-  };
-  for (const supervised_device& one : devices) note(view(one.plan.type->getName()));
-  for (const auto& [address, node] : joined) {
-    for (const auto& [type, there] : node.there) note(type);
-  }
-  if (types.size() != 1)
-    return caf::make_error(caf::sec::runtime_error,
-                           types.empty() ? "no node has devices of a type " + name
-                                         : "more than one type of device begins with " + name);
-  const std::string& type = *types.begin();
-  if (wiring.uplink) return scale_own(type, count);
-  std::vector<device_share> shares = {share_of(type)};
-  for (const auto& [address, node] : joined) {
-    const auto there = node.there.find(type);
-    shares.push_back({there == node.there.end() ? 0 : there->second, node.at_work(type)});
-  }
-  const std::vector<std::uint32_t> counts = share_devices(shares, count);
-  std::uint32_t all = scale_own(type, counts[0]);
-  std::size_t i = 1;
-  for (const auto& [address, node] : joined) {
-    all += counts[i];
-    caf::anon_send(caf::actor_cast<node_actor>(node.handle), scale_atom_v, type, counts[i++]);
-  }
-  return all;
+void node_state::revive(bool is_device, std::size_t index) {
+  // Something else may have started it meanwhile.
+  const caf::actor_addr& one = is_device ? devices[index].device : compilers[index].compiler;
+  if (caf::actor_cast<caf::actor>(one)) return;
+  if (is_device && devices[index].is_wanted) start_device(index);
+  if (!is_device && has_run) start_compiler(index);
 }
 
 void node_state::leave_run() {
@@ -230,15 +175,17 @@ device_actor node_state::find_device(const std::string& name) const {
 
 void node_state::handle_down(const caf::down_msg& down) {
   if (const auto gone = joined.find(down.source); gone != joined.end()) {
-    log((gone->second.name.empty() ? "a joined node" : gone->second.name) +
-        " is gone; other workers take over its jobs");
+    if (goodbyes.empty())
+      log((gone->second.name.empty() ? "a joined node" : gone->second.name) +
+          " is gone; other workers take over its jobs");
     lose(down.source);
     return;
   }
   const std::string reason = self->system().render(down.reason);
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (std::erase_if(devices[i].workers,
-                      [&](const caf::actor& worker) { return worker.address() == down.source; }) > 0)
+    if (std::erase_if(devices[i].workers, [&](const caf::actor& worker) {
+          return worker.address() == down.source;
+        }) > 0)
       end_if_unwanted(i);
     if (devices[i].device == down.source && devices[i].is_wanted)
       restart_later("the device " + devices[i].plan.name, reason, true, i, devices[i].restarts++);
@@ -255,83 +202,6 @@ void node_state::restart_later(const std::string& what, const std::string& reaso
   log(what + " failed (" + reason + "); it is started again in " + std::to_string(pause.count()) +
       " ms");
   self->delayed_send(self, pause, revive_atom_v, is_device, static_cast<std::uint32_t>(index));
-}
-
-join_answer node_state::answer(const join_record& request) const {
-  const std::string problem = find_join_problem(request, options);
-  if (!problem.empty()) return caf::make_error(caf::sec::runtime_error, problem);
-  log(std::string(view(request->getNode())) + " joins");
-  std::vector<task_record> known;
-  for (const auto& t : tasks->all()) known.push_back(to_record(*t));
-  return {wiring.compiles, wiring.verifies, wiring.benchmarks, wiring.pool, known};
-}
-
-node_state::joined_node& node_state::joined_node_of(const caf::actor& from) {
-  const auto [entry, is_new] = joined.try_emplace(from.address());
-  if (is_new) {
-    entry->second.handle = from;
-    self->monitor(from);
-  }
-  return entry->second;
-}
-
-std::uint32_t node_state::joined_node::at_work(const std::string& type) const {
-  return static_cast<std::uint32_t>(
-      std::count_if(devices.begin(), devices.end(), [&](const device_type_record& one) {
-        return view(one->getName()) == type;
-      }));
-}
-
-void node_state::take_in(const caf::actor& from, const std::string& name) {
-  if (!from) return;
-  // CAF does not always say that the earlier incarnation of a node is down.
-  const auto earlier = std::find_if(joined.begin(), joined.end(), [&](const auto& entry) {
-    return entry.second.name == name && entry.first != from.address();
-  });
-  if (earlier != joined.end()) lose(caf::actor_addr(earlier->first));
-  joined_node_of(from).name = name;
-}
-
-void node_state::take_announcement(const caf::actor& from, const device_type_record& type,
-                                   std::int32_t by) {
-  if (!from) return;
-  joined_node& node = joined_node_of(from);
-  std::vector<device_type_record>& all = node.devices;
-  if (by > 0) {
-    all.push_back(type);
-    const std::string name(view(type->getName()));
-    node.there[name] = std::max(node.there[name], node.at_work(name));
-  } else {
-    const auto one = std::find_if(all.begin(), all.end(), [&](const device_type_record& other) {
-      return view(other->getName()) == view(type->getName());
-    });
-    if (one == all.end()) return;
-    all.erase(one);
-  }
-  self->send(wiring.pool, device_atom_v, type, by);
-}
-
-void node_state::lose(const caf::actor_addr& node) {
-  const auto gone = joined.find(node);
-  for (const device_type_record& type : gone->second.devices)
-    self->send(wiring.pool, device_atom_v, type, -1);
-  self->demonitor(node);
-  joined.erase(gone);
-  if (!joined.empty()) return;
-  for (auto& goodbye : goodbyes) goodbye.deliver(done_atom_v);
-  goodbyes.clear();
-}
-
-caf::result<done_atom> node_state::end_run() {
-  auto goodbye = self->make_response_promise<done_atom>();
-  for (const auto& [address, node] : joined)
-    caf::anon_send(caf::actor_cast<node_actor>(node.handle), stop_atom_v);
-  if (joined.empty()) {
-    goodbye.deliver(done_atom_v);
-  } else {
-    goodbyes.push_back(goodbye);
-  }
-  return goodbye;
 }
 
 working_node_actor::behavior_type node_behavior(
@@ -377,11 +247,7 @@ working_node_actor::behavior_type node_behavior(
         return done_atom_v;
       },
       [self](revive_atom, bool is_device, std::uint32_t index) {
-        if (is_device) {
-          if (self->state.devices[index].is_wanted) self->state.start_device(index);
-        } else if (self->state.has_run) {
-          self->state.start_compiler(index);
-        }
+        self->state.revive(is_device, index);
       },
       [self](leave_atom) { self->state.leave_run(); },
       [self](join_atom, node_wiring run, telemetry_actor watching) {

@@ -68,7 +68,7 @@ struct node_state {
   struct joined_node {
     caf::actor handle;
     std::string name;
-    std::vector<device_type_record> devices;         // one for each that is at work
+    std::vector<device_type_record> devices;       // one for each that is at work
     std::map<std::string, std::uint32_t> there{};  // most of a type that were at work
     std::uint32_t at_work(const std::string& type) const;
   };
@@ -79,6 +79,7 @@ struct node_state {
   void start_device(std::size_t index);
   void start_workers(std::size_t index);
   void start_compiler(std::size_t index);
+  void revive(bool is_device, std::size_t index);
   // Sets how many devices of a type are at work here, and returns the number.
   std::uint32_t scale_own(const std::string& type, std::uint32_t count);
   // Does the same for all nodes of the run; `name` is that of a type or its beginning.
@@ -88,14 +89,20 @@ struct node_state {
   device_share share_of(const std::string& type) const;
   // Stops the workers; work that is under way on a device ends, and nobody hears of it.
   void leave_run();
+  // Starts workers for the run again, over new connections.
   void rejoin_run(node_wiring run, telemetry_actor watching);
   void watch(caf::strong_actor_ptr one);
   // Adds `by` devices of a type to those that the pool draws for.
   void announce(const device_type_record& type, std::int32_t by);
   join_answer answer(const join_record& request) const;
-  joined_node& joined_node_of(const caf::actor& from);
+  // Counts a joined node among those that take part, after forgetting what an earlier process of
+  // its name, or the same process over an earlier connection, had. Its devices are announced next.
   void take_in(const caf::actor& from, const std::string& name);
+  // Returns the entry of a joined node, which is monitored from now on if it is new.
+  joined_node& joined_node_of(const caf::actor& from);
+  // Forgets a joined node and takes its devices off the pool's count.
   void lose(const caf::actor_addr& node);
+  // Tells the joined nodes that the run has ended; the reply comes when all have left.
   caf::result<done_atom> end_run();
   void take_announcement(const caf::actor& from, const device_type_record& type, std::int32_t by);
   // Returns null if there is no device of this name at present, for example while it restarts.

@@ -90,4 +90,7 @@ struct signs_of_life {
   std::chrono::milliseconds lost_after{15000};
 };
 
+// A connection is lost after as many heartbeats have failed to come.
+inline constexpr int least_heartbeats_in_silence = 3;
+
 }  // namespace hone

@@ -91,7 +91,7 @@ void work_queue_state<Job>::hand_out(const std::string& device_type) {
   while (!jobs.empty()) {
     if (jobs.front()->getHeader().getDeadlineMs() < now) {
       counts.failed();
-      (void)jobs.take_front();
+      lost_with_nodes.erase(measurement_id(jobs.take_front()->getHeader().getMeasurementId()));
       continue;
     }
     worker* const w = choose_worker(jobs.front(), jobs.has_only_repeats());
@@ -153,6 +153,7 @@ void work_queue_state<Job>::lose(const caf::actor_addr& who, const caf::error& r
       put_again(job);
       continue;
     }
+    lost_with_nodes.erase(id);
     if (job->getHeader().getAttempt() >= last_attempt) {
       self->send(pool, close_atom_v,
                  close_job(job->getHeader(), schema::Outcome::INFRASTRUCTURE, "",

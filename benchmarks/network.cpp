@@ -2,15 +2,16 @@
 // connect to the same port:
 //   network_benchmark [plain]
 // A head in a process of its own answers messages of 2 KB with the same text. With `plain` there is
-// no TLS. Prints times of messages there and back, and the head's memory. All on loopback addresses.
+// no TLS. Prints times of messages there and back, and the head's memory. All on loopback
+// addresses.
 
-#include <caf/all.hpp>
-#include <caf/io/all.hpp>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -79,9 +80,10 @@ void measure(caf::scoped_actor& self, const caf::actor& echo, const std::string&
     ms.push_back(std::chrono::duration<double, std::milli>(steady::now() - begin).count());
   }
   std::sort(ms.begin(), ms.end());
-  std::printf("%-44s %6zu messages  p50 %6.3f  p99 %6.3f  worst %7.3f ms  %llu lost  head %.0f MB\n",
-              what.c_str(), ms.size(), ms[ms.size() / 2], ms[ms.size() * 99 / 100], ms.back(),
-              static_cast<unsigned long long>(lost), memory_mb(head));
+  std::printf(
+      "%-44s %6zu messages  p50 %6.3f  p99 %6.3f  worst %7.3f ms  %llu lost  head %.0f MB\n",
+      what.c_str(), ms.size(), ms[ms.size() / 2], ms[ms.size() * 99 / 100], ms.back(),
+      static_cast<unsigned long long>(lost), memory_mb(head));
 }
 
 // Connects and sends random bytes, one connection after the other.
@@ -92,9 +94,7 @@ void send_random_bytes(const network_address& to, int connections) {
   for (int i = 0; i < connections; ++i) {
     std::string bytes(64 + random() % 1024, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
-    unique_fd socket = begin_to_connect(to);
-    channel stranger(std::move(socket), nullptr);
-    stranger.wait(channel_result::wants_write, steady::now() + milliseconds(1000));
+    channel stranger(connect_socket(to, steady::now() + milliseconds(1000)), nullptr);
     std::size_t written = 0;
     (void)stranger.write(bytes.data(), bytes.size(), written);
   }
@@ -103,7 +103,8 @@ void send_random_bytes(const network_address& to, int connections) {
 void stay_silent(const network_address& to, std::vector<std::unique_ptr<channel>>& held) {
   constexpr int connections = 1000;
   for (int i = 0; i < connections; ++i)
-    held.push_back(std::make_unique<channel>(begin_to_connect(to), nullptr));
+    held.push_back(
+        std::make_unique<channel>(connect_socket(to, steady::now() + milliseconds(1000)), nullptr));
 }
 
 void show_foreign_certificates(const network_address& to, const std::filesystem::path& identity) {
@@ -135,9 +136,8 @@ int run(bool is_plain) {
   if (read(ends[0], &at.port, sizeof at.port) != sizeof at.port) return 1;
 
   caf::actor_system& system = start_actor_system();
-  const caf::actor echo =
-      basp_link(system).open(connect_to(at, says, is_plain ? "" : of_node, milliseconds(5000)),
-                             milliseconds(5000));
+  const caf::actor echo = basp_link(system).open(
+      connect_to(at, says, is_plain ? "" : of_node, milliseconds(5000)), milliseconds(5000));
   caf::scoped_actor self(system);
   const auto beside = [&](const std::string& what, const std::function<void()>& work) {
     std::atomic<bool> is_done = false;

@@ -235,6 +235,8 @@ void check(const configuration& c) {
   const auto refuse = [&](const std::string& key, const std::string& problem) {
     throw format_error(c.file.string(), 0, key, problem);
   };
+  if (c.node.silence_ms < least_heartbeats_in_silence * c.node.heartbeat_ms)
+    refuse("node.silence_s", "is less than three times node.heartbeat_s");
   const auto kinds = {"model", "endpoint", "teacher", "scripted"};
   if (std::find(kinds.begin(), kinds.end(), c.policy.kind) == kinds.end())
     refuse("policy.kind",
@@ -328,8 +330,8 @@ configuration read_configuration(const std::filesystem::path& file,
     endpoints->finish();
   }
   root.finish();
-  for (std::string* path :
-       {&c.tasks.folder, &c.corpus.folder, &c.prompt.prompt_template, &c.policy.folder}) {
+  for (std::string* path : {&c.node.identity, &c.tasks.folder, &c.corpus.folder,
+                            &c.prompt.prompt_template, &c.policy.folder}) {
     if (!path->empty())
       *path = std::filesystem::absolute(file.parent_path() / *path).lexically_normal().string();
   }

@@ -1,5 +1,8 @@
 #include "launch/system.hpp"
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -40,6 +43,12 @@ actor_configuration::actor_configuration(const signs_of_life& signs) {
 }
 
 caf::actor_system& start_actor_system(const signs_of_life& signs) {
+  signal(SIGPIPE, SIG_IGN);  // TLS writes to sockets whose other end may be gone
+  rlimit descriptors{};      // a connection of each node, and the pool's files
+  if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+    descriptors.rlim_cur = descriptors.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &descriptors);
+  }
   auto* settings = new actor_configuration(signs);
   return *new caf::actor_system(*settings);
 }
@@ -67,7 +76,8 @@ head_address head_of_run(const std::filesystem::path& directory, const std::stri
     const std::string text = read_text(find_in_run(directory, file).string());
     return text.substr(0, text.find('\n'));
   };
-  return {first_line("address"), identity.empty() ? first_line("identity") : identity};
+  const bool is_named = !identity.empty() || !std::filesystem::exists(directory / "identity");
+  return {first_line("address"), is_named ? identity : first_line("identity")};
 }
 
 node_actor connect(caf::actor_system& system, const head_address& head, const std::string& purpose,
@@ -79,7 +89,7 @@ node_actor connect(caf::actor_system& system, const head_address& head, const st
     try {
       auto connection = connect_to(find_address(head), says, head.identity, connect_limit);
       return caf::actor_cast<node_actor>(link.open(std::move(connection), connect_limit));
-    } catch (const nobody_listens&) {
+    } catch (const connection_failed&) {
       if (std::chrono::steady_clock::now() >= end) throw;
     }
     std::this_thread::sleep_for(retry_pause);

@@ -25,7 +25,9 @@ class actor_configuration : public caf::actor_system_config {
 
 // Starts the actor system. It and its configuration are never destroyed: destruction would wait for
 // connections, and everything durable is on disk. Its threads run until main() leaves by _exit,
-// which skips the destructors of static objects that these threads may use.
+// which skips the destructors of static objects that these threads may use. A write to a
+// connection whose other end is gone becomes an error in the whole process, not a signal, and as
+// many descriptors may be open as the system allows.
 caf::actor_system& start_actor_system(const signs_of_life& signs = {});
 
 // The versions that two nodes must have in common.
@@ -45,8 +47,8 @@ network_address find_address(const head_address& head);
 // head's own. Throws std::runtime_error.
 head_address head_of_run(const std::filesystem::path& directory, const std::string& identity);
 
-// Connects to a head and returns its node. `purpose` and `name` are those of the preface. While
-// nothing listens there, it tries again for as long as `wait`. Throws network_error.
+// Connects to a head and returns its node. `purpose` and `name` are those of the preface. As long
+// as `wait`, it repeats what may be otherwise a moment later. Throws network_error.
 node_actor connect(caf::actor_system& system, const head_address& head, const std::string& purpose,
                    const std::string& name, std::chrono::seconds wait = std::chrono::seconds(0));
 

@@ -218,9 +218,9 @@ using node_actor = caf::typed_actor<
     caf::reacts_to<join_atom, std::string>,
     // joined node: changes the number of its devices of a type by the given number
     caf::reacts_to<device_atom, device_type_record, std::int32_t>,
-    // `hone scale`, or the first node: wants so many devices of a type at work, of all nodes or, on a
-    // joined node, of its own; the reply is how many there are then. Devices that stop finish what
-    // they have
+    // `hone scale`, or the first node: wants so many devices of a type at work, of all nodes or, on
+    // a joined node, of its own; the reply is how many there are then. Devices that stop finish
+    // what they have
     caf::replies_to<scale_atom, std::string, std::uint32_t>::with<std::uint32_t>,
     // launch: the run has ended; the reply comes when the joined nodes have left, or soon after.
     // The first node sends the message on to them

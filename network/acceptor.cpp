@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <exception>
 #include <map>
 #include <optional>
 #include <set>
@@ -46,6 +48,8 @@ class acceptor::loop {
     listener_ = listen_on(options_.listen);
     events_.reset(epoll_create1(EPOLL_CLOEXEC));
     stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!events_ || !stop_)
+      throw network_error(to_string(options_.listen) + ": no descriptors are left to listen with");
     expect(EPOLL_CTL_ADD, listener_.get(), EPOLLIN);
     expect(EPOLL_CTL_ADD, stop_.get(), EPOLLIN);
     thread_ = std::thread([this] { run(); });
@@ -70,11 +74,18 @@ class acceptor::loop {
     std::string text{};               // of the preface, as far as it was read
     std::optional<preface> said{};    // it waits for the end of its predecessor
     std::weak_ptr<channel> before{};  // the predecessor
+    bool has_no_predecessor = true;   // or not any more
   };
   struct live {
     std::weak_ptr<channel> connection;
     std::string name;  // of a node that has joined; empty for others
     std::string serial;
+    std::string certificate;
+  };
+  // Who has a name.
+  struct holder {
+    std::uint64_t incarnation = 0;
+    std::string certificate;
   };
 
   void run() {
@@ -88,16 +99,31 @@ class acceptor::loop {
         const int fd = ready[static_cast<std::size_t>(i)].data.fd;
         if (fd == stop_.get()) {
           runs = false;
-        } else if (fd == listener_.get()) {
-          accept_some();
-        } else if (waiting_.contains(fd)) {
-          go_on(fd);
+        } else {
+          attempt(fd);
         }
       }
       if (const auto now = steady::now(); now >= next_look_) {
         next_look_ = now + tick;
-        look_after(now);
+        attempt(stop_.get());
       }
+    }
+  }
+
+  // Serves a descriptor that is ready, or looks after all of them. What fails costs the connection
+  // that it is about, and nothing else.
+  void attempt(int fd) {
+    try {
+      if (fd == stop_.get()) {
+        look_after(steady::now());
+      } else if (fd == listener_.get()) {
+        accept_some();
+      } else if (waiting_.contains(fd)) {
+        go_on(fd);
+      }
+    } catch (const std::exception& e) {
+      if (options_.log) options_.log(std::string("a connection failed: ") + e.what());
+      waiting_.erase(fd);
     }
   }
 
@@ -112,7 +138,11 @@ class acceptor::loop {
     constexpr int at_a_time = 32;
     for (int i = 0; i < at_a_time; ++i) {
       unique_fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (!socket) return;
+      if (!socket) {
+        // Without descriptors the listener would stay ready for ever.
+        if (errno == EMFILE || errno == ENFILE) expect(EPOLL_CTL_MOD, listener_.get(), 0);
+        return;
+      }
       const int yes = 1;
       setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
       if (waiting_.size() >= options_.most_waiting) close_oldest();
@@ -124,6 +154,16 @@ class acceptor::loop {
     }
   }
 
+  void refuse(int fd, const std::string& reason) {
+    refusals_.note(waiting_.at(fd).address, reason);
+    waiting_.erase(fd);  // closing removes it from the events
+  }
+  // Refuses after having said so.
+  void refuse(int fd, preface_answer::kind kind, const std::string& reason) {
+    answer(*waiting_.at(fd).connection, {kind, reason});
+    refuse(fd, waiting_.at(fd).said->name + ": " + reason);
+  }
+
   void close_oldest() {
     const auto oldest = std::min_element(waiting_.begin(), waiting_.end(), [](auto& a, auto& b) {
       return a.second.until < b.second.until;
@@ -131,15 +171,10 @@ class acceptor::loop {
     refuse(oldest->first, "too many connections wait to be let in");
   }
 
-  void refuse(int fd, const std::string& reason) {
-    refusals_.note(waiting_.at(fd).address, reason);
-    waiting_.erase(fd);  // closing removes it from the events
-  }
-
   // Does what is possible without waiting for the other end.
   void go_on(int fd) {
     waiting& one = waiting_.at(fd);
-    if (one.said) return refuse(fd, "it spoke before it was let in");
+    if (one.said) return refuse(fd, "it ended, or spoke, before it was let in");
     if (!one.is_secure) {
       const channel_result result = one.connection->shake_hands();
       if (result == channel_result::closed) return refuse(fd, one.connection->handshake_problem());
@@ -165,69 +200,92 @@ class acceptor::loop {
 
   void take_preface(int fd) {
     waiting& one = waiting_.at(fd);
-    const std::optional<preface> said = parse_preface(one.text);
-    if (!said) return refuse(fd, "its first bytes are not Hone's");
-    const std::string problem = options_.find_problem ? options_.find_problem(*said) : "";
-    if (!problem.empty()) {
-      answer(*one.connection, problem);
-      return refuse(fd, said->name + ": " + problem);
-    }
-    one.said = said;
-    if (said->purpose == join_purpose) {
-      if (!note_incarnation(*said)) {
-        answer(*one.connection, superseded);
-        return refuse(fd, said->name + ": " + superseded);
-      }
-      for (const live& other : live_) {
-        if (other.name != said->name) continue;
-        one.before = other.connection;
-        if (const auto connection = other.connection.lock()) connection->shut_down();
-      }
-    }
-    if (one.before.expired()) return admit(fd);
+    one.said = parse_preface(one.text);
+    if (!one.said) return refuse(fd, "its first bytes are not Hone's");
+    const std::string problem = options_.find_problem ? options_.find_problem(*one.said) : "";
+    if (!problem.empty()) return refuse(fd, preface_answer::kind::refused, problem);
+    if (one.said->purpose == join_purpose && !take_name(fd)) return;
     one.until = steady::now() + longest_succession;
+    if (!one.has_no_predecessor) return;
+    admit(fd);
   }
 
-  // Returns false for a process whose name another process has taken since.
-  bool note_incarnation(const preface& said) {
-    if (superseded_.contains({said.name, said.incarnation})) return false;
-    const auto [newest, is_new] = newest_.try_emplace(said.name, said.incarnation);
-    if (newest->second != said.incarnation) superseded_.insert({said.name, newest->second});
-    newest->second = said.incarnation;
+  // Gives a node its name and ends whoever had it before. Returns false if that is refused.
+  bool take_name(int fd) {
+    waiting& one = waiting_.at(fd);
+    const std::string name = one.said->name;
+    const std::string certificate = one.connection->certificate_name();
+    const auto [newest, is_new] =
+        newest_.try_emplace(name, holder{one.said->incarnation, certificate});
+    if (newest->second.certificate != certificate) {
+      refuse(fd, preface_answer::kind::refused,
+             "the name belongs to the identity " + newest->second.certificate);
+      return false;
+    }
+    if (superseded_.contains({name, one.said->incarnation})) {
+      refuse(fd, preface_answer::kind::refused, superseded);
+      return false;
+    }
+    if (newest->second.incarnation != one.said->incarnation)
+      superseded_.insert({name, newest->second.incarnation});
+    newest->second.incarnation = one.said->incarnation;
+    std::vector<int> rivals;
+    for (const auto& [other, rival] : waiting_) {
+      if (other != fd && rival.said && rival.said->purpose == join_purpose &&
+          rival.said->name == name)
+        rivals.push_back(other);
+    }
+    for (const int rival : rivals) refuse(rival, preface_answer::kind::refused, superseded);
+    for (const live& other : live_) {
+      if (other.name != name) continue;
+      one.before = other.connection;
+      one.has_no_predecessor = false;
+      if (const auto connection = other.connection.lock()) connection->shut_down();
+    }
     return true;
   }
 
   // The answer is shorter than any socket's buffer.
-  static void answer(channel& to, const std::string& problem) {
-    const std::string text = answer_text(problem);
+  static void answer(channel& to, const preface_answer& with) {
+    const std::string text = to_text(with);
     std::size_t written = 0;
     (void)to.write(text.data(), text.size(), written);
   }
 
   void admit(int fd) {
+    // The certificate may have been revoked since the handshake.
+    const std::string serial = waiting_.at(fd).connection->certificate_serial();
+    if (tls_ && tls_->is_revoked(serial)) return refuse(fd, "its certificate is revoked");
     waiting one = std::move(waiting_.at(fd));
     waiting_.erase(fd);
     epoll_ctl(events_.get(), EPOLL_CTL_DEL, fd, nullptr);
     const bool joins = one.said->purpose == join_purpose;
-    live_.push_back(
-        {one.connection, joins ? one.said->name : "", one.connection->certificate_serial()});
-    answer(*one.connection, "");
-    options_.admit({one.connection, *one.said, one.connection->certificate_name(), one.address});
+    const std::string certificate = one.connection->certificate_name();
+    live_.push_back({one.connection, joins ? one.said->name : "", serial, certificate});
+    answer(*one.connection, {});
+    options_.admit({one.connection, *one.said, certificate});
   }
 
   void look_after(steady::time_point now) {
+    expect(EPOLL_CTL_MOD, listener_.get(), EPOLLIN);
     std::vector<int> late;
     std::vector<int> next;
-    for (const auto& [fd, one] : waiting_) {
-      if (one.said && one.before.expired()) {
+    for (auto& [fd, one] : waiting_) {
+      if (one.said && one.has_no_predecessor) {
         next.push_back(fd);
       } else if (one.until < now) {
         late.push_back(fd);
+      } else if (one.said && one.before.expired()) {
+        one.has_no_predecessor = true;  // CAF cleans up behind it until the next look
       }
     }
-    for (const int fd : late)
-      refuse(fd, waiting_.at(fd).said ? "its earlier connection does not end"
-                                      : "it did not say who it is in time");
+    for (const int fd : late) {
+      if (waiting_.at(fd).said) {
+        refuse(fd, preface_answer::kind::later, "its earlier connection does not end");
+      } else {
+        refuse(fd, "it did not say who it is in time");
+      }
+    }
     for (const int fd : next) admit(fd);
     std::erase_if(live_, [](const live& one) { return one.connection.expired(); });
     read_revocations();
@@ -235,17 +293,12 @@ class acceptor::loop {
   }
 
   void read_revocations() {
-    try {
-      if (!tls_ || !tls_->read_revocations()) return;
-    } catch (const network_error& e) {
-      return refusals_.note("this head", e.what());
-    }
+    if (!tls_ || !tls_->read_revocations()) return;
     for (const live& one : live_) {
       const auto connection = one.connection.lock();
       if (connection == nullptr || !tls_->is_revoked(one.serial)) continue;
       if (options_.log)
-        options_.log("the identity " + connection->certificate_name() +
-                     " was revoked; its connection is ended");
+        options_.log("the identity " + one.certificate + " was revoked; its connection is ended");
       connection->shut_down();
     }
   }
@@ -258,7 +311,7 @@ class acceptor::loop {
   unique_fd stop_;
   std::map<int, waiting> waiting_;  // by descriptor
   std::vector<live> live_;
-  std::map<std::string, std::uint64_t> newest_;  // incarnations by name
+  std::map<std::string, holder> newest_;  // by name of a node
   std::set<std::pair<std::string, std::uint64_t>> superseded_;
   steady::time_point next_look_{};
   std::thread thread_;

@@ -18,7 +18,6 @@ struct admitted_peer {
   std::shared_ptr<channel> connection;
   preface said;
   std::string certificate;  // its common name; empty without TLS
-  std::string address;      // in digits
 };
 
 struct acceptor_options {
@@ -28,7 +27,7 @@ struct acceptor_options {
   // the oldest is closed.
   std::chrono::milliseconds patience{3000};
   std::size_t most_waiting = 512;
-  // The functions are called on the acceptor's thread.
+  // The functions are called on the acceptor's thread, and must neither block nor throw.
   std::function<std::string(const preface&)>
       find_problem;  // why not to let it in; empty: let it in
   std::function<void(admitted_peer)> admit;
@@ -38,7 +37,8 @@ struct acceptor_options {
 // Lets connections in, on a thread of its own: makes the TLS handshake, reads the preface, answers,
 // and hands the connection over. Strangers cost that thread alone. A node that joins again under
 // its name has its earlier connection ended first, and is let in when that one's owner has let it
-// go. Ends the connections of an identity that is revoked.
+// go. A name belongs to the certificate that first joined under it. Ends the connections of an
+// identity that is revoked.
 class acceptor {
  public:
   // Listens from now on. Throws network_error.

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@ found_addresses resolve(const network_address& address, int flags) {
   addrinfo* found = nullptr;
   const std::string host = address.host == "localhost" ? "127.0.0.1" : address.host;
   const int code = getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
-  if (code != 0) throw network_error(to_string(address) + ": " + gai_strerror(code));
+  if (code != 0) throw connection_failed(to_string(address) + ": " + gai_strerror(code));
   return found_addresses(found);
 }
 
@@ -35,8 +36,20 @@ unique_fd make_socket(const addrinfo& of) {
   return unique_fd(socket(of.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-[[noreturn]] void fail(const network_address& address, const char* what) {
-  throw network_error(to_string(address) + ": " + what + " (" + std::strerror(errno) + ")");
+// Returns 0, or the number of the error.
+int try_to_connect(const unique_fd& socket, const addrinfo& to,
+                   std::chrono::steady_clock::time_point deadline) {
+  if (!socket) return errno;
+  if (connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  pollfd one{socket.get(), POLLOUT, 0};
+  if (left.count() <= 0 || poll(&one, 1, static_cast<int>(left.count())) != 1) return ETIMEDOUT;
+  int problem = 0;
+  socklen_t size = sizeof problem;
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
+  return problem;
 }
 
 }  // namespace
@@ -76,7 +89,8 @@ unique_fd listen_on(network_address& address) {
   constexpr int backlog = 1024;
   if (!listener || bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       listen(listener.get(), backlog) != 0)
-    fail(address, "cannot be listened on");
+    throw network_error(to_string(address) + ": cannot be listened on (" + std::strerror(errno) +
+                        ")");
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size);
@@ -86,13 +100,19 @@ unique_fd listen_on(network_address& address) {
   return listener;
 }
 
-unique_fd begin_to_connect(const network_address& address) {
+unique_fd connect_socket(const network_address& address,
+                         std::chrono::steady_clock::time_point deadline) {
   const found_addresses found = resolve(address, 0);
-  unique_fd made = make_socket(*found);
-  if (!made ||
-      (connect(made.get(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS))
-    fail(address, "cannot be reached");
-  return made;
+  int problem = 0;
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
+    unique_fd made = make_socket(*one);
+    problem = try_to_connect(made, *one, deadline);
+    if (problem == 0) return made;
+  }
+  const std::string why = problem == ECONNREFUSED ? "nothing listens there"
+                          : problem == ETIMEDOUT  ? "no answer"
+                                                  : std::strerror(problem);
+  throw nobody_listens(to_string(address) + ": cannot be reached (" + why + ")");
 }
 
 std::string peer_of(int fd) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -26,9 +27,10 @@ bool is_loopback(const network_address& address);
 // Returns a socket that listens; sets the port if it was 0. Throws network_error.
 unique_fd listen_on(network_address& address);
 
-// Returns a non-blocking socket that is connected or connecting to the first address of the host.
-// Throws network_error.
-unique_fd begin_to_connect(const network_address& address);
+// Returns a non-blocking socket that is connected to one of the host's addresses. Blocks up to the
+// deadline, and for the resolver. Throws connection_failed, or nobody_listens.
+unique_fd connect_socket(const network_address& address,
+                         std::chrono::steady_clock::time_point deadline);
 
 // Returns the address of the other end of a socket in digits.
 std::string peer_of(int fd);

@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstring>
 
+#include "network/identity.hpp"
 #include "network/openssl_handles.hpp"
 
 namespace hone {
@@ -25,7 +26,8 @@ certificate_handle certificate_of(const SSL* tls) {
 }  // namespace
 
 channel::channel(unique_fd socket, ssl_st* tls) : descriptor_(socket.release()), tls_(tls) {
-  if (tls_ != nullptr) SSL_set_fd(tls_, descriptor_);
+  if (tls_ != nullptr && SSL_set_fd(tls_, descriptor_) != 1)
+    throw network_error("TLS cannot be used: " + take_openssl_problem());
 }
 
 channel::~channel() {
@@ -109,6 +111,11 @@ std::string channel::certificate_name() const {
 std::string channel::certificate_serial() const {
   const certificate_handle certificate = certificate_of(tls_);
   return certificate != nullptr ? serial_of(certificate.get()) : "";
+}
+
+bool channel::is_refused() const {
+  return problem_.find("alert") != std::string::npos ||
+         (tls_ != nullptr && SSL_get_verify_result(tls_) != X509_V_OK);
 }
 
 std::string channel::handshake_problem() const {

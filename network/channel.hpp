@@ -15,7 +15,8 @@ namespace hone {
 enum class channel_result { done, wants_read, wants_write, closed };
 
 // A connection between two nodes, with TLS or, on a loopback address, without. Reading and writing
-// never block, and belong to one thread at a time; shut_down() may be called by any.
+// never block. All functions belong to one thread at a time, but shut_down() and note_closing() may
+// be called by any.
 class channel {
  public:
   // Takes the socket over. `tls` (owned) belongs to the socket; null: without TLS.
@@ -47,6 +48,9 @@ class channel {
   std::string certificate_serial() const;
   // Returns why the handshake failed, as a part of a sentence.
   std::string handshake_problem() const;
+  // True if the other end has said that it refuses this end, or this end refuses the certificate of
+  // the other.
+  bool is_refused() const;
 
  private:
   channel_result result_of(int code, std::size_t& moved);

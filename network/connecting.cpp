@@ -4,9 +4,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <cerrno>
-#include <cstring>
 #include <optional>
+#include <utility>
 
 #include "network/tls.hpp"
 
@@ -14,21 +13,6 @@ namespace hone {
 namespace {
 
 using steady = std::chrono::steady_clock;
-
-// Throws unless the socket has become a connection.
-void finish_connecting(channel& to, const network_address& head, steady::time_point deadline) {
-  if (!to.wait(channel_result::wants_write, deadline))
-    throw nobody_listens(to_string(head) + ": does not answer");
-  int problem = 0;
-  socklen_t size = sizeof problem;
-  getsockopt(to.descriptor(), SOL_SOCKET, SO_ERROR, &problem, &size);
-  if (problem == ECONNREFUSED)
-    throw nobody_listens(to_string(head) + ": cannot be reached (nothing listens there)");
-  if (problem != 0)
-    throw nobody_listens(to_string(head) + ": cannot be reached (" + std::strerror(problem) + ")");
-  const int yes = 1;
-  setsockopt(to.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-}
 
 // Repeats `attempt` until it is done. Throws at the deadline, and `closed()` if the connection
 // ends.
@@ -38,9 +22,9 @@ void repeat(channel& on, const network_address& head, steady::time_point deadlin
   for (;;) {
     const channel_result result = attempt();
     if (result == channel_result::done) return;
-    if (result == channel_result::closed) throw network_error(to_string(head) + ": " + closed());
+    if (result == channel_result::closed) closed();
     if (!on.wait(result, deadline))
-      throw network_error(to_string(head) + ": does not answer as a run of Hone does");
+      throw connection_failed(to_string(head) + ": does not answer as a run of Hone does");
   }
 }
 
@@ -52,18 +36,23 @@ std::shared_ptr<channel> connect_to(const network_address& head, const preface& 
   const auto deadline = steady::now() + limit;
   std::optional<tls_side> tls;
   if (!identity.empty()) tls.emplace(identity, identity_role::node);
-  const auto made = std::make_shared<channel>(begin_to_connect(head), tls ? tls->open() : nullptr);
+  unique_fd socket = connect_socket(head, deadline);
+  const int yes = 1;
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  const auto made = std::make_shared<channel>(std::move(socket), tls ? tls->open() : nullptr);
   channel& connection = *made;
-  finish_connecting(connection, head, deadline);
-  repeat(
-      connection, head, deadline, [&] { return connection.shake_hands(); },
-      [&] { return "the TLS handshake failed: " + connection.handshake_problem(); });
-  const auto ended = [&]() -> std::string {
+  const auto ended = [&]() {
     if (!tls)
-      return "the connection was closed; the run may want an identity (--identity), or is not "
-             "Hone's";
-    return "the head refuses this identity: " + connection.handshake_problem();
+      throw connection_failed(to_string(head) +
+                              ": the connection was closed; the run may want an identity "
+                              "(--identity), or is not Hone's");
+    const std::string problem = connection.handshake_problem();
+    if (connection.is_refused())
+      throw refused_by_head(to_string(head) + ": the head refuses this identity: " + problem);
+    throw connection_failed(to_string(head) + ": the TLS connection failed: " + problem);
   };
+  repeat(
+      connection, head, deadline, [&] { return connection.shake_hands(); }, ended);
   const std::string text = to_text(says);
   for (std::size_t sent = 0; sent < text.size();) {
     std::size_t count = 0;
@@ -80,10 +69,12 @@ std::shared_ptr<channel> connect_to(const network_address& head, const preface& 
         connection, head, deadline, [&] { return connection.read(&next, 1, count); }, ended);
     answer += next;
   }
-  const std::optional<std::string> problem = parse_answer(answer);
-  if (!problem) throw network_error(to_string(head) + ": is not a run of Hone");
-  if (!problem->empty())
-    throw refused_by_head(to_string(head) + ": the run refused the node: " + *problem);
+  const std::optional<preface_answer> answered = parse_answer(answer);
+  if (!answered) throw connection_failed(to_string(head) + ": is not a run of Hone");
+  if (answered->what == preface_answer::kind::refused)
+    throw refused_by_head(to_string(head) + ": the run refused the node: " + answered->reason);
+  if (answered->what == preface_answer::kind::later)
+    throw connection_failed(to_string(head) + ": " + answered->reason);
   return made;
 }
 

@@ -11,21 +11,10 @@
 
 namespace hone {
 
-// Thrown if nothing listens at an address: the head may be starting.
-class nobody_listens : public network_error {
- public:
-  using network_error::network_error;
-};
-
-// Thrown if a head has said why it does not let the node in.
-class refused_by_head : public network_error {
- public:
-  using network_error::network_error;
-};
-
 // Connects to a head, says the preface, and returns the connection once the head has let it in.
-// `identity` is the folder of a node's identity; empty: without TLS. Blocks for `limit` at most.
-// Throws network_error with the reason, which is the head's if it has refused.
+// `identity` is the folder of a node's identity; empty: without TLS. Blocks for `limit` at most,
+// and for the resolver of names. Throws connection_failed, refused_by_head or, for a broken
+// identity, network_error.
 std::shared_ptr<channel> connect_to(const network_address& head, const preface& says,
                                     const std::filesystem::path& identity,
                                     std::chrono::milliseconds limit);

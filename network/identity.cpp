@@ -27,6 +27,9 @@ namespace {
 namespace fs = std::filesystem;
 using days = std::chrono::days;
 
+// Seconds that the clocks of nodes may differ.
+constexpr long clock_difference = 3600;
+
 [[noreturn]] void fail(const std::string& what) {
   throw network_error(what + ": " + take_openssl_problem());
 }
@@ -87,20 +90,23 @@ bio_handle open_pem(const fs::path& path) {
 
 // ---- certificates
 
+void draw(unsigned char* bytes, std::size_t size) {
+  if (RAND_bytes(bytes, static_cast<int>(size)) != 1) fail("drawing random numbers");
+}
+
 key_handle make_key() { return key_handle(check(EVP_EC_gen("P-256"), "making a key")); }
 
 // Returns a certificate of a key from now on, without extensions and not signed.
 certificate_handle draft(EVP_PKEY* key, const std::string& name, days validity) {
   certificate_handle made(check(X509_new(), "making a certificate"));
   std::array<unsigned char, 16> serial{};
-  RAND_bytes(serial.data(), serial.size());
+  draw(serial.data(), serial.size());
   serial[0] = static_cast<unsigned char>((serial[0] & 0x7f) | 0x40);  // positive, of full length
   const std::unique_ptr<BIGNUM, openssl_deleter<BN_free>> number(
       check(BN_bin2bn(serial.data(), serial.size(), nullptr), "making a serial number"));
-  constexpr long an_hour = 3600;  // clocks of nodes differ
   X509_set_version(made.get(), X509_VERSION_3);
   BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(made.get()));
-  X509_gmtime_adj(X509_getm_notBefore(made.get()), -an_hour);
+  X509_gmtime_adj(X509_getm_notBefore(made.get()), -clock_difference);
   X509_time_adj_ex(X509_getm_notAfter(made.get()), static_cast<int>(validity.count()), 0, nullptr);
   X509_set_pubkey(made.get(), key);
   X509_NAME_add_entry_by_txt(X509_get_subject_name(made.get()), "CN", MBSTRING_UTF8,
@@ -164,7 +170,7 @@ void write_revocations(const fs::path& authority, const authority_files& by) {
   X509_CRL_set_version(made.get(), X509_CRL_VERSION_2);
   X509_CRL_set_issuer_name(made.get(), X509_get_subject_name(by.certificate.get()));
   const std::unique_ptr<ASN1_TIME, openssl_deleter<ASN1_TIME_free>> now(
-      X509_gmtime_adj(nullptr, 0));
+      X509_gmtime_adj(nullptr, -clock_difference));
   X509_CRL_set1_lastUpdate(made.get(), now.get());
   X509_CRL_set1_nextUpdate(made.get(), X509_get0_notAfter(by.certificate.get()));
   const std::vector<issued_identity> all = list_identities(authority);
@@ -200,12 +206,16 @@ bool is_name(const std::string& name) {
 
 }  // namespace
 
+std::string to_hexadecimal(const BIGNUM* number) {
+  const std::unique_ptr<char, decltype([](char* text) { OPENSSL_free(text); })> text(
+      BN_bn2hex(number));
+  return text != nullptr ? text.get() : "";
+}
+
 std::string serial_of(const X509* certificate) {
   const std::unique_ptr<BIGNUM, openssl_deleter<BN_free>> number(
       ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr));
-  const std::unique_ptr<char, decltype([](char* text) { OPENSSL_free(text); })> text(
-      BN_bn2hex(number.get()));
-  return text.get();
+  return to_hexadecimal(number.get());
 }
 
 std::string name_of(const X509* certificate) {
@@ -229,7 +239,7 @@ void make_authority(const fs::path& authority, days validity) {
   make_folder(authority / "identities");
   authority_files made{make_key(), nullptr};
   std::array<unsigned char, 4> drawn{};  // authorities have names of their own
-  RAND_bytes(drawn.data(), drawn.size());
+  draw(drawn.data(), drawn.size());
   std::ostringstream name;
   name << "Hone authority " << std::hex;
   for (const unsigned byte : drawn) name << std::setw(2) << std::setfill('0') << byte;
@@ -240,10 +250,10 @@ void make_authority(const fs::path& authority, days validity) {
   extend(ca, ca, NID_key_usage, "critical,keyCertSign,cRLSign");
   extend(ca, ca, NID_subject_key_identifier, "hash");
   if (X509_sign(ca, made.key.get(), EVP_sha256()) == 0) fail("signing the authority");
-  write_file(authority / "ca.key", to_pem(made.key.get()), 0600);
   write_file(authority / "ca.pem", to_pem(ca), 0644);
   write_file(authority / "issued", "", 0644);
   write_revocations(authority, made);
+  write_file(authority / "ca.key", to_pem(made.key.get()), 0600);  // last: now it is one
 }
 
 fs::path make_identity(const fs::path& authority, const std::string& name, identity_role role,
@@ -269,13 +279,14 @@ fs::path make_identity(const fs::path& authority, const std::string& name, ident
   add(NID_ext_key_usage, is_head ? "serverAuth,clientAuth" : "clientAuth");
   if (is_head) add(NID_subject_alt_name, (std::string("DNS:") + head_name).c_str());
   if (X509_sign(made.get(), by.key.get(), EVP_sha256()) == 0) fail("signing " + name);
+  // Before anyone can have the certificate: only what is listed can be revoked.
+  append_line(authority, serial_of(made.get()) + (is_head ? " head " : " node ") +
+                             date_of(X509_get0_notAfter(made.get())) + " " + name);
   const fs::path folder = authority / "identities" / name;
   make_folder(folder);
   write_file(folder / "key.pem", to_pem(key.get()), 0600);
   write_file(folder / "certificate.pem", to_pem(made.get()), 0644);
-  write_file(folder / "ca.pem", to_pem(by.certificate.get()), 0644);
-  append_line(authority, serial_of(made.get()) + (is_head ? " head " : " node ") +
-                             date_of(X509_get0_notAfter(made.get())) + " " + name);
+  write_file(folder / "ca.pem", to_pem(by.certificate.get()), 0644);  // last: now it is whole
   write_revocations(authority, by);
   return folder;
 }

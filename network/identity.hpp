@@ -8,11 +8,26 @@
 
 namespace hone {
 
-// Thrown for a broken identity, an address that cannot be used, and a connection that is refused or
-// not established. The message is a sentence.
+// Thrown for a broken identity and an address that cannot be used. The message is a sentence.
 class network_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+// What may be otherwise a moment later.
+class connection_failed : public network_error {
+ public:
+  using network_error::network_error;
+};
+// Nothing listens at an address: the head may be starting.
+class nobody_listens : public connection_failed {
+ public:
+  using connection_failed::connection_failed;
+};
+// The head has said why it does not let the node in, or refuses its certificate.
+class refused_by_head : public network_error {
+ public:
+  using network_error::network_error;
 };
 
 // An authority is a folder with a certificate authority of its own, which decides who takes part in
@@ -51,8 +66,8 @@ std::filesystem::path make_identity(const std::filesystem::path& authority, cons
 // Returns all identities that an authority has issued, in this order. Throws network_error.
 std::vector<issued_identity> list_identities(const std::filesystem::path& authority);
 
-// Revokes the identity of this name. Heads that run refuse it from then on, and end its
-// connections. Throws network_error if there is none.
+// Revokes the identity of this name. A running head whose identity lies in the authority's folder
+// refuses it from then on, and ends its connections. Throws network_error if there is none.
 void revoke_identity(const std::filesystem::path& authority, const std::string& name);
 
 }  // namespace hone

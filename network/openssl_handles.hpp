@@ -1,6 +1,7 @@
 #pragma once
 
 #include <openssl/bio.h>
+#include <openssl/bn.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -25,6 +26,8 @@ using certificate_handle = std::unique_ptr<X509, openssl_deleter<X509_free>>;
 using revocations_handle = std::unique_ptr<X509_CRL, openssl_deleter<X509_CRL_free>>;
 using bio_handle = std::unique_ptr<BIO, openssl_deleter<BIO_free_all>>;
 using context_handle = std::unique_ptr<SSL_CTX, openssl_deleter<SSL_CTX_free>>;
+
+std::string to_hexadecimal(const BIGNUM* number);
 
 // Returns the serial number of a certificate in hexadecimal.
 std::string serial_of(const X509* certificate);

@@ -1,14 +1,20 @@
 #include "network/preface.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
 #include <sstream>
+#include <utility>
 
 namespace hone {
 namespace {
 
 constexpr std::string_view first_line = "hone 1\n";
-constexpr std::string_view refused = "refused ";
+constexpr std::string_view welcome_text = "welcome\n\n";
+constexpr std::array<std::pair<preface_answer::kind, std::string_view>, 2> answer_words = {
+    {{preface_answer::kind::refused, "refused "}, {preface_answer::kind::later, "later "}}};
+constexpr std::size_t longest_name = 64;
 
 template <class Number>
 bool read_number(const std::string& text, Number& number, int base) {
@@ -61,18 +67,32 @@ std::optional<preface> parse_preface(std::string_view text) {
         !read_number(value.substr(second + 1), p.versions[value.substr(0, second)], 10))
       return std::nullopt;
   }
-  if (p.purpose.empty() || p.name.empty()) return std::nullopt;
+  if (p.purpose.empty() || !is_node_name(p.name)) return std::nullopt;
   return p;
 }
 
-std::string answer_text(const std::string& problem) {
-  return problem.empty() ? "welcome\n\n" : std::string(refused) + one_line_of(problem) + "\n\n";
+std::string to_text(const preface_answer& answer) {
+  for (const auto& [kind, word] : answer_words) {
+    if (kind == answer.what) return std::string(word) + one_line_of(answer.reason) + "\n\n";
+  }
+  return std::string(welcome_text);
 }
 
-std::optional<std::string> parse_answer(std::string_view text) {
-  if (text == "welcome\n\n") return "";
-  if (!text.starts_with(refused) || !is_whole(text)) return std::nullopt;
-  return std::string(text.substr(refused.size(), text.size() - refused.size() - 2));
+std::optional<preface_answer> parse_answer(std::string_view text) {
+  if (text == welcome_text) return preface_answer{};
+  for (const auto& [kind, word] : answer_words) {
+    if (text.starts_with(word) && is_whole(text))
+      return preface_answer{kind,
+                            std::string(text.substr(word.size(), text.size() - word.size() - 2))};
+  }
+  return std::nullopt;
+}
+
+bool is_node_name(std::string_view name) {
+  return !name.empty() && name.size() <= longest_name &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == ' ' || c == '.' || c == '-' || c == '_';
+         });
 }
 
 std::string find_version_problem(const std::map<std::string, std::uint32_t>& found,

@@ -19,13 +19,13 @@ namespace hone {
 //     version judge 18
 //     (an empty line)
 //
-// The head answers "welcome" or "refused REASON", and an empty line.
+// The head answers "welcome", "refused REASON" or "later REASON", and an empty line.
 inline constexpr const char* join_purpose = "join";
 inline constexpr const char* status_purpose = "status";  // a look at the run
 
 struct preface {
   std::string purpose;
-  std::string name;               // of the node
+  std::string name;               // of the node: up to 64 letters, digits, ' ', '.', '-', '_'
   std::uint64_t incarnation = 0;  // drawn each time that the node starts
   std::map<std::string, std::uint32_t> versions;
 };
@@ -41,10 +41,21 @@ bool may_begin_preface(std::string_view text);
 // True if the text ends with an empty line.
 bool is_whole(std::string_view text);
 
-// The answer of a head; an empty problem means welcome.
-std::string answer_text(const std::string& problem);
-// Returns the problem that an answer names, or nullopt for anything else than an answer.
-std::optional<std::string> parse_answer(std::string_view text);
+struct preface_answer {
+  enum class kind {
+    welcome,
+    refused,  // and it will be again
+    later,    // for now
+  };
+  kind what = kind::welcome;
+  std::string reason{};  // a part of a sentence; empty with a welcome
+};
+std::string to_text(const preface_answer& answer);
+// Returns nullopt for anything else than a whole answer.
+std::optional<preface_answer> parse_answer(std::string_view text);
+
+// True of what a node may be called.
+bool is_node_name(std::string_view name);
 
 // Returns why versions do not fit those of this program: "judge version 17, expected 18"; empty if
 // all do.

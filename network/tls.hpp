@@ -30,7 +30,6 @@ class tls_side {
 
  private:
   struct state;
-  void make_context();
 
   std::filesystem::path identity_;
   identity_role role_;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -57,19 +58,23 @@ at::Tensor norm_of(const std::vector<at::Tensor>& gradients) {
   return at::stack(norms).norm();
 }
 
-// Returns the norm of all gradients on the device of each owner, whose gradients are given; nothing
-// if there are none.
+// Returns the norm of all gradients for each owner, whose gradients are given, on the owner's
+// device; an undefined tensor for an owner without gradients.
 std::vector<at::Tensor> norms_of(const std::vector<std::vector<at::Tensor>>& gradients) {
-  std::vector<at::Tensor> parts;
-  for (const std::vector<at::Tensor>& of_owner : gradients) {
-    if (!of_owner.empty()) parts.push_back(norm_of(of_owner));
-  }
-  if (parts.size() < 2) return parts;
+  std::vector<at::Tensor> norms(gradients.size());
   std::vector<at::Tensor> gathered;
-  for (const at::Tensor& part : parts) gathered.push_back(part.to(parts.front().device()));
+  for (std::size_t owner = 0; owner < gradients.size(); ++owner) {
+    if (gradients[owner].empty()) continue;
+    norms[owner] = norm_of(gradients[owner]);
+    gathered.push_back(gathered.empty() ? norms[owner]
+                                        : norms[owner].to(gathered.front().device()));
+  }
+  if (gathered.size() < 2) return norms;
   const at::Tensor whole = at::stack(gathered).norm();
-  for (at::Tensor& part : parts) part = whole.to(part.device());
-  return parts;
+  for (at::Tensor& norm : norms) {
+    if (norm.defined()) norm = whole.to(norm.device());
+  }
+  return norms;
 }
 
 // What fused_adamw() does, by LibTorch's operators. `norm` must be finite.
@@ -131,13 +136,15 @@ double optimizer::step(double rate) {
     if (gradient.defined()) gradients[weights.owner_of(name)].push_back(gradient);
   }
   const std::vector<at::Tensor> norms = norms_of(gradients);
-  if (norms.empty()) {
+  const auto any = std::find_if(norms.begin(), norms.end(),
+                                [](const at::Tensor& norm) { return norm.defined(); });
+  if (any == norms.end()) {
     ++state_->steps;
     return 0;
   }
-  const bool is_fused = can_fuse(norms.front());
+  const bool is_fused = can_fuse(*any);
   // On a GPU the update is queued before its norm is known here, so that the GPU need not wait.
-  const double known = is_fused ? 0 : norms.front().item<double>();
+  const double known = is_fused ? 0 : any->item<double>();
   ++state_->steps;
   adamw_numbers numbers;
   numbers.most_norm = o.max_gradient_norm;
@@ -164,7 +171,7 @@ double optimizer::step(double rate) {
   }
   weights.clear_gradients();
   weights.spread_weights();
-  const double result = is_fused ? norms.front().item<double>() : known;
+  const double result = is_fused ? any->item<double>() : known;
   if (!std::isfinite(result)) --state_->steps;
   return result;
 }

@@ -30,7 +30,7 @@ struct replica {
 
 // Calls `work(i, batch)` for each micro batch of the items with the index of the replica that is to
 // compute it: one after the other on a thread of each replica. A micro batch goes to the replica
-// that has the fewest tokens so far, and is no longer than an equal part of all tokens. Throws what
+// that has the fewest tokens so far, and is closed at an equal part of all tokens. Throws what
 // `work` throws, after all threads have ended.
 template <class Item, class Work>
 void for_replicas(std::span<const replica> replicas, std::span<Item> items, std::size_t tokens,

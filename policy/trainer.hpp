@@ -47,13 +47,15 @@ struct grpo_step_options {
 
 // Owns the network and its optimizer and makes the updates of each objective. Sequences longer than
 // the context are cut at their end. An update whose gradient is not finite is skipped: it leaves
-// the weights unchanged and is counted. Must be used by one thread at a time.
+// the weights unchanged and is counted. Must be used by one thread at a time, and no more once an
+// update has thrown: gradients of it remain.
 class trainer {
  public:
   struct options {
     std::string device = "cpu";
     // Devices that hold a copy of the weights and compute a part of every update beside `device`.
-    // The optimizer's state is divided among all of them. They change sums by their rounding alone.
+    // The optimizer's state is divided among all of them. What an update computes differs from that
+    // of one device by rounding alone.
     std::vector<std::string> more_devices;
     optimizer_options optimizer;
     // Updates run the network on micro batches. A micro batch is closed as soon as its prompts and

@@ -76,17 +76,20 @@ launch_context context_of(const fs::path& run, const std::string& join, bool has
   return context;
 }
 
-std::unique_ptr<launcher> launcher_of(const fs::path& run, const node_pool& pool,
-                                      const cluster_options& options) {
-  return make_launcher(pool, context_of(run, read_join(run),
-                                        fs::exists(identity_of(run, pool.name)), pool, options));
+std::unique_ptr<launcher> launcher_of(const fs::path& run, const cluster_plan& plan,
+                                      const node_pool& pool, const cluster_options& options) {
+  return make_launcher(pool,
+                       context_of(run, read_join(run), needs_identities(plan), pool, options));
 }
 
 void make_identities(const cluster_plan& plan) {
   const fs::path authority = authority_of(plan.directory);
-  if (!fs::exists(authority / "ca.pem")) make_authority(authority);
+  if (!fs::exists(authority / "ca.key")) make_authority(authority);
   const auto make = [&](const std::string& name, identity_role role) {
-    if (!fs::exists(identity_of(plan.directory, name))) make_identity(authority, name, role);
+    const fs::path folder = identity_of(plan.directory, name);
+    if (fs::exists(folder / "ca.pem")) return;
+    if (fs::exists(folder)) revoke_identity(authority, name);  // it was not finished
+    make_identity(authority, name, role);
   };
   make(head_identity, identity_role::head);
   for (const node_pool& pool : plan.pools) make(pool.name, identity_role::node);
@@ -169,7 +172,7 @@ void start_cluster(const cluster_plan& plan, const cluster_options& options) {
   problem_list problems;
   for (const node_pool& pool : plan.pools) {
     try {
-      const auto one = launcher_of(run, pool, options);
+      const auto one = launcher_of(run, plan, pool, options);
       // Nodes of a head that was killed join the new one by themselves, if they can find it.
       if (old_join != join && fs::exists(cluster_folder(run) / pool.name)) one->scale(0);
       one->scale(pool.count);
@@ -195,7 +198,7 @@ void scale_pool(const fs::path& run_folder, const std::string& pool, std::int64_
   if (count > 0 && describe_head(run).phase != node_phase::running)
     throw std::runtime_error("the head of " + run.string() +
                              " does not run, so there is nothing to join");
-  launcher_of(run, one, options)->scale(count);
+  launcher_of(run, plan, one, options)->scale(count);
 }
 
 void stop_cluster(const fs::path& run_folder, const cluster_options& options) {
@@ -208,7 +211,7 @@ void stop_cluster(const fs::path& run_folder, const cluster_options& options) {
     // A pool without a folder has no nodes, and its launcher's programs need not be there.
     if (!fs::exists(cluster_folder(run) / pool.name)) continue;
     try {
-      launcher_of(run, pool, options)->scale(0);
+      launcher_of(run, plan, pool, options)->scale(0);
     } catch (const std::exception& e) {
       problems.add(e.what());
     }
@@ -229,7 +232,7 @@ cluster_state list_cluster(const fs::path& run_folder) {
     one.launcher = pool.launcher;
     try {
       if (fs::exists(cluster_folder(run) / pool.name))
-        one.nodes = launcher_of(run, pool, {})->list();
+        one.nodes = launcher_of(run, plan, pool, {})->list();
     } catch (const std::exception& e) {
       one.problem = e.what();
     }

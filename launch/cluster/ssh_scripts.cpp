@@ -83,12 +83,13 @@ std::string print_start_script(const ssh_start& start, std::chrono::milliseconds
   // therefore the function, and one last line that calls it and exits.
   std::string text = "main() {\nfolder=" + shell_quoted(start.folder) + "\n";
   text += "mask=$(umask)\numask 077\nmkdir \"$folder\" || exit 73\n";
-  text += "finish() { rm -rf \"$folder\"; exit \"$1\"; }\n";
+  text += "trap 'rm -rf \"$folder\"' EXIT\n";  // however the script ends
+  text += "finish() { exit \"$1\"; }\n";
   text += "trap : PIPE\n";  // the folder is removed although nobody reads what is printed
   text += print_identity(start.identity);
   text += "umask \"$mask\"\n";
   if (!start.setup.empty())
-    text += "{\n" + start.setup + "\n} || { echo \"hone: the setup of " + start.node +
+    text += "{\n" + start.setup + "\n} </dev/null || { echo \"hone: the setup of " + start.node +
             " failed\" >&2; finish 1; }\n";
   text += start_of;
   text += "exec 3<&0\n" + shell_line(start.command) + " </dev/null 3<&- &\n";

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -38,7 +39,8 @@ struct joined_run {
   std::shared_ptr<const task_table> tasks;
 };
 
-// Joins the run, for which it waits so long. Throws network_error.
+// Joins the run, for which it waits so long. Throws network_error; connection_failed if it may be
+// otherwise a moment later.
 joined_run join(caf::actor_system& system, const node_arguments& a, const std::string& name,
                 device_kinds kinds, std::chrono::seconds wait) {
   joined_run joined;
@@ -52,6 +54,7 @@ joined_run join(caf::actor_system& system, const node_arguments& a, const std::s
   request->setTimesBaselines(!a.no_baselines);
   std::vector<task_record> known;
   std::string problem;
+  bool is_refused = false;
   caf::scoped_actor self(system);
   self->request(joined.wiring.uplink, answer_limit, join_atom_v, request.finish())
       .receive(
@@ -64,9 +67,12 @@ joined_run join(caf::actor_system& system, const node_arguments& a, const std::s
             joined.wiring.pool = pool;
             known = tasks;
           },
-          [&](const caf::error& e) { problem = system.render(e); });
-  if (!problem.empty())
-    throw refused_by_head(a.head.address + ": the run refused the node: " + problem);
+          [&](const caf::error& e) {
+            is_refused = e == caf::sec::runtime_error;  // of node_state::answer()
+            problem = system.render(e);
+          });
+  if (is_refused) throw refused_by_head(a.head.address + ": the run refused the node: " + problem);
+  if (!problem.empty()) throw connection_failed(a.head.address + ": " + problem);
   auto table = std::make_shared<task_table>();
   for (const task_record& t : known) table->add(from_record(*t));
   joined.tasks = table;
@@ -78,13 +84,28 @@ bool have_same_tasks(const task_table& a, const task_table& b) {
                     [](const auto& x, const auto& y) { return x->id == y->id; });
 }
 
+// Returns a name that no other process has: of the machine and the process.
+std::string default_name() {
+  std::array<char, 40> host{};
+  gethostname(host.data(), host.size() - 1);
+  std::string name = std::string(host.data()) + " " + std::to_string(getpid());
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !is_node_name(std::string_view(&c, 1)); }, '-');
+  return name;
+}
+
 void log(const std::string& line) { std::cout << line << std::endl; }
 
 // The work of this process for a run: joins it, and joins it again when it was lost.
 class membership {
  public:
   explicit membership(const node_arguments& a)
-      : a_(a), name_(a.name.empty() ? "node " + std::to_string(getpid()) : a.name) {
+      : a_(a), name_(a.name.empty() ? default_name() : a.name) {
+    if (!is_node_name(name_))
+      throw std::runtime_error(
+          "--name: '" + name_ +
+          "' is no name for a node: up to 64 letters, digits, spaces, '.', '-' "
+          "and '_'");
     refuse_bad_address();  // before any core is reserved
     // A node without devices compiles for every device type, so it needs the CUDA toolchain.
     if (a.devices.empty()) variant_compiler::require_cuda_toolchain();
@@ -152,9 +173,7 @@ class membership {
         if (!have_same_tasks(*joined.tasks, tasks))
           throw refused_by_head(a_.head.address + ": another run, with other tasks, listens there");
         return joined;
-      } catch (const refused_by_head&) {
-        throw;
-      } catch (const network_error&) {
+      } catch (const connection_failed&) {
         if (std::chrono::steady_clock::now() + pause > end) throw;
       }
       std::this_thread::sleep_for(pause);
@@ -206,7 +225,7 @@ void add_node_command(CLI::App& app, command_action& action) {
           "without devices, the node only compiles")
       ->delimiter(',');
   command->add_option("--name", given->name,
-                      "name of the node in `hone status` (default: node and the process id)");
+                      "name of the node in the run (default: the machine's and the process id)");
   command->add_option("--compilers", given->compilers, "number of compilers")
       ->capture_default_str()
       ->check(CLI::Range(0, 256));
@@ -233,6 +252,8 @@ void add_node_command(CLI::App& app, command_action& action) {
       ->capture_default_str()
       ->check(CLI::Range(0.2, 3600.0));
   command->callback([given, &action] {
+    if (given->silence_s < least_heartbeats_in_silence * given->heartbeat_s)
+      throw CLI::ValidationError("--silence", "must be three times --heartbeat or more");
     if (given->devices.empty() && given->compilers == 0)
       throw CLI::ValidationError("--compilers", "a node without devices needs at least one");
     action = [given] { return membership(*given).work(); };

@@ -104,7 +104,7 @@ class run_process {
         .metrics = [&metrics](const version_record& version,
                               const learned_step& step) { metrics.write(version, step); },
     };
-    const run_actors actors = start_run_actors(system, parts, supervisor);
+    run_actors actors = start_run_actors(system, parts, supervisor);
     if (c_.node.options.compilers == 0)
       say("this node has no compilers (node.compilers = 0): variants wait until a node with "
           "compilers joins");
@@ -194,7 +194,7 @@ class run_process {
 
   // Returns the exit code when the learner has finished, something fatal has happened, or a signal
   // has ended the run.
-  int wait(caf::actor_system& system, caf::scoped_actor& supervisor, const run_actors& actors) {
+  int wait(caf::actor_system& system, caf::scoped_actor& supervisor, run_actors& actors) {
     const auto begin = std::chrono::steady_clock::now();
     std::optional<bool> finished;
     std::string fatal;
@@ -233,6 +233,7 @@ class run_process {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     supervisor->request(actors.telemetry, timeouts::last_status_round, finish_atom_v)
         .receive([](done_atom) {}, [](const caf::error&) {});
+    actors.door.reset();  // a node that came now would not hear of the end
     supervisor->request(actors.node, timeouts::goodbye, stop_atom_v)
         .receive([](done_atom) {}, [](const caf::error&) {});
     return report(seconds);

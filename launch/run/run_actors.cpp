@@ -138,7 +138,8 @@ class launcher {
                          ? network_address{"127.0.0.1", settings_.node.port}
                          : parse_address(settings_.node.listen, /*allows_any_port=*/true);
     options.identity = settings_.node.identity;
-    options.find_problem = [](const preface& said) {
+    options.find_problem = [](const preface& said) -> std::string {
+      if (said.name == first_node) return "this is the name of the run's first node";
       return find_version_problem(said.versions, versions_of_this_program());
     };
     options.admit = [link = basp_link(system_), node = caf::actor_cast<caf::actor>(started_.node)](

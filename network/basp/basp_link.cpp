@@ -6,7 +6,8 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/stream_impl.hpp>
 
-#include <cstring>
+#include <atomic>
+#include <cstdint>
 #include <fstream>
 #include <set>
 #include <string>
@@ -75,7 +76,7 @@ class channel_scribe : public caf::io::scribe {
  public:
   channel_scribe(caf::io::network::default_multiplexer& multiplexer,
                  std::shared_ptr<channel> connection)
-      : scribe(caf::io::network::conn_hdl_from_socket(connection->descriptor())),
+      : scribe(caf::io::connection_handle::from_int(next_handle())),
         stream_(multiplexer, connection->lend(), channel_policy(connection)) {}
 
   void configure_read(caf::io::receive_policy::config how) override {
@@ -97,6 +98,13 @@ class channel_scribe : public caf::io::scribe {
   void remove_from_loop() override { stream_.passivate(); }
 
  private:
+  // CAF cleans up behind a connection after its descriptor was closed, by its handle. A handle that
+  // is made of a descriptor may then be that of a newer connection.
+  static std::int64_t next_handle() {
+    static std::atomic<std::int64_t> next{std::int64_t{1} << 32};
+    return next++;
+  }
+
   bool is_launched_ = false;
   caf::io::network::stream_impl<channel_policy> stream_;
 };
@@ -126,6 +134,7 @@ caf::actor basp_link::open(std::shared_ptr<channel> connection,
   caf::actor found;
   std::string problem = "the run shows no node";
   caf::scoped_actor self(system_);
+  const std::weak_ptr<channel> made = connection;
   self->request(broker_, limit, caf::connect_atom::value, scribe_of(std::move(connection)),
                 some_port)
       .receive(
@@ -134,8 +143,9 @@ caf::actor basp_link::open(std::shared_ptr<channel> connection,
             found = caf::actor_cast<caf::actor>(handle);
           },
           [&](const caf::error& e) { problem = system_.render(e); });
-  if (!found) throw network_error("the run cannot be joined: " + problem);
-  return found;
+  if (found) return found;
+  if (const auto unused = made.lock()) unused->shut_down();
+  throw connection_failed("the run cannot be joined: " + problem);
 }
 
 }  // namespace hone

@@ -22,7 +22,8 @@ class basp_link {
   // Hands over a connection that a head has let in; the other end finds `whom`. Safe on any thread.
   void serve(std::shared_ptr<channel> connection, const caf::actor& whom) const;
   // Hands over a connection to a head. Returns the actor that the head lets others find. Blocks for
-  // `limit` at most. Throws network_error.
+  // `limit` at most. Throws connection_failed: CAF gives up what it is opening when it looks for
+  // connections that have fallen silent.
   caf::actor open(std::shared_ptr<channel> connection, std::chrono::milliseconds limit) const;
 
  private:

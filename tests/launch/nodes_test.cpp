@@ -230,9 +230,11 @@ class SecureNodes : public Nodes {
     head_ = make_identity(folder_ / "ca", "head", identity_role::head);
     node_ = make_identity(folder_ / "ca", "gpus", identity_role::node);
   }
-  std::vector<std::string> secure() const {
-    return helpless(
-        {"--set", "node.listen=127.0.0.1:0", "--set", "node.identity=\"" + head_.string() + "\""});
+  std::vector<std::string> secure(std::vector<std::string> more = {},
+                                  const std::string& port = "0") const {
+    more.insert(more.end(), {"--set", "node.listen=127.0.0.1:" + port, "--set",
+                             "node.identity=\"" + head_.string() + "\""});
+    return helpless(more);
   }
 
   std::filesystem::path head_;
@@ -249,6 +251,31 @@ TEST_F(SecureNodes, JoinWithACertificate) {
       run_hone({"status", "--connect", address(), "--identity", node_.string()});
   EXPECT_EQ(by_address.code, 0) << by_address.err;
   EXPECT_NE(run_hone({"status", "--connect", address()}).code, 0) << "it shows no certificate";
+}
+
+TEST_F(SecureNodes, ComeBackAfterAFreezeAndAfterDeathsOfTheHead) {
+  const std::vector<std::string> signs = {"--identity", node_.string(), "--heartbeat",
+                                          "0.1",        "--silence",    "0.6"};
+  const std::vector<std::string> of_head = {"--set", "node.heartbeat_s=0.1", "--set",
+                                            "node.silence_s=0.6"};
+  const std::string port = std::to_string(free_port());
+  program helper(node("127.0.0.1:" + port, "helper", signs));
+  for (int life = 0; life < 4; ++life) {
+    auto options = of_head;
+    if (life > 0) options.emplace_back("--resume");
+    program p(secure(options, port));
+    ASSERT_TRUE(wait_for_versions(versions() + 2)) << p.out() << p.err() << helper.out();
+    if (life == 1) {
+      helper.send(SIGSTOP);
+      EXPECT_TRUE(says(p, "helper is gone")) << p.out();
+      helper.send(SIGCONT);
+      ASSERT_TRUE(wait_for_versions(versions() + 2)) << p.out() << helper.out() << helper.err();
+    }
+    p.send(SIGKILL);
+    p.wait();
+  }
+  EXPECT_FALSE(helper.has_ended()) << helper.out() << helper.err();
+  expect_nothing_lost();
 }
 
 TEST_F(SecureNodes, WithoutACertificateAreRefused) {

@@ -90,9 +90,7 @@ class head {
 
 // Connects a socket and sends bytes, without TLS and without a preface.
 unique_fd send_raw(const network_address& to, const std::string& bytes) {
-  unique_fd socket = begin_to_connect(to);
-  pollfd writable{socket.get(), POLLOUT, 0};
-  poll(&writable, 1, 2000);
+  unique_fd socket = connect_socket(to, std::chrono::steady_clock::now() + limit);
   (void)!send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   return socket;
 }
@@ -132,7 +130,6 @@ TEST(Connections, WithoutTlsAreLetInOnALoopbackAddress) {
   const auto connection = connect_to(h.address(), says("a"), {}, limit);
   const auto peers = h.wait_for(1);
   EXPECT_EQ(peers[0].said.name, "a");
-  EXPECT_EQ(peers[0].address, "127.0.0.1");
   EXPECT_EQ(peers[0].certificate, "");
   std::size_t count = 0;
   ASSERT_EQ(peers[0].connection->write("x", 1, count), channel_result::done);
@@ -253,9 +250,8 @@ bool is_ended_for(const network_address& head, const std::filesystem::path& show
   SSL* const tls = SSL_new(context);
   SSL_CTX_free(context);
   SSL_set_connect_state(tls);
-  channel connection(begin_to_connect(head), tls);
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  connection.wait(channel_result::wants_write, deadline);
+  channel connection(connect_socket(head, deadline), tls);
   channel_result result = connection.shake_hands();
   while (result != channel_result::done && result != channel_result::closed &&
          connection.wait(result, deadline))
@@ -301,6 +297,18 @@ TEST_F(SecureConnections, EndWhenTheirIdentityIsRevoked) {
               HasSubstr("refuses this identity"));
   h.wait_for("certificate revoked");
   EXPECT_NO_THROW(connect_to(h.address(), says("c"), identity("gpus"), limit));
+}
+
+TEST_F(SecureConnections, OfAnotherIdentityCannotTakeAName) {
+  make_identity(*folder_ / "ca", "others", identity_role::node);
+  head h(identity("head"));
+  const auto mine = connect_to(h.address(), says("gpus-0"), identity("gpus"), limit);
+  h.wait_for(1);
+  EXPECT_THAT(problem_of([&] {
+                connect_to(h.address(), says("gpus-0", join_purpose, 2), identity("others"), limit);
+              }),
+              HasSubstr("the name belongs to the identity gpus"));
+  EXPECT_NO_THROW(connect_to(h.address(), says("others-0"), identity("others"), limit));
 }
 
 TEST_F(SecureConnections, SurviveStrangers) {

@@ -36,17 +36,24 @@ TEST(Preface, CannotBeginWithOtherBytes) {
   EXPECT_FALSE(may_begin_preface("hone 1\n" + std::string(longest_preface, 'a')));
 }
 
-TEST(Preface, HasLinesThatANameCannotEnd) {
-  const auto read = parse_preface(to_text({join_purpose, "a\n\nname b", 1, {}}));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->name, "a  name b");
+TEST(Preface, HasANameThatIsSafeToPrint) {
+  for (const std::string& name : {std::string("a\rb"), std::string("\x1b[2J"), std::string(),
+                                  std::string(65, 'a'), std::string("a/b")})
+    EXPECT_FALSE(parse_preface("hone 1\npurpose join\nname " + name + "\n\n")) << name;
+  EXPECT_TRUE(parse_preface("hone 1\npurpose join\nname gpu-7.lab 42_a\n\n"));
 }
 
 TEST(Preface, IsAnsweredByAWelcomeOrAReason) {
-  EXPECT_EQ(parse_answer(answer_text("")), "");
-  EXPECT_EQ(parse_answer(answer_text("judge version 17, expected 18")),
-            "judge version 17, expected 18");
-  EXPECT_EQ(parse_answer("hello\n\n"), std::nullopt);
+  using kind = preface_answer::kind;
+  for (const kind what : {kind::welcome, kind::refused, kind::later}) {
+    const std::string reason = what == kind::welcome ? "" : "judge version 17, expected 18";
+    const auto read = parse_answer(to_text({what, reason}));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->what, what);
+    EXPECT_EQ(read->reason, reason);
+  }
+  EXPECT_FALSE(parse_answer("hello\n\n"));
+  EXPECT_FALSE(parse_answer("refused because"));
 }
 
 TEST(Versions, ThatDifferAreNamed) {

@@ -48,7 +48,8 @@ TEST(PlanOfAnSshPool, IsTheScriptThatEachHostReads) {
     mask=$(umask)
     umask 077
     mkdir "$folder" || exit 73
-    finish() { rm -rf "$folder"; exit "$1"; }
+    trap 'rm -rf "$folder"' EXIT
+    finish() { exit "$1"; }
     trap : PIPE
     mkdir "$folder/identity" || finish 73
     cat >"$folder/identity/ca.pem" <<'HONE_END_OF_FILE'
@@ -63,7 +64,7 @@ TEST(PlanOfAnSshPool, IsTheScriptThatEachHostReads) {
     umask "$mask"
     {
     module load cuda
-    } || { echo "hone: the setup of cpus-0 failed" >&2; finish 1; }
+    } </dev/null || { echo "hone: the setup of cpus-0 failed" >&2; finish 1; }
     start_of() { sed -n 's/.*) \([^ZX] \)/\1/p' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
     exec 3<&0
     hone node --join 10.0.0.1:4242 --identity /tmp/hone-NUMBER/identity --name cpus-0 )sh"
