@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint32_t last_attempt = 3;
 constexpr std::uint32_t most_lost_nodes = 5;
+// What a worker serves that takes jobs of all device types.
+constexpr std::string_view every_type = "*";
 
 // Returns what only the workers of the device that made the first measurement serve; empty if there
 // is none.
@@ -28,7 +30,7 @@ std::string first_device(const benchmark_job& job) {
 template <class Job>
 bool work_queue_state<Job>::worker::serves(std::string_view device_type) const {
   return std::any_of(device_types.begin(), device_types.end(),
-                     [&](const std::string& t) { return t == "*" || t == device_type; });
+                     [&](const std::string& t) { return t == every_type || t == device_type; });
 }
 
 template <class Job>
@@ -45,27 +47,28 @@ void work_queue_state<Job>::put(const Job& job) {
   hand_out(device_type);
 }
 
-// Returns a worker that has a credit and serves the job's device type, or null. Workers take turns:
-// the search begins behind the one that was served last. `avoid_first_device` skips the device that
-// made the measurement to be confirmed, `must_be_idle` workers that have a job of this type.
+// Returns a worker that has a credit and serves the job's device type, or null. Workers take turns.
+// `avoided` is what the workers serve that do not get it, if that is not empty; `must_be_idle`
+// skips workers that have a job of this type.
 template <class Job>
-typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(const Job& job,
-                                                                           bool avoid_first_device,
-                                                                           bool must_be_idle) {
+typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(
+    const Job& job, const std::string& avoided, bool must_be_idle) {
   const std::string_view device_type = view(job->getHeader().getDeviceType());
-  const std::string avoided = first_device(job);
-  worker* found = nullptr;
-  bool past_last = false;
-  worker* wrapped = nullptr;
-  for (auto& [address, w] : workers) {
-    const bool fits = w.credits > 0 && w.serves(device_type) &&
-                      !(must_be_idle && w.has_job_of(device_type)) &&
-                      !(avoid_first_device && !avoided.empty() && w.serves(avoided));
-    if (fits && !past_last && wrapped == nullptr) wrapped = &w;
-    if (fits && past_last && found == nullptr) found = &w;
-    past_last = past_last || address == last_served;
+  for (const std::string& served : {std::string(device_type), std::string(every_type)}) {
+    const auto line = ready.find(served);
+    if (line == ready.end()) continue;
+    const auto found = line->second.take([&](const caf::actor_addr& address) {
+      const auto known = workers.find(address);
+      if (known == workers.end() || known->second.credits == 0 || !known->second.serves(served))
+        return ready_line::fitness::gone;
+      const worker& one = known->second;
+      const bool is_fit = !(must_be_idle && one.has_job_of(device_type)) &&
+                          !(!avoided.empty() && one.serves(avoided));
+      return is_fit ? ready_line::fitness::fit : ready_line::fitness::unfit;
+    });
+    if (found) return &workers.at(*found);
   }
-  return found != nullptr ? found : wrapped;
+  return nullptr;
 }
 
 // Returns the worker that gets the job, or null if the job must wait. A surprising measurement is
@@ -74,14 +77,24 @@ typename work_queue_state<Job>::worker* work_queue_state<Job>::find_worker(const
 template <class Job>
 typename work_queue_state<Job>::worker* work_queue_state<Job>::choose_worker(const Job& job,
                                                                              bool must_be_idle) {
-  if (worker* other = find_worker(job, true, must_be_idle)) return other;
-  const std::string_view device_type = view(job->getHeader().getDeviceType());
   const std::string avoided = first_device(job);
+  worker* const other = find_worker(job, avoided, must_be_idle);
+  if (other != nullptr || avoided.empty()) return other;
+  const auto count = [this](const std::string& served) {
+    const auto known = serving.find(served);
+    return known == serving.end() ? std::size_t{0} : known->second;
+  };
   const bool is_other_busy =
-      !avoided.empty() && std::any_of(workers.begin(), workers.end(), [&](const auto& entry) {
-        return entry.second.serves(device_type) && !entry.second.serves(avoided);
-      });
-  return is_other_busy ? nullptr : find_worker(job, false, must_be_idle);
+      count(std::string(view(job->getHeader().getDeviceType()))) + count(std::string(every_type)) >
+      count(avoided);
+  return is_other_busy ? nullptr : find_worker(job, "", must_be_idle);
+}
+
+// Puts a worker that has credits into the lines of what it serves.
+template <class Job>
+void work_queue_state<Job>::wait_for_jobs(const worker& one) {
+  if (one.credits == 0) return;
+  for (const std::string& served : one.device_types) ready[served].add(one.handle.address());
 }
 
 template <class Job>
@@ -99,7 +112,7 @@ void work_queue_state<Job>::hand_out(const std::string& device_type) {
     const Job job = jobs.take_front();
     --w->credits;
     w->in_flight.emplace(measurement_id(job->getHeader().getMeasurementId()), job);
-    last_served = w->handle.address();
+    wait_for_jobs(*w);
     self->send(w->handle, job);
   }
 }
@@ -115,8 +128,11 @@ void work_queue_state<Job>::pull(const caf::strong_actor_ptr& who,
     entry->second.handle = caf::actor_cast<worker_actor<Job>>(who);
     self->monitor(entry->second.handle);
   }
+  for (const std::string& served : entry->second.device_types) --serving[served];
   entry->second.device_types = device_types;
+  for (const std::string& served : device_types) ++serving[served];
   entry->second.credits += credits;
+  wait_for_jobs(entry->second);
   for (auto& [device_type, jobs] : waiting) hand_out(device_type);
 }
 
@@ -129,6 +145,7 @@ void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measure
   found->second.in_flight.erase(job);
   lost_with_nodes.erase(id);
   ++found->second.credits;
+  wait_for_jobs(found->second);
   counts.processed();
   for (auto& [device_type, jobs] : waiting) {
     if (!jobs.empty()) hand_out(device_type);
@@ -140,6 +157,7 @@ void work_queue_state<Job>::lose(const caf::actor_addr& who, const caf::error& r
   const auto found = workers.find(who);
   if (found == workers.end()) return;
   const std::multimap<measurement_id, Job> lost = std::move(found->second.in_flight);
+  for (const std::string& served : found->second.device_types) --serving[served];
   workers.erase(found);
   const bool has_left = !reason;  // before it knew of the jobs
   const bool is_node_lost = reason == caf::exit_reason::remote_link_unreachable;

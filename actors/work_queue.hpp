@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/activity.hpp"
+#include "actors/ready_line.hpp"
 #include "messages/ids.hpp"
 #include "messages/interfaces.hpp"
 
@@ -73,7 +74,8 @@ struct work_queue_state {
   std::map<caf::actor_addr, worker> workers;
   // How often a job that has not ended was lost with a node.
   std::map<measurement_id, std::uint32_t> lost_with_nodes;
-  caf::actor_addr last_served;  // worker that got the latest job: workers take turns
+  std::map<std::string, ready_line> ready;     // workers with credits, by what they serve
+  std::map<std::string, std::size_t> serving;  // number of workers, by what they serve
 
   void put(const Job& job);
   void pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types,
@@ -83,7 +85,8 @@ struct work_queue_state {
   void put_again(const Job& job);
   void hand_out(const std::string& device_type);
   worker* choose_worker(const Job& job, bool must_be_idle);
-  worker* find_worker(const Job& job, bool avoid_first_device, bool must_be_idle);
+  worker* find_worker(const Job& job, const std::string& avoided, bool must_be_idle);
+  void wait_for_jobs(const worker& one);
   std::size_t queued() const;
   std::size_t in_flight() const;
 };

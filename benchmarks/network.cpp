@@ -21,6 +21,7 @@
 #include <functional>
 #include <iostream>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -120,7 +121,110 @@ void show_foreign_certificates(const network_address& to, const std::filesystem:
   std::cout << "  " << refused / 5 << " refused handshakes a second\n";
 }
 
-int run(bool is_plain) {
+// ---- many nodes
+
+constexpr int processes = 4;
+constexpr int nodes_each = 250;
+
+// A quarter of the nodes: joins, says so with a byte, then measures until it is killed, and writes
+// the times of all messages of each second.
+[[noreturn]] void be_nodes(int number, const network_address& head,
+                           const std::filesystem::path& identity, int to) {
+  constexpr int threads = 8;
+  struct node {
+    caf::actor_system* system = nullptr;
+    caf::actor echo;
+  };
+  std::vector<node> nodes(nodes_each);
+  std::vector<std::thread> joining;
+  for (int t = 0; t < threads; ++t) {
+    joining.emplace_back([&, t] {
+      for (int i = t; i < nodes_each; i += threads) {
+        auto* settings = new actor_configuration(signs_of_life{});
+        settings->set("scheduler.policy", caf::atom("sharing"));
+        settings->set("scheduler.max-threads", std::size_t{1});
+        node& one = nodes[static_cast<std::size_t>(i)];
+        one.system = new caf::actor_system(*settings);
+        preface mine = says;
+        mine.name = "node " + std::to_string(number) + " " + std::to_string(i);
+        one.echo =
+            basp_link(*one.system)
+                .open(connect_to(head, mine, identity, milliseconds(30000)), milliseconds(30000));
+      }
+    });
+  }
+  for (std::thread& one : joining) one.join();
+  const double joined = -1;
+  (void)!write(to, &joined, sizeof joined);
+  const std::string text(message_bytes, 'x');
+  for (;;) {
+    const auto end = steady::now() + std::chrono::seconds(1);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      caf::scoped_actor self(*nodes[i].system);
+      const auto begin = steady::now();
+      self->request(nodes[i].echo, std::chrono::seconds(20), text)
+          .receive([](const std::string&) {}, [](const caf::error&) { std::cout << "lost\n"; });
+      const double ms = std::chrono::duration<double, std::milli>(steady::now() - begin).count();
+      (void)!write(to, &ms, sizeof ms);
+      std::this_thread::sleep_until(end - (nodes.size() - i) * milliseconds(1000) / nodes.size());
+    }
+  }
+}
+
+double cpu_seconds(pid_t process) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  std::getline(in, line);
+  std::istringstream words(line.substr(line.rfind(')') + 2));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) words >> skipped;
+  double user = 0;
+  double system = 0;
+  words >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+// Prints the times that arrive for so long.
+void print_times(int from, const char* what, std::chrono::seconds time) {
+  std::vector<double> ms;
+  const auto end = steady::now() + time;
+  for (double one = 0; steady::now() < end && read(from, &one, sizeof one) == sizeof one;) {
+    if (one >= 0) ms.push_back(one);
+  }
+  std::sort(ms.begin(), ms.end());
+  std::printf("%-34s %zu messages  p50 %.2f  p99 %.2f  worst %.2f ms\n", what, ms.size(),
+              ms[ms.size() / 2], ms[ms.size() * 99 / 100], ms.back());
+}
+
+void join_many(const network_address& at, const std::filesystem::path& identity, pid_t head) {
+  int ends[2];
+  if (pipe(ends) != 0) return;
+  std::printf("head alone: %.0f MB\n", memory_mb(head));
+  const auto begin = steady::now();
+  std::vector<pid_t> children;
+  for (int i = 0; i < processes; ++i) {
+    children.push_back(fork());
+    if (children.back() == 0) be_nodes(i, at, identity, ends[1]);
+  }
+  int joined = 0;
+  for (double one = 0; joined < processes && read(ends[0], &one, sizeof one) == sizeof one;)
+    joined += one < 0 ? 1 : 0;
+  std::printf("%d nodes have joined in %.1f s; head %.0f MB\n", processes * nodes_each,
+              std::chrono::duration<double>(steady::now() - begin).count(), memory_mb(head));
+  const double cpu = cpu_seconds(head);
+  print_times(ends[0], "a message a second from each", std::chrono::seconds(8));
+  std::printf("head: %.0f %% of a core\n", (cpu_seconds(head) - cpu) / 8 * 100);
+  kill(children[0], SIGKILL);
+  print_times(ends[0], "while 250 are killed at once", std::chrono::seconds(4));
+  std::printf("head %.0f MB\n", memory_mb(head));
+  for (const pid_t child : children) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+}
+
+int run(const std::string& mode) {
+  const bool is_plain = mode == "plain";
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("hone-network-" + std::to_string(getpid()));
   make_authority(folder / "ca");
@@ -135,6 +239,13 @@ int run(bool is_plain) {
   network_address at{"127.0.0.1", 0};
   if (read(ends[0], &at.port, sizeof at.port) != sizeof at.port) return 1;
 
+  if (mode == "many") {
+    join_many(at, of_node, head);
+    kill(head, SIGKILL);
+    waitpid(head, nullptr, 0);
+    std::filesystem::remove_all(folder);
+    return 0;
+  }
   caf::actor_system& system = start_actor_system();
   const caf::actor echo = basp_link(system).open(
       connect_to(at, says, is_plain ? "" : of_node, milliseconds(5000)), milliseconds(5000));
@@ -169,7 +280,7 @@ int run(bool is_plain) {
 }  // namespace hone
 
 int main(int count, char** arguments) {
-  const int code = hone::run(count > 1 && std::string(arguments[1]) == "plain");
+  const int code = hone::run(count > 1 ? arguments[1] : "");
   std::cout.flush();
   std::fflush(stdout);
   _exit(code);  // the actor system is never destroyed

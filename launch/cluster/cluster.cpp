@@ -82,6 +82,30 @@ std::unique_ptr<launcher> launcher_of(const fs::path& run, const cluster_plan& p
                        context_of(run, read_join(run), needs_identities(plan), pool, options));
 }
 
+// Stops the nodes of pools that the cluster file no longer describes as it did when they were
+// started, apart from their number: otherwise nobody would know of them, or they would go on as
+// they were.
+void stop_changed_pools(const fs::path& run, const cluster_plan& now,
+                        const cluster_options& options) {
+  if (!fs::exists(cluster_folder(run) / "cluster.toml")) return;
+  const cluster_plan before = load_started(run);
+  problem_list problems;
+  for (const node_pool& old : before.pools) {
+    if (!fs::exists(cluster_folder(run) / old.name)) continue;
+    const bool stays = std::any_of(now.pools.begin(), now.pools.end(), [&](node_pool pool) {
+      pool.count = old.count;
+      return pool == old;
+    });
+    if (stays && needs_identities(now) == needs_identities(before)) continue;
+    try {
+      launcher_of(run, before, old, options)->scale(0);
+    } catch (const std::exception& e) {
+      problems.add(e.what());
+    }
+  }
+  problems.throw_if_any();
+}
+
 void make_identities(const cluster_plan& plan) {
   const fs::path authority = authority_of(plan.directory);
   if (!fs::exists(authority / "ca.key")) make_authority(authority);
@@ -157,6 +181,7 @@ void start_cluster(const cluster_plan& plan, const cluster_options& options) {
   if (head.phase == node_phase::running)
     throw std::runtime_error("the cluster of " + run.string() + " is up already (its head is " +
                              head.where + ")");
+  stop_changed_pools(run, plan, options);
   write_private(cluster_folder(run) / "cluster.toml", plan.text);
   const bool has_identities = needs_identities(plan);
   if (has_identities) make_identities(plan);

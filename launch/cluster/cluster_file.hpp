@@ -34,17 +34,21 @@ struct node_pool {
 
   std::string setup;  // ssh and Slurm: a line of shell that runs before hone; may be empty
 
-  struct {
+  struct slurm_keys {
     std::string partition, account, gres, time;  // empty: Slurm's default
     std::vector<std::string> extra;              // lines that begin with #SBATCH
+    bool operator==(const slurm_keys&) const = default;
   } slurm;
-  struct {
+  struct kubernetes_keys {
     std::string image;
     std::string name_space;                       // empty: kubectl's default
     std::map<std::string, std::string> selector;  // labels of the machines that may be used
     std::int64_t gpus = 0;                        // per node
     std::string service_account;                  // empty: the namespace's default
+    bool operator==(const kubernetes_keys&) const = default;
   } kubernetes;
+
+  bool operator==(const node_pool&) const = default;
 
   // Returns the largest number of nodes that the pool can have.
   std::int64_t most_nodes() const;

@@ -43,7 +43,8 @@ std::map<std::string, queued_job> list_jobs() {
 }
 
 node_phase phase_of(const queued_job& job) {
-  static const std::set<std::string> running = {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING"};
+  static const std::set<std::string> running = {"RUNNING", "SUSPENDED", "STOPPED", "SIGNALING",
+                                                "COMPLETING"};
   static const std::set<std::string> waiting = {"PENDING",      "CONFIGURING", "REQUEUED",
                                                 "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD",
                                                 "SPECIAL_EXIT", "STAGE_OUT",   "RESIZING"};

@@ -226,6 +226,10 @@ class ssh_launcher : public launcher {
           return starting.empty();
         },
         start_limit);
+    for (const beginning& late : starting)
+      problems.add(late.record.host + ": a node has not begun within " +
+                   std::to_string(start_limit.count()) + " s; " + late.log.string() +
+                   " may say why");
   }
 
   // Ends a node and removes its folder on the host. Returns what is wrong; empty: nothing.

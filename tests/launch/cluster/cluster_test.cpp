@@ -30,7 +30,8 @@ class cluster : public testing::Test {
   cluster() {
     plan_.text =
         "config = \"run.toml\"\ndirectory = \"run\"\n"
-        "[[pool]]\nname = \"cpus\"\nlauncher = \"local\"\n";
+        "[[pool]]\nname = \"cpus\"\nlauncher = \"local\"\ncount = 2\ndevices = [\"cpu\"]\n"
+        "compilers = 2\n";
     plan_.config = bed_.path("run.toml");
     plan_.directory = run_;
     plan_.head.listen = "127.0.0.1:0";
@@ -118,6 +119,23 @@ TEST_F(cluster, GivesIdentitiesToAHeadThatOthersCanReach) {
   options_.resume = true;
   start_cluster(plan_, options_);
   EXPECT_EQ(list_cluster(run_).head.phase, node_phase::running) << "identities are kept";
+}
+
+TEST_F(cluster, StopsNodesOfPoolsThatTheFileNoLongerHas) {
+  start_cluster(plan_, options_);
+  const std::string gone = plan_.pools[0].name;
+  ASSERT_EQ(list_cluster(run_).pools[0].nodes[0].phase, node_phase::running);
+  const fs::path records = run_ / "cluster" / gone;
+  ASSERT_TRUE(fs::exists(records));
+  const pid_t head = bed_.process_of("head");
+  kill(head, SIGKILL);
+  ASSERT_TRUE(testing_support::eventually([&] { return !is_alive(head); }));
+  plan_.pools[0].name = "renamed";
+  plan_.text.replace(plan_.text.find("\"" + gone + "\""), gone.size() + 2, "\"renamed\"");
+  options_.resume = true;
+  start_cluster(plan_, options_);
+  EXPECT_FALSE(fs::exists(records)) << "its nodes were stopped";
+  EXPECT_EQ(list_cluster(run_).pools[0].nodes[0].name, "renamed-0");
 }
 
 TEST_F(cluster, ShowsTheLastLinesOfAHeadThatCannotStart) {
