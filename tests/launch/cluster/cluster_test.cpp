@@ -38,6 +38,9 @@ class cluster : public testing::Test {
     plan_.pools = {bed_.pool};
     plan_.pools[0].hone.clear();
     plan_.pools[0].count = 2;
+    plan_.pools[0].hosts.clear();
+    plan_.pools[0].per_host = 1;
+    plan_.pools[0].kubernetes.image.clear();
     options_.program = bed_.pool.hone;
     options_.head_limit = std::chrono::seconds(30);
     write_file(plan_.config, "seed = 1\n");
@@ -170,6 +173,7 @@ TEST_F(cluster, StartsNodesAgainThatCouldNotFindTheNewHead) {
   start_cluster(plan_, options_);
   EXPECT_NE(bed_.process_of("head", head), 0);
   EXPECT_EQ(bed_.process_of("cpus-0"), node) << "the address is the same";
+  EXPECT_TRUE(is_alive(node));
   stop_cluster(run_, options_);
   start_cluster(plan_, options_);
   const pid_t second = bed_.process_of("cpus-0", node);
