@@ -293,7 +293,15 @@ class acceptor::loop {
   }
 
   void read_revocations() {
-    if (!tls_ || !tls_->read_revocations()) return;
+    if (!tls_) return;
+    try {
+      if (!tls_->read_revocations()) return;
+      revocation_problem_.clear();
+    } catch (const network_error& e) {  // said once, and tried again at the next look
+      if (options_.log && revocation_problem_ != e.what()) options_.log(e.what());
+      revocation_problem_ = e.what();
+      return;
+    }
     for (const live& one : live_) {
       const auto connection = one.connection.lock();
       if (connection == nullptr || !tls_->is_revoked(one.serial)) continue;
@@ -311,6 +319,7 @@ class acceptor::loop {
   unique_fd stop_;
   std::map<int, waiting> waiting_;  // by descriptor
   std::vector<live> live_;
+  std::string revocation_problem_;        // of the last look; empty: there was none
   std::map<std::string, holder> newest_;  // by name of a node
   std::set<std::pair<std::string, std::uint64_t>> superseded_;
   steady::time_point next_look_{};

@@ -7,7 +7,9 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "network/identity.hpp"
@@ -46,6 +48,12 @@ class Nodes : public small_run_test {
                                     "--devices",    "simulated:a", "--name", name};
     all.insert(all.end(), more.begin(), more.end());
     return all;
+  }
+  static int lines_with(const std::string& text, const std::string& part) {
+    int count = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++count;
+    return count;
   }
   static bool says(const program& p, const std::string& text) {
     return eventually([&] { return p.out().find(text) != std::string::npos; });
@@ -295,6 +303,68 @@ TEST_F(SecureNodes, LeaveWhenTheirCertificateIsRevoked) {
   EXPECT_NE(helper.wait(std::chrono::seconds(20)).value_or(0), 0) << helper.out();
   EXPECT_TRUE(says(p, "certificate revoked")) << p.out();
   EXPECT_THAT(helper.err(), HasSubstr("refuses this identity"));
+}
+
+// A node in a network namespace of its own, at the other end of a link that can be cut. Needs root
+// and the program ip.
+class NodesBehindALink : public SecureNodes {
+ protected:
+  void SetUp() override {
+    const std::string number = std::to_string(getpid() % 200);
+    head_host_ = "10.213." + number + ".1";
+    link_ = "hone" + number + "a";
+    name_space_ = "hone-test-" + number;
+    const std::string other = "hone" + number + "b";
+    const std::string inside = "ip netns exec " + name_space_ + " ip ";
+    has_link_ = geteuid() == 0 && does("ip netns add " + name_space_) &&
+                does("ip link add " + link_ + " type veth peer name " + other) &&
+                does("ip link set " + other + " netns " + name_space_) &&
+                does("ip addr add " + head_host_ + "/30 dev " + link_) &&
+                does("ip link set " + link_ + " up") &&
+                does(inside + "addr add 10.213." + number + ".2/30 dev " + other) &&
+                does(inside + "link set " + other + " up");
+    if (!has_link_) GTEST_SKIP() << "network namespaces cannot be made here: no root, or no ip";
+  }
+  void TearDown() override {
+    does("ip link del " + link_);
+    does("ip netns del " + name_space_);
+  }
+  static bool does(const std::string& command) {
+    return std::system((command + " 2>/dev/null").c_str()) == 0;
+  }
+
+  bool has_link_ = false;
+  std::string head_host_;
+  std::string link_;
+  std::string name_space_;
+};
+
+TEST_F(NodesBehindALink, AreLostWhenItIsCutAndComeBackWhenItHeals) {
+  program p(helpless({"--set", "node.listen=" + head_host_ + ":0", "--set",
+                      "node.identity=\"" + head_.string() + "\"", "--set", "node.heartbeat_s=0.1",
+                      "--set", "node.silence_s=0.6"}));
+  std::vector<std::string> inside = {"/usr/bin/env", "ip", "netns", "exec", name_space_};
+  for (const std::string& word :
+       node(address(), "helper",
+            {"--identity", node_.string(), "--heartbeat", "0.1", "--silence", "0.6"}))
+    inside.push_back(word);
+  program helper(inside);
+  ASSERT_TRUE(wait_for_versions(versions() + 2)) << p.out() << helper.out() << helper.err();
+  for (int cut = 0; cut < 2; ++cut) {
+    ASSERT_TRUE(does("ip link set " + link_ + " down"));
+    EXPECT_TRUE(eventually([&] { return lines_with(p.out(), "helper is gone") == cut + 1; }))
+        << "no reset tells the head of it: " << p.out();
+    EXPECT_TRUE(eventually([&] { return lines_with(helper.out(), "is lost") == cut + 1; }));
+    ASSERT_TRUE(does("ip link set " + link_ + " up"));
+    EXPECT_TRUE(eventually([&] {
+      return lines_with(helper.out(), "has joined the run again") == cut + 1;
+    })) << helper.out()
+        << p.out();
+    EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << helper.out();
+  }
+  p.send(SIGKILL);
+  p.wait();
+  expect_nothing_lost();
 }
 
 TEST_F(Nodes, OfOtherMachinesNeedAnIdentity) {
