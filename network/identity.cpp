@@ -5,8 +5,6 @@
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +17,7 @@
 #include <system_error>
 
 #include "network/openssl_handles.hpp"
+#include "process/replace_file.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -42,17 +41,13 @@ T* check(T* made, const char* what) {
 
 // ---- files
 
-// Writes a file in one step, so that a reader sees the old text or the new one. `mode`: 0600 for
-// what is secret.
+// Throws network_error.
 void write_file(const fs::path& path, const std::string& text, mode_t mode) {
-  const fs::path fresh = path.string() + ".new";
-  const unique_fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-  if (file.get() < 0 || fchmod(file.get(), mode) != 0 ||
-      write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    throw network_error(fresh.string() + ": cannot be written (" + std::strerror(errno) + ")");
-  std::error_code problem;
-  fs::rename(fresh, path, problem);
-  if (problem) throw network_error(path.string() + ": cannot be written: " + problem.message());
+  try {
+    replace_file(path, text, mode);
+  } catch (const std::runtime_error& e) {
+    throw network_error(e.what());
+  }
 }
 
 void make_folder(const fs::path& folder) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <stdexcept>
@@ -34,6 +35,9 @@ class refused_by_head : public network_error {
 // a run: ca.pem and ca.key, the folder `identities` with one identity each, the list `issued`, and
 // crl.pem, the certificates that were revoked (RFC 5280). An identity is a folder with ca.pem,
 // certificate.pem and key.pem (PEM; ECDSA over P-256). Keys are readable by their owner only.
+
+inline constexpr std::array<const char*, 3> identity_files = {"ca.pem", "certificate.pem",
+                                                              "key.pem"};
 
 enum class identity_role {
   head,  // of the first node of a run, to which the others connect

@@ -10,7 +10,9 @@
 
 #include "launch/cluster/cluster_head.hpp"
 #include "launch/cluster/programs.hpp"
+#include "network/address.hpp"
 #include "network/identity.hpp"
+#include "process/replace_file.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -82,6 +84,18 @@ std::unique_ptr<launcher> launcher_of(const fs::path& run, const cluster_plan& p
                        context_of(run, read_join(run), needs_identities(plan), pool, options));
 }
 
+// Stops the nodes of a pool as it was started.
+void stop_pool(const fs::path& run, const cluster_plan& plan, const node_pool& pool,
+               const cluster_options& options, problem_list& problems) {
+  // A pool without a folder has no nodes, and its launcher's programs need not be there.
+  if (!fs::exists(cluster_folder(run) / pool.name)) return;
+  try {
+    launcher_of(run, plan, pool, options)->scale(0);
+  } catch (const std::exception& e) {
+    problems.add(e.what());
+  }
+}
+
 // Stops the nodes of pools that the cluster file no longer describes as it did when they were
 // started, apart from their number: otherwise nobody would know of them, or they would go on as
 // they were.
@@ -91,17 +105,12 @@ void stop_changed_pools(const fs::path& run, const cluster_plan& now,
   const cluster_plan before = load_started(run);
   problem_list problems;
   for (const node_pool& old : before.pools) {
-    if (!fs::exists(cluster_folder(run) / old.name)) continue;
     const bool stays = std::any_of(now.pools.begin(), now.pools.end(), [&](node_pool pool) {
       pool.count = old.count;
       return pool == old;
     });
-    if (stays && needs_identities(now) == needs_identities(before)) continue;
-    try {
-      launcher_of(run, before, old, options)->scale(0);
-    } catch (const std::exception& e) {
-      problems.add(e.what());
-    }
+    if (!stays || needs_identities(now) != needs_identities(before))
+      stop_pool(run, before, old, options, problems);
   }
   problems.throw_if_any();
 }
@@ -137,7 +146,7 @@ void require_configuration(const cluster_plan& plan) {
 }  // namespace
 
 bool needs_identities(const cluster_plan& plan) {
-  return !is_loopback(plan.head.listen) ||
+  return !is_loopback(parse_address(plan.head.listen, /*allows_any_port=*/true)) ||
          std::any_of(plan.pools.begin(), plan.pools.end(),
                      [](const node_pool& pool) { return pool.launcher != launcher_kind::local; });
 }
@@ -161,7 +170,7 @@ std::string plan_cluster(const cluster_plan& plan, const cluster_options& option
   if (join.empty()) join = "ADDRESS";
   for (const node_pool& pool : plan.pools) {
     text += "\n# pool " + pool.name + ": " + number_of_nodes(pool.count) + ", by " +
-            name_of(pool.launcher);
+            std::string(name_of(pool.launcher));
     if (join == "ADDRESS")
       text += "; ADDRESS is what the head writes to " + run.string() + "/address";
     text +=
@@ -182,7 +191,7 @@ void start_cluster(const cluster_plan& plan, const cluster_options& options) {
     throw std::runtime_error("the cluster of " + run.string() + " is up already (its head is " +
                              head.where + ")");
   stop_changed_pools(run, plan, options);
-  write_private(cluster_folder(run) / "cluster.toml", plan.text);
+  replace_file(cluster_folder(run) / "cluster.toml", plan.text, 0600);
   const bool has_identities = needs_identities(plan);
   if (has_identities) make_identities(plan);
   const std::string address = start_head(
@@ -193,7 +202,7 @@ void start_cluster(const cluster_plan& plan, const cluster_options& options) {
   std::string join = planned_join(plan);
   if (join.empty()) join = address;
   const std::string old_join = read_join(run);
-  write_private(cluster_folder(run) / "join", join + "\n");
+  replace_file(cluster_folder(run) / "join", join + "\n", 0600);
   problem_list problems;
   for (const node_pool& pool : plan.pools) {
     try {
@@ -232,15 +241,7 @@ void stop_cluster(const fs::path& run_folder, const cluster_options& options) {
   const cluster_lock lock(run);
   require_own_machine(run);
   problem_list problems;
-  for (const node_pool& pool : plan.pools) {
-    // A pool without a folder has no nodes, and its launcher's programs need not be there.
-    if (!fs::exists(cluster_folder(run) / pool.name)) continue;
-    try {
-      launcher_of(run, plan, pool, options)->scale(0);
-    } catch (const std::exception& e) {
-      problems.add(e.what());
-    }
-  }
+  for (const node_pool& pool : plan.pools) stop_pool(run, plan, pool, options, problems);
   stop_head(run);
   problems.throw_if_any();
 }

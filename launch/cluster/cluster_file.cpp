@@ -1,10 +1,14 @@
 #include "launch/cluster/cluster_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 #include <stdexcept>
 
+#include "messages/value_names.hpp"
+#include "network/address.hpp"
+#include "network/identity.hpp"
 #include "tasks/reading_toml.hpp"
 
 namespace hone {
@@ -15,6 +19,7 @@ namespace fs = std::filesystem;
 constexpr const char* letters_and_digits =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 constexpr std::int64_t most_per_pool = 10000;
+constexpr std::array<std::string_view, 4> launcher_names = {"local", "ssh", "slurm", "kubernetes"};
 
 bool consists_of(const std::string& text, const std::string& others) {
   return text.find_first_not_of(letters_and_digits + others) == std::string::npos;
@@ -56,23 +61,22 @@ std::int64_t find_count(toml_view& view, const char* key, std::int64_t otherwise
 std::string find_address(toml_view& view, const char* key) {
   std::string address = find_line(view, key);
   if (address.empty()) return address;
-  const std::size_t colon = address.rfind(':');
-  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
-  const bool is_number = !port.empty() && port.size() <= 5 &&
-                         port.find_first_not_of("0123456789") == std::string::npos &&
-                         std::stoi(port) <= 65535;
-  if (!is_number || colon == 0 || !consists_of(address, ".:-_[]") || address[0] == '-')
+  // The address becomes a word of command lines, so it has no other characters than these.
+  const bool is_word = consists_of(address, ".:-_[]") && address[0] != '-';
+  try {
+    if (is_word) (void)parse_address(address, /*allows_any_port=*/true);
+  } catch (const network_error&) {
     view.refuse(key, "is '" + address + "', expected HOST:PORT");
+  }
+  if (!is_word) view.refuse(key, "is '" + address + "', expected HOST:PORT");
   return address;
 }
 
 launcher_kind launcher_of(toml_view& view) {
   const std::string name = view.string("launcher");
-  for (const auto kind : {launcher_kind::local, launcher_kind::ssh, launcher_kind::slurm,
-                          launcher_kind::kubernetes}) {
-    if (name == name_of(kind)) return kind;
-  }
-  view.refuse("launcher", "is '" + name + "', expected local, ssh, slurm or kubernetes");
+  const auto kind = value_named<launcher_kind>(launcher_names, name);
+  if (!kind) view.refuse("launcher", "is '" + name + "', expected local, ssh, slurm or kubernetes");
+  return *kind;
 }
 
 void read_ssh(toml_view& view, node_pool& pool) {
@@ -171,18 +175,8 @@ void read_head(toml_view& view, cluster_plan& plan) {
 
 }  // namespace
 
-const char* name_of(launcher_kind kind) {
-  switch (kind) {
-    case launcher_kind::local:
-      return "local";
-    case launcher_kind::ssh:
-      return "ssh";
-    case launcher_kind::slurm:
-      return "slurm";
-    case launcher_kind::kubernetes:
-      return "kubernetes";
-  }
-  return "";
+std::string_view name_of(launcher_kind kind) {
+  return launcher_names[static_cast<std::size_t>(kind)];
 }
 
 std::int64_t node_pool::most_nodes() const {
@@ -198,14 +192,6 @@ const node_pool& cluster_plan::pool(const std::string& name) const {
   }
   throw std::runtime_error("there is no pool '" + name + "', only " +
                            (known.empty() ? "the head" : known));
-}
-
-bool is_loopback(const std::string& address) {
-  std::string host = address.substr(0, address.rfind(':'));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  // A name such as 127.example.org may resolve to anything, so the rest must be digits.
-  const bool is_numeric = host.find_first_not_of("0123456789.") == std::string::npos;
-  return host == "localhost" || host == "::1" || (is_numeric && host.starts_with("127."));
 }
 
 cluster_plan load_cluster(const fs::path& file) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hone {
@@ -15,7 +16,7 @@ enum class launcher_kind {
   slurm,       // one batch job per node
   kubernetes,  // one StatefulSet per pool
 };
-const char* name_of(launcher_kind kind);
+std::string_view name_of(launcher_kind kind);
 
 // Nodes that are started alike. NAME-0, NAME-1, ... are their names.
 struct node_pool {
@@ -73,8 +74,5 @@ struct cluster_plan {
 // Reads a cluster file. Throws format_error that names the file, the line, the key, what was found
 // and what was expected. A key that the pool's launcher does not know is refused.
 cluster_plan load_cluster(const std::filesystem::path& file);
-
-// Returns true for HOST:PORT whose host surely is this machine: 127.*, ::1 or localhost.
-bool is_loopback(const std::string& address);
 
 }  // namespace hone

@@ -10,6 +10,7 @@
 
 #include "launch/cluster/detached_process.hpp"
 #include "launch/cluster/programs.hpp"
+#include "process/replace_file.hpp"
 
 namespace hone {
 namespace {
@@ -72,7 +73,7 @@ std::string start_head(const fs::path& run, const std::vector<std::string>& comm
   const fs::path address_file = run / "address";
   fs::remove(address_file);  // of a run that was killed
   const process_mark head = start_detached(command, head_log(run));
-  write_private(record_file(run), print(head) + "\n" + this_machine() + "\n");
+  replace_file(record_file(run), print(head) + "\n" + this_machine() + "\n", 0600);
   const auto is_decided = [&] { return fs::exists(address_file) || !is_running(head); };
   const bool is_in_time = wait_until(is_decided, limit);
   if (!is_in_time) stop_head(run);

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "launch/cluster/programs.hpp"
+#include "process/replace_file.hpp"
 
 namespace hone {
 namespace {
@@ -29,7 +30,7 @@ fs::path pool_folder::log(std::int64_t node) const { return logs_ / (node_name(n
 void pool_folder::set_count(std::int64_t count) const {
   fs::create_directories(path_);
   fs::create_directories(logs_);
-  write_private(path_ / "count", std::to_string(count) + "\n");
+  replace_file(path_ / "count", std::to_string(count) + "\n", 0600);
 }
 
 std::int64_t pool_folder::count() const {
@@ -53,7 +54,7 @@ std::map<std::int64_t, std::string> pool_folder::records() const {
 }
 
 void pool_folder::write_record(std::int64_t node, const std::string& text) const {
-  write_private(path_ / (node_name(node) + record_ending), text);
+  replace_file(path_ / (node_name(node) + record_ending), text, 0600);
 }
 
 void pool_folder::remove_record(std::int64_t node) const {

@@ -10,8 +10,8 @@ namespace hone {
 
 // The files by which a launcher remembers what it has started, so that another process can go on:
 //   RUN/cluster/POOL/count        the number of nodes that are wanted
-//   RUN/cluster/POOL/POOL-N.node  the record of node N, which the launcher defines: a process, a
-//   job RUN/logs/POOL-N.log           what the node has printed
+//   RUN/cluster/POOL/POOL-N.node  the record of node N, such as its process; each launcher's own
+//   RUN/logs/POOL-N.log           what the node has printed
 // One process at a time changes a pool; `cluster.hpp` sees to that.
 class pool_folder {
  public:

@@ -1,6 +1,5 @@
 #include "launch/cluster/programs.hpp"
 
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,21 +93,6 @@ std::string last_lines(const fs::path& file) {
   for (std::size_t lines = 0; lines < most_tail_lines && begin != std::string::npos; ++lines)
     begin = begin == 0 ? std::string::npos : text.rfind('\n', begin - 1);
   return begin == std::string::npos ? text : text.substr(begin + 1);
-}
-
-void write_private(const fs::path& file, const std::string& text) {
-  const std::string unfinished = file.string() + ".unfinished";
-  unlink(unfinished.c_str());
-  const int fd = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool is_written = fd >= 0;
-  for (std::size_t at = 0; is_written && at < text.size();) {
-    const ssize_t n = write(fd, text.data() + at, text.size() - at);
-    is_written = n > 0;
-    if (n > 0) at += static_cast<std::size_t>(n);
-  }
-  if (fd >= 0) is_written = close(fd) == 0 && is_written;
-  if (!is_written || rename(unfinished.c_str(), file.c_str()) != 0)
-    throw std::runtime_error(file.string() + ": cannot be written");
 }
 
 }  // namespace hone

@@ -31,7 +31,4 @@ std::string shell_line(const std::vector<std::string>& words);
 // Returns the last lines of a file, or an empty string if it is empty or cannot be read.
 std::string last_lines(const std::filesystem::path& file);
 
-// Replaces the contents of a file that only its owner may read. Throws std::runtime_error.
-void write_private(const std::filesystem::path& file, const std::string& text);
-
 }  // namespace hone

@@ -9,6 +9,7 @@
 #include "launch/cluster/launchers.hpp"
 #include "launch/cluster/pool_folder.hpp"
 #include "launch/cluster/programs.hpp"
+#include "process/replace_file.hpp"
 
 namespace hone {
 namespace {
@@ -159,7 +160,7 @@ class slurm_launcher : public launcher {
   }
 
   void submit(std::int64_t node) {
-    write_private(script_file(node), script_of(node));
+    replace_file(script_file(node), script_of(node), 0600);
     // --parsable prints "ID" or "ID;CLUSTER".
     std::string id = run_program(submit_command(node), "", command_limit);
     id = id.substr(0, id.find_first_of(";\n"));

@@ -15,6 +15,7 @@
 #include "launch/cluster/pool_folder.hpp"
 #include "launch/cluster/programs.hpp"
 #include "launch/cluster/ssh_scripts.hpp"
+#include "network/identity.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -147,7 +148,7 @@ class ssh_launcher : public launcher {
     std::string text;
     std::map<std::string, std::string> identity;
     if (!context_.identity.empty()) {
-      for (const char* name : {"ca.pem", "certificate.pem", "key.pem"})
+      for (const char* name : identity_files)
         identity[name] = "(contents of " + (context_.identity / name).string() + ")";
     }
     for (std::int64_t node = 0; node < count; ++node) {

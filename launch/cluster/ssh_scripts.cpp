@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "launch/cluster/programs.hpp"
+#include "network/identity.hpp"
 
 namespace hone {
 namespace {
@@ -107,7 +108,7 @@ std::string print_stop_script(const std::string& folder, std::chrono::millisecon
 
 std::map<std::string, std::string> read_identity(const std::filesystem::path& identity) {
   std::map<std::string, std::string> files;
-  for (const char* name : {"ca.pem", "certificate.pem", "key.pem"}) {
+  for (const char* name : identity_files) {
     std::ifstream in(identity / name, std::ios::binary);
     files[name] = std::string{std::istreambuf_iterator<char>(in), {}};
     if (!in || files[name].empty())

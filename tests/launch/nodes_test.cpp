@@ -239,8 +239,8 @@ class SecureNodes : public Nodes {
     node_ = make_identity(folder_ / "ca", "gpus", identity_role::node);
   }
   std::vector<std::string> secure(std::vector<std::string> more = {},
-                                  const std::string& port = "0") const {
-    more.insert(more.end(), {"--set", "node.listen=127.0.0.1:" + port, "--set",
+                                  const std::string& listen = "127.0.0.1:0") const {
+    more.insert(more.end(), {"--set", "node.listen=" + listen, "--set",
                              "node.identity=\"" + head_.string() + "\""});
     return helpless(more);
   }
@@ -271,7 +271,7 @@ TEST_F(SecureNodes, ComeBackAfterAFreezeAndAfterDeathsOfTheHead) {
   for (int life = 0; life < 4; ++life) {
     auto options = of_head;
     if (life > 0) options.emplace_back("--resume");
-    program p(secure(options, port));
+    program p(secure(options, "127.0.0.1:" + port));
     ASSERT_TRUE(wait_for_versions(versions() + 2)) << p.out() << p.err() << helper.out();
     if (life == 1) {
       helper.send(SIGSTOP);
@@ -340,9 +340,8 @@ class NodesBehindALink : public SecureNodes {
 };
 
 TEST_F(NodesBehindALink, AreLostWhenItIsCutAndComeBackWhenItHeals) {
-  program p(helpless({"--set", "node.listen=" + head_host_ + ":0", "--set",
-                      "node.identity=\"" + head_.string() + "\"", "--set", "node.heartbeat_s=0.1",
-                      "--set", "node.silence_s=0.6"}));
+  program p(
+      secure({"--set", "node.heartbeat_s=0.1", "--set", "node.silence_s=0.6"}, head_host_ + ":0"));
   std::vector<std::string> inside = {"/usr/bin/env", "ip", "netns", "exec", name_space_};
   for (const std::string& word :
        node(address(), "helper",
