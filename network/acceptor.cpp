@@ -32,6 +32,9 @@ using steady = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds tick{100};
 // How long a node that joins again waits for the end of its earlier connection.
 constexpr std::chrono::seconds longest_succession{5};
+// How long a connection whose certificate was refused is still read: closing it with unread bytes
+// would reset it, and the other end would not read why.
+constexpr std::chrono::milliseconds longest_lingering{500};
 constexpr int strangers_niceness = 10;
 constexpr const char* superseded = "another process has joined under this name since";
 
@@ -70,6 +73,7 @@ class acceptor::loop {
     std::shared_ptr<channel> connection;
     std::string address;
     steady::time_point until;
+    bool is_refused = false;          // what it sends is not looked at
     bool is_secure = false;           // the handshake is done
     std::string text{};               // of the preface, as far as it was read
     std::optional<preface> said{};    // it waits for the end of its predecessor
@@ -168,16 +172,36 @@ class acceptor::loop {
     const auto oldest = std::min_element(waiting_.begin(), waiting_.end(), [](auto& a, auto& b) {
       return a.second.until < b.second.until;
     });
-    refuse(oldest->first, "too many connections wait to be let in");
+    if (oldest->second.is_refused) {
+      waiting_.erase(oldest);
+    } else {
+      refuse(oldest->first, "too many connections wait to be let in");
+    }
+  }
+
+  // Refuses after a handshake that has told the other end why, and lets it read that.
+  void refuse_and_linger(int fd) {
+    waiting& one = waiting_.at(fd);
+    refusals_.note(one.address, one.connection->handshake_problem());
+    one.is_refused = true;
+    one.until = steady::now() + longest_lingering;
+    shutdown(fd, SHUT_WR);
+    expect(EPOLL_CTL_MOD, fd, EPOLLIN);
+  }
+  void discard(int fd) {
+    std::array<char, 4096> bytes{};
+    const ssize_t count = recv(fd, bytes.data(), bytes.size(), 0);
+    if (count == 0 || (count < 0 && errno != EAGAIN)) waiting_.erase(fd);
   }
 
   // Does what is possible without waiting for the other end.
   void go_on(int fd) {
     waiting& one = waiting_.at(fd);
+    if (one.is_refused) return discard(fd);
     if (one.said) return refuse(fd, "it ended, or spoke, before it was let in");
     if (!one.is_secure) {
       const channel_result result = one.connection->shake_hands();
-      if (result == channel_result::closed) return refuse(fd, one.connection->handshake_problem());
+      if (result == channel_result::closed) return refuse_and_linger(fd);
       if (result != channel_result::done) return expect_more(fd, result);
       one.is_secure = true;
     }
@@ -280,7 +304,9 @@ class acceptor::loop {
       }
     }
     for (const int fd : late) {
-      if (waiting_.at(fd).said) {
+      if (waiting_.at(fd).is_refused) {
+        waiting_.erase(fd);
+      } else if (waiting_.at(fd).said) {
         refuse(fd, preface_answer::kind::later, "its earlier connection does not end");
       } else {
         refuse(fd, "it did not say who it is in time");
