@@ -87,6 +87,13 @@ void measure(caf::scoped_actor& self, const caf::actor& echo, const std::string&
       static_cast<unsigned long long>(lost), memory_mb(head));
 }
 
+// Connects without saying anything. While the head's queue of connections is full, TCP tries again
+// after one, three and seven seconds.
+std::unique_ptr<channel> connect_stranger(const network_address& to) {
+  return std::make_unique<channel>(connect_socket(to, steady::now() + std::chrono::seconds(15)),
+                                   nullptr);
+}
+
 // Connects and sends random bytes, one connection after the other.
 void send_random_bytes(const network_address& to, int connections) {
   // Strangers are on machines of their own: here they must not take the head's and node's cores.
@@ -95,17 +102,15 @@ void send_random_bytes(const network_address& to, int connections) {
   for (int i = 0; i < connections; ++i) {
     std::string bytes(64 + random() % 1024, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
-    channel stranger(connect_socket(to, steady::now() + milliseconds(1000)), nullptr);
+    const auto stranger = connect_stranger(to);
     std::size_t written = 0;
-    (void)stranger.write(bytes.data(), bytes.size(), written);
+    (void)stranger->write(bytes.data(), bytes.size(), written);
   }
 }
 
 void stay_silent(const network_address& to, std::vector<std::unique_ptr<channel>>& held) {
   constexpr int connections = 1000;
-  for (int i = 0; i < connections; ++i)
-    held.push_back(
-        std::make_unique<channel>(connect_socket(to, steady::now() + milliseconds(1000)), nullptr));
+  for (int i = 0; i < connections; ++i) held.push_back(connect_stranger(to));
 }
 
 void show_foreign_certificates(const network_address& to, const std::filesystem::path& identity) {
