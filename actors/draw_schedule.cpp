@@ -130,14 +130,23 @@ std::size_t draw_schedule::compare(const schema::ComparisonRequest::Reader& requ
   return comparisons_.size() - before;
 }
 
-void draw_schedule::expire(std::uint64_t now_ms) {
+template <class IsLost>
+void draw_schedule::give_up(const IsLost& is_lost) {
   std::erase_if(outstanding_, [&](const auto& entry) {
+    if (!is_lost(entry.second)) return false;
     const assignment& what = entry.second.what;
-    const bool is_old = entry.second.issued_ms + options_.draw_limit_ms < now_ms;
-    if (is_old && what.stage == Stage::COMPARISON && devices_.contains(what.where.device_type))
+    if (what.stage == Stage::COMPARISON && devices_.contains(what.where.device_type))
       comparisons_.push_back(what);
-    return is_old;
+    return true;
   });
+}
+
+void draw_schedule::expire(std::uint64_t now_ms) {
+  give_up([&](const issued_draw& one) { return one.issued_ms + options_.draw_limit_ms < now_ms; });
+}
+
+void draw_schedule::forget(std::uint64_t generator) {
+  give_up([&](const issued_draw& one) { return one.generator == generator; });
 }
 
 }  // namespace hone

@@ -85,23 +85,30 @@ class draw_schedule {
   // the number of groups.
   std::size_t compare(const schema::ComparisonRequest::Reader& request);
 
-  // Records that a draw was handed out.
-  void issue(const draw_id& draw, const assignment& what, std::uint64_t now_ms) {
-    outstanding_[draw] = {now_ms, what};
+  // Records that a draw was handed out to a generator, for which the caller has a number.
+  void issue(const draw_id& draw, const assignment& what, std::uint64_t now_ms,
+             std::uint64_t generator = 0) {
+    outstanding_[draw] = {now_ms, generator, what};
   }
   // Records that the group of a draw was submitted.
   void complete(const draw_id& draw) { outstanding_.erase(draw); }
   // Gives up the draws that have been outstanding for longer than `draw_limit_ms`. A draw of a
   // comparison is scheduled again if its device type still has devices.
   void expire(std::uint64_t now_ms);
+  // Gives up the draws of a generator that has ended, in the same way.
+  void forget(std::uint64_t generator);
   std::size_t outstanding() const { return outstanding_.size(); }
 
  private:
   struct issued_draw {
     std::uint64_t issued_ms = 0;
+    std::uint64_t generator = 0;
     assignment what;
   };
 
+  // Gives up the outstanding draws for which `is_lost` is true.
+  template <class IsLost>
+  void give_up(const IsLost& is_lost);
   std::vector<place> places_of(const std::vector<task_id>& tasks) const;
   std::size_t max_per_type() const;
   std::size_t max_of_type(const std::string& device_type) const;

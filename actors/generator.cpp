@@ -67,7 +67,7 @@ group_record make_group(const generator_state::open_draw& from,
 // Requests as many draws as the sampler has free slots for at once, so that the waiting times for
 // their replies overlap.
 void generator_state::request_draws() {
-  if (stopping || !has_loaded || !pinned_draws.empty()) return;
+  if (stopping || !has_loaded || !pinned_draws.empty() || fetching_pins > 0) return;
   const std::size_t free = sampler->free_slots();
   const std::size_t wanted =
       std::min(max_requested_draws, group_size > 0 ? (free + group_size - 1) / group_size
@@ -91,12 +91,30 @@ void generator_state::request_draws() {
 void generator_state::take_draw(const draw_record& draw) {
   if (stopping) return;
   group_size = std::max<std::size_t>(1, draw->getSamples());
-  if (draw->getStage() == Stage::COMPARISON && draw->getPolicyVersion() != loaded) {
-    pinned_draws.push_back(draw);
-    schedule_tick();
-    return;
-  }
+  if (draw->getStage() == Stage::COMPARISON && draw->getPolicyVersion() != loaded)
+    return pin(draw);
   submit_prompt(draw);
+}
+
+void generator_state::pin(const draw_record& draw) {
+  ++fetching_pins;
+  find_checkpoint(
+      draw->getPolicyVersion(), true,
+      [this, draw](const std::filesystem::path& folder) {
+        --fetching_pins;
+        pinned_draws.push_back({draw, folder});
+        schedule_tick();
+      },
+      [this](const caf::error& e) { self->quit(e); });
+}
+
+template <class Use, class Otherwise>
+void generator_state::find_checkpoint(std::uint64_t version, bool is_pinned, Use use,
+                                      Otherwise otherwise) {
+  if (!options.fetcher) return use(options.run_folder / checkpoint_name(version));
+  self->request(options.fetcher, timeouts::fetch_request, fetch_atom_v, version, is_pinned)
+      .then([use](const std::string& folder) { use(folder); },
+            [otherwise](const caf::error& e) { otherwise(e); });
 }
 
 // Renders the prompt of a draw and submits it to the sampler. A prompt that leaves no room for a
@@ -131,10 +149,10 @@ void generator_state::submit_prompt(const draw_record& draw) {
   }
 }
 
-void generator_state::load(std::uint64_t version, const std::string& checkpoint) {
+void generator_state::load(std::uint64_t version, const std::filesystem::path& checkpoint) {
   const activity::span busy(counts, "load weights");
   waits_for.reset();
-  sampler->load(options.run_folder / checkpoint, version);
+  sampler->load(checkpoint, version);
   loaded = version;
   has_loaded = true;
 }
@@ -143,7 +161,7 @@ void generator_state::load_newest() {
   has_newest = false;
   if (has_loaded && newest->getVersion() == loaded) return;
   const auto offer = options.exchange ? options.exchange->find(newest->getVersion()) : std::nullopt;
-  if (!offer) return load(newest->getVersion(), newest->getCheckpoint());
+  if (!offer) return load(newest->getVersion(), newest_folder);
   const activity::span busy(counts, "take weights");
   sampler->take(options.is_distant ? *offer->on_host : *offer->weights, offer->version);
   loaded = offer->version;
@@ -152,24 +170,32 @@ void generator_state::load_newest() {
     waits_for = first_token{offer->made, sampler->tokens_generated()};
 }
 
+// Sampling goes on while a checkpoint is being copied. Of versions that come meanwhile, the fetcher
+// copies only the last.
 void generator_state::take_weights(const version_record& version) {
-  newest = version;
-  has_newest = true;
-  schedule_tick();
+  find_checkpoint(
+      version->getVersion(), false,
+      [this, version](const std::filesystem::path& folder) {
+        newest = version;
+        newest_folder = folder;
+        has_newest = true;
+        schedule_tick();
+      },
+      [this](const caf::error&) { counts.failed(); });
 }
 
 bool generator_state::is_comparing() const {
-  return !pinned_draws.empty() ||
+  return !pinned_draws.empty() || fetching_pins > 0 ||
          std::any_of(open_draws.begin(), open_draws.end(), [](const auto& entry) {
            return entry.second.draw->getStage() == Stage::COMPARISON;
          });
 }
 
 void generator_state::load_pinned_version() {
-  const std::uint64_t version = pinned_draws.front()->getPolicyVersion();
-  load(version, checkpoint_name(version));
-  while (!pinned_draws.empty() && pinned_draws.front()->getPolicyVersion() == version) {
-    const draw_record draw = pinned_draws.front();
+  const std::uint64_t version = pinned_draws.front().draw->getPolicyVersion();
+  load(version, pinned_draws.front().folder);
+  while (!pinned_draws.empty() && pinned_draws.front().draw->getPolicyVersion() == version) {
+    const draw_record draw = pinned_draws.front().draw;
     pinned_draws.pop_front();
     submit_prompt(draw);
   }
@@ -245,7 +271,9 @@ generator_actor::behavior_type generator_behavior(
   s.pool = std::move(pool);
   s.counts = activity(std::move(name), "generator");
   s.lease = gpu_lease(s.options.gpu);
-  self->link_to(s.pool);
+  // A joined node ends its generators itself; linked, one of them would end the pool.
+  if (!s.options.fetcher) self->link_to(s.pool);
+  if (s.options.learner) self->send(s.options.learner, join_atom_v);
   const auto attempt = [self](auto work) {
     try {
       work();

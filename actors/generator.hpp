@@ -24,10 +24,12 @@ struct generator_options {
   // Called once, on the actor's own thread, under the GPU lease if the GPU is shared.
   std::function<std::unique_ptr<completion_sampler>()> make_sampler;
   std::shared_ptr<const prompt_template> prompts;
-  // With the learner; null: weights come as files.
+  // With the learner of this process; null: weights come as files.
   std::shared_ptr<const weights_exchange> exchange;
   bool is_distant = false;  // runs on another device than the learner
   shared_gpu gpu;
+  learner_actor learner;  // announces versions; empty: somebody else does
+  fetcher_actor fetcher;  // of a joined node, which copies checkpoints; empty on the first node
 };
 
 // Keeps a sampler busy: requests draws from the pool, renders their prompts and submits finished
@@ -52,6 +54,7 @@ struct generator_state {
   activity counts{"", "generator"};
 
   version_record newest;
+  std::filesystem::path newest_folder;
   bool has_newest = false;  // `newest` must still be loaded
   std::uint64_t loaded = 0;
   // Weights of which no token is sampled yet: when they were offered, and the tokens before them.
@@ -66,17 +69,27 @@ struct generator_state {
   std::size_t group_size = 0;                     // samples of the latest draw; 0 before the first
   std::map<std::uint64_t, open_draw> open_draws;  // by the sampler's ticket
   std::uint64_t next_ticket = 0;
-  std::deque<draw_record> pinned_draws;
+  struct pinned_draw {
+    draw_record draw;
+    std::filesystem::path folder;  // of its version's checkpoint
+  };
+  std::deque<pinned_draw> pinned_draws;
+  std::size_t fetching_pins = 0;  // pinned draws whose versions are being copied
   bool tick_is_due = false;
   bool stopping = false;
 
   void request_draws();
   void take_draw(const draw_record& draw);
   void submit_prompt(const draw_record& draw);
-  void load(std::uint64_t version, const std::string& checkpoint);
+  void pin(const draw_record& draw);
+  void load(std::uint64_t version, const std::filesystem::path& checkpoint);
   // Takes the newest weights, from the learner itself if they are still there.
   void load_newest();
   void take_weights(const version_record& version);
+  // Lets the fetcher copy a version's checkpoint, and calls `use(folder)` then; `otherwise(error)`
+  // if it does not. Without a fetcher the checkpoint is there.
+  template <class Use, class Otherwise>
+  void find_checkpoint(std::uint64_t version, bool is_pinned, Use use, Otherwise otherwise);
   bool is_comparing() const;
   void load_pinned_version();
   void schedule_tick();

@@ -47,6 +47,16 @@ join_answer node_state::answer(const join_record& request) const {
   return {wiring.compiles, wiring.verifies, wiring.benchmarks, wiring.pool, known};
 }
 
+caf::result<learner_actor, generator_setup_record> node_state::set_up_generators(
+    std::uint64_t count) {
+  if (!generation.learner || !options.setup)
+    return caf::make_error(caf::sec::runtime_error, "this run has no place for further generators");
+  record_builder<schema::GeneratorSetup> setup(*options.setup);
+  setup->setFirstReplica(next_replica);
+  next_replica += count;
+  return {generation.learner, setup.finish()};
+}
+
 node_state::joined_node& node_state::joined_node_of(const caf::actor& from) {
   const auto [entry, is_new] = joined.try_emplace(from.address());
   if (is_new) {
@@ -81,6 +91,8 @@ void node_state::take_announcement(const caf::actor& from, const device_type_rec
     all.push_back(type);
     const std::string name(view(type->getName()));
     node.there[name] = std::max(node.there[name], node.at_work(name));
+    if (share_of(name).there == 0 && types_of_joined.insert(name).second && options.on_new_type)
+      options.on_new_type(name);
   } else {
     const auto one = std::find_if(all.begin(), all.end(), [&](const device_type_record& other) {
       return view(other->getName()) == view(type->getName());

@@ -102,7 +102,7 @@ void learner_state::admit(const schema::ScoredGroup::Reader& scored) {
 // Returns true if enough of the corpus is judged on one of the device types: a fast type does not
 // wait for a slow one.
 bool learner_state::has_enough_of_corpus() const {
-  if (options.corpus_groups.empty()) return true;
+  if (options.corpus_groups.empty()) return !options.awaits_corpus;
   return std::any_of(
       options.corpus_groups.begin(), options.corpus_groups.end(), [&](const auto& of_type) {
         const auto admitted_here = admitted_by_type.find(of_type.first);
@@ -117,7 +117,7 @@ bool learner_state::has_enough_of_corpus() const {
 void learner_state::train_supervised() {
   request_batch(Stage::SFT, 1, all_ready_groups, false);
   const std::size_t documents = sum(options.corpus_groups);
-  if (sum(admitted_by_type) >= documents && !plan->can_update()) {
+  if (sum(admitted_by_type) >= documents && !plan->can_update() && !options.awaits_corpus) {
     throw std::runtime_error("there is nothing to learn from: none of the " +
                              std::to_string(documents) +
                              " documents of the corpus is ok here (`hone pool ls` says why)");
@@ -263,13 +263,11 @@ void learner_state::finish(bool complete) {
 
 learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<learner_state> self,
                                               learner_options options, pool_actor pool,
-                                              std::vector<generator_actor> generators,
                                               caf::actor supervisor) {
   auto& s = self->state;
   s.self = self;
   s.options = std::move(options);
   s.pool = std::move(pool);
-  s.generators = std::move(generators);
   s.supervisor = std::move(supervisor);
   const auto attempt = [self](auto work) {
     try {
@@ -281,6 +279,8 @@ learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<le
     }
   };
   self->link_to(s.pool);
+  self->set_down_handler(
+      [&s](const caf::down_msg& down) { s.generators.erase(down.source); });
   s.lease = gpu_lease(s.options.gpu);
   attempt([&] {
     s.lease.run(self, [&s] {
@@ -290,6 +290,11 @@ learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<le
     });
   });
   return {
+      [self](join_atom) { self->state.add_generator(self->current_sender()); },
+      [self](corpus_atom, const std::string& device_type, std::uint64_t documents) {
+        self->state.options.corpus_groups[device_type] = documents;
+        self->state.options.awaits_corpus = false;
+      },
       [self, attempt](grant_atom, std::uint64_t number) {
         attempt([&] { self->state.lease.granted(self, number); });
         return done_atom_v;

@@ -7,7 +7,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "actors/activity.hpp"
@@ -38,6 +40,9 @@ struct learner_options {
   std::function<std::unique_ptr<curriculum>()> make_curriculum;
   // Numbers of corpus groups that will enter the pool, by device type.
   std::map<std::string, std::size_t> corpus_groups;
+  // The corpus has documents, and no device type has any to judge yet: the nodes that bring devices
+  // have not joined.
+  bool awaits_corpus = false;
   // Versions from the root to the one to continue from; empty for a new run.
   std::vector<version_record> chain;
   // True if that version is not the pool's head, so that a branch starts and the steps after that
@@ -48,16 +53,16 @@ struct learner_options {
   bool begins_random = false;
   std::uint64_t next_version = 0;
   shared_gpu gpu;
-  // With the generators; null: they read checkpoints.
+  // With the generators of this process; null: they read checkpoints.
   std::shared_ptr<weights_exchange> exchange;
-  bool has_distant_generators = false;          // some run on another device than the learner
+  bool has_distant_generators = false;          // some of these run on another device
   std::function<void(const std::string&)> log;  // receives log lines
   std::function<void(const version_record&, const learned_step&)> metrics;  // called once per step
 };
 
 // Owns the stage of learning. For each step it takes ready groups from the pool, trains, hands the
-// new weights to the generators, writes a checkpoint and commits the step with the groups that it
-// consumed. Blocks its thread while the network is trained, so it must be spawned detached.
+// new weights to the generators of its process, writes a checkpoint, commits the step with the
+// groups that it consumed, and announces the version to all generators, which come and go. Blocks its thread while the network is trained, so it must be spawned detached.
 struct learner_state {
   learner_state() = default;
 
@@ -73,7 +78,7 @@ struct learner_state {
   learner_actor::stateful_pointer<learner_state> self = nullptr;
   learner_options options;
   pool_actor pool;
-  std::vector<generator_actor> generators;
+  std::map<caf::actor_addr, generator_actor> generators;  // on all nodes
   caf::actor supervisor;             // receives (finish_atom, complete) and (fatal_atom, reason)
   std::unique_ptr<curriculum> plan;  // null until the first work on the GPU
   gpu_lease lease;
@@ -110,7 +115,10 @@ struct learner_state {
   void learn(const batch_record& batch);
   // Takes the new version from the policy; must run under the lease.
   void commit(const learned_step& learned, const std::vector<group_id>& groups, bool complete);
-  // Gives a version to the generators. Must run under the GPU lease.
+  void add_generator(const caf::strong_actor_ptr& generator);
+  // True of a generator of this process, which takes weights from the exchange.
+  bool is_near(const generator_actor& generator) const;
+  // Gives a version to the generators of this process. Must run under the GPU lease.
   void hand_over(const version_record& version);
   void write_and_commit(const taken_version& taken);
   void publish();
@@ -124,7 +132,6 @@ struct learner_state {
 
 learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<learner_state> self,
                                               learner_options options, pool_actor pool,
-                                              std::vector<generator_actor> generators,
                                               caf::actor supervisor);
 
 }  // namespace hone

@@ -1,4 +1,5 @@
 // The learner's versions: how one is handed to the generators, written, committed and deleted.
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <utility>
@@ -42,19 +43,34 @@ void learner_state::commit(const learned_step& learned, const std::vector<group_
   schedule_tick();
 }
 
+void learner_state::add_generator(const caf::strong_actor_ptr& generator) {
+  const auto handle = caf::actor_cast<generator_actor>(generator);
+  if (!handle || !generators.try_emplace(handle.address(), handle).second) return;
+  self->monitor(handle);
+  if (head) self->send(handle, weights_atom_v, head);
+}
+
+bool learner_state::is_near(const generator_actor& generator) const {
+  return generator.node() == self->node();
+}
+
 // Gives the weights of a version to the generators before its checkpoint is written. Should the run
 // be killed before the commit, groups with tokens of this version remain; a resumed run gives its
 // number to no other version (pool::note_versions), and treats them as those of an abandoned
 // branch.
 void learner_state::hand_over(const version_record& version) {
-  if (!options.exchange || version->getComplete()) return;
+  const bool somebody_is_near =
+      std::any_of(generators.begin(), generators.end(),
+                  [this](const auto& entry) { return is_near(entry.second); });
+  if (!options.exchange || !somebody_is_near || version->getComplete()) return;
   auto weights = plan->copy_weights();
   if (!weights) return;
   decoder_weights on_host;
   if (options.has_distant_generators) on_host = weights->on_host();
   options.exchange->put(version->getVersion(), *std::move(weights), std::move(on_host));
-  for (const generator_actor& generator : generators)
-    self->send(generator, weights_atom_v, version);
+  for (const auto& [address, generator] : generators) {
+    if (is_near(generator)) self->send(generator, weights_atom_v, version);
+  }
 }
 
 // Writes the checkpoint before the commit, so that every version in the pool has a checkpoint.
@@ -87,7 +103,8 @@ void learner_state::publish() {
   counts.set_number("stage", static_cast<double>(plan->stage()));
   const auto left = plan->seconds_left();
   counts.set_number("stage_ends_s", left ? static_cast<double>(unix_ms()) / 1e3 + *left : 0);
-  for (const generator_actor& generator : generators) self->send(generator, weights_atom_v, head);
+  for (const auto& [address, generator] : generators)
+    self->send(generator, weights_atom_v, head);
 }
 
 void learner_state::set_head(const version_record& version) {

@@ -29,6 +29,8 @@ node_state::~node_state() {
   };
   for (const supervised_device& one : devices) end(one.device);
   for (const supervised_compiler& one : compilers) end(one.compiler);
+  for (const supervised_generator& one : generators) end(one.generator);
+  if (fetcher) end(fetcher.address());
 }
 
 void node_state::log(const std::string& line) const {
@@ -123,12 +125,22 @@ void node_state::end_if_unwanted(std::size_t index) {
   log("the device " + one.plan.name + " has stopped work");
 }
 
-void node_state::revive(bool is_device, std::size_t index) {
+void node_state::revive(supervised kind, std::size_t index) {
+  const auto lives = [](const caf::actor_addr& one) {
+    return static_cast<bool>(caf::actor_cast<caf::actor>(one));
+  };
   // Something else may have started it meanwhile.
-  const caf::actor_addr& one = is_device ? devices[index].device : compilers[index].compiler;
-  if (caf::actor_cast<caf::actor>(one)) return;
-  if (is_device && devices[index].is_wanted) start_device(index);
-  if (!is_device && has_run) start_compiler(index);
+  switch (kind) {
+    case supervised::device:
+      if (!lives(devices[index].device) && devices[index].is_wanted) start_device(index);
+      return;
+    case supervised::compiler:
+      if (!lives(compilers[index].compiler) && has_run) start_compiler(index);
+      return;
+    case supervised::generator:
+      if (!lives(generators[index].generator) && has_run) start_generator(index);
+      return;
+  }
 }
 
 void node_state::leave_run() {
@@ -145,17 +157,20 @@ void node_state::leave_run() {
       self->send_exit(compiler, caf::exit_reason::user_shutdown);
     }
   }
+  stop_generators();
 }
 
-void node_state::rejoin_run(node_wiring run, telemetry_actor watching) {
+void node_state::rejoin_run(node_wiring run, telemetry_actor watching, generation_plan writing) {
   wiring = std::move(run);
   telemetry = std::move(watching);
+  generation = std::move(writing);
   has_run = true;
   if (wiring.uplink) self->send(wiring.uplink, join_atom_v, options.name);
   for (std::size_t i = 0; i < compilers.size(); ++i) start_compiler(i);
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (devices[i].is_wanted) start_workers(i);
   }
+  start_generators();
 }
 
 void node_state::start_compiler(std::size_t index) {
@@ -188,20 +203,27 @@ void node_state::handle_down(const caf::down_msg& down) {
         }) > 0)
       end_if_unwanted(i);
     if (devices[i].device == down.source && devices[i].is_wanted)
-      restart_later("the device " + devices[i].plan.name, reason, true, i, devices[i].restarts++);
+      restart_later("the device " + devices[i].plan.name, reason, supervised::device, i,
+                    devices[i].restarts++);
   }
   for (std::size_t i = 0; i < compilers.size(); ++i) {
     if (compilers[i].compiler == down.source)
-      restart_later("a compiler", reason, false, i, compilers[i].restarts++);
+      restart_later("a compiler", reason, supervised::compiler, i, compilers[i].restarts++);
+  }
+  for (std::size_t i = 0; i < generators.size(); ++i) {
+    if (generators[i].generator == down.source)
+      restart_later("the generator on " + generation.generators[i].device, reason,
+                    supervised::generator, i, generators[i].restarts++);
   }
 }
 
-void node_state::restart_later(const std::string& what, const std::string& reason, bool is_device,
+void node_state::restart_later(const std::string& what, const std::string& reason, supervised kind,
                                std::size_t index, std::uint32_t restarts) {
   const std::chrono::milliseconds pause = restart_pause(restarts);
   log(what + " failed (" + reason + "); it is started again in " + std::to_string(pause.count()) +
       " ms");
-  self->delayed_send(self, pause, revive_atom_v, is_device, static_cast<std::uint32_t>(index));
+  self->delayed_send(self, pause, revive_atom_v, static_cast<std::uint8_t>(kind),
+                     static_cast<std::uint32_t>(index));
 }
 
 working_node_actor::behavior_type node_behavior(
@@ -215,12 +237,15 @@ working_node_actor::behavior_type node_behavior(
   s.telemetry = std::move(telemetry);
   self->set_down_handler([self](const caf::down_msg& down) { self->state.handle_down(down); });
   for (const planned_device& device : s.options.devices) s.devices.push_back({.plan = device});
+  s.generation = s.options.generation;
   s.compilers.resize(s.options.compilers);
   if (s.wiring.uplink) self->send(s.wiring.uplink, join_atom_v, s.options.name);
   for (std::size_t i = 0; i < s.compilers.size(); ++i) s.start_compiler(i);
   for (std::size_t i = 0; i < s.devices.size(); ++i) s.start_device(i);
+  s.start_generators();
   return {
       [self](join_atom, const join_record& request) { return self->state.answer(request); },
+      [self](generate_atom, std::uint64_t count) { return self->state.set_up_generators(count); },
       [self](status_atom) { return self->delegate(self->state.telemetry, status_atom_v); },
       [self](lease_atom, const std::string& name, std::uint64_t number,
              std::uint32_t max_ms) -> caf::result<done_atom> {
@@ -246,12 +271,13 @@ working_node_actor::behavior_type node_behavior(
         self->quit();
         return done_atom_v;
       },
-      [self](revive_atom, bool is_device, std::uint32_t index) {
-        self->state.revive(is_device, index);
+      [self](revive_atom, std::uint8_t kind, std::uint32_t index) {
+        self->state.revive(static_cast<node_state::supervised>(kind), index);
       },
+      [self](generate_atom, const learner_actor& learner) { self->state.generation.learner = learner; },
       [self](leave_atom) { self->state.leave_run(); },
-      [self](join_atom, node_wiring run, telemetry_actor watching) {
-        self->state.rejoin_run(std::move(run), std::move(watching));
+      [self](join_atom, node_wiring run, telemetry_actor watching, generation_plan writing) {
+        self->state.rejoin_run(std::move(run), std::move(watching), std::move(writing));
       },
   };
 }

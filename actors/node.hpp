@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ struct node_options {
   bool needs_baselines = false;  // keeps nodes out that time none
   std::string name;
   std::vector<planned_device> devices;
+  generation_plan generation;  // of a joined node; the first one's generators are the run's
+  // What a joined node needs to run generators, except the number of the first one; empty: it may
+  // have none.
+  generator_setup_record setup;
+  // Called when a joined node brings the first device of a type.
+  std::function<void(const std::string& device_type)> on_new_type;
   std::function<void(const std::string&)> log;
 };
 
@@ -57,6 +64,11 @@ struct node_state {
     caf::actor_addr compiler;
     std::uint32_t restarts = 0;
   };
+  struct supervised_generator {
+    caf::actor_addr generator{};
+    std::uint32_t restarts = 0;
+  };
+  enum class supervised : std::uint8_t { device, compiler, generator };
 
   working_node_actor::stateful_pointer<node_state> self = nullptr;
   node_options options;
@@ -65,6 +77,13 @@ struct node_state {
   telemetry_actor telemetry;
   std::vector<supervised_device> devices;
   std::vector<supervised_compiler> compilers;
+  std::vector<supervised_generator> generators;
+  generation_plan generation;
+  fetcher_actor fetcher;  // empty without generators, and without a run
+  // Number of the next generator of a joined node: generators draw from random streams of their
+  // own, and those of the first node are fewer.
+  std::uint64_t next_replica = 1000;
+  std::set<std::string> types_of_joined;  // that joined nodes have had devices of
   struct joined_node {
     caf::actor handle;
     std::string name;
@@ -79,7 +98,10 @@ struct node_state {
   void start_device(std::size_t index);
   void start_workers(std::size_t index);
   void start_compiler(std::size_t index);
-  void revive(bool is_device, std::size_t index);
+  void start_generators();
+  void start_generator(std::size_t index);
+  void stop_generators();
+  void revive(supervised kind, std::size_t index);
   // Sets how many devices of a type are at work here, and returns the number.
   std::uint32_t scale_own(const std::string& type, std::uint32_t count);
   // Does the same for all nodes of the run; `name` is that of a type or its beginning.
@@ -90,11 +112,12 @@ struct node_state {
   // Stops the workers; work that is under way on a device ends, and nobody hears of it.
   void leave_run();
   // Starts workers for the run again, over new connections.
-  void rejoin_run(node_wiring run, telemetry_actor watching);
+  void rejoin_run(node_wiring run, telemetry_actor watching, generation_plan writing);
   void watch(caf::strong_actor_ptr one);
   // Adds `by` devices of a type to those that the pool draws for.
   void announce(const device_type_record& type, std::int32_t by);
   join_answer answer(const join_record& request) const;
+  caf::result<learner_actor, generator_setup_record> set_up_generators(std::uint64_t count);
   // Counts a joined node among those that take part, after forgetting what an earlier process of
   // its name, or the same process over an earlier connection, had. Its devices are announced next.
   void take_in(const caf::actor& from, const std::string& name);
@@ -108,7 +131,7 @@ struct node_state {
   // Returns null if there is no device of this name at present, for example while it restarts.
   device_actor find_device(const std::string& name) const;
   void handle_down(const caf::down_msg& down);
-  void restart_later(const std::string& what, const std::string& reason, bool is_device,
+  void restart_later(const std::string& what, const std::string& reason, supervised kind,
                      std::size_t index, std::uint32_t restarts);
   void log(const std::string& line) const;
 };

@@ -103,6 +103,25 @@ void pool_state::start_comparison() {
   owned->abandon(Stage::COMPARISON);
 }
 
+std::uint64_t pool_state::number_of_generator(const caf::actor& generator) {
+  if (!generator) return 0;
+  const auto [entry, is_new] = generators.try_emplace(generator.address(), next_generator);
+  if (is_new) {
+    ++next_generator;
+    self->monitor(generator);
+  }
+  return entry->second;
+}
+
+// What it was writing will not come: others write in its place.
+void pool_state::lose_generator(const caf::actor_addr& generator) {
+  const auto found = generators.find(generator);
+  if (found == generators.end()) return;
+  requests->forget(found->second);
+  generators.erase(found);
+  schedule_flush();
+}
+
 void pool_state::change_devices(const device_type_record& type, std::int32_t by) {
   const std::string name(view(type->getName()));
   schedule->change_devices(name, by);
@@ -204,10 +223,15 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
   s.attempt([&] { s.open(options); });
   if (s.stopping) return pool_actor::behavior_type::make_empty_behavior();
   self->delayed_send(self, timeouts::pool_tick, tick_atom_v);
+  self->set_down_handler([&s](const caf::down_msg& down) {
+    s.attempt([&] { s.lose_generator(down.source); });
+  });
   return {
       [&s, self](draw_atom) {
         auto promise = self->make_response_promise<draw_record>();
-        s.requests->add(deliver(promise), unix_ms());
+        s.requests->add(
+            deliver(promise), unix_ms(),
+            s.number_of_generator(caf::actor_cast<caf::actor>(self->current_sender())));
         s.schedule_flush();
         return promise;
       },

@@ -44,6 +44,9 @@ struct pool_state {
   caf::actor supervisor;  // receives (fatal_atom, reason)
   compile_queue_actor compilers;
   activity counts{"pool", "pool"};
+  // Numbers of the generators that have requested draws, each of which is monitored.
+  std::map<caf::actor_addr, std::uint64_t> generators;
+  std::uint64_t next_generator = 1;
 
   // Replies and jobs that the next flush sends, and lines that it adds to the acknowledgements'
   // file.
@@ -61,6 +64,8 @@ struct pool_state {
   void commit_step(const version_record& version, const step_record& step,
                    const caf::typed_response_promise<done_atom>& promise);
   void start_comparison();
+  std::uint64_t number_of_generator(const caf::actor& generator);
+  void lose_generator(const caf::actor_addr& generator);
   void change_devices(const device_type_record& type, std::int32_t by);
   void schedule_flush();
   void flush();

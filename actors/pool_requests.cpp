@@ -26,8 +26,13 @@ draw_record copy_for(const draw_schedule::assignment& what, const draw_record& d
 
 }  // namespace
 
-void pool_requests::add(reply<draw_record> answer, std::uint64_t now_ms) {
-  draws_.push_back({std::move(answer), now_ms});
+void pool_requests::add(reply<draw_record> answer, std::uint64_t now_ms, std::uint64_t generator) {
+  draws_.push_back({std::move(answer), now_ms, generator});
+}
+
+void pool_requests::forget(std::uint64_t generator) {
+  std::erase_if(draws_, [&](const waiting_draw& one) { return one.generator == generator; });
+  schedule_->forget(generator);
 }
 
 void pool_requests::add(const batch_request& request, reply<batch_record> answer,
@@ -120,7 +125,7 @@ void pool_requests::serve_draws(std::uint64_t now_ms) {
                                       pool_->ready_groups(stage), waiting);
     if (!what) return;
     const draw_record draw = make_draw(*what);
-    schedule_->issue(draw_id(draw->getId()), *what, now_ms);
+    schedule_->issue(draw_id(draw->getId()), *what, now_ms, draws_.front().generator);
     draws_.front().answer(draw);
     draws_.pop_front();
   }

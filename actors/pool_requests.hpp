@@ -32,8 +32,11 @@ class pool_requests {
   // `of` and `schedule` must outlive this object.
   pool_requests(pool& of, draw_schedule& schedule) : pool_(&of), schedule_(&schedule) {}
 
-  // Adds a request for a draw. Times are Unix times in ms.
-  void add(reply<draw_record> answer, std::uint64_t now_ms);
+  // Adds a generator's request for a draw. The caller has a number for each generator. Times are
+  // Unix times in ms.
+  void add(reply<draw_record> answer, std::uint64_t now_ms, std::uint64_t generator = 0);
+  // Gives up the requests and draws of a generator that has ended.
+  void forget(std::uint64_t generator);
   // Adds the request for a batch. It replaces an earlier one, whose requester has given it up.
   void add(const batch_request& request, reply<batch_record> answer, std::uint64_t now_ms);
 
@@ -55,6 +58,7 @@ class pool_requests {
   struct waiting_draw {
     reply<draw_record> answer;
     std::uint64_t since_ms = 0;
+    std::uint64_t generator = 0;
   };
   struct waiting_batch {
     batch_request request;

@@ -53,6 +53,14 @@ inline constexpr milliseconds gpu_lease_retry{500};
 static_assert(gpu_lease < gpu_lease_request);
 static_assert(leased_sampling_slice < gpu_lease);
 
+// ---- checkpoints on their way to joined nodes
+
+// How long a generator waits for a checkpoint: that of a large policy, over a slow link.
+inline constexpr minutes fetch_request{60};
+// How long the fetcher goes on if no connection can be had, and the pause between two attempts.
+inline constexpr minutes fetch_patience{5};
+inline constexpr milliseconds fetch_retry{500};
+
 // ---- connections between nodes
 
 // How long a run that has ended waits for its nodes to leave.

@@ -256,7 +256,8 @@ void check(const configuration& c) {
   if (c.prompt.format != "auto" && c.prompt.format != "plain" && c.prompt.format != "chat")
     refuse("prompt.format", "is '" + c.prompt.format + "', expected auto, plain or chat");
   check_policy(c, refuse);
-  if (c.node.devices.empty()) refuse("node.devices", "is empty; something has to judge variants");
+  if (c.node.devices.empty() && c.corpus.taught > 0)
+    refuse("node.devices", "is empty, and corpus.taught writes for the first of them");
   for (const std::string& device : c.node.devices) {
     const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
     if (device != "cpu" && !is_gpu && !device.starts_with("simulated:"))

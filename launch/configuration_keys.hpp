@@ -49,7 +49,7 @@ void visit_node_keys(Visitor& v, configuration& c) {
       c.node.silence_ms, 0.2, 3600);
   v.value("devices",
           "Devices that judge: cpu (a core per mention), cuda (all GPUs), cuda:NUMBER or "
-          "simulated:NAME.",
+          "simulated:NAME. None: those of nodes that join.",
           c.node.devices);
   v.value("compilers", "Number of compilers; 0 leaves compiling to nodes that join.",
           c.node.options.compilers, 0, 256);

@@ -59,8 +59,10 @@ void visit_generation_keys(Visitor& v, configuration& c) {
   v.value("devices",
           "Where generators run, such as [\"cuda:1\", \"cuda:2\"]; if empty, on policy.device.",
           c.generation.devices);
-  v.value("replicas", "Generators on each of these devices, each with a copy of the policy.",
-          c.generation.replicas, 1, 16);
+  v.value("replicas",
+          "Generators on each of these devices, each with a copy of the policy; 0: only nodes that "
+          "join with generators write.",
+          c.generation.replicas, 0, 16);
   v.value("slots", "Sequences that a generator writes at the same time.",
           c.generation.options.slots, 1, 4096);
   v.value(

@@ -28,6 +28,12 @@ std::uint64_t incarnation() {
   return drawn;
 }
 
+std::shared_ptr<channel> open_connection(const head_address& head, const std::string& purpose,
+                                         const std::string& name) {
+  const preface says{purpose, name, incarnation(), versions_of_this_program()};
+  return connect_to(find_address(head), says, head.identity, connect_limit);
+}
+
 }  // namespace
 
 actor_configuration::actor_configuration(const signs_of_life& signs) {
@@ -82,18 +88,21 @@ head_address head_of_run(const std::filesystem::path& directory, const std::stri
 
 node_actor connect(caf::actor_system& system, const head_address& head, const std::string& purpose,
                    const std::string& name, std::chrono::seconds wait) {
-  const preface says{purpose, name, incarnation(), versions_of_this_program()};
   const basp_link link(system);
   const auto end = std::chrono::steady_clock::now() + wait;
   while (true) {
     try {
-      auto connection = connect_to(find_address(head), says, head.identity, connect_limit);
+      auto connection = open_connection(head, purpose, name);
       return caf::actor_cast<node_actor>(link.open(std::move(connection), connect_limit));
     } catch (const connection_failed&) {
       if (std::chrono::steady_clock::now() >= end) throw;
     }
     std::this_thread::sleep_for(retry_pause);
   }
+}
+
+std::shared_ptr<channel> connect_for_files(const head_address& head, const std::string& name) {
+  return open_connection(head, files_purpose, name);
 }
 
 }  // namespace hone

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "actors/timeouts.hpp"
 #include "messages/interfaces.hpp"
 #include "network/address.hpp"
+#include "network/channel.hpp"
 #include "network/preface.hpp"
 
 namespace hone {
@@ -51,5 +53,8 @@ head_address head_of_run(const std::filesystem::path& directory, const std::stri
 // as `wait`, it repeats what may be otherwise a moment later. Throws network_error.
 node_actor connect(caf::actor_system& system, const head_address& head, const std::string& purpose,
                    const std::string& name, std::chrono::seconds wait = std::chrono::seconds(0));
+
+// Connects to a head for copies of its files (network/files/). Throws network_error.
+std::shared_ptr<channel> connect_for_files(const head_address& head, const std::string& name);
 
 }  // namespace hone

@@ -55,6 +55,7 @@ using comparison_record = record<schema::ComparisonRequest>;
 using scored_group_record = record<schema::ScoredGroup>;
 using device_type_record = record<schema::DeviceType>;
 using join_record = record<schema::JoinRequest>;
+using generator_setup_record = record<schema::GeneratorSetup>;
 using actor_status_record = record<schema::ActorStatus>;
 using run_status_record = record<schema::RunStatus>;
 using node_status_record = record<schema::NodeStatus>;

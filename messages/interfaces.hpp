@@ -71,6 +71,12 @@ using revive_atom = caf::atom_constant<caf::atom("revive")>;
 constexpr revive_atom revive_atom_v = revive_atom{};
 using leave_atom = caf::atom_constant<caf::atom("leave")>;
 constexpr leave_atom leave_atom_v = leave_atom{};
+using fetch_atom = caf::atom_constant<caf::atom("fetch")>;
+constexpr fetch_atom fetch_atom_v = fetch_atom{};
+using generate_atom = caf::atom_constant<caf::atom("generate")>;
+constexpr generate_atom generate_atom_v = generate_atom{};
+using corpus_atom = caf::atom_constant<caf::atom("corpus")>;
+constexpr corpus_atom corpus_atom_v = corpus_atom{};
 using scale_atom = caf::atom_constant<caf::atom("scale")>;
 constexpr scale_atom scale_atom_v = scale_atom{};
 
@@ -176,6 +182,11 @@ using generator_actor = caf::typed_actor<
     caf::reacts_to<stop_atom>, observable>;
 
 using learner_actor = caf::typed_actor<
+    // generator: wants to hear of versions from now on, until it ends; the newest one is sent at
+    // once
+    caf::reacts_to<join_atom>,
+    // launch: so many documents of the corpus enter the pool for this device type
+    caf::reacts_to<corpus_atom, std::string, std::uint64_t>,
     // device: grants the GPU lease of this number; the reply ends it
     caf::replies_to<grant_atom, std::uint64_t>::with<done_atom>,
     // self: requests the GPU lease again
@@ -185,6 +196,14 @@ using learner_actor = caf::typed_actor<
     // launch: stops the run; the learner ends and commits the current step, then sends finish_atom
     // to its supervisor
     caf::reacts_to<stop_atom>, observable>;
+
+// Copies checkpoints from the first node to a joined one.
+using fetcher_actor = caf::typed_actor<
+    // generator: wants the checkpoint of a version; the reply is its folder. Unless it is pinned,
+    // a request for a later version takes its place, and it is refused
+    caf::replies_to<fetch_atom, std::uint64_t, bool>::with<std::string>,
+    // self: goes on copying
+    caf::reacts_to<tick_atom>, observable>;
 
 // ---- nodes
 
@@ -206,6 +225,8 @@ using node_actor = caf::typed_actor<
     caf::replies_to<join_atom, join_record>::with<compile_queue_actor, verify_queue_actor,
                                                   benchmark_queue_actor, pool_actor,
                                                   std::vector<task_record>>,
+    // joined node: asks for what it needs to run so many generators
+    caf::replies_to<generate_atom, std::uint64_t>::with<learner_actor, generator_setup_record>,
     // `hone status`: requests the status of all nodes, from telemetry
     caf::replies_to<status_atom>::with<std::vector<node_status_record>>,
     // generator, learner: requests a GPU lease, (device name, number, limit in ms); the node passes
@@ -225,8 +246,8 @@ using node_actor = caf::typed_actor<
     // launch: the run has ended; the reply comes when the joined nodes have left, or soon after.
     // The first node sends the message on to them
     caf::replies_to<stop_atom>::with<done_atom>,
-    // self: starts a device (true) or a compiler (false) again, by its index
-    caf::reacts_to<revive_atom, bool, std::uint32_t>>;
+    // self: starts a worker again, (its kind, its index)
+    caf::reacts_to<revive_atom, std::uint8_t, std::uint32_t>>;
 
 }  // namespace hone
 
@@ -249,6 +270,7 @@ CAF_ADD_TYPE_ID(hone, (hone::version_record))
 CAF_ADD_TYPE_ID(hone, (hone::scored_group_record))
 CAF_ADD_TYPE_ID(hone, (hone::device_type_record))
 CAF_ADD_TYPE_ID(hone, (hone::join_record))
+CAF_ADD_TYPE_ID(hone, (hone::generator_setup_record))
 CAF_ADD_TYPE_ID(hone, (hone::actor_status_record))
 CAF_ADD_TYPE_ID(hone, (hone::run_status_record))
 CAF_ADD_TYPE_ID(hone, (hone::node_status_record))
@@ -256,6 +278,7 @@ CAF_ADD_TYPE_ID(hone, (hone::compile_queue_actor))
 CAF_ADD_TYPE_ID(hone, (hone::verify_queue_actor))
 CAF_ADD_TYPE_ID(hone, (hone::benchmark_queue_actor))
 CAF_ADD_TYPE_ID(hone, (hone::pool_actor))
+CAF_ADD_TYPE_ID(hone, (hone::learner_actor))
 CAF_ADD_TYPE_ID(hone, (std::vector<hone::scored_group_record>))
 CAF_ADD_TYPE_ID(hone, (std::vector<hone::node_status_record>))
 CAF_ADD_TYPE_ID(hone, (std::vector<hone::actor_status_record>))

@@ -22,6 +22,7 @@ namespace hone {
 // The head answers "welcome", "refused REASON" or "later REASON", and an empty line.
 inline constexpr const char* join_purpose = "join";
 inline constexpr const char* status_purpose = "status";  // a look at the run
+inline constexpr const char* files_purpose = "files";    // copies of files (network/files/)
 
 struct preface {
   std::string purpose;

@@ -17,6 +17,14 @@ namespace {
 constexpr const char* config_file = "adapter_config.json";
 constexpr const char* weights_file = "adapter_model.safetensors";
 constexpr std::string_view peft_prefix = "base_model.model.";
+constexpr const char* base_key = "base_model_name_or_path";
+
+void write_config(const std::filesystem::path& folder, const nlohmann::ordered_json& config) {
+  std::ofstream out(folder / config_file);
+  out << config.dump(1) << "\n";
+  out.close();
+  if (!out) throw policy_error((folder / config_file).string() + ": cannot be written");
+}
 constexpr std::string_view suffix = ".weight";
 
 // Returns the name of a matrix's adapter: `which` is "lora_A" or "lora_B".
@@ -73,21 +81,28 @@ void save_adapters(const std::filesystem::path& folder, const decoder_weights& a
   for (const auto& [name, tensor] : adapters.all())
     named.all()[std::string(peft_prefix) + name] = tensor;
   named.save(folder / weights_file);
-  const nlohmann::ordered_json config = {
+  write_config(folder, {
       {"peft_type", "LORA"},
       {"task_type", "CAUSAL_LM"},
-      {"base_model_name_or_path", std::filesystem::absolute(base).lexically_normal().string()},
+      {base_key, std::filesystem::absolute(base).lexically_normal().string()},
       {"r", o.rank},
       {"lora_alpha", o.alpha},
       {"target_modules", o.modules},
       {"lora_dropout", 0.0},
       {"bias", "none"},
       {"fan_in_fan_out", false},
-      {"inference_mode", true}};
-  std::ofstream out(folder / config_file);
-  out << config.dump(1) << "\n";
-  out.close();
-  if (!out) throw policy_error((folder / config_file).string() + ": cannot be written");
+      {"inference_mode", true}});
+}
+
+void set_adapter_base(const std::filesystem::path& folder, const std::filesystem::path& base) {
+  try {
+    auto config = nlohmann::ordered_json::parse(read_policy_file(folder / config_file));
+    config[base_key] = std::filesystem::absolute(base).lexically_normal().string();
+    write_config(folder, config);
+  } catch (const nlohmann::json::exception& e) {
+    throw policy_error((folder / config_file).string() +
+                       ": cannot be read as a configuration of LoRA: " + e.what());
+  }
 }
 
 bool has_adapters(const std::filesystem::path& folder) {
@@ -101,7 +116,7 @@ saved_adapters load_adapters(const std::filesystem::path& folder) {
     loaded.options.rank = config.at("r").get<std::int64_t>();
     loaded.options.alpha = config.at("lora_alpha").get<double>();
     loaded.options.modules = config.at("target_modules").get<std::vector<std::string>>();
-    loaded.base = folder / config.at("base_model_name_or_path").get<std::string>();
+    loaded.base = folder / config.at(base_key).get<std::string>();
   } catch (const nlohmann::json::exception& e) {
     throw policy_error((folder / config_file).string() +
                        ": cannot be read as a configuration of LoRA: " + e.what());

@@ -39,6 +39,8 @@ decoder_weights merge_adapters(const decoder_weights& weights, double scale);
 // adapter_config.json, which names the folder of the other weights. Throws policy_error.
 void save_adapters(const std::filesystem::path& folder, const decoder_weights& adapters,
                    const adapter_options& o, const std::filesystem::path& base);
+// Lets the adapters in a folder belong to the weights in another folder. Throws policy_error.
+void set_adapter_base(const std::filesystem::path& folder, const std::filesystem::path& base);
 // True if a folder holds adapters.
 bool has_adapters(const std::filesystem::path& folder);
 struct saved_adapters {

@@ -4,6 +4,8 @@
 #include <array>
 #include <chrono>
 #include <iostream>
+#include <map>
+#include <optional>
 #include <thread>
 
 #include "actors/node.hpp"
@@ -11,10 +13,15 @@
 #include "evaluation/devices.hpp"
 #include "evaluation/variant_compiler.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/generator_setup.hpp"
+#include "launch/node_cache.hpp"
 #include "launch/slow_notice.hpp"
 #include "launch/system.hpp"
 #include "messages/versions.hpp"
 #include "network/connecting.hpp"
+#include "policy/endpoint/endpoint_sampler.hpp"
+#include "policy/policy_device.hpp"
+#include "policy/policy_memory.hpp"
 
 namespace hone {
 namespace {
@@ -25,6 +32,8 @@ struct node_arguments {
   head_address head;
   std::vector<std::string> devices;
   std::string name;
+  std::vector<std::string> generators;  // the devices on which they write
+  std::string cache;
   std::int64_t compilers = 1;
   bool share_cores = false;
   bool no_baselines = false;
@@ -37,7 +46,25 @@ struct node_arguments {
 struct joined_run {
   node_wiring wiring;
   std::shared_ptr<const task_table> tasks;
+  learner_actor learner;         // empty, as the next one, for a node without generators
+  generator_setup_record setup;  // what the node's generators are made of
 };
+
+// Asks for what the node's generators need. Throws as join() does.
+void ask_for_generators(caf::actor_system& system, const node_arguments& a, joined_run& joined) {
+  caf::error problem;
+  caf::scoped_actor self(system);
+  self->request(joined.wiring.uplink, answer_limit, generate_atom_v,
+                std::uint64_t{a.generators.size()})
+      .receive(
+          [&](const learner_actor& learner, const generator_setup_record& setup) {
+            joined.learner = learner;
+            joined.setup = setup;
+          },
+          [&](const caf::error& e) { problem = e; });
+  // A head that has just started has no learner yet.
+  if (problem) throw connection_failed(a.head.address + ": " + system.render(problem));
+}
 
 // Joins the run, for which it waits so long. Throws network_error; connection_failed if it may be
 // otherwise a moment later.
@@ -76,6 +103,7 @@ joined_run join(caf::actor_system& system, const node_arguments& a, const std::s
   auto table = std::make_shared<task_table>();
   for (const task_record& t : known) table->add(from_record(*t));
   joined.tasks = table;
+  if (!a.generators.empty()) ask_for_generators(system, a, joined);
   return joined;
 }
 
@@ -108,10 +136,13 @@ class membership {
           "and '_'");
     refuse_bad_address();  // before any core is reserved
     // A node without devices compiles for every device type, so it needs the CUDA toolchain.
-    if (a.devices.empty()) variant_compiler::require_cuda_toolchain();
+    if (a.devices.empty() && a.compilers > 0) variant_compiler::require_cuda_toolchain();
+    if (!a.generators.empty()) cache_.emplace(a.cache);
     // Planning reserves cores, which must happen before threads are started.
     devices_ = plan_devices(
         a.devices, {.node = name_, .share_cores = a.share_cores, .baselines = !a.no_baselines});
+    shared_ = share_gpus(a.generators, devices_, log);
+    if (!shared_.empty()) set_policy_environment(share_beside_judge);
     const auto ms = [](double s) {
       return std::chrono::milliseconds(static_cast<std::int64_t>(s * 1000));
     };
@@ -127,13 +158,16 @@ class membership {
     own.devices = devices_;
     own.compilers = static_cast<std::size_t>(a_.compilers);
     own.log = log;
+    own.generation = plan_generators(joined);
     telemetry_actor telemetry = watch(joined);
     const auto working = system_->spawn(node_behavior, own, joined.wiring, joined.tasks, telemetry);
     self->monitor(working);
     self->monitor(joined.wiring.uplink);
     log(name_ + " works for the run at " + a_.head.address + " with " +
         std::to_string(devices_.size()) + " devices and " + std::to_string(a_.compilers) +
-        " compilers, " + std::to_string(joined.tasks->all().size()) + " tasks");
+        " compilers, " +
+        (a_.generators.empty() ? "" : std::to_string(a_.generators.size()) + " generators, ") +
+        std::to_string(joined.tasks->all().size()) + " tasks");
     for (;;) {
       caf::down_msg down;
       self->receive([&](const caf::down_msg& gone) { down = gone; });
@@ -144,7 +178,7 @@ class membership {
       joined = join_again(*joined.tasks);
       telemetry = watch(joined);
       self->monitor(joined.wiring.uplink);
-      caf::anon_send(working, join_atom_v, joined.wiring, telemetry);
+      caf::anon_send(working, join_atom_v, joined.wiring, telemetry, plan_generators(joined));
       log(name_ + " has joined the run again");
     }
   }
@@ -180,6 +214,40 @@ class membership {
     }
   }
 
+  // Returns the generators as the run wants them now.
+  generation_plan plan_generators(const joined_run& joined) const {
+    generation_plan plan;
+    if (a_.generators.empty()) return plan;
+    const std::filesystem::path folder = cache_->folder();
+    const auto inputs = read_generator_setup(joined.setup, folder);
+    if (inputs->settings.policy.kind == "endpoint") read_endpoint_keys(inputs->settings.endpoints);
+    set_policy_threads(static_cast<int>(inputs->settings.policy.threads));
+    plan.learner = joined.learner;
+    plan.fetching.connect = [head = a_.head, name = name_] {
+      return connect_for_files(head, name);
+    };
+    plan.fetching.cache = folder;
+    plan.fetching.prepare = [connect = plan.fetching.connect, folder](const auto& checkpoint) {
+      prepare_checkpoint(checkpoint, connect, folder);
+    };
+    std::uint64_t replica = joined.setup->getFirstReplica();
+    for (const std::string& device : a_.generators) {
+      planned_generator one;
+      one.device = device;
+      one.options.prompts = inputs->prompts;
+      const auto shared = shared_.find(device);
+      if (shared != shared_.end()) one.options.gpu = shared->second;
+      one.options.make_sampler = [inputs, device, replica, connect = plan.fetching.connect, folder] {
+        configuration settings = inputs->settings;
+        copy_policy(settings, connect, folder);
+        return make_sampler(settings, device, replica, log);
+      };
+      plan.generators.push_back(std::move(one));
+      ++replica;
+    }
+    return plan;
+  }
+
   telemetry_actor watch(const joined_run& joined) {
     telemetry_options watching;
     watching.node = name_;
@@ -201,6 +269,8 @@ class membership {
   const node_arguments& a_;
   std::string name_;
   std::vector<planned_device> devices_;
+  std::map<std::string, shared_gpu> shared_;  // by the generator's device
+  std::optional<node_cache> cache_;           // of a node with generators
   caf::actor_system* system_ = nullptr;
 };
 
@@ -224,6 +294,14 @@ void add_node_command(CLI::App& app, command_action& action) {
           "devices, separated by commas: cpu, cuda (all GPUs), cuda:NUMBER or simulated:NAME; "
           "without devices, the node only compiles")
       ->delimiter(',');
+  command
+      ->add_option("--generators", given->generators,
+                   "devices of generators, separated by commas: cpu, cuda or cuda:NUMBER; one that "
+                   "also judges is shared")
+      ->delimiter(',');
+  command->add_option("--cache", given->cache,
+                      "folder for the policy and the checkpoints that generators read (default: "
+                      "one under ~/.cache/hone/nodes that is removed in the end)");
   command->add_option("--name", given->name,
                       "name of the node in the run (default: the machine's and the process id)");
   command->add_option("--compilers", given->compilers, "number of compilers")
@@ -254,8 +332,9 @@ void add_node_command(CLI::App& app, command_action& action) {
   command->callback([given, &action] {
     if (given->silence_s < least_heartbeats_in_silence * given->heartbeat_s)
       throw CLI::ValidationError("--silence", "must be three times --heartbeat or more");
-    if (given->devices.empty() && given->compilers == 0)
-      throw CLI::ValidationError("--compilers", "a node without devices needs at least one");
+    if (given->devices.empty() && given->compilers == 0 && given->generators.empty())
+      throw CLI::ValidationError("--compilers",
+                                 "a node without devices and generators needs at least one");
     action = [given] { return membership(*given).work(); };
   });
 }

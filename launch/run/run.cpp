@@ -83,7 +83,8 @@ class run_process {
                                        .baselines = c_.node.baselines,
                                        .simulated = c_.simulated,
                                        .begin_to_wait = core_wait(options_.waits_for_cores)});
-    view_.expect(work_of_stages(c_, *tasks, device_types_of(devices).size()));
+    view_.expect(
+        work_of_stages(c_, *tasks, std::max<std::size_t>(1, device_types_of(devices).size())));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
 
     if (c_.policy.kind == "model" && find_device_on_gpu(devices, c_.policy.device) != nullptr)
@@ -98,17 +99,32 @@ class run_process {
         .tasks = tasks,
         .prompts = prompts,
         .devices = devices,
-        .corpus_groups = make_corpus_groups(documents, *tasks, devices, c_.corpus.timed),
+        .corpus_groups =
+            make_corpus_groups(documents, *tasks, device_types_of(devices), c_.corpus.timed),
+        .corpus_awaits_nodes = devices.empty() && !documents.empty(),
+        .on_new_type =
+            [me = caf::actor(supervisor.ptr())](const std::string& type) {
+              caf::anon_send(me, corpus_atom_v, type);
+            },
         .log = say,
         .show = [this](const node_snapshot& snapshot) { show(snapshot); },
         .metrics = [&metrics](const version_record& version,
                               const learned_step& step) { metrics.write(version, step); },
     };
     run_actors actors = start_run_actors(system, parts, supervisor);
+    if (devices.empty())
+      say("this node has no devices (node.devices = []): variants wait until nodes bring some");
+    if (c_.generation.replicas == 0)
+      say("this node has no generators (generation.replicas = 0): nothing is written until a node "
+          "with generators joins");
     if (c_.node.options.compilers == 0)
       say("this node has no compilers (node.compilers = 0): variants wait until a node with "
           "compilers joins");
-    const int code = wait(system, supervisor, actors);
+    const int code = wait(system, supervisor, actors, [&](const std::string& type) {
+      const auto groups = make_corpus_groups(documents, *tasks, {type}, c_.corpus.timed);
+      caf::anon_send(actors.learner, corpus_atom_v, type, std::uint64_t{groups.size()});
+      for (const group_record& group : groups) supervisor->send(actors.pool, submit_atom_v, group);
+    });
     std::cout.flush();
     // The folder stays locked until the process closes the pool's files.
     _exit(code);
@@ -193,8 +209,9 @@ class run_process {
   }
 
   // Returns the exit code when the learner has finished, something fatal has happened, or a signal
-  // has ended the run.
-  int wait(caf::actor_system& system, caf::scoped_actor& supervisor, run_actors& actors) {
+  // has ended the run. `judge_corpus` is called with each type of device that joined nodes bring.
+  int wait(caf::actor_system& system, caf::scoped_actor& supervisor, run_actors& actors,
+           const std::function<void(const std::string&)>& judge_corpus) {
     const auto begin = std::chrono::steady_clock::now();
     std::optional<bool> finished;
     std::string fatal;
@@ -209,6 +226,7 @@ class run_process {
                                       system.render(down.reason);
                           },
                           [&](done_atom) {},  // a corpus group is durable
+                          [&](corpus_atom, const std::string& type) { judge_corpus(type); },
                           [&](const caf::error&) {},
                           caf::after(std::chrono::milliseconds(100)) >> [] {});
       if (signals > 0 && !stopping) {

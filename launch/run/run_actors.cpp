@@ -8,14 +8,12 @@
 
 #include "actors/pool.hpp"
 #include "actors/work_queue.hpp"
+#include "launch/generator_setup.hpp"
 #include "launch/run/run_inputs.hpp"
 #include "launch/system.hpp"
-#include "launch/teaching.hpp"
 #include "messages/versions.hpp"
 #include "network/basp/basp_link.hpp"
-#include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
-#include "policy/sampling/completion_sampler.hpp"
 
 namespace hone {
 namespace {
@@ -26,21 +24,6 @@ constexpr std::uint32_t few_credits = 2;
 constexpr std::uint32_t many_credits = 64;
 
 constexpr const char* first_node = "node 0";
-
-// Makes the sampler of one generator.
-std::unique_ptr<completion_sampler> make_sampler(
-    const configuration& settings, const std::string& device, std::uint64_t replica,
-    const std::function<void(const std::string&)>& log) {
-  if (settings.policy.kind == "scripted") return make_scripted_sampler(settings.seed + replica);
-  if (settings.policy.kind == "teacher")
-    return make_teacher_sampler(find_teacher(settings.seed + replica));
-  if (settings.policy.kind == "endpoint")
-    return make_endpoint_sampler(settings.endpoints, settings.generation.options, log);
-  generation_options options = settings.generation.options;
-  options.seed += replica;
-  return make_model_sampler(settings.policy.folder, device, options,
-                            {settings.policy.chat, settings.generation.stop_at_program});
-}
 
 class launcher {
  public:
@@ -57,9 +40,10 @@ class launcher {
     start_telemetry();
     lease_shared_devices();
     start_node();
-    start_generators();
     start_learner();
+    start_generators();
     watch_actors();
+    open_door();
     for (const group_record& group : parts_.corpus_groups)
       supervisor_->send(started_.pool, submit_atom_v, group);
     return started_;
@@ -105,15 +89,7 @@ class launcher {
     if (settings_.policy.kind != "model") return;
     std::vector<std::string> users = devices_of_generators(settings_);
     users.push_back(settings_.policy.device);
-    for (const std::string& user : users) {
-      planned_device* const device = find_device_on_gpu(devices_, user);
-      if (device == nullptr) continue;
-      device->job_limit += timeouts::gpu_lease;
-      if (shared_.contains(user)) continue;
-      shared_[user].device = device->name;
-      shared_[user].finish = [user] { finish_policy_work(user); };
-      parts_.log("the policy leases " + device->name + " from the judge");
-    }
+    shared_ = share_gpus(users, devices_, parts_.log);
   }
 
   void start_node() {
@@ -121,15 +97,17 @@ class launcher {
     options.name = first_node;
     options.devices = devices_;
     options.needs_baselines = needs_baselines(settings_.learner.plan.contrastive.reward);
-    const bool is_fast = std::all_of(devices_.begin(), devices_.end(), [](const auto& device) {
-      return device.credits > few_credits;
-    });
+    const bool is_fast =
+        !devices_.empty() && std::all_of(devices_.begin(), devices_.end(), [](const auto& device) {
+          return device.credits > few_credits;
+        });
     options.compiler_credits = is_fast ? many_credits : few_credits;
+    options.setup = make_generator_setup(settings_);
+    options.on_new_type = parts_.on_new_type;
     options.log = parts_.log;
     started_.node =
         system_.spawn(node_behavior, options, wiring_, parts_.tasks, started_.telemetry);
     for (auto& [user, gpu] : shared_) gpu.node = started_.node;
-    open_door();
   }
 
   void open_door() {
@@ -142,8 +120,16 @@ class launcher {
       if (said.name == first_node) return "this is the name of the run's first node";
       return find_version_problem(said.versions, versions_of_this_program());
     };
-    options.admit = [link = basp_link(system_), node = caf::actor_cast<caf::actor>(started_.node)](
-                        admitted_peer peer) { link.serve(std::move(peer.connection), node); };
+    started_.files =
+        std::make_shared<file_server>(offer_policy(settings_, parts_.folder.path()));
+    options.admit = [link = basp_link(system_), node = caf::actor_cast<caf::actor>(started_.node),
+                     files = started_.files](admitted_peer peer) {
+      if (peer.said.purpose == files_purpose) {
+        files->serve(std::move(peer.connection));
+      } else {
+        link.serve(std::move(peer.connection), node);
+      }
+    };
     options.log = parts_.log;
     started_.door = std::make_shared<acceptor>(std::move(options));
     network_address at = started_.door->address();
@@ -169,6 +155,7 @@ class launcher {
       options.exchange = exchange_;
       options.is_distant = is_distant(device);
       options.gpu = shared_[device];
+      options.learner = started_.learner;
       options.make_sampler = [&settings = settings_, device, i, log = parts_.log] {
         return make_sampler(settings, device, i, log);
       };
@@ -184,6 +171,7 @@ class launcher {
     options.run_folder = parts_.folder.path();
     for (const group_record& group : parts_.corpus_groups)
       ++options.corpus_groups[group->getDraw().getDeviceType()];
+    options.awaits_corpus = parts_.corpus_awaits_nodes;
     options.chain = parts_.from.chain;
     options.leaves_branch = parts_.from.leaves_branch;
     options.begins_random = begins_random(settings_);
@@ -202,8 +190,9 @@ class launcher {
                                           *tasks, settings.seed);
     };
     started_.learner =
-        system_.spawn<caf::detached>(learner_behavior, options, started_.pool, started_.generators,
+        system_.spawn<caf::detached>(learner_behavior, options, started_.pool,
                                      caf::actor(supervisor_.ptr()));
+    caf::anon_send(started_.node, generate_atom_v, started_.learner);
   }
 
   template <class Actor>

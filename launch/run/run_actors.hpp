@@ -14,6 +14,7 @@
 #include "launch/configuration.hpp"
 #include "launch/run/run_folder.hpp"
 #include "network/acceptor.hpp"
+#include "network/files/file_server.hpp"
 
 namespace hone {
 
@@ -24,6 +25,7 @@ struct run_actors {
   working_node_actor node;
   std::vector<generator_actor> generators;
   learner_actor learner;
+  std::shared_ptr<file_server> files;
   std::shared_ptr<acceptor> door;  // lets other nodes join as long as it lives
 };
 
@@ -36,8 +38,11 @@ struct run_parts {
   std::shared_ptr<const prompt_template> prompts;
   std::vector<planned_device> devices;
   std::vector<group_record> corpus_groups;
+  bool corpus_awaits_nodes = false;  // there are documents, and no device here to judge them
 
-  // Called on the actors' threads.
+  // Called on the actors' threads. `on_new_type`: a joined node has brought the first device of a
+  // type.
+  std::function<void(const std::string& device_type)> on_new_type;
   std::function<void(const std::string&)> log;
   std::function<void(const node_snapshot&)> show;
   std::function<void(const version_record&, const learned_step&)> metrics;

@@ -128,19 +128,18 @@ std::vector<corpus_document> choose_documents(const configuration& c, const task
 
 std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>& documents,
                                              const task_table& tasks,
-                                             const std::vector<planned_device>& devices,
+                                             const std::vector<std::string>& device_types,
                                              bool timed) {
-  const std::vector<std::string> types = device_types_of(devices);
   std::map<std::string, std::vector<const corpus_document*>> by_task;
   for (const corpus_document& document : documents) by_task[document.task].push_back(&document);
   std::vector<group_record> groups;
-  for (std::size_t round = 0; groups.size() < documents.size() * types.size(); ++round) {
+  for (std::size_t round = 0; groups.size() < documents.size() * device_types.size(); ++round) {
     for (const auto& [name, list] : by_task) {
       // A stride without a common divisor with the number of documents visits each document once
       // and keeps neighbours of a sweep apart.
       const std::size_t stride = list.size() % 7 != 0 ? 7 : 1;
       if (round >= list.size()) continue;
-      for (const std::string& type : types)
+      for (const std::string& type : device_types)
         groups.push_back(
             corpus_group(*list[round * stride % list.size()], *tasks.find(name), type, timed));
     }
@@ -150,7 +149,7 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
 
 std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
   if (c.prompt.prompt_template.empty())
-    return std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "default"));
+    return std::make_shared<const prompt_template>(prompt_template::parse(default_prompts, "default"));
   return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
 }
 

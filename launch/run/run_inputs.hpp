@@ -36,8 +36,11 @@ std::vector<corpus_document> choose_documents(const configuration& c, const task
 // contents, so that a resumed run records each group only once. `timed`: as corpus.timed.
 std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>& documents,
                                              const task_table& tasks,
-                                             const std::vector<planned_device>& devices,
+                                             const std::vector<std::string>& device_types,
                                              bool timed);
+
+// The template of prompts if the configuration names none: the task's name.
+inline constexpr const char* default_prompts = "{{task}}\n";
 
 // Reads the prompt template. If the configuration names none, a prompt is the task's name.
 std::shared_ptr<const prompt_template> load_prompts(const configuration& c);

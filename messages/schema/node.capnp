@@ -19,6 +19,14 @@ struct JoinRequest {
   timesBaselines @5 :Bool = true;
 }
 
+struct GeneratorSetup {
+  # What a joined node needs to run generators: they write as the run's own do.
+  configuration @0 :Text $Identity.required;  # of the run, as TOML
+  prompts @1 :Text $Identity.required;        # the prompt template
+  chat @2 :Text $Identity.required;           # the policy's chat format, as JSON
+  firstReplica @3 :UInt64;                    # number of the node's first generator in the run
+}
+
 struct ActorStatus {
   # Counts and spans of one actor, from its start on unless a field says otherwise.
   name @0 :Text $Identity.required;           # "compiler 0", "queue verify"

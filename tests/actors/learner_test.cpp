@@ -57,8 +57,8 @@ class LearnerActor : public actor_test {
   }
   void start() {
     learner_ = own(
-        system_.spawn(learner_behavior, options_, caf::actor_cast<pool_actor>(me()),
-                      std::vector<generator_actor>{caf::actor_cast<generator_actor>(me())}, me()));
+        system_.spawn(learner_behavior, options_, caf::actor_cast<pool_actor>(me()), me()));
+    tell(learner_, join_atom_v);
     settle();
   }
 

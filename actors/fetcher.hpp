@@ -1,0 +1,62 @@
+#pragma once
+
+#include <caf/all.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/activity.hpp"
+#include "messages/interfaces.hpp"
+#include "network/files/folder_copy.hpp"
+
+namespace hone {
+
+struct fetcher_options {
+  folder_copy::make_connection connect;  // to the first node; called on the actor's own thread
+  std::filesystem::path cache;           // folder of the copies
+  // Makes a copy fit for use here; called with each one that is complete. May throw policy_error.
+  std::function<void(const std::filesystem::path&)> prepare;
+};
+
+// Copies checkpoints to a joined node, one piece after the other, and serves its mailbox between
+// two pieces. Of the versions that are not pinned only the last that was asked for is copied. Keeps
+// the newest copies. Blocks its thread while a piece comes, so it must be spawned detached.
+struct fetcher_state {
+  fetcher_state() = default;
+
+  struct wanted_version {
+    bool is_pinned = false;  // at least once
+    std::vector<caf::typed_response_promise<std::string>> promises{};
+  };
+
+  fetcher_actor::stateful_pointer<fetcher_state> self = nullptr;
+  fetcher_options options;
+  activity counts{"fetcher", "fetcher"};
+  std::map<std::uint64_t, wanted_version> wanted;
+  std::map<std::uint64_t, std::filesystem::path> copied;
+  std::uint64_t newest = 0;           // of the versions asked for that are not pinned
+  std::unique_ptr<folder_copy> copy;  // that is under way
+  std::uint64_t copying = 0;          // its version
+  std::chrono::steady_clock::time_point failing_since{};  // while connections fail
+  bool is_failing = false;
+  bool tick_is_due = false;
+
+  caf::result<std::string> want(std::uint64_t version, bool is_pinned);
+  void schedule_tick(std::chrono::milliseconds delay = std::chrono::milliseconds(0));
+  // Copies a piece of the version that is most wanted.
+  void proceed();
+  void answer(std::uint64_t version, const std::filesystem::path& folder);
+  void refuse(std::uint64_t version, const std::string& reason);
+  void delete_old_copies();
+};
+
+fetcher_actor::behavior_type fetcher_behavior(fetcher_actor::stateful_pointer<fetcher_state> self,
+                                              std::string name, fetcher_options options);
+
+}  // namespace hone

@@ -1,0 +1,101 @@
+#include "network/files/file_server.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "network/blocking_io.hpp"
+#include "network/identity.hpp"
+
+namespace hone {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+constexpr std::size_t most_connections = 512;
+constexpr std::chrono::seconds idle_limit{60};
+// The actors' messages go before files.
+constexpr int niceness = 10;
+
+file_reply problem_reply(const std::string& problem) {
+  record_builder<schema::FileReply> reply;
+  reply->setProblem(problem);
+  return reply.finish();
+}
+
+}  // namespace
+
+file_server::file_server(find_folder find) : find_(std::move(find)) {}
+
+file_server::~file_server() {
+  const std::scoped_lock guard(lock_);
+  for (served& one : connections_) one.connection->shut_down();
+  for (served& one : connections_) one.thread.join();
+}
+
+void file_server::serve(std::shared_ptr<channel> connection) {
+  const std::scoped_lock guard(lock_);
+  for (auto one = connections_.begin(); one != connections_.end();) {
+    if (!one->has_ended) {
+      ++one;
+      continue;
+    }
+    one->thread.join();
+    one = connections_.erase(one);
+  }
+  if (connections_.size() >= most_connections) return;  // closes it; the other end tries again
+  served& one = connections_.emplace_back(std::move(connection));
+  try {
+    one.thread = std::thread([this, &one] {
+      setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness);
+      answer_requests(*one.connection);
+      one.connection->shut_down();
+      one.has_ended = true;
+    });
+  } catch (const std::system_error&) {  // no thread is left
+    connections_.pop_back();
+  }
+}
+
+void file_server::answer_requests(channel& to) {
+  try {
+    for (;;) answer(to, receive_request(to, steady::now() + idle_limit));
+  } catch (const connection_failed&) {  // the other end has left
+  }
+}
+
+std::shared_ptr<const offered_folder> file_server::find(const std::string& name) {
+  const std::scoped_lock guard(finding_);
+  return find_(name);
+}
+
+void file_server::answer(channel& to, const file_request& request) {
+  const std::string name(view(request->getFolder()));
+  std::shared_ptr<const offered_folder> folder;
+  std::vector<char> bytes;
+  try {
+    folder = find(name);
+    if (folder == nullptr) return send_reply(to, problem_reply("there is no " + name));
+    if (request->hasPiece()) {
+      const auto wanted = request->getPiece();
+      if (wanted.getFile() >= folder->files.size())
+        return send_reply(to, problem_reply(name + " has fewer files"));
+      const offered_file& file = folder->files[wanted.getFile()];
+      bytes.resize(size_of_piece(file.bytes, wanted.getNumber()));
+      file.read(std::uint64_t{wanted.getNumber()} * piece_bytes, bytes.data(), bytes.size());
+    }
+  } catch (const connection_failed&) {
+    throw;
+  } catch (const std::exception& e) {
+    return send_reply(to, problem_reply(e.what()));
+  }
+  record_builder<schema::FileReply> reply;
+  if (!request->hasPiece()) reply->setContents(*folder->contents);
+  reply->setBytes(bytes.size());
+  send_reply(to, reply.finish());
+  write_all(to, bytes.data(), bytes.size(), steady::now() + message_limit);
+}
+
+}  // namespace hone

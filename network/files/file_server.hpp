@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "network/channel.hpp"
+#include "network/files/offered_folder.hpp"
+
+namespace hone {
+
+// Serves files to other nodes, each connection on a thread of its own. What is offered and who may
+// ask is decided by others: a connection that is handed over here has been let in.
+class file_server {
+ public:
+  // `find` returns the folder that is offered under a name, or null. It is called on the threads of
+  // the connections, one at a time, and may throw std::runtime_error; its answers are not kept.
+  using find_folder = std::function<std::shared_ptr<const offered_folder>(const std::string& name)>;
+  explicit file_server(find_folder find);
+  // Ends all connections.
+  ~file_server();
+  file_server(const file_server&) = delete;
+  file_server& operator=(const file_server&) = delete;
+
+  // Serves a connection until its other end leaves or has asked for nothing for a minute. Safe on
+  // any thread; neither blocks nor throws.
+  void serve(std::shared_ptr<channel> connection);
+
+ private:
+  struct served {
+    std::shared_ptr<channel> connection;
+    std::thread thread{};
+    std::atomic<bool> has_ended = false;
+  };
+
+  void answer_requests(channel& to);
+  // Answers one request. Throws connection_failed.
+  void answer(channel& to, const file_request& request);
+  std::shared_ptr<const offered_folder> find(const std::string& name);
+
+  find_folder find_;
+  std::mutex finding_;
+  std::mutex lock_;  // guards the next one
+  std::list<served> connections_;
+};
+
+}  // namespace hone

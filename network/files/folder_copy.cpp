@@ -1,0 +1,157 @@
+#include "network/files/folder_copy.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "network/blocking_io.hpp"
+
+namespace hone {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+// Stands in the name of a copy that is not complete.
+constexpr const char* unfinished_mark = ".part-";
+// Times that a piece may arrive damaged before the copy is given up.
+constexpr int most_damages = 5;
+constexpr std::chrono::milliseconds retry_pause{300};
+
+bool is_file_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
+         name.find('\0') == std::string_view::npos;
+}
+
+// Throws copy_refused for contents that no file_server offers.
+void check(const folder_contents& contents, const std::string& name) {
+  std::set<std::string_view> names;
+  for (const auto file : contents->getFiles()) {
+    if (is_file_name(view(file.getName())) && names.insert(view(file.getName())).second &&
+        file.getPieces().size() == count_pieces(file.getBytes()))
+      continue;
+    throw copy_refused(name + ": the other end offers files that cannot be copied");
+  }
+}
+
+}  // namespace
+
+folder_copy::folder_copy(make_connection connect, std::string name, std::filesystem::path cache)
+    : connect_(std::move(connect)), name_(std::move(name)), cache_(std::move(cache)) {}
+
+folder_copy::~folder_copy() {
+  std::error_code ignored;
+  if (!unfinished_.empty()) std::filesystem::remove_all(unfinished_, ignored);
+}
+
+bool folder_copy::proceed() {
+  if (is_complete_) return true;
+  try {
+    if (connection_ == nullptr) connection_ = connect_();
+    if (!contents_) {
+      take_contents();
+    } else if (file_ == contents_->getFiles().size()) {
+      finish();
+    } else if (!out_) {
+      create_file();
+    } else if (piece_ == file().getPieces().size()) {
+      out_.reset();
+      ++file_;
+      piece_ = 0;
+    } else {
+      copy_piece();
+    }
+  } catch (const connection_failed&) {
+    connection_.reset();
+    throw;
+  } catch (const std::filesystem::filesystem_error& e) {
+    throw copy_refused(name_ + ": " + e.what());
+  }
+  return is_complete_;
+}
+
+file_reply folder_copy::ask(const file_request& request) {
+  send_request(*connection_, request);
+  file_reply reply = receive_reply(*connection_, steady::now() + message_limit);
+  if (reply->getProblem().size() > 0) throw copy_refused(std::string(view(reply->getProblem())));
+  return reply;
+}
+
+void folder_copy::take_contents() {
+  record_builder<schema::FileRequest> request;
+  request->setFolder(name_);
+  const file_reply reply = ask(request.finish());
+  folder_contents contents = copy_record<schema::FolderContents>(reply->getContents());
+  check(contents, name_);
+  contents_ = std::move(contents);
+  const auto hash = content_id<piece_id>({{contents_.bytes().data(), contents_.bytes().size()}});
+  std::string base = name_ + "-" + to_string(hash);
+  std::replace(base.begin(), base.end(), '/', '-');
+  folder_ = cache_ / base;
+  is_complete_ = std::filesystem::exists(folder_);
+  if (is_complete_) return;
+  unfinished_ = cache_ / (base + unfinished_mark + to_hex(random_bits(), random_bits()));
+  std::filesystem::create_directories(unfinished_);
+}
+
+void folder_copy::create_file() {
+  const auto path = unfinished_ / std::string(view(file().getName()));
+  out_.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!out_) throw copy_refused(path.string() + ": cannot be written");
+}
+
+void folder_copy::copy_piece() {
+  record_builder<schema::FileRequest> request;
+  request->setFolder(name_);
+  request->initPiece().setFile(file_);
+  request->getPiece().setNumber(piece_);
+  const file_reply reply = ask(request.finish());
+  bytes_.resize(size_of_piece(file().getBytes(), piece_));
+  if (reply->getBytes() != bytes_.size())
+    throw connection_failed(name_ + ": a piece of another size arrived");
+  read_all(*connection_, bytes_.data(), bytes_.size(), steady::now() + message_limit);
+  if (content_id<piece_id>({{bytes_.data(), bytes_.size()}}) != piece_id(file().getPieces()[piece_])) {
+    if (++damaged_ < most_damages) return;
+    throw copy_refused(name_ + "/" + std::string(view(file().getName())) +
+                       ": the other end's bytes are not those that it has promised");
+  }
+  for (std::size_t done = 0; done < bytes_.size();) {
+    const ssize_t count = write(out_.get(), bytes_.data() + done, bytes_.size() - done);
+    if (count < 0)
+      throw copy_refused((unfinished_ / std::string(view(file().getName()))).string() +
+                         ": cannot be written");
+    done += static_cast<std::size_t>(count);
+  }
+  copied_ += bytes_.size();
+  damaged_ = 0;
+  ++piece_;
+}
+
+void folder_copy::finish() {
+  std::error_code exists;  // another copy of the same was faster
+  std::filesystem::rename(unfinished_, folder_, exists);
+  if (exists && !std::filesystem::exists(folder_))
+    throw copy_refused(folder_.string() + ": " + exists.message());
+  if (!exists) unfinished_.clear();
+  is_complete_ = true;
+}
+
+std::filesystem::path copy_folder(const folder_copy::make_connection& connect,
+                                  const std::string& name, const std::filesystem::path& cache,
+                                  std::chrono::seconds limit) {
+  const auto end = steady::now() + limit;
+  folder_copy copy(connect, name, cache);
+  for (;;) {
+    try {
+      if (copy.proceed()) return copy.folder();
+    } catch (const connection_failed&) {
+      if (steady::now() + retry_pause > end) throw;
+      std::this_thread::sleep_for(retry_pause);
+    }
+  }
+}
+
+}  // namespace hone

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "network/files/file_messages.hpp"
+
+namespace hone {
+
+// A file that other nodes may copy.
+struct offered_file {
+  std::string name;
+  std::uint64_t bytes = 0;
+  // Reads `size` bytes from `offset` on. Throws std::runtime_error. Safe on any thread.
+  std::function<void(std::uint64_t offset, char* to, std::size_t size)> read;
+};
+
+// The files of a folder, or what is offered as one, and their hashes. Never changed once it is
+// made, so any number of threads may read it.
+struct offered_folder {
+  std::vector<offered_file> files;
+  folder_contents contents;
+};
+
+// Returns the folder of these files, after reading all of them. Throws std::runtime_error.
+offered_folder make_offered_folder(std::vector<offered_file> files);
+
+// Returns a file on disk, which stays open, and so can be read after it was deleted. Throws
+// std::runtime_error.
+offered_file open_offered_file(const std::filesystem::path& file);
+
+// Returns the regular files of a folder whose names `is_offered` accepts, in the order of their
+// names. Throws std::runtime_error.
+offered_folder open_offered_folder(const std::filesystem::path& folder,
+                                   const std::function<bool(const std::string&)>& is_offered);
+
+}  // namespace hone
