@@ -39,6 +39,7 @@ caf::result<std::string> fetcher_state::want(std::uint64_t version, bool is_pinn
 
 void fetcher_state::schedule_tick(std::chrono::milliseconds delay) {
   if (std::exchange(tick_is_due, true)) return;
+  if (delay.count() == 0) return self->send(self, tick_atom_v);
   self->delayed_send(self, delay, tick_atom_v);
 }
 

@@ -162,6 +162,7 @@ void generator_state::load_newest() {
   if (has_loaded && newest->getVersion() == loaded) return;
   const auto offer = options.exchange ? options.exchange->find(newest->getVersion()) : std::nullopt;
   if (!offer) return load(newest->getVersion(), newest_folder);
+  if (has_loaded && offer->version == loaded) return;
   const activity::span busy(counts, "take weights");
   sampler->take(options.is_distant ? *offer->on_host : *offer->weights, offer->version);
   loaded = offer->version;
@@ -173,6 +174,8 @@ void generator_state::load_newest() {
 // Sampling goes on while a checkpoint is being copied. Of versions that come meanwhile, the fetcher
 // copies only the last.
 void generator_state::take_weights(const version_record& version) {
+  // The learner announces a version when it is committed; it has handed later ones over since.
+  if (newest && version->getVersion() < newest->getVersion()) return;
   find_checkpoint(
       version->getVersion(), false,
       [this, version](const std::filesystem::path& folder) {

@@ -43,7 +43,7 @@ join_answer node_state::answer(const join_record& request) const {
   if (!problem.empty()) return caf::make_error(caf::sec::runtime_error, problem);
   log(std::string(view(request->getNode())) + " joins");
   std::vector<task_record> known;
-  for (const auto& t : tasks->all()) known.push_back(to_record(*t));
+  for (const auto& t : tasks->all()) known.push_back(to_record_without_data(*t));
   return {wiring.compiles, wiring.verifies, wiring.benchmarks, wiring.pool, known};
 }
 

@@ -38,6 +38,7 @@ void learner_state::start() {
     return;
   }
   for (const version_record& version : options.chain) set_head(version);
+  tip = head;
   plan->load(options.run_folder / std::string(view(head->getCheckpoint())));
   if (plan->stage() == Stage::CONTRASTIVE && before_contrastive)
     plan->load_reference(options.run_folder / checkpoint_name(*before_contrastive));
@@ -66,8 +67,14 @@ void learner_state::replay() {
 }
 
 void learner_state::work() {
-  if (unwritten) return write_and_commit(*std::exchange(unwritten, std::nullopt));
-  if (committing || finished) return;
+  if (made && !writing && !taking_is_due) {
+    taking_is_due = true;
+    lease.run(self, [this] {
+      taking_is_due = false;
+      if (made && !writing) take_and_write();
+    });
+  }
+  if (finished || must_wait()) return;
   if (!plan) {  // the first lease has not been granted yet
     if (stopping) finish(false);
     return;
@@ -137,7 +144,7 @@ void learner_state::train_supervised() {
 }
 
 void learner_state::train_supervised_slice() {
-  if (committing || finished) return;
+  if (must_wait() || finished) return;
   {
     const activity::span busy(counts, "sft");
     const auto end = std::chrono::steady_clock::now() + timeouts::training_slice;
@@ -159,8 +166,11 @@ void learner_state::request_batch(Stage stage, std::uint32_t at_least, std::uint
                                   bool is_even) {
   if (requested_stage == stage) return;
   requested_stage = stage;
+  std::vector<std::uint64_t> without;
+  for (const group_id& group : uncommitted_groups)
+    without.insert(without.end(), {group.high, group.low});
   self->request(pool, timeouts::batch_request, take_atom_v, static_cast<std::uint8_t>(stage),
-                at_least, at_most, is_even)
+                at_least, at_most, is_even, without)
       .then(
           [this, stage](const batch_record& batch) {
             if (requested_stage == stage) requested_stage.reset();
@@ -174,12 +184,14 @@ void learner_state::request_batch(Stage stage, std::uint32_t at_least, std::uint
 }
 
 void learner_state::take_batch(const batch_record& batch) {
-  if (batch->getStage() != plan->stage() || committing || finished) return;
+  if (batch->getStage() != plan->stage() || must_wait() || finished) return;
   if (batch->getStage() == Stage::SFT) {
     // Groups stay ready until a step over them is committed, so a batch repeats them.
     for (const auto scored : batch->getGroups()) {
       const group_id id(scored.getGroup().getId());
-      if (std::find(admitted.begin(), admitted.end(), id) != admitted.end()) continue;
+      if (uncommitted_groups.contains(id) ||
+          std::find(admitted.begin(), admitted.end(), id) != admitted.end())
+        continue;
       admit(scored);
       admitted.push_back(id);
     }
@@ -189,7 +201,7 @@ void learner_state::take_batch(const batch_record& batch) {
 }
 
 void learner_state::learn(const batch_record& batch) {
-  if (committing || finished) return;
+  if (must_wait() || finished) return;
   std::vector<group_id> groups;
   for (const auto scored : batch->getGroups()) groups.emplace_back(scored.getGroup().getId());
   if (plan->stage() == Stage::COMPARISON) {
@@ -199,7 +211,7 @@ void learner_state::learn(const batch_record& batch) {
   learned_step learned{plan->stage(), 0, {}};
   {
     const activity::span busy(counts, plan->stage() == Stage::CONTRASTIVE ? "grpo" : "likelihood");
-    learned.numbers = plan->learn(*batch, head->getVersion());
+    learned.numbers = plan->learn(*batch, tip->getVersion());
     counts.processed(groups.size());
   }
   learned.step = plan->step();
@@ -251,8 +263,13 @@ void learner_state::compare() {
 
 void learner_state::end_without_comparison() {
   lease.run(self, [this] {
-    if (!committing && !finished) commit({Stage::COMPARISON, 1, {}}, {}, true);
+    if (!must_wait() && !finished) commit({Stage::COMPARISON, 1, {}}, {}, true);
   });
+}
+
+void learner_state::fail(const std::string& reason) {
+  caf::anon_send(supervisor, fatal_atom_v, "learner: " + reason);
+  self->quit(caf::make_error(caf::sec::runtime_error, reason));
 }
 
 void learner_state::finish(bool complete) {
@@ -273,9 +290,7 @@ learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<le
     try {
       work();
     } catch (const std::exception& e) {
-      const std::string why = describe_failure(e);
-      caf::anon_send(self->state.supervisor, fatal_atom_v, "learner: " + why);
-      self->quit(caf::make_error(caf::sec::runtime_error, why));
+      self->state.fail(describe_failure(e));
     }
   };
   self->link_to(s.pool);
@@ -303,7 +318,7 @@ learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<le
       [self, attempt](tick_atom) { attempt([&] { self->state.work(); }); },
       [self](stop_atom) {
         self->state.stopping = true;
-        if (!self->state.committing) self->state.schedule_tick();
+        self->state.schedule_tick();
       },
       [self](status_atom) {
         return self->state.counts.report(0, self->state.requested_stage ? 1U : 0U);

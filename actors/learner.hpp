@@ -53,9 +53,12 @@ struct learner_options {
   bool begins_random = false;
   std::uint64_t next_version = 0;
   shared_gpu gpu;
-  // With the generators of this process; null: they read checkpoints.
+  // With the generators of this process; null if there are none.
   std::shared_ptr<weights_exchange> exchange;
   bool has_distant_generators = false;          // some of these run on another device
+  // False has checkpoints written by an actor that shares the scheduler's threads, for tests that
+  // run all actors on one.
+  bool has_thread_for_writing = true;
   std::function<void(const std::string&)> log;  // receives log lines
   std::function<void(const version_record&, const learned_step&)> metrics;  // called once per step
 };
@@ -66,10 +69,8 @@ struct learner_options {
 struct learner_state {
   learner_state() = default;
 
-  // A version as it was taken from the policy under the GPU lease. It is written to disk and
-  // committed without the lease.
-  struct taken_version {
-    taken_checkpoint checkpoint;
+  // A version with the step that made it.
+  struct made_version {
     version_record version;
     step_record step;
     learned_step learned;
@@ -84,7 +85,8 @@ struct learner_state {
   gpu_lease lease;
   activity counts{"learner", "learner"};
 
-  version_record head;
+  version_record head;  // the newest version that is committed
+  version_record tip;   // the newest one that was made
   std::uint64_t next_version = 0;
   // Versions that write for held-out tasks in the comparison, so their checkpoints are kept: those
   // at which a stage begins, unless they are random, and those of `comparison.curve`.
@@ -97,8 +99,11 @@ struct learner_state {
   bool slice_is_due = false;  // a slice of supervised training waits for its lease
   bool comparing = false;
   std::uint32_t comparison_groups = 0;
-  std::optional<taken_version> unwritten;  // not yet on disk
-  bool committing = false;                 // from taking a version until the pool acknowledged it
+  std::optional<made_version> made;  // its checkpoint is not taken yet: another is being written
+  bool taking_is_due = false;        // waits for its lease
+  bool writing = false;
+  std::uint32_t uncommitted = 0;         // versions that the pool has not acknowledged
+  std::set<group_id> uncommitted_groups;  // that these have consumed
   bool stopping = false;
   bool finished = false;
 
@@ -113,18 +118,25 @@ struct learner_state {
   void request_batch(Stage stage, std::uint32_t at_least, std::uint32_t at_most, bool is_even);
   void take_batch(const batch_record& batch);
   void learn(const batch_record& batch);
-  // Takes the new version from the policy; must run under the lease.
+  // True while the next piece of work needs a version that is not committed, or a version waits
+  // for its checkpoint to be taken. Within a stage, the next step is made while the last one's
+  // checkpoint is being written.
+  bool must_wait() const;
+  // Makes the policy's weights a version, which is committed later; must run under the lease.
   void commit(const learned_step& learned, const std::vector<group_id>& groups, bool complete);
+  // Takes the checkpoint of `made`, and has it written; must run under the lease.
+  void take_and_write();
   void add_generator(const caf::strong_actor_ptr& generator);
   // True of a generator of this process, which takes weights from the exchange.
   bool is_near(const generator_actor& generator) const;
   // Gives a version to the generators of this process. Must run under the GPU lease.
   void hand_over(const version_record& version);
-  void write_and_commit(const taken_version& taken);
+  void request_commit(const made_version& written);
   void publish();
   void compare();
   void end_without_comparison();  // commits the last version
   void finish(bool complete);
+  void fail(const std::string& reason);
   void schedule_tick(std::chrono::milliseconds delay = std::chrono::milliseconds(0));
   void set_head(const version_record& version);
   void delete_old_checkpoints() const;

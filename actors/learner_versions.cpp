@@ -1,5 +1,4 @@
 // The learner's versions: how one is handed to the generators, written, committed and deleted.
-#include <algorithm>
 #include <functional>
 #include <set>
 #include <utility>
@@ -14,11 +13,11 @@ namespace hone {
 void learner_state::commit(const learned_step& learned, const std::vector<group_id>& groups,
                            bool complete) {
   const std::uint64_t number = next_version++;
-  const bool is_first = !head;
+  const bool is_first = !tip;
   record_builder<schema::PolicyVersion> version;
   version->setVersion(number);
-  version->setParent(is_first ? number : head->getVersion());
-  version->setDepth(is_first ? 0 : head->getDepth() + 1);
+  version->setParent(is_first ? number : tip->getVersion());
+  version->setDepth(is_first ? 0 : tip->getDepth() + 1);
   version->setStage(plan->stage());
   version->setStep(static_cast<std::uint32_t>(plan->step()));
   version->setCheckpoint(checkpoint_name(number));
@@ -27,7 +26,7 @@ void learner_state::commit(const learned_step& learned, const std::vector<group_
   record_builder<schema::TrainingStep> step;
   step->setVersion(number);
   step->setParent(version->getParent());
-  step->setStage(is_first ? plan->stage() : head->getStage());
+  step->setStage(is_first ? plan->stage() : tip->getStage());
   auto ids = step->initGroups(static_cast<unsigned>(groups.size()));
   for (unsigned i = 0; i < ids.size(); ++i) groups[i].store(ids[i]);
   auto metrics = step->initMetrics(static_cast<unsigned>(learned.numbers.size()));
@@ -36,18 +35,26 @@ void learner_state::commit(const learned_step& learned, const std::vector<group_
     metrics[m].setName(name);
     metrics[m++].setValue(value);
   }
-  committing = true;
-  const version_record made = version.finish();
-  hand_over(made);
-  unwritten = {plan->take_checkpoint(), made, step.finish(), learned};
+  tip = version.finish();
+  ++uncommitted;
+  uncommitted_groups.insert(groups.begin(), groups.end());
+  hand_over(tip);
+  made = {tip, step.finish(), learned};
+  if (!writing) take_and_write();
   schedule_tick();
+}
+
+bool learner_state::must_wait() const {
+  return made || (uncommitted > 0 && (stopping || tip->getStep() == 0 || tip->getComplete()));
 }
 
 void learner_state::add_generator(const caf::strong_actor_ptr& generator) {
   const auto handle = caf::actor_cast<generator_actor>(generator);
   if (!handle || !generators.try_emplace(handle.address(), handle).second) return;
   self->monitor(handle);
-  if (head) self->send(handle, weights_atom_v, head);
+  const bool takes_tip = tip && options.exchange && is_near(handle) &&
+                         options.exchange->find(tip->getVersion()).has_value();
+  if (takes_tip || head) self->send(handle, weights_atom_v, takes_tip ? tip : head);
 }
 
 bool learner_state::is_near(const generator_actor& generator) const {
@@ -59,10 +66,7 @@ bool learner_state::is_near(const generator_actor& generator) const {
 // number to no other version (pool::note_versions), and treats them as those of an abandoned
 // branch.
 void learner_state::hand_over(const version_record& version) {
-  const bool somebody_is_near =
-      std::any_of(generators.begin(), generators.end(),
-                  [this](const auto& entry) { return is_near(entry.second); });
-  if (!options.exchange || !somebody_is_near || version->getComplete()) return;
+  if (!options.exchange || version->getComplete()) return;
   auto weights = plan->copy_weights();
   if (!weights) return;
   decoder_weights on_host;
@@ -73,21 +77,48 @@ void learner_state::hand_over(const version_record& version) {
   }
 }
 
-// Writes the checkpoint before the commit, so that every version in the pool has a checkpoint.
-void learner_state::write_and_commit(const taken_version& taken) {
-  {
-    const activity::span busy(counts, "checkpoint");
-    const auto folder = options.run_folder / std::string(view(taken.version->getCheckpoint()));
-    // A run that was killed before its commit may have left a folder of this name.
-    std::filesystem::remove_all(folder);
-    taken.checkpoint(folder);
-  }
-  self->request(pool, timeouts::commit_request, commit_atom_v, taken.version, taken.step)
+// Has the checkpoint written by an actor of its own. One checkpoint at a time is in the host's
+// memory.
+void learner_state::take_and_write() {
+  const activity::span busy(counts, "take checkpoint");
+  const made_version one = *std::exchange(made, std::nullopt);
+  const auto folder = options.run_folder / std::string(view(one.version->getCheckpoint()));
+  const auto behavior = [write = plan->take_checkpoint(), folder](caf::event_based_actor* writer) {
+    return caf::behavior{[write, folder, writer](tick_atom) -> caf::result<done_atom> {
+      writer->quit();
+      try {
+        // A run that was killed before its commit may have left a folder of this name.
+        std::filesystem::remove_all(folder);
+        write(folder);
+        return done_atom_v;
+      } catch (const std::exception& e) {
+        return caf::make_error(caf::sec::runtime_error, e.what());
+      }
+    }};
+  };
+  const caf::actor writer = options.has_thread_for_writing ? self->spawn<caf::detached>(behavior)
+                                                           : self->spawn(behavior);
+  writing = true;
+  self->request(writer, timeouts::checkpoint_request, tick_atom_v)
       .then(
-          [this, version = taken.version, learned = taken.learned](done_atom) {
-            committing = false;
-            set_head(version);
-            if (options.metrics) options.metrics(head, learned);
+          [this, one](done_atom) {
+            writing = false;
+            request_commit(one);
+            schedule_tick();
+          },
+          [this](const caf::error& e) { fail(self->system().render(e)); });
+}
+
+// The checkpoint is on disk before the commit, so that every version in the pool has one.
+void learner_state::request_commit(const made_version& written) {
+  self->request(pool, timeouts::commit_request, commit_atom_v, written.version, written.step)
+      .then(
+          [this, written](done_atom) {
+            --uncommitted;
+            for (const auto group : written.step->getGroups())
+              uncommitted_groups.erase(group_id(group));
+            set_head(written.version);
+            if (options.metrics) options.metrics(head, written.learned);
             delete_old_checkpoints();
             publish();
             if (head->getComplete()) return finish(true);
@@ -123,8 +154,9 @@ void learner_state::delete_old_checkpoints() const {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename();
-    if (!name.empty() && name.find_first_not_of("0123456789") == std::string::npos)
-      numbers.insert(std::stoull(name));
+    if (name.empty() || name.find_first_not_of("0123456789") != std::string::npos) continue;
+    // A later one is not committed yet.
+    if (const auto number = std::stoull(name); number <= head->getVersion()) numbers.insert(number);
   }
   std::size_t newest = 0;
   for (const std::uint64_t number : numbers) {

@@ -242,10 +242,13 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
       },
       [&s](close_atom, const evaluation_record& result) { s.attempt([&] { s.close(result); }); },
       [&s, self](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t at_most,
-                 bool is_even) {
+                 bool is_even, const std::vector<std::uint64_t>& without) {
         auto promise = self->make_response_promise<batch_record>();
-        s.requests->add({{static_cast<Stage>(stage), at_least, at_most}, is_even}, deliver(promise),
-                        unix_ms());
+        pool_requests::batch_request wanted{{static_cast<Stage>(stage), at_least, at_most},
+                                            is_even};
+        for (std::size_t i = 0; i + 1 < without.size(); i += 2)
+          wanted.groups.without.insert(group_id(without[i], without[i + 1]));
+        s.requests->add(wanted, deliver(promise), unix_ms());
         s.schedule_flush();
         return promise;
       },

@@ -38,6 +38,7 @@ void pool_requests::forget(std::uint64_t generator) {
 void pool_requests::add(const batch_request& request, reply<batch_record> answer,
                         std::uint64_t now_ms) {
   batch_ = {request, std::move(answer), now_ms};
+  trained_ = request.groups.without;
 }
 
 void pool_requests::refuse_expired(std::uint64_t now_ms) {
@@ -56,7 +57,7 @@ void pool_requests::refuse_expired(std::uint64_t now_ms) {
 // whose device types are gone.
 pool::batch_request pool_requests::limits_for(const batch_request& request) const {
   pool::batch_request groups = request.groups;
-  const std::size_t ready = pool_->ready_groups(groups.stage);
+  const std::size_t ready = pool_->ready_groups(groups.stage, trained_);
   const bool is_exhausted =
       schedule_->is_exhausted(groups.stage, pool_->waiting_drawn_groups(), ready);
   if (request.is_even)
@@ -122,7 +123,7 @@ void pool_requests::serve_draws(std::uint64_t now_ms) {
   for (const auto& [type, counts] : pool_->waiting_by_type()) waiting[type] = counts.all;
   while (!draws_.empty()) {
     const auto what = schedule_->next(stage, (*head)->getVersion(), pool_->waiting_drawn_groups(),
-                                      pool_->ready_groups(stage), waiting);
+                                      pool_->ready_groups(stage, trained_), waiting);
     if (!what) return;
     const draw_record draw = make_draw(*what);
     schedule_->issue(draw_id(draw->getId()), *what, now_ms, draws_.front().generator);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "actors/draw_schedule.hpp"
@@ -37,7 +38,8 @@ class pool_requests {
   void add(reply<draw_record> answer, std::uint64_t now_ms, std::uint64_t generator = 0);
   // Gives up the requests and draws of a generator that has ended.
   void forget(std::uint64_t generator);
-  // Adds the request for a batch. It replaces an earlier one, whose requester has given it up.
+  // Adds the request for a batch. It replaces an earlier one, whose requester has given it up. The
+  // groups that it does without take no room from draws any more: they only wait for their commit.
   void add(const batch_request& request, reply<batch_record> answer, std::uint64_t now_ms);
 
   // Serves the batch request if enough groups are ready. Throws pool_error.
@@ -74,6 +76,7 @@ class pool_requests {
   draw_schedule* schedule_;
   std::deque<waiting_draw> draws_;
   std::optional<waiting_batch> batch_;
+  std::set<group_id> trained_;  // those of the latest request for a batch
   std::map<std::size_t, draw_record> comparison_draws_;  // by index; all versions share them
   double lag_ = 0;
 };

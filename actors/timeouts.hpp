@@ -21,6 +21,8 @@ inline constexpr seconds batch_request{20};
 // How long a generator waits until a group is durable, and the learner until a step is.
 inline constexpr seconds submit_request{60};
 inline constexpr seconds commit_request{60};
+// How long the learner waits until a checkpoint is on disk.
+inline constexpr minutes checkpoint_request{60};
 // How often the pool looks for overdue jobs, lost draws and requests that it has held too long.
 inline constexpr milliseconds pool_tick{500};
 

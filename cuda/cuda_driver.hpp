@@ -28,6 +28,7 @@ struct cuda_error : std::runtime_error {
   X(cuDeviceGetName)                             \
   X(cuDeviceGetAttribute)                        \
   X(cuDeviceGetPCIBusId)                         \
+  X(cuDeviceGetUuid)                             \
   X(cuDeviceTotalMem)                            \
   X(cuDevicePrimaryCtxRetain)                    \
   X(cuDevicePrimaryCtxRelease)                   \

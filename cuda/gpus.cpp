@@ -47,6 +47,8 @@ gpu_facts describe(const cuda_driver& driver, int ordinal, const std::string& ve
   std::array<char, 64> bus{};
   driver.check(driver.cuDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device),
                "placing " + name);
+  CUuuid uuid{};
+  driver.check(driver.cuDeviceGetUuid(&uuid, device), "identifying " + name);
   std::size_t bytes = 0;
   driver.check(driver.cuDeviceTotalMem(&bytes, device), "measuring " + name);
   const int major = driver.attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
@@ -57,6 +59,7 @@ gpu_facts describe(const cuda_driver& driver, int ordinal, const std::string& ve
   facts.architecture = architecture_name(major, minor);
   facts.driver = version;
   facts.bus_id = bus.data();
+  facts.uuid = gpu_uuid({uuid.bytes, sizeof uuid.bytes});
   facts.memory_bytes = bytes;
   facts.l2_bytes =
       static_cast<std::uint64_t>(driver.attribute(device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
@@ -78,6 +81,18 @@ gpu_facts describe(const cuda_driver& driver, int ordinal, const std::string& ve
 }
 
 }  // namespace
+
+std::string gpu_uuid(std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    text += digits[byte >> 4U];
+    text += digits[byte & 15U];
+  }
+  return text;
+}
 
 std::string gpu_type_name(const std::string& model, int major, int minor,
                           const std::string& driver) {

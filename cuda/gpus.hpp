@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "messages/record.hpp"
@@ -17,6 +18,7 @@ struct gpu_facts {
   std::string architecture;  // target of its device code: "sm_90a"
   std::string driver;        // "580.159.04"
   std::string bus_id;        // "0000:1b:00.0"
+  std::string uuid;          // "GPU-5f3a..." as nvidia-smi prints it, of this GPU or its MIG slice
   std::uint64_t memory_bytes = 0;
   std::uint64_t l2_bytes = 0;
   int multiprocessors = 0;
@@ -37,6 +39,9 @@ inline constexpr const char* cuda_toolkit_version = "13.0";
 // Returns all GPUs that this process can see. Throws std::runtime_error with a message of one
 // sentence if there is no driver or if the driver does not work.
 std::vector<gpu_facts> find_gpus();
+
+// Returns the UUID of a GPU as text, from its 16 bytes.
+std::string gpu_uuid(std::string_view bytes);
 
 // Returns the name of a device type. The name omits the maker and the memory size of the model:
 // ("NVIDIA H200", 9, 0, "580.159.04") -> "h200-sm90-580.159-cu130".

@@ -61,14 +61,18 @@ class device_planner {
     for (const gpu_facts& gpu : gpus) {
       const std::string name = "cuda:" + std::to_string(gpu.ordinal);
       if (counts_[name]++ > 0) continue;  // listed twice, as in "cuda" and "cuda:0"
+      const std::string measured_as = name + " " + gpu.uuid;
       cuda_device_options options{
           .node = options_->node,
-          .judge = {.launch_core = options_->share_cores ? -1 : reserve_launch_core(),
+          .name = measured_as,
+          .judge = {.locks_gpu = !options_->share_cores,
+                    .launch_core = options_->share_cores ? -1 : reserve_launch_core(),
                     .baselines = options_->baselines,
                     .compiled_references = options_->compiled_references}};
       if (options_->programs <= few_programs) options.judge.spares = 0;
       devices_.push_back(
           {name, gpu.type, [gpu, options] { return make_cuda_device(gpu, options); }});
+      devices_.back().measured_as = measured_as;
     }
   }
 
@@ -96,13 +100,29 @@ class device_planner {
   std::vector<planned_device> devices_;
 };
 
-// Returns one core for each CPU device.
-std::vector<int> cores_for(std::size_t cpus, const device_options& options) {
+// Throws hardware_taken if another process of Hone judges on one of the named GPUs. A device locks
+// its GPU itself.
+void find_gpus_taken(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    for (const gpu_facts& gpu : gpus_named(name)) {
+      if (!lock_gpu(gpu.uuid))
+        throw hardware_taken("cuda:" + std::to_string(gpu.ordinal) + " (" + gpu.uuid +
+                             "): another process of Hone judges on this GPU (where times need not "
+                             "be trustworthy, --share-cores or node.share_cores = true shares it)");
+    }
+  }
+}
+
+// Returns one core for each CPU device, once these and the GPUs are free.
+std::vector<int> reserve_hardware(const std::vector<std::string>& names,
+                                  const device_options& options) {
   constexpr auto pause = std::chrono::milliseconds(200);
+  const auto cpus = static_cast<std::size_t>(std::count(names.begin(), names.end(), "cpu"));
   for (bool waits = false;; waits = true) {
     try {
-      return reserve_cores(cpus, options.share_cores);
-    } catch (const cores_taken& e) {
+      if (!options.share_cores) find_gpus_taken(names);
+      return cpus > 0 ? reserve_cores(cpus, options.share_cores) : std::vector<int>();
+    } catch (const hardware_taken& e) {
       if (!options.begin_to_wait) throw;
       if (!waits) options.begin_to_wait(e.what());
       std::this_thread::sleep_for(pause);
@@ -120,8 +140,7 @@ std::vector<std::string> device_types_of(const std::vector<planned_device>& devi
 
 std::vector<planned_device> plan_devices(const std::vector<std::string>& names,
                                          const device_options& options) {
-  const auto cpus = static_cast<std::size_t>(std::count(names.begin(), names.end(), "cpu"));
-  device_planner planner(options, cpus > 0 ? cores_for(cpus, options) : std::vector<int>());
+  device_planner planner(options, reserve_hardware(names, options));
   for (const std::string& name : names) planner.plan(name);
   return planner.planned();
 }

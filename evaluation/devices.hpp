@@ -31,6 +31,9 @@ struct planned_device {
   // timeout has passed, even if it was answered, and at ten thousand jobs a second a limit of
   // minutes would occupy hundreds of megabytes.
   std::chrono::seconds job_limit{300};
+  // What measurements call a GPU: its name and its UUID, since another GPU may have the name on
+  // another day. Empty: the name.
+  std::string measured_as{};
 };
 
 // Returns all GPUs for "cuda", one for "cuda:1", and none for names of other devices. Throws
@@ -45,8 +48,8 @@ struct device_options {
   std::map<std::string, simulated_device_options> simulated{};  // by NAME
   // Folder of compiled references, which GPUs time as the baseline `inductor`; empty: none.
   std::filesystem::path compiled_references{};
-  // If it is set, planning waits until other processes of Hone release the cores that CPU devices
-  // need. It is called once, with the reason, before planning begins to wait, and may throw.
+  // If it is set, planning waits until other processes of Hone release the GPUs, and the cores that
+  // CPU devices need. It is called once, with the reason, before planning begins to wait, and may throw.
   std::function<void(const std::string&)> begin_to_wait{};
   // Number of programs that a device will judge at most. With few, it starts fewer processes.
   std::size_t programs = std::numeric_limits<std::size_t>::max();

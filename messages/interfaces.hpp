@@ -123,10 +123,12 @@ using pool_actor = caf::typed_actor<
     caf::replies_to<submit_atom, group_record>::with<done_atom>,
     // compiler, verifier, benchmarker, work queue: reports the result of a job
     caf::reacts_to<close_atom, evaluation_record>,
-    // learner: requests ready groups, (stage, at least, at most, even over the tasks); the reply
-    // comes when there are enough of them; a newer request replaces one that still waits
-    caf::replies_to<take_atom, std::uint8_t, std::uint32_t, std::uint32_t,
-                    bool>::with<batch_record>,
+    // learner: requests ready groups, (stage, at least, at most, even over the tasks, without
+    // these); the reply comes when there are enough of them; a newer request replaces one that still
+    // waits. What it does without is trained on, though not committed yet: the two halves of each
+    // group's id
+    caf::replies_to<take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool,
+                    std::vector<std::uint64_t>>::with<batch_record>,
     // learner: requests the groups that the steps of this stage, up to the head, were trained on
     caf::replies_to<replay_atom, std::uint8_t>::with<std::vector<scored_group_record>>,
     // learner: commits a step and its version, whose checkpoint is on disk; the reply means that

@@ -132,8 +132,7 @@ class curriculum {
   // of the current weights. Returns the metrics of describe_batch() and of the training.
   numbers learn(const schema::TrainingBatch::Reader& batch, std::uint64_t version);
 
-  // Takes a checkpoint. Its function must be called before the next update, because on the CPU it
-  // shares the weights.
+  // Takes a checkpoint: copies in the host's memory, which its function writes on any thread.
   taken_checkpoint take_checkpoint() const;
   // Returns a copy of the current weights on their device; none of a policy without weights.
   std::optional<decoder_weights> copy_weights() const;

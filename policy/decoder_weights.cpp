@@ -268,6 +268,15 @@ decoder_weights decoder_weights::to(const std::string& device, const std::string
   return moved;
 }
 
+decoder_weights decoder_weights::copied_to(const std::string& device,
+                                           const std::string& dtype) const {
+  decoder_weights copies;
+  for (const auto& [name, tensor] : all())
+    copies.all()[name] = tensor.to(at::Device(device), scalar_type(dtype), /*non_blocking=*/false,
+                                   /*copy=*/true);
+  return copies;
+}
+
 decoder_weights decoder_weights::on_host() const {
   decoder_weights copy;
   for (const auto& [name, tensor] : all()) {

@@ -47,6 +47,8 @@ class decoder_weights {
   // Returns the weights on a device in a dtype. A tensor that is already there in that dtype is
   // shared; others are copied. Throws policy_error if the dtype is not supported.
   decoder_weights to(const std::string& device, const std::string& dtype) const;
+  // Returns copies on a device in a dtype.
+  decoder_weights copied_to(const std::string& device, const std::string& dtype) const;
   // Returns copies in the host's memory, page-locked if the weights are on a GPU.
   decoder_weights on_host() const;
   // Returns the name of a tensor that holds a value that is not finite; none if all are.

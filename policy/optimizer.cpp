@@ -181,7 +181,9 @@ optimizer_moments optimizer::moments() const {
   kept->steps = state_->steps;
   for (const auto& [kind, tensors] : state_->kinds()) {
     for (const auto& [name, tensor] : *tensors)
-      kept->all[kind + name] = tensor.to(at::kCPU).contiguous();
+      kept->all[kind + name] =
+          tensor.to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true)
+              .contiguous();
   }
   return optimizer_moments(std::move(kept));
 }

@@ -95,6 +95,7 @@ class pool {
     // first, then the second oldest of each, and so on. 0 takes the oldest groups, whatever their
     // tasks.
     std::size_t max_per_task = 0;
+    std::set<group_id> without{};  // groups that are not returned, though they are ready
   };
   // Returns the oldest ready groups of a stage with their scores, or nullopt if there are fewer
   // than `at_least`. First drops and counts every group, except a comparison's, whose oldest token
@@ -130,7 +131,8 @@ class pool {
   const std::map<std::string, group_book::waiting_counts>& waiting_by_type() const {
     return book_.waiting_by_type();
   }
-  std::size_t ready_groups(Stage stage) const;
+  // Number of ready groups of a stage that are not among these.
+  std::size_t ready_groups(Stage stage, const std::set<group_id>& without = {}) const;
   // Numbers of groups that take() has dropped since the pool was opened, by device type.
   const std::map<std::string, std::uint64_t>& dropped_groups() const { return dropped_; }
   // Returns the best variant, or nullopt if none is ok.

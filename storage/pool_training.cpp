@@ -48,7 +48,7 @@ std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& req
   std::map<task_id, std::size_t> older;  // number of older groups per task
   std::vector<std::pair<std::size_t, group_id>> candidates;
   for (const auto& ready : book_.ready()) {
-    if (ready.stage != request.stage) continue;
+    if (ready.stage != request.stage || request.without.contains(ready.group)) continue;
     const std::size_t turn = is_even ? older[ready.task]++ : 0;
     if (!is_even || turn < request.max_per_task) candidates.emplace_back(turn, ready.group);
   }

@@ -133,7 +133,9 @@ task load_task(const std::filesystem::path& path) {
   return build_task(table, text, path.string(), std::move(files));
 }
 
-record<schema::Task> to_record(const task& t, bool is_held_out) {
+namespace {
+
+record<schema::Task> make_record(const task& t, bool is_held_out, bool has_data) {
   record_builder<schema::Task> stored;
   t.id.store(stored->initId());
   stored->setHeldOut(is_held_out);
@@ -142,9 +144,25 @@ record<schema::Task> to_record(const task& t, bool is_held_out) {
   auto files = stored->initDataFiles(static_cast<unsigned>(t.data_files.size()));
   for (unsigned i = 0; i < files.size(); ++i) {
     files[i].setName(t.data_files[i].name());
-    files[i].setBytes(as_data(t.data_files[i].bytes()));
+    files[i].setBytes(as_data(has_data ? t.data_files[i].bytes() : std::string_view()));
   }
   return stored.finish();
+}
+
+}  // namespace
+
+record<schema::Task> to_record(const task& t, bool is_held_out) {
+  return make_record(t, is_held_out, true);
+}
+
+record<schema::Task> to_record_without_data(const task& t) { return make_record(t, false, false); }
+
+task with_data(schema::Task::Reader stored, std::vector<data_file> files) {
+  const std::string name = "task " + std::string(view(stored.getName()));
+  task made = parse_task(stored.getText(), name, std::move(files));
+  if (made.id != task_id(stored.getId()))
+    throw format_error(name, 0, "", "has other data files here than where it comes from");
+  return made;
 }
 
 task from_record(schema::Task::Reader stored) {

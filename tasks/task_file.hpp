@@ -140,5 +140,10 @@ std::string print_task(const task& t);
 // evaluates the task. from_record() parses the text again and throws format_error.
 record<schema::Task> to_record(const task& t, bool is_held_out = false);
 task from_record(schema::Task::Reader stored);
+// Convert between a task and its record without the bytes of its data files, which may be larger
+// than a record may be. `files` are the data files, whose names the record has. with_data() also
+// throws format_error if the task is another one then.
+record<schema::Task> to_record_without_data(const task& t);
+task with_data(schema::Task::Reader stored, std::vector<data_file> files);
 
 }  // namespace hone

@@ -35,6 +35,13 @@ std::vector<int> siblings_of(int core) {
   return all;
 }
 
+unique_fd lock(const std::string& what) {
+  const auto path = std::filesystem::temp_directory_path() / ("hone-" + what + ".lock");
+  unique_fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
+  return file;
+}
+
 // Returns the allowed cores that no other process of Hone has reserved.
 std::vector<int> free_cores() {
   std::vector<int> cores = allowed_cores();
@@ -64,13 +71,8 @@ void bind_thread(const std::vector<int>& cores) {
     throw std::runtime_error("cannot bind to the processor's cores");
 }
 
-unique_fd lock_core(int core) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("hone-core-" + std::to_string(core) + ".lock");
-  unique_fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
-  return file;
-}
+unique_fd lock_core(int core) { return lock("core-" + std::to_string(core)); }
+unique_fd lock_gpu(const std::string& uuid) { return lock(uuid); }
 
 std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
   if (share_cores) return std::vector<int>(devices, -1);
@@ -85,7 +87,7 @@ std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
         " (where times need not be trustworthy, commands share cores with --share-cores, and a run "
         "with node.share_cores = true)";
     if (devices >= allowed) throw std::runtime_error(problem);
-    throw cores_taken(problem);
+    throw hardware_taken(problem);
   }
   std::vector<int> reserved(cores.rbegin(), cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
   cores.resize(cores.size() - devices);

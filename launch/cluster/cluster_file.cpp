@@ -142,8 +142,9 @@ node_pool read_pool(toml_view view) {
   pool.count = find_count(view, "count", 1, 0, most_per_pool);
   pool.devices = find_lines(view, "devices");
   pool.compilers = find_count(view, "compilers", 1, 0, 256);
-  if (pool.devices.empty() && pool.compilers == 0)
-    view.refuse("compilers", "is 0, expected at least 1 for nodes without devices");
+  pool.generators = find_lines(view, "generators");
+  if (pool.devices.empty() && pool.generators.empty() && pool.compilers == 0)
+    view.refuse("compilers", "is 0, expected at least 1 for nodes without devices and generators");
   pool.hone = find_line(view, "hone");
   pool.options = find_lines(view, "options");
   if (pool.launcher == launcher_kind::ssh) read_ssh(view, pool);

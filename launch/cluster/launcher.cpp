@@ -39,11 +39,13 @@ std::vector<std::string> node_command(const node_pool& pool, const launch_contex
   std::vector<std::string> command = {program, "node", "--join", context.join};
   if (!identity.empty()) command.insert(command.end(), {"--identity", identity});
   command.insert(command.end(), {"--name", name});
-  if (!pool.devices.empty()) {
-    std::string devices;
-    for (const std::string& device : pool.devices) devices += (devices.empty() ? "" : ",") + device;
-    command.insert(command.end(), {"--devices", devices});
-  }
+  const auto add_list = [&](const char* option, const std::vector<std::string>& values) {
+    std::string list;
+    for (const std::string& value : values) list += (list.empty() ? "" : ",") + value;
+    if (!list.empty()) command.insert(command.end(), {option, list});
+  };
+  add_list("--devices", pool.devices);
+  add_list("--generators", pool.generators);
   command.insert(command.end(), {"--compilers", std::to_string(pool.compilers)});
   command.insert(command.end(), pool.options.begin(), pool.options.end());
   return command;

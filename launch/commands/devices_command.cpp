@@ -14,6 +14,7 @@ ordered_json to_json(const gpu_facts& gpu) {
           {"device_type", view(gpu.type->getName())},
           {"target", gpu.architecture},
           {"model", gpu.model},
+          {"uuid", gpu.uuid},
           {"driver", gpu.driver},
           {"memory_bytes", gpu.memory_bytes},
           {"multiprocessors", gpu.multiprocessors},
@@ -23,7 +24,8 @@ ordered_json to_json(const gpu_facts& gpu) {
 void print_gpu(const gpu_facts& gpu) {
   std::cout << pad("cuda:" + std::to_string(gpu.ordinal), 10) << view(gpu.type->getName()) << "  ("
             << gpu.model << ", " << gpu.multiprocessors << " multiprocessors, "
-            << gpu.memory_bytes / (1U << 30U) << " GiB, driver " << gpu.driver << ")\n";
+            << gpu.memory_bytes / (1U << 30U) << " GiB, driver " << gpu.driver << ", " << gpu.uuid
+            << ")\n";
   if (gpu.reaches_host_memory)
     std::cout << pad("", 10)
               << "its code can write to the memory of the process that launched it: trust "

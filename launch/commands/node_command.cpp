@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "actors/node.hpp"
 #include "actors/telemetry.hpp"
@@ -17,6 +18,7 @@
 #include "launch/node_cache.hpp"
 #include "launch/slow_notice.hpp"
 #include "launch/system.hpp"
+#include "launch/task_copies.hpp"
 #include "messages/versions.hpp"
 #include "network/connecting.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
@@ -69,7 +71,8 @@ void ask_for_generators(caf::actor_system& system, const node_arguments& a, join
 // Joins the run, for which it waits so long. Throws network_error; connection_failed if it may be
 // otherwise a moment later.
 joined_run join(caf::actor_system& system, const node_arguments& a, const std::string& name,
-                device_kinds kinds, std::chrono::seconds wait) {
+                device_kinds kinds, std::chrono::seconds wait,
+                const std::function<std::filesystem::path()>& cache) {
   joined_run joined;
   joined.wiring.uplink = connect(system, a.head, join_purpose, name, wait);
   record_builder<schema::JoinRequest> request;
@@ -100,9 +103,8 @@ joined_run join(caf::actor_system& system, const node_arguments& a, const std::s
           });
   if (is_refused) throw refused_by_head(a.head.address + ": the run refused the node: " + problem);
   if (!problem.empty()) throw connection_failed(a.head.address + ": " + problem);
-  auto table = std::make_shared<task_table>();
-  for (const task_record& t : known) table->add(from_record(*t));
-  joined.tasks = table;
+  joined.tasks = copy_tasks(
+      known, [&] { return connect_for_files(a.head, name); }, cache);
   if (!a.generators.empty()) ask_for_generators(system, a, joined);
   return joined;
 }
@@ -137,7 +139,6 @@ class membership {
     refuse_bad_address();  // before any core is reserved
     // A node without devices compiles for every device type, so it needs the CUDA toolchain.
     if (a.devices.empty() && a.compilers > 0) variant_compiler::require_cuda_toolchain();
-    if (!a.generators.empty()) cache_.emplace(a.cache);
     // Planning reserves cores, which must happen before threads are started.
     devices_ = plan_devices(
         a.devices, {.node = name_, .share_cores = a.share_cores, .baselines = !a.no_baselines});
@@ -193,7 +194,14 @@ class membership {
 
   joined_run join_first() {
     const slow_notice waiting([this] { return "waiting for the run at " + a_.head.address; });
-    return join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(a_.wait_s));
+    return join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(a_.wait_s),
+                [this] { return cache(); });
+  }
+
+  // Returns the folder of copies, which is made when it is needed first.
+  std::filesystem::path cache() {
+    if (!cache_) cache_.emplace(a_.cache);
+    return cache_->folder();
   }
 
   // Tries until the node's patience ends. Throws network_error.
@@ -203,7 +211,8 @@ class membership {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(a_.patience_s);
     for (std::chrono::milliseconds pause = first_pause;; pause = std::min(2 * pause, last_pause)) {
       try {
-        joined_run joined = join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(0));
+        joined_run joined = join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(0),
+                                 [this] { return cache(); });
         if (!have_same_tasks(*joined.tasks, tasks))
           throw refused_by_head(a_.head.address + ": another run, with other tasks, listens there");
         return joined;
@@ -215,13 +224,14 @@ class membership {
   }
 
   // Returns the generators as the run wants them now.
-  generation_plan plan_generators(const joined_run& joined) const {
+  generation_plan plan_generators(const joined_run& joined) {
     generation_plan plan;
     if (a_.generators.empty()) return plan;
-    const std::filesystem::path folder = cache_->folder();
+    const std::filesystem::path folder = cache();
     const auto inputs = read_generator_setup(joined.setup, folder);
     if (inputs->settings.policy.kind == "endpoint") read_endpoint_keys(inputs->settings.endpoints);
-    set_policy_threads(static_cast<int>(inputs->settings.policy.threads));
+    if (!std::exchange(has_policy_threads_, true))
+      set_policy_threads(static_cast<int>(inputs->settings.policy.threads));
     plan.learner = joined.learner;
     plan.fetching.connect = [head = a_.head, name = name_] {
       return connect_for_files(head, name);
@@ -270,7 +280,8 @@ class membership {
   std::string name_;
   std::vector<planned_device> devices_;
   std::map<std::string, shared_gpu> shared_;  // by the generator's device
-  std::optional<node_cache> cache_;           // of a node with generators
+  std::optional<node_cache> cache_;
+  bool has_policy_threads_ = false;  // LibTorch takes their number once
   caf::actor_system* system_ = nullptr;
 };
 
@@ -300,8 +311,9 @@ void add_node_command(CLI::App& app, command_action& action) {
                    "also judges is shared")
       ->delimiter(',');
   command->add_option("--cache", given->cache,
-                      "folder for the policy and the checkpoints that generators read (default: "
-                      "one under ~/.cache/hone/nodes that is removed in the end)");
+                      "folder for what is copied from the run: checkpoints, the policy and tasks' "
+                      "data files (default: one under ~/.cache/hone/nodes that is removed in the "
+                      "end)");
   command->add_option("--name", given->name,
                       "name of the node in the run (default: the machine's and the process id)");
   command->add_option("--compilers", given->compilers, "number of compilers")

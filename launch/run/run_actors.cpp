@@ -11,6 +11,7 @@
 #include "launch/generator_setup.hpp"
 #include "launch/run/run_inputs.hpp"
 #include "launch/system.hpp"
+#include "launch/task_copies.hpp"
 #include "messages/versions.hpp"
 #include "network/basp/basp_link.hpp"
 #include "policy/policy_device.hpp"
@@ -40,6 +41,7 @@ class launcher {
     start_telemetry();
     lease_shared_devices();
     start_node();
+    if (settings_.generation.replicas > 0) exchange_ = std::make_shared<weights_exchange>();
     start_learner();
     start_generators();
     watch_actors();
@@ -120,8 +122,12 @@ class launcher {
       if (said.name == first_node) return "this is the name of the run's first node";
       return find_version_problem(said.versions, versions_of_this_program());
     };
-    started_.files =
-        std::make_shared<file_server>(offer_policy(settings_, parts_.folder.path()));
+    started_.files = std::make_shared<file_server>(
+        [policy = offer_policy(settings_, parts_.folder.path()),
+         data = offer_task_data(parts_.tasks)](const std::string& name) {
+          const auto of_task = data(name);
+          return of_task != nullptr ? of_task : policy(name);
+        });
     options.admit = [link = basp_link(system_), node = caf::actor_cast<caf::actor>(started_.node),
                      files = started_.files](admitted_peer peer) {
       if (peer.said.purpose == files_purpose) {
@@ -217,7 +223,7 @@ class launcher {
   const run_parts& parts_;
   const configuration& settings_;
   std::vector<planned_device> devices_;
-  std::shared_ptr<weights_exchange> exchange_ = std::make_shared<weights_exchange>();
+  std::shared_ptr<weights_exchange> exchange_;  // null without generators here
   caf::scoped_actor& supervisor_;
   node_wiring wiring_;
   std::map<std::string, shared_gpu> shared_;  // by device of the policy

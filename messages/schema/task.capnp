@@ -14,7 +14,8 @@ struct Task {
 
   struct DataFile {
     name @0 :Text $Identity.required;         # as the task file names it
-    bytes @1 :Data $Identity.required;        # safetensors
+    bytes @1 :Data $Identity.required;
+    # Safetensors; empty between nodes, which copy them as files (launch/task_copies.hpp).
   }
 }
 

@@ -186,6 +186,59 @@ TEST_F(GeneratorActor, LeavesOutAnAttemptThatDoesNotFit) {
   }
 }
 
+// On a joined node: the test takes the place of the fetcher as well.
+class JoinedGenerator : public GeneratorActor {
+ protected:
+  JoinedGenerator() {
+    options_.fetcher = caf::actor_cast<fetcher_actor>(me());
+    options_.learner = caf::actor_cast<learner_actor>(me());
+  }
+  // Answers the request for a checkpoint with its folder, or refuses it.
+  void give_checkpoint(std::uint64_t version, bool is_pinned, bool is_refused = false) {
+    EXPECT_TRUE(
+        take([&](fetch_atom, std::uint64_t asked, bool pinned) -> caf::result<std::string> {
+          EXPECT_EQ(asked, version);
+          EXPECT_EQ(pinned, is_pinned);
+          if (is_refused) return caf::make_error(caf::sec::runtime_error, "a later one is wanted");
+          return "/cache/" + std::to_string(version);
+        }))
+        << "no checkpoint was requested";
+  }
+};
+
+TEST_F(JoinedGenerator, RegistersWithTheLearnerAndWritesWithCopiesOfCheckpoints) {
+  start();
+  EXPECT_TRUE(take([](join_atom) {}));
+  publish(3);
+  EXPECT_FALSE(take([](draw_atom) { return draw_record(); })) << "there are no weights yet";
+  give_checkpoint(3, false);
+  give_draw(3, 1);
+  EXPECT_THAT(texts(take_group()), ElementsAre("version 3, sample 0 for softmax on cpu-test\n"));
+}
+
+TEST_F(JoinedGenerator, WritesOnWhileACheckpointIsBeingCopied) {
+  start();
+  publish(3);
+  give_checkpoint(3, false);
+  publish(4);
+  give_draw(3, 1);
+  EXPECT_THAT(texts(take_group()), ElementsAre("version 3, sample 0 for softmax on cpu-test\n"));
+  publish(5);
+  give_checkpoint(4, false, true);
+  give_checkpoint(5, false);
+  give_draw(5, 1);
+  EXPECT_THAT(texts(take_group()), ElementsAre("version 5, sample 0 for softmax on cpu-test\n"));
+}
+
+TEST_F(JoinedGenerator, ComparesVersionsWhoseCheckpointsItGets) {
+  start();
+  publish(3);
+  give_checkpoint(3, false);
+  give_draw(1, 1, Stage::COMPARISON);
+  give_checkpoint(1, true);
+  EXPECT_THAT(texts(take_group()), ElementsAre("version 1, sample 0 for softmax on cpu-test\n"));
+}
+
 TEST_F(GeneratorActor, RequestsNoDrawBeforeItHasWeights) {
   start();
   EXPECT_EQ(ask<actor_status_record>(generator_, status_atom_v)->getProcessed(), 0U);

@@ -27,6 +27,14 @@ batch_record batch_of(const std::vector<group_record>& groups, Stage stage = Sta
   return batch.finish();
 }
 
+// A group of the corpus with one document, scored ok on this device type.
+group_record corpus_group(const std::string& code, const std::string& device) {
+  group_options options;
+  options.origin = schema::RolloutGroup::Origin::CORPUS;
+  options.device = device;
+  return make_group({code}, options);
+}
+
 // The test takes the place of the pool, the only generator and the supervisor. The learner's policy
 // is scripted: the learner makes steps without training.
 class LearnerActor : public actor_test {
@@ -38,6 +46,7 @@ class LearnerActor : public actor_test {
     options_.plan.contrastive.groups = 3;
     options_.plan.comparison = {0, 0, 0, 0};
     options_.run_folder = folder_.path();
+    options_.has_thread_for_writing = false;
     options_.make_curriculum = [this] {
       return std::make_unique<curriculum>(
           options_.plan, nullptr,
@@ -66,13 +75,14 @@ class LearnerActor : public actor_test {
     Stage stage = Stage::SFT;
     std::uint32_t at_least = 0;
     bool is_even = false;
+    std::size_t without = 0;
   };
   // Answers the learner's request for a batch and returns the request.
   batch_request give(const batch_record& batch) {
     batch_request request;
     EXPECT_TRUE(take([&](take_atom, std::uint8_t stage, std::uint32_t at_least, std::uint32_t,
-                         bool is_even) {
-      request = {static_cast<Stage>(stage), at_least, is_even};
+                         bool is_even, const std::vector<std::uint64_t>& without) {
+      request = {static_cast<Stage>(stage), at_least, is_even, without.size() / 2};
       return batch;
     })) << "no batch was requested";
     return request;
@@ -187,6 +197,76 @@ TEST_F(LearnerActor, AStepNamesItsGroupsAndItsParent) {
   EXPECT_EQ(group_id(second.step->getGroups()[0]), group_id(a->getId()));
   EXPECT_EQ(group_id(second.step->getGroups()[1]), group_id(b->getId()));
   EXPECT_EQ(next_weights(), 1U);
+}
+
+TEST_F(LearnerActor, MakesTheNextStepBeforeTheLastOneIsCommitted) {
+  options_.plan.contrastive.steps = 3;
+  start();
+  take_commit();
+  next_weights();
+  EXPECT_EQ(give(batch_of({make_group({"a"}), make_group({"b"})})).without, 0U);
+  // The pool has not acknowledged version 1 yet.
+  EXPECT_EQ(give(batch_of({make_group({"c"})})).without, 2U)
+      << "the groups of version 1 are still ready, and are trained on";
+  EXPECT_EQ(take_commit().version->getVersion(), 1U);
+  const committed second = take_commit();
+  EXPECT_EQ(second.version->getVersion(), 2U);
+  EXPECT_EQ(second.version->getParent(), 1U);
+  EXPECT_EQ(second.version->getDepth(), 2U);
+  EXPECT_EQ(next_weights(), 1U);
+  EXPECT_EQ(next_weights(), 2U);
+  EXPECT_EQ(give(batch_of({make_group({"d"})})).without, 3U)
+      << "when it was requested, neither was committed";
+}
+
+TEST_F(LearnerActor, CommitsTheLastStepOfAStageBeforeTheNextStageBegins) {
+  options_.plan.self_supervised.steps = 1;
+  start();
+  take_commit();
+  next_weights();
+  give(batch_of({make_group({"a"})}, Stage::SELF_SUPERVISED));
+  EXPECT_FALSE(take([](take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool,
+                       const std::vector<std::uint64_t>&) -> caf::result<batch_record> {
+    return caf::make_error(caf::sec::request_timeout);
+  })) << "the pool draws for the stage of the committed version";
+  EXPECT_EQ(take_commit().version->getStage(), Stage::CONTRASTIVE);
+  EXPECT_EQ(give(batch_of({make_group({"b"})})).stage, Stage::CONTRASTIVE);
+}
+
+TEST_F(LearnerActor, AnnouncesVersionsToGeneratorsThatComeLater) {
+  start();
+  take_commit();
+  next_weights();
+  tell(learner_, join_atom_v);
+  EXPECT_FALSE(take([](weights_atom, const version_record&) {})) << "it is known already";
+  caf::scoped_actor other(system_);
+  other->send(learner_, join_atom_v);
+  settle();
+  std::uint64_t version = ~std::uint64_t{0};
+  other->receive([&](weights_atom, const version_record& v) { version = v->getVersion(); },
+                 caf::after(std::chrono::seconds(0)) >> [] {});
+  EXPECT_EQ(version, 0U);
+}
+
+TEST_F(LearnerActor, WaitsForTheDevicesThatJudgeTheCorpus) {
+  options_.plan.sft.updates = 4;
+  options_.plan.sft.updates_per_step = 4;
+  options_.plan.sft.begin_with = 1;
+  options_.awaits_corpus = true;
+  start();
+  take_commit();
+  next_weights();
+  advance(timeouts::corpus_poll);
+  const auto ends_step = [&] {
+    return take([](commit_atom, const version_record&, const step_record&) { return done_atom_v; });
+  };
+  EXPECT_FALSE(ends_step()) << "no node has brought a device";
+  tell(learner_, corpus_atom_v, std::string("late"), std::uint64_t{1});
+  advance(timeouts::corpus_poll);
+  EXPECT_FALSE(ends_step()) << "its document is not judged";
+  give(batch_of({corpus_group("a", "late")}, Stage::SFT));
+  advance(timeouts::corpus_poll);
+  EXPECT_TRUE(ends_step());
 }
 
 TEST_F(LearnerActor, MetricsNameTheirStep) {
@@ -342,7 +422,8 @@ TEST_F(LearnerActor, RequestsABatchAgainAfterARefusal) {
   take_commit();
   next_weights();
   EXPECT_TRUE(take(
-      [](take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool) -> caf::result<batch_record> {
+      [](take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool,
+         const std::vector<std::uint64_t>&) -> caf::result<batch_record> {
         return caf::make_error(caf::sec::request_timeout);
       }));
   EXPECT_EQ(give(batch_of({make_group({"a", "b"})})).stage, Stage::CONTRASTIVE);
@@ -357,14 +438,6 @@ TEST_F(LearnerActor, ReportsACurriculumThatCannotBeMade) {
   std::string reason;
   EXPECT_TRUE(take([&](fatal_atom, const std::string& why) { reason = why; }));
   EXPECT_THAT(reason, testing::HasSubstr("no such policy"));
-}
-
-// A group of the corpus with one document, scored ok on this device type.
-group_record corpus_group(const std::string& code, const std::string& device) {
-  group_options options;
-  options.origin = schema::RolloutGroup::Origin::CORPUS;
-  options.device = device;
-  return make_group({code}, options);
 }
 
 TEST_F(LearnerActor, BeginsOnceEnoughOfTheCorpusIsJudgedOnOneTypeOfDevice) {

@@ -111,6 +111,43 @@ TEST_F(PoolRequests, AnExpiredRequestCostsNoDraw) {
   EXPECT_EQ(schedule_.outstanding(), 0U);
 }
 
+TEST_F(PoolRequests, ForgetsTheRequestsAndDrawsOfAGeneratorThatEnded) {
+  constexpr std::uint64_t dead = 7;
+  constexpr std::uint64_t alive = 8;
+  for (int i = 0; i < 3; ++i) requests_.add(draws_.collect(), now_, dead);
+  requests_.add(draws_.collect(), now_, alive);
+  requests_.serve_draws(now_);
+  EXPECT_EQ(draws_.served(), 2U) << "there is no room for more";
+  requests_.forget(dead);
+  EXPECT_EQ(schedule_.outstanding(), 0U);
+  EXPECT_EQ(requests_.waiting_draws(), 1U);
+  requests_.serve_draws(now_);
+  EXPECT_EQ(draws_.served(), 3U);
+}
+
+TEST_F(PoolRequests, GroupsThatWaitForTheirCommitAreNotGivenAgainAndTakeNoRoom) {
+  make_ready_group("a");
+  make_ready_group("b");
+  request_batch(2);
+  requests_.serve_batch();
+  ASSERT_EQ(batches_.served(), 1U);
+  request_draw();
+  requests_.serve_draws(now_);
+  EXPECT_EQ(draws_.served(), 0U) << "two groups are being trained on";
+  pool_requests::batch_request next{{Stage::CONTRASTIVE, 1, 2}, false};
+  for (const auto scored : (*batches_.all[0])->getGroups())
+    next.groups.without.insert(group_id(scored.getGroup().getId()));
+  requests_.add(next, batches_.collect(), now_);
+  requests_.serve_batch();
+  EXPECT_EQ(batches_.served(), 1U) << "nothing else is ready";
+  requests_.serve_draws(now_);
+  EXPECT_EQ(draws_.served(), 1U);
+  make_ready_group("c");
+  requests_.serve_batch();
+  ASSERT_EQ(batches_.served(), 2U);
+  EXPECT_EQ((*batches_.all[1])->getGroups().size(), 1U);
+}
+
 TEST_F(PoolRequests, ServesABatchOnceEnoughGroupsAreReady) {
   make_ready_group("a");
   request_batch(2);

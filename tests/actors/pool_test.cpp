@@ -64,7 +64,7 @@ class PoolActor : public actor_test {
   }
   batch_record take_batch(std::uint32_t groups, bool is_even, Stage stage = Stage::CONTRASTIVE) {
     return ask<batch_record>(pool_, take_atom_v, static_cast<std::uint8_t>(stage), groups, groups,
-                             is_even);
+                             is_even, std::vector<std::uint64_t>{});
   }
   std::size_t waiting_draws() {
     return ask<actor_status_record>(pool_, status_atom_v)->getQueued();

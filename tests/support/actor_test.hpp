@@ -65,6 +65,11 @@ class actor_test : public testing::Test {
                   [&](const caf::error& e) { ADD_FAILURE() << system_.render(e); });
     return result;
   }
+  // Sends a request whose reply the caller receives after settle().
+  template <class Handle, class... Words>
+  auto request(const Handle& whom, const Words&... words) {
+    return me_->request(whom, std::chrono::seconds(20), words...);
+  }
   // Runs the handler on the next message to the test that it accepts, and then all actors. Returns
   // false if there is no such message.
   template <class Handler>

@@ -18,6 +18,7 @@
 namespace hone {
 
 struct cuda_judge_options {
+  bool locks_gpu = false;  // no other process of Hone may judge on it meanwhile
   int launch_core = -1;  // the core from which all of the GPU's processes launch; -1: any core
   // Size of each of the two arenas; 0: a quarter of the GPU's memory, at most 40 GiB.
   std::uint64_t arena_bytes = 0;
@@ -75,6 +76,7 @@ class cuda_judge final : public program_judge {
 
   gpu_facts facts_;
   std::chrono::milliseconds call_limit_;
+  unique_fd gpu_lock_;
   unique_fd core_lock_;
   gpu_management management_;
   // While the processes start, the judge's kernels are compiled and its context is made.

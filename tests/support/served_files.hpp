@@ -1,0 +1,45 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <utility>
+
+#include "network/files/file_server.hpp"
+#include "network/files/folder_copy.hpp"
+
+namespace hone::testing_support {
+
+// A file server without a network: connections are pairs of sockets.
+class served_files {
+ public:
+  explicit served_files(file_server::find_folder find) : server_(std::move(find)) {}
+
+  std::shared_ptr<channel> connect() {
+    int ends[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+      throw connection_failed("no sockets are left");
+    server_.serve(std::make_shared<channel>(unique_fd(ends[0]), nullptr));
+    auto mine = std::make_shared<channel>(unique_fd(ends[1]), nullptr);
+    ++connections;
+    newest = mine;
+    return mine;
+  }
+
+  int connections = 0;
+  std::weak_ptr<channel> newest;
+
+ private:
+  file_server server_;
+};
+
+// Returns a file whose bytes are in memory.
+inline offered_file text_file(const std::string& name, std::string text) {
+  const auto bytes = std::make_shared<const std::string>(std::move(text));
+  return {name, bytes->size(), [bytes](std::uint64_t offset, char* to, std::size_t size) {
+            bytes->copy(to, size, offset);
+          }};
+}
+
+}  // namespace hone::testing_support
