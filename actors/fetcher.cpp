@@ -104,6 +104,7 @@ fetcher_actor::behavior_type fetcher_behavior(fetcher_actor::stateful_pointer<fe
   s.self = self;
   s.options = std::move(options);
   s.counts = activity(std::move(name), "fetcher");
+  if (s.options.has_own_thread) let_messages_pass();
   return {
       [&s](fetch_atom, std::uint64_t version, bool is_pinned) { return s.want(version, is_pinned); },
       [&s](tick_atom) { s.proceed(); },

@@ -20,6 +20,7 @@ namespace hone {
 struct fetcher_options {
   folder_copy::make_connection connect;  // to the first node; called on the actor's own thread
   std::filesystem::path cache;           // folder of the copies
+  bool has_own_thread = false;           // whose priority it lowers
   // Makes a copy fit for use here; called with each one that is complete. May throw policy_error.
   std::function<void(const std::filesystem::path&)> prepare;
 };

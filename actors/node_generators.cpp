@@ -17,9 +17,10 @@ void end(Self self, const caf::actor_addr& one) {
 void node_state::start_generators() {
   if (generation.generators.empty()) return;
   generators.resize(generation.generators.size());
+  fetcher_options how = generation.fetching;
+  how.has_own_thread = true;
   fetcher = self->spawn<caf::detached + caf::monitored>(fetcher_behavior,
-                                                        "fetcher " + options.name,
-                                                        generation.fetching);
+                                                        "fetcher " + options.name, how);
   watch(caf::actor_cast<caf::strong_actor_ptr>(fetcher));
   for (std::size_t i = 0; i < generators.size(); ++i) start_generator(i);
 }

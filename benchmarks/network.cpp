@@ -1,6 +1,8 @@
 // Measures a link between two processes that the acceptor has let in, quiet and while strangers
 // connect to the same port:
 //   network_benchmark [plain]
+//   network_benchmark many       1,000 nodes join, and 250 are killed at once
+//   network_benchmark files      four nodes copy a checkpoint of 270 MB, beside messages
 // A head in a process of its own answers messages of 2 KB with the same text. With `plain` there is
 // no TLS. Prints times of messages there and back, and the head's memory. All on loopback
 // addresses.
@@ -30,6 +32,8 @@
 #include "network/acceptor.hpp"
 #include "network/basp/basp_link.hpp"
 #include "network/connecting.hpp"
+#include "network/files/file_server.hpp"
+#include "network/files/folder_copy.hpp"
 #include "network/identity.hpp"
 
 namespace hone {
@@ -41,16 +45,28 @@ using milliseconds = std::chrono::milliseconds;
 constexpr std::size_t message_bytes = 2048;
 const preface says = {join_purpose, "node", 1, {}};
 
-// Serves until it is killed; writes its port to the pipe.
-[[noreturn]] void be_head(const std::filesystem::path& identity, int to) {
+// Serves until it is killed; writes its port to the pipe. `files` is the folder that it offers.
+[[noreturn]] void be_head(const std::filesystem::path& identity, const std::filesystem::path& files,
+                          int to) {
   caf::actor_system& system = start_actor_system();
   const caf::actor echo = system.spawn(
       []() -> caf::behavior { return {[](const std::string& text) { return text; }}; });
   acceptor_options options;
   options.listen = parse_address("127.0.0.1:0", true);
   options.identity = identity;
-  options.admit = [link = basp_link(system), echo](admitted_peer peer) {
-    link.serve(std::move(peer.connection), echo);
+  std::shared_ptr<const offered_folder> offered;
+  file_server server([&](const std::string&) {
+    if (!offered)
+      offered = std::make_shared<offered_folder>(
+          open_offered_folder(files, [](const std::string&) { return true; }));
+    return offered;
+  });
+  options.admit = [link = basp_link(system), echo, &server](admitted_peer peer) {
+    if (peer.said.purpose == files_purpose) {
+      server.serve(std::move(peer.connection));
+    } else {
+      link.serve(std::move(peer.connection), echo);
+    }
   };
   options.log = [](const std::string& line) { std::cout << "  head: " << line << std::endl; };
   const acceptor door(options);
@@ -228,6 +244,42 @@ void join_many(const network_address& at, const std::filesystem::path& identity,
   }
 }
 
+constexpr std::size_t checkpoint_bytes = 270'000'000;
+constexpr int copying_nodes = 4;
+
+void write_checkpoint(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::mt19937_64 random(1);
+  std::vector<std::uint64_t> bytes(checkpoint_bytes / sizeof(std::uint64_t));
+  for (std::uint64_t& eight : bytes) eight = random();
+  std::ofstream(folder / "model.safetensors", std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), checkpoint_bytes);
+}
+
+// Copies the checkpoint in processes of their own, and returns when all have it.
+void copy_in_processes(const network_address& at, const std::filesystem::path& identity,
+                       const std::filesystem::path& caches) {
+  const auto begin = steady::now();
+  std::vector<pid_t> children;
+  for (int i = 0; i < copying_nodes; ++i) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    let_messages_pass();
+    const preface asks{files_purpose, "node " + std::to_string(i), 1, {}};
+    copy_folder([&] { return connect_to(at, asks, identity, milliseconds(5000)); }, "checkpoint",
+                caches / std::to_string(i), std::chrono::seconds(30));
+    _exit(0);
+  }
+  int failed = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    failed += status == 0 ? 0 : 1;
+  }
+  std::printf("270 MB to %d nodes: %.2f s, %d failed\n", copying_nodes,
+              std::chrono::duration<double>(steady::now() - begin).count(), failed);
+}
+
 int run(const std::string& mode) {
   const bool is_plain = mode == "plain";
   const std::filesystem::path folder =
@@ -239,8 +291,10 @@ int run(const std::string& mode) {
   const auto foreign = make_identity(folder / "foreign", "node", identity_role::node);
   int ends[2];
   if (pipe(ends) != 0) return 1;
+  if (mode == "files") write_checkpoint(folder / "checkpoint");
   const pid_t head = fork();
-  if (head == 0) be_head(is_plain ? std::filesystem::path() : of_head, ends[1]);
+  if (head == 0)
+    be_head(is_plain ? std::filesystem::path() : of_head, folder / "checkpoint", ends[1]);
   network_address at{"127.0.0.1", 0};
   if (read(ends[0], &at.port, sizeof at.port) != sizeof at.port) return 1;
 
@@ -266,6 +320,17 @@ int run(const std::string& mode) {
   };
   const auto wait = [] { std::this_thread::sleep_for(std::chrono::seconds(3)); };
   beside("quiet", wait);
+  if (mode == "files") {
+    for (const char* time : {"the head hashes it first", "again", "again"}) {
+      beside(std::string("four copies at once, ") + time,
+             [&] { copy_in_processes(at, of_node, folder / time); });
+      std::filesystem::remove_all(folder / time);
+    }
+    kill(head, SIGKILL);
+    waitpid(head, nullptr, 0);
+    std::filesystem::remove_all(folder);
+    return 0;
+  }
   beside("10,000 connections of random bytes", [&] { send_random_bytes(at, 10000); });
   std::vector<std::unique_ptr<channel>> held;
   beside("1,000 connections that say nothing", [&] {

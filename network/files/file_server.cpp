@@ -1,8 +1,5 @@
 #include "network/files/file_server.hpp"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <utility>
 #include <vector>
 
@@ -16,8 +13,6 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::size_t most_connections = 512;
 constexpr std::chrono::seconds idle_limit{60};
-// The actors' messages go before files.
-constexpr int niceness = 10;
 
 file_reply problem_reply(const std::string& problem) {
   record_builder<schema::FileReply> reply;
@@ -49,7 +44,7 @@ void file_server::serve(std::shared_ptr<channel> connection) {
   served& one = connections_.emplace_back(std::move(connection));
   try {
     one.thread = std::thread([this, &one] {
-      setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness);
+      let_messages_pass();
       answer_requests(*one.connection);
       one.connection->shut_down();
       one.has_ended = true;
@@ -61,7 +56,8 @@ void file_server::serve(std::shared_ptr<channel> connection) {
 
 void file_server::answer_requests(channel& to) {
   try {
-    for (;;) answer(to, receive_request(to, steady::now() + idle_limit));
+    std::vector<char> piece(piece_bytes);
+    for (;;) answer(to, receive_request(to, steady::now() + idle_limit), piece);
   } catch (const connection_failed&) {  // the other end has left
   }
 }
@@ -71,10 +67,10 @@ std::shared_ptr<const offered_folder> file_server::find(const std::string& name)
   return find_(name);
 }
 
-void file_server::answer(channel& to, const file_request& request) {
+void file_server::answer(channel& to, const file_request& request, std::vector<char>& piece) {
   const std::string name(view(request->getFolder()));
   std::shared_ptr<const offered_folder> folder;
-  std::vector<char> bytes;
+  std::size_t bytes = 0;
   try {
     folder = find(name);
     if (folder == nullptr) return send_reply(to, problem_reply("there is no " + name));
@@ -83,8 +79,8 @@ void file_server::answer(channel& to, const file_request& request) {
       if (wanted.getFile() >= folder->files.size())
         return send_reply(to, problem_reply(name + " has fewer files"));
       const offered_file& file = folder->files[wanted.getFile()];
-      bytes.resize(size_of_piece(file.bytes, wanted.getNumber()));
-      file.read(std::uint64_t{wanted.getNumber()} * piece_bytes, bytes.data(), bytes.size());
+      bytes = size_of_piece(file.bytes, wanted.getNumber());
+      file.read(std::uint64_t{wanted.getNumber()} * piece_bytes, piece.data(), bytes);
     }
   } catch (const connection_failed&) {
     throw;
@@ -93,9 +89,9 @@ void file_server::answer(channel& to, const file_request& request) {
   }
   record_builder<schema::FileReply> reply;
   if (!request->hasPiece()) reply->setContents(*folder->contents);
-  reply->setBytes(bytes.size());
+  reply->setBytes(bytes);
   send_reply(to, reply.finish());
-  write_all(to, bytes.data(), bytes.size(), steady::now() + message_limit);
+  write_all(to, piece.data(), bytes, steady::now() + message_limit);
 }
 
 }  // namespace hone

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "network/channel.hpp"
 #include "network/files/offered_folder.hpp"
@@ -38,8 +39,8 @@ class file_server {
   };
 
   void answer_requests(channel& to);
-  // Answers one request. Throws connection_failed.
-  void answer(channel& to, const file_request& request);
+  // Answers one request; `piece` has room for a piece. Throws connection_failed.
+  void answer(channel& to, const file_request& request, std::vector<char>& piece);
   std::shared_ptr<const offered_folder> find(const std::string& name);
 
   find_folder find_;

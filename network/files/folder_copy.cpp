@@ -20,6 +20,8 @@ constexpr const char* unfinished_mark = ".part-";
 // Times that a piece may arrive damaged before the copy is given up.
 constexpr int most_damages = 5;
 constexpr std::chrono::milliseconds retry_pause{300};
+// The kernel may not interrupt a write for actors' messages.
+constexpr std::size_t bytes_per_write = std::size_t{256} << 10U;
 
 bool is_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
@@ -109,23 +111,25 @@ void folder_copy::copy_piece() {
   request->initPiece().setFile(file_);
   request->getPiece().setNumber(piece_);
   const file_reply reply = ask(request.finish());
-  bytes_.resize(size_of_piece(file().getBytes(), piece_));
-  if (reply->getBytes() != bytes_.size())
+  const std::size_t size = size_of_piece(file().getBytes(), piece_);
+  if (bytes_.size() < size) bytes_.resize(size);
+  if (reply->getBytes() != size)
     throw connection_failed(name_ + ": a piece of another size arrived");
-  read_all(*connection_, bytes_.data(), bytes_.size(), steady::now() + message_limit);
-  if (content_id<piece_id>({{bytes_.data(), bytes_.size()}}) != piece_id(file().getPieces()[piece_])) {
+  read_all(*connection_, bytes_.data(), size, steady::now() + message_limit);
+  if (content_id<piece_id>({{bytes_.data(), size}}) != piece_id(file().getPieces()[piece_])) {
     if (++damaged_ < most_damages) return;
     throw copy_refused(name_ + "/" + std::string(view(file().getName())) +
                        ": the other end's bytes are not those that it has promised");
   }
-  for (std::size_t done = 0; done < bytes_.size();) {
-    const ssize_t count = write(out_.get(), bytes_.data() + done, bytes_.size() - done);
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t count =
+        write(out_.get(), bytes_.data() + done, std::min(size - done, bytes_per_write));
     if (count < 0)
       throw copy_refused((unfinished_ / std::string(view(file().getName()))).string() +
                          ": cannot be written");
     done += static_cast<std::size_t>(count);
   }
-  copied_ += bytes_.size();
+  copied_ += size;
   damaged_ = 0;
   ++piece_;
 }
