@@ -49,12 +49,15 @@ class activity {
   // Adds work that another actor did for this one, such as a device for its verifier.
   void add_busy_ms(double ms) { busy_ns_ += static_cast<std::int64_t>(ms * 1e6); }
   void set_number(const std::string& name, double value) { numbers_[name] = value; }
+  // Says what type of device the actor works for, so that reports can be summed by it.
+  void set_device_type(std::string type) { device_type_ = std::move(type); }
 
   // Returns the counts since the start and the spans since the last report.
   actor_status_record report(std::size_t queued = 0, std::size_t in_flight = 0) {
     record_builder<schema::ActorStatus> status;
     status->setName(name_);
     status->setRoom(room_);
+    status->setDeviceType(device_type_);
     status->setQueued(static_cast<std::uint32_t>(queued));
     status->setInFlight(static_cast<std::uint32_t>(in_flight));
     status->setProcessed(processed_);
@@ -97,6 +100,7 @@ class activity {
 
   std::string name_;
   std::string room_;
+  std::string device_type_;
   clock::time_point born_;
   std::uint64_t born_us_;
   std::uint64_t processed_ = 0;

@@ -88,11 +88,12 @@ benchmarker_actor::behavior_type benchmarker_behavior(
   self->monitor(s.device);
   self->set_down_handler([self](const caf::down_msg& down) { self->quit(down.reason); });
   const std::string device_type(view(of.type->getName()));
-  self->send(s.wiring.benchmarks, pull_atom_v,
-             std::vector<std::string>{
-                 device_type,
-                 single_device(node, of.measured_as.empty() ? of.name : of.measured_as)},
-             of.credits);
+  s.counts.set_device_type(device_type);
+  self->send(
+      s.wiring.benchmarks, pull_atom_v,
+      std::vector<std::string>{
+          device_type, single_device(node, of.measured_as.empty() ? of.name : of.measured_as)},
+      of.credits);
   return {
       [self](const benchmark_job& job) { self->state.measure(job); },
       [self](leave_atom) { self->state.leave(); },

@@ -19,13 +19,19 @@ caf::error refusal(const std::string& reason) {
 }  // namespace
 
 caf::result<std::string> fetcher_state::want(std::uint64_t version, bool is_pinned) {
-  if (const auto there = copied.find(version); there != copied.end()) return there->second.string();
+  const auto there = std::find_if(copied.begin(), copied.end(),
+                                  [&](const copied_version& one) { return one.number == version; });
+  if (there != copied.end()) {
+    std::rotate(there, there + 1, copied.end());
+    return copied.back().folder.string();
+  }
   if (!is_pinned) {
     if (version < newest) return refusal("a later version is wanted");
     newest = version;
     std::vector<std::uint64_t> overtaken;
     for (const auto& [other, one] : wanted) {
-      if (other < version && !one.is_pinned) overtaken.push_back(other);
+      const bool has_begun = copy != nullptr && other == copying;
+      if (other < version && !one.is_pinned && !has_begun) overtaken.push_back(other);
     }
     for (const std::uint64_t other : overtaken) refuse(other, "a later version is wanted");
   }
@@ -45,13 +51,12 @@ void fetcher_state::schedule_tick(std::chrono::milliseconds delay) {
 
 void fetcher_state::proceed() {
   tick_is_due = false;
-  if (wanted.empty()) return copy.reset();
-  const auto latest = std::find_if(wanted.rbegin(), wanted.rend(),
-                                   [](const auto& entry) { return !entry.second.is_pinned; });
-  const std::uint64_t version = latest != wanted.rend() ? latest->first : wanted.begin()->first;
-  if (copy == nullptr || copying != version) {
-    copying = version;
-    copy = std::make_unique<folder_copy>(options.connect, checkpoint_name(version), options.cache);
+  if (wanted.empty()) return;
+  if (copy == nullptr) {
+    const auto latest = std::find_if(wanted.rbegin(), wanted.rend(),
+                                     [](const auto& entry) { return !entry.second.is_pinned; });
+    copying = latest != wanted.rend() ? latest->first : wanted.begin()->first;
+    copy = std::make_unique<folder_copy>(options.connect, checkpoint_name(copying), options.cache);
   }
   try {
     const activity::span busy(counts, "copy");
@@ -59,24 +64,27 @@ void fetcher_state::proceed() {
     const bool is_complete = copy->proceed();
     counts.processed(copy->bytes_copied() - before);
     is_failing = false;
-    if (is_complete) answer(version, copy->folder());
+    if (is_complete) answer(copying, copy->folder());
     schedule_tick();
   } catch (const connection_failed& e) {
     counts.failed();
     const auto now = std::chrono::steady_clock::now();
     if (!std::exchange(is_failing, true)) failing_since = now;
-    if (now - failing_since > timeouts::fetch_patience) refuse(version, e.what());
+    if (now - failing_since > timeouts::fetch_patience) {
+      is_failing = false;
+      refuse(copying, e.what());
+    }
     schedule_tick(timeouts::fetch_retry);
   } catch (const std::exception& e) {
     counts.failed();
-    refuse(version, e.what());
+    refuse(copying, e.what());
     schedule_tick();
   }
 }
 
 void fetcher_state::answer(std::uint64_t version, const std::filesystem::path& folder) {
   if (options.prepare) options.prepare(folder);
-  copied[version] = folder;
+  copied.push_back({version, folder});
   counts.set_number("version", static_cast<double>(version));
   for (auto& promise : wanted[version].promises) promise.deliver(folder.string());
   wanted.erase(version);
@@ -93,8 +101,17 @@ void fetcher_state::refuse(std::uint64_t version, const std::string& reason) {
 void fetcher_state::delete_old_copies() {
   std::error_code ignored;
   while (copied.size() > most_copies) {
-    std::filesystem::remove_all(copied.begin()->second, ignored);
-    copied.erase(copied.begin());
+    std::filesystem::remove_all(copied.front().folder, ignored);
+    copied.pop_front();
+  }
+}
+
+void fetcher_state::clear_cache() const {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(options.cache, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("checkpoints-") || name.find(unfinished_mark) != std::string::npos)
+      std::filesystem::remove_all(entry.path(), ignored);
   }
 }
 
@@ -105,8 +122,11 @@ fetcher_actor::behavior_type fetcher_behavior(fetcher_actor::stateful_pointer<fe
   s.options = std::move(options);
   s.counts = activity(std::move(name), "fetcher");
   if (s.options.has_own_thread) let_messages_pass();
+  s.clear_cache();
   return {
-      [&s](fetch_atom, std::uint64_t version, bool is_pinned) { return s.want(version, is_pinned); },
+      [&s](fetch_atom, std::uint64_t version, bool is_pinned) {
+        return s.want(version, is_pinned);
+      },
       [&s](tick_atom) { s.proceed(); },
       [&s](status_atom) { return s.counts.report(s.wanted.size(), s.copy ? 1 : 0); },
   };

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -26,8 +27,9 @@ struct fetcher_options {
 };
 
 // Copies checkpoints to a joined node, one piece after the other, and serves its mailbox between
-// two pieces. Of the versions that are not pinned only the last that was asked for is copied. Keeps
-// the newest copies. Blocks its thread while a piece comes, so it must be spawned detached.
+// two pieces. A copy that has begun is made to its end; of the other versions that are not pinned
+// only the last that was asked for is copied then. Keeps the copies that were asked for last.
+// Blocks its thread while a piece comes, so it must be spawned detached.
 struct fetcher_state {
   fetcher_state() = default;
 
@@ -40,7 +42,11 @@ struct fetcher_state {
   fetcher_options options;
   activity counts{"fetcher", "fetcher"};
   std::map<std::uint64_t, wanted_version> wanted;
-  std::map<std::uint64_t, std::filesystem::path> copied;
+  struct copied_version {
+    std::uint64_t number = 0;
+    std::filesystem::path folder;
+  };
+  std::deque<copied_version> copied;  // the one that was asked for last comes last
   std::uint64_t newest = 0;           // of the versions asked for that are not pinned
   std::unique_ptr<folder_copy> copy;  // that is under way
   std::uint64_t copying = 0;          // its version
@@ -55,6 +61,8 @@ struct fetcher_state {
   void answer(std::uint64_t version, const std::filesystem::path& folder);
   void refuse(std::uint64_t version, const std::string& reason);
   void delete_old_copies();
+  // Deletes the copies of earlier fetchers.
+  void clear_cache() const;
 };
 
 fetcher_actor::behavior_type fetcher_behavior(fetcher_actor::stateful_pointer<fetcher_state> self,

@@ -91,8 +91,7 @@ void generator_state::request_draws() {
 void generator_state::take_draw(const draw_record& draw) {
   if (stopping) return;
   group_size = std::max<std::size_t>(1, draw->getSamples());
-  if (draw->getStage() == Stage::COMPARISON && draw->getPolicyVersion() != loaded)
-    return pin(draw);
+  if (draw->getStage() == Stage::COMPARISON && draw->getPolicyVersion() != loaded) return pin(draw);
   submit_prompt(draw);
 }
 
@@ -175,16 +174,22 @@ void generator_state::load_newest() {
 // copies only the last.
 void generator_state::take_weights(const version_record& version) {
   // The learner announces a version when it is committed; it has handed later ones over since.
-  if (newest && version->getVersion() < newest->getVersion()) return;
+  if (announced && version->getVersion() < announced->getVersion()) return;
+  announced = version;
   find_checkpoint(
       version->getVersion(), false,
       [this, version](const std::filesystem::path& folder) {
+        if (newest && version->getVersion() < newest->getVersion()) return;
         newest = version;
         newest_folder = folder;
         has_newest = true;
         schedule_tick();
       },
-      [this](const caf::error&) { counts.failed(); });
+      [this, version](const caf::error&) {
+        if (version->getVersion() < announced->getVersion()) return;  // which is copied instead
+        counts.failed();
+        self->delayed_send(self, timeouts::fetch_again, weights_atom_v, version);
+      });
 }
 
 bool generator_state::is_comparing() const {
@@ -284,7 +289,10 @@ generator_actor::behavior_type generator_behavior(
       self->quit(caf::make_error(caf::sec::runtime_error, describe_failure(e)));
     }
   };
-  attempt([&] { s.lease.run(self, [&s] { s.sampler = s.options.make_sampler(); }); });
+  attempt([&] {
+    if (s.options.prepare) s.options.prepare();
+    s.lease.run(self, [&s] { s.sampler = s.options.make_sampler(); });
+  });
   return {
       [&s](weights_atom, const version_record& version) { s.take_weights(version); },
       [&s, self, attempt](grant_atom, std::uint64_t number) {

@@ -21,6 +21,9 @@ namespace hone {
 
 struct generator_options {
   std::filesystem::path run_folder;  // the names of checkpoints are relative to it
+  // Called once, on the actor's own thread, before it waits for a GPU lease; empty: nothing is to
+  // be done before.
+  std::function<void()> prepare;
   // Called once, on the actor's own thread, under the GPU lease if the GPU is shared.
   std::function<std::unique_ptr<completion_sampler>()> make_sampler;
   std::shared_ptr<const prompt_template> prompts;
@@ -53,7 +56,8 @@ struct generator_state {
   std::unique_ptr<completion_sampler> sampler;  // null until the first work on the GPU
   activity counts{"", "generator"};
 
-  version_record newest;
+  version_record announced;  // the newest that the learner has announced
+  version_record newest;     // the newest whose checkpoint is here
   std::filesystem::path newest_folder;
   bool has_newest = false;  // `newest` must still be loaded
   std::uint64_t loaded = 0;

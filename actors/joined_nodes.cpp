@@ -107,6 +107,7 @@ void node_state::lose(const caf::actor_addr& node) {
   const auto gone = joined.find(node);
   for (const device_type_record& type : gone->second.devices)
     self->send(wiring.pool, device_atom_v, type, -1);
+  self->send(wiring.pool, leave_atom_v, node.node());
   self->demonitor(node);
   joined.erase(gone);
   if (!joined.empty()) return;

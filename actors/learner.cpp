@@ -74,7 +74,7 @@ void learner_state::work() {
       if (made && !writing) take_and_write();
     });
   }
-  if (finished || must_wait()) return;
+  if (finished || batch_is_due || must_wait()) return;
   if (!plan) {  // the first lease has not been granted yet
     if (stopping) finish(false);
     return;
@@ -184,7 +184,7 @@ void learner_state::request_batch(Stage stage, std::uint32_t at_least, std::uint
 }
 
 void learner_state::take_batch(const batch_record& batch) {
-  if (batch->getStage() != plan->stage() || must_wait() || finished) return;
+  if (batch->getStage() != plan->stage() || batch_is_due || must_wait() || finished) return;
   if (batch->getStage() == Stage::SFT) {
     // Groups stay ready until a step over them is committed, so a batch repeats them.
     for (const auto scored : batch->getGroups()) {
@@ -197,7 +197,11 @@ void learner_state::take_batch(const batch_record& batch) {
     }
     return;
   }
-  lease.run(self, [this, batch] { learn(batch); });
+  batch_is_due = true;
+  lease.run(self, [this, batch] {
+    batch_is_due = false;
+    learn(batch);
+  });
 }
 
 void learner_state::learn(const batch_record& batch) {
@@ -294,8 +298,7 @@ learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<le
     }
   };
   self->link_to(s.pool);
-  self->set_down_handler(
-      [&s](const caf::down_msg& down) { s.generators.erase(down.source); });
+  self->set_down_handler([&s](const caf::down_msg& down) { s.generators.erase(down.source); });
   s.lease = gpu_lease(s.options.gpu);
   attempt([&] {
     s.lease.run(self, [&s] {

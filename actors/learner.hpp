@@ -5,9 +5,9 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -55,17 +55,18 @@ struct learner_options {
   shared_gpu gpu;
   // With the generators of this process; null if there are none.
   std::shared_ptr<weights_exchange> exchange;
-  bool has_distant_generators = false;          // some of these run on another device
+  bool has_distant_generators = false;  // some of these run on another device
   // False has checkpoints written by an actor that shares the scheduler's threads, for tests that
   // run all actors on one.
   bool has_thread_for_writing = true;
-  std::function<void(const std::string&)> log;  // receives log lines
+  std::function<void(const std::string&)> log;                              // receives log lines
   std::function<void(const version_record&, const learned_step&)> metrics;  // called once per step
 };
 
 // Owns the stage of learning. For each step it takes ready groups from the pool, trains, hands the
 // new weights to the generators of its process, writes a checkpoint, commits the step with the
-// groups that it consumed, and announces the version to all generators, which come and go. Blocks its thread while the network is trained, so it must be spawned detached.
+// groups that it consumed, and announces the version to all generators, which come and go. Blocks
+// its thread while the network is trained, so it must be spawned detached.
 struct learner_state {
   learner_state() = default;
 
@@ -97,12 +98,13 @@ struct learner_state {
   std::vector<group_id> admitted;        // corpus groups admitted since the last version
   std::map<std::string, std::size_t> admitted_by_type;  // corpus groups admitted in all
   bool slice_is_due = false;  // a slice of supervised training waits for its lease
+  bool batch_is_due = false;  // so does a batch
   bool comparing = false;
   std::uint32_t comparison_groups = 0;
   std::optional<made_version> made;  // its checkpoint is not taken yet: another is being written
   bool taking_is_due = false;        // waits for its lease
   bool writing = false;
-  std::uint32_t uncommitted = 0;         // versions that the pool has not acknowledged
+  std::uint32_t uncommitted = 0;          // versions that the pool has not acknowledged
   std::set<group_id> uncommitted_groups;  // that these have consumed
   bool stopping = false;
   bool finished = false;

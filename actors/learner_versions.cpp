@@ -7,6 +7,7 @@
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
 #include "policy/checkpoint.hpp"
+#include "policy/policy_device.hpp"
 
 namespace hone {
 
@@ -84,24 +85,25 @@ void learner_state::take_and_write() {
   const made_version one = *std::exchange(made, std::nullopt);
   const auto folder = options.run_folder / std::string(view(one.version->getCheckpoint()));
   const auto behavior = [write = plan->take_checkpoint(), folder](caf::event_based_actor* writer) {
-    return caf::behavior{[write, folder, writer](tick_atom) -> caf::result<done_atom> {
+    return caf::behavior{[write, folder, writer](tick_atom) -> std::string {
       writer->quit();
       try {
         // A run that was killed before its commit may have left a folder of this name.
         std::filesystem::remove_all(folder);
         write(folder);
-        return done_atom_v;
+        return "";
       } catch (const std::exception& e) {
-        return caf::make_error(caf::sec::runtime_error, e.what());
+        return describe_failure(e);
       }
     }};
   };
-  const caf::actor writer = options.has_thread_for_writing ? self->spawn<caf::detached>(behavior)
-                                                           : self->spawn(behavior);
+  const caf::actor writer =
+      options.has_thread_for_writing ? self->spawn<caf::detached>(behavior) : self->spawn(behavior);
   writing = true;
   self->request(writer, timeouts::checkpoint_request, tick_atom_v)
       .then(
-          [this, one](done_atom) {
+          [this, one](const std::string& problem) {
+            if (!problem.empty()) return fail(problem);
             writing = false;
             request_commit(one);
             schedule_tick();
@@ -129,13 +131,12 @@ void learner_state::request_commit(const made_version& written) {
 
 void learner_state::publish() {
   counts.set_number("version", static_cast<double>(head->getVersion()));
-  counts.set_number("step", static_cast<double>(plan->step()));
+  counts.set_number("step", static_cast<double>(head->getStep()));
   counts.set_number("steps", static_cast<double>(plan->steps()));
   counts.set_number("stage", static_cast<double>(plan->stage()));
   const auto left = plan->seconds_left();
   counts.set_number("stage_ends_s", left ? static_cast<double>(unix_ms()) / 1e3 + *left : 0);
-  for (const auto& [address, generator] : generators)
-    self->send(generator, weights_atom_v, head);
+  for (const auto& [address, generator] : generators) self->send(generator, weights_atom_v, head);
 }
 
 void learner_state::set_head(const version_record& version) {

@@ -140,6 +140,11 @@ void node_state::revive(supervised kind, std::size_t index) {
     case supervised::generator:
       if (!lives(generators[index].generator) && has_run) start_generator(index);
       return;
+    case supervised::fetcher:
+      if (fetcher && lives(fetcher.address())) return;
+      stop_generators();
+      if (has_run) start_generators();
+      return;
   }
 }
 
@@ -210,6 +215,8 @@ void node_state::handle_down(const caf::down_msg& down) {
     if (compilers[i].compiler == down.source)
       restart_later("a compiler", reason, supervised::compiler, i, compilers[i].restarts++);
   }
+  if (fetcher && fetcher.address() == down.source)
+    restart_later("the fetcher", reason, supervised::fetcher, 0, fetcher_restarts++);
   for (std::size_t i = 0; i < generators.size(); ++i) {
     if (generators[i].generator == down.source)
       restart_later("the generator on " + generation.generators[i].device, reason,
@@ -274,7 +281,9 @@ working_node_actor::behavior_type node_behavior(
       [self](revive_atom, std::uint8_t kind, std::uint32_t index) {
         self->state.revive(static_cast<node_state::supervised>(kind), index);
       },
-      [self](generate_atom, const learner_actor& learner) { self->state.generation.learner = learner; },
+      [self](generate_atom, const learner_actor& learner) {
+        self->state.generation.learner = learner;
+      },
       [self](leave_atom) { self->state.leave_run(); },
       [self](join_atom, node_wiring run, telemetry_actor watching, generation_plan writing) {
         self->state.rejoin_run(std::move(run), std::move(watching), std::move(writing));

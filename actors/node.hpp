@@ -41,13 +41,13 @@ struct node_options {
 using join_answer = caf::result<compile_queue_actor, verify_queue_actor, benchmark_queue_actor,
                                 pool_actor, std::vector<task_record>>;
 
-// Starts and supervises a node's workers: compilers, and devices with their verifiers and
-// benchmarkers. A compiler or device that failed is started again after a pause, which grows with
-// every restart. Lets other nodes join, and answers requests for the status. A node that has lost
-// its run keeps its devices without workers, until it has joined again.
+// Starts and supervises a node's workers: compilers, devices with their verifiers and benchmarkers
+// and, on a joined node, generators with their fetcher. What failed is started again after a pause,
+// which grows with every restart. Lets other nodes join, and answers requests for the status. A
+// node that has lost its run keeps its devices without workers, until it has joined again.
 struct node_state {
   node_state() = default;
-  // Ends the devices and compilers, which have threads of their own: nobody else does.
+  // Ends what has threads of its own: nobody else does.
   ~node_state();
   node_state(const node_state&) = delete;
   node_state& operator=(const node_state&) = delete;
@@ -68,7 +68,7 @@ struct node_state {
     caf::actor_addr generator{};
     std::uint32_t restarts = 0;
   };
-  enum class supervised : std::uint8_t { device, compiler, generator };
+  enum class supervised : std::uint8_t { device, compiler, generator, fetcher };
 
   working_node_actor::stateful_pointer<node_state> self = nullptr;
   node_options options;
@@ -80,6 +80,7 @@ struct node_state {
   std::vector<supervised_generator> generators;
   generation_plan generation;
   fetcher_actor fetcher;  // empty without generators, and without a run
+  std::uint32_t fetcher_restarts = 0;
   // Number of the next generator of a joined node: generators draw from random streams of their
   // own, and those of the first node are fewer.
   std::uint64_t next_replica = 1000;
@@ -100,6 +101,8 @@ struct node_state {
   void start_compiler(std::size_t index);
   void start_generators();
   void start_generator(std::size_t index);
+  // Tells a generator from earlier ones on its device.
+  std::string number_of(std::size_t index) const;
   void stop_generators();
   void revive(supervised kind, std::size_t index);
   // Sets how many devices of a type are at work here, and returns the number.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "actors/node.hpp"
 
 // The generators of a joined node, and the fetcher that brings them checkpoints.
@@ -19,8 +21,8 @@ void node_state::start_generators() {
   generators.resize(generation.generators.size());
   fetcher_options how = generation.fetching;
   how.has_own_thread = true;
-  fetcher = self->spawn<caf::detached + caf::monitored>(fetcher_behavior,
-                                                        "fetcher " + options.name, how);
+  fetcher =
+      self->spawn<caf::detached + caf::monitored>(fetcher_behavior, "fetcher " + options.name, how);
   watch(caf::actor_cast<caf::strong_actor_ptr>(fetcher));
   for (std::size_t i = 0; i < generators.size(); ++i) start_generator(i);
 }
@@ -30,12 +32,22 @@ void node_state::start_generator(std::size_t index) {
   generator_options how = plan.options;
   how.learner = generation.learner;
   how.fetcher = fetcher;
-  if (!how.gpu.device.empty()) how.gpu.node = caf::actor_cast<node_actor>(caf::strong_actor_ptr(self->ctrl()));
+  if (!how.gpu.device.empty())
+    how.gpu.node = caf::actor_cast<node_actor>(caf::strong_actor_ptr(self->ctrl()));
   const auto generator = self->spawn<caf::detached + caf::monitored>(
-      generator_behavior, "generator " + options.name + " " + plan.device, how, tasks,
-      wiring.pool);
+      generator_behavior, "generator " + options.name + " " + plan.device + number_of(index), how,
+      tasks, wiring.pool);
   generators[index].generator = generator.address();
   watch(caf::actor_cast<caf::strong_actor_ptr>(generator));
+}
+
+std::string node_state::number_of(std::size_t index) const {
+  const auto begin = generation.generators.begin();
+  const auto earlier = std::count_if(begin, begin + static_cast<std::ptrdiff_t>(index),
+                                     [&](const planned_generator& other) {
+                                       return other.device == generation.generators[index].device;
+                                     });
+  return earlier > 0 ? "#" + std::to_string(earlier) : "";
 }
 
 void node_state::stop_generators() {

@@ -122,6 +122,14 @@ void pool_state::lose_generator(const caf::actor_addr& generator) {
   schedule_flush();
 }
 
+void pool_state::lose_generators_of(const caf::node_id& node) {
+  std::vector<caf::actor_addr> lost;
+  for (const auto& [address, number] : generators) {
+    if (address.node() == node) lost.push_back(address);
+  }
+  for (const caf::actor_addr& one : lost) lose_generator(one);
+}
+
 void pool_state::change_devices(const device_type_record& type, std::int32_t by) {
   const std::string name(view(type->getName()));
   schedule->change_devices(name, by);
@@ -223,15 +231,15 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
   s.attempt([&] { s.open(options); });
   if (s.stopping) return pool_actor::behavior_type::make_empty_behavior();
   self->delayed_send(self, timeouts::pool_tick, tick_atom_v);
-  self->set_down_handler([&s](const caf::down_msg& down) {
-    s.attempt([&] { s.lose_generator(down.source); });
-  });
+  self->set_down_handler(
+      [&s](const caf::down_msg& down) { s.attempt([&] { s.lose_generator(down.source); }); });
   return {
       [&s, self](draw_atom) {
+        // The promise takes the sender out of the message.
+        const auto generator =
+            s.number_of_generator(caf::actor_cast<caf::actor>(self->current_sender()));
         auto promise = self->make_response_promise<draw_record>();
-        s.requests->add(
-            deliver(promise), unix_ms(),
-            s.number_of_generator(caf::actor_cast<caf::actor>(self->current_sender())));
+        s.requests->add(deliver(promise), unix_ms(), generator);
         s.schedule_flush();
         return promise;
       },
@@ -285,6 +293,9 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
       },
       [&s](device_atom, const device_type_record& type, std::int32_t by) {
         s.attempt([&] { s.change_devices(type, by); });
+      },
+      [&s](leave_atom, const caf::node_id& node) {
+        s.attempt([&] { s.lose_generators_of(node); });
       },
       [&s](status_atom, watch_atom) { return s.status(); },
       [&s](tick_atom) { s.attempt([&] { s.tick(); }); },

@@ -66,6 +66,8 @@ struct pool_state {
   void start_comparison();
   std::uint64_t number_of_generator(const caf::actor& generator);
   void lose_generator(const caf::actor_addr& generator);
+  // Does so for all generators of a node. CAF does not always say that these have ended.
+  void lose_generators_of(const caf::node_id& node);
   void change_devices(const device_type_record& type, std::int32_t by);
   void schedule_flush();
   void flush();

@@ -76,7 +76,7 @@ class pool_requests {
   draw_schedule* schedule_;
   std::deque<waiting_draw> draws_;
   std::optional<waiting_batch> batch_;
-  std::set<group_id> trained_;  // those of the latest request for a batch
+  std::set<group_id> trained_;                           // those of the latest request for a batch
   std::map<std::size_t, draw_record> comparison_draws_;  // by index; all versions share them
   double lag_ = 0;
 };

@@ -24,7 +24,7 @@ void telemetry_state::start_round() {
       joined, [now_ms, limit_ms = static_cast<std::uint64_t>(max_age.count())](const auto& entry) {
         return entry.second.received_ms + limit_ms < now_ms;
       });
-  if (options.show) options.show(snapshot);
+  if (options.show) options.show(of_all_nodes());
   self->delayed_send(self, options.interval, tick_atom_v);
 }
 
@@ -32,7 +32,7 @@ void telemetry_state::start_last_round(caf::typed_response_promise<done_atom> pr
   const auto left = std::make_shared<std::size_t>(watched.size() + 1);
   auto one_less = [this, left, promise]() mutable {
     if (--*left > 0) return;
-    if (options.show) options.show(snapshot);
+    if (options.show) options.show(of_all_nodes());
     promise.deliver(done_atom_v);
   };
   for (const caf::actor& one : watched) {
@@ -78,6 +78,16 @@ void telemetry_state::write_spans(const actor_status_record& status) {
           << span.getDurationUs() << "},\n";
   }
   trace.flush();
+}
+
+// The names of actors name their nodes.
+node_snapshot telemetry_state::of_all_nodes() const {
+  node_snapshot all = snapshot;
+  for (const auto& [node, last] : joined) {
+    for (const auto actor : last.status->getActors())
+      all.actors[std::string(view(actor.getName()))] = copy_record<schema::ActorStatus>(actor);
+  }
+  return all;
 }
 
 node_status_record telemetry_state::report() const {

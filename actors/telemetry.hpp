@@ -15,7 +15,7 @@
 
 namespace hone {
 
-// The latest status of all actors of a node.
+// The latest status of all actors of a node, or of all nodes of a run.
 struct node_snapshot {
   std::map<std::string, actor_status_record> actors;  // by name
   // Items processed per second between the last two reports, by the actor's name.
@@ -36,7 +36,7 @@ struct telemetry_options {
   std::vector<device_type_record> device_types;
   std::filesystem::path trace;  // file for a Chrome trace; empty for none
   std::chrono::milliseconds interval = timeouts::telemetry_interval;
-  std::function<void(const node_snapshot&)> show;  // called after each round
+  std::function<void(const node_snapshot&)> show;  // called after each round, with all nodes
 };
 
 // Requests the counts and spans of the watched actors in rounds, keeps the latest, writes the
@@ -67,6 +67,7 @@ struct telemetry_state {
   void keep(const actor_status_record& status);
   void write_spans(const actor_status_record& status);
   node_status_record report() const;
+  node_snapshot of_all_nodes() const;
 };
 
 telemetry_actor::behavior_type telemetry_behavior(

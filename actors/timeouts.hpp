@@ -62,6 +62,8 @@ inline constexpr minutes fetch_request{60};
 // How long the fetcher goes on if no connection can be had, and the pause between two attempts.
 inline constexpr minutes fetch_patience{5};
 inline constexpr milliseconds fetch_retry{500};
+// The pause before a generator asks again for a checkpoint that it did not get.
+inline constexpr seconds fetch_again{10};
 
 // ---- connections between nodes
 
@@ -70,7 +72,7 @@ inline constexpr seconds goodbye{2};
 
 // ---- supervision
 
-// The pause before a failed device or compiler is started again. It doubles with every restart.
+// The pause before what has failed on a node is started again. It doubles with every restart.
 inline constexpr milliseconds first_restart_pause{500};
 inline constexpr milliseconds longest_restart_pause{30000};
 

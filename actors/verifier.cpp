@@ -80,6 +80,7 @@ verifier_actor::behavior_type verifier_behavior(
   self->monitor(s.device);
   self->set_down_handler([self](const caf::down_msg& down) { self->quit(down.reason); });
   const std::string device_type(view(of.type->getName()));
+  s.counts.set_device_type(device_type);
   self->send(s.wiring.verifies, pull_atom_v, std::vector<std::string>{device_type}, of.credits);
   return {
       [self](const verify_job& job) { self->state.verify(job); },

@@ -27,7 +27,7 @@ struct planned_generator {
 
 // The generators of a joined node, and what they need.
 struct generation_plan {
-  learner_actor learner;    // of the run
+  learner_actor learner;  // of the run
   fetcher_options fetching;
   std::vector<planned_generator> generators;
 };

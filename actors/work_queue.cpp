@@ -15,8 +15,8 @@ constexpr std::uint32_t most_lost_nodes = 5;
 // What a worker serves that takes jobs of all device types.
 constexpr std::string_view every_type = "*";
 
-// Returns what only the workers of the device that made the first measurement serve; empty if there
-// is none.
+}  // namespace
+
 std::string first_device(const compile_job& /*job*/) { return {}; }
 std::string first_device(const verify_job& /*job*/) { return {}; }
 std::string first_device(const benchmark_job& job) {
@@ -24,8 +24,6 @@ std::string first_device(const benchmark_job& job) {
   const auto first = job->getFirst();
   return single_device(view(first.getNode()), view(first.getDevice()));
 }
-
-}  // namespace
 
 template <class Job>
 bool work_queue_state<Job>::worker::serves(std::string_view device_type) const {
@@ -100,21 +98,47 @@ void work_queue_state<Job>::wait_for_jobs(const worker& one) {
 template <class Job>
 void work_queue_state<Job>::hand_out(const std::string& device_type) {
   auto& jobs = waiting[device_type];
-  const std::uint64_t now = jobs.empty() ? 0 : unix_ms();
+  hand_out_confirmations(jobs);
   while (!jobs.empty()) {
-    if (jobs.front()->getHeader().getDeadlineMs() < now) {
-      counts.failed();
-      lost_with_nodes.erase(measurement_id(jobs.take_front()->getHeader().getMeasurementId()));
+    if (drop_if_late(jobs.front())) {
+      jobs.take_front();
       continue;
     }
     worker* const w = choose_worker(jobs.front(), jobs.has_only_repeats());
     if (w == nullptr) return;
-    const Job job = jobs.take_front();
-    --w->credits;
-    w->in_flight.emplace(measurement_id(job->getHeader().getMeasurementId()), job);
-    wait_for_jobs(*w);
-    self->send(w->handle, job);
+    give(*w, jobs.take_front());
   }
+}
+
+template <class Job>
+void work_queue_state<Job>::hand_out_confirmations(job_line<Job>& jobs) {
+  for (auto& [device, lane] : jobs.confirmations()) {
+    while (!lane.empty()) {
+      if (!drop_if_late(lane.front())) {
+        worker* const w = choose_worker(lane.front(), false);
+        if (w == nullptr) break;
+        give(*w, lane.front());
+      }
+      lane.pop_front();
+    }
+  }
+  std::erase_if(jobs.confirmations(), [](const auto& entry) { return entry.second.empty(); });
+}
+
+template <class Job>
+bool work_queue_state<Job>::drop_if_late(const Job& job) {
+  if (job->getHeader().getDeadlineMs() >= unix_ms()) return false;
+  counts.failed();
+  lost_with_nodes.erase(measurement_id(job->getHeader().getMeasurementId()));
+  return true;
+}
+
+template <class Job>
+void work_queue_state<Job>::give(worker& to, const Job& job) {
+  --to.credits;
+  to.in_flight.emplace(measurement_id(job->getHeader().getMeasurementId()), job);
+  wait_for_jobs(to);
+  self->send(to.handle, job);
 }
 
 template <class Job>
@@ -148,7 +172,7 @@ void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measure
   wait_for_jobs(found->second);
   counts.processed();
   for (auto& [device_type, jobs] : waiting) {
-    if (!jobs.empty()) hand_out(device_type);
+    if (jobs.size() > 0) hand_out(device_type);
   }
 }
 

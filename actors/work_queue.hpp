@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/activity.hpp"
@@ -12,17 +13,31 @@
 
 namespace hone {
 
-// Holds jobs for one device type in two lanes, each first in, first out. Jobs that repeat the
+// Returns what only the workers of the device that made the first measurement serve; empty if there
+// is none.
+std::string first_device(const compile_job& job);
+std::string first_device(const verify_job& job);
+std::string first_device(const benchmark_job& job);
+
+// Holds jobs for one device type in lanes, each first in, first out. Jobs that repeat the
 // measurement of a known score wait until no other job is left, except that every sixteenth job
-// taken is a repeat.
+// taken is a repeat. Confirmations, which want another device than the one that measured first,
+// stand aside, so that no other job waits behind them.
 template <class Job>
 class job_line {
  public:
   void push_back(const Job& job) { lane_of(job).push_back(job); }
   void push_front(const Job& job) { lane_of(job).push_front(job); }
+  // True if there are none but confirmations.
   bool empty() const { return first_.empty() && repeats_.empty(); }
   bool has_only_repeats() const { return first_.empty() && !repeats_.empty(); }
-  std::size_t size() const { return first_.size() + repeats_.size(); }
+  std::size_t size() const {
+    std::size_t count = first_.size() + repeats_.size();
+    for (const auto& [device, lane] : confirmations_) count += lane.size();
+    return count;
+  }
+  // The confirmations, by what only the first device serves.
+  std::map<std::string, std::deque<Job>>& confirmations() { return confirmations_; }
   const Job& front() const { return takes_repeat() ? repeats_.front() : first_.front(); }
   Job take_front() {
     auto& lane = takes_repeat() ? repeats_ : first_;
@@ -35,6 +50,8 @@ class job_line {
  private:
   static constexpr unsigned repeats_every = 16;
   std::deque<Job>& lane_of(const Job& job) {
+    if (std::string measured_by = first_device(job); !measured_by.empty())
+      return confirmations_[std::move(measured_by)];
     return job->getHeader().getKnownScore() > 0 ? repeats_ : first_;
   }
   bool takes_repeat() const {
@@ -42,6 +59,7 @@ class job_line {
   }
   std::deque<Job> first_;
   std::deque<Job> repeats_;
+  std::map<std::string, std::deque<Job>> confirmations_;
   unsigned taken_ = 0;
 };
 
@@ -84,6 +102,10 @@ struct work_queue_state {
   void lose(const caf::actor_addr& who, const caf::error& reason);
   void put_again(const Job& job);
   void hand_out(const std::string& device_type);
+  void hand_out_confirmations(job_line<Job>& jobs);
+  // Drops a job that is past its deadline, and says whether it was.
+  bool drop_if_late(const Job& job);
+  void give(worker& to, const Job& job);
   worker* choose_worker(const Job& job, bool must_be_idle);
   worker* find_worker(const Job& job, const std::string& avoided, bool must_be_idle);
   void wait_for_jobs(const worker& one);

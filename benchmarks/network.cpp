@@ -280,34 +280,46 @@ void copy_in_processes(const network_address& at, const std::filesystem::path& i
               std::chrono::duration<double>(steady::now() - begin).count(), failed);
 }
 
+// The identities of a run, and of a stranger.
+struct identities {
+  std::filesystem::path head, node, foreign;
+
+  explicit identities(const std::filesystem::path& folder) {
+    make_authority(folder / "ca");
+    make_authority(folder / "foreign");
+    head = make_identity(folder / "ca", "head", identity_role::head);
+    node = make_identity(folder / "ca", "node", identity_role::node);
+    foreign = make_identity(folder / "foreign", "node", identity_role::node);
+  }
+};
+
 int run(const std::string& mode) {
   const bool is_plain = mode == "plain";
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("hone-network-" + std::to_string(getpid()));
-  make_authority(folder / "ca");
-  make_authority(folder / "foreign");
-  const auto of_head = make_identity(folder / "ca", "head", identity_role::head);
-  const auto of_node = make_identity(folder / "ca", "node", identity_role::node);
-  const auto foreign = make_identity(folder / "foreign", "node", identity_role::node);
+  const identities of(folder);
   int ends[2];
   if (pipe(ends) != 0) return 1;
   if (mode == "files") write_checkpoint(folder / "checkpoint");
   const pid_t head = fork();
   if (head == 0)
-    be_head(is_plain ? std::filesystem::path() : of_head, folder / "checkpoint", ends[1]);
+    be_head(is_plain ? std::filesystem::path() : of.head, folder / "checkpoint", ends[1]);
   network_address at{"127.0.0.1", 0};
   if (read(ends[0], &at.port, sizeof at.port) != sizeof at.port) return 1;
 
-  if (mode == "many") {
-    join_many(at, of_node, head);
+  const auto end = [&] {
     kill(head, SIGKILL);
     waitpid(head, nullptr, 0);
     std::filesystem::remove_all(folder);
     return 0;
+  };
+  if (mode == "many") {
+    join_many(at, of.node, head);
+    return end();
   }
   caf::actor_system& system = start_actor_system();
   const caf::actor echo = basp_link(system).open(
-      connect_to(at, says, is_plain ? "" : of_node, milliseconds(5000)), milliseconds(5000));
+      connect_to(at, says, is_plain ? "" : of.node, milliseconds(5000)), milliseconds(5000));
   caf::scoped_actor self(system);
   const auto beside = [&](const std::string& what, const std::function<void()>& work) {
     std::atomic<bool> is_done = false;
@@ -321,29 +333,24 @@ int run(const std::string& mode) {
   const auto wait = [] { std::this_thread::sleep_for(std::chrono::seconds(3)); };
   beside("quiet", wait);
   if (mode == "files") {
-    for (const char* time : {"the head hashes it first", "again", "again"}) {
+    for (const char* time : {"the head hashes it first", "again", "once more"}) {
       beside(std::string("four copies at once, ") + time,
-             [&] { copy_in_processes(at, of_node, folder / time); });
+             [&] { copy_in_processes(at, of.node, folder / time); });
       std::filesystem::remove_all(folder / time);
     }
-    kill(head, SIGKILL);
-    waitpid(head, nullptr, 0);
-    std::filesystem::remove_all(folder);
-    return 0;
+  } else {
+    beside("10,000 connections of random bytes", [&] { send_random_bytes(at, 10000); });
+    std::vector<std::unique_ptr<channel>> held;
+    beside("1,000 connections that say nothing", [&] {
+      stay_silent(at, held);
+      wait();
+    });
+    held.clear();
+    beside("handshakes with a foreign certificate",
+           [&] { show_foreign_certificates(at, of.foreign); });
+    beside("quiet again", wait);
   }
-  beside("10,000 connections of random bytes", [&] { send_random_bytes(at, 10000); });
-  std::vector<std::unique_ptr<channel>> held;
-  beside("1,000 connections that say nothing", [&] {
-    stay_silent(at, held);
-    wait();
-  });
-  held.clear();
-  beside("handshakes with a foreign certificate", [&] { show_foreign_certificates(at, foreign); });
-  beside("quiet again", wait);
-  kill(head, SIGKILL);
-  waitpid(head, nullptr, 0);
-  std::filesystem::remove_all(folder);
-  return 0;
+  return end();
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct gpu_facts {
   std::string architecture;  // target of its device code: "sm_90a"
   std::string driver;        // "580.159.04"
   std::string bus_id;        // "0000:1b:00.0"
-  std::string uuid;          // "GPU-5f3a..." as nvidia-smi prints it, of this GPU or its MIG slice
+  std::string uuid;          // "GPU-5f3a...", of this GPU or, where it has MIG slices, of the slice
   std::uint64_t memory_bytes = 0;
   std::uint64_t l2_bytes = 0;
   int multiprocessors = 0;

@@ -49,7 +49,8 @@ struct device_options {
   // Folder of compiled references, which GPUs time as the baseline `inductor`; empty: none.
   std::filesystem::path compiled_references{};
   // If it is set, planning waits until other processes of Hone release the GPUs, and the cores that
-  // CPU devices need. It is called once, with the reason, before planning begins to wait, and may throw.
+  // CPU devices need. It is called once, with the reason, before planning begins to wait, and may
+  // throw.
   std::function<void(const std::string&)> begin_to_wait{};
   // Number of programs that a device will judge at most. With few, it starts fewer processes.
   std::size_t programs = std::numeric_limits<std::size_t>::max();

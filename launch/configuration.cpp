@@ -246,6 +246,8 @@ void check(const configuration& c) {
   if (c.policy.kind == "endpoint" && c.generation.replicas > 1)
     refuse("generation.replicas",
            "is above 1: each would have the endpoints' limits for itself; raise their concurrency");
+  if (c.policy.kind == "endpoint" && c.generation.replicas == 0)
+    refuse("generation.replicas", "is 0, and nodes that join ask no endpoints");
   for (const auto& [name, options] : c.endpoints) {
     if (!is_bare_key(name))
       refuse("endpoint", "'" + name + "' is no name: letters, digits, - and _ are");

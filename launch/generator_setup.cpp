@@ -1,7 +1,9 @@
 #include "launch/generator_setup.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <fstream>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "launch/run/run_inputs.hpp"
 #include "launch/teaching.hpp"
 #include "policy/adapters.hpp"
+#include "policy/checkpoint.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 
@@ -18,9 +21,9 @@ namespace {
 
 constexpr const char* policy_folder = "policy";
 constexpr std::string_view checkpoints_prefix = "checkpoints/";
-constexpr std::chrono::minutes policy_copy_limit{30};
-// Folders that stay open for their readers: versions follow each other.
-constexpr std::size_t most_offered = 6;
+constexpr std::chrono::minutes copy_patience{1};
+// Folders that stay open, those that were asked for last: the policy and the newest versions.
+constexpr std::size_t most_offered = 4;
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -80,8 +83,11 @@ file_server::find_folder offer_policy(const configuration& settings,
                             has_adapters = settings.policy.adapters.rank > 0](
                                const std::string& name) -> std::shared_ptr<const offered_folder> {
     if (name == policy_folder) {
+      const std::set<std::string> files = policy_files();
       const auto is_offered = [&](const std::string& file) {
-        return has_adapters || !file.ends_with(".safetensors");
+        const bool is_weights =
+            file.ends_with(".safetensors") || file == "model.safetensors.index.json";
+        return files.contains(file) || (has_adapters && is_weights);
       };
       return std::make_shared<offered_folder>(open_offered_folder(policy, is_offered));
     }
@@ -92,8 +98,11 @@ file_server::find_folder offer_policy(const configuration& settings,
         open_offered_folder(run_folder / name, is_of_checkpoint));
   };
   return [open_folders, open_folder](const std::string& name) {
-    for (const auto& [known, folder] : *open_folders) {
-      if (known == name) return folder;
+    const auto known = std::find_if(open_folders->begin(), open_folders->end(),
+                                    [&](const entry& one) { return one.first == name; });
+    if (known != open_folders->end()) {
+      std::rotate(known, known + 1, open_folders->end());
+      return open_folders->back().second;
     }
     const auto folder = open_folder(name);
     if (folder == nullptr) return folder;
@@ -123,18 +132,14 @@ std::shared_ptr<generator_inputs> read_generator_setup(const generator_setup_rec
   return inputs;
 }
 
-void copy_policy(configuration& settings, const folder_copy::make_connection& connect,
-                 const std::filesystem::path& cache) {
-  if (settings.policy.kind != "model") return;
-  settings.policy.folder =
-      copy_folder(connect, policy_folder, cache, policy_copy_limit).string();
+std::filesystem::path policy_copy::folder() {
+  const std::scoped_lock guard(lock_);
+  if (folder_.empty()) folder_ = copy_folder(connect_, policy_folder, cache_, copy_patience);
+  return folder_;
 }
 
-void prepare_checkpoint(const std::filesystem::path& checkpoint,
-                        const folder_copy::make_connection& connect,
-                        const std::filesystem::path& cache) {
-  if (has_adapters(checkpoint))
-    set_adapter_base(checkpoint, copy_folder(connect, policy_folder, cache, policy_copy_limit));
+void prepare_checkpoint(const std::filesystem::path& checkpoint, policy_copy& policy) {
+  if (has_adapters(checkpoint)) set_adapter_base(checkpoint, policy.folder());
 }
 
 }  // namespace hone

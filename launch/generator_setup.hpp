@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/generator.hpp"
@@ -54,15 +56,24 @@ struct generator_inputs {
 std::shared_ptr<generator_inputs> read_generator_setup(const generator_setup_record& setup,
                                                        const std::filesystem::path& cache);
 
-// Copies the run's policy, unless its kind needs none, and enters the copy in the settings. Throws
-// network_error.
-void copy_policy(configuration& settings, const folder_copy::make_connection& connect,
-                 const std::filesystem::path& cache);
+// The copy of the run's policy, which all generators of a node share. Safe on any thread.
+class policy_copy {
+ public:
+  policy_copy(folder_copy::make_connection connect, std::filesystem::path cache)
+      : connect_(std::move(connect)), cache_(std::move(cache)) {}
+
+  // Returns its folder; the first call makes it, and others wait. Throws network_error.
+  std::filesystem::path folder();
+
+ private:
+  folder_copy::make_connection connect_;
+  std::filesystem::path cache_;
+  std::mutex lock_;  // guards the next one
+  std::filesystem::path folder_;
+};
 
 // Makes the copy of a checkpoint independent of the first node's folders: adapters belong to the
 // copy of the policy from then on. Throws network_error or policy_error.
-void prepare_checkpoint(const std::filesystem::path& checkpoint,
-                        const folder_copy::make_connection& connect,
-                        const std::filesystem::path& cache);
+void prepare_checkpoint(const std::filesystem::path& checkpoint, policy_copy& policy);
 
 }  // namespace hone

@@ -11,7 +11,7 @@ namespace hone {
 namespace {
 
 constexpr std::string_view prefix = "tasks/";
-constexpr std::chrono::minutes copy_limit{30};
+constexpr std::chrono::minutes copy_patience{1};
 
 // A data file's own name may have folders in it.
 std::string name_of_copy(std::size_t index) { return std::to_string(index); }
@@ -45,14 +45,19 @@ file_server::find_folder offer_task_data(std::shared_ptr<const task_table> tasks
 }
 
 std::shared_ptr<const task_table> copy_tasks(const std::vector<task_record>& known,
+                                             const task_table* earlier,
                                              const folder_copy::make_connection& connect,
                                              const std::function<std::filesystem::path()>& cache) {
   auto table = std::make_shared<task_table>();
   for (const task_record& one : known) {
+    if (const auto same = earlier != nullptr ? earlier->find(task_id(one->getId())) : nullptr) {
+      table->add(*same);
+      continue;
+    }
     std::vector<data_file> files;
     if (const auto named = one->getDataFiles(); named.size() > 0) {
       const auto copy = copy_folder(connect, std::string(prefix) + to_string(task_id(one->getId())),
-                                    cache(), copy_limit);
+                                    cache(), copy_patience);
       for (std::size_t i = 0; i < named.size(); ++i)
         files.emplace_back(std::string(view(named[static_cast<unsigned>(i)].getName())),
                            read_text((copy / name_of_copy(i)).string()));

@@ -18,9 +18,11 @@ namespace hone {
 // Offers the data files of each task, as the folder "tasks/ID".
 file_server::find_folder offer_task_data(std::shared_ptr<const task_table> tasks);
 
-// Makes the tasks of these records, and copies their data files by way of `cache()`, which is
-// called if there are any. Throws network_error or format_error.
+// Makes the tasks of these records, or takes them from `earlier`, which may be null. Copies their
+// data files by way of `cache()`, which is called if there are any. Throws network_error or
+// format_error.
 std::shared_ptr<const task_table> copy_tasks(const std::vector<task_record>& known,
+                                             const task_table* earlier,
                                              const folder_copy::make_connection& connect,
                                              const std::function<std::filesystem::path()>& cache);
 

@@ -124,9 +124,9 @@ using pool_actor = caf::typed_actor<
     // compiler, verifier, benchmarker, work queue: reports the result of a job
     caf::reacts_to<close_atom, evaluation_record>,
     // learner: requests ready groups, (stage, at least, at most, even over the tasks, without
-    // these); the reply comes when there are enough of them; a newer request replaces one that still
-    // waits. What it does without is trained on, though not committed yet: the two halves of each
-    // group's id
+    // these); the reply comes when there are enough of them; a newer request replaces one that
+    // still waits. What it does without is trained on, though not committed yet: the two halves of
+    // each group's id
     caf::replies_to<take_atom, std::uint8_t, std::uint32_t, std::uint32_t, bool,
                     std::vector<std::uint64_t>>::with<batch_record>,
     // learner: requests the groups that the steps of this stage, up to the head, were trained on
@@ -142,6 +142,8 @@ using pool_actor = caf::typed_actor<
     caf::reacts_to<connect_atom, compile_queue_actor>,
     // node: changes the number of devices of a type by the given number, which may be negative
     caf::reacts_to<device_atom, device_type_record, std::int32_t>,
+    // node: a node has ended, or has joined anew; what its generators had is lost
+    caf::reacts_to<leave_atom, caf::node_id>,
     // telemetry: requests the state of the run
     caf::replies_to<status_atom, watch_atom>::with<run_status_record>,
     // self, every 500 ms: hands out overdue jobs again, gives up old draws, refuses old requests
@@ -172,7 +174,7 @@ using lessee_actor = caf::typed_actor<
 // ---- policy
 
 using generator_actor = caf::typed_actor<
-    // learner: announces a version, whose weights are used from the next token on
+    // learner, self: announces a version, whose weights are used from the next token on
     caf::reacts_to<weights_atom, version_record>,
     // device: grants the GPU lease of this number; the reply ends it
     caf::replies_to<grant_atom, std::uint64_t>::with<done_atom>,

@@ -7,30 +7,30 @@ namespace {
 
 // Calls `move(offset, moved)` until all bytes have moved.
 template <class Move>
-void move_all(const channel& over, std::size_t size, std::chrono::steady_clock::time_point deadline,
+void move_all(const channel& over, std::size_t size, std::chrono::milliseconds patience,
               const Move& move) {
   for (std::size_t offset = 0; offset < size;) {
     std::size_t moved = 0;
     const channel_result result = move(offset, moved);
     if (result == channel_result::closed) throw connection_failed("the connection ended");
     offset += moved;
-    if (result != channel_result::done && !over.wait(result, deadline))
+    if (result != channel_result::done &&
+        !over.wait(result, std::chrono::steady_clock::now() + patience))
       throw connection_failed("the other end does not go on");
   }
 }
 
 }  // namespace
 
-void read_all(channel& from, void* to, std::size_t size,
-              std::chrono::steady_clock::time_point deadline) {
-  move_all(from, size, deadline, [&](std::size_t offset, std::size_t& moved) {
+void read_all(channel& from, void* to, std::size_t size, std::chrono::milliseconds patience) {
+  move_all(from, size, patience, [&](std::size_t offset, std::size_t& moved) {
     return from.read(static_cast<char*>(to) + offset, size - offset, moved);
   });
 }
 
 void write_all(channel& to, const void* from, std::size_t size,
-               std::chrono::steady_clock::time_point deadline) {
-  move_all(to, size, deadline, [&](std::size_t offset, std::size_t& moved) {
+               std::chrono::milliseconds patience) {
+  move_all(to, size, patience, [&](std::size_t offset, std::size_t& moved) {
     return to.write(static_cast<const char*>(from) + offset, size - offset, moved);
   });
 }

@@ -18,6 +18,7 @@ constexpr const char* config_file = "adapter_config.json";
 constexpr const char* weights_file = "adapter_model.safetensors";
 constexpr std::string_view peft_prefix = "base_model.model.";
 constexpr const char* base_key = "base_model_name_or_path";
+constexpr std::string_view suffix = ".weight";
 
 void write_config(const std::filesystem::path& folder, const nlohmann::ordered_json& config) {
   std::ofstream out(folder / config_file);
@@ -25,7 +26,6 @@ void write_config(const std::filesystem::path& folder, const nlohmann::ordered_j
   out.close();
   if (!out) throw policy_error((folder / config_file).string() + ": cannot be written");
 }
-constexpr std::string_view suffix = ".weight";
 
 // Returns the name of a matrix's adapter: `which` is "lora_A" or "lora_B".
 std::string adapter_name(const std::string& matrix, const char* which) {
@@ -81,17 +81,16 @@ void save_adapters(const std::filesystem::path& folder, const decoder_weights& a
   for (const auto& [name, tensor] : adapters.all())
     named.all()[std::string(peft_prefix) + name] = tensor;
   named.save(folder / weights_file);
-  write_config(folder, {
-      {"peft_type", "LORA"},
-      {"task_type", "CAUSAL_LM"},
-      {base_key, std::filesystem::absolute(base).lexically_normal().string()},
-      {"r", o.rank},
-      {"lora_alpha", o.alpha},
-      {"target_modules", o.modules},
-      {"lora_dropout", 0.0},
-      {"bias", "none"},
-      {"fan_in_fan_out", false},
-      {"inference_mode", true}});
+  write_config(folder, {{"peft_type", "LORA"},
+                        {"task_type", "CAUSAL_LM"},
+                        {base_key, std::filesystem::absolute(base).lexically_normal().string()},
+                        {"r", o.rank},
+                        {"lora_alpha", o.alpha},
+                        {"target_modules", o.modules},
+                        {"lora_dropout", 0.0},
+                        {"bias", "none"},
+                        {"fan_in_fan_out", false},
+                        {"inference_mode", true}});
 }
 
 void set_adapter_base(const std::filesystem::path& folder, const std::filesystem::path& base) {

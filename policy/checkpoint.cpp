@@ -91,6 +91,12 @@ void copy_policy_files(const std::filesystem::path& policy, const std::filesyste
 
 }  // namespace
 
+std::set<std::string> policy_files() {
+  std::set<std::string> names(std::begin(needed_files), std::end(needed_files));
+  names.insert(std::begin(other_files), std::end(other_files));
+  return names;
+}
+
 void save_adapter_checkpoint(const std::filesystem::path& folder,
                              const std::filesystem::path& policy, const decoder_weights& adapters,
                              const adapter_options& o, const optimizer_moments& training,

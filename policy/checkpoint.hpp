@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "policy/adapters.hpp"
@@ -30,6 +31,9 @@ struct training_progress {
   std::map<std::string, double> numbers{};
   std::map<std::string, std::string> texts{};
 };
+
+// Returns the names of the files of a policy's folder that a checkpoint has as they are.
+std::set<std::string> policy_files();
 
 // Writes a checkpoint to `folder`, which must not exist. Copies config.json and tokenizer.json from
 // the folder `policy`; omits optimizer.safetensors if `training` is null. Throws policy_error, or

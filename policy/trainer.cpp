@@ -349,11 +349,12 @@ taken_checkpoint trainer::take_checkpoint(training_progress progress) const {
   random << state_->random;
   progress.texts[random_key] = random.str();
   if (state_->is_adapted())
-    return [policy = state_->policy, adapters = state_->first().adapters.copied_to("cpu", "float32"),
-            o = state_->chosen.adapters, moments = state_->adam->moments(),
-            progress = std::move(progress)](const std::filesystem::path& folder) {
-      save_adapter_checkpoint(folder, policy, adapters, o, moments, progress);
-    };
+    return
+        [policy = state_->policy, adapters = state_->first().adapters.copied_to("cpu", "float32"),
+         o = state_->chosen.adapters, moments = state_->adam->moments(),
+         progress = std::move(progress)](const std::filesystem::path& folder) {
+          save_adapter_checkpoint(folder, policy, adapters, o, moments, progress);
+        };
   return [policy = state_->policy,
           weights = state_->first().weights.copied_to("cpu", state_->network.config().dtype),
           moments = state_->adam->moments(),

@@ -110,8 +110,8 @@ class trainer {
   decoder_weights copy_weights() const;
 
   // Takes a checkpoint of the current weights, the optimizer's state and the state of the random
-  // stream, so that training continues from it as if it had not been interrupted. They are copies in
-  // the host's memory; its function may be called on another thread, and after further updates.
+  // stream, so that training continues from it as if it had not been interrupted. They are copies
+  // in the host's memory; its function may be called on another thread, and after further updates.
   taken_checkpoint take_checkpoint(training_progress progress) const;
   // Continues from a checkpoint and returns its progress. Throws policy_error.
   training_progress load(const std::filesystem::path& checkpoint);

@@ -100,8 +100,8 @@ class pool {
   // Returns the oldest ready groups of a stage with their scores, or nullopt if there are fewer
   // than `at_least`. First drops and counts every group, except a comparison's, whose oldest token
   // is more steps behind the head than its device type admits; tokens of a version that is not
-  // committed yet are none behind. The returned groups stay ready until
-  // a step over them is committed.
+  // committed yet are none behind. Groups that the request does without are not dropped. The
+  // returned groups stay ready until a step over them is committed.
   std::optional<record<schema::TrainingBatch>> take(const batch_request& request);
   // Drops the groups of a stage that no step has consumed; see group_book::abandon().
   void abandon(Stage stage) { book_.abandon(stage); }
@@ -160,7 +160,7 @@ class pool {
   std::vector<Outcome> outcomes_of(const schema::RolloutGroup::Reader& group) const;
   std::uint32_t max_lag_of(const std::string& device_type) const;
   void note_versions(const schema::RolloutGroup::Reader& group);
-  void drop_stale();
+  void drop_stale(const std::set<group_id>& without);
   void store_format();
 
   pool_options options_;

@@ -25,10 +25,11 @@ std::uint32_t pool::max_lag_of(const std::string& device_type) const {
   return lag;
 }
 
-void pool::drop_stale() {
+void pool::drop_stale(const std::set<group_id>& without) {
   std::vector<group_id> stale;
   for (const auto& ready : book_.ready()) {
-    if (!ready.has_version || ready.stage == Stage::COMPARISON) continue;
+    if (!ready.has_version || ready.stage == Stage::COMPARISON || without.contains(ready.group))
+      continue;
     // The learner hands weights to the generators before it commits their version.
     if (ready.oldest_version >= next_version_) continue;
     const auto lag = chain_.lag_of(ready.oldest_version);
@@ -43,7 +44,7 @@ void pool::drop_stale() {
 }
 
 std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& request) {
-  drop_stale();
+  drop_stale(request.without);
   const bool is_even = request.max_per_task > 0;
   std::map<task_id, std::size_t> older;  // number of older groups per task
   std::vector<std::pair<std::size_t, group_id>> candidates;

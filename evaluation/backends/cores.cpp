@@ -35,10 +35,14 @@ std::vector<int> siblings_of(int core) {
   return all;
 }
 
+// Returns the lock of this name; empty if another process holds it.
 unique_fd lock(const std::string& what) {
   const auto path = std::filesystem::temp_directory_path() / ("hone-" + what + ".lock");
-  unique_fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
+  // A file that another user has made can be read, which is enough to lock it.
+  unique_fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) file.reset(open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!file) throw std::runtime_error(path.string() + ": cannot be opened, to reserve " + what);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
   return file;
 }
 

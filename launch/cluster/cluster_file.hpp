@@ -23,7 +23,7 @@ struct node_pool {
   std::string name;
   launcher_kind launcher = launcher_kind::local;
   std::int64_t count = 1;
-  std::vector<std::string> devices;  // as `hone node --devices`; none: the nodes only compile
+  std::vector<std::string> devices;     // as `hone node --devices`; none: the nodes do not judge
   std::vector<std::string> generators;  // as `hone node --generators`; none: the nodes do not write
   std::int64_t compilers = 1;
   std::string hone;                  // the program on the node; empty: `hone`, or for local nodes

@@ -135,7 +135,7 @@ void add_eval_command(CLI::App& app, command_action& action) {
   command->add_flag("--share-cores", options->share_cores,
                     "judge on a core that others use as well, which makes times meaningless");
   command->add_flag("--wait", options->wait,
-                    "wait until a run or another command releases a processor core");
+                    "wait until a run or another command releases the GPU or a processor core");
   command->callback(
       [options, &action] { action = [options] { return judge_documents(*options); }; });
 }

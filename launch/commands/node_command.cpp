@@ -21,7 +21,6 @@
 #include "launch/task_copies.hpp"
 #include "messages/versions.hpp"
 #include "network/connecting.hpp"
-#include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
 
@@ -64,14 +63,16 @@ void ask_for_generators(caf::actor_system& system, const node_arguments& a, join
             joined.setup = setup;
           },
           [&](const caf::error& e) { problem = e; });
-  // A head that has just started has no learner yet.
+  if (problem == caf::sec::runtime_error)
+    throw refused_by_head(a.head.address + ": " + system.render(problem));
   if (problem) throw connection_failed(a.head.address + ": " + system.render(problem));
 }
 
-// Joins the run, for which it waits so long. Throws network_error; connection_failed if it may be
+// Joins the run, for which it waits so long. Tasks that `earlier` (may be null) has are not copied
+// again. Throws network_error; connection_failed if it may be
 // otherwise a moment later.
 joined_run join(caf::actor_system& system, const node_arguments& a, const std::string& name,
-                device_kinds kinds, std::chrono::seconds wait,
+                device_kinds kinds, std::chrono::seconds wait, const task_table* earlier,
                 const std::function<std::filesystem::path()>& cache) {
   joined_run joined;
   joined.wiring.uplink = connect(system, a.head, join_purpose, name, wait);
@@ -104,7 +105,7 @@ joined_run join(caf::actor_system& system, const node_arguments& a, const std::s
   if (is_refused) throw refused_by_head(a.head.address + ": the run refused the node: " + problem);
   if (!problem.empty()) throw connection_failed(a.head.address + ": " + problem);
   joined.tasks = copy_tasks(
-      known, [&] { return connect_for_files(a.head, name); }, cache);
+      known, earlier, [&] { return connect_for_files(a.head, name); }, cache);
   if (!a.generators.empty()) ask_for_generators(system, a, joined);
   return joined;
 }
@@ -194,7 +195,7 @@ class membership {
 
   joined_run join_first() {
     const slow_notice waiting([this] { return "waiting for the run at " + a_.head.address; });
-    return join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(a_.wait_s),
+    return join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(a_.wait_s), nullptr,
                 [this] { return cache(); });
   }
 
@@ -212,7 +213,7 @@ class membership {
     for (std::chrono::milliseconds pause = first_pause;; pause = std::min(2 * pause, last_pause)) {
       try {
         joined_run joined = join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(0),
-                                 [this] { return cache(); });
+                                 &tasks, [this] { return cache(); });
         if (!have_same_tasks(*joined.tasks, tasks))
           throw refused_by_head(a_.head.address + ": another run, with other tasks, listens there");
         return joined;
@@ -229,7 +230,6 @@ class membership {
     if (a_.generators.empty()) return plan;
     const std::filesystem::path folder = cache();
     const auto inputs = read_generator_setup(joined.setup, folder);
-    if (inputs->settings.policy.kind == "endpoint") read_endpoint_keys(inputs->settings.endpoints);
     if (!std::exchange(has_policy_threads_, true))
       set_policy_threads(static_cast<int>(inputs->settings.policy.threads));
     plan.learner = joined.learner;
@@ -237,25 +237,40 @@ class membership {
       return connect_for_files(head, name);
     };
     plan.fetching.cache = folder;
-    plan.fetching.prepare = [connect = plan.fetching.connect, folder](const auto& checkpoint) {
-      prepare_checkpoint(checkpoint, connect, folder);
+    const auto policy = std::make_shared<policy_copy>(plan.fetching.connect, folder);
+    plan.fetching.prepare = [policy](const auto& checkpoint) {
+      prepare_checkpoint(checkpoint, *policy);
     };
+    const bool is_model = inputs->settings.policy.kind == "model";
+    if (is_model) check_devices(inputs->settings.policy.device);
     std::uint64_t replica = joined.setup->getFirstReplica();
     for (const std::string& device : a_.generators) {
       planned_generator one;
       one.device = device;
       one.options.prompts = inputs->prompts;
       const auto shared = shared_.find(device);
-      if (shared != shared_.end()) one.options.gpu = shared->second;
-      one.options.make_sampler = [inputs, device, replica, connect = plan.fetching.connect, folder] {
+      if (is_model && shared != shared_.end()) one.options.gpu = shared->second;
+      if (is_model) one.options.prepare = [policy] { (void)policy->folder(); };
+      one.options.make_sampler = [inputs, device, replica, policy, is_model] {
         configuration settings = inputs->settings;
-        copy_policy(settings, connect, folder);
+        if (is_model) settings.policy.folder = policy->folder().string();
         return make_sampler(settings, device, replica, log);
       };
       plan.generators.push_back(std::move(one));
       ++replica;
     }
     return plan;
+  }
+
+  // Throws std::runtime_error if generators would run on another kind of device than the policy is
+  // made for.
+  void check_devices(const std::string& policy_device) const {
+    const bool is_cuda = policy_device.starts_with("cuda");
+    for (const std::string& device : a_.generators) {
+      if (device.starts_with("cuda") != is_cuda)
+        throw std::runtime_error("--generators names " + device + ", and the run's policy is on " +
+                                 policy_device + "; both must be CPUs or GPUs");
+    }
   }
 
   telemetry_actor watch(const joined_run& joined) {
@@ -285,6 +300,26 @@ class membership {
   caf::actor_system* system_ = nullptr;
 };
 
+void add_patience_options(CLI::App& command, node_arguments& given) {
+  command
+      .add_option("--wait", given.wait_s,
+                  "seconds to wait for a run that does not listen yet, so that nodes may be "
+                  "started before it")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86400));
+  command
+      .add_option("--patience", given.patience_s,
+                  "seconds to try to join again when the run was lost; devices wait meanwhile")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86400));
+  command.add_option("--heartbeat", given.heartbeat_s, "as node.heartbeat_s of the run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.05, 60.0));
+  command.add_option("--silence", given.silence_s, "as node.silence_s of the run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.2, 3600.0));
+}
+
 }  // namespace
 
 void add_node_command(CLI::App& app, command_action& action) {
@@ -300,16 +335,21 @@ void add_node_command(CLI::App& app, command_action& action) {
                       "folder of the node's identity (`hone identity`); without one, only a run on "
                       "this machine can be joined");
   command
-      ->add_option(
-          "--devices", given->devices,
-          "devices, separated by commas: cpu, cuda (all GPUs), cuda:NUMBER or simulated:NAME; "
-          "without devices, the node only compiles")
+      ->add_option("--devices", given->devices,
+                   "devices that judge, separated by commas: cpu, cuda (all GPUs), cuda:NUMBER or "
+                   "simulated:NAME")
       ->delimiter(',');
   command
       ->add_option("--generators", given->generators,
                    "devices of generators, separated by commas: cpu, cuda or cuda:NUMBER; one that "
                    "also judges is shared")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(CLI::Validator(
+          [](const std::string& name) {
+            const bool is_known = name == "cpu" || name == "cuda" || name.starts_with("cuda:");
+            return is_known ? "" : "'" + name + "' is none of cpu, cuda and cuda:NUMBER";
+          },
+          ""));
   command->add_option("--cache", given->cache,
                       "folder for what is copied from the run: checkpoints, the policy and tasks' "
                       "data files (default: one under ~/.cache/hone/nodes that is removed in the "
@@ -324,23 +364,7 @@ void add_node_command(CLI::App& app, command_action& action) {
   command->add_flag("--no-baselines", given->no_baselines,
                     "time no baselines, as node.baselines = false does; a run whose reward "
                     "depends on them refuses the node");
-  command
-      ->add_option("--wait", given->wait_s,
-                   "seconds to wait for a run that does not listen yet, so that nodes may be "
-                   "started before it")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 86400));
-  command
-      ->add_option("--patience", given->patience_s,
-                   "seconds to try to join again when the run was lost; devices wait meanwhile")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 86400));
-  command->add_option("--heartbeat", given->heartbeat_s, "as node.heartbeat_s of the run")
-      ->capture_default_str()
-      ->check(CLI::Range(0.05, 60.0));
-  command->add_option("--silence", given->silence_s, "as node.silence_s of the run")
-      ->capture_default_str()
-      ->check(CLI::Range(0.2, 3600.0));
+  add_patience_options(*command, *given);
   command->callback([given, &action] {
     if (given->silence_s < least_heartbeats_in_silence * given->heartbeat_s)
       throw CLI::ValidationError("--silence", "must be three times --heartbeat or more");

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "launch/commands/commands.hpp"
+#include "launch/commands/pool_portability.hpp"
 #include "launch/commands/pool_variants.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
@@ -24,6 +25,8 @@ struct pool_arguments {
   std::size_t count = 5;
   std::vector<std::string> ids;
   std::string acknowledged;
+  std::vector<std::string> devices;
+  bool share_cores = false;
 };
 
 // Throws pool_error if the pool has tasks, but not this one. An empty pool is not an error.
@@ -206,6 +209,12 @@ int export_all(const pool_arguments& a) {
   return std::cout ? 0 : 1;
 }
 
+int portability(const pool_arguments& a) {
+  const pool_inspector pool(a.pool);
+  check_task(pool, a.task);
+  return print_portability(pool, a.devices, a.share_cores, a.task, a.json);
+}
+
 int verify(const pool_arguments& a) {
   const pool_inspector pool(a.pool);
   verification_report report = verify_pool(pool);
@@ -223,6 +232,17 @@ int verify(const pool_arguments& a) {
                                             : std::to_string(report.problem_count) + " problems\n");
   }
   return report.problem_count == 0 ? 0 : 1;
+}
+
+void add_portability_options(CLI::App& command, pool_arguments& a) {
+  command.add_option("--task", a.task, "only this task");
+  command
+      .add_option("--devices", a.devices,
+                  "judge them now on these devices, separated by commas: cpu, cuda or cuda:NUMBER; "
+                  "otherwise scores are the pool's")
+      ->delimiter(',');
+  command.add_flag("--share-cores", a.share_cores,
+                   "use cores and GPUs beside other processes of Hone, which disturbs times");
 }
 
 }  // namespace
@@ -270,6 +290,10 @@ void add_pool_commands(CLI::App& app, command_action& action) {
   auto line = add("lineage", "Show the exemplars that a variant descends from", lineage);
   ids(line, 1);
   add("stats", "Count tasks, variants, groups, evaluations and versions", stats);
+  auto ports =
+      add("portability", "Show how fast the best variants of each type of device are on the others",
+          portability);
+  add_portability_options(*ports.first, *ports.second);
   auto all = add("export", "Print every variant with its evaluations and rollouts as JSON lines",
                  export_all);
   all.first->add_option("--task", all.second->task, "only this task");

@@ -58,9 +58,10 @@ void add_run_command(CLI::App& app, command_action& action) {
                       "one, by N more steps");
   command->add_flag("--dry-run", arguments->dry_run,
                     "check everything and print the resolved configuration, but start nothing");
-  command->add_flag("--wait", arguments->wait,
-                    "wait until other runs or commands release the processor cores that CPU "
-                    "devices need");
+  command->add_flag(
+      "--wait", arguments->wait,
+      "wait until other runs or commands release the GPUs and the processor cores that "
+      "devices need");
   command->callback([arguments, &action] {
     const std::int64_t more = arguments->extend.empty() ? 0 : parse_extension(arguments->extend);
     const bool resumes = arguments->resume || more > 0;

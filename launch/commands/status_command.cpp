@@ -2,8 +2,10 @@
 #include <filesystem>
 #include <iostream>
 
+#include "launch/cluster/cluster.hpp"
 #include "launch/commands/cluster_view.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/status_summary.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
 #include "launch/run/run_folder.hpp"
@@ -24,7 +26,11 @@ struct status_arguments {
   std::string identity;
   std::string directory;
   bool json = false;
+  bool all = false;
 };
+
+// Of more nodes, the actors are shown only if asked for.
+constexpr std::size_t few_nodes = 8;
 
 head_address find_head(const status_arguments& a) {
   if (!a.address.empty()) return {a.address, a.identity};
@@ -49,6 +55,7 @@ ordered_json to_json(const schema::NodeStatus::Reader& node) {
   for (const auto actor : node.getActors()) {
     actors.push_back({{"name", view(actor.getName())},
                       {"room", view(actor.getRoom())},
+                      {"device_type", view(actor.getDeviceType())},
                       {"queued", actor.getQueued()},
                       {"in_flight", actor.getInFlight()},
                       {"processed", actor.getProcessed()},
@@ -185,6 +192,26 @@ void print_launched(const status_arguments& a) {
   (void)print_cluster(a.directory);
 }
 
+std::vector<std::string> pools_of(const std::filesystem::path& run) {
+  std::vector<std::string> names;
+  if (run.empty() || !is_cluster(run)) return names;
+  for (const pool_state& pool : list_cluster(run).pools) names.push_back(pool.name);
+  return names;
+}
+
+void print_live(const status_arguments& a, const std::vector<node_status_record>& nodes) {
+  if (nodes.size() <= few_nodes || a.all) {
+    for (const auto& node : nodes) print(*node);
+  } else {
+    for (const auto& node : nodes) {
+      if (node->hasRun()) print(*node);
+    }
+    print_nodes(nodes);
+    std::cout << "--all shows the actors of all nodes\n";
+  }
+  if (nodes.size() > 1) print_summary(nodes, pools_of(a.directory));
+}
+
 int status(const status_arguments& a) {
   const head_address head = find_head(a);
   auto& system = start_actor_system();
@@ -208,12 +235,10 @@ int status(const status_arguments& a) {
                [&](const caf::error& e) { problem = system.render(e); });
   if (!problem.empty())
     throw std::runtime_error(head.address + ": the node sent no status (" + problem + ")");
-  for (const auto& one : all) {
-    if (a.json) {
-      std::cout << one_line(to_json(*one)) << "\n";
-    } else {
-      print(*one);
-    }
+  if (a.json) {
+    for (const auto& one : all) std::cout << one_line(to_json(*one)) << "\n";
+  } else {
+    print_live(a, all);
   }
   print_launched(a);
   return 0;
@@ -235,6 +260,8 @@ void add_status_command(CLI::App& app, command_action& action) {
   command->add_option("--identity", asked->identity,
                       "folder of an identity of the run (default: the head's, with --dir)");
   command->add_flag("--json", asked->json, "print one JSON object per node");
+  command->add_flag("--all", asked->all,
+                    "show the actors of all nodes, also if these are more than eight");
   command->callback([asked, &action] {
     if (asked->address.empty() && asked->directory.empty())
       throw CLI::RequiredError("--connect HOST:PORT or --dir DIR");

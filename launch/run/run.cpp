@@ -28,8 +28,9 @@
 namespace hone {
 namespace {
 
-// How long a run that was stopped by a signal may take to finish its step.
-constexpr auto stop_limit = std::chrono::seconds(9);
+// How long a run that was stopped by a signal may take to finish its step, and to write the
+// checkpoints of two. Launchers leave a process 30 s.
+constexpr auto stop_limit = std::chrono::seconds(25);
 
 volatile sig_atomic_t signals = 0;
 
@@ -66,23 +67,15 @@ class run_process {
     const auto say = [this](const std::string& line) { view_.message(line); };
     run_folder::resume_point from;
     if (options_.resume) from = folder_->find_resume_point(say);
-    if (options_.more_contrastive_steps > 0) {
-      extend_contrastive_stage(from);
-    } else if (from.is_finished()) {
-      return leave_finished_run();
-    }
+    if (options_.more_contrastive_steps > 0) extend_contrastive_stage(from);
+    if (options_.more_contrastive_steps == 0 && from.is_finished()) return leave_finished_run();
     folder_->write("config.toml", print_configuration(c_, false));
     for (const std::string& note : found.notes) say(note);
     if (!c_.node.devices.empty() && c_.node.devices.front().starts_with("simulated:"))
       say("simulated devices make up all outcomes and scores of this run");
     prepare_policy(*tasks, *prompts, documents);
     catch_signals();
-    auto devices =
-        plan_devices(c_.node.devices, {.node = "node 0",
-                                       .share_cores = c_.node.share_cores,
-                                       .baselines = c_.node.baselines,
-                                       .simulated = c_.simulated,
-                                       .begin_to_wait = core_wait(options_.waits_for_cores)});
+    auto devices = plan_own_devices();
     view_.expect(
         work_of_stages(c_, *tasks, std::max<std::size_t>(1, device_types_of(devices).size())));
     metrics_file metrics(folder_->path() / "metrics.jsonl");
@@ -102,24 +95,15 @@ class run_process {
         .corpus_groups =
             make_corpus_groups(documents, *tasks, device_types_of(devices), c_.corpus.timed),
         .corpus_awaits_nodes = devices.empty() && !documents.empty(),
-        .on_new_type =
-            [me = caf::actor(supervisor.ptr())](const std::string& type) {
-              caf::anon_send(me, corpus_atom_v, type);
-            },
+        .on_new_type = [me = caf::actor(supervisor.ptr())](
+                           const std::string& type) { caf::anon_send(me, corpus_atom_v, type); },
         .log = say,
         .show = [this](const node_snapshot& snapshot) { show(snapshot); },
         .metrics = [&metrics](const version_record& version,
                               const learned_step& step) { metrics.write(version, step); },
     };
     run_actors actors = start_run_actors(system, parts, supervisor);
-    if (devices.empty())
-      say("this node has no devices (node.devices = []): variants wait until nodes bring some");
-    if (c_.generation.replicas == 0)
-      say("this node has no generators (generation.replicas = 0): nothing is written until a node "
-          "with generators joins");
-    if (c_.node.options.compilers == 0)
-      say("this node has no compilers (node.compilers = 0): variants wait until a node with "
-          "compilers joins");
+    say_what_is_left_to_nodes();
     const int code = wait(system, supervisor, actors, [&](const std::string& type) {
       const auto groups = make_corpus_groups(documents, *tasks, {type}, c_.corpus.timed);
       caf::anon_send(actors.learner, corpus_atom_v, type, std::uint64_t{groups.size()});
@@ -131,6 +115,28 @@ class run_process {
   }
 
  private:
+  void say_what_is_left_to_nodes() {
+    if (c_.node.devices.empty())
+      view_.message(
+          "this node has no devices (node.devices = []): variants wait until nodes bring some");
+    if (c_.generation.replicas == 0)
+      view_.message(
+          "this node has no generators (generation.replicas = 0): nothing is written until a node "
+          "with generators joins");
+    if (c_.node.options.compilers == 0)
+      view_.message(
+          "this node has no compilers (node.compilers = 0): variants wait until a node with "
+          "compilers joins");
+  }
+
+  std::vector<planned_device> plan_own_devices() const {
+    return plan_devices(c_.node.devices, {.node = "node 0",
+                                          .share_cores = c_.node.share_cores,
+                                          .baselines = c_.node.baselines,
+                                          .simulated = c_.simulated,
+                                          .begin_to_wait = core_wait(options_.waits_for_cores)});
+  }
+
   void prepare_policy(const task_table& tasks, const prompt_template& prompts,
                       const std::vector<corpus_document>& documents) {
     set_policy_threads(static_cast<int>(c_.policy.threads));

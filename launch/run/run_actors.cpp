@@ -104,7 +104,8 @@ class launcher {
           return device.credits > few_credits;
         });
     options.compiler_credits = is_fast ? many_credits : few_credits;
-    options.setup = make_generator_setup(settings_);
+    // Endpoints have limits of their own, which one generator keeps.
+    if (settings_.policy.kind != "endpoint") options.setup = make_generator_setup(settings_);
     options.on_new_type = parts_.on_new_type;
     options.log = parts_.log;
     started_.node =
@@ -195,9 +196,8 @@ class launcher {
       return std::make_unique<curriculum>(settings.learner.plan, make_trainer(settings), prompts,
                                           *tasks, settings.seed);
     };
-    started_.learner =
-        system_.spawn<caf::detached>(learner_behavior, options, started_.pool,
-                                     caf::actor(supervisor_.ptr()));
+    started_.learner = system_.spawn<caf::detached>(learner_behavior, options, started_.pool,
+                                                    caf::actor(supervisor_.ptr()));
     caf::anon_send(started_.node, generate_atom_v, started_.learner);
   }
 

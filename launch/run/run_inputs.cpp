@@ -149,7 +149,8 @@ std::vector<group_record> make_corpus_groups(const std::vector<corpus_document>&
 
 std::shared_ptr<const prompt_template> load_prompts(const configuration& c) {
   if (c.prompt.prompt_template.empty())
-    return std::make_shared<const prompt_template>(prompt_template::parse(default_prompts, "default"));
+    return std::make_shared<const prompt_template>(
+        prompt_template::parse(default_prompts, "default"));
   return std::make_shared<const prompt_template>(prompt_template::load(c.prompt.prompt_template));
 }
 

@@ -44,6 +44,7 @@ struct ActorStatus {
   # Items processed per second between the last two reports; filled in by telemetry.
 
   startedUs @12 :UInt64;                      # Unix time in microseconds
+  deviceType @13 :Text;                       # of verifiers and benchmarkers
 
   struct Span {
     name @0 :Text $Identity.required;

@@ -15,24 +15,24 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// The contents of a folder of a terabyte are smaller.
-constexpr std::uint32_t longest_record = 16U << 20U;
+constexpr std::uint32_t longest_request = 4096;
+// The contents of a folder of a terabyte are shorter.
+constexpr std::uint32_t longest_reply = 16U << 20U;
 
 template <class Record>
 void send(channel& to, const Record& message) {
-  const auto deadline = std::chrono::steady_clock::now() + message_limit;
   const auto size = static_cast<std::uint32_t>(message.bytes().size());
-  write_all(to, &size, sizeof size, deadline);
-  write_all(to, message.bytes().data(), size, deadline);
+  write_all(to, &size, sizeof size, message_limit);
+  write_all(to, message.bytes().data(), size, message_limit);
 }
 
 template <class Record>
-Record receive(channel& from, std::chrono::steady_clock::time_point deadline) {
+Record receive(channel& from, std::chrono::milliseconds patience, std::uint32_t longest) {
   std::uint32_t size = 0;
-  read_all(from, &size, sizeof size, deadline);
-  if (size > longest_record) throw connection_failed("the other end sent no message of this kind");
+  read_all(from, &size, sizeof size, patience);
+  if (size > longest) throw connection_failed("the other end sent no message of this kind");
   std::vector<char> bytes(size);
-  read_all(from, bytes.data(), size, std::chrono::steady_clock::now() + message_limit);
+  read_all(from, bytes.data(), size, message_limit);
   try {
     return Record::from_bytes(std::move(bytes));
   } catch (const invalid_record& e) {
@@ -44,11 +44,11 @@ Record receive(channel& from, std::chrono::steady_clock::time_point deadline) {
 
 void send_request(channel& to, const file_request& request) { send(to, request); }
 void send_reply(channel& to, const file_reply& reply) { send(to, reply); }
-file_request receive_request(channel& from, std::chrono::steady_clock::time_point deadline) {
-  return receive<file_request>(from, deadline);
+file_request receive_request(channel& from, std::chrono::milliseconds patience) {
+  return receive<file_request>(from, patience, longest_request);
 }
-file_reply receive_reply(channel& from, std::chrono::steady_clock::time_point deadline) {
-  return receive<file_reply>(from, deadline);
+file_reply receive_reply(channel& from, std::chrono::milliseconds patience) {
+  return receive<file_reply>(from, patience, longest_reply);
 }
 
 void let_messages_pass() {

@@ -23,12 +23,12 @@ inline constexpr std::size_t piece_bytes = std::size_t{8} << 20U;
 inline constexpr std::chrono::seconds message_limit{30};
 
 // Send and receive a record: its length in four bytes, little endian, and its bytes. The receiver
-// waits until `deadline` for the first byte. Throw connection_failed, also for bytes that are no
+// waits up to `patience` for its beginning. Throw connection_failed, also for bytes that are no
 // such record.
 void send_request(channel& to, const file_request& request);
 void send_reply(channel& to, const file_reply& reply);
-file_request receive_request(channel& from, std::chrono::steady_clock::time_point deadline);
-file_reply receive_reply(channel& from, std::chrono::steady_clock::time_point deadline);
+file_request receive_request(channel& from, std::chrono::milliseconds patience);
+file_reply receive_reply(channel& from, std::chrono::milliseconds patience);
 
 // Lowers the priority of the calling thread, which copies files: messages of actors go first.
 void let_messages_pass();

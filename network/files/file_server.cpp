@@ -9,8 +9,6 @@
 namespace hone {
 namespace {
 
-using steady = std::chrono::steady_clock;
-
 constexpr std::size_t most_connections = 512;
 constexpr std::chrono::seconds idle_limit{60};
 
@@ -56,9 +54,10 @@ void file_server::serve(std::shared_ptr<channel> connection) {
 
 void file_server::answer_requests(channel& to) {
   try {
-    std::vector<char> piece(piece_bytes);
-    for (;;) answer(to, receive_request(to, steady::now() + idle_limit), piece);
-  } catch (const connection_failed&) {  // the other end has left
+    conversation with;
+    with.piece.resize(piece_bytes);
+    for (;;) answer(to, receive_request(to, idle_limit), with);
+  } catch (const std::exception&) {  // the other end has left, or there is no memory for it
   }
 }
 
@@ -67,12 +66,15 @@ std::shared_ptr<const offered_folder> file_server::find(const std::string& name)
   return find_(name);
 }
 
-void file_server::answer(channel& to, const file_request& request, std::vector<char>& piece) {
+void file_server::answer(channel& to, const file_request& request, conversation& with) {
   const std::string name(view(request->getFolder()));
-  std::shared_ptr<const offered_folder> folder;
   std::size_t bytes = 0;
   try {
-    folder = find(name);
+    if (!request->hasPiece() || with.name != name || with.folder == nullptr) {
+      with.name = name;
+      with.folder = find(name);
+    }
+    const offered_folder* const folder = with.folder.get();
     if (folder == nullptr) return send_reply(to, problem_reply("there is no " + name));
     if (request->hasPiece()) {
       const auto wanted = request->getPiece();
@@ -80,7 +82,7 @@ void file_server::answer(channel& to, const file_request& request, std::vector<c
         return send_reply(to, problem_reply(name + " has fewer files"));
       const offered_file& file = folder->files[wanted.getFile()];
       bytes = size_of_piece(file.bytes, wanted.getNumber());
-      file.read(std::uint64_t{wanted.getNumber()} * piece_bytes, piece.data(), bytes);
+      file.read(std::uint64_t{wanted.getNumber()} * piece_bytes, with.piece.data(), bytes);
     }
   } catch (const connection_failed&) {
     throw;
@@ -88,10 +90,10 @@ void file_server::answer(channel& to, const file_request& request, std::vector<c
     return send_reply(to, problem_reply(e.what()));
   }
   record_builder<schema::FileReply> reply;
-  if (!request->hasPiece()) reply->setContents(*folder->contents);
+  if (!request->hasPiece()) reply->setContents(*with.folder->contents);
   reply->setBytes(bytes);
   send_reply(to, reply.finish());
-  write_all(to, piece.data(), bytes, steady::now() + message_limit);
+  write_all(to, with.piece.data(), bytes, message_limit);
 }
 
 }  // namespace hone

@@ -19,7 +19,8 @@ namespace hone {
 class file_server {
  public:
   // `find` returns the folder that is offered under a name, or null. It is called on the threads of
-  // the connections, one at a time, and may throw std::runtime_error; its answers are not kept.
+  // the connections, one at a time, and may throw std::runtime_error. A connection keeps the folder
+  // that it asks for until it asks for another.
   using find_folder = std::function<std::shared_ptr<const offered_folder>(const std::string& name)>;
   explicit file_server(find_folder find);
   // Ends all connections.
@@ -38,9 +39,16 @@ class file_server {
     std::atomic<bool> has_ended = false;
   };
 
+  // What a connection is copying, and room for a piece of it.
+  struct conversation {
+    std::string name{};
+    std::shared_ptr<const offered_folder> folder{};
+    std::vector<char> piece{};
+  };
+
   void answer_requests(channel& to);
-  // Answers one request; `piece` has room for a piece. Throws connection_failed.
-  void answer(channel& to, const file_request& request, std::vector<char>& piece);
+  // Answers one request. Throws connection_failed.
+  void answer(channel& to, const file_request& request, conversation& with);
   std::shared_ptr<const offered_folder> find(const std::string& name);
 
   find_folder find_;

@@ -15,11 +15,10 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-// Stands in the name of a copy that is not complete.
-constexpr const char* unfinished_mark = ".part-";
 // Times that a piece may arrive damaged before the copy is given up.
 constexpr int most_damages = 5;
 constexpr std::chrono::milliseconds retry_pause{300};
+constexpr std::chrono::minutes contents_limit{10};
 // The kernel may not interrupt a write for actors' messages.
 constexpr std::size_t bytes_per_write = std::size_t{256} << 10U;
 
@@ -60,7 +59,7 @@ bool folder_copy::proceed() {
     } else if (!out_) {
       create_file();
     } else if (piece_ == file().getPieces().size()) {
-      out_.reset();
+      close_file();
       ++file_;
       piece_ = 0;
     } else {
@@ -77,7 +76,9 @@ bool folder_copy::proceed() {
 
 file_reply folder_copy::ask(const file_request& request) {
   send_request(*connection_, request);
-  file_reply reply = receive_reply(*connection_, steady::now() + message_limit);
+  // The other end reads a whole folder before it tells its contents.
+  file_reply reply =
+      receive_reply(*connection_, request->hasPiece() ? message_limit : contents_limit);
   if (reply->getProblem().size() > 0) throw copy_refused(std::string(view(reply->getProblem())));
   return reply;
 }
@@ -93,10 +94,27 @@ void folder_copy::take_contents() {
   std::string base = name_ + "-" + to_string(hash);
   std::replace(base.begin(), base.end(), '/', '-');
   folder_ = cache_ / base;
-  is_complete_ = std::filesystem::exists(folder_);
+  is_complete_ = is_there();
   if (is_complete_) return;
+  std::filesystem::remove_all(folder_);
   unfinished_ = cache_ / (base + unfinished_mark + to_hex(random_bits(), random_bits()));
   std::filesystem::create_directories(unfinished_);
+}
+
+bool folder_copy::is_there() const {
+  std::error_code problem;
+  for (const auto one : contents_->getFiles()) {
+    const auto bytes =
+        std::filesystem::file_size(folder_ / std::string(view(one.getName())), problem);
+    if (problem || bytes != one.getBytes()) return false;
+  }
+  return std::filesystem::exists(folder_, problem);
+}
+
+void folder_copy::close_file() {
+  if (close(out_.release()) != 0)
+    throw copy_refused((unfinished_ / std::string(view(file().getName()))).string() +
+                       ": cannot be written");
 }
 
 void folder_copy::create_file() {
@@ -115,7 +133,7 @@ void folder_copy::copy_piece() {
   if (bytes_.size() < size) bytes_.resize(size);
   if (reply->getBytes() != size)
     throw connection_failed(name_ + ": a piece of another size arrived");
-  read_all(*connection_, bytes_.data(), size, steady::now() + message_limit);
+  read_all(*connection_, bytes_.data(), size, message_limit);
   if (content_id<piece_id>({{bytes_.data(), size}}) != piece_id(file().getPieces()[piece_])) {
     if (++damaged_ < most_damages) return;
     throw copy_refused(name_ + "/" + std::string(view(file().getName())) +
@@ -145,12 +163,13 @@ void folder_copy::finish() {
 
 std::filesystem::path copy_folder(const folder_copy::make_connection& connect,
                                   const std::string& name, const std::filesystem::path& cache,
-                                  std::chrono::seconds limit) {
-  const auto end = steady::now() + limit;
+                                  std::chrono::seconds patience) {
+  auto end = steady::now() + patience;
   folder_copy copy(connect, name, cache);
   for (;;) {
     try {
       if (copy.proceed()) return copy.folder();
+      end = steady::now() + patience;
     } catch (const connection_failed&) {
       if (steady::now() + retry_pause > end) throw;
       std::this_thread::sleep_for(retry_pause);

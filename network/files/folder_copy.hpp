@@ -19,6 +19,9 @@ class copy_refused : public network_error {
   using network_error::network_error;
 };
 
+// Stands in the name of a copy that is not complete.
+inline constexpr const char* unfinished_mark = ".part-";
+
 // The copy of a folder of another node, piece by piece. Each piece is compared with its hash, and
 // copied again if it differs. For one thread.
 class folder_copy {
@@ -43,6 +46,9 @@ class folder_copy {
 
  private:
   void take_contents();
+  // True if a complete copy is there: after a loss of power, files may be shorter than they were.
+  bool is_there() const;
+  void close_file();
   void create_file();
   void copy_piece();
   void finish();
@@ -65,10 +71,10 @@ class folder_copy {
   bool is_complete_ = false;
 };
 
-// Copies a whole folder and returns its path; repeats what may work a moment later until `limit`.
-// Throws network_error.
+// Copies a whole folder and returns its path; repeats what may work a moment later, as long as a
+// piece comes within `patience`. Throws network_error.
 std::filesystem::path copy_folder(const folder_copy::make_connection& connect,
                                   const std::string& name, const std::filesystem::path& cache,
-                                  std::chrono::seconds limit);
+                                  std::chrono::seconds patience);
 
 }  // namespace hone

@@ -87,6 +87,38 @@ TEST_F(FetcherActor, TheLastVersionWinsAndPinnedOnesStay) {
   EXPECT_EQ(text_of(late), "refused") << "a later version was wanted already";
 }
 
+TEST_F(FetcherActor, APinnedVersionStaysThoughLaterOnesAreHere) {
+  for (std::uint64_t version = 10; version <= 16; ++version) {
+    offer(version);
+    auto reply = request_copy(version);
+    settle();
+    EXPECT_EQ(text_of(reply), "of " + std::to_string(version));
+  }
+  offer(3);
+  auto compared = request_copy(3, true);
+  settle();
+  EXPECT_EQ(text_of(compared), "of 3");
+  auto again = request_copy(3, true);
+  settle();
+  EXPECT_EQ(text_of(again), "of 3");
+}
+
+TEST_F(FetcherActor, FinishesACopyThatHasBegun) {
+  for (const std::uint64_t version : {1U, 2U, 3U}) offer(version);
+  auto first = request_copy(1);
+  // While it is being copied, two more versions are announced.
+  is_cut_off_ = true;
+  settle();
+  auto second = request_copy(2);
+  auto third = request_copy(3);
+  settle();
+  is_cut_off_ = false;
+  advance(timeouts::fetch_retry);
+  EXPECT_EQ(text_of(first), "of 1");
+  EXPECT_EQ(text_of(second), "refused");
+  EXPECT_EQ(text_of(third), "of 3");
+}
+
 TEST_F(FetcherActor, GoesOnWhenTheConnectionIsBack) {
   offer(1);
   is_cut_off_ = true;

@@ -5,6 +5,7 @@
 
 #include <deque>
 
+#include "actors/timeouts.hpp"
 #include "messages/names.hpp"
 #include "policy/checkpoint.hpp"
 #include "tests/support/actor_system.hpp"
@@ -195,14 +196,12 @@ class JoinedGenerator : public GeneratorActor {
   }
   // Answers the request for a checkpoint with its folder, or refuses it.
   void give_checkpoint(std::uint64_t version, bool is_pinned, bool is_refused = false) {
-    EXPECT_TRUE(
-        take([&](fetch_atom, std::uint64_t asked, bool pinned) -> caf::result<std::string> {
-          EXPECT_EQ(asked, version);
-          EXPECT_EQ(pinned, is_pinned);
-          if (is_refused) return caf::make_error(caf::sec::runtime_error, "a later one is wanted");
-          return "/cache/" + std::to_string(version);
-        }))
-        << "no checkpoint was requested";
+    EXPECT_TRUE(take([&](fetch_atom, std::uint64_t asked, bool pinned) -> caf::result<std::string> {
+      EXPECT_EQ(asked, version);
+      EXPECT_EQ(pinned, is_pinned);
+      if (is_refused) return caf::make_error(caf::sec::runtime_error, "a later one is wanted");
+      return "/cache/" + std::to_string(version);
+    })) << "no checkpoint was requested";
   }
 };
 
@@ -228,6 +227,16 @@ TEST_F(JoinedGenerator, WritesOnWhileACheckpointIsBeingCopied) {
   give_checkpoint(5, false);
   give_draw(5, 1);
   EXPECT_THAT(texts(take_group()), ElementsAre("version 5, sample 0 for softmax on cpu-test\n"));
+}
+
+TEST_F(JoinedGenerator, AsksAgainForACheckpointThatItDidNotGet) {
+  start();
+  publish(3);
+  give_checkpoint(3, false, true);
+  advance(timeouts::fetch_again);
+  give_checkpoint(3, false);
+  give_draw(3, 1);
+  EXPECT_THAT(texts(take_group()), ElementsAre("version 3, sample 0 for softmax on cpu-test\n"));
 }
 
 TEST_F(JoinedGenerator, ComparesVersionsWhoseCheckpointsItGets) {

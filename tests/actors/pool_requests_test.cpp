@@ -148,6 +148,22 @@ TEST_F(PoolRequests, GroupsThatWaitForTheirCommitAreNotGivenAgainAndTakeNoRoom) 
   EXPECT_EQ((*batches_.all[1])->getGroups().size(), 1U);
 }
 
+TEST_F(PoolRequests, GroupsThatWaitForTheirCommitDoNotBecomeTooOld) {
+  make_ready_group("a", 0);
+  request_batch(1);
+  requests_.serve_batch();
+  ASSERT_EQ(batches_.served(), 1U);
+  for (std::uint64_t v = 1; v <= 3; ++v)
+    pool_->commit_step(make_version(v, v - 1, static_cast<std::uint32_t>(v)),
+                       make_step(v, v - 1, {}));
+  pool_requests::batch_request next{{Stage::CONTRASTIVE, 1, 2}, false};
+  next.groups.without.insert(group_id((*batches_.all[0])->getGroups()[0].getGroup().getId()));
+  requests_.add(next, batches_.collect(), now_);
+  requests_.serve_batch();
+  EXPECT_TRUE(pool_->dropped_groups().empty()) << "it is trained on already";
+  EXPECT_EQ(pool_->ready_groups(Stage::CONTRASTIVE), 1U);
+}
+
 TEST_F(PoolRequests, ServesABatchOnceEnoughGroupsAreReady) {
   make_ready_group("a");
   request_batch(2);

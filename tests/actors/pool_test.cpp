@@ -49,13 +49,16 @@ class PoolActor : public actor_test {
   void finish(const compile_job& job, double score) {
     tell(pool_, close_atom_v, make_result(*job, score));
   }
-  // Requests a draw through an actor that passes the reply to the test.
-  void request_draw() {
-    system_.spawn([pool = pool_, to = me()](caf::event_based_actor* self) {
-      self->request(pool, std::chrono::seconds(20), draw_atom_v)
-          .then([self, to](const draw_record& draw) { self->send(to, draw); });
-    });
+  // Requests a draw through an actor that passes the reply to the test, and lives on.
+  caf::actor request_draw() {
+    const auto generator =
+        own(system_.spawn([pool = pool_, to = me()](caf::event_based_actor* self) {
+          self->request(pool, std::chrono::seconds(20), draw_atom_v)
+              .then([self, to](const draw_record& draw) { self->send(to, draw); });
+          return caf::behavior{[](tick_atom) {}};
+        }));
     settle();
+    return generator;
   }
   draw_record next_draw() {
     draw_record draw;
@@ -114,6 +117,29 @@ TEST_F(PoolActor, HoldsARequestForADrawUntilAStepHasMadeRoom) {
   EXPECT_EQ(second->getPolicyVersion(), 1U);
   ASSERT_EQ(second->getExemplars().size(), 1U);
   EXPECT_EQ(second->getExemplars()[0].getScore(), 2.0);
+}
+
+TEST_F(PoolActor, GivesTheDrawsOfAGeneratorThatHasEndedToOthers) {
+  start();
+  const caf::actor first = request_draw();
+  next_draw();
+  request_draw();
+  const caf::actor third = request_draw();
+  EXPECT_EQ(waiting_draws(), 2U);
+  kill(third);
+  EXPECT_EQ(waiting_draws(), 1U);
+  kill(first);
+  next_draw();
+  EXPECT_EQ(waiting_draws(), 0U);
+}
+
+TEST_F(PoolActor, GivesTheDrawsOfALostNodeToOthers) {
+  start();
+  const caf::actor first = request_draw();
+  next_draw();
+  tell(pool_, leave_atom_v, first.node());
+  request_draw();
+  next_draw();
 }
 
 TEST_F(PoolActor, AnEvenStepWithMoreGroupsThanTasksTakesSeveralPerTask) {

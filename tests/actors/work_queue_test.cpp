@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "actors/job_headers.hpp"
 #include "messages/names.hpp"
 #include "tests/support/actor_test.hpp"
 
@@ -29,6 +30,22 @@ compile_job job(std::uint64_t number, const std::string& device_type, double kno
 
 std::uint64_t number_of(const compile_job& j) {
   return measurement_id(j->getHeader().getMeasurementId()).high;
+}
+
+benchmark_job confirmation(std::uint64_t number, const std::string& device_type,
+                           const std::string& measured_by) {
+  record_builder<schema::BenchmarkJob> j;
+  auto header = j->initHeader();
+  measurement_id{number, 1}.store(header.initMeasurementId());
+  variant_id{number, 2}.store(header.initVariantId());
+  task_id{1, 1}.store(header.initTaskId());
+  header.setDeviceType(device_type);
+  header.setDeadlineMs(~std::uint64_t{0});
+  if (!measured_by.empty()) {
+    j->initFirst().setNode("node");
+    j->getFirst().setDevice(measured_by);
+  }
+  return j.finish();
 }
 
 compiler_actor::behavior_type worker(compiler_actor::pointer self,
@@ -191,6 +208,66 @@ TEST_F(WorkQueue, DropsJobsPastTheirDeadline) {
   std::vector<compile_job> got;
   const auto w = join(got, {"a"}, 4);
   EXPECT_EQ(numbers(got), (numbers_list{2}));
+}
+
+// A queue of benchmark jobs with two workers, whose devices are "fast" and "slow". The job's number
+// is in `got` of the worker that has it.
+class Confirmations : public testing_support::actor_test {
+ protected:
+  Confirmations()
+      : queue_(own(system_.spawn(work_queue_behavior<benchmark_job>, std::string("benchmark"),
+                                 caf::actor_cast<pool_actor>(me())))) {}
+  static benchmarker_actor::behavior_type worker(benchmarker_actor::pointer self,
+                                                 std::vector<std::uint64_t>* received) {
+    return {
+        [received](const benchmark_job& j) {
+          received->push_back(measurement_id(j->getHeader().getMeasurementId()).high);
+        },
+        [self](leave_atom) { self->quit(); },
+        [](status_atom) { return activity("probe", "probe").report(); },
+    };
+  }
+  benchmarker_actor join(const std::string& device, std::vector<std::uint64_t>& received,
+                         std::uint32_t credits) {
+    const auto w = own(system_.spawn(worker, &received));
+    pull(w, device, credits);
+    return w;
+  }
+  void pull(const benchmarker_actor& w, const std::string& device, std::uint32_t credits) {
+    const std::vector<std::string> types = {"a", single_device("node", device)};
+    caf::actor_cast<caf::abstract_actor*>(queue_)->enqueue(
+        caf::actor_cast<caf::strong_actor_ptr>(w), caf::make_message_id(),
+        caf::make_message(pull_atom_v, types, credits), nullptr);
+    settle();
+  }
+  void put(std::uint64_t number, const std::string& measured_by = "") {
+    caf::anon_send(queue_, put_atom_v, confirmation(number, "a", measured_by));
+    settle();
+  }
+
+  benchmark_queue_actor queue_;
+};
+
+TEST_F(Confirmations, WaitForAnotherDeviceWithoutKeepingTheirOwnFromOtherJobs) {
+  std::vector<std::uint64_t> fast, slow;
+  const auto slow_one = join("slow", slow, 1);
+  put(1);
+  ASSERT_EQ(slow, numbers_list{1}) << "it is busy from now on";
+  join("fast", fast, 8);
+  put(2, "fast");
+  put(3);
+  put(4);
+  EXPECT_EQ(fast, (numbers_list{3, 4}));
+  pull(slow_one, "slow", 1);
+  EXPECT_EQ(slow, (numbers_list{1, 2}));
+}
+
+TEST_F(Confirmations, AreMadeByTheirOwnDeviceIfThereIsNoOther) {
+  std::vector<std::uint64_t> fast;
+  join("fast", fast, 8);
+  put(1, "fast");
+  put(2);
+  EXPECT_EQ(fast, (numbers_list{1, 2}));
 }
 
 }  // namespace

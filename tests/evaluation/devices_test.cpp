@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "evaluation/backends/cores.hpp"
+
 namespace hone {
 namespace {
 
@@ -30,6 +32,17 @@ TEST(SharedDevice, IsTheFirstGpuIfThePolicysDeviceHasNoNumber) {
 TEST(SharedDevice, IsNoneIfThePolicyHasItsOwnGpuOrNone) {
   EXPECT_EQ(shared({"cuda:0"}, "cuda:1"), "");
   EXPECT_EQ(shared({"cpu:1", "simulated:a"}, "cpu"), "");
+}
+
+TEST(Hardware, IsReservedByOneHolderAtATime) {
+  const std::string uuid = gpu_uuid(std::string(16, '\x5f'));
+  EXPECT_EQ(uuid, "GPU-5f5f5f5f-5f5f-5f5f-5f5f-5f5f5f5f5f5f");
+  unique_fd first = lock_gpu(uuid);
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(lock_gpu(uuid));
+  EXPECT_TRUE(lock_gpu(gpu_uuid(std::string(16, '\x5e'))));
+  first.reset();
+  EXPECT_TRUE(lock_gpu(uuid));
 }
 
 TEST(PlannedDevices, HaveDistinctNames) {

@@ -18,13 +18,15 @@ class DistantGenerators : public small_run_test {
   // A node that writes. Its copies lie in a folder of the test.
   program writer(const std::string& name, std::vector<std::string> more = {}) const {
     std::vector<std::string> all = {
-        hone_program(), "node",   "--join", (run_folder() / "address").string(),
-        "--generators", "cpu",    "--name", name,
+        hone_program(), "node",     "--join", (run_folder() / "address").string(),
+        "--generators", "cpu",      "--name", name,
         "--cache",      cache(name)};
     all.insert(all.end(), more.begin(), more.end());
     return program(all);
   }
-  std::string cache(const std::string& name) const { return (folder_ / ("cache-" + name)).string(); }
+  std::string cache(const std::string& name) const {
+    return (folder_ / ("cache-" + name)).string();
+  }
 };
 
 TEST_F(DistantGenerators, WriteForARunThatHasNone) {
@@ -67,15 +69,16 @@ class DistantModel : public DistantGenerators {
     const std::string configs = std::string(HONE_SOURCE_DIR) + "/configs/";
     std::vector<std::string> all;
     for (const std::string& one :
-         {std::string("policy.kind=\"model\""), "prompt.template=\"" + configs +
-              "prompts/compact.txt\"", "corpus.folder=\"" + configs + "corpus\"",
-          std::string("corpus.per_task=2"), std::string("node.devices=[]"),
-          std::string("node.compilers=0"), std::string("generation.replicas=0"),
-          std::string("generation.group_size=2"), std::string("generation.max_new_tokens=48"),
-          std::string("sft.updates=4"), std::string("sft.updates_per_step=2"),
-          std::string("self_supervised.steps=0"), std::string("contrastive.steps=2"),
-          std::string("contrastive.count_truncated=true"), std::string("comparison.samples=1"),
-          std::string("comparison.greedy_samples=0"), std::string("comparison.bare_samples=0")})
+         {std::string("policy.kind=\"model\""),
+          "prompt.template=\"" + configs + "prompts/compact.txt\"",
+          "corpus.folder=\"" + configs + "corpus\"", std::string("corpus.per_task=2"),
+          std::string("node.devices=[]"), std::string("node.compilers=0"),
+          std::string("generation.replicas=0"), std::string("generation.group_size=2"),
+          std::string("generation.max_new_tokens=48"), std::string("sft.updates=4"),
+          std::string("sft.updates_per_step=2"), std::string("self_supervised.steps=0"),
+          std::string("contrastive.steps=2"), std::string("contrastive.count_truncated=true"),
+          std::string("comparison.samples=1"), std::string("comparison.greedy_samples=0"),
+          std::string("comparison.bare_samples=0")})
       all.insert(all.end(), {"--set", one});
     all.insert(all.end(), more.begin(), more.end());
     return command(all);
@@ -93,15 +96,15 @@ class DistantModel : public DistantGenerators {
 
 TEST_F(DistantModel, WritesWithCopiesOfCheckpointsAndOfAdapters) {
   const std::string tiny = std::string(HONE_SOURCE_DIR) + "/configs/policies/tiny";
-  expect_report(model({"--set", "policy.folder=\"" + tiny + "\"", "--set",
-                       "policy.random_weights=true"}));
+  expect_report(
+      model({"--set", "policy.folder=\"" + tiny + "\"", "--set", "policy.random_weights=true"}));
   // The weights that it has learned become the policy of a run that trains adapters alone.
   const std::filesystem::path learned = folder_ / "learned";
   std::filesystem::rename(run_folder() / "checkpoints" / "4", learned);
   std::filesystem::remove_all(run_folder());
   std::filesystem::remove_all(cache("helper"));
-  expect_report(model({"--set", "policy.folder=\"" + learned.string() + "\"", "--set",
-                       "policy.adapter_rank=2"}));
+  expect_report(model(
+      {"--set", "policy.folder=\"" + learned.string() + "\"", "--set", "policy.adapter_rank=2"}));
 }
 
 TEST_F(DistantGenerators, DataFilesOfTasksComeAsCopies) {

@@ -163,6 +163,13 @@ TEST_F(FirstDay, LeadsFromAModuleToAResult) {
 
   const auto best = json_lines(run_hone({"pool", "top", "--pool", my("run/pool"), "--json"}).out);
   ASSERT_FALSE(best.empty());
+  const auto again = json_lines(run_hone({"pool", "portability", "--pool", my("run/pool"),
+                                          "--devices", "cpu", "--share-cores", "--json"})
+                                    .out);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0]["variant"], best[0]["variant"]);
+  EXPECT_TRUE(again[0]["measured_now"]);
+  EXPECT_EQ(again[0]["outcome"], "ok");
   const auto taken = run_hone({"export", std::string(best[0]["variant"]), path("faster.py"),
                                "--pool", my("run/pool"), "--as", "torch"});
   EXPECT_EQ(taken.code, 0) << taken.err;

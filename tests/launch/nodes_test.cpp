@@ -68,7 +68,9 @@ TEST_F(Nodes, AJoinedNodeTakesJobsAndItsDeathLosesNone) {
                   "simulated:a,simulated:c", "--name", "helper"});
   ASSERT_TRUE(wait_for_versions(3)) << p.out() << helper.out() << helper.err();
   ASSERT_TRUE(eventually([&] {
-    return run_hone({"status", "--connect", address()}).out.find("helper") != std::string::npos;
+    const std::string status = run_hone({"status", "--connect", address()}).out;
+    return status.find("verifier helper simulated:a") != std::string::npos &&
+           status.find("\n  simulated-c ") != std::string::npos;
   }));
   helper.send(SIGKILL);
   helper.wait();

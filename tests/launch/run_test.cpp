@@ -116,6 +116,12 @@ TEST_F(Run, ItsPoolCanBeInspectedDuringTheRun) {
   EXPECT_THAT(run_hone({"pool", "lineage", id, "--pool", pool()}).out, HasSubstr(id.substr(0, 8)));
   EXPECT_EQ(json_lines(run_hone({"pool", "stats", "--pool", pool(), "--json"}).out).size(), 1U);
   EXPECT_GE(json_lines(run_hone({"pool", "top", "--pool", pool(), "--json"}).out).size(), 1U);
+  const auto ported = run_hone({"pool", "portability", "--pool", pool()});
+  EXPECT_EQ(ported.code, 0) << ported.err;
+  EXPECT_THAT(ported.out, HasSubstr("best variants of simulated-a"));
+  EXPECT_THAT(ported.out, HasSubstr("best variants of simulated-b"));
+  EXPECT_NE(run_hone({"pool", "portability", "--pool", pool(), "--devices", "simulated:a"}).code, 0)
+      << "simulated devices run no program";
   EXPECT_EQ(run_hone({"pool", "verify", "--pool", pool()}).code, 0);
   EXPECT_GE(
       json_lines(run_hone({"pool", "export", "--pool", pool(), "--task", "softmax"}).out).size(),
@@ -123,7 +129,7 @@ TEST_F(Run, ItsPoolCanBeInspectedDuringTheRun) {
   const auto unknown = run_hone({"pool", "show", "zzzz", "--pool", pool()});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("zzzz"));
-  for (const char* command : {"ls", "top", "export"}) {
+  for (const char* command : {"ls", "top", "export", "portability"}) {
     const auto no_task = run_hone({"pool", command, "--pool", pool(), "--task", "softmix"});
     EXPECT_EQ(no_task.code, 2) << command;
     EXPECT_THAT(no_task.err, HasSubstr("no task softmix; it has "));

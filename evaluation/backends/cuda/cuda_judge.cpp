@@ -30,12 +30,19 @@ std::uint64_t arena_bytes_for(const gpu_facts& facts, const cuda_judge_options& 
                                  : std::min(largest_arena, facts.memory_bytes / arena_share);
 }
 
+// Throws before anything is started on a GPU on which another process measures.
+unique_fd reserve(const gpu_facts& facts) {
+  unique_fd held = lock_gpu(facts.uuid);
+  if (!held) throw std::runtime_error("another process of Hone judges on " + facts.uuid);
+  return held;
+}
+
 }  // namespace
 
 cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options)
     : facts_(facts),
       call_limit_(options.call_limit),
-      gpu_lock_(options.locks_gpu ? lock_gpu(facts.uuid) : unique_fd()),
+      gpu_lock_(options.locks_gpu ? reserve(facts) : unique_fd()),
       core_lock_(options.launch_core >= 0 ? lock_core(options.launch_core) : unique_fd()),
       management_(facts.bus_id),
       processes_(facts, options.spares),
@@ -46,8 +53,6 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       calibrator_(gpu_, sessions_, facts,
                   {options.call_limit, options.baselines, options.compiled_references}),
       prepared_(kept_tasks) {
-  if (options.locks_gpu && !gpu_lock_)
-    throw std::runtime_error("another process of Hone judges on " + facts.uuid);
   if (options.launch_core >= 0 && !core_lock_)
     throw std::runtime_error("another process of Hone has reserved processor core " +
                              std::to_string(options.launch_core));

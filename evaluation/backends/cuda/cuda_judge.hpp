@@ -19,7 +19,7 @@ namespace hone {
 
 struct cuda_judge_options {
   bool locks_gpu = false;  // no other process of Hone may judge on it meanwhile
-  int launch_core = -1;  // the core from which all of the GPU's processes launch; -1: any core
+  int launch_core = -1;    // the core from which all of the GPU's processes launch; -1: any core
   // Size of each of the two arenas; 0: a quarter of the GPU's memory, at most 40 GiB.
   std::uint64_t arena_bytes = 0;
   // Processes that are started beforehand to replace others. 0: there are few variants to judge,
