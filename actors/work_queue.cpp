@@ -97,32 +97,49 @@ void work_queue_state<Job>::wait_for_jobs(const worker& one) {
 
 template <class Job>
 void work_queue_state<Job>::hand_out(const std::string& device_type) {
-  auto& jobs = waiting[device_type];
-  hand_out_confirmations(jobs);
-  while (!jobs.empty()) {
-    if (drop_if_late(jobs.front())) {
-      jobs.take_front();
-      continue;
-    }
-    worker* const w = choose_worker(jobs.front(), jobs.has_only_repeats());
-    if (w == nullptr) return;
-    give(*w, jobs.take_front());
+  while (hand_out_one(device_type)) last_type = device_type;
+}
+
+// A worker of several types serves them in turn: none waits for another's line.
+template <class Job>
+void work_queue_state<Job>::hand_out_in_turn() {
+  for (std::size_t without = 0; without < waiting.size();) {
+    auto next = waiting.upper_bound(last_type);
+    if (next == waiting.end()) next = waiting.begin();
+    last_type = next->first;
+    without = hand_out_one(last_type) ? 0 : without + 1;
   }
 }
 
 template <class Job>
-void work_queue_state<Job>::hand_out_confirmations(job_line<Job>& jobs) {
-  for (auto& [device, lane] : jobs.confirmations()) {
-    while (!lane.empty()) {
-      if (!drop_if_late(lane.front())) {
-        worker* const w = choose_worker(lane.front(), false);
-        if (w == nullptr) break;
-        give(*w, lane.front());
-      }
-      lane.pop_front();
+bool work_queue_state<Job>::hand_out_one(const std::string& device_type) {
+  auto& jobs = waiting[device_type];
+  if (hand_out_confirmation(jobs)) return true;
+  while (!jobs.empty() && drop_if_late(jobs.front())) jobs.take_front();
+  if (jobs.empty()) return false;
+  worker* const w = choose_worker(jobs.front(), jobs.has_only_repeats());
+  if (w == nullptr) return false;
+  give(*w, jobs.take_front());
+  return true;
+}
+
+template <class Job>
+bool work_queue_state<Job>::hand_out_confirmation(job_line<Job>& jobs) {
+  for (auto lane = jobs.confirmations().begin(); lane != jobs.confirmations().end();) {
+    auto& confirmations = lane->second;
+    while (!confirmations.empty() && drop_if_late(confirmations.front())) confirmations.pop_front();
+    if (confirmations.empty()) {
+      lane = jobs.confirmations().erase(lane);
+      continue;
     }
+    if (worker* const w = choose_worker(confirmations.front(), false); w != nullptr) {
+      give(*w, confirmations.front());
+      confirmations.pop_front();
+      return true;
+    }
+    ++lane;
   }
-  std::erase_if(jobs.confirmations(), [](const auto& entry) { return entry.second.empty(); });
+  return false;
 }
 
 template <class Job>
@@ -157,7 +174,7 @@ void work_queue_state<Job>::pull(const caf::strong_actor_ptr& who,
   for (const std::string& served : device_types) ++serving[served];
   entry->second.credits += credits;
   wait_for_jobs(entry->second);
-  for (auto& [device_type, jobs] : waiting) hand_out(device_type);
+  hand_out_in_turn();
 }
 
 template <class Job>
@@ -171,9 +188,7 @@ void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measure
   ++found->second.credits;
   wait_for_jobs(found->second);
   counts.processed();
-  for (auto& [device_type, jobs] : waiting) {
-    if (jobs.size() > 0) hand_out(device_type);
-  }
+  hand_out_in_turn();
 }
 
 template <class Job>

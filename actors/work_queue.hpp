@@ -89,6 +89,7 @@ struct work_queue_state {
   std::string stage;
   activity counts{"", "queue"};
   std::map<std::string, job_line<Job>> waiting;  // by device type
+  std::string last_type;                         // whose turn was the last
   std::map<caf::actor_addr, worker> workers;
   // How often a job that has not ended was lost with a node.
   std::map<measurement_id, std::uint32_t> lost_with_nodes;
@@ -102,7 +103,10 @@ struct work_queue_state {
   void lose(const caf::actor_addr& who, const caf::error& reason);
   void put_again(const Job& job);
   void hand_out(const std::string& device_type);
-  void hand_out_confirmations(job_line<Job>& jobs);
+  void hand_out_in_turn();
+  // Give a job to a worker, and say whether there was one of each.
+  bool hand_out_one(const std::string& device_type);
+  bool hand_out_confirmation(job_line<Job>& jobs);
   // Drops a job that is past its deadline, and says whether it was.
   bool drop_if_late(const Job& job);
   void give(worker& to, const Job& job);

@@ -114,6 +114,19 @@ TEST_F(WorkQueue, SendsJobsOnlyToWorkersOfTheirDeviceType) {
       << "a worker of all types takes the jobs that no other worker serves";
 }
 
+TEST_F(WorkQueue, AWorkerOfAllTypesServesThemInTurn) {
+  std::vector<compile_job> got;
+  const auto w = join(got, {"*"}, 1);
+  for (std::uint64_t i = 1; i <= 3; ++i) put(job(i, "a"));
+  for (std::uint64_t i = 11; i <= 13; ++i) put(job(i, "b"));
+  for (std::size_t i = 0; i < 5; ++i) done_as(w, got[i]);
+  EXPECT_THAT(numbers(got), testing::UnorderedElementsAre(1, 2, 3, 11, 12, 13));
+  const auto order = numbers(got);
+  EXPECT_GT(order[1], 10U) << "the type that has waited";
+  EXPECT_LT(order[2], 10U);
+  EXPECT_GT(order[3], 10U);
+}
+
 TEST_F(WorkQueue, SendsTheJobsOfALostWorkerToAnotherWithTheNextAttempt) {
   std::vector<compile_job> first, second;
   const auto w1 = join(first, {"a"}, 2);
