@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/timeouts.hpp"
+#include "network/thread_priority.hpp"
 #include "policy/checkpoint.hpp"
 
 namespace hone {

@@ -35,6 +35,7 @@
 #include "network/files/file_server.hpp"
 #include "network/files/folder_copy.hpp"
 #include "network/identity.hpp"
+#include "network/thread_priority.hpp"
 
 namespace hone {
 namespace {

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "actors/timeouts.hpp"
@@ -116,10 +114,7 @@ std::shared_ptr<generator_inputs> read_generator_setup(const generator_setup_rec
                                                        const std::filesystem::path& cache) {
   std::filesystem::create_directories(cache);
   const auto write = [&](const char* name, std::string_view text) {
-    std::ofstream out(cache / name, std::ios::binary);
-    out << text;
-    out.close();
-    if (!out) throw std::runtime_error((cache / name).string() + ": cannot be written");
+    write_text(cache / name, std::string(text));
     return cache / name;
   };
   auto inputs = std::make_shared<generator_inputs>();

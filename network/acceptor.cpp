@@ -4,7 +4,6 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 
 #include "network/identity.hpp"
 #include "network/refusals.hpp"
+#include "network/thread_priority.hpp"
 #include "network/tls.hpp"
 
 namespace hone {
@@ -35,7 +35,6 @@ constexpr std::chrono::seconds longest_succession{5};
 // How long a connection whose certificate was refused is still read: closing it with unread bytes
 // would reset it, and the other end would not read why.
 constexpr std::chrono::milliseconds longest_lingering{500};
-constexpr int strangers_niceness = 10;
 constexpr const char* superseded = "another process has joined under this name since";
 
 }  // namespace
@@ -93,8 +92,7 @@ class acceptor::loop {
   };
 
   void run() {
-    // What strangers ask for must not take a core from those who were let in.
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), strangers_niceness);
+    let_messages_pass();  // strangers must not take a core from those who were let in
     std::array<epoll_event, 64> ready{};
     for (bool runs = true; runs;) {
       const int count = epoll_wait(events_.get(), ready.data(), static_cast<int>(ready.size()),

@@ -27,6 +27,17 @@ void write_config(const std::filesystem::path& folder, const nlohmann::ordered_j
   if (!out) throw policy_error((folder / config_file).string() + ": cannot be written");
 }
 
+// Calls `use` with the configuration of adapters in a folder. Throws policy_error.
+template <class Use>
+void with_config(const std::filesystem::path& folder, const Use& use) {
+  try {
+    use(nlohmann::ordered_json::parse(read_policy_file(folder / config_file)));
+  } catch (const nlohmann::json::exception& e) {
+    throw policy_error((folder / config_file).string() +
+                       ": cannot be read as a configuration of LoRA: " + e.what());
+  }
+}
+
 // Returns the name of a matrix's adapter: `which` is "lora_A" or "lora_B".
 std::string adapter_name(const std::string& matrix, const char* which) {
   return matrix.substr(0, matrix.size() - suffix.size()) + "." + which + ".weight";
@@ -94,14 +105,10 @@ void save_adapters(const std::filesystem::path& folder, const decoder_weights& a
 }
 
 void set_adapter_base(const std::filesystem::path& folder, const std::filesystem::path& base) {
-  try {
-    auto config = nlohmann::ordered_json::parse(read_policy_file(folder / config_file));
+  with_config(folder, [&](nlohmann::ordered_json config) {
     config[base_key] = std::filesystem::absolute(base).lexically_normal().string();
     write_config(folder, config);
-  } catch (const nlohmann::json::exception& e) {
-    throw policy_error((folder / config_file).string() +
-                       ": cannot be read as a configuration of LoRA: " + e.what());
-  }
+  });
 }
 
 bool has_adapters(const std::filesystem::path& folder) {
@@ -110,16 +117,12 @@ bool has_adapters(const std::filesystem::path& folder) {
 
 saved_adapters load_adapters(const std::filesystem::path& folder) {
   saved_adapters loaded;
-  try {
-    const auto config = nlohmann::json::parse(read_policy_file(folder / config_file));
+  with_config(folder, [&](const nlohmann::ordered_json& config) {
     loaded.options.rank = config.at("r").get<std::int64_t>();
     loaded.options.alpha = config.at("lora_alpha").get<double>();
     loaded.options.modules = config.at("target_modules").get<std::vector<std::string>>();
     loaded.base = folder / config.at(base_key).get<std::string>();
-  } catch (const nlohmann::json::exception& e) {
-    throw policy_error((folder / config_file).string() +
-                       ": cannot be read as a configuration of LoRA: " + e.what());
-  }
+  });
   const std::string bytes = read_policy_file(folder / weights_file);
   try {
     for (const safetensor& stored : parse_safetensors(bytes)) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 
+#include "launch/averages.hpp"
 #include "launch/printing.hpp"
 
 namespace hone {
@@ -22,7 +22,7 @@ double speedup_against(const bench_result& result, const std::string& baseline) 
              : 0;
 }
 
-bench_summary::column column_of(std::vector<double> speedups, std::size_t tasks) {
+bench_summary::column column_of(const std::vector<double>& speedups, std::size_t tasks) {
   bench_summary::column column;
   column.tasks = speedups.size();
   for (const double p : fast_at) {
@@ -30,14 +30,8 @@ bench_summary::column column_of(std::vector<double> speedups, std::size_t tasks)
         std::count_if(speedups.begin(), speedups.end(), [p](double s) { return s > p; });
     column.fast[p] = tasks > 0 ? static_cast<double>(above) / static_cast<double>(tasks) : 0;
   }
-  if (speedups.empty()) return column;
-  double sum = 0;
-  for (const double s : speedups) sum += std::log(s);
-  column.geometric_mean = std::exp(sum / static_cast<double>(speedups.size()));
-  std::sort(speedups.begin(), speedups.end());
-  const std::size_t half = speedups.size() / 2;
-  column.median =
-      speedups.size() % 2 == 1 ? speedups[half] : (speedups[half - 1] + speedups[half]) / 2;
+  column.geometric_mean = geometric_mean(speedups);
+  column.median = median(speedups);
   return column;
 }
 

@@ -246,6 +246,13 @@ void stop_cluster(const fs::path& run_folder, const cluster_options& options) {
   problems.throw_if_any();
 }
 
+std::vector<std::string> pool_names(const fs::path& run) {
+  std::vector<std::string> names;
+  for (const node_pool& pool : load_started(fs::absolute(run).lexically_normal()).pools)
+    names.push_back(pool.name);
+  return names;
+}
+
 cluster_state list_cluster(const fs::path& run_folder) {
   const fs::path run = fs::absolute(run_folder).lexically_normal();
   const cluster_plan plan = load_started(run);

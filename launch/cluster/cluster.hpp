@@ -64,4 +64,7 @@ void stop_cluster(const std::filesystem::path& run, const cluster_options& optio
 
 cluster_state list_cluster(const std::filesystem::path& run);
 
+// Returns the names of the pools, without asking their launchers anything.
+std::vector<std::string> pool_names(const std::filesystem::path& run);
+
 }  // namespace hone

@@ -69,8 +69,7 @@ void ask_for_generators(caf::actor_system& system, const node_arguments& a, join
 }
 
 // Joins the run, for which it waits so long. Tasks that `earlier` (may be null) has are not copied
-// again. Throws network_error; connection_failed if it may be
-// otherwise a moment later.
+// again. Throws network_error; connection_failed if it may be otherwise a moment later.
 joined_run join(caf::actor_system& system, const node_arguments& a, const std::string& name,
                 device_kinds kinds, std::chrono::seconds wait, const task_table* earlier,
                 const std::function<std::filesystem::path()>& cache) {

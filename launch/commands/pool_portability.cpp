@@ -1,7 +1,6 @@
 #include "launch/commands/pool_portability.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <map>
 #include <set>
@@ -10,6 +9,7 @@
 #include "evaluation/compile_ahead.hpp"
 #include "evaluation/devices.hpp"
 #include "evaluation/evaluate.hpp"
+#include "launch/averages.hpp"
 #include "launch/commands/pool_variants.hpp"
 #include "launch/printing.hpp"
 #include "messages/measurements.hpp"
@@ -119,20 +119,10 @@ void print_block(const std::string& found_on, const std::vector<leader>& leaders
   };
   print_row("ok, of those judged",
             [&](std::size_t t) { return std::to_string(ok[t]) + "/" + std::to_string(judged[t]); });
-  print_row("geometric mean of the timed", [&](std::size_t t) -> std::string {
-    double logs = 0;
-    for (const double speedup : speedups[t]) logs += std::log(speedup);
-    return speedups[t].empty()
-               ? "-"
-               : fixed(std::exp(logs / static_cast<double>(speedups[t].size())), 2) + "x";
-  });
-  print_row("median of the timed", [&](std::size_t t) -> std::string {
-    std::vector<double> sorted = speedups[t];
-    if (sorted.empty()) return "-";
-    std::sort(sorted.begin(), sorted.end());
-    const std::size_t n = sorted.size();
-    return fixed((sorted[(n - 1) / 2] + sorted[n / 2]) / 2, 2) + "x";
-  });
+  const auto average = [](double value) { return value > 0 ? fixed(value, 2) + "x" : "-"; };
+  print_row("geometric mean of the timed",
+            [&](std::size_t t) { return average(geometric_mean(speedups[t])); });
+  print_row("median of the timed", [&](std::size_t t) { return average(median(speedups[t])); });
   std::cout << "\n";
 }
 

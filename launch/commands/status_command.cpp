@@ -192,13 +192,6 @@ void print_launched(const status_arguments& a) {
   (void)print_cluster(a.directory);
 }
 
-std::vector<std::string> pools_of(const std::filesystem::path& run) {
-  std::vector<std::string> names;
-  if (run.empty() || !is_cluster(run)) return names;
-  for (const pool_state& pool : list_cluster(run).pools) names.push_back(pool.name);
-  return names;
-}
-
 void print_live(const status_arguments& a, const std::vector<node_status_record>& nodes) {
   if (nodes.size() <= few_nodes || a.all) {
     for (const auto& node : nodes) print(*node);
@@ -209,7 +202,9 @@ void print_live(const status_arguments& a, const std::vector<node_status_record>
     print_nodes(nodes);
     std::cout << "--all shows the actors of all nodes\n";
   }
-  if (nodes.size() > 1) print_summary(nodes, pools_of(a.directory));
+  const bool has_pools = !a.directory.empty() && is_cluster(a.directory);
+  if (nodes.size() > 1)
+    print_summary(nodes, has_pools ? pool_names(a.directory) : std::vector<std::string>());
 }
 
 int status(const status_arguments& a) {

@@ -1,8 +1,5 @@
 #include "network/files/file_messages.hpp"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <vector>
@@ -49,11 +46,6 @@ file_request receive_request(channel& from, std::chrono::milliseconds patience) 
 }
 file_reply receive_reply(channel& from, std::chrono::milliseconds patience) {
   return receive<file_reply>(from, patience, longest_reply);
-}
-
-void let_messages_pass() {
-  constexpr int niceness = 10;
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness);
 }
 
 std::size_t size_of_piece(std::uint64_t file_bytes, std::uint32_t number) {

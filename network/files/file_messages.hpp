@@ -30,9 +30,6 @@ void send_reply(channel& to, const file_reply& reply);
 file_request receive_request(channel& from, std::chrono::milliseconds patience);
 file_reply receive_reply(channel& from, std::chrono::milliseconds patience);
 
-// Lowers the priority of the calling thread, which copies files: messages of actors go first.
-void let_messages_pass();
-
 // Returns the number of bytes of a piece; 0 if the file has no such piece.
 std::size_t size_of_piece(std::uint64_t file_bytes, std::uint32_t number);
 // Returns the number of pieces of a file; an empty file has none.

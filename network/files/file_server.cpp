@@ -5,6 +5,7 @@
 
 #include "network/blocking_io.hpp"
 #include "network/identity.hpp"
+#include "network/thread_priority.hpp"
 
 namespace hone {
 namespace {
