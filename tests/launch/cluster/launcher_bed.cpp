@@ -31,7 +31,14 @@ std::vector<std::string> box_command(bed_kind kind, const char* what, const fs::
     return {(sources() / "ssh_box.sh").string(), what, folder.string(), prefix, "n1", "n2"};
   if (kind == bed_kind::slurm_box)
     return {(sources() / "slurm_box.sh").string(), what, folder.string(), prefix};
+  if (kind == bed_kind::kubernetes || kind == bed_kind::kubernetes_box)
+    return {(sources() / "kubernetes_api.py").string(), what, folder.string()};
   return {};
+}
+
+bool has_real_programs(bed_kind kind) {
+  return kind == bed_kind::ssh_hosts || kind == bed_kind::slurm_box ||
+         kind == bed_kind::kubernetes_box;
 }
 
 launcher_kind launcher_of(bed_kind kind) {
@@ -42,6 +49,7 @@ launcher_kind launcher_of(bed_kind kind) {
     case bed_kind::slurm_box:
       return launcher_kind::slurm;
     case bed_kind::kubernetes:
+    case bed_kind::kubernetes_box:
       return launcher_kind::kubernetes;
     default:
       return launcher_kind::ssh;
@@ -69,6 +77,8 @@ const char* name_of(bed_kind kind) {
       return "slurm_box";
     case bed_kind::kubernetes:
       return "kubernetes";
+    case bed_kind::kubernetes_box:
+      return "kubernetes_box";
   }
   return "";
 }
@@ -78,16 +88,12 @@ std::string launcher_bed::problem_of(bed_kind kind) {
   if (kind == bed_kind::ssh_hosts) programs = {"ip", "ssh", "ssh-keygen", "/usr/sbin/sshd"};
   if (kind == bed_kind::slurm_box)
     programs = {"ip", "sbatch", "/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged"};
+  if (kind == bed_kind::kubernetes_box) programs = {"kubectl"};
   if (programs.empty()) return "";
-  if (geteuid() != 0) return "network namespaces need root";
-  for (const std::string& program : programs) {
-    try {
-      find_program(program);
-    } catch (const std::runtime_error& e) {
-      return e.what();
-    }
-  }
   try {
+    for (const std::string& program : programs) find_program(program);
+    if (kind == bed_kind::kubernetes_box) return "";
+    if (geteuid() != 0) return "network namespaces need root";
     const std::string name = "hone-try-" + std::to_string(getpid());
     run_program({"ip", "netns", "add", name}, "", box_limit);
     run_program({"ip", "netns", "del", name}, "", box_limit);
@@ -120,13 +126,12 @@ launcher_bed::launcher_bed(bed_kind kind)
   for (const char* file : {"ca.pem", "certificate.pem", "key.pem"})
     write_file(context.identity / file, "key of cpus\n");
   setenv("HONE_BED", notes().c_str(), 1);
-  fs::path first = sources() / "stand_ins";
+  setenv("KUBECONFIG", path("box/config").c_str(), 1);
   const auto make_box = box_command(kind, "up", folder_ / "box", prefix_);
-  if (!make_box.empty()) {
-    run_program(make_box, "", box_limit);
-    first = folder_ / "box" / "bin";
-  }
-  setenv("PATH", (first.string() + ":" + old_path_).c_str(), 1);
+  if (!make_box.empty()) run_program(make_box, "", box_limit);
+  std::string first = path("box/bin").string() + ":";
+  if (!has_real_programs(kind)) first += (sources() / "stand_ins").string() + ":";
+  setenv("PATH", (first + old_path_).c_str(), 1);
 }
 
 launcher_bed::~launcher_bed() {
@@ -141,6 +146,7 @@ launcher_bed::~launcher_bed() {
   }
   setenv("PATH", old_path_.c_str(), 1);
   unsetenv("HONE_BED");
+  unsetenv("KUBECONFIG");
   const auto remove_box = box_command(kind_, "down", folder_ / "box", prefix_);
   if (!remove_box.empty()) {
     try {

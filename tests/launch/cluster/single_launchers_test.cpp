@@ -154,6 +154,19 @@ TEST(SlurmLauncher, RunsTheSetupFirst) {
   one->scale(0);
 }
 
+TEST(SlurmLauncher, UsesEveryMachineOfThePartition) {
+  const std::string problem = launcher_bed::problem_of(bed_kind::slurm_box);
+  if (!problem.empty()) GTEST_SKIP() << problem;
+  launcher_bed bed(bed_kind::slurm_box);
+  const auto one = make_launcher(bed.pool, bed.context);
+  one->scale(4);
+  EXPECT_TRUE(comes_to(*one, 3, node_phase::running));
+  std::map<std::string, int> jobs;
+  for (const launched_node& node : one->list()) ++jobs[node.where.substr(node.where.rfind(' ') + 1)];
+  EXPECT_EQ(jobs, (std::map<std::string, int>{{"box1", 2}, {"box2", 2}}));
+  one->scale(0);
+}
+
 TEST(KubernetesLauncher, RefusesAStatefulSetOfAnotherRun) {
   launcher_bed bed(bed_kind::kubernetes);
   make_launcher(bed.pool, bed.context)->scale(1);
