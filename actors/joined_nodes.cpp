@@ -108,6 +108,7 @@ void node_state::lose(const caf::actor_addr& node) {
   for (const device_type_record& type : gone->second.devices)
     self->send(wiring.pool, device_atom_v, type, -1);
   self->send(wiring.pool, leave_atom_v, node.node());
+  self->send(telemetry, leave_atom_v, gone->second.name);
   self->demonitor(node);
   joined.erase(gone);
   if (!joined.empty()) return;

@@ -136,6 +136,7 @@ telemetry_actor::behavior_type telemetry_behavior(
       [self](const node_status_record& other) {
         self->state.joined[std::string(view(other->getNode()))] = {other, unix_ms()};
       },
+      [self](leave_atom, const std::string& node) { self->state.joined.erase(node); },
       [self](status_atom) {
         std::vector<node_status_record> all = {self->state.report()};
         for (const auto& [name, entry] : self->state.joined) all.push_back(entry.status);

@@ -216,6 +216,8 @@ using telemetry_actor = caf::typed_actor<
     caf::reacts_to<watch_atom, caf::strong_actor_ptr>,
     // node: forwards the report of a joined node
     caf::reacts_to<node_status_record>,
+    // node: the joined node of this name is gone
+    caf::reacts_to<leave_atom, std::string>,
     // node: requests the status of this node and the last report of each joined one
     caf::replies_to<status_atom>::with<std::vector<node_status_record>>,
     // launch: asks for a last round of status requests; the reply means that it has been shown

@@ -157,6 +157,19 @@ launcher_bed::~launcher_bed() {
   }
 }
 
+std::string launcher_bed::head_host() const {
+  if (kind_ == bed_kind::ssh_hosts) return "198.18.1.1";
+  return kind_ == bed_kind::slurm_box ? "198.18.9.1" : "127.0.0.1";
+}
+
+std::vector<std::string> launcher_bed::at_head(std::vector<std::string> command) const {
+  const bool is_ssh = kind_ == bed_kind::ssh_hosts;
+  if (!is_ssh && kind_ != bed_kind::slurm_box) return command;
+  const std::string ip = find_program("ip");
+  command.insert(command.begin(), {ip, "netns", "exec", prefix_ + (is_ssh ? "-head" : "-slurm1")});
+  return command;
+}
+
 pid_t launcher_bed::process_of(const std::string& node, pid_t before) const {
   pid_t process = 0;
   const bool is_there = eventually([&] {

@@ -32,6 +32,10 @@ class launcher_bed {
   node_pool pool;          // named "cpus", whose nodes run the stand-in
   launch_context context;  // with an identity whose key is "key of cpus"
 
+  // The address of the machine that a head belongs on, and a command as it is run there.
+  std::string head_host() const;
+  std::vector<std::string> at_head(std::vector<std::string> command) const;
+
   // The folder in which stand-ins leave their notes.
   std::filesystem::path notes() const { return folder_ / "notes"; }
   std::filesystem::path path(const std::string& name) const { return folder_ / name; }

@@ -14,6 +14,7 @@ make_host() { # NAME NUMBER
   ip -n "$prefix-head" link set "h$2" up
   ip -n "$prefix-$1" link set "h$2" up
   ip -n "$prefix-$1" link set lo up
+  ip -n "$prefix-$1" route add default via "198.18.$2.1"
   ssh-keygen -q -t ed25519 -N '' -f "$folder/host_$1"
   cat >"$folder/sshd_$1" <<END
 ListenAddress 198.18.$2.2:22
