@@ -165,6 +165,29 @@ void node_state::leave_run() {
   stop_generators();
 }
 
+void node_state::retire() {
+  is_retiring = true;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].is_wanted) stop_device(i);
+  }
+  for (const supervised_compiler& one : compilers) {
+    if (const auto compiler = caf::actor_cast<compiler_actor>(one.compiler))
+      self->send(compiler, leave_atom_v);
+  }
+  stop_generators();
+  end_if_retired();
+}
+
+void node_state::end_if_retired() {
+  const bool has_workers =
+      std::any_of(devices.begin(), devices.end(),
+                  [](const supervised_device& one) { return !one.workers.empty(); }) ||
+      std::any_of(compilers.begin(), compilers.end(), [](const supervised_compiler& one) {
+        return static_cast<bool>(caf::actor_cast<caf::actor>(one.compiler));
+      });
+  if (!has_workers) self->quit();
+}
+
 void node_state::rejoin_run(node_wiring run, telemetry_actor watching, generation_plan writing) {
   wiring = std::move(run);
   telemetry = std::move(watching);
@@ -212,7 +235,7 @@ void node_state::handle_down(const caf::down_msg& down) {
                     devices[i].restarts++);
   }
   for (std::size_t i = 0; i < compilers.size(); ++i) {
-    if (compilers[i].compiler == down.source)
+    if (compilers[i].compiler == down.source && !is_retiring)
       restart_later("a compiler", reason, supervised::compiler, i, compilers[i].restarts++);
   }
   if (fetcher && fetcher.address() == down.source)
@@ -222,6 +245,7 @@ void node_state::handle_down(const caf::down_msg& down) {
       restart_later("the generator on " + generation.generators[i].device, reason,
                     supervised::generator, i, generators[i].restarts++);
   }
+  if (is_retiring) end_if_retired();
 }
 
 void node_state::restart_later(const std::string& what, const std::string& reason, supervised kind,
@@ -281,6 +305,7 @@ working_node_actor::behavior_type node_behavior(
       [self](revive_atom, std::uint8_t kind, std::uint32_t index) {
         self->state.revive(static_cast<node_state::supervised>(kind), index);
       },
+      [self](finish_atom) { self->state.retire(); },
       [self](generate_atom, const learner_actor& learner) {
         self->state.generation.learner = learner;
       },

@@ -93,7 +93,8 @@ struct node_state {
     std::uint32_t at_work(const std::string& type) const;
   };
   std::map<caf::actor_addr, joined_node> joined;
-  bool has_run = true;  // false: it is lost, and there are no workers
+  bool has_run = true;       // false: it is lost, and there are no workers
+  bool is_retiring = false;  // ends when no worker has a job any more
   std::vector<caf::typed_response_promise<done_atom>> goodbyes;  // wait for the joined nodes
 
   void start_device(std::size_t index);
@@ -114,6 +115,9 @@ struct node_state {
   device_share share_of(const std::string& type) const;
   // Stops the workers; work that is under way on a device ends, and nobody hears of it.
   void leave_run();
+  // Ends after the jobs that the workers have. What generators were writing is lost.
+  void retire();
+  void end_if_retired();
   // Starts workers for the run again, over new connections.
   void rejoin_run(node_wiring run, telemetry_actor watching, generation_plan writing);
   void watch(caf::strong_actor_ptr one);

@@ -36,6 +36,8 @@ struct generation_plan {
 using working_node_actor = node_actor::extend<
     // launch: the run is lost; the workers stop, and the devices wait
     caf::reacts_to<leave_atom>,
+    // launch, on a joined node: takes no more jobs, and ends after those that its workers have
+    caf::reacts_to<finish_atom>,
     // launch, on the first node: the learner that generators of joined nodes register with
     caf::reacts_to<generate_atom, learner_actor>,
     // launch: has joined the run again; workers start for it, and this telemetry watches them

@@ -114,10 +114,9 @@ __global__ void gated_backward(const element* of_y, const element* gate_up, elem
   store(of_gate_up + at + width, du);
 }
 
-// Rows of the norms are shared by teams of threads, of a block of norm_threads. A thread holds at
-// most norm_parts times eight elements of a row.
+// Rows of the norms are shared by teams of threads, of a block of norm_threads. A thread holds
+// `parts` times eight elements of a row, or fewer.
 constexpr int norm_threads = 128;
-constexpr int norm_parts = 4;
 
 template <int team>
 __device__ float over_team(float x) {
@@ -125,7 +124,7 @@ __device__ float over_team(float x) {
 }
 
 // y = x + change, h = RMSNorm of y, and 1 / sqrt(mean(y^2) + epsilon) of each row.
-template <int team>
+template <int team, int parts>
 __global__ void __launch_bounds__(norm_threads)
     add_and_norm(const element* x, const element* change, const element* weight, element* y,
                  element* h, float* inverses, long long rows, int width, float epsilon) {
@@ -133,10 +132,10 @@ __global__ void __launch_bounds__(norm_threads)
   const long long row =
       static_cast<long long>(blockIdx.x) * (norm_threads / team) + threadIdx.x / team;
   if (row >= rows) return;
-  eight sum[norm_parts];
+  eight sum[parts];
   float squares = 0;
 #pragma unroll
-  for (int part = 0; part < norm_parts; ++part) {
+  for (int part = 0; part < parts; ++part) {
     const int at = (part * team + lane) * 8;
     if (at >= width) break;
     sum[part] = load(x + row * width + at);
@@ -150,7 +149,7 @@ __global__ void __launch_bounds__(norm_threads)
   const float inverse = rsqrtf(over_team<team>(squares) / static_cast<float>(width) + epsilon);
   if (lane == 0) inverses[row] = inverse;
 #pragma unroll
-  for (int part = 0; part < norm_parts; ++part) {
+  for (int part = 0; part < parts; ++part) {
     const int at = (part * team + lane) * 8;
     if (at >= width) break;
     const eight w = load(weight + at);
@@ -161,30 +160,61 @@ __global__ void __launch_bounds__(norm_threads)
   }
 }
 
+// Adds the sums of a block's teams, one team after the other, so that a repetition is equal, and
+// stores them as the block's row of `sums` [blocks, width].
+template <int team, int parts>
+__device__ void store_block_sums(const float (&mine)[parts][8], float* sums, int width) {
+  __shared__ float of_block[parts * team * 8];
+  const int lane = threadIdx.x % team;
+  for (int turn = 0; turn < norm_threads / team; ++turn) {
+    if (threadIdx.x / team == turn) {
+#pragma unroll
+      for (int part = 0; part < parts; ++part) {
+        for (int i = 0; i < 8; ++i) {
+          float& sum = of_block[(part * team + lane) * 8 + i];
+          sum = turn == 0 ? mine[part][i] : sum + mine[part][i];
+        }
+      }
+    }
+    __syncthreads();
+  }
+  for (int at = threadIdx.x; at < width; at += norm_threads)
+    sums[static_cast<long long>(blockIdx.x) * width + at] = of_block[at];
+}
+
 // The gradient of x and change from those of y and h, and of the weight, as sums over some of the
-// rows: [teams of all blocks, width]. With n = y inverse: of_y + inverse (w of_h - n mean(w of_h
-// n)), and sums of of_h n.
-template <int team>
+// rows: [blocks, width]. With n = y inverse: of_y + inverse (w of_h - n mean(w of_h n)), and sums
+// of of_h n.
+template <int team, int parts>
 __global__ void __launch_bounds__(norm_threads)
     add_and_norm_backward(const element* of_y, const element* of_h, const element* y,
                           const element* weight, const float* inverses, element* of_x,
                           float* of_weight, long long rows, int width) {
+  constexpr int teams_of_block = norm_threads / team;
   const int lane = threadIdx.x % team;
-  const long long me =
-      static_cast<long long>(blockIdx.x) * (norm_threads / team) + threadIdx.x / team;
-  const long long teams = static_cast<long long>(gridDim.x) * (norm_threads / team);
-  float weighed[norm_parts][8] = {};
-  for (long long row = me; row < rows; row += teams) {
+  const int me = threadIdx.x / team;
+  const long long teams = static_cast<long long>(gridDim.x) * teams_of_block;
+  float weighed[parts][8] = {};
+  for (long long row = static_cast<long long>(blockIdx.x) * teams_of_block + me; row < rows;
+       row += teams) {
     const float inverse = inverses[row];
-    eight d[norm_parts];
-    eight n[norm_parts];
-    float along = 0;
+    eight d[parts];
+    eight n[parts];
+    eight to[parts] = {};
+    // All that is read of the row is under way before anything is computed.
 #pragma unroll
-    for (int part = 0; part < norm_parts; ++part) {
+    for (int part = 0; part < parts; ++part) {
       const int at = (part * team + lane) * 8;
       if (at >= width) break;
       d[part] = load(of_h + row * width + at);
       n[part] = load(y + row * width + at);
+      if (of_y != nullptr) to[part] = load(of_y + row * width + at);
+    }
+    float along = 0;
+#pragma unroll
+    for (int part = 0; part < parts; ++part) {
+      const int at = (part * team + lane) * 8;
+      if (at >= width) break;
       const eight w = load(weight + at);
       for (int i = 0; i < 8; ++i) {
         const float normed = widen(n[part].at[i]) * inverse;
@@ -194,25 +224,19 @@ __global__ void __launch_bounds__(norm_threads)
     }
     along = over_team<team>(along) / static_cast<float>(width);
 #pragma unroll
-    for (int part = 0; part < norm_parts; ++part) {
+    for (int part = 0; part < parts; ++part) {
       const int at = (part * team + lane) * 8;
       if (at >= width) break;
       const eight w = load(weight + at);
-      eight to = {};
-      if (of_y != nullptr) to = load(of_y + row * width + at);
       for (int i = 0; i < 8; ++i) {
         const float normed = widen(n[part].at[i]) * inverse;
-        to.at[i] = narrow(widen(to.at[i]) +
-                          inverse * (widen(w.at[i]) * widen(d[part].at[i]) - normed * along));
+        to[part].at[i] = narrow(widen(to[part].at[i]) +
+                                inverse * (widen(w.at[i]) * widen(d[part].at[i]) - normed * along));
       }
-      store(of_x + row * width + at, to);
+      store(of_x + row * width + at, to[part]);
     }
   }
-  for (int part = 0; part < norm_parts; ++part) {
-    const int at = (part * team + lane) * 8;
-    if (at >= width) break;
-    for (int i = 0; i < 8; ++i) of_weight[me * width + at + i] = weighed[part][i];
-  }
+  store_block_sums<team, parts>(weighed, of_weight, width);
 }
 
 constexpr int row_threads = 512;
@@ -282,6 +306,7 @@ __global__ void __launch_bounds__(row_threads)
   element* row = logits + static_cast<long long>(blockIdx.x) * vocabulary;
   const row_numbers n = numbers[blockIdx.x];
   const float by = of_log_probabilities[blockIdx.x] * scale;
+  const float by_each = -by / n.scaled;
   const float by_entropy = of_entropies == nullptr ? 0.0F : of_entropies[blockIdx.x];
   const int target = static_cast<int>(targets[blockIdx.x]);
   const float log_plain = logf(n.plain);
@@ -289,7 +314,7 @@ __global__ void __launch_bounds__(row_threads)
     eight x = load(row + at);
     for (int k = 0; k < 8; ++k) {
       const float d = widen(x.at[k]) - n.highest;
-      float gradient = -by * __expf(d * scale) / n.scaled;
+      float gradient = by_each * __expf(d * scale);
       if (at + k == target) gradient += by;
       if (by_entropy != 0) {
         const float q = __expf(d) / n.plain;

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 
@@ -23,10 +24,8 @@ enum kernel : std::size_t {
   split_backward_kernel,
   gated_kernel,
   gated_backward_kernel,
-  narrow_norm_kernel,
-  narrow_norm_backward_kernel,
-  wide_norm_kernel,
-  wide_norm_backward_kernel,
+  first_norm_kernel,  // those of norm_teams::layouts, forwards and backwards
+  last_norm_kernel = first_norm_kernel + 7,
   read_logits_kernel,
   grade_logits_kernel,
   adamw_kernel
@@ -168,16 +167,36 @@ struct gate_function : torch::autograd::Function<gate_function> {
 };
 
 // How the kernels of norms divide rows of a width.
-struct norm_teams {
-  bool is_narrow;
-  std::int64_t in_block;  // teams
-
-  explicit norm_teams(std::int64_t width)
-      : is_narrow(width <= 1024), in_block(is_narrow ? norm_threads / 32 : 1) {}
+class norm_teams {
+ public:
+  explicit norm_teams(std::int64_t width) {
+    while (layouts[chosen_].team * layouts[chosen_].parts * 8 < width) ++chosen_;
+  }
+  // Teams of a block.
+  std::int64_t in_block() const { return norm_threads / layouts[chosen_].team; }
   launch_shape blocks(std::int64_t count) const {
     return {static_cast<unsigned>(count), 1, norm_threads, 1};
   }
+  std::size_t forwards() const { return first_norm_kernel + 2 * chosen_; }
+  std::size_t backwards() const { return forwards() + 1; }
+  static std::vector<std::string> kernel_names() {
+    std::vector<std::string> names;
+    for (const layout& one : layouts) {
+      const std::string of =
+          "<" + std::to_string(one.team) + ", " + std::to_string(one.parts) + ">";
+      names.insert(names.end(), {"add_and_norm" + of, "add_and_norm_backward" + of});
+    }
+    return names;
+  }
+
+ private:
+  struct layout {
+    std::int64_t team;   // threads that share a row
+    std::int64_t parts;  // of eight elements that one of them holds at most
+  };
+  static constexpr std::array<layout, 4> layouts = {{{32, 3}, {32, 4}, {128, 2}, {128, 4}}};
   static constexpr unsigned norm_threads = 128;  // as in fused_kernels.cuh
+  std::size_t chosen_ = 0;
 };
 
 struct norm_function : torch::autograd::Function<norm_function> {
@@ -188,11 +207,11 @@ struct norm_function : torch::autograd::Function<norm_function> {
     at::Tensor y = at::empty_like(x);
     at::Tensor h = at::empty_like(x);
     const at::Tensor inverses = at::empty({rows}, x.options().dtype(at::kFloat));
-    kernels_for(x).launch(
-        teams.is_narrow ? narrow_norm_kernel : wide_norm_kernel, current_stream(x),
-        teams.blocks((rows + teams.in_block - 1) / teams.in_block), x.data_ptr(), change.data_ptr(),
-        weight.data_ptr(), y.data_ptr(), h.data_ptr(), inverses.data_ptr(),
-        static_cast<long long>(rows), static_cast<int>(x.size(1)), static_cast<float>(epsilon));
+    kernels_for(x).launch(teams.forwards(), current_stream(x),
+                          teams.blocks((rows + teams.in_block() - 1) / teams.in_block()),
+                          x.data_ptr(), change.data_ptr(), weight.data_ptr(), y.data_ptr(),
+                          h.data_ptr(), inverses.data_ptr(), static_cast<long long>(rows),
+                          static_cast<int>(x.size(1)), static_cast<float>(epsilon));
     context->save_for_backward({y, weight, inverses});
     context->set_materialize_grads(false);
     return {y, h};
@@ -206,12 +225,11 @@ struct norm_function : torch::autograd::Function<norm_function> {
     const at::Tensor of_h =
         of_outputs[1].defined() ? of_outputs[1].contiguous() : at::zeros_like(y);
     at::Tensor of_x = at::empty_like(y);
-    constexpr std::int64_t most_blocks = 528;  // four for each multiprocessor of an H100
-    const std::int64_t blocks = std::min((rows + teams.in_block - 1) / teams.in_block, most_blocks);
-    const at::Tensor of_weight =
-        at::empty({blocks * teams.in_block, y.size(1)}, y.options().dtype(at::kFloat));
-    kernels_for(y).launch(teams.is_narrow ? narrow_norm_backward_kernel : wide_norm_backward_kernel,
-                          current_stream(y), teams.blocks(blocks),
+    constexpr std::int64_t most_blocks = 792;  // six for each multiprocessor of an H100
+    const std::int64_t blocks =
+        std::min((rows + teams.in_block() - 1) / teams.in_block(), most_blocks);
+    const at::Tensor of_weight = at::empty({blocks, y.size(1)}, y.options().dtype(at::kFloat));
+    kernels_for(y).launch(teams.backwards(), current_stream(y), teams.blocks(blocks),
                           of_y.defined() ? of_y.data_ptr() : static_cast<void*>(nullptr),
                           of_h.data_ptr(), y.data_ptr(), saved[1].data_ptr(), saved[2].data_ptr(),
                           of_x.data_ptr(), of_weight.data_ptr(), static_cast<long long>(rows),
@@ -270,18 +288,14 @@ const std::string& fused_kernel_source() {
 }
 
 const std::vector<std::string>& fused_kernel_names() {
-  static const std::vector<std::string> names = {"rotate",
-                                                 "split_and_rotate<false>",
-                                                 "split_and_rotate<true>",
-                                                 "gated",
-                                                 "gated_backward",
-                                                 "add_and_norm<32>",
-                                                 "add_and_norm_backward<32>",
-                                                 "add_and_norm<128>",
-                                                 "add_and_norm_backward<128>",
-                                                 "read_logits",
-                                                 "grade_logits",
-                                                 "adamw"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"rotate", "split_and_rotate<false>", "split_and_rotate<true>",
+                                    "gated", "gated_backward"};
+    const std::vector<std::string> of_norms = norm_teams::kernel_names();
+    all.insert(all.end(), of_norms.begin(), of_norms.end());
+    all.insert(all.end(), {"read_logits", "grade_logits", "adamw"});
+    return all;
+  }();
   return names;
 }
 

@@ -17,6 +17,7 @@
 #include "launch/generator_setup.hpp"
 #include "launch/node_cache.hpp"
 #include "launch/slow_notice.hpp"
+#include "launch/stop_signals.hpp"
 #include "launch/system.hpp"
 #include "launch/task_copies.hpp"
 #include "messages/versions.hpp"
@@ -169,11 +170,25 @@ class membership {
         " compilers, " +
         (a_.generators.empty() ? "" : std::to_string(a_.generators.size()) + " generators, ") +
         std::to_string(joined.tasks->all().size()) + " tasks");
+    catch_stop_signals();
+    std::optional<clock::time_point> leaves_by;
     for (;;) {
-      caf::down_msg down;
-      self->receive([&](const caf::down_msg& gone) { down = gone; });
-      if (down.source == working.address()) return say_end(down.reason);
-      if (down.source != joined.wiring.uplink.address()) continue;  // of an earlier stay
+      std::optional<caf::down_msg> down;
+      self->receive([&](const caf::down_msg& gone) { down = gone; },
+                    caf::after(signal_pause) >> [] {});
+      if (was_asked_to_stop() && !leaves_by) {
+        leaves_by = clock::now() + leave_limit;
+        caf::anon_send(working, finish_atom_v);
+        log(name_ + " finishes what it has and takes nothing new; a second signal ends it at once");
+      }
+      if (leaves_by && (clock::now() > *leaves_by || (down && down->source == working.address()))) {
+        log(name_ + " has left the run");
+        return 0;
+      }
+      if (!down) continue;
+      if (down->source == working.address()) return say_end(down->reason);
+      if (down->source != joined.wiring.uplink.address()) continue;  // of an earlier stay
+      if (leaves_by) continue;
       caf::anon_send(working, leave_atom_v);
       caf::anon_send_exit(telemetry, caf::exit_reason::user_shutdown);
       joined = join_again(*joined.tasks);
@@ -185,6 +200,8 @@ class membership {
   }
 
  private:
+  using clock = std::chrono::steady_clock;
+
   void refuse_bad_address() const {
     try {
       (void)find_address(a_.head);
@@ -208,7 +225,7 @@ class membership {
   joined_run join_again(const task_table& tasks) {
     log("the run at " + a_.head.address + " is lost; trying to join it again for " +
         std::to_string(a_.patience_s) + " s");
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(a_.patience_s);
+    const auto end = clock::now() + std::chrono::seconds(a_.patience_s);
     for (std::chrono::milliseconds pause = first_pause;; pause = std::min(2 * pause, last_pause)) {
       try {
         joined_run joined = join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(0),
@@ -217,7 +234,7 @@ class membership {
           throw refused_by_head(a_.head.address + ": another run, with other tasks, listens there");
         return joined;
       } catch (const connection_failed&) {
-        if (std::chrono::steady_clock::now() + pause > end) throw;
+        if (clock::now() + pause > end || was_asked_to_stop()) throw;
       }
       std::this_thread::sleep_for(pause);
     }
@@ -288,6 +305,9 @@ class membership {
     return 1;
   }
 
+  static constexpr std::chrono::milliseconds signal_pause{100};  // between looks for a signal
+  // How long the jobs that its workers have may take. Launchers leave a process 30 s.
+  static constexpr std::chrono::seconds leave_limit{25};
   static constexpr std::chrono::milliseconds first_pause{200};
   static constexpr std::chrono::milliseconds last_pause{5000};
   const node_arguments& a_;

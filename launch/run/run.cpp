@@ -20,6 +20,7 @@
 #include "launch/run/run_folder.hpp"
 #include "launch/run/run_inputs.hpp"
 #include "launch/run/start_check.hpp"
+#include "launch/stop_signals.hpp"
 #include "launch/system.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
@@ -32,20 +33,10 @@ namespace {
 // checkpoints of two. Launchers leave a process 30 s.
 constexpr auto stop_limit = std::chrono::seconds(25);
 
-volatile sig_atomic_t signals = 0;
-
-void on_signal(int /*number*/) {
-  signals = signals + 1;
-  if (signals > 1) _exit(130);  // a second signal ends the process at once
-}
-
-void catch_signals() {
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+// Writing to what is gone, or beyond the limit on file sizes, fails like writing to a full disk.
+void ignore_signals_of_writes() {
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on file sizes fails like one to a full disk
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 class run_process {
@@ -74,7 +65,8 @@ class run_process {
     if (!c_.node.devices.empty() && c_.node.devices.front().starts_with("simulated:"))
       say("simulated devices make up all outcomes and scores of this run");
     prepare_policy(*tasks, *prompts, documents);
-    catch_signals();
+    catch_stop_signals();
+    ignore_signals_of_writes();
     auto devices = plan_own_devices();
     view_.expect(
         work_of_stages(c_, *tasks, std::max<std::size_t>(1, device_types_of(devices).size())));
@@ -235,7 +227,7 @@ class run_process {
                           [&](corpus_atom, const std::string& type) { judge_corpus(type); },
                           [&](const caf::error&) {},
                           caf::after(std::chrono::milliseconds(100)) >> [] {});
-      if (signals > 0 && !stopping) {
+      if (was_asked_to_stop() && !stopping) {
         stopping = true;
         give_up = std::chrono::steady_clock::now() + stop_limit;
         stop(actors);

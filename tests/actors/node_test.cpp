@@ -92,7 +92,8 @@ class Node : public testing::Test {
   Node()
       : system_(testing_support::actor_settings()),
         pool_(system_),
-        failures_(std::make_shared<std::atomic<int>>(0)) {
+        failures_(std::make_shared<std::atomic<int>>(0)),
+        waits_(std::make_shared<std::atomic<bool>>(false)) {
     tasks_ = std::make_shared<const task_table>(testing_support::table_of_softmax());
     record_builder<schema::DeviceType> type;
     type->setName("brittle");
@@ -122,16 +123,16 @@ class Node : public testing::Test {
       const std::lock_guard hold(lock_);
       log_ += line + "\n";
     };
-    options.devices = {{"brittle", type_,
-                        [type = type_, failures = failures_]() -> std::unique_ptr<device> {
-                          return std::make_unique<testing_support::verifying_device>(
-                              type, [failures] {
-                                if (failures->fetch_sub(1) > 0)
-                                  throw std::runtime_error("the device fell over");
-                                return Outcome::WRONG_RESULT;
-                              });
-                        },
-                        1}};
+    options.devices = {
+        {"brittle", type_,
+         [type = type_, failures = failures_, waits = waits_]() -> std::unique_ptr<device> {
+           return std::make_unique<testing_support::verifying_device>(type, [failures, waits] {
+             waits->wait(true);
+             if (failures->fetch_sub(1) > 0) throw std::runtime_error("the device fell over");
+             return Outcome::WRONG_RESULT;
+           });
+         },
+         1}};
     telemetry_options watches;
     watches.interval = std::chrono::milliseconds(20);
     watching_ = system_.spawn(telemetry_behavior, watches, pool_actor(), node_actor());
@@ -195,6 +196,7 @@ class Node : public testing::Test {
   caf::actor_system system_;
   caf::scoped_actor pool_;  // takes the place of the pool
   std::shared_ptr<std::atomic<int>> failures_;
+  std::shared_ptr<std::atomic<bool>> waits_;  // the device does while this is true
   std::shared_ptr<const task_table> tasks_;
   device_type_record type_;
   node_wiring wiring_;
@@ -204,6 +206,40 @@ class Node : public testing::Test {
   std::mutex lock_;
   std::string log_;
 };
+
+TEST_F(Node, EndsAfterTheJobsThatItHasWhenItRetires) {
+  start();
+  EXPECT_TRUE(has_devices(1));
+  *waits_ = true;
+  put_job(1);
+  const auto jobs = [this] {
+    std::pair<std::uint64_t, std::uint64_t> queued_and_in_flight;
+    pool_->request(wiring_.verifies, std::chrono::seconds(10), status_atom_v)
+        .receive(
+            [&](const actor_status_record& status) {
+              queued_and_in_flight = {status->getQueued(), status->getInFlight()};
+            },
+            [](const caf::error&) {});
+    return queued_and_in_flight;
+  };
+  ASSERT_TRUE(testing_support::eventually([&] { return jobs() == std::pair{0UL, 1UL}; }));
+  caf::scoped_actor watching(system_);
+  watching->monitor(node_);
+  caf::anon_send(caf::actor_cast<working_node_actor>(node_), finish_atom_v);
+  EXPECT_TRUE(has_devices(0));
+  put_job(2);
+  *waits_ = false;
+  waits_->notify_all();
+  const auto result = next_result();
+  ASSERT_TRUE(result);
+  EXPECT_EQ((*result)->getOutcome(), Outcome::WRONG_RESULT);
+  caf::error reason = caf::sec::runtime_error;
+  watching->receive([&](const caf::down_msg& down) { reason = down.reason; });
+  EXPECT_FALSE(reason) << system_.render(reason);
+  EXPECT_TRUE(testing_support::eventually([&] {
+    return jobs() == std::pair{1UL, 0UL};
+  })) << "the other job must wait for another node";
+}
 
 TEST_F(Node, ADeviceIsAnnouncedAndServesJobs) {
   start();

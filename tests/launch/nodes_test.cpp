@@ -223,6 +223,23 @@ TEST_F(Nodes, DevicesOfATypeAreScaledDownAndUpWithoutLosingJobs) {
   EXPECT_THAT(stats.out, testing::Not(HasSubstr("infrastructure"))) << "no job was lost for good";
 }
 
+TEST_F(Nodes, ANodeThatIsAskedToStopFinishesWhatItHasAndLeaves) {
+  program p(helpless({"--set", "simulated.c.measure_us=1500000"}));
+  program helper({hone_program(), "node", "--join", address(), "--devices",
+                  "simulated:a,simulated:c", "--name", "helper"});
+  ASSERT_TRUE(wait_for_versions(2)) << p.out() << helper.out();
+  helper.send(SIGTERM);
+  EXPECT_EQ(helper.wait(std::chrono::seconds(20)), 0) << helper.out() << helper.err();
+  EXPECT_THAT(helper.out(), HasSubstr("helper finishes what it has and takes nothing new"));
+  EXPECT_THAT(helper.out(), HasSubstr("the device simulated:c has stopped work"));
+  EXPECT_THAT(helper.out(), HasSubstr("helper has left the run"));
+  program second(node(address(), "second"));
+  EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << second.out();
+  p.send(SIGTERM);
+  EXPECT_EQ(p.wait(std::chrono::seconds(20)), 3) << p.out();
+  expect_nothing_lost();
+}
+
 TEST_F(Nodes, AProcessThatTakesTheNameOfANodeTakesItsPlace) {
   program p(helpless());
   program first(node(address(), "twin"));

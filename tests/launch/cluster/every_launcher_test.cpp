@@ -113,8 +113,8 @@ TEST_P(every_launcher, LetsANodeEndByItself) {
   one->scale(1);
   ASSERT_NE(bed_->process_of("cpus-0"), 0);
   one->scale(0);
-  const auto log = is_kubernetes() ? bed_->path("box/cpus-0.log")
-                                   : bed_->context.run / "logs/cpus-0.log";
+  const auto log =
+      is_kubernetes() ? bed_->path("box/cpus-0.log") : bed_->context.run / "logs/cpus-0.log";
   EXPECT_THAT(testing_support::read_file(log), HasSubstr("cpus-0 ended by SIGTERM"));
 }
 
@@ -139,8 +139,7 @@ TEST_P(every_launcher, HandsOnWordsAndTheIdentityAsTheyAre) {
   ASSERT_TRUE(come_to_run(*one, 1));
   auto args = bed_->note("cpus-0", "args");
   ASSERT_GE(args.size(), 6U);
-  EXPECT_EQ(args[4].substr(args[4].rfind('/')),
-            is_kubernetes() ? "/mount" : "/identity");
+  EXPECT_EQ(args[4].substr(args[4].rfind('/')), is_kubernetes() ? "/mount" : "/identity");
   args.erase(args.begin() + 4);
   std::vector<std::string> expected = {"node",        "--join", "127.0.0.1:4242", "--identity",
                                        "--name",      "cpus-0", "--devices",      "cpu",
@@ -177,8 +176,8 @@ TEST_P(every_launcher, ShowsWhyANodeCannotStart) {
 
 INSTANTIATE_TEST_SUITE_P(beds, every_launcher,
                          testing::Values(bed_kind::local, bed_kind::ssh, bed_kind::ssh_hosts,
-                                         bed_kind::slurm, bed_kind::slurm_box,
-                                         bed_kind::kubernetes, bed_kind::kubernetes_box),
+                                         bed_kind::slurm, bed_kind::slurm_box, bed_kind::kubernetes,
+                                         bed_kind::kubernetes_box),
                          [](const auto& tested) { return name_of(tested.param); });
 
 }  // namespace

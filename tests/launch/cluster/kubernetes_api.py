@@ -313,7 +313,9 @@ def up(folder):
     if os.fork() == 0:
         os.close(from_server)
         os.setsid()
-        log = os.open(os.path.join(folder, "api.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        log = os.open(
+            os.path.join(folder, "api.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        )
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, number in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(source, number)

@@ -17,8 +17,8 @@ const char* name_of(bed_kind kind);
 // A place for one launcher with everything that it needs: a stand-in for hone, and stand-ins for
 // the programs that the launcher calls, which come first in PATH while the bed lives. Three kinds
 // have the real programs: the hosts of `ssh_hosts` are network namespaces with an sshd each,
-// `slurm_box` is a Slurm of two machines, and `kubernetes_box` has kubectl for an API whose pods are
-// processes. Only one bed lives at a time.
+// `slurm_box` is a Slurm of two machines, and `kubernetes_box` has kubectl for an API whose pods
+// are processes. Only one bed lives at a time.
 class launcher_bed {
  public:
   explicit launcher_bed(bed_kind kind);

@@ -162,7 +162,8 @@ TEST(SlurmLauncher, UsesEveryMachineOfThePartition) {
   one->scale(4);
   EXPECT_TRUE(comes_to(*one, 3, node_phase::running));
   std::map<std::string, int> jobs;
-  for (const launched_node& node : one->list()) ++jobs[node.where.substr(node.where.rfind(' ') + 1)];
+  for (const launched_node& node : one->list())
+    ++jobs[node.where.substr(node.where.rfind(' ') + 1)];
   EXPECT_EQ(jobs, (std::map<std::string, int>{{"box1", 2}, {"box2", 2}}));
   one->scale(0);
 }

@@ -85,7 +85,8 @@ class WholeCluster : public small_run_test, public testing::WithParamInterface<b
   void scale(int count) const {
     const auto scaled = hone({"scale", run(), "cpus=" + std::to_string(count)});
     EXPECT_EQ(scaled.code, 0) << scaled.out << scaled.err;
-    EXPECT_TRUE(comes_to_work(static_cast<std::size_t>(count))) << hone({"status", "--dir", run()}).out;
+    EXPECT_TRUE(comes_to_work(static_cast<std::size_t>(count)))
+        << hone({"status", "--dir", run()}).out;
     EXPECT_TRUE(wait_for_versions(versions() + 2)) << "no step with " << count << " nodes";
   }
 
