@@ -32,41 +32,41 @@ benchmark_job with_known_score(const benchmark_job& job) {
 
 }  // namespace
 
-void benchmarker_state::measure(const benchmark_job& given) {
+void benchmarker_state::measure(const benchmark_job& given,
+                                const std::function<void(const evaluations&)>& end) {
   const benchmark_job job = with_known_score(given);
   ++in_flight;
+  const auto finished = [this, end](const evaluations& ended) {
+    --in_flight;
+    end(ended);
+    if (is_leaving && in_flight == 0) self->quit();
+  };
   self->request(device, job_limit, measure_atom_v, job)
       .then(
-          [this, job](const measurement_record& measurement) {
-            --in_flight;
+          [this, job, finished](const measurement_record& measurement) {
             counts.processed();
             counts.add_busy_ms(device::last_measure_ms(*measurement));
-            finish(job);  // before the queue gets the job again under the same id
-            conclude(job, measurement);
+            finished(conclude(job, measurement));
           },
-          [this, job](const caf::error& error) {
-            --in_flight;
+          [this, job, finished](const caf::error& error) {
             counts.failed();
-            self->send(wiring.pool, close_atom_v,
-                       close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
-                                 "the device failed: " + self->system().render(error)));
-            finish(job);
+            finished({close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
+                                "the device failed: " + self->system().render(error))});
           });
 }
 
-void benchmarker_state::conclude(const benchmark_job& job, const measurement_record& measurement) {
-  if (job->hasFirst() ||
-      !device::needs_confirmation(*measurement, job->getHeader().getBestScore())) {
-    self->send(wiring.pool, close_atom_v, close_job(*job, *measurement));
-    return;
-  }
+benchmarker_state::evaluations benchmarker_state::conclude(const benchmark_job& job,
+                                                           const measurement_record& measurement) {
+  if (job->hasFirst() || !device::needs_confirmation(*measurement, job->getHeader().getBestScore()))
+    return {close_job(*job, *measurement)};
   self->send(wiring.benchmarks, put_atom_v, with_first(job, *measurement));
+  return {};
 }
 
-void benchmarker_state::finish(const benchmark_job& job) {
+void benchmarker_state::finish(const benchmark_job& job, const evaluations& ended) {
+  if (!ended.empty()) return self->send(wiring.benchmarks, close_atom_v, ended.front());
   const measurement_id id(job->getHeader().getMeasurementId());
   self->send(wiring.benchmarks, done_atom_v, id.high, id.low);
-  if (is_leaving && in_flight == 0) self->quit();
 }
 
 void benchmarker_state::leave() {
@@ -82,7 +82,7 @@ benchmarker_actor::behavior_type benchmarker_behavior(
   s.self = self;
   s.device = std::move(device);
   s.wiring = std::move(wiring);
-  s.job_limit = of.job_limit;
+  if (of.job_limit) s.job_limit = caf::duration(*of.job_limit);
   s.counts = activity("benchmarker " + node + " " + of.name, "benchmarker");
   // Not linked: the device outlives its workers when a node loses its run.
   self->monitor(s.device);
@@ -95,7 +95,18 @@ benchmarker_actor::behavior_type benchmarker_behavior(
           device_type, single_device(node, of.measured_as.empty() ? of.name : of.measured_as)},
       of.credits);
   return {
-      [self](const benchmark_job& job) { self->state.measure(job); },
+      [self](const benchmark_job& job) {
+        self->state.measure(job, [self, job](const benchmarker_state::evaluations& ended) {
+          self->state.finish(job, ended);
+        });
+      },
+      [self](measure_atom, const benchmark_job& job) {
+        auto promise = self->make_response_promise<benchmarker_state::evaluations>();
+        self->state.measure(job, [promise](const benchmarker_state::evaluations& ended) mutable {
+          promise.deliver(ended);
+        });
+        return promise;
+      },
       [self](leave_atom) { self->state.leave(); },
       [self](status_atom) { return self->state.counts.report(0, self->state.in_flight); },
   };

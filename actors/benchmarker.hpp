@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "actors/activity.hpp"
 #include "actors/wiring.hpp"
@@ -9,9 +11,9 @@
 
 namespace hone {
 
-// Requests measurements of verified artifacts from its device: takes jobs of the device's type from
-// the benchmark queue and sends the results to the pool. A job with a surprisingly good score
-// returns to the queue with this measurement, so that another measurement confirms it. Each device
+// Requests measurements of verified artifacts from its device, for the device's verifier. A job
+// with a surprisingly good score goes to the benchmark queue with this measurement, so that another
+// one confirms it: the benchmarker takes such jobs of the device's type from the queue. Each device
 // has one benchmarker, which ends when the device ends.
 struct benchmarker_state {
   benchmarker_state() = default;
@@ -19,14 +21,19 @@ struct benchmarker_state {
   benchmarker_actor::stateful_pointer<benchmarker_state> self = nullptr;
   device_actor device;
   node_wiring wiring;
-  std::chrono::seconds job_limit{};  // time limit of a request to the device
+  caf::duration job_limit = caf::infinite;  // of a request to the device
   activity counts{"", "benchmarker"};
   std::size_t in_flight = 0;
   bool is_leaving = false;  // ends when it has no job any more
 
-  void measure(const benchmark_job& job);
-  void conclude(const benchmark_job& job, const measurement_record& measurement);
-  void finish(const benchmark_job& job);
+  // The evaluation that ended a job; none: the job waits for another device.
+  using evaluations = std::vector<evaluation_record>;
+
+  // Measures, and tells `end` how the job ended.
+  void measure(const benchmark_job& job, const std::function<void(const evaluations&)>& end);
+  evaluations conclude(const benchmark_job& job, const measurement_record& measurement);
+  // Tells the benchmark queue how its job ended.
+  void finish(const benchmark_job& job, const evaluations& ended);
   void leave();
 };
 

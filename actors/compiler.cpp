@@ -19,7 +19,7 @@ verify_job make_verify_job(const compile_job& job, const record<schema::Artifact
 void compiler_state::compile(const compile_job& job) {
   const auto header = job->getHeader();
   const auto close = [&](Outcome outcome, const std::string& kind, const std::string& message) {
-    self->send(wiring.pool, close_atom_v, close_job(header, outcome, kind, message));
+    self->send(wiring.compiles, close_atom_v, close_job(header, outcome, kind, message));
   };
   const auto t = tasks->find(task_id(header.getTaskId()));
   if (t == nullptr) return close(Outcome::INFRASTRUCTURE, "", "this node does not have the task");
@@ -28,6 +28,8 @@ void compiler_state::compile(const compile_job& job) {
     const auto artifact = compiler.compile(*job, *t, job->getDeviceType());
     if (artifact) {
       self->send(wiring.verifies, put_atom_v, make_verify_job(job, *artifact));
+      const measurement_id id(header.getMeasurementId());
+      self->send(wiring.compiles, done_atom_v, id.high, id.low);
     } else {
       close(artifact.error().outcome, artifact.error().kind, artifact.error().message);
     }
@@ -48,11 +50,7 @@ compiler_actor::behavior_type compiler_behavior(
   s.counts = activity(std::move(name), "compiler");
   self->send(s.wiring.compiles, pull_atom_v, std::vector<std::string>{"*"}, credits);
   return {
-      [self](const compile_job& job) {
-        self->state.compile(job);
-        const measurement_id id(job->getHeader().getMeasurementId());
-        self->send(self->state.wiring.compiles, done_atom_v, id.high, id.low);
-      },
+      [self](const compile_job& job) { self->state.compile(job); },
       [self](leave_atom) { self->quit(); },
       [self](status_atom) { return self->state.counts.report(); },
   };

@@ -11,9 +11,9 @@
 
 namespace hone {
 
-// Compiles variants into artifacts, for every device type. Sends an artifact to the verify queue
-// and a failure to the pool. Blocks its thread while a compiler runs, so it must be spawned
-// detached.
+// Compiles variants into artifacts, for every device type. Sends an artifact to the verify queue,
+// and its own queue an evaluation of what failed. Blocks its thread while a compiler runs, so it
+// must be spawned detached.
 struct compiler_state {
   compiler_state() = default;
 

@@ -11,9 +11,6 @@
 namespace hone {
 namespace {
 
-// What verifiers and benchmarkers have in common.
-using leaving_actor = caf::typed_actor<caf::reacts_to<leave_atom>>;
-
 // Returns the pause before the next restart, which doubles with every restart.
 std::chrono::milliseconds restart_pause(std::uint32_t restarts) {
   return std::min(timeouts::longest_restart_pause,
@@ -63,9 +60,10 @@ void node_state::start_workers(std::size_t index) {
   const auto device = caf::actor_cast<device_actor>(one.device);
   if (!device) return;
   const std::string at = options.name + " " + one.plan.name;
-  const auto verifier = self->spawn(verifier_behavior, "verifier " + at, one.plan, device, wiring);
   const auto benchmarker =
       self->spawn(benchmarker_behavior, options.name, one.plan, device, wiring);
+  const auto verifier =
+      self->spawn(verifier_behavior, "verifier " + at, one.plan, device, benchmarker, wiring);
   one.workers = {caf::actor_cast<caf::actor>(verifier), caf::actor_cast<caf::actor>(benchmarker)};
   watch(caf::actor_cast<caf::strong_actor_ptr>(device));
   for (const caf::actor& worker : one.workers)
@@ -108,10 +106,10 @@ std::uint32_t node_state::scale_own(const std::string& type, std::uint32_t count
 void node_state::stop_device(std::size_t index) {
   supervised_device& one = devices[index];
   one.is_wanted = false;
-  for (const caf::actor& worker : one.workers) {
-    self->monitor(worker);
-    self->send(caf::actor_cast<leaving_actor>(worker), leave_atom_v);
-  }
+  for (const caf::actor& worker : one.workers) self->monitor(worker);
+  // The verifier is the first; it passes this on to the benchmarker that it still needs.
+  if (!one.workers.empty())
+    self->send(caf::actor_cast<verifier_actor>(one.workers.front()), leave_atom_v);
   if (one.is_announced) announce(one.plan.type, -1);
   one.is_announced = false;
   if (one.workers.empty()) end_if_unwanted(index);
@@ -286,7 +284,11 @@ working_node_actor::behavior_type node_behavior(
                                  "there is no device " + name + " at present");
         return self->delegate(device, lease_atom_v, number, max_ms);
       },
-      [self](const node_status_record& other) { self->send(self->state.telemetry, other); },
+      [self](const node_status_record& other) {
+        self->send(self->state.telemetry, other);
+        return static_cast<std::uint32_t>(
+            timeouts::report_pause(self->state.joined.size()).count());
+      },
       [self](join_atom, const std::string& name) {
         self->state.take_in(caf::actor_cast<caf::actor>(self->current_sender()), name);
       },

@@ -17,15 +17,20 @@ void telemetry_state::start_round() {
         .then([this](const run_status_record& run) { snapshot.run = run; },
               [](const caf::error&) {});
   }
-  if (uplink) self->send(uplink, report());
-  const std::uint64_t now_ms = unix_ms();
-  constexpr std::chrono::milliseconds max_age = timeouts::node_report_age;
-  std::erase_if(
-      joined, [now_ms, limit_ms = static_cast<std::uint64_t>(max_age.count())](const auto& entry) {
-        return entry.second.received_ms + limit_ms < now_ms;
-      });
+  if (uplink) {
+    self->request(uplink, timeouts::status_request, report())
+        .then(
+            [this](std::uint32_t pause_ms) {
+              pause = std::max(options.interval, std::chrono::milliseconds(pause_ms));
+            },
+            [](const caf::error&) {});
+  }
+  const std::chrono::milliseconds max_age =
+      timeouts::report_age_in_pauses * timeouts::report_pause(joined.size());
+  std::erase_if(joined, [oldest_ms = unix_ms() - static_cast<std::uint64_t>(max_age.count())](
+                            const auto& entry) { return entry.second.received_ms < oldest_ms; });
   if (options.show) options.show(of_all_nodes());
-  self->delayed_send(self, options.interval, tick_atom_v);
+  self->delayed_send(self, pause, tick_atom_v);
 }
 
 void telemetry_state::start_last_round(caf::typed_response_promise<done_atom> promise) {
@@ -117,6 +122,7 @@ telemetry_actor::behavior_type telemetry_behavior(
   auto& s = self->state;
   s.self = self;
   s.options = std::move(options);
+  s.pause = s.options.interval;
   s.pool = std::move(pool);
   s.uplink = std::move(uplink);
   if (!s.options.trace.empty()) {

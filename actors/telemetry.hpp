@@ -40,8 +40,8 @@ struct telemetry_options {
 };
 
 // Requests the counts and spans of the watched actors in rounds, keeps the latest, writes the
-// trace and shows the snapshot. On a joined node it sends its reports to the node that was joined.
-// No actor waits for it.
+// trace and shows the snapshot. On a joined node it sends its reports to the node that was joined,
+// which says how long the pause until the next round is. No actor waits for it.
 struct telemetry_state {
   telemetry_state() = default;
 
@@ -57,6 +57,7 @@ struct telemetry_state {
   std::vector<caf::actor> watched;
   node_snapshot snapshot;
   std::map<std::string, node_report> joined;  // by node
+  std::chrono::milliseconds pause{};          // until the next round
   std::ofstream trace;
   std::map<std::string, int> trace_rows;
 

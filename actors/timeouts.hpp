@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 
 // Every time limit of the actors, in one place, because some must be shorter than others. The
 // static_asserts below are the rules between them.
@@ -85,10 +87,16 @@ inline constexpr minutes status_request{10};
 // The last round of status requests, at the end of a run: per actor, and for all of them.
 inline constexpr seconds last_status_request{4};
 inline constexpr seconds last_status_round{5};
-// A joined node whose last report is older than this is no longer listed.
-inline constexpr seconds node_report_age{30};
+// The pause between two reports of a joined node is the interval or, with many nodes, so long for
+// each of them: the head reads a hundred reports a second at most.
+inline constexpr milliseconds report_pause_for_each{10};
+// A joined node whose last report is older than this many pauses is no longer listed.
+inline constexpr int report_age_in_pauses = 30;
 
-static_assert(telemetry_interval < node_report_age);
+inline milliseconds report_pause(std::size_t nodes) {
+  return std::max(telemetry_interval, static_cast<int>(nodes) * report_pause_for_each);
+}
+
 static_assert(last_status_request < last_status_round);
 
 }  // namespace hone::timeouts

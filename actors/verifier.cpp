@@ -17,64 +17,76 @@ verdict_record known_verdict() {
 }  // namespace
 
 void verifier_state::verify(const verify_job& job) {
-  if (job->getHeader().getVerified()) {
-    forward(job, known_verdict());
-    finish(job);
-    return;
-  }
   ++in_flight;
+  if (job->getHeader().getVerified()) return take_verdict(job, known_verdict());
   self->request(device, job_limit, verify_atom_v, job)
       .then(
           [this, job](const verdict_record& verdict) {
-            --in_flight;
             counts.processed();
             counts.add_busy_ms(verdict->getVerifyMs());
-            forward(job, verdict);
-            finish(job);
+            take_verdict(job, verdict);
           },
-          [this, job](const caf::error& error) {
-            --in_flight;
-            counts.failed();
-            self->send(wiring.pool, close_atom_v,
-                       close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
-                                 "the device failed: " + self->system().render(error)));
-            finish(job);
-          });
+          [this, job](const caf::error& error) { close(failed(job, error)); });
 }
 
-void verifier_state::forward(const verify_job& job, const verdict_record& verdict) {
-  if (verdict->getOutcome() != Outcome::OK || !job->getHeader().getTimed()) {
-    self->send(wiring.pool, close_atom_v,
-               close_job(job->getHeader(), job->getArtifact(), *verdict));
-    return;
-  }
+evaluation_record verifier_state::failed(const verify_job& job, const caf::error& error) {
+  counts.failed();
+  return close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
+                   "the device failed: " + self->system().render(error));
+}
+
+void verifier_state::take_verdict(const verify_job& job, const verdict_record& verdict) {
+  if (verdict->getOutcome() != Outcome::OK || !job->getHeader().getTimed())
+    return close(close_job(job->getHeader(), job->getArtifact(), *verdict));
   record_builder<schema::BenchmarkJob> next;
   next->setHeader(job->getHeader());
   next->setArtifact(job->getArtifact());
   next->setVerdict(*verdict);
-  self->send(wiring.benchmarks, put_atom_v, next.finish());
+  // The benchmarker has a time limit of its own.
+  self->request(benchmarker, caf::infinite, measure_atom_v, next.finish())
+      .then(
+          [this, job](const std::vector<evaluation_record>& evaluations) {
+            if (evaluations.empty()) return go_on(job);
+            close(evaluations.front());
+          },
+          [this, job](const caf::error& error) { close(failed(job, error)); });
 }
 
-void verifier_state::finish(const verify_job& job) {
+void verifier_state::close(const evaluation_record& evaluation) {
+  --in_flight;
+  self->send(wiring.verifies, close_atom_v, evaluation);
+  end_if_left();
+}
+
+void verifier_state::go_on(const verify_job& job) {
+  --in_flight;
   const measurement_id id(job->getHeader().getMeasurementId());
   self->send(wiring.verifies, done_atom_v, id.high, id.low);
-  if (is_leaving && in_flight == 0) self->quit();
+  end_if_left();
+}
+
+void verifier_state::end_if_left() {
+  if (!is_leaving || in_flight > 0) return;
+  self->send(benchmarker, leave_atom_v);
+  self->quit();
 }
 
 void verifier_state::leave() {
   is_leaving = true;
   self->send(wiring.verifies, pull_atom_v, std::vector<std::string>{}, std::uint32_t{0});
-  if (in_flight == 0) self->quit();
+  end_if_left();
 }
 
 verifier_actor::behavior_type verifier_behavior(
     verifier_actor::stateful_pointer<verifier_state> self, std::string name,
-    const planned_device& of, device_actor device, node_wiring wiring) {
+    const planned_device& of, device_actor device, benchmarker_actor benchmarker,
+    node_wiring wiring) {
   auto& s = self->state;
   s.self = self;
   s.device = std::move(device);
+  s.benchmarker = std::move(benchmarker);
   s.wiring = std::move(wiring);
-  s.job_limit = of.job_limit;
+  if (of.job_limit) s.job_limit = caf::duration(*of.job_limit);
   s.counts = activity(std::move(name), "verifier");
   // Not linked: the device outlives its workers when a node loses its run.
   self->monitor(s.device);

@@ -10,28 +10,36 @@
 namespace hone {
 
 // Requests verdicts on artifacts from its device: takes jobs of the device's type from the verify
-// queue, and sends an artifact that passed to the benchmark queue and every other verdict to the
-// pool. Each device has one verifier, which ends when the device ends.
+// queue, and has what passed measured by the device's benchmarker, so that a job crosses the
+// network once. A job stays one of the verify queue until it has been measured. Each device has one
+// verifier, which ends when the device ends.
 struct verifier_state {
   verifier_state() = default;
 
   verifier_actor::stateful_pointer<verifier_state> self = nullptr;
   device_actor device;
+  benchmarker_actor benchmarker;
   node_wiring wiring;
-  std::chrono::seconds job_limit{};  // time limit of a request to the device
+  caf::duration job_limit = caf::infinite;  // of a request to the device
   activity counts{"", "verifier"};
   std::size_t in_flight = 0;
   bool is_leaving = false;  // ends when it has no job any more
 
   void verify(const verify_job& job);
-  void forward(const verify_job& job, const verdict_record& verdict);
-  void finish(const verify_job& job);
+  evaluation_record failed(const verify_job& job, const caf::error& error);
+  void take_verdict(const verify_job& job, const verdict_record& verdict);
+  // End a job: with an evaluation, or because the benchmark queue has it.
+  void close(const evaluation_record& evaluation);
+  void go_on(const verify_job& job);
+  // Ends the verifier, and then the benchmarker, if it is leaving and has no job any more.
+  void end_if_left();
   void leave();
 };
 
-// `of` describes the device behind `device`.
+// `of` describes the device behind `device`, whose benchmarker ends after this verifier.
 verifier_actor::behavior_type verifier_behavior(
     verifier_actor::stateful_pointer<verifier_state> self, std::string name,
-    const planned_device& of, device_actor device, node_wiring wiring);
+    const planned_device& of, device_actor device, benchmarker_actor benchmarker,
+    node_wiring wiring);
 
 }  // namespace hone

@@ -191,6 +191,14 @@ void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measure
   hand_out_in_turn();
 }
 
+// Also passes on the evaluation of a worker that is lost: the pool keeps the first one of a job.
+template <class Job>
+void work_queue_state<Job>::close(const caf::strong_actor_ptr& who,
+                                  const evaluation_record& evaluation) {
+  self->send(pool, close_atom_v, evaluation);
+  done(who, measurement_id(evaluation->getMeasurementId()));
+}
+
 template <class Job>
 void work_queue_state<Job>::lose(const caf::actor_addr& who, const caf::error& reason) {
   const auto found = workers.find(who);
@@ -261,6 +269,9 @@ typename work_queue_actor<Job>::behavior_type work_queue_behavior(
       },
       [self](done_atom, std::uint64_t high, std::uint64_t low) {
         self->state.done(self->current_sender(), measurement_id{high, low});
+      },
+      [self](close_atom, const evaluation_record& evaluation) {
+        self->state.close(self->current_sender(), evaluation);
       },
       [self](status_atom) {
         return self->state.counts.report(self->state.queued(), self->state.in_flight());

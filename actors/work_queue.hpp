@@ -100,6 +100,7 @@ struct work_queue_state {
   void pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types,
             std::uint32_t credits);
   void done(const caf::strong_actor_ptr& who, const measurement_id& id);
+  void close(const caf::strong_actor_ptr& who, const evaluation_record& evaluation);
   void lose(const caf::actor_addr& who, const caf::error& reason);
   void put_again(const Job& job);
   void hand_out(const std::string& device_type);

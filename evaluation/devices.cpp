@@ -89,9 +89,9 @@ class device_planner {
     // the time that the device waits for jobs.
     const std::int64_t job_us = options.verify_us + options.measure_us;
     const std::uint32_t credits = job_us < 1000 ? 64 : 2;
-    const std::chrono::seconds job_limit(2 + credits * job_us / 250000);
     devices_.push_back({options.device_name, simulated_device_type(kind),
-                        [options] { return make_simulated_device(options); }, credits, job_limit});
+                        [options] { return make_simulated_device(options); }, credits,
+                        std::nullopt});
   }
 
   const device_options* options_;

@@ -26,11 +26,10 @@ struct planned_device {
   record<schema::DeviceType> type;
   device_maker make;
   std::uint32_t credits = 2;  // of its verifier, and as many of its benchmarker
-  // Time limit for the answer to a job, including the time for the jobs that wait ahead of it. It
-  // is short for fast devices: CAF's clock keeps an entry for every request until the request's
-  // timeout has passed, even if it was answered, and at ten thousand jobs a second a limit of
-  // minutes would occupy hundreds of megabytes.
-  std::chrono::seconds job_limit{300};
+  // Time limit for the answer to a job, including the time for the jobs that wait ahead of it. None
+  // for devices that cannot hang: CAF's clock wakes for every limit, and keeps it until it has
+  // passed, even if the request was answered.
+  std::optional<std::chrono::seconds> job_limit{300};
   // What measurements call a GPU: its name and its UUID, since another GPU may have the name on
   // another day. Empty: the name.
   std::string measured_as{};

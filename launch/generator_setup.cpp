@@ -54,7 +54,7 @@ std::map<std::string, shared_gpu> share_gpus(const std::vector<std::string>& use
   for (const std::string& user : users) {
     planned_device* const device = find_device_on_gpu(devices, user);
     if (device == nullptr) continue;
-    device->job_limit += timeouts::gpu_lease;
+    if (device->job_limit) *device->job_limit += timeouts::gpu_lease;
     if (shared.contains(user)) continue;
     shared[user].device = device->name;
     shared[user].finish = [user] { finish_policy_work(user); };

@@ -103,12 +103,17 @@ using work_queue_actor = caf::typed_actor<
     caf::reacts_to<put_atom, Job>,
     // worker: adds credits, (device types, credits), for jobs of these device types ("*": of all)
     caf::reacts_to<pull_atom, std::vector<std::string>, std::uint32_t>,
-    // worker: has finished the job with this measurement id, (high, low); its credit returns
-    caf::reacts_to<done_atom, std::uint64_t, std::uint64_t>, observable>;
+    // worker: the job with this measurement id, (high, low), has gone on; its credit returns
+    caf::reacts_to<done_atom, std::uint64_t, std::uint64_t>,
+    // worker: the job has ended with this evaluation, which goes on to the pool; its credit returns
+    caf::reacts_to<close_atom, evaluation_record>, observable>;
 
 using compiler_actor = worker_actor<compile_job>;
 using verifier_actor = worker_actor<verify_job>;
-using benchmarker_actor = worker_actor<benchmark_job>;
+using benchmarker_actor = worker_actor<benchmark_job>::extend<
+    // verifier of the same device: wants a measurement; the reply holds the evaluation that it
+    // ended with, or none if the job waits in the benchmark queue for another device to confirm it
+    caf::replies_to<measure_atom, benchmark_job>::with<std::vector<evaluation_record>>>;
 using compile_queue_actor = work_queue_actor<compile_job>;
 using verify_queue_actor = work_queue_actor<verify_job>;
 using benchmark_queue_actor = work_queue_actor<benchmark_job>;
@@ -121,7 +126,7 @@ using pool_actor = caf::typed_actor<
     caf::replies_to<draw_atom>::with<draw_record>,
     // generator, launch (for the corpus): hands in a group; the reply means that it is durable
     caf::replies_to<submit_atom, group_record>::with<done_atom>,
-    // compiler, verifier, benchmarker, work queue: reports the result of a job
+    // work queue: reports the result of a job
     caf::reacts_to<close_atom, evaluation_record>,
     // learner: requests ready groups, (stage, at least, at most, even over the tasks, without
     // these); the reply comes when there are enough of them; a newer request replaces one that
@@ -238,8 +243,9 @@ using node_actor = caf::typed_actor<
     // generator, learner: requests a GPU lease, (device name, number, limit in ms); the node passes
     // the request on to the device
     caf::replies_to<lease_atom, std::string, std::uint64_t, std::uint32_t>::with<done_atom>,
-    // telemetry of a joined node: reports its status, every second
-    caf::reacts_to<node_status_record>,
+    // telemetry of a joined node: reports its status; the reply is the pause until the next report
+    // in ms, which grows with the number of nodes
+    caf::replies_to<node_status_record>::with<std::uint32_t>,
     // joined node: takes part from now on, under this name, in place of any earlier node of the
     // name
     caf::reacts_to<join_atom, std::string>,
@@ -289,6 +295,7 @@ CAF_ADD_TYPE_ID(hone, (std::vector<hone::scored_group_record>))
 CAF_ADD_TYPE_ID(hone, (std::vector<hone::node_status_record>))
 CAF_ADD_TYPE_ID(hone, (std::vector<hone::actor_status_record>))
 CAF_ADD_TYPE_ID(hone, (std::vector<hone::task_record>))
+CAF_ADD_TYPE_ID(hone, (std::vector<hone::evaluation_record>))
 CAF_ADD_TYPE_ID(hone, (std::vector<hone::device_type_record>))
 CAF_ADD_TYPE_ID(hone, (std::vector<std::string>))
 CAF_ADD_TYPE_ID(hone, (std::vector<uint64_t>))

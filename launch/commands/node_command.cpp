@@ -15,6 +15,7 @@
 #include "evaluation/variant_compiler.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/generator_setup.hpp"
+#include "launch/joining.hpp"
 #include "launch/node_cache.hpp"
 #include "launch/slow_notice.hpp"
 #include "launch/stop_signals.hpp"
@@ -27,8 +28,6 @@
 
 namespace hone {
 namespace {
-
-constexpr auto answer_limit = std::chrono::seconds(10);
 
 struct node_arguments {
   head_address head;
@@ -44,71 +43,6 @@ struct node_arguments {
   double heartbeat_s = 2;
   double silence_s = 15;
 };
-
-struct joined_run {
-  node_wiring wiring;
-  std::shared_ptr<const task_table> tasks;
-  learner_actor learner;         // empty, as the next one, for a node without generators
-  generator_setup_record setup;  // what the node's generators are made of
-};
-
-// Asks for what the node's generators need. Throws as join() does.
-void ask_for_generators(caf::actor_system& system, const node_arguments& a, joined_run& joined) {
-  caf::error problem;
-  caf::scoped_actor self(system);
-  self->request(joined.wiring.uplink, answer_limit, generate_atom_v,
-                std::uint64_t{a.generators.size()})
-      .receive(
-          [&](const learner_actor& learner, const generator_setup_record& setup) {
-            joined.learner = learner;
-            joined.setup = setup;
-          },
-          [&](const caf::error& e) { problem = e; });
-  if (problem == caf::sec::runtime_error)
-    throw refused_by_head(a.head.address + ": " + system.render(problem));
-  if (problem) throw connection_failed(a.head.address + ": " + system.render(problem));
-}
-
-// Joins the run, for which it waits so long. Tasks that `earlier` (may be null) has are not copied
-// again. Throws network_error; connection_failed if it may be otherwise a moment later.
-joined_run join(caf::actor_system& system, const node_arguments& a, const std::string& name,
-                device_kinds kinds, std::chrono::seconds wait, const task_table* earlier,
-                const std::function<std::filesystem::path()>& cache) {
-  joined_run joined;
-  joined.wiring.uplink = connect(system, a.head, join_purpose, name, wait);
-  record_builder<schema::JoinRequest> request;
-  request->setSchemaVersion(schema_version);
-  request->setJudgeVersion(judge_version);
-  request->setNode(name);
-  request->setHasRealDevices(kinds.has_real);
-  request->setHasSimulatedDevices(kinds.has_simulated);
-  request->setTimesBaselines(!a.no_baselines);
-  std::vector<task_record> known;
-  std::string problem;
-  bool is_refused = false;
-  caf::scoped_actor self(system);
-  self->request(joined.wiring.uplink, answer_limit, join_atom_v, request.finish())
-      .receive(
-          [&](const compile_queue_actor& compiles, const verify_queue_actor& verifies,
-              const benchmark_queue_actor& benchmarks, const pool_actor& pool,
-              const std::vector<task_record>& tasks) {
-            joined.wiring.compiles = compiles;
-            joined.wiring.verifies = verifies;
-            joined.wiring.benchmarks = benchmarks;
-            joined.wiring.pool = pool;
-            known = tasks;
-          },
-          [&](const caf::error& e) {
-            is_refused = e == caf::sec::runtime_error;  // of node_state::answer()
-            problem = system.render(e);
-          });
-  if (is_refused) throw refused_by_head(a.head.address + ": the run refused the node: " + problem);
-  if (!problem.empty()) throw connection_failed(a.head.address + ": " + problem);
-  joined.tasks = copy_tasks(
-      known, earlier, [&] { return connect_for_files(a.head, name); }, cache);
-  if (!a.generators.empty()) ask_for_generators(system, a, joined);
-  return joined;
-}
 
 bool have_same_tasks(const task_table& a, const task_table& b) {
   return std::equal(a.all().begin(), a.all().end(), b.all().begin(), b.all().end(),
@@ -209,10 +143,18 @@ class membership {
     }
   }
 
+  join_options joining() const {
+    return {.head = a_.head,
+            .name = name_,
+            .devices = kinds_of(devices_),
+            .times_baselines = !a_.no_baselines,
+            .generators = a_.generators.size()};
+  }
+
   joined_run join_first() {
     const slow_notice waiting([this] { return "waiting for the run at " + a_.head.address; });
-    return join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(a_.wait_s), nullptr,
-                [this] { return cache(); });
+    return join_run(*system_, joining(), std::chrono::seconds(a_.wait_s), nullptr,
+                    [this] { return cache(); });
   }
 
   // Returns the folder of copies, which is made when it is needed first.
@@ -228,8 +170,8 @@ class membership {
     const auto end = clock::now() + std::chrono::seconds(a_.patience_s);
     for (std::chrono::milliseconds pause = first_pause;; pause = std::min(2 * pause, last_pause)) {
       try {
-        joined_run joined = join(*system_, a_, name_, kinds_of(devices_), std::chrono::seconds(0),
-                                 &tasks, [this] { return cache(); });
+        joined_run joined = join_run(*system_, joining(), std::chrono::seconds(0), &tasks,
+                                     [this] { return cache(); });
         if (!have_same_tasks(*joined.tasks, tasks))
           throw refused_by_head(a_.head.address + ": another run, with other tasks, listens there");
         return joined;

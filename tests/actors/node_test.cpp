@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 
 #include "actors/telemetry.hpp"
@@ -116,6 +117,17 @@ class Node : public testing::Test {
     }
   }
   void start() {
+    start({{"brittle", type_,
+            [type = type_, failures = failures_, waits = waits_]() -> std::unique_ptr<device> {
+              return std::make_unique<testing_support::verifying_device>(type, [failures, waits] {
+                waits->wait(true);
+                if (failures->fetch_sub(1) > 0) throw std::runtime_error("the device fell over");
+                return Outcome::WRONG_RESULT;
+              });
+            },
+            1}});
+  }
+  void start(std::vector<planned_device> devices) {
     node_options options;
     options.name = "test";
     options.compilers = 0;
@@ -123,28 +135,20 @@ class Node : public testing::Test {
       const std::lock_guard hold(lock_);
       log_ += line + "\n";
     };
-    options.devices = {
-        {"brittle", type_,
-         [type = type_, failures = failures_, waits = waits_]() -> std::unique_ptr<device> {
-           return std::make_unique<testing_support::verifying_device>(type, [failures, waits] {
-             waits->wait(true);
-             if (failures->fetch_sub(1) > 0) throw std::runtime_error("the device fell over");
-             return Outcome::WRONG_RESULT;
-           });
-         },
-         1}};
+    options.devices = std::move(devices);
     telemetry_options watches;
     watches.interval = std::chrono::milliseconds(20);
     watching_ = system_.spawn(telemetry_behavior, watches, pool_actor(), node_actor());
     node_ = system_.spawn(node_behavior, options, wiring_, tasks_, watching_);
   }
-  void put_job(std::uint64_t number) {
+  void put_job(std::uint64_t number, bool timed = false) {
     record_builder<schema::VerifyJob> j;
     auto header = j->initHeader();
     measurement_id{number, 1}.store(header.initMeasurementId());
     variant_id{number, 2}.store(header.initVariantId());
     tasks_->all().front()->id.store(header.initTaskId());
     header.setDeviceType("brittle");
+    header.setTimed(timed);
     header.setAttempt(1);
     header.setDeadlineMs(~std::uint64_t{0});
     j->initArtifact();
@@ -174,6 +178,19 @@ class Node : public testing::Test {
           caf::after(std::chrono::milliseconds(100)) >> [] {});
     }
     return holds();
+  }
+  // Jobs of a queue: those that wait, those that a worker has, and those that are done.
+  using job_counts = std::array<std::uint64_t, 3>;
+  template <class Queue>
+  job_counts jobs_of(const Queue& queue) {
+    job_counts counts{};
+    pool_->request(queue, std::chrono::seconds(10), status_atom_v)
+        .receive(
+            [&](const actor_status_record& status) {
+              counts = {status->getQueued(), status->getInFlight(), status->getProcessed()};
+            },
+            [](const caf::error&) {});
+    return counts;
   }
   // Returns how often the actor was restarted, or -1 if telemetry has no status of it yet.
   int restarts_of(const std::string& name) {
@@ -212,17 +229,9 @@ TEST_F(Node, EndsAfterTheJobsThatItHasWhenItRetires) {
   EXPECT_TRUE(has_devices(1));
   *waits_ = true;
   put_job(1);
-  const auto jobs = [this] {
-    std::pair<std::uint64_t, std::uint64_t> queued_and_in_flight;
-    pool_->request(wiring_.verifies, std::chrono::seconds(10), status_atom_v)
-        .receive(
-            [&](const actor_status_record& status) {
-              queued_and_in_flight = {status->getQueued(), status->getInFlight()};
-            },
-            [](const caf::error&) {});
-    return queued_and_in_flight;
-  };
-  ASSERT_TRUE(testing_support::eventually([&] { return jobs() == std::pair{0UL, 1UL}; }));
+  ASSERT_TRUE(testing_support::eventually([&] {
+    return jobs_of(wiring_.verifies) == job_counts{0, 1, 0};
+  }));
   caf::scoped_actor watching(system_);
   watching->monitor(node_);
   caf::anon_send(caf::actor_cast<working_node_actor>(node_), finish_atom_v);
@@ -237,7 +246,7 @@ TEST_F(Node, EndsAfterTheJobsThatItHasWhenItRetires) {
   watching->receive([&](const caf::down_msg& down) { reason = down.reason; });
   EXPECT_FALSE(reason) << system_.render(reason);
   EXPECT_TRUE(testing_support::eventually([&] {
-    return jobs() == std::pair{1UL, 0UL};
+    return jobs_of(wiring_.verifies) == job_counts{1, 0, 1};
   })) << "the other job must wait for another node";
 }
 
@@ -248,6 +257,24 @@ TEST_F(Node, ADeviceIsAnnouncedAndServesJobs) {
   ASSERT_TRUE(result);
   EXPECT_EQ((*result)->getOutcome(), Outcome::WRONG_RESULT);
   EXPECT_TRUE(has_devices(1));
+}
+
+TEST_F(Node, ADeviceMeasuresWhatItHasVerifiedWithoutAskingTheHeadAgain) {
+  simulated_device_options all_pass;
+  all_pass.ok_share = 1;
+  all_pass.name = "brittle";
+  planned_device one{"simulated:brittle", type_,
+                     [all_pass] { return make_simulated_device(all_pass); }};
+  start({one});
+  put_job(1, true);
+  const auto result = next_result();
+  ASSERT_TRUE(result);
+  EXPECT_EQ((*result)->getOutcome(), Outcome::OK);
+  EXPECT_EQ((*result)->getMeasurements().size(), 1U);
+  EXPECT_EQ(jobs_of(wiring_.benchmarks), (job_counts{0, 0, 0}));
+  EXPECT_TRUE(testing_support::eventually([&] {
+    return jobs_of(wiring_.verifies) == job_counts{0, 0, 1};
+  }));
 }
 
 TEST_F(Node, ADeviceThatFailsIsStartedAgainAndItsJobIsReported) {

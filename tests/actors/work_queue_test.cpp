@@ -179,6 +179,28 @@ TEST_F(WorkQueue, ReportsAJobToThePoolAfterItsThirdLostWorker) {
   }));
 }
 
+TEST_F(WorkQueue, PassesAnEvaluationOnAndGivesItsWorkerTheNextJob) {
+  std::vector<compile_job> got;
+  const auto w = join(got, {"a"}, 1);
+  put(job(1, "a"));
+  put(job(2, "a"));
+  ASSERT_EQ(numbers(got), (numbers_list{1}));
+  caf::actor_cast<caf::abstract_actor*>(queue_)->enqueue(
+      caf::actor_cast<caf::strong_actor_ptr>(w), caf::make_message_id(),
+      caf::make_message(close_atom_v,
+                        close_job(got[0]->getHeader(), Outcome::COMPILE_ERROR, "", "no such type")),
+      nullptr);
+  settle();
+  EXPECT_TRUE(take([](close_atom, const evaluation_record& e) {
+    EXPECT_EQ(e->getOutcome(), Outcome::COMPILE_ERROR);
+    EXPECT_EQ(measurement_id(e->getMeasurementId()).high, 1U);
+  }));
+  EXPECT_EQ(numbers(got), (numbers_list{1, 2}));
+  kill(w);
+  const auto next = join(got, {"a"}, 1);
+  EXPECT_EQ(numbers(got), (numbers_list{1, 2, 2})) << "the first one has ended";
+}
+
 TEST_F(WorkQueue, PrefersFirstMeasurementsButTakesEverySixteenthJobFromRepeats) {
   for (std::uint64_t i = 1; i <= 3; ++i) put(job(100 + i, "a", 1.5));
   for (std::uint64_t i = 1; i <= 20; ++i) put(job(i, "a"));
@@ -230,8 +252,9 @@ class Confirmations : public testing_support::actor_test {
   Confirmations()
       : queue_(own(system_.spawn(work_queue_behavior<benchmark_job>, std::string("benchmark"),
                                  caf::actor_cast<pool_actor>(me())))) {}
-  static benchmarker_actor::behavior_type worker(benchmarker_actor::pointer self,
-                                                 std::vector<std::uint64_t>* received) {
+  using worker_type = worker_actor<benchmark_job>;
+  static worker_type::behavior_type worker(worker_type::pointer self,
+                                           std::vector<std::uint64_t>* received) {
     return {
         [received](const benchmark_job& j) {
           received->push_back(measurement_id(j->getHeader().getMeasurementId()).high);
@@ -240,13 +263,13 @@ class Confirmations : public testing_support::actor_test {
         [](status_atom) { return activity("probe", "probe").report(); },
     };
   }
-  benchmarker_actor join(const std::string& device, std::vector<std::uint64_t>& received,
-                         std::uint32_t credits) {
+  worker_type join(const std::string& device, std::vector<std::uint64_t>& received,
+                   std::uint32_t credits) {
     const auto w = own(system_.spawn(worker, &received));
     pull(w, device, credits);
     return w;
   }
-  void pull(const benchmarker_actor& w, const std::string& device, std::uint32_t credits) {
+  void pull(const worker_type& w, const std::string& device, std::uint32_t credits) {
     const std::vector<std::string> types = {"a", single_device("node", device)};
     caf::actor_cast<caf::abstract_actor*>(queue_)->enqueue(
         caf::actor_cast<caf::strong_actor_ptr>(w), caf::make_message_id(),

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <caf/actor_system.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "actors/node.hpp"
+#include "launch/system.hpp"
+#include "network/identity.hpp"
+#include "tasks/task_table.hpp"
+
+namespace hone {
+
+// What a node says of itself when it asks to join a run.
+struct join_options {
+  head_address head;
+  std::string name;
+  device_kinds devices{};
+  bool times_baselines = true;
+  std::size_t generators = 0;
+};
+
+// What it gets.
+struct joined_run {
+  node_wiring wiring;
+  std::shared_ptr<const task_table> tasks;
+  learner_actor learner;         // empty, as the next one, for a node without generators
+  generator_setup_record setup;  // what the node's generators are made of
+};
+
+// Joins the run, for which it waits so long. Tasks that `earlier` (may be null) has are not copied
+// again; `cache` returns the folder of copies, and is called if one is needed. Throws
+// network_error: refused_by_head, or connection_failed if it may be otherwise a moment later.
+joined_run join_run(caf::actor_system& system, const join_options& options,
+                    std::chrono::seconds wait, const task_table* earlier,
+                    const std::function<std::filesystem::path()>& cache);
+
+}  // namespace hone
