@@ -214,6 +214,14 @@ device_actor node_state::find_device(const std::string& name) const {
   return {};
 }
 
+caf::result<done_atom> node_state::pass_on_lease(const std::string& name, std::uint64_t number,
+                                                 std::uint32_t max_ms) {
+  const device_actor device = find_device(name);
+  if (!device)
+    return caf::make_error(caf::sec::runtime_error, "there is no device " + name + " at present");
+  return self->delegate(device, lease_atom_v, number, max_ms);
+}
+
 void node_state::handle_down(const caf::down_msg& down) {
   if (const auto gone = joined.find(down.source); gone != joined.end()) {
     if (goodbyes.empty())
@@ -276,13 +284,8 @@ working_node_actor::behavior_type node_behavior(
       [self](join_atom, const join_record& request) { return self->state.answer(request); },
       [self](generate_atom, std::uint64_t count) { return self->state.set_up_generators(count); },
       [self](status_atom) { return self->delegate(self->state.telemetry, status_atom_v); },
-      [self](lease_atom, const std::string& name, std::uint64_t number,
-             std::uint32_t max_ms) -> caf::result<done_atom> {
-        const device_actor device = self->state.find_device(name);
-        if (!device)
-          return caf::make_error(caf::sec::runtime_error,
-                                 "there is no device " + name + " at present");
-        return self->delegate(device, lease_atom_v, number, max_ms);
+      [self](lease_atom, const std::string& name, std::uint64_t number, std::uint32_t max_ms) {
+        return self->state.pass_on_lease(name, number, max_ms);
       },
       [self](const node_status_record& other) {
         self->send(self->state.telemetry, other);

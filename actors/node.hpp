@@ -135,6 +135,8 @@ struct node_state {
   // Tells the joined nodes that the run has ended; the reply comes when all have left.
   caf::result<done_atom> end_run();
   void take_announcement(const caf::actor& from, const device_type_record& type, std::int32_t by);
+  caf::result<done_atom> pass_on_lease(const std::string& name, std::uint64_t number,
+                                       std::uint32_t max_ms);
   // Returns null if there is no device of this name at present, for example while it restarts.
   device_actor find_device(const std::string& name) const;
   void handle_down(const caf::down_msg& down);
