@@ -25,6 +25,35 @@ std::string first_device(const benchmark_job& job) {
   return single_device(view(first.getNode()), view(first.getDevice()));
 }
 
+void type_shares::begin_to_wait(const std::string& device_type) {
+  share& one = of_[device_type];
+  one.had = std::max(one.had, now_);
+}
+
+void type_shares::count(const std::string& device_type) {
+  share& one = of_[device_type];
+  now_ = one.had;
+  one.had += one.job;
+  one.turn = ++turn_;
+}
+
+void type_shares::learn(const std::string& device_type, seconds taken) {
+  constexpr double weight = 0.1;  // of the newest job in the estimate
+  share& one = of_[device_type];
+  one.job = std::max(least_of_a_job, one.job + weight * (taken - one.job));
+}
+
+std::vector<std::string> type_shares::in_turn(std::vector<std::string> device_types) const {
+  const auto place = [this](const std::string& type) {
+    const auto known = of_.find(type);
+    return known == of_.end() ? std::pair{seconds{}, std::uint64_t{0}}
+                              : std::pair{known->second.had, known->second.turn};
+  };
+  std::sort(device_types.begin(), device_types.end(),
+            [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  return device_types;
+}
+
 template <class Job>
 bool work_queue_state<Job>::worker::serves(std::string_view device_type) const {
   return std::any_of(device_types.begin(), device_types.end(),
@@ -34,14 +63,16 @@ bool work_queue_state<Job>::worker::serves(std::string_view device_type) const {
 template <class Job>
 bool work_queue_state<Job>::worker::has_job_of(std::string_view device_type) const {
   return std::any_of(in_flight.begin(), in_flight.end(), [&](const auto& entry) {
-    return view(entry.second->getHeader().getDeviceType()) == device_type;
+    return view(entry.second.job->getHeader().getDeviceType()) == device_type;
   });
 }
 
 template <class Job>
 void work_queue_state<Job>::put(const Job& job) {
   const std::string device_type(view(job->getHeader().getDeviceType()));
-  waiting[device_type].push_back(job);
+  job_line<Job>& line = waiting[device_type];
+  if (line.size() == 0) shares.begin_to_wait(device_type);
+  line.push_back(job);
   hand_out(device_type);
 }
 
@@ -97,17 +128,22 @@ void work_queue_state<Job>::wait_for_jobs(const worker& one) {
 
 template <class Job>
 void work_queue_state<Job>::hand_out(const std::string& device_type) {
-  while (hand_out_one(device_type)) last_type = device_type;
+  while (hand_out_one(device_type)) {
+  }
 }
 
-// A worker of several types serves them in turn: none waits for another's line.
 template <class Job>
 void work_queue_state<Job>::hand_out_in_turn() {
-  for (std::size_t without = 0; without < waiting.size();) {
-    auto next = waiting.upper_bound(last_type);
-    if (next == waiting.end()) next = waiting.begin();
-    last_type = next->first;
-    without = hand_out_one(last_type) ? 0 : without + 1;
+  std::vector<std::string> types;
+  for (const auto& [device_type, jobs] : waiting) {
+    if (jobs.size() > 0) types.push_back(device_type);
+  }
+  const auto hand_out_next = [&] {
+    const std::vector<std::string> in_turn = shares.in_turn(types);
+    return std::any_of(in_turn.begin(), in_turn.end(),
+                       [this](const std::string& type) { return hand_out_one(type); });
+  };
+  while (hand_out_next()) {
   }
 }
 
@@ -153,7 +189,9 @@ bool work_queue_state<Job>::drop_if_late(const Job& job) {
 template <class Job>
 void work_queue_state<Job>::give(worker& to, const Job& job) {
   --to.credits;
-  to.in_flight.emplace(measurement_id(job->getHeader().getMeasurementId()), job);
+  to.in_flight.emplace(measurement_id(job->getHeader().getMeasurementId()),
+                       given_job{job, clock::now()});
+  shares.count(std::string(view(job->getHeader().getDeviceType())));
   wait_for_jobs(to);
   self->send(to.handle, job);
 }
@@ -181,12 +219,17 @@ template <class Job>
 void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measurement_id& id) {
   const auto found = workers.find(caf::actor_cast<caf::actor_addr>(who));
   if (found == workers.end()) return;
-  const auto job = found->second.in_flight.find(id);
-  if (job == found->second.in_flight.end()) return;
-  found->second.in_flight.erase(job);
+  worker& one = found->second;
+  const auto given = one.in_flight.find(id);
+  if (given == one.in_flight.end()) return;
+  const clock::time_point now = clock::now();
+  shares.learn(std::string(view(given->second.job->getHeader().getDeviceType())),
+               now - std::max(given->second.at, one.free_at));
+  one.free_at = now;
+  one.in_flight.erase(given);
   lost_with_nodes.erase(id);
-  ++found->second.credits;
-  wait_for_jobs(found->second);
+  ++one.credits;
+  wait_for_jobs(one);
   counts.processed();
   hand_out_in_turn();
 }
@@ -203,12 +246,13 @@ template <class Job>
 void work_queue_state<Job>::lose(const caf::actor_addr& who, const caf::error& reason) {
   const auto found = workers.find(who);
   if (found == workers.end()) return;
-  const std::multimap<measurement_id, Job> lost = std::move(found->second.in_flight);
+  const std::multimap<measurement_id, given_job> lost = std::move(found->second.in_flight);
   for (const std::string& served : found->second.device_types) --serving[served];
   workers.erase(found);
   const bool has_left = !reason;  // before it knew of the jobs
   const bool is_node_lost = reason == caf::exit_reason::remote_link_unreachable;
-  for (const auto& [id, job] : lost) {
+  for (const auto& [id, given] : lost) {
+    const Job& job = given.job;
     if (has_left) {
       put_again(job);
       continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <string>
@@ -63,6 +64,33 @@ class job_line {
   unsigned taken_ = 0;
 };
 
+// Divides workers that serve several device types between these by the time that jobs take: the
+// type that has had the least of it is next, so that none waits for a slow one's line. A type that
+// had no jobs for a while gets no more than the others for it. The time of a job is estimated by
+// those of the earlier ones of its type.
+class type_shares {
+ public:
+  using seconds = std::chrono::duration<double>;
+
+  // A job of this type is the first one to wait.
+  void begin_to_wait(const std::string& device_type);
+  void count(const std::string& device_type);
+  void learn(const std::string& device_type, seconds taken);
+  // Returns these types, the one that is next first.
+  std::vector<std::string> in_turn(std::vector<std::string> device_types) const;
+
+ private:
+  struct share {
+    seconds had{};                 // of the workers' time
+    seconds job = least_of_a_job;  // what one takes
+    std::uint64_t turn = 0;        // when it was last served
+  };
+  static constexpr seconds least_of_a_job{1e-4};
+  seconds now_{};  // what the type had that was served last
+  std::uint64_t turn_ = 0;
+  std::map<std::string, share> of_;  // by device type
+};
+
 // Sends jobs to the workers that have credits and records which worker has which job. Where only
 // repeats of a device type are left, a worker has one job of that type at a time, so that a policy
 // that shares its GPU waits for no line of them. Jobs of a lost worker return to the front of the
@@ -72,12 +100,18 @@ class job_line {
 // dropped, because the pool hands out such jobs again.
 template <class Job>
 struct work_queue_state {
+  using clock = std::chrono::steady_clock;
+  struct given_job {
+    Job job;
+    clock::time_point at;
+  };
   struct worker {
     worker_actor<Job> handle;
     std::vector<std::string> device_types;
     std::uint32_t credits = 0;
     // By measurement id. A job that the pool has handed out again may be here twice.
-    std::multimap<measurement_id, Job> in_flight;
+    std::multimap<measurement_id, given_job> in_flight;
+    clock::time_point free_at{};  // when it finished its last job
     bool serves(std::string_view device_type) const;
     bool has_job_of(std::string_view device_type) const;
   };
@@ -89,7 +123,7 @@ struct work_queue_state {
   std::string stage;
   activity counts{"", "queue"};
   std::map<std::string, job_line<Job>> waiting;  // by device type
-  std::string last_type;                         // whose turn was the last
+  type_shares shares;
   std::map<caf::actor_addr, worker> workers;
   // How often a job that has not ended was lost with a node.
   std::map<measurement_id, std::uint32_t> lost_with_nodes;
