@@ -55,13 +55,17 @@ class kubernetes_launcher : public launcher {
 
   void scale(std::int64_t count) override {
     folder_.set_count(count);
-    const bool exists = is_there();
+    const bool exists = is_there("statefulset", pool_.name);
+    if (!context_.identity.empty()) (void)is_there("secret", secret_name());
+    const auto identity = read_own_identity();
     if (count == 0) {
       run(delete_arguments(), "");
     } else if (exists) {
+      // The identity may have been made anew; pods see the new one where it is mounted.
+      if (!identity.empty()) run({"apply", "-f", "-"}, list_of(json::array({secret(identity)})).dump(2));
       run(scale_arguments(count), "");
     } else {
-      run({"apply", "-f", "-"}, manifests(count, read_own_identity()).dump(2));
+      run({"apply", "-f", "-"}, manifests(count, identity).dump(2));
     }
     const auto is_scaled = [this, count] {
       const auto pods = list_pods();
@@ -128,15 +132,14 @@ class kubernetes_launcher : public launcher {
     return read_identity(context_.identity);
   }
 
-  // Returns true if the StatefulSet exists. Throws if it is another run's.
-  bool is_there() const {
-    const std::string text =
-        run({"get", "statefulset", pool_.name, "--ignore-not-found", "-o", "json"}, "");
+  // Returns true if the object exists. Throws if it is not this run's.
+  bool is_there(const std::string& kind, const std::string& name) const {
+    const std::string text = run({"get", kind, name, "--ignore-not-found", "-o", "json"}, "");
     if (text.find_first_not_of(" \n") == std::string::npos) return false;
     const std::string owner =
         text_at(json::parse(text), {"metadata", "annotations", run_annotation});
     if (owner != context_.run.string())
-      throw std::runtime_error("there is a StatefulSet " + pool_.name + " that " +
+      throw std::runtime_error("there is a " + kind + " " + name + " that " +
                                (owner.empty() ? "is not Hone's" : "belongs to the run " + owner) +
                                "; choose another name for the pool, or another namespace");
     return true;
@@ -216,8 +219,22 @@ class kubernetes_launcher : public launcher {
     return made;
   }
 
+  json labels() const { return {{"app", "hone"}, {pool_label, pool_.name}}; }
+
+  json metadata(const std::string& name) const {
+    return {{"name", name},
+            {"labels", labels()},
+            {"annotations", {{run_annotation, context_.run.string()}}}};
+  }
+
+  json secret(const std::map<std::string, std::string>& identity) const {
+    return {{"apiVersion", "v1"},
+            {"kind", "Secret"},
+            {"metadata", metadata(secret_name())},
+            {"stringData", identity}};
+  }
+
   json stateful_set(std::int64_t count, bool has_identity) const {
-    const json labels = {{"app", "hone"}, {pool_label, pool_.name}};
     json pod = {{"terminationGracePeriodSeconds", (context_.grace.count() + 999) / 1000}};
     if (!pool_.kubernetes.service_account.empty())
       pod["serviceAccountName"] = pool_.kubernetes.service_account;
@@ -229,28 +246,23 @@ class kubernetes_launcher : public launcher {
                         {"secret", {{"secretName", secret_name()}, {"defaultMode", 0400}}}}});
     return {{"apiVersion", "apps/v1"},
             {"kind", "StatefulSet"},
-            {"metadata",
-             {{"name", pool_.name},
-              {"labels", labels},
-              {"annotations", {{run_annotation, context_.run.string()}}}}},
+            {"metadata", metadata(pool_.name)},
             {"spec",
              {{"serviceName", pool_.name},
               {"replicas", count},
               {"podManagementPolicy", "Parallel"},
-              {"selector", {{"matchLabels", labels}}},
-              {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}};
+              {"selector", {{"matchLabels", labels()}}},
+              {"template", {{"metadata", {{"labels", labels()}}}, {"spec", pod}}}}}};
   }
 
   json manifests(std::int64_t count, const std::map<std::string, std::string>& identity) const {
     json items = json::array();
-    if (!identity.empty())
-      items.push_back(
-          {{"apiVersion", "v1"},
-           {"kind", "Secret"},
-           {"metadata",
-            {{"name", secret_name()}, {"labels", {{"app", "hone"}, {pool_label, pool_.name}}}}},
-           {"stringData", identity}});
+    if (!identity.empty()) items.push_back(secret(identity));
     items.push_back(stateful_set(count, !identity.empty()));
+    return list_of(items);
+  }
+
+  static json list_of(const json& items) {
     return {{"apiVersion", "v1"}, {"kind", "List"}, {"items", items}};
   }
 

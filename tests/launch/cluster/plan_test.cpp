@@ -137,6 +137,9 @@ TEST(PlanOfAKubernetesPool, IsASecretAndAStatefulSet) {
         "labels": {
           "app": "hone",
           "hone-pool": "cpus"
+        },
+        "annotations": {
+          "hone-run": "/runs/my run"
         }
       },
       "stringData": {

@@ -175,8 +175,29 @@ TEST(KubernetesLauncher, RefusesAStatefulSetOfAnotherRun) {
   other.run = bed.path("other");
   EXPECT_THAT(
       message_of([&] { make_launcher(bed.pool, other)->scale(1); }),
-      HasSubstr("there is a StatefulSet cpus that belongs to the run " + bed.context.run.string()));
+      HasSubstr("there is a statefulset cpus that belongs to the run " + bed.context.run.string()));
   make_launcher(bed.pool, bed.context)->scale(0);
+}
+
+TEST(KubernetesLauncher, RefusesToOverwriteASecretThatIsNotItsOwn) {
+  launcher_bed bed(bed_kind::kubernetes);
+  const std::string text =
+      R"({"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Secret",)"
+      R"( "metadata": {"name": "cpus-identity"}, "stringData": {"key.pem": "of somebody"}}]})";
+  run_program({"kubectl", "apply", "-f", "-"}, text, std::chrono::seconds(30));
+  EXPECT_THAT(message_of([&] { make_launcher(bed.pool, bed.context)->scale(1); }),
+              HasSubstr("there is a secret cpus-identity that is not Hone's"));
+}
+
+TEST(KubernetesLauncher, GivesAnIdentityThatWasMadeAnewToPodsThatStart) {
+  launcher_bed bed(bed_kind::kubernetes);
+  const auto one = make_launcher(bed.pool, bed.context);
+  one->scale(1);
+  EXPECT_THAT(bed.note("cpus-0", "key"), testing::ElementsAre("key of cpus"));
+  testing_support::write_file(bed.context.identity / "key.pem", "another key\n");
+  one->scale(2);
+  EXPECT_THAT(bed.note("cpus-1", "key"), testing::ElementsAre("another key"));
+  one->scale(0);
 }
 
 TEST(ProcessMark, IsNotRunningOnceTheNumberIsAnotherProcess) {
