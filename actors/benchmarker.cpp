@@ -39,7 +39,7 @@ void benchmarker_state::measure(const benchmark_job& given,
   const auto finished = [this, end](const evaluations& ended) {
     --in_flight;
     end(ended);
-    if (is_leaving && in_flight == 0) self->quit();
+    end_if_left();
   };
   self->request(device, job_limit, measure_atom_v, job)
       .then(
@@ -63,16 +63,14 @@ benchmarker_state::evaluations benchmarker_state::conclude(const benchmark_job& 
   return {};
 }
 
-void benchmarker_state::finish(const benchmark_job& job, const evaluations& ended) {
-  if (!ended.empty()) return self->send(wiring.benchmarks, close_atom_v, ended.front());
-  const measurement_id id(job->getHeader().getMeasurementId());
-  self->send(wiring.benchmarks, done_atom_v, id.high, id.low);
-}
-
 void benchmarker_state::leave() {
   is_leaving = true;
   self->send(wiring.benchmarks, pull_atom_v, std::vector<std::string>{}, std::uint32_t{0});
-  if (in_flight == 0) self->quit();
+  end_if_left();
+}
+
+void benchmarker_state::end_if_left() {
+  if (is_leaving && !has_verifier && in_flight == 0) self->quit();
 }
 
 benchmarker_actor::behavior_type benchmarker_behavior(
@@ -87,6 +85,11 @@ benchmarker_actor::behavior_type benchmarker_behavior(
   // Not linked: the device outlives its workers when a node loses its run.
   self->monitor(s.device);
   self->set_down_handler([self](const caf::down_msg& down) { self->quit(down.reason); });
+  self->set_exit_handler([self](const caf::exit_msg& ended) {
+    if (ended.reason) return self->quit(ended.reason);
+    self->state.has_verifier = false;
+    self->state.end_if_left();
+  });
   const std::string device_type(view(of.type->getName()));
   s.counts.set_device_type(device_type);
   self->send(
@@ -96,8 +99,9 @@ benchmarker_actor::behavior_type benchmarker_behavior(
       of.credits);
   return {
       [self](const benchmark_job& job) {
-        self->state.measure(job, [self, job](const benchmarker_state::evaluations& ended) {
-          self->state.finish(job, ended);
+        // A job of the queue has a first measurement, so this one ends it.
+        self->state.measure(job, [self](const benchmarker_state::evaluations& ended) {
+          self->send(self->state.wiring.benchmarks, close_atom_v, ended.front());
         });
       },
       [self](measure_atom, const benchmark_job& job) {

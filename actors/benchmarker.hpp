@@ -24,7 +24,8 @@ struct benchmarker_state {
   caf::duration job_limit = caf::infinite;  // of a request to the device
   activity counts{"", "benchmarker"};
   std::size_t in_flight = 0;
-  bool is_leaving = false;  // ends when it has no job any more
+  bool is_leaving = false;   // ends when it has no job any more
+  bool has_verifier = true;  // false: it has left
 
   // The evaluation that ended a job; none: the job waits for another device.
   using evaluations = std::vector<evaluation_record>;
@@ -32,9 +33,9 @@ struct benchmarker_state {
   // Measures, and tells `end` how the job ended.
   void measure(const benchmark_job& job, const std::function<void(const evaluations&)>& end);
   evaluations conclude(const benchmark_job& job, const measurement_record& measurement);
-  // Tells the benchmark queue how its job ended.
-  void finish(const benchmark_job& job, const evaluations& ended);
+  // Takes no more confirmations, but measures for the verifier as long as that lives.
   void leave();
+  void end_if_left();
 };
 
 // `of` describes the device behind `device`. Its name lets the queue send a confirmation to

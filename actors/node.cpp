@@ -11,6 +11,9 @@
 namespace hone {
 namespace {
 
+// What verifiers and benchmarkers have in common.
+using leaving_actor = caf::typed_actor<caf::reacts_to<leave_atom>>;
+
 // Returns the pause before the next restart, which doubles with every restart.
 std::chrono::milliseconds restart_pause(std::uint32_t restarts) {
   return std::min(timeouts::longest_restart_pause,
@@ -64,10 +67,13 @@ void node_state::start_workers(std::size_t index) {
       self->spawn(benchmarker_behavior, options.name, one.plan, device, wiring);
   const auto verifier =
       self->spawn(verifier_behavior, "verifier " + at, one.plan, device, benchmarker, wiring);
-  one.workers = {caf::actor_cast<caf::actor>(verifier), caf::actor_cast<caf::actor>(benchmarker)};
   watch(caf::actor_cast<caf::strong_actor_ptr>(device));
-  for (const caf::actor& worker : one.workers)
+  for (const auto& worker :
+       {caf::actor_cast<caf::actor>(verifier), caf::actor_cast<caf::actor>(benchmarker)}) {
+    one.workers.push_back(worker);
+    self->monitor(worker);
     watch(caf::actor_cast<caf::strong_actor_ptr>(worker));
+  }
   if (!one.is_announced) announce(one.plan.type, 1);
   one.is_announced = true;
 }
@@ -84,6 +90,7 @@ device_share node_state::share_of(const std::string& type) const {
 
 std::uint32_t node_state::scale_own(const std::string& type, std::uint32_t count) {
   device_share own = share_of(type);
+  if (is_retiring) return own.at_work;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     supervised_device& one = devices[i];
     if (view(one.plan.type->getName()) != type) continue;
@@ -92,7 +99,7 @@ std::uint32_t node_state::scale_own(const std::string& type, std::uint32_t count
       --own.at_work;
     } else if (!one.is_wanted && own.at_work < count) {
       one.is_wanted = true;
-      if (caf::actor_cast<caf::actor>(one.device)) {
+      if (lives(i)) {
         if (has_run) start_workers(i);
       } else {
         start_device(i);
@@ -106,10 +113,8 @@ std::uint32_t node_state::scale_own(const std::string& type, std::uint32_t count
 void node_state::stop_device(std::size_t index) {
   supervised_device& one = devices[index];
   one.is_wanted = false;
-  for (const caf::actor& worker : one.workers) self->monitor(worker);
-  // The verifier is the first; it passes this on to the benchmarker that it still needs.
-  if (!one.workers.empty())
-    self->send(caf::actor_cast<verifier_actor>(one.workers.front()), leave_atom_v);
+  for (const caf::actor& worker : one.workers)
+    self->send(caf::actor_cast<leaving_actor>(worker), leave_atom_v);
   if (one.is_announced) announce(one.plan.type, -1);
   one.is_announced = false;
   if (one.workers.empty()) end_if_unwanted(index);
@@ -123,23 +128,27 @@ void node_state::end_if_unwanted(std::size_t index) {
   log("the device " + one.plan.name + " has stopped work");
 }
 
+bool node_state::lives(std::size_t index) const { return static_cast<bool>(devices[index].device); }
+
 void node_state::revive(supervised kind, std::size_t index) {
-  const auto lives = [](const caf::actor_addr& one) {
-    return static_cast<bool>(caf::actor_cast<caf::actor>(one));
-  };
+  if (is_retiring) return;
   // Something else may have started it meanwhile.
   switch (kind) {
     case supervised::device:
-      if (!lives(devices[index].device) && devices[index].is_wanted) start_device(index);
+      if (!lives(index) && devices[index].is_wanted) start_device(index);
+      return;
+    case supervised::workers:
+      if (lives(index) && devices[index].is_wanted && devices[index].workers.empty() && has_run)
+        start_workers(index);
       return;
     case supervised::compiler:
-      if (!lives(compilers[index].compiler) && has_run) start_compiler(index);
+      if (!compilers[index].compiler && has_run) start_compiler(index);
       return;
     case supervised::generator:
-      if (!lives(generators[index].generator) && has_run) start_generator(index);
+      if (!generators[index].generator && has_run) start_generator(index);
       return;
     case supervised::fetcher:
-      if (fetcher && lives(fetcher.address())) return;
+      if (fetcher) return;
       stop_generators();
       if (has_run) start_generators();
       return;
@@ -148,11 +157,14 @@ void node_state::revive(supervised kind, std::size_t index) {
 
 void node_state::leave_run() {
   has_run = false;
-  for (supervised_device& one : devices) {
-    for (const caf::actor& worker : one.workers)
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    for (const caf::actor& worker : devices[i].workers) {
+      self->demonitor(worker);
       self->send_exit(worker, caf::exit_reason::user_shutdown);
-    one.workers.clear();
-    one.is_announced = false;
+    }
+    devices[i].workers.clear();
+    devices[i].is_announced = false;
+    if (!devices[i].is_wanted) end_if_unwanted(i);
   }
   for (supervised_compiler& one : compilers) {
     if (const auto compiler = caf::actor_cast<caf::actor>(one.compiler)) {
@@ -160,6 +172,7 @@ void node_state::leave_run() {
       self->send_exit(compiler, caf::exit_reason::user_shutdown);
     }
   }
+  for (supervised_compiler& one : compilers) one.compiler = {};
   stop_generators();
 }
 
@@ -180,9 +193,8 @@ void node_state::end_if_retired() {
   const bool has_workers =
       std::any_of(devices.begin(), devices.end(),
                   [](const supervised_device& one) { return !one.workers.empty(); }) ||
-      std::any_of(compilers.begin(), compilers.end(), [](const supervised_compiler& one) {
-        return static_cast<bool>(caf::actor_cast<caf::actor>(one.compiler));
-      });
+      std::any_of(compilers.begin(), compilers.end(),
+                  [](const supervised_compiler& one) { return static_cast<bool>(one.compiler); });
   if (!has_workers) self->quit();
 }
 
@@ -231,27 +243,43 @@ void node_state::handle_down(const caf::down_msg& down) {
     return;
   }
   const std::string reason = self->system().render(down.reason);
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (std::erase_if(devices[i].workers, [&](const caf::actor& worker) {
-          return worker.address() == down.source;
-        }) > 0)
-      end_if_unwanted(i);
-    if (devices[i].device == down.source && devices[i].is_wanted)
-      restart_later("the device " + devices[i].plan.name, reason, supervised::device, i,
-                    devices[i].restarts++);
-  }
+  for (std::size_t i = 0; i < devices.size(); ++i) lose_of_device(i, down.source, reason);
   for (std::size_t i = 0; i < compilers.size(); ++i) {
-    if (compilers[i].compiler == down.source && !is_retiring)
+    if (compilers[i].compiler != down.source) continue;
+    compilers[i].compiler = {};
+    if (!is_retiring)
       restart_later("a compiler", reason, supervised::compiler, i, compilers[i].restarts++);
   }
-  if (fetcher && fetcher.address() == down.source)
+  if (fetcher && fetcher.address() == down.source) {
+    fetcher = fetcher_actor();
     restart_later("the fetcher", reason, supervised::fetcher, 0, fetcher_restarts++);
+  }
   for (std::size_t i = 0; i < generators.size(); ++i) {
-    if (generators[i].generator == down.source)
-      restart_later("the generator on " + generation.generators[i].device, reason,
-                    supervised::generator, i, generators[i].restarts++);
+    if (generators[i].generator != down.source) continue;
+    generators[i].generator = {};
+    restart_later("the generator on " + generation.generators[i].device, reason,
+                  supervised::generator, i, generators[i].restarts++);
   }
   if (is_retiring) end_if_retired();
+}
+
+void node_state::lose_of_device(std::size_t index, const caf::actor_addr& gone,
+                                const std::string& reason) {
+  supervised_device& one = devices[index];
+  const bool was_worker = std::erase_if(one.workers, [&](const caf::actor& worker) {
+                            return worker.address() == gone;
+                          }) > 0;
+  if (was_worker) end_if_unwanted(index);
+  if (one.device == gone) {
+    one.device = {};
+    if (one.is_wanted)
+      restart_later("the device " + one.plan.name, reason, supervised::device, index,
+                    one.restarts++);
+  } else if (was_worker && one.is_wanted && one.workers.empty() && has_run && lives(index)) {
+    // They ended without their device, or its end is heard of next.
+    restart_later("the workers of " + one.plan.name, reason, supervised::workers, index,
+                  one.worker_restarts++);
+  }
 }
 
 void node_state::restart_later(const std::string& what, const std::string& reason, supervised kind,

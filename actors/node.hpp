@@ -55,7 +55,9 @@ struct node_state {
   struct supervised_device {
     planned_device plan;
     caf::actor_addr device{};
-    std::vector<caf::actor> workers{};  // its verifier and benchmarker
+    // Its verifier and benchmarker, and earlier ones that still finish what they have.
+    std::vector<caf::actor> workers{};
+    std::uint32_t worker_restarts = 0;
     std::uint32_t restarts = 0;
     bool is_announced = false;
     bool is_wanted = true;  // false: it ends as soon as its workers have ended
@@ -68,7 +70,7 @@ struct node_state {
     caf::actor_addr generator{};
     std::uint32_t restarts = 0;
   };
-  enum class supervised : std::uint8_t { device, compiler, generator, fetcher };
+  enum class supervised : std::uint8_t { device, workers, compiler, generator, fetcher };
 
   working_node_actor::stateful_pointer<node_state> self = nullptr;
   node_options options;
@@ -106,6 +108,8 @@ struct node_state {
   std::string number_of(std::size_t index) const;
   void stop_generators();
   void revive(supervised kind, std::size_t index);
+  // Returns whether the device's actor is there.
+  bool lives(std::size_t index) const;
   // Sets how many devices of a type are at work here, and returns the number.
   std::uint32_t scale_own(const std::string& type, std::uint32_t count);
   // Does the same for all nodes of the run; `name` is that of a type or its beginning.
@@ -140,6 +144,8 @@ struct node_state {
   // Returns null if there is no device of this name at present, for example while it restarts.
   device_actor find_device(const std::string& name) const;
   void handle_down(const caf::down_msg& down);
+  // Sees to a device and its workers after the end of an actor that may be one of them.
+  void lose_of_device(std::size_t index, const caf::actor_addr& gone, const std::string& reason);
   void restart_later(const std::string& what, const std::string& reason, supervised kind,
                      std::size_t index, std::uint32_t restarts);
   void log(const std::string& line) const;

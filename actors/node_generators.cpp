@@ -51,7 +51,10 @@ std::string node_state::number_of(std::size_t index) const {
 }
 
 void node_state::stop_generators() {
-  for (const supervised_generator& one : generators) end(self, one.generator);
+  for (supervised_generator& one : generators) {
+    end(self, one.generator);
+    one.generator = {};
+  }
   end(self, fetcher ? fetcher.address() : caf::actor_addr());
   fetcher = fetcher_actor();
 }

@@ -25,8 +25,8 @@ void telemetry_state::start_round() {
             },
             [](const caf::error&) {});
   }
-  const std::chrono::milliseconds max_age =
-      timeouts::report_age_in_pauses * timeouts::report_pause(joined.size());
+  longest_pause = std::max(longest_pause, timeouts::report_pause(joined.size()));
+  const std::chrono::milliseconds max_age = timeouts::report_age_in_pauses * longest_pause;
   std::erase_if(joined, [oldest_ms = unix_ms() - static_cast<std::uint64_t>(max_age.count())](
                             const auto& entry) { return entry.second.received_ms < oldest_ms; });
   if (options.show) options.show(of_all_nodes());

@@ -58,6 +58,7 @@ struct telemetry_state {
   node_snapshot snapshot;
   std::map<std::string, node_report> joined;  // by node
   std::chrono::milliseconds pause{};          // until the next round
+  std::chrono::milliseconds longest_pause{};  // that the first node has allowed a joined one
   std::ofstream trace;
   std::map<std::string, int> trace_rows;
 

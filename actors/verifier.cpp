@@ -26,13 +26,11 @@ void verifier_state::verify(const verify_job& job) {
             counts.add_busy_ms(verdict->getVerifyMs());
             take_verdict(job, verdict);
           },
-          [this, job](const caf::error& error) { close(failed(job, error)); });
-}
-
-evaluation_record verifier_state::failed(const verify_job& job, const caf::error& error) {
-  counts.failed();
-  return close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
-                   "the device failed: " + self->system().render(error));
+          [this, job](const caf::error& error) {
+            counts.failed();
+            close(close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
+                            "the device failed: " + self->system().render(error)));
+          });
 }
 
 void verifier_state::take_verdict(const verify_job& job, const verdict_record& verdict) {
@@ -46,10 +44,14 @@ void verifier_state::take_verdict(const verify_job& job, const verdict_record& v
   self->request(benchmarker, caf::infinite, measure_atom_v, next.finish())
       .then(
           [this, job](const std::vector<evaluation_record>& evaluations) {
-            if (evaluations.empty()) return go_on(job);
+            if (evaluations.empty()) return release(job);
             close(evaluations.front());
           },
-          [this, job](const caf::error& error) { close(failed(job, error)); });
+          [this, job](const caf::error& error) {
+            counts.failed();
+            close(close_job(job->getHeader(), Outcome::INFRASTRUCTURE, "",
+                            "the benchmarker failed: " + self->system().render(error)));
+          });
 }
 
 void verifier_state::close(const evaluation_record& evaluation) {
@@ -58,7 +60,7 @@ void verifier_state::close(const evaluation_record& evaluation) {
   end_if_left();
 }
 
-void verifier_state::go_on(const verify_job& job) {
+void verifier_state::release(const verify_job& job) {
   --in_flight;
   const measurement_id id(job->getHeader().getMeasurementId());
   self->send(wiring.verifies, done_atom_v, id.high, id.low);
@@ -66,9 +68,7 @@ void verifier_state::go_on(const verify_job& job) {
 }
 
 void verifier_state::end_if_left() {
-  if (!is_leaving || in_flight > 0) return;
-  self->send(benchmarker, leave_atom_v);
-  self->quit();
+  if (is_leaving && in_flight == 0) self->quit();
 }
 
 void verifier_state::leave() {
@@ -90,6 +90,7 @@ verifier_actor::behavior_type verifier_behavior(
   s.counts = activity(std::move(name), "verifier");
   // Not linked: the device outlives its workers when a node loses its run.
   self->monitor(s.device);
+  self->link_to(s.benchmarker);
   self->set_down_handler([self](const caf::down_msg& down) { self->quit(down.reason); });
   const std::string device_type(view(of.type->getName()));
   s.counts.set_device_type(device_type);

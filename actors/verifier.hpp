@@ -26,17 +26,18 @@ struct verifier_state {
   bool is_leaving = false;  // ends when it has no job any more
 
   void verify(const verify_job& job);
-  evaluation_record failed(const verify_job& job, const caf::error& error);
   void take_verdict(const verify_job& job, const verdict_record& verdict);
-  // End a job: with an evaluation, or because the benchmark queue has it.
+  // Ends a job with its evaluation.
   void close(const evaluation_record& evaluation);
-  void go_on(const verify_job& job);
-  // Ends the verifier, and then the benchmarker, if it is leaving and has no job any more.
+  // Returns the credit of a job that waits in the benchmark queue to be confirmed.
+  void release(const verify_job& job);
+  // Ends the verifier if it is leaving and has no job any more.
   void end_if_left();
   void leave();
 };
 
-// `of` describes the device behind `device`, whose benchmarker ends after this verifier.
+// `of` describes the device behind `device`. The verifier is linked to the device's benchmarker:
+// none of the two works without the other.
 verifier_actor::behavior_type verifier_behavior(
     verifier_actor::stateful_pointer<verifier_state> self, std::string name,
     const planned_device& of, device_actor device, benchmarker_actor benchmarker,

@@ -234,7 +234,6 @@ void work_queue_state<Job>::done(const caf::strong_actor_ptr& who, const measure
   hand_out_in_turn();
 }
 
-// Also passes on the evaluation of a worker that is lost: the pool keeps the first one of a job.
 template <class Job>
 void work_queue_state<Job>::close(const caf::strong_actor_ptr& who,
                                   const evaluation_record& evaluation) {

@@ -134,6 +134,8 @@ struct work_queue_state {
   void pull(const caf::strong_actor_ptr& who, const std::vector<std::string>& device_types,
             std::uint32_t credits);
   void done(const caf::strong_actor_ptr& who, const measurement_id& id);
+  // Passes the evaluation on to the pool, also one of a worker that is lost: the pool keeps the
+  // first one of a job.
   void close(const caf::strong_actor_ptr& who, const evaluation_record& evaluation);
   void lose(const caf::actor_addr& who, const caf::error& reason);
   void put_again(const Job& job);
@@ -152,7 +154,8 @@ struct work_queue_state {
   std::size_t in_flight() const;
 };
 
-// `stage` is the stage of the pipeline that the queue leads to: "compile", "verify", "benchmark".
+// `stage` is the stage of the pipeline in which the queue's jobs begin: "compile", "verify",
+// "benchmark".
 template <class Job>
 typename work_queue_actor<Job>::behavior_type work_queue_behavior(
     typename work_queue_actor<Job>::template stateful_pointer<work_queue_state<Job>> self,

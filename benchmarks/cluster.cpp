@@ -8,15 +8,18 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <caf/all.hpp>
 #include <caf/io/all.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -38,6 +41,14 @@ using steady = std::chrono::steady_clock;
 constexpr int processes = 4;
 // What a device takes for a variant: a thousand of them judge 20,000 a second.
 constexpr std::int64_t device_us = 50'000;
+
+// Forks a process that ends with this one. Throws std::runtime_error.
+pid_t fork_child() {
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("cannot fork");
+  if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return child;
+}
 
 // ---- nodes
 
@@ -114,7 +125,7 @@ class ring_head {
           "node.identity=\"" + identity.string() + "\"", std::string("contrastive.steps=1000000"),
           std::string("pool.acknowledgements=acknowledged")})
       command.insert(command.end(), {"--set", setting});
-    process_ = fork();
+    process_ = fork_child();
     if (process_ == 0) {
       const int nothing = open("/dev/null", O_WRONLY);
       dup2(nothing, STDOUT_FILENO);
@@ -130,10 +141,7 @@ class ring_head {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   }
-  ~ring_head() {
-    kill(process_, SIGKILL);
-    waitpid(process_, nullptr, 0);
-  }
+  ~ring_head() { end(); }
   ring_head(const ring_head&) = delete;
   ring_head& operator=(const ring_head&) = delete;
 
@@ -150,8 +158,8 @@ class ring_head {
   }
 
   // Stops the run and returns whether all that it has acknowledged is in its pool.
-  bool ends_with_everything() const {
-    kill(process_, SIGKILL);
+  bool ends_with_everything() {
+    end();
     const std::string verify = hone_program() + " pool verify --pool '" +
                                (folder_ / "pool").string() + "' --acknowledged '" +
                                (folder_ / "acknowledged").string() + "'";
@@ -159,6 +167,12 @@ class ring_head {
   }
 
  private:
+  void end() {
+    if (process_ <= 0) return;
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+    process_ = 0;
+  }
   fs::path folder_;
   pid_t process_ = 0;
 };
@@ -192,6 +206,7 @@ class meter {
     std::vector<double> ms;
     for (double one = 0; steady::now() < end && read(times_, &one, sizeof one) == sizeof one;)
       ms.push_back(one);
+    if (ms.empty()) throw std::runtime_error("no node answers");
     std::sort(ms.begin(), ms.end());
     std::printf(
         "%-28s %6.0f variants/s; head %3.0f %%, nodes %3.0f %% of a core; messages: %zu, p50 %.1f, "
@@ -226,16 +241,17 @@ int run(int nodes, int seconds) {
   const fs::path node_identity = make_identity(folder / "ca", "node", identity_role::node);
   bool is_well = false;
   {
-    const ring_head head(folder, head_identity);
+    ring_head head(folder, head_identity);
     int ends[2];
     if (pipe(ends) != 0) return 1;
     const auto begin = steady::now();
     std::vector<pid_t> children;
     for (int i = 0; i < processes; ++i) {
-      children.push_back(fork());
+      children.push_back(fork_child());
       if (children.back() == 0)
-        be_nodes(i, nodes / processes, {head.address(), node_identity}, ends[1]);
+        be_nodes(i, std::max(1, nodes / processes), {head.address(), node_identity}, ends[1]);
     }
+    close(ends[1]);
     int joined = 0;
     for (double one = 0; joined < processes && read(ends[0], &one, sizeof one) == sizeof one;)
       joined += one < 0 ? 1 : 0;

@@ -25,7 +25,7 @@ struct join_options {
   std::size_t generators = 0;
 };
 
-// What it gets.
+// What a node gets that has joined.
 struct joined_run {
   node_wiring wiring;
   std::shared_ptr<const task_table> tasks;
@@ -33,9 +33,10 @@ struct joined_run {
   generator_setup_record setup;  // what the node's generators are made of
 };
 
-// Joins the run, for which it waits so long. Tasks that `earlier` (may be null) has are not copied
-// again; `cache` returns the folder of copies, and is called if one is needed. Throws
-// network_error: refused_by_head, or connection_failed if it may be otherwise a moment later.
+// Joins a run, and blocks meanwhile; waits up to `wait` for one that does not listen yet. Tasks
+// that `earlier` (may be null) has are not copied again; `cache` returns the folder of copies, and
+// is called if one is needed. Throws network_error: refused_by_head, or connection_failed if it may
+// be otherwise a moment later.
 joined_run join_run(caf::actor_system& system, const join_options& options,
                     std::chrono::seconds wait, const task_table* earlier,
                     const std::function<std::filesystem::path()>& cache);

@@ -3,25 +3,33 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
+
 namespace hone {
 namespace {
 
-volatile sig_atomic_t signals = 0;
+std::atomic<int> signals = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "a handler of signals uses it");
 
-void on_signal(int /*number*/) {
-  signals = signals + 1;
-  if (signals > 1) _exit(130);
+constexpr int exit_code = 130;
+
+void end(int /*number*/) { _exit(exit_code); }
+
+void ask_to_stop(int /*number*/) {
+  if (++signals > 1) _exit(exit_code);
 }
 
-}  // namespace
-
-void catch_stop_signals() {
+void handle_with(void (*handler)(int)) {
   struct sigaction action {};
-  action.sa_handler = on_signal;
+  action.sa_handler = handler;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
 
+}  // namespace
+
+void end_at_stop_signals() { handle_with(end); }
+void catch_stop_signals() { handle_with(ask_to_stop); }
 bool was_asked_to_stop() { return signals > 0; }
 
 }  // namespace hone

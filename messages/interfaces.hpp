@@ -111,8 +111,8 @@ using work_queue_actor = caf::typed_actor<
 using compiler_actor = worker_actor<compile_job>;
 using verifier_actor = worker_actor<verify_job>;
 using benchmarker_actor = worker_actor<benchmark_job>::extend<
-    // verifier of the same device: wants a measurement; the reply holds the evaluation that it
-    // ended with, or none if the job waits in the benchmark queue for another device to confirm it
+    // verifier of the same device: wants a measurement; the reply holds one evaluation, or none if
+    // the job waits in the benchmark queue for another device to confirm it
     caf::replies_to<measure_atom, benchmark_job>::with<std::vector<evaluation_record>>>;
 using compile_queue_actor = work_queue_actor<compile_job>;
 using verify_queue_actor = work_queue_actor<verify_job>;

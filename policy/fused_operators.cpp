@@ -18,15 +18,23 @@
 namespace hone {
 namespace {
 
+// How the kernels of norms may divide rows.
+struct norm_layout {
+  std::int64_t team;   // threads that share a row
+  std::int64_t parts;  // of eight elements that one of them holds at most
+  constexpr std::int64_t widest() const { return team * parts * 8; }
+};
+constexpr std::array<norm_layout, 4> norm_layouts = {{{32, 3}, {32, 4}, {128, 2}, {128, 4}}};
+static_assert(norm_layouts.back().widest() == widest_norm);
+
 enum kernel : std::size_t {
   rotate_kernel,
   split_kernel,
   split_backward_kernel,
   gated_kernel,
   gated_backward_kernel,
-  first_norm_kernel,  // those of norm_teams::layouts, forwards and backwards
-  last_norm_kernel = first_norm_kernel + 7,
-  read_logits_kernel,
+  first_norm_kernel,  // those of norm_layouts, forwards and backwards
+  read_logits_kernel = first_norm_kernel + 2 * norm_layouts.size(),
   grade_logits_kernel,
   adamw_kernel
 };
@@ -166,14 +174,14 @@ struct gate_function : torch::autograd::Function<gate_function> {
   }
 };
 
-// How the kernels of norms divide rows of a width.
+// How the kernels of norms divide rows of a width, which is widest_norm at most.
 class norm_teams {
  public:
   explicit norm_teams(std::int64_t width) {
-    while (layouts[chosen_].team * layouts[chosen_].parts * 8 < width) ++chosen_;
+    while (norm_layouts.at(chosen_).widest() < width) ++chosen_;
   }
   // Teams of a block.
-  std::int64_t in_block() const { return norm_threads / layouts[chosen_].team; }
+  std::int64_t in_block() const { return norm_threads / norm_layouts[chosen_].team; }
   launch_shape blocks(std::int64_t count) const {
     return {static_cast<unsigned>(count), 1, norm_threads, 1};
   }
@@ -181,7 +189,7 @@ class norm_teams {
   std::size_t backwards() const { return forwards() + 1; }
   static std::vector<std::string> kernel_names() {
     std::vector<std::string> names;
-    for (const layout& one : layouts) {
+    for (const norm_layout& one : norm_layouts) {
       const std::string of =
           "<" + std::to_string(one.team) + ", " + std::to_string(one.parts) + ">";
       names.insert(names.end(), {"add_and_norm" + of, "add_and_norm_backward" + of});
@@ -190,11 +198,6 @@ class norm_teams {
   }
 
  private:
-  struct layout {
-    std::int64_t team;   // threads that share a row
-    std::int64_t parts;  // of eight elements that one of them holds at most
-  };
-  static constexpr std::array<layout, 4> layouts = {{{32, 3}, {32, 4}, {128, 2}, {128, 4}}};
   static constexpr unsigned norm_threads = 128;  // as in fused_kernels.cuh
   std::size_t chosen_ = 0;
 };

@@ -82,9 +82,11 @@ bool set_limit(int which, const rlimit& limit) {
 // Turns the forked child into the planned program. Returns only after a failure.
 void exec_in_child(const launch_plan& plan) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != plan.parent) return;
-  // A terminal's interrupt must reach the parent alone, because the parent ends its children
-  // itself.
+  // The parent ends its children itself. A terminal's interrupt, and a signal for all processes of
+  // a job, must not end what the parent wants to finish.
   setpgid(0, 0);
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
   constexpr int parking = 200;
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
     if (dup2(plan.sources[i], parking + static_cast<int>(i)) < 0) return;

@@ -62,7 +62,8 @@ class kubernetes_launcher : public launcher {
       run(delete_arguments(), "");
     } else if (exists) {
       // The identity may have been made anew; pods see the new one where it is mounted.
-      if (!identity.empty()) run({"apply", "-f", "-"}, list_of(json::array({secret(identity)})).dump(2));
+      if (!identity.empty())
+        run({"apply", "-f", "-"}, list_of(json::array({secret(identity)})).dump(2));
       run(scale_arguments(count), "");
     } else {
       run({"apply", "-f", "-"}, manifests(count, identity).dump(2));

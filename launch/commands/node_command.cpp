@@ -20,8 +20,6 @@
 #include "launch/slow_notice.hpp"
 #include "launch/stop_signals.hpp"
 #include "launch/system.hpp"
-#include "launch/task_copies.hpp"
-#include "messages/versions.hpp"
 #include "network/connecting.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
@@ -88,6 +86,7 @@ class membership {
   // Returns the exit code.
   int work() {
     caf::scoped_actor self(*system_);
+    end_at_stop_signals();
     joined_run joined = join_first();
     node_options own;
     own.name = name_;
@@ -105,27 +104,17 @@ class membership {
         (a_.generators.empty() ? "" : std::to_string(a_.generators.size()) + " generators, ") +
         std::to_string(joined.tasks->all().size()) + " tasks");
     catch_stop_signals();
-    std::optional<clock::time_point> leaves_by;
     for (;;) {
-      std::optional<caf::down_msg> down;
-      self->receive([&](const caf::down_msg& gone) { down = gone; },
-                    caf::after(signal_pause) >> [] {});
-      if (was_asked_to_stop() && !leaves_by) {
-        leaves_by = clock::now() + leave_limit;
-        caf::anon_send(working, finish_atom_v);
-        log(name_ + " finishes what it has and takes nothing new; a second signal ends it at once");
-      }
-      if (leaves_by && (clock::now() > *leaves_by || (down && down->source == working.address()))) {
-        log(name_ + " has left the run");
-        return 0;
-      }
+      const std::optional<caf::down_msg> down = next_end(self);
+      if (was_asked_to_stop()) return leave(self, working, joined);
       if (!down) continue;
       if (down->source == working.address()) return say_end(down->reason);
       if (down->source != joined.wiring.uplink.address()) continue;  // of an earlier stay
-      if (leaves_by) continue;
       caf::anon_send(working, leave_atom_v);
       caf::anon_send_exit(telemetry, caf::exit_reason::user_shutdown);
-      joined = join_again(*joined.tasks);
+      std::optional<joined_run> again = join_again(*joined.tasks);
+      if (!again) return say_left();
+      joined = std::move(*again);
       telemetry = watch(joined);
       self->monitor(joined.wiring.uplink);
       caf::anon_send(working, join_atom_v, joined.wiring, telemetry, plan_generators(joined));
@@ -135,6 +124,36 @@ class membership {
 
  private:
   using clock = std::chrono::steady_clock;
+
+  // Waits a moment for the end of an actor that is monitored.
+  static std::optional<caf::down_msg> next_end(caf::scoped_actor& self) {
+    std::optional<caf::down_msg> down;
+    self->receive([&](const caf::down_msg& gone) { down = gone; },
+                  caf::after(signal_pause) >> [] {});
+    return down;
+  }
+
+  // Has the workers finish what they have, and waits until the head has heard of it.
+  int leave(caf::scoped_actor& self, const working_node_actor& working, const joined_run& joined) {
+    log(name_ + " finishes what it has and takes nothing new; a second signal ends it at once");
+    caf::anon_send(working, finish_atom_v);
+    const auto end = clock::now() + leave_limit;
+    for (bool has_finished = false; !has_finished && clock::now() < end;) {
+      const std::optional<caf::down_msg> down = next_end(self);
+      if (down && down->source == joined.wiring.uplink.address()) return say_left();
+      has_finished = down && down->source == working.address();
+      if (has_finished && down->reason) return say_end(down->reason);
+    }
+    // The messages of a connection arrive in order.
+    self->request(joined.wiring.verifies, last_answer_limit, status_atom_v)
+        .receive([](const actor_status_record&) {}, [](const caf::error&) {});
+    return say_left();
+  }
+
+  int say_left() const {
+    log(name_ + " has left the run");
+    return 0;
+  }
 
   void refuse_bad_address() const {
     try {
@@ -163,8 +182,9 @@ class membership {
     return cache_->folder();
   }
 
-  // Tries until the node's patience ends. Throws network_error.
-  joined_run join_again(const task_table& tasks) {
+  // Tries until the node's patience ends, or until the node is to stop; then there is no result.
+  // Throws network_error.
+  std::optional<joined_run> join_again(const task_table& tasks) {
     log("the run at " + a_.head.address + " is lost; trying to join it again for " +
         std::to_string(a_.patience_s) + " s");
     const auto end = clock::now() + std::chrono::seconds(a_.patience_s);
@@ -176,9 +196,12 @@ class membership {
           throw refused_by_head(a_.head.address + ": another run, with other tasks, listens there");
         return joined;
       } catch (const connection_failed&) {
-        if (clock::now() + pause > end || was_asked_to_stop()) throw;
+        if (clock::now() + pause > end && !was_asked_to_stop()) throw;
       }
-      std::this_thread::sleep_for(pause);
+      for (const auto next = clock::now() + pause; clock::now() < next;) {
+        if (was_asked_to_stop()) return std::nullopt;
+        std::this_thread::sleep_for(signal_pause);
+      }
     }
   }
 
@@ -250,6 +273,7 @@ class membership {
   static constexpr std::chrono::milliseconds signal_pause{100};  // between looks for a signal
   // How long the jobs that its workers have may take. Launchers leave a process 30 s.
   static constexpr std::chrono::seconds leave_limit{25};
+  static constexpr std::chrono::seconds last_answer_limit{3};
   static constexpr std::chrono::milliseconds first_pause{200};
   static constexpr std::chrono::milliseconds last_pause{5000};
   const node_arguments& a_;

@@ -5,8 +5,12 @@
 
 #include <array>
 #include <atomic>
+#include <thread>
 
+#include "actors/benchmarker.hpp"
+#include "actors/device.hpp"
 #include "actors/telemetry.hpp"
+#include "actors/verifier.hpp"
 #include "actors/work_queue.hpp"
 #include "messages/versions.hpp"
 #include "tests/support/actor_system.hpp"
@@ -116,7 +120,7 @@ class Node : public testing::Test {
       if (a) caf::anon_send_exit(a, caf::exit_reason::kill);
     }
   }
-  void start() {
+  void start(std::size_t compilers = 0) {
     start({{"brittle", type_,
             [type = type_, failures = failures_, waits = waits_]() -> std::unique_ptr<device> {
               return std::make_unique<testing_support::verifying_device>(type, [failures, waits] {
@@ -125,12 +129,13 @@ class Node : public testing::Test {
                 return Outcome::WRONG_RESULT;
               });
             },
-            1}});
+            1}},
+          compilers);
   }
-  void start(std::vector<planned_device> devices) {
+  void start(std::vector<planned_device> devices, std::size_t compilers = 0) {
     node_options options;
     options.name = "test";
-    options.compilers = 0;
+    options.compilers = compilers;
     options.log = [this](const std::string& line) {
       const std::lock_guard hold(lock_);
       log_ += line + "\n";
@@ -225,7 +230,7 @@ class Node : public testing::Test {
 };
 
 TEST_F(Node, EndsAfterTheJobsThatItHasWhenItRetires) {
-  start();
+  start(/*compilers=*/2);
   EXPECT_TRUE(has_devices(1));
   *waits_ = true;
   put_job(1);
@@ -243,7 +248,8 @@ TEST_F(Node, EndsAfterTheJobsThatItHasWhenItRetires) {
   ASSERT_TRUE(result);
   EXPECT_EQ((*result)->getOutcome(), Outcome::WRONG_RESULT);
   caf::error reason = caf::sec::runtime_error;
-  watching->receive([&](const caf::down_msg& down) { reason = down.reason; });
+  watching->receive([&](const caf::down_msg& down) { reason = down.reason; },
+                    caf::after(std::chrono::seconds(20)) >> [] {});
   EXPECT_FALSE(reason) << system_.render(reason);
   EXPECT_TRUE(testing_support::eventually([&] {
     return jobs_of(wiring_.verifies) == job_counts{1, 0, 1};
@@ -275,6 +281,46 @@ TEST_F(Node, ADeviceMeasuresWhatItHasVerifiedWithoutAskingTheHeadAgain) {
   EXPECT_TRUE(testing_support::eventually([&] {
     return jobs_of(wiring_.verifies) == job_counts{0, 0, 1};
   }));
+}
+
+TEST_F(Node, FinishesAMeasurementWhenItRetires) {
+  simulated_device_options slow;
+  slow.ok_share = 1;
+  slow.name = "brittle";
+  slow.verify_us = 0;
+  slow.measure_us = 300'000;
+  start({{"simulated:brittle", type_, [slow] { return make_simulated_device(slow); }}});
+  put_job(1, true);
+  ASSERT_TRUE(testing_support::eventually([&] {
+    return jobs_of(wiring_.verifies) == job_counts{0, 1, 0};
+  }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the verification is over
+  caf::anon_send(caf::actor_cast<working_node_actor>(node_), finish_atom_v);
+  const auto result = next_result();
+  ASSERT_TRUE(result);
+  EXPECT_EQ((*result)->getMeasurements().size(), 1U) << "the benchmarker left before its verifier";
+}
+
+TEST_F(Node, AVerifierAndItsBenchmarkerEndWithEachOther) {
+  for (const bool is_verifier_first : {false, true}) {
+    const planned_device plan{"simulated:brittle", type_, [] { return make_simulated_device({}); }};
+    const auto device =
+        system_.spawn<caf::detached>(device_behavior, std::string("device"), tasks_, plan.make);
+    const auto benchmarker =
+        system_.spawn(benchmarker_behavior, std::string("test"), plan, device, wiring_);
+    const auto verifier = system_.spawn(verifier_behavior, std::string("verifier"), plan, device,
+                                        benchmarker, wiring_);
+    caf::scoped_actor watching(system_);
+    const auto one = caf::actor_cast<caf::actor>(verifier);
+    const auto other = caf::actor_cast<caf::actor>(benchmarker);
+    watching->monitor(is_verifier_first ? other : one);
+    caf::anon_send_exit(is_verifier_first ? one : other, caf::exit_reason::kill);
+    bool has_ended = false;
+    watching->receive([&](const caf::down_msg&) { has_ended = true; },
+                      caf::after(std::chrono::seconds(20)) >> [] {});
+    EXPECT_TRUE(has_ended) << is_verifier_first;
+    caf::anon_send_exit(device, caf::exit_reason::kill);
+  }
 }
 
 TEST_F(Node, ADeviceThatFailsIsStartedAgainAndItsJobIsReported) {

@@ -10,6 +10,7 @@ import http.server
 import json
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -64,7 +65,8 @@ class Pod:
     def advance(self):
         """Sees to the process. Returns False once the pod has been deleted."""
         if self.process and self.process.poll() is not None:
-            self.exit_code = self.process.returncode
+            code = self.process.returncode
+            self.exit_code = code if code >= 0 else 128 - code
             self.process = None
             self.start_at = time.monotonic() + BACK_OFF
         if self.kill_at is not None:
@@ -117,8 +119,10 @@ class Cluster:
         self.is_ending = False
 
     def work(self):
-        while not self.is_ending:
+        while True:
             with self.lock:
+                if self.is_ending:
+                    return
                 self.reconcile()
             time.sleep(0.02)
 
@@ -130,7 +134,10 @@ class Cluster:
         for key, template in wanted.items():
             if key not in self.pods:
                 log = os.path.join(self.folder, key[1] + ".log")
-                self.pods[key] = Pod(*key, template, self.mount(key[0], template), log)
+                mount = self.mount(key[0], template)
+                if mount is None:
+                    continue  # the pod waits for its Secret
+                self.pods[key] = Pod(*key, template, mount, log)
         for key in list(self.pods):
             if key not in wanted:
                 self.pods[key].delete()
@@ -140,7 +147,9 @@ class Cluster:
     def mount(self, namespace, template):
         folder = os.path.join(self.folder, "mount")
         for volume in template["spec"].get("volumes", []):
-            secret = self.objects[("secrets", namespace, volume["secret"]["secretName"])]
+            secret = self.objects.get(("secrets", namespace, volume["secret"]["secretName"]))
+            if secret is None:
+                return None
             os.makedirs(folder, exist_ok=True)
             for file, text in secret["stringData"].items():
                 with open(os.path.join(folder, file), "w") as out:
@@ -157,8 +166,8 @@ class Cluster:
         ]
 
     def end(self):
-        self.is_ending = True
         with self.lock:
+            self.is_ending = True
             for pod in self.pods.values():
                 if pod.process:
                     pod.process.kill()
@@ -233,14 +242,17 @@ class Api(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         asked = dict(urllib.parse.parse_qsl(url.query))
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if url.path == "/openapi/v2":
+        if not url.path.startswith(self.server.root):
+            return self.fail(401, "Unauthorized", "who are you?")
+        path = url.path.removeprefix(self.server.root)
+        if path == "/openapi/v2":
             return self.answer(200, "")  # as a protocol buffer: a document that says nothing
-        found = discover(url.path) if self.command == "GET" else None
+        found = discover(path) if self.command == "GET" else None
         if found is not None:
             return self.answer(200, found)
-        at = PATH.fullmatch(url.path)
+        at = PATH.fullmatch(path)
         if not at or (at["core"] or at["group"], at["kind"]) not in KINDS:
-            return self.fail(404, "NotFound", "there is no " + url.path)
+            return self.fail(404, "NotFound", "there is no " + path)
         cluster = self.server.cluster
         key = (at["kind"], at["namespace"], at["name"])
         with cluster.lock:
@@ -287,7 +299,12 @@ def serve(folder, ready):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
     server.daemon_threads = True
     server.cluster = Cluster(folder)
-    cluster = {"name": "box", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+    # Other users of the machine must not start pods. kubectl sends no token without TLS.
+    server.root = "/" + secrets.token_hex()
+    cluster = {
+        "name": "box",
+        "cluster": {"server": f"http://127.0.0.1:{server.server_port}{server.root}"},
+    }
     context = {"name": "box", "context": {"cluster": "box", "user": "box"}}
     user = {"name": "box", "user": {}}
     with open(os.path.join(folder, "config"), "w") as config:
@@ -298,9 +315,9 @@ def serve(folder, ready):
         )
     with open(os.path.join(folder, "pid"), "w") as file:
         file.write(str(os.getpid()))
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     os.write(ready, b"ready")
     os.close(ready)
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     threading.Thread(target=server.cluster.work, daemon=True).start()
     server.serve_forever(poll_interval=0.05)
     server.cluster.end()
