@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "actors/telemetry.hpp"
+#include "benchmarks/processes.hpp"
 #include "evaluation/devices.hpp"
 #include "launch/joining.hpp"
 #include "network/identity.hpp"
@@ -178,19 +179,6 @@ class ring_head {
 };
 
 // ---- measuring
-
-double cpu_seconds(pid_t process) {
-  std::ifstream in("/proc/" + std::to_string(process) + "/stat");
-  std::string line;
-  std::getline(in, line);
-  std::istringstream words(line.substr(line.rfind(')') + 2));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i) words >> skipped;
-  double user = 0;
-  double system = 0;
-  words >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
 
 class meter {
  public:

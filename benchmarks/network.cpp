@@ -28,6 +28,7 @@
 #include <thread>
 #include <vector>
 
+#include "benchmarks/processes.hpp"
 #include "launch/system.hpp"
 #include "network/acceptor.hpp"
 #include "network/basp/basp_link.hpp"
@@ -74,15 +75,6 @@ const preface says = {join_purpose, "node", 1, {}};
   const std::uint16_t port = door.address().port;
   (void)!write(to, &port, sizeof port);
   for (;;) pause();
-}
-
-double memory_mb(pid_t process) {
-  std::ifstream in("/proc/" + std::to_string(process) + "/status");
-  std::string key;
-  for (double kb = 0; in >> key; in.ignore(1000, '\n')) {
-    if (key == "VmRSS:" && in >> kb) return kb / 1024;
-  }
-  return 0;
 }
 
 // Sends one message after the other until `done`, and prints what the replies took.
@@ -191,19 +183,6 @@ constexpr int nodes_each = 250;
       std::this_thread::sleep_until(end - (nodes.size() - i) * milliseconds(1000) / nodes.size());
     }
   }
-}
-
-double cpu_seconds(pid_t process) {
-  std::ifstream in("/proc/" + std::to_string(process) + "/stat");
-  std::string line;
-  std::getline(in, line);
-  std::istringstream words(line.substr(line.rfind(')') + 2));
-  std::string skipped;
-  for (int i = 0; i < 11; ++i) words >> skipped;
-  double user = 0;
-  double system = 0;
-  words >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 // Prints the times that arrive for so long.

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "benchmarks/processes.hpp"
 #include "benchmarks/report.hpp"
 
 namespace hone::benchmark {
@@ -40,14 +41,6 @@ progress read_progress(const std::filesystem::path& metrics) {
     p.variants += step.value("samples", 0.0);
   }
   return p;
-}
-
-double resident_megabytes(pid_t process) {
-  std::ifstream in("/proc/" + std::to_string(process) + "/statm");
-  double total = 0;
-  double resident = 0;
-  in >> total >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
 // Starts a program with its standard output discarded. `command` holds its path and arguments.
@@ -77,7 +70,7 @@ int measure(int steps) {
   int status = 0;
   while (waitpid(run, &status, WNOHANG) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    memory.emplace_back(read_progress(folder / "metrics.jsonl").variants, resident_megabytes(run));
+    memory.emplace_back(read_progress(folder / "metrics.jsonl").variants, memory_mb(run));
   }
   const progress all = read_progress(folder / "metrics.jsonl");
   std::filesystem::remove_all(folder);
