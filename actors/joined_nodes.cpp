@@ -138,9 +138,10 @@ caf::result<std::uint32_t> node_state::scale(const std::string& name, std::uint3
     for (const auto& [type, there] : node.there) note(type);
   }
   if (types.size() != 1)
-    return caf::make_error(caf::sec::runtime_error,
-                           types.empty() ? "no node has devices of a type " + name
-                                         : "more than one type of device begins with " + name);
+    return caf::make_error(
+        caf::sec::runtime_error,
+        types.empty() ? "there is no pool " + name + ", and no node has devices of such a type"
+                      : "more than one type of device begins with " + name);
   const std::string& type = *types.begin();
   if (wiring.uplink) return scale_own(type, count);
   std::vector<device_share> shares = {share_of(type)};

@@ -27,7 +27,7 @@ node_state::~node_state() {
     if (const auto alive = caf::actor_cast<caf::actor>(one))
       caf::anon_send_exit(alive, caf::exit_reason::user_shutdown);
   };
-  for (const supervised_device& one : devices) end(one.device);
+  for (const supervised_device& one : devices) end(one.device.address());
   for (const supervised_compiler& one : compilers) end(one.compiler);
   for (const supervised_generator& one : generators) end(one.generator);
   if (fetcher) end(fetcher.address());
@@ -54,13 +54,13 @@ void node_state::start_device(std::size_t index) {
   const std::string at = options.name + " " + one.plan.name;
   const auto device = self->spawn<caf::detached + caf::monitored>(device_behavior, "device " + at,
                                                                   tasks, one.plan.make);
-  one.device = device.address();
+  one.device = device;
   if (has_run) start_workers(index);
 }
 
 void node_state::start_workers(std::size_t index) {
   supervised_device& one = devices[index];
-  const auto device = caf::actor_cast<device_actor>(one.device);
+  const device_actor device = one.device;
   if (!device) return;
   const std::string at = options.name + " " + one.plan.name;
   const auto benchmarker =
@@ -123,8 +123,7 @@ void node_state::stop_device(std::size_t index) {
 void node_state::end_if_unwanted(std::size_t index) {
   const supervised_device& one = devices[index];
   if (one.is_wanted || !one.workers.empty()) return;
-  if (const auto device = caf::actor_cast<caf::actor>(one.device))
-    self->send_exit(device, caf::exit_reason::user_shutdown);
+  if (one.device) self->send_exit(one.device, caf::exit_reason::user_shutdown);
   log("the device " + one.plan.name + " has stopped work");
 }
 
@@ -221,7 +220,7 @@ void node_state::start_compiler(std::size_t index) {
 
 device_actor node_state::find_device(const std::string& name) const {
   for (const supervised_device& one : devices) {
-    if (one.plan.name == name) return caf::actor_cast<device_actor>(one.device);
+    if (one.plan.name == name) return one.device;
   }
   return {};
 }
@@ -238,7 +237,7 @@ void node_state::handle_down(const caf::down_msg& down) {
   if (const auto gone = joined.find(down.source); gone != joined.end()) {
     if (goodbyes.empty())
       log((gone->second.name.empty() ? "a joined node" : gone->second.name) +
-          " is gone; other workers take over its jobs");
+          (down.reason ? " is gone; other workers take over its jobs" : " has left the run"));
     lose(down.source);
     return;
   }
@@ -270,8 +269,8 @@ void node_state::lose_of_device(std::size_t index, const caf::actor_addr& gone,
                             return worker.address() == gone;
                           }) > 0;
   if (was_worker) end_if_unwanted(index);
-  if (one.device == gone) {
-    one.device = {};
+  if (one.device.address() == gone) {
+    one.device = device_actor();
     if (one.is_wanted)
       restart_later("the device " + one.plan.name, reason, supervised::device, index,
                     one.restarts++);

@@ -54,7 +54,8 @@ struct node_state {
 
   struct supervised_device {
     planned_device plan;
-    caf::actor_addr device{};
+    // Kept by the handle: a device without workers would end if nobody held it.
+    device_actor device{};
     // Its verifier and benchmarker, and earlier ones that still finish what they have.
     std::vector<caf::actor> workers{};
     std::uint32_t worker_restarts = 0;

@@ -26,7 +26,7 @@ void ask_for_generators(caf::actor_system& system, const join_options& o, joined
           },
           [&](const caf::error& e) { problem = e; });
   if (problem == caf::sec::runtime_error)
-    throw refused_by_head(o.head.address + ": " + system.render(problem));
+    throw refused_by_head(o.head.address + ": " + text_of(system, problem));
   if (problem) throw connection_failed(o.head.address + ": " + system.render(problem));
 }
 
@@ -65,7 +65,7 @@ joined_run join_run(caf::actor_system& system, const join_options& o, std::chron
           },
           [&](const caf::error& e) {
             is_refused = e == caf::sec::runtime_error;  // of node_state::answer()
-            problem = system.render(e);
+            problem = text_of(system, e);
           });
   if (is_refused) throw refused_by_head(o.head.address + ": the run refused the node: " + problem);
   if (!problem.empty()) throw connection_failed(o.head.address + ": " + problem);

@@ -70,7 +70,7 @@ int scale_devices(const scale_arguments& a) {
   caf::scoped_actor self(system);
   self->request(head, answer_limit, scale_atom_v, a.what, static_cast<std::uint32_t>(a.count))
       .receive([&](std::uint32_t count) { at_work = count; },
-               [&](const caf::error& e) { problem = system.render(e); });
+               [&](const caf::error& e) { problem = text_of(system, e); });
   if (!problem.empty()) throw std::runtime_error(a.directory + ": " + problem);
   std::cout << at_work << " devices of type " << a.what << " at work";
   if (at_work < a.count) std::cout << "; the run's nodes have no more";

@@ -154,6 +154,7 @@ TEST_F(Nodes, ANodeComesBackToARunThatWasKilledAndResumed) {
   }
   EXPECT_TRUE(says(helper, "is lost"));
   EXPECT_TRUE(says(helper, "has joined the run again"));
+  EXPECT_THAT(helper.out(), testing::Not(HasSubstr("failed"))) << "it must keep its device";
   EXPECT_FALSE(helper.has_ended());
   expect_nothing_lost();
 }
@@ -215,7 +216,8 @@ TEST_F(Nodes, DevicesOfATypeAreScaledDownAndUpWithoutLosingJobs) {
   EXPECT_THAT(scale("simulated-a=2").out, HasSubstr("2 devices"));
   EXPECT_TRUE(wait_for_versions(versions() + 2)) << p.out() << helper.out();
   EXPECT_THAT(scale("simulated=2").err, HasSubstr("more than one type"));
-  EXPECT_THAT(scale("h200=2").err, HasSubstr("no node has devices of a type h200"));
+  EXPECT_THAT(scale("h200=2").err,
+              HasSubstr("there is no pool h200, and no node has devices of such a type"));
   p.send(SIGTERM);
   EXPECT_EQ(p.wait(std::chrono::seconds(20)), 3) << p.out();
   expect_nothing_lost();
