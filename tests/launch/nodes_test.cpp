@@ -245,7 +245,7 @@ TEST_F(Nodes, ANodeThatIsAskedToStopFinishesWhatItHasAndLeaves) {
 TEST_F(Nodes, AProcessThatTakesTheNameOfANodeTakesItsPlace) {
   program p(helpless());
   program first(node(address(), "twin"));
-  ASSERT_TRUE(wait_for_versions(1));
+  ASSERT_TRUE(says(first, "twin works for the run")) << first.err();
   program second(node(address(), "twin"));
   EXPECT_NE(first.wait(std::chrono::seconds(20)).value_or(0), 0) << first.out();
   EXPECT_THAT(first.err(), HasSubstr("another process has joined under this name"));
