@@ -45,6 +45,7 @@ struct launch_plan {
   rlimit file;
   rlimit cpu;
   bool limit_address_space, limit_file, limit_cpu;
+  bool ignores_stop_signals;
   sock_fprog filter;
   pid_t parent;
   int highest_descriptor;  // for kernels without close_range
@@ -63,6 +64,7 @@ launch_plan plan_launch(const child_options& options) {
   plan.limit_address_space = options.address_space_bytes > 0;
   plan.address_space = {options.address_space_bytes, options.address_space_bytes};
   plan.limit_file = options.file_bytes > 0;
+  plan.ignores_stop_signals = options.ignores_stop_signals;
   plan.file = {options.file_bytes, options.file_bytes};
   plan.limit_cpu = options.cpu_seconds > 0;
   plan.cpu = {options.cpu_seconds, options.cpu_seconds + 1};
@@ -82,11 +84,13 @@ bool set_limit(int which, const rlimit& limit) {
 // Turns the forked child into the planned program. Returns only after a failure.
 void exec_in_child(const launch_plan& plan) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != plan.parent) return;
-  // The parent ends its children itself. A terminal's interrupt, and a signal for all processes of
-  // a job, must not end what the parent wants to finish.
+  // A terminal's interrupt must reach the parent alone, because the parent ends its children
+  // itself.
   setpgid(0, 0);
-  signal(SIGINT, SIG_IGN);
-  signal(SIGTERM, SIG_IGN);
+  if (plan.ignores_stop_signals) {
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+  }
   constexpr int parking = 200;
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
     if (dup2(plan.sources[i], parking + static_cast<int>(i)) < 0) return;

@@ -72,6 +72,14 @@ TEST(ChildProcess, IgnoresInputThatItsProgramDoesNotRead) {
   EXPECT_TRUE(shell("exit 0", milliseconds(5000), 1000, std::string(1U << 20U, 'x')).succeeded());
 }
 
+TEST(ChildProcess, IgnoresStopSignalsIfAskedTo) {
+  child_options options;
+  options.arguments = {"/bin/sh", "-c", "kill -TERM $$; kill -INT $$; echo alive"};
+  EXPECT_EQ(run_process(options, "", milliseconds(5000), 1000).out, "");
+  options.ignores_stop_signals = true;
+  EXPECT_EQ(run_process(options, "", milliseconds(5000), 1000).out, "alive\n");
+}
+
 TEST(ChildProcess, ThrowsIfTheProgramDoesNotExist) {
   child_options options;
   options.arguments = {"/no/such/program"};

@@ -24,6 +24,7 @@ constexpr std::size_t max_code_bytes = 32U << 20U;
 
 std::string ask_compiler(const std::vector<std::string>& arguments) {
   child_options options;
+  options.ignores_stop_signals = true;
   options.arguments = {"/usr/bin/env", "g++"};
   options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
   options.environment = {
@@ -99,6 +100,7 @@ std::string tool_path(const std::string& name) {
 process_result run_tool(const std::vector<std::string>& arguments, std::string_view input,
                         steady_clock::time_point deadline, const std::string& folder) {
   child_options options;
+  options.ignores_stop_signals = true;
   options.arguments = arguments;
   options.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=" + folder};
   options.folder = folder;

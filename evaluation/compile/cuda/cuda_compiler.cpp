@@ -96,6 +96,7 @@ void cuda_compiler::start() {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
   child_options options;
+  options.ignores_stop_signals = true;
   options.arguments = {companion_program("hone-nvrtc", "HONE_NVRTC")};
   options.environment = {"LC_ALL=C", "TMPDIR=" + folder_.path()};
   inherit(options.environment,

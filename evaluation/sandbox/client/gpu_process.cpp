@@ -54,6 +54,7 @@ gpu_process::gpu_process(const std::string& visible) : serial_(next_serial()) {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
   child_options options;
+  options.ignores_stop_signals = true;
   options.arguments = {companion_program("hone-gpu-sandbox", "HONE_GPU_SANDBOX")};
   options.environment = {"OMP_NUM_THREADS=1",
                          "MKL_NUM_THREADS=1",

@@ -87,6 +87,7 @@ sandbox_zygote::sandbox_zygote() {
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
   child_options options;
+  options.ignores_stop_signals = true;
   options.arguments = {companion_program("hone-sandbox", "HONE_SANDBOX")};
   options.environment = zygote_environment();
   const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
