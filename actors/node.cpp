@@ -122,8 +122,8 @@ void node_state::stop_device(std::size_t index) {
 
 void node_state::end_if_unwanted(std::size_t index) {
   const supervised_device& one = devices[index];
-  if (one.is_wanted || !one.workers.empty()) return;
-  if (one.device) self->send_exit(one.device, caf::exit_reason::user_shutdown);
+  if (one.is_wanted || !one.workers.empty() || !one.device) return;
+  self->send_exit(one.device, caf::exit_reason::user_shutdown);
   log("the device " + one.plan.name + " has stopped work");
 }
 
@@ -163,15 +163,15 @@ void node_state::leave_run() {
     }
     devices[i].workers.clear();
     devices[i].is_announced = false;
-    if (!devices[i].is_wanted) end_if_unwanted(i);
+    end_if_unwanted(i);
   }
   for (supervised_compiler& one : compilers) {
     if (const auto compiler = caf::actor_cast<caf::actor>(one.compiler)) {
       self->demonitor(one.compiler);
       self->send_exit(compiler, caf::exit_reason::user_shutdown);
     }
+    one.compiler = {};
   }
-  for (supervised_compiler& one : compilers) one.compiler = {};
   stop_generators();
 }
 

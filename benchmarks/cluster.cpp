@@ -6,9 +6,7 @@
 // addresses. Prints variants a second, what head and nodes use of the processor, and times of
 // messages there and back from nodes that live on. Checks in the end that nothing was lost.
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <caf/all.hpp>
@@ -18,22 +16,20 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "actors/telemetry.hpp"
+#include "benchmarks/hone_run.hpp"
 #include "benchmarks/processes.hpp"
 #include "evaluation/devices.hpp"
 #include "launch/joining.hpp"
 #include "network/identity.hpp"
 
-namespace hone {
+namespace hone::benchmark {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,14 +38,6 @@ using steady = std::chrono::steady_clock;
 constexpr int processes = 4;
 // What a device takes for a variant: a thousand of them judge 20,000 a second.
 constexpr std::int64_t device_us = 50'000;
-
-// Forks a process that ends with this one. Throws std::runtime_error.
-pid_t fork_child() {
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("cannot fork");
-  if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  return child;
-}
 
 // ---- nodes
 
@@ -111,31 +99,18 @@ ring_node start_node(const head_address& head, const std::string& name) {
 
 // ---- the head
 
-std::string hone_program() {
-  return (fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "hone").string();
-}
-
 // A `hone run` that ends with this object.
 class ring_head {
  public:
   ring_head(const fs::path& folder, const fs::path& identity) : folder_(folder / "run") {
-    std::vector<std::string> command = {hone_program(), "run", HONE_SOURCE_DIR "/configs/ring.toml",
-                                        "--dir", folder_.string()};
+    std::vector<std::string> arguments = {"run", HONE_SOURCE_DIR "/configs/ring.toml", "--dir",
+                                          folder_.string()};
     for (const std::string& setting :
          {std::string("node.devices=[]"), std::string("node.listen=\"127.0.0.1:0\""),
           "node.identity=\"" + identity.string() + "\"", std::string("contrastive.steps=1000000"),
           std::string("pool.acknowledgements=acknowledged")})
-      command.insert(command.end(), {"--set", setting});
-    process_ = fork_child();
-    if (process_ == 0) {
-      const int nothing = open("/dev/null", O_WRONLY);
-      dup2(nothing, STDOUT_FILENO);
-      std::vector<char*> words;
-      for (std::string& word : command) words.push_back(word.data());
-      words.push_back(nullptr);
-      execv(words[0], words.data());
-      _exit(127);
-    }
+      arguments.insert(arguments.end(), {"--set", setting});
+    process_ = start_hone(arguments);
     const auto end = steady::now() + std::chrono::seconds(30);
     while (!fs::exists(folder_ / "address")) {
       if (steady::now() > end) throw std::runtime_error("the head does not start");
@@ -150,13 +125,7 @@ class ring_head {
   std::string address() const { return (folder_ / "address").string(); }
 
   // Returns how many variants have been trained on.
-  double variants() const {
-    std::ifstream in(folder_ / "metrics.jsonl");
-    double count = 0;
-    for (std::string line; std::getline(in, line) && !in.eof();)
-      count += nlohmann::json::parse(line).value("samples", 0.0);
-    return count;
-  }
+  double variants() const { return read_progress(folder_ / "metrics.jsonl").variants; }
 
   // Stops the run and returns whether all that it has acknowledged is in its pool.
   bool ends_with_everything() {
@@ -258,13 +227,13 @@ int run(int nodes, int seconds) {
 }
 
 }  // namespace
-}  // namespace hone
+}  // namespace hone::benchmark
 
 int main(int count, char** arguments) {
   int code = 1;
   try {
-    code = hone::run(count > 1 ? std::stoi(arguments[1]) : 1000,
-                     count > 2 ? std::stoi(arguments[2]) : 10);
+    code = hone::benchmark::run(count > 1 ? std::stoi(arguments[1]) : 1000,
+                                count > 2 ? std::stoi(arguments[2]) : 10);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "cluster_benchmark: %s\n", e.what());
   }

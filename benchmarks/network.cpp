@@ -23,7 +23,6 @@
 #include <functional>
 #include <iostream>
 #include <random>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -76,6 +75,8 @@ const preface says = {join_purpose, "node", 1, {}};
   (void)!write(to, &port, sizeof port);
   for (;;) pause();
 }
+
+double memory_mb(pid_t process) { return resident_bytes(process) / (1 << 20); }
 
 // Sends one message after the other until `done`, and prints what the replies took.
 void measure(caf::scoped_actor& self, const caf::actor& echo, const std::string& what, pid_t head,

@@ -10,11 +10,11 @@
 // What a process uses, as /proc tells it.
 namespace hone {
 
-inline double memory_mb(pid_t process) {
+inline double resident_bytes(pid_t process) {
   std::ifstream in("/proc/" + std::to_string(process) + "/status");
   std::string key;
   for (double kb = 0; in >> key; in.ignore(1000, '\n')) {
-    if (key == "VmRSS:" && in >> kb) return kb / 1024;
+    if (key == "VmRSS:" && in >> kb) return kb * 1024;
   }
   return 0;
 }

@@ -57,16 +57,15 @@ class kubernetes_launcher : public launcher {
     folder_.set_count(count);
     const bool exists = is_there("statefulset", pool_.name);
     if (!context_.identity.empty()) (void)is_there("secret", secret_name());
-    const auto identity = read_own_identity();
     if (count == 0) {
       run(delete_arguments(), "");
     } else if (exists) {
       // The identity may have been made anew; pods see the new one where it is mounted.
-      if (!identity.empty())
-        run({"apply", "-f", "-"}, list_of(json::array({secret(identity)})).dump(2));
+      if (!context_.identity.empty())
+        run({"apply", "-f", "-"}, secret(read_own_identity()).dump(2));
       run(scale_arguments(count), "");
     } else {
-      run({"apply", "-f", "-"}, manifests(count, identity).dump(2));
+      run({"apply", "-f", "-"}, manifests(count, read_own_identity()).dump(2));
     }
     const auto is_scaled = [this, count] {
       const auto pods = list_pods();
@@ -260,10 +259,6 @@ class kubernetes_launcher : public launcher {
     json items = json::array();
     if (!identity.empty()) items.push_back(secret(identity));
     items.push_back(stateful_set(count, !identity.empty()));
-    return list_of(items);
-  }
-
-  static json list_of(const json& items) {
     return {{"apiVersion", "v1"}, {"kind", "List"}, {"items", items}};
   }
 

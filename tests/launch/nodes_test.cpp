@@ -227,8 +227,7 @@ TEST_F(Nodes, DevicesOfATypeAreScaledDownAndUpWithoutLosingJobs) {
 
 TEST_F(Nodes, ANodeThatIsAskedToStopFinishesWhatItHasAndLeaves) {
   program p(helpless({"--set", "simulated.c.measure_us=1500000"}));
-  program helper({hone_program(), "node", "--join", address(), "--devices",
-                  "simulated:a,simulated:c", "--name", "helper"});
+  program helper(node(address(), "helper", {"--devices", "simulated:c"}));
   ASSERT_TRUE(wait_for_versions(2)) << p.out() << helper.out();
   helper.send(SIGTERM);
   EXPECT_EQ(helper.wait(std::chrono::seconds(20)), 0) << helper.out() << helper.err();

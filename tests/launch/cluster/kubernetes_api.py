@@ -325,7 +325,7 @@ def serve(folder, ready):
 
 
 def up(folder):
-    os.makedirs(os.path.join(folder, "bin"), exist_ok=True)
+    os.makedirs(folder, exist_ok=True)
     from_server, ready = os.pipe()
     if os.fork() == 0:
         os.close(from_server)
