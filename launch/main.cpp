@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -35,6 +36,16 @@ std::string usage_of(const CLI::App& app) {
   while (!usage.empty() && usage.front() == '\n') usage.erase(0, 1);
   while (!usage.empty() && usage.back() == '\n') usage.pop_back();
   return usage + "\n" + name + " --help tells more\n";
+}
+
+// Has the allocator keep what is freed. Judges and learners free and allocate tensors of megabytes
+// thousands of times, and the system would take each from the process and hand it back zeroed, page
+// by page: that was a third of the CPU judge's own time.
+void keep_freed_memory() {
+  constexpr int kept_bytes = 256 << 20;
+  constexpr int largest_kept = 32 << 20;  // the most that glibc takes
+  mallopt(M_MMAP_THRESHOLD, largest_kept);
+  mallopt(M_TRIM_THRESHOLD, kept_bytes);
 }
 
 int run(int argc, char** argv) {
@@ -80,6 +91,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_freed_memory();
   hone::set_policy_environment();
   const int code = run(argc, argv);
   std::cout.flush();

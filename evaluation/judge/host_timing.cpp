@@ -17,8 +17,9 @@ constexpr std::size_t max_sets = 128;
 // Processor time that a process may use between two runs, to receive a command and to free the last
 // run's tensors: an allowance per run, and one per call of that run. (Typical times are 60 us and
 // 1.5 us; under load, one run in a hundred takes 300 us.) Time beyond the allowance is work while
-// the clock stands still, and is charged. Time beyond `glitch` times the allowance is no accident:
-// a process that spends more than a tenth of its time on such work cheats (`outside_share`).
+// the clock stands still, and is charged. Time beyond `glitch` times the allowance is the run's
+// excess. A process whose runs have an excess of more than a tenth of their time, beyond that of
+// the reference, cheats (`outside_share`).
 constexpr double outside_per_run_ns = 75e3;
 constexpr double outside_per_call_ns = 2e3;
 constexpr double glitch = 2;
@@ -26,7 +27,7 @@ constexpr double glitch = 2;
 // whole work of a run would otherwise fit into the allowance.
 constexpr double outside_most_share = 0.25;
 constexpr double outside_share = 0.1;
-// Time outside of runs, in total, below which its share means nothing.
+// Excess of all runs in total, below which its share means nothing.
 constexpr double outside_least_ns = 10e6;
 
 // The contents that both sides of a timed case share: parameters, and the numbers that inputs are
@@ -91,8 +92,10 @@ class host_side final : public timed_side {
     const double allowed = outside_per_run_ns + outside_per_call_ns * calls;
     const double outside =
         std::max(0.0, time.outside_ns - std::min(allowed, outside_most_share * time.device_ns));
-    outside_ns_ += std::max(0.0, time.outside_ns - glitch * allowed);
-    charged_ns_ += time.device_ns + outside;
+    const double excess = std::max(0.0, time.outside_ns - glitch * allowed);
+    excess_ns_ += excess;
+    if (excess > 0) excess_shares_ += excess / (time.device_ns + time.outside_ns);
+    ++runs_;
     call_ns_ = std::max(1.0, time.device_ns / calls);
     return {(time.device_ns + outside) / calls, time.device_ns / calls, time.device_ns + outside,
             time.wall_ns, last_.size()};
@@ -120,10 +123,12 @@ class host_side final : public timed_side {
     contents_->inputs().inputs.fill(values_, held_[set].seed, held_[set].perturbation);
     return values_;
   }
-  // Returns the share of this side's time that lies between its runs, beyond the allowance; 0 if
-  // that time is too short to mean anything.
+  // Returns the mean over this side's runs of the excess's share of a run's time; 0 if the excess
+  // is too short to mean anything. A mean of shares, and not a share of sums, because a machine
+  // that takes the processor away for some milliseconds charges them to the process: a few runs
+  // would then outweigh all others.
   double share_outside() const {
-    return outside_ns_ > outside_least_ns ? outside_ns_ / charged_ns_ : 0;
+    return excess_ns_ > outside_least_ns ? excess_shares_ / static_cast<double>(runs_) : 0;
   }
 
  private:
@@ -187,8 +192,9 @@ class host_side final : public timed_side {
   std::vector<std::size_t> last_;
   std::size_t next_ = 0;
   double call_ns_ = 0;
-  double charged_ns_ = 0;
-  double outside_ns_ = 0;
+  double excess_ns_ = 0;      // of all runs
+  double excess_shares_ = 0;  // sum over the runs
+  std::size_t runs_ = 0;
 };
 
 // Checks calls of the candidate's last run.
@@ -247,11 +253,12 @@ class host_checks {
   std::size_t least_bytes_ = std::numeric_limits<std::size_t>::max();
 };
 
-std::optional<program_failure> find_work_outside(double share) {
-  if (share <= outside_share) return std::nullopt;
+// The reference's share says how much of the candidate's is the machine's doing.
+std::optional<program_failure> find_work_outside(double share, double reference_share) {
+  if (share <= reference_share + outside_share) return std::nullopt;
   return program_failure{Outcome::CHEATING, "late_work",
                          "works while the clock stands still: " + print_number(100 * share, 3) +
-                             " % of its time lies between the timed runs"};
+                             " % of a run's time lies before it"};
 }
 
 }  // namespace
@@ -277,7 +284,7 @@ case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing
   // If the timing has not settled, cheating may be the cause, and is then the failure to report.
   timing.floor_us = limits.floor_us_per_byte * static_cast<double>(calls.least_bytes());
   auto cheating = find_impossible_time(timing.least_candidate_us, timing.floor_us);
-  if (!cheating) cheating = find_work_outside(candidate.share_outside());
+  if (!cheating) cheating = find_work_outside(candidate.share_outside(), reference.share_outside());
   if (cheating) timing.failure = cheating;
   return timing;
 }

@@ -44,16 +44,6 @@ class cluster_lock {
   unique_fd lock_;
 };
 
-// Reads the cluster file of a run that was started.
-cluster_plan load_started(const fs::path& run) {
-  const fs::path copy = cluster_folder(run) / "cluster.toml";
-  if (!fs::exists(copy))
-    throw std::runtime_error(run.string() + ": is not the folder of a run that `hone up` started");
-  cluster_plan plan = load_cluster(copy);
-  plan.directory = run;
-  return plan;
-}
-
 std::string read_join(const fs::path& run) {
   std::ifstream in(cluster_folder(run) / "join");
   std::string address;
@@ -137,13 +127,24 @@ std::string number_of_nodes(std::int64_t count) {
   return std::to_string(count) + (count == 1 ? " node" : " nodes");
 }
 
+}  // namespace
+
+cluster_plan load_started(const fs::path& run_folder) {
+  const fs::path run = fs::absolute(run_folder).lexically_normal();
+  const fs::path copy = cluster_folder(run) / "cluster.toml";
+  if (!fs::exists(copy))
+    throw std::runtime_error(run.string() + ": is not the folder of a run that `hone up` started");
+  cluster_plan plan = load_cluster(copy);
+  plan.directory = run;
+  plan.config = run / "config.toml";
+  return plan;
+}
+
 void require_configuration(const cluster_plan& plan) {
   if (!fs::is_regular_file(plan.config))
     throw std::runtime_error(plan.config.string() +
                              ": there is no such file; `config` of the cluster file names it");
 }
-
-}  // namespace
 
 bool needs_identities(const cluster_plan& plan) {
   return !is_loopback(parse_address(plan.head.listen, /*allows_any_port=*/true)) ||
@@ -248,8 +249,7 @@ void stop_cluster(const fs::path& run_folder, const cluster_options& options) {
 
 std::vector<std::string> pool_names(const fs::path& run) {
   std::vector<std::string> names;
-  for (const node_pool& pool : load_started(fs::absolute(run).lexically_normal()).pools)
-    names.push_back(pool.name);
+  for (const node_pool& pool : load_started(run).pools) names.push_back(pool.name);
   return names;
 }
 
@@ -260,7 +260,7 @@ cluster_state list_cluster(const fs::path& run_folder) {
   cluster_state state;
   state.head = describe_head(run);
   for (const node_pool& pool : plan.pools) {
-    pool_state one;
+    node_pool_state one;
     one.name = pool.name;
     one.launcher = pool.launcher;
     try {

@@ -31,7 +31,7 @@ struct cluster_options {
   std::chrono::milliseconds grace{30'000};        // of nodes, between SIGTERM and SIGKILL
 };
 
-struct pool_state {
+struct node_pool_state {
   std::string name;
   launcher_kind launcher = launcher_kind::local;
   std::vector<launched_node> nodes;
@@ -40,8 +40,15 @@ struct pool_state {
 
 struct cluster_state {
   launched_node head;
-  std::vector<pool_state> pools;
+  std::vector<node_pool_state> pools;
 };
+
+// Reads the plan of the cluster that was started in a run's folder, whether it is up or not. Its
+// configuration is the one that the run keeps.
+cluster_plan load_started(const std::filesystem::path& run);
+
+// Throws if the file of the run's configuration is not there.
+void require_configuration(const cluster_plan& plan);
 
 // Returns true if the head and the nodes need identities: if the head can be reached from another
 // machine, or a pool is not local.

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "launch/cluster/cluster.hpp"
+#include "launch/commands/cluster_check.hpp"
 #include "launch/commands/cluster_view.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/system.hpp"
@@ -33,8 +34,30 @@ cluster_options own_options() {
   return options;
 }
 
+// Returns the plan in a cluster file, or that of a cluster which goes on in a run's directory.
+cluster_plan load_plan(const up_arguments& a) {
+  if (!std::filesystem::is_directory(a.file)) return load_cluster(a.file);
+  if (!a.resume)
+    throw std::runtime_error(a.file + ": is a directory; with --resume, the cluster that was " +
+                             "started in it goes on");
+  return load_started(a.file);
+}
+
+// Throws if the nodes could not work for the run.
+void require_fit(const cluster_plan& plan) {
+  std::string all;
+  for (const std::string& problem :
+       find_misfits(plan, load_configuration(plan.config, plan.head.set)))
+    all += "\n" + problem;
+  if (!all.empty())
+    throw std::runtime_error("the cluster does not fit its run, " + plan.config.string() + ":" +
+                             all);
+}
+
 int up(const up_arguments& a) {
-  const cluster_plan plan = load_cluster(a.file);
+  const cluster_plan plan = load_plan(a);
+  require_configuration(plan);
+  require_fit(plan);
   cluster_options options = own_options();
   options.resume = a.resume;
   if (a.dry_run) {
@@ -55,9 +78,9 @@ int down(const std::string& directory) {
 
 bool has_pool(const std::string& directory, const std::string& name) {
   if (!is_cluster(directory)) return false;
-  const std::vector<pool_state> pools = list_cluster(directory).pools;
+  const std::vector<node_pool_state> pools = list_cluster(directory).pools;
   return std::any_of(pools.begin(), pools.end(),
-                     [&](const pool_state& pool) { return pool.name == name; });
+                     [&](const node_pool_state& pool) { return pool.name == name; });
 }
 
 // Asks the run's head for so many devices of a type.
@@ -100,7 +123,10 @@ void add_up(CLI::App& app, command_action& action) {
   auto given = std::make_shared<up_arguments>();
   CLI::App* command =
       app.add_subcommand("up", "Start a run and the nodes that join it, as a cluster file says");
-  command->add_option("file", given->file, "a TOML file, such as configs/cluster/local.toml")
+  command
+      ->add_option("file", given->file,
+                   "a TOML file, such as configs/cluster/local.toml; with --resume, the run's "
+                   "directory is enough")
       ->required();
   command->add_flag("--dry-run", given->dry_run,
                     "print the commands, scripts and manifests, but touch nothing");

@@ -28,7 +28,7 @@ int print_cluster(const std::filesystem::path& run) {
   const cluster_state state = list_cluster(run);
   bool is_well = state.head.phase == node_phase::running;
   print_node(state.head);
-  for (const pool_state& pool : state.pools) {
+  for (const node_pool_state& pool : state.pools) {
     if (!pool.problem.empty()) std::cout << "  pool " << pool.name << ": " << pool.problem << "\n";
     is_well = is_well && pool.problem.empty();
     for (const launched_node& node : pool.nodes) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -102,15 +103,17 @@ void print_samples(const std::map<std::string, double>& outcomes) {
 }
 
 void print(const schema::NodeStatus::Reader& node) {
+  std::size_t width = 34;
+  for (const auto actor : node.getActors()) width = std::max(width, actor.getName().size() + 3);
   std::cout << view(node.getNode()) << "  schema " << node.getSchemaVersion() << ", judge "
             << node.getJudgeVersion() << ", devices";
   for (const auto type : node.getDeviceTypes()) std::cout << " " << view(type.getName());
   std::cout << "\n"
-            << pad("  actor", 34) << pad("queued", 8, true) << pad("in flight", 11, true)
+            << pad("  actor", width) << pad("queued", 8, true) << pad("in flight", 11, true)
             << pad("processed", 11, true) << pad("failed", 8, true) << pad("restarts", 10, true)
             << pad("per second", 12, true) << pad("busy", 9, true) << "\n";
   for (const auto actor : node.getActors()) {
-    std::cout << pad("  " + std::string(view(actor.getName())), 34)
+    std::cout << pad("  " + std::string(view(actor.getName())), width)
               << pad(std::to_string(actor.getQueued()), 8, true)
               << pad(std::to_string(actor.getInFlight()), 11, true)
               << pad(std::to_string(actor.getProcessed()), 11, true)

@@ -132,11 +132,13 @@ class reporter {
       // The corpus enters the pool at once, and a comparison's policies take turns: their groups
       // have no meaningful order.
       const bool has_order = found->first != "corpus" && found->first != "comparison";
+      // A run that was stopped may have judged nothing of the last quarter.
+      const bool has_end = has_order && row.last.all.samples > 0;
       const std::optional<double> mean_log = row.all.mean_log();
       line(pad("  " + std::string(name), 20) + pad(fixed(row.all.all.samples, 0) + " samples", 16) +
            "mean log speed-up " + (mean_log ? fixed(*mean_log, 2) : "(not timed)") + "  ok " +
            percent(row.all.all.share_ok()) +
-           (has_order ? ", at the end " + percent(row.last.all.share_ok()) : "") +
+           (has_end ? ", at the end " + percent(row.last.all.share_ok()) : "") +
            (row.unknown > 0 ? "  and " + std::to_string(row.unknown) + " samples not judged" : ""));
       line("        " + shares_text(row.outcomes));
       print_remark(found->first, row);
@@ -162,7 +164,7 @@ class reporter {
            {"not_judged", row.unknown},
            {"mean_log_speedup", mean_log ? ordered_json(*mean_log) : ordered_json(nullptr)},
            {"ok", row.all.all.share_ok()},
-           {"ok_at_end", has_order ? ordered_json(row.last.all.share_ok()) : ordered_json(nullptr)},
+           {"ok_at_end", has_end ? ordered_json(row.last.all.share_ok()) : ordered_json(nullptr)},
            {"outcomes", outcomes},
            {"sources", found->first == "corpus" ? ordered_json(nullptr) : sources_json(row)},
            {"beside_shown", beside_shown_json(row.gain)},

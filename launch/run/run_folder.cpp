@@ -100,8 +100,10 @@ bool is_locked(const std::filesystem::path& directory) {
 }
 
 std::string command_to_go_on(const std::filesystem::path& directory, bool is_finished) {
-  return "hone run --dir " + quoted_for_shell(directory.string()) +
-         (is_finished ? " --extend contrastive.steps=20" : " --resume");
+  const std::string run = quoted_for_shell(directory.string());
+  if (is_finished) return "hone run --dir " + run + " --extend contrastive.steps=20";
+  const bool has_nodes = std::filesystem::exists(directory / "cluster" / "cluster.toml");
+  return (has_nodes ? "hone up " : "hone run --dir ") + run + " --resume";
 }
 
 }  // namespace hone

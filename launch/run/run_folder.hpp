@@ -53,8 +53,9 @@ class run_folder {
 // moment can be told that the directory is taken.
 bool is_locked(const std::filesystem::path& directory);
 
-// Returns the command with which the run in a directory goes on, quoted for a shell. Its
-// configuration is the one that the directory keeps. A finished run goes on by twenty steps.
+// Returns the command with which the run in a directory goes on, quoted for a shell: `hone up` for
+// one that `hone up` has started. Its configuration is the one that the directory keeps. A finished
+// run goes on by twenty steps.
 std::string command_to_go_on(const std::filesystem::path& directory, bool is_finished);
 
 }  // namespace hone

@@ -169,7 +169,7 @@ TEST_F(FirstDay, LeadsFromAModuleToAResult) {
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0]["variant"], best[0]["variant"]);
   EXPECT_TRUE(again[0]["measured_now"]);
-  EXPECT_EQ(again[0]["outcome"], "ok");
+  EXPECT_EQ(again[0]["outcome"], "ok") << again[0];
   const auto taken = run_hone({"export", std::string(best[0]["variant"]), path("faster.py"),
                                "--pool", my("run/pool"), "--as", "torch"});
   EXPECT_EQ(taken.code, 0) << taken.err;

@@ -20,7 +20,7 @@ class fake_session final : public program_session {
   struct behaviour {
     std::vector<compute_function> programs;
     std::function<double()> call_ns = [] { return 50e3; };
-    double outside_ns = 0;
+    std::function<double()> outside_ns = [] { return 0.0; };
     // Bytes that the outputs of a call occupy; 0: the bytes of all their elements.
     std::size_t output_bytes = 0;
     std::function<program_result<void>(std::size_t run)> fails = [](std::size_t) {
@@ -72,7 +72,7 @@ class fake_session final : public program_session {
       clock.device_ns += behaviour_.call_ns();
     }
     clock.wall_ns = clock.device_ns + 55e3;
-    clock.outside_ns = behaviour_.outside_ns;
+    clock.outside_ns = behaviour_.outside_ns();
     ++runs;
     return clock;
   }

@@ -113,10 +113,21 @@ TEST_P(WholeCluster, RunsToAReportWhileItIsScaledAndItsNodesDie) {
   scale(1);
   const auto down = hone({"down", run()});
   EXPECT_EQ(down.code, 0) << down.out << down.err;
-  EXPECT_THAT(hone({"report", run()}).out, HasSubstr("Simulated devices"));
+  const auto report = hone({"report", run()});
+  EXPECT_THAT(report.out, HasSubstr("Simulated devices"));
+  EXPECT_THAT(report.out, HasSubstr("hone up " + run() + " --resume"));
   EXPECT_FALSE(fs::exists(run_folder() / "cluster" / "cpus"));
   EXPECT_TRUE(processes_of("").empty());
   expect_nothing_lost();
+
+  if (bed_->pool.launcher != launcher_kind::local) return;
+  // The run's folder alone is enough to go on, as the report says.
+  EXPECT_NE(hone({"up", run()}).code, 0) << "without --resume";
+  const std::size_t before = versions();
+  const auto again = hone({"up", run(), "--resume"});
+  EXPECT_EQ(again.code, 0) << again.out << again.err;
+  EXPECT_TRUE(wait_for_versions(before + 2));
+  EXPECT_EQ(hone({"down", run()}).code, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(beds, WholeCluster,

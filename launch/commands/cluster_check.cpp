@@ -1,0 +1,55 @@
+#include "launch/commands/cluster_check.hpp"
+
+#include <algorithm>
+
+namespace hone {
+namespace {
+
+bool is_simulated(const std::string& device) { return device.starts_with("simulated:"); }
+
+// The first device of each kind, with the place that names it; empty: there is none.
+struct device_kinds_found {
+  std::string simulated;
+  std::string real;
+
+  void note(const std::vector<std::string>& devices, const std::string& place) {
+    for (const std::string& one : devices) {
+      std::string& kind = is_simulated(one) ? simulated : real;
+      if (kind.empty()) kind = one + " of " + place;
+    }
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> find_misfits(const cluster_plan& plan, const configuration& c) {
+  std::vector<std::string> problems;
+  device_kinds_found found;
+  found.note(c.node.devices, "node.devices");
+  for (const node_pool& pool : plan.pools) found.note(pool.devices, "pool " + pool.name);
+  if (found.simulated.empty() && found.real.empty())
+    problems.emplace_back(
+        "nothing judges: neither the head (node.devices) nor a pool (devices) has a device");
+  if (!found.simulated.empty() && !found.real.empty() && !c.node.options.mixes_simulation)
+    problems.push_back("the scores of " + found.simulated + " are made up and those of " +
+                       found.real +
+                       " are measured: the run takes one kind only (node.mix_simulated = true in "
+                       "its configuration allows both, to test a system)");
+  if (c.policy.kind == "endpoint") {
+    for (const node_pool& pool : plan.pools) {
+      if (!pool.generators.empty())
+        problems.push_back("pool " + pool.name +
+                           " has generators, but the run's policy is an endpoint, which only the "
+                           "head asks");
+    }
+  }
+  const bool has_compilers = c.node.options.compilers > 0 ||
+                             std::any_of(plan.pools.begin(), plan.pools.end(),
+                                         [](const node_pool& pool) { return pool.compilers > 0; });
+  if (!has_compilers)
+    problems.emplace_back(
+        "nothing compiles: neither the head (node.compilers) nor a pool has a compiler");
+  return problems;
+}
+
+}  // namespace hone
