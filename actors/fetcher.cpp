@@ -57,7 +57,7 @@ void fetcher_state::proceed() {
     const auto latest = std::find_if(wanted.rbegin(), wanted.rend(),
                                      [](const auto& entry) { return !entry.second.is_pinned; });
     copying = latest != wanted.rend() ? latest->first : wanted.begin()->first;
-    copy = std::make_unique<folder_copy>(options.connect, checkpoint_name(copying), options.cache);
+    copy = std::make_unique<folder_copy>(options.sources, checkpoint_name(copying), options.cache);
   }
   try {
     const activity::span busy(counts, "copy");
@@ -87,6 +87,8 @@ void fetcher_state::answer(std::uint64_t version, const std::filesystem::path& f
   if (options.prepare) options.prepare(folder);
   copied.push_back({version, folder});
   counts.set_number("version", static_cast<double>(version));
+  bytes_of_nodes += copy->bytes_of_nodes();
+  counts.set_number("bytes_of_nodes", static_cast<double>(bytes_of_nodes));
   for (auto& promise : wanted[version].promises) promise.deliver(folder.string());
   wanted.erase(version);
   copy.reset();

@@ -19,9 +19,9 @@
 namespace hone {
 
 struct fetcher_options {
-  folder_copy::make_connection connect;  // to the first node; called on the actor's own thread
-  std::filesystem::path cache;           // folder of the copies
-  bool has_own_thread = false;           // whose priority it lowers
+  copy_sources sources;         // called on the actor's own thread
+  std::filesystem::path cache;  // folder of the copies
+  bool has_own_thread = false;  // whose priority it lowers
   // Makes a copy fit for use here; called with each one that is complete. May throw policy_error.
   std::function<void(const std::filesystem::path&)> prepare;
 };
@@ -50,6 +50,7 @@ struct fetcher_state {
   std::uint64_t newest = 0;           // of the versions asked for that are not pinned
   std::unique_ptr<folder_copy> copy;  // that is under way
   std::uint64_t copying = 0;          // its version
+  std::uint64_t bytes_of_nodes = 0;   // that came from other nodes than the first
   std::chrono::steady_clock::time_point failing_since{};  // while connections fail
   bool is_failing = false;
   bool tick_is_due = false;

@@ -29,6 +29,7 @@ struct node_options {
   std::string name;
   std::vector<planned_device> devices;
   generation_plan generation;  // of a joined node; the first one's generators are the run's
+  std::string configuration;   // of the run, as TOML
   // What a joined node needs to run generators, except the number of the first one; empty: it may
   // have none.
   generator_setup_record setup;
@@ -40,6 +41,12 @@ struct node_options {
 // What a node that may join gets.
 using join_answer = caf::result<compile_queue_actor, verify_queue_actor, benchmark_queue_actor,
                                 pool_actor, std::vector<task_record>>;
+
+// The kinds of devices of a node or a run. Simulated devices make their scores up.
+struct device_kinds {
+  bool has_real = false;
+  bool has_simulated = false;
+};
 
 // Starts and supervises a node's workers: compilers, devices with their verifiers and benchmarkers
 // and, on a joined node, generators with their fetcher. What failed is started again after a pause,
@@ -88,6 +95,7 @@ struct node_state {
   // own, and those of the first node are fewer.
   std::uint64_t next_replica = 1000;
   std::set<std::string> types_of_joined;  // that joined nodes have had devices of
+  device_kinds kinds_of_joined;           // that they have had: their scores stay in the pool
   struct joined_node {
     caf::actor handle;
     std::string name;
@@ -128,7 +136,7 @@ struct node_state {
   void watch(caf::strong_actor_ptr one);
   // Adds `by` devices of a type to those that the pool draws for.
   void announce(const device_type_record& type, std::int32_t by);
-  join_answer answer(const join_record& request) const;
+  join_answer answer(const join_record& request);
   caf::result<learner_actor, generator_setup_record> set_up_generators(std::uint64_t count);
   // Counts a joined node among those that take part, after forgetting what an earlier process of
   // its name, or the same process over an earlier connection, had. Its devices are announced next.
@@ -156,15 +164,11 @@ working_node_actor::behavior_type node_behavior(
     working_node_actor::stateful_pointer<node_state> self, node_options options, node_wiring wiring,
     std::shared_ptr<const task_table> tasks, telemetry_actor telemetry);
 
-// The kinds of devices of a node or a run. Simulated devices make their scores up.
-struct device_kinds {
-  bool has_real = false;
-  bool has_simulated = false;
-};
 device_kinds kinds_of(const std::vector<planned_device>& devices);
 
 // Returns why a node that asks to join must be refused; empty if it may join. `own`: the options of
-// the run's first node.
-std::string find_join_problem(const join_record& request, const node_options& own);
+// the run's first node; `of_joined`: what nodes that have joined have brought.
+std::string find_join_problem(const join_record& request, const node_options& own,
+                              const device_kinds& of_joined = {});
 
 }  // namespace hone

@@ -3,11 +3,13 @@
 //   network_benchmark [plain]
 //   network_benchmark many       1,000 nodes join, and 250 are killed at once
 //   network_benchmark files      four nodes copy a checkpoint of 270 MB, beside messages
+//   network_benchmark passed-on  the same with sixteen nodes, which pass it on to each other
 // A head in a process of its own answers messages of 2 KB with the same text. With `plain` there is
 // no TLS. Prints times of messages there and back, and the head's memory. All on loopback
 // addresses.
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -62,6 +64,7 @@ const preface says = {join_purpose, "node", 1, {}};
           open_offered_folder(files, [](const std::string&) { return true; }));
     return offered;
   });
+  server.spread_over_nodes();
   options.admit = [link = basp_link(system), echo, &server](admitted_peer peer) {
     if (peer.said.purpose == files_purpose) {
       server.serve(std::move(peer.connection));
@@ -226,7 +229,8 @@ void join_many(const network_address& at, const std::filesystem::path& identity,
 }
 
 constexpr std::size_t checkpoint_bytes = 270'000'000;
-constexpr int copying_nodes = 4;
+constexpr int few_nodes = 4;
+constexpr int many_nodes = 16;
 
 void write_checkpoint(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
@@ -237,18 +241,56 @@ void write_checkpoint(const std::filesystem::path& folder) {
       .write(reinterpret_cast<const char*>(bytes.data()), checkpoint_bytes);
 }
 
+// What the processes that copy have in common.
+struct copy_totals {
+  std::atomic<int> complete = 0;
+  std::atomic<std::uint64_t> bytes_of_nodes = 0;
+};
+
+// Copies the checkpoint as a node does, which passes it on until all `nodes` have it.
+void be_copying_node(int number, int nodes, const network_address& at,
+                     const std::filesystem::path& identity, const std::filesystem::path& cache,
+                     copy_totals& totals) {
+  let_messages_pass();
+  const preface asks{files_purpose, "node " + std::to_string(number), 1, {}};
+  const auto connect = [&](const network_address& address, tls_role role) {
+    return connect_to(address, asks, identity, milliseconds(5000), role);
+  };
+  const auto shared = std::make_shared<shared_copies>();
+  file_server server([shared](const std::string& name) { return shared->find(name); });
+  acceptor_options options;
+  options.listen = {"127.0.0.1", 0};
+  options.identity = identity;
+  options.admit = [&](admitted_peer peer) { server.serve(std::move(peer.connection)); };
+  const acceptor door(options);
+  copy_sources sources{[&] { return connect(at, tls_role::connects_to_head); }};
+  sources.connect_to_node = [&](const std::string& address) {
+    return connect(parse_address(address), tls_role::connects_to_node);
+  };
+  sources.shared = shared;
+  sources.port = door.address().port;
+  folder_copy copy(sources, "checkpoint", cache);
+  while (!copy.proceed()) {
+  }
+  totals.bytes_of_nodes += copy.bytes_of_nodes();
+  ++totals.complete;
+  const auto end = steady::now() + std::chrono::seconds(60);
+  while (totals.complete < nodes && steady::now() < end)
+    std::this_thread::sleep_for(milliseconds(10));
+}
+
 // Copies the checkpoint in processes of their own, and returns when all have it.
-void copy_in_processes(const network_address& at, const std::filesystem::path& identity,
+void copy_in_processes(int nodes, const network_address& at, const std::filesystem::path& identity,
                        const std::filesystem::path& caches) {
+  void* const memory =
+      mmap(nullptr, sizeof(copy_totals), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto& totals = *new (memory) copy_totals;
   const auto begin = steady::now();
   std::vector<pid_t> children;
-  for (int i = 0; i < copying_nodes; ++i) {
+  for (int i = 0; i < nodes; ++i) {
     children.push_back(fork());
     if (children.back() != 0) continue;
-    let_messages_pass();
-    const preface asks{files_purpose, "node " + std::to_string(i), 1, {}};
-    copy_folder([&] { return connect_to(at, asks, identity, milliseconds(5000)); }, "checkpoint",
-                caches / std::to_string(i), std::chrono::seconds(30));
+    be_copying_node(i, nodes, at, identity, caches / std::to_string(i), totals);
     _exit(0);
   }
   int failed = 0;
@@ -257,8 +299,10 @@ void copy_in_processes(const network_address& at, const std::filesystem::path& i
     waitpid(child, &status, 0);
     failed += status == 0 ? 0 : 1;
   }
-  std::printf("270 MB to %d nodes: %.2f s, %d failed\n", copying_nodes,
-              std::chrono::duration<double>(steady::now() - begin).count(), failed);
+  std::printf("270 MB to %d nodes: %.2f s, %d failed, %.1f copies sent by the head\n", nodes,
+              std::chrono::duration<double>(steady::now() - begin).count(), failed,
+              nodes - static_cast<double>(totals.bytes_of_nodes) / checkpoint_bytes);
+  munmap(memory, sizeof(copy_totals));
 }
 
 // The identities of a run, and of a stranger.
@@ -274,6 +318,18 @@ struct identities {
   }
 };
 
+// What a measurement beside something else is given: its name, and the other work.
+using beside_function = std::function<void(const std::string&, const std::function<void()>&)>;
+
+void measure_beside_copies(int nodes, const network_address& at, const identities& of,
+                           const std::filesystem::path& folder, const beside_function& beside) {
+  for (const char* time : {"the head hashes it first", "again", "once more"}) {
+    beside(std::to_string(nodes) + " copies at once, " + time,
+           [&] { copy_in_processes(nodes, at, of.node, folder / time); });
+    std::filesystem::remove_all(folder / time);
+  }
+}
+
 int run(const std::string& mode) {
   const bool is_plain = mode == "plain";
   const std::filesystem::path folder =
@@ -281,7 +337,8 @@ int run(const std::string& mode) {
   const identities of(folder);
   int ends[2];
   if (pipe(ends) != 0) return 1;
-  if (mode == "files") write_checkpoint(folder / "checkpoint");
+  const bool has_files = mode == "files" || mode == "passed-on";
+  if (has_files) write_checkpoint(folder / "checkpoint");
   const pid_t head = fork();
   if (head == 0)
     be_head(is_plain ? std::filesystem::path() : of.head, folder / "checkpoint", ends[1]);
@@ -313,12 +370,8 @@ int run(const std::string& mode) {
   };
   const auto wait = [] { std::this_thread::sleep_for(std::chrono::seconds(3)); };
   beside("quiet", wait);
-  if (mode == "files") {
-    for (const char* time : {"the head hashes it first", "again", "once more"}) {
-      beside(std::string("four copies at once, ") + time,
-             [&] { copy_in_processes(at, of.node, folder / time); });
-      std::filesystem::remove_all(folder / time);
-    }
+  if (has_files) {
+    measure_beside_copies(mode == "files" ? few_nodes : many_nodes, at, of, folder, beside);
   } else {
     beside("10,000 connections of random bytes", [&] { send_random_bytes(at, 10000); });
     std::vector<std::unique_ptr<channel>> held;

@@ -27,6 +27,17 @@ std::vector<gpu_facts> gpus_named(const std::string& name) {
 
 namespace {
 
+constexpr std::string_view simulated_prefix = "simulated:";
+
+planned_device planned_simulated(const simulated_device_options& options) {
+  // A fast device gets many credits, so that a run with it measures the ring's own speed and not
+  // the time that the device waits for jobs.
+  const std::int64_t job_us = options.verify_us + options.measure_us;
+  const std::uint32_t credits = job_us < 1000 ? 64 : 2;
+  return {options.device_name, simulated_device_type(options.name),
+          [options] { return make_simulated_device(options); }, credits, std::nullopt};
+}
+
 // Plans devices one name after another.
 class device_planner {
  public:
@@ -44,7 +55,6 @@ class device_planner {
   std::vector<planned_device> planned() { return std::move(devices_); }
 
  private:
-  static constexpr std::string_view simulated_prefix = "simulated:";
   // Programs that do not replace a process before it would be ready.
   static constexpr std::size_t few_programs = 3;
 
@@ -85,13 +95,7 @@ class device_planner {
     options.node = options_->node;
     const int number = counts_[name]++;
     options.device_name = name + (number > 0 ? "#" + std::to_string(number) : "");
-    // A fast device gets many credits, so that a run with it measures the ring's own speed and not
-    // the time that the device waits for jobs.
-    const std::int64_t job_us = options.verify_us + options.measure_us;
-    const std::uint32_t credits = job_us < 1000 ? 64 : 2;
-    devices_.push_back({options.device_name, simulated_device_type(kind),
-                        [options] { return make_simulated_device(options); }, credits,
-                        std::nullopt});
+    devices_.push_back(planned_simulated(options));
   }
 
   const device_options* options_;
@@ -131,6 +135,22 @@ std::vector<int> reserve_hardware(const std::vector<std::string>& names,
 }
 
 }  // namespace
+
+void set_simulated(std::vector<planned_device>& devices, const std::string& node,
+                   const std::map<std::string, simulated_device_options>& simulated) {
+  for (planned_device& one : devices) {
+    if (!one.name.starts_with(simulated_prefix)) continue;
+    const std::string kind =
+        one.name.substr(simulated_prefix.size(), one.name.find('#') - simulated_prefix.size());
+    const auto known = simulated.find(kind);
+    if (known == simulated.end()) continue;
+    simulated_device_options options = known->second;
+    options.name = kind;
+    options.node = node;
+    options.device_name = one.name;
+    one = planned_simulated(options);
+  }
+}
 
 std::vector<std::string> device_types_of(const std::vector<planned_device>& devices) {
   std::set<std::string> types;

@@ -61,6 +61,11 @@ struct device_options {
 std::vector<planned_device> plan_devices(const std::vector<std::string>& names,
                                          const device_options& options);
 
+// Has planned devices that are simulated behave as `simulated` says, by NAME, those that it does
+// not name as they are. `node`: as in device_options.
+void set_simulated(std::vector<planned_device>& devices, const std::string& node,
+                   const std::map<std::string, simulated_device_options>& simulated);
+
 // Returns the names of the devices' types, each once, sorted.
 std::vector<std::string> device_types_of(const std::vector<planned_device>& devices);
 

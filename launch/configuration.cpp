@@ -303,6 +303,22 @@ format_error blame_override(const format_error& e, const std::vector<std::string
   return e;
 }
 
+std::map<std::string, simulated_device_options> read_simulated(toml_view& root) {
+  std::map<std::string, simulated_device_options> all;
+  auto simulated = root.find_table("simulated");
+  if (!simulated) return all;
+  for (const auto& [name, node] : simulated->table()) {
+    toml_view one = *simulated->find_table(name.str());
+    settings_reader inner(one);
+    simulated_device_options& options = all[std::string(name.str())];
+    options.name = std::string(name.str());
+    visit_simulated_keys(inner, options);
+    one.finish();
+  }
+  simulated->finish();
+  return all;
+}
+
 configuration read_configuration(const std::filesystem::path& file,
                                  const std::vector<std::string>& overrides) {
   configuration c;
@@ -312,17 +328,7 @@ configuration read_configuration(const std::filesystem::path& file,
   toml_view root(table, file.string());
   settings_reader reader(root);
   visit_keys(reader, c);
-  if (auto simulated = root.find_table("simulated")) {
-    for (const auto& [name, node] : simulated->table()) {
-      toml_view one = *simulated->find_table(name.str());
-      settings_reader inner(one);
-      simulated_device_options& options = c.simulated[std::string(name.str())];
-      options.name = std::string(name.str());
-      visit_simulated_keys(inner, options);
-      one.finish();
-    }
-    simulated->finish();
-  }
+  c.simulated = read_simulated(root);
   if (auto endpoints = root.find_table("endpoint")) {
     for (const auto& [name, node] : endpoints->table()) {
       toml_view one = *endpoints->find_table(name.str());
@@ -358,6 +364,13 @@ configuration load_configuration(const std::filesystem::path& file,
   } catch (const format_error& e) {
     throw blame_override(e, overrides);
   }
+}
+
+std::map<std::string, simulated_device_options> parse_simulated(const std::string& text) {
+  const std::string place = "the run's configuration";
+  toml::table table = parse_toml(text, place);
+  toml_view root(table, place);
+  return read_simulated(root);
 }
 
 std::string print_configuration(const configuration& c, bool with_comments) {

@@ -85,6 +85,10 @@ struct configuration {
 configuration load_configuration(const std::filesystem::path& file,
                                  const std::vector<std::string>& overrides);
 
+// Returns how the simulated devices of a run behave, by NAME; `text`: its whole configuration, as
+// print_configuration() returns it. Throws format_error.
+std::map<std::string, simulated_device_options> parse_simulated(const std::string& text);
+
 // Returns the whole configuration as TOML that reads back to the same. `with_comments` adds a
 // sentence about each key.
 std::string print_configuration(const configuration& c, bool with_comments);

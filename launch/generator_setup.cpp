@@ -129,7 +129,7 @@ std::shared_ptr<generator_inputs> read_generator_setup(const generator_setup_rec
 
 std::filesystem::path policy_copy::folder() {
   const std::scoped_lock guard(lock_);
-  if (folder_.empty()) folder_ = copy_folder(connect_, policy_folder, cache_, copy_patience);
+  if (folder_.empty()) folder_ = copy_folder(sources_, policy_folder, cache_, copy_patience);
   return folder_;
 }
 

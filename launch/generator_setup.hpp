@@ -59,14 +59,14 @@ std::shared_ptr<generator_inputs> read_generator_setup(const generator_setup_rec
 // The copy of the run's policy, which all generators of a node share. Safe on any thread.
 class policy_copy {
  public:
-  policy_copy(folder_copy::make_connection connect, std::filesystem::path cache)
-      : connect_(std::move(connect)), cache_(std::move(cache)) {}
+  policy_copy(copy_sources sources, std::filesystem::path cache)
+      : sources_(std::move(sources)), cache_(std::move(cache)) {}
 
   // Returns its folder; the first call makes it, and others wait. Throws network_error.
   std::filesystem::path folder();
 
  private:
-  folder_copy::make_connection connect_;
+  copy_sources sources_;
   std::filesystem::path cache_;
   std::mutex lock_;  // guards the next one
   std::filesystem::path folder_;

@@ -30,6 +30,16 @@ void ask_for_generators(caf::actor_system& system, const join_options& o, joined
   if (problem) throw connection_failed(o.head.address + ": " + system.render(problem));
 }
 
+// Asks for the run's configuration, which says how simulated devices behave.
+void ask_for_configuration(caf::actor_system& system, const join_options& o, joined_run& joined) {
+  caf::error problem;
+  caf::scoped_actor self(system);
+  self->request(joined.wiring.uplink, answer_limit, config_atom_v)
+      .receive([&](const std::string& text) { joined.configuration = text; },
+               [&](const caf::error& e) { problem = e; });
+  if (problem) throw connection_failed(o.head.address + ": " + system.render(problem));
+}
+
 join_record request_of(const join_options& o) {
   record_builder<schema::JoinRequest> request;
   request->setSchemaVersion(schema_version);
@@ -71,6 +81,7 @@ joined_run join_run(caf::actor_system& system, const join_options& o, std::chron
   if (!problem.empty()) throw connection_failed(o.head.address + ": " + problem);
   joined.tasks = copy_tasks(
       known, earlier, [&] { return connect_for_files(o.head, o.name); }, cache);
+  if (o.devices.has_simulated) ask_for_configuration(system, o, joined);
   if (o.generators > 0) ask_for_generators(system, o, joined);
   return joined;
 }

@@ -46,7 +46,7 @@ file_server::find_folder offer_task_data(std::shared_ptr<const task_table> tasks
 
 std::shared_ptr<const task_table> copy_tasks(const std::vector<task_record>& known,
                                              const task_table* earlier,
-                                             const folder_copy::make_connection& connect,
+                                             const copy_sources::make_connection& connect,
                                              const std::function<std::filesystem::path()>& cache) {
   auto table = std::make_shared<task_table>();
   for (const task_record& one : known) {
@@ -56,8 +56,8 @@ std::shared_ptr<const task_table> copy_tasks(const std::vector<task_record>& kno
     }
     std::vector<data_file> files;
     if (const auto named = one->getDataFiles(); named.size() > 0) {
-      const auto copy = copy_folder(connect, std::string(prefix) + to_string(task_id(one->getId())),
-                                    cache(), copy_patience);
+      const std::string folder = std::string(prefix) + to_string(task_id(one->getId()));
+      const auto copy = copy_folder({connect}, folder, cache(), copy_patience);
       for (std::size_t i = 0; i < named.size(); ++i)
         files.emplace_back(std::string(view(named[static_cast<unsigned>(i)].getName())),
                            read_text((copy / name_of_copy(i)).string()));

@@ -23,7 +23,7 @@ file_server::find_folder offer_task_data(std::shared_ptr<const task_table> tasks
 // format_error.
 std::shared_ptr<const task_table> copy_tasks(const std::vector<task_record>& known,
                                              const task_table* earlier,
-                                             const folder_copy::make_connection& connect,
+                                             const copy_sources::make_connection& connect,
                                              const std::function<std::filesystem::path()>& cache);
 
 }  // namespace hone

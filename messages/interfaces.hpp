@@ -63,6 +63,8 @@ using fatal_atom = caf::atom_constant<caf::atom("fatal")>;
 constexpr fatal_atom fatal_atom_v = fatal_atom{};
 using finish_atom = caf::atom_constant<caf::atom("finish")>;
 constexpr finish_atom finish_atom_v = finish_atom{};
+using config_atom = caf::atom_constant<caf::atom("config")>;
+constexpr config_atom config_atom_v = config_atom{};
 using lease_atom = caf::atom_constant<caf::atom("lease")>;
 constexpr lease_atom lease_atom_v = lease_atom{};
 using grant_atom = caf::atom_constant<caf::atom("grant")>;
@@ -236,6 +238,8 @@ using node_actor = caf::typed_actor<
     caf::replies_to<join_atom, join_record>::with<compile_queue_actor, verify_queue_actor,
                                                   benchmark_queue_actor, pool_actor,
                                                   std::vector<task_record>>,
+    // joining node with simulated devices: asks for the run's configuration, as TOML
+    caf::replies_to<config_atom>::with<std::string>,
     // joined node: asks for what it needs to run so many generators
     caf::replies_to<generate_atom, std::uint64_t>::with<learner_actor, generator_setup_record>,
     // `hone status`: requests the status of all nodes, from telemetry

@@ -46,7 +46,7 @@ class acceptor::loop {
       throw network_error(to_string(options_.listen) +
                           ": without an identity, nodes are let in from this machine alone; name a "
                           "loopback address, or an identity (`hone identity`)");
-    if (!options_.identity.empty()) tls_.emplace(options_.identity, identity_role::head);
+    if (!options_.identity.empty()) tls_.emplace(options_.identity, tls_role::listens);
     listener_ = listen_on(options_.listen);
     events_.reset(epoll_create1(EPOLL_CLOEXEC));
     stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

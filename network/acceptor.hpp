@@ -22,7 +22,8 @@ struct admitted_peer {
 
 struct acceptor_options {
   network_address listen;
-  std::filesystem::path identity;  // of a head; empty: without TLS, on a loopback address only
+  // Of a head, or of a node that passes files on; empty: without TLS, on a loopback address only.
+  std::filesystem::path identity;
   // Limits of connections that have not been let in yet: their time, and their number, beyond which
   // the oldest is closed.
   std::chrono::milliseconds patience{3000};

@@ -123,7 +123,11 @@ std::string peer_of(int fd) {
       getnameinfo(reinterpret_cast<const sockaddr*>(&other), size, host.data(), host.size(),
                   nullptr, 0, NI_NUMERICHOST) != 0)
     return "an unknown address";
-  return host.data();
+  constexpr std::string_view mapped = "::ffff:";  // an IPv4 address at a listener of IPv6
+  const std::string_view found = host.data();
+  return std::string(found.starts_with(mapped) && found.find('.') != std::string_view::npos
+                         ? found.substr(mapped.size())
+                         : found);
 }
 
 }  // namespace hone

@@ -2,6 +2,7 @@
 
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include <optional>
 #include <system_error>
@@ -63,7 +64,7 @@ context_handle make_context(const fs::path& identity, X509_CRL* revoked) {
 
 }  // namespace
 
-tls_side::tls_side(fs::path identity, identity_role role)
+tls_side::tls_side(fs::path identity, tls_role role)
     : identity_(std::move(identity)), role_(role), state_(std::make_unique<state>()) {
   if (!read_revocations()) state_->context = make_context(identity_, nullptr);
 }
@@ -92,14 +93,17 @@ bool tls_side::read_revocations() {
 ssl_st* tls_side::open() const {
   SSL* const made = SSL_new(state_->context.get());
   if (made == nullptr) throw network_error("TLS cannot be used: " + take_openssl_problem());
-  if (role_ == identity_role::head) {
+  if (role_ == tls_role::listens) {
     SSL_set_accept_state(made);
-  } else {
-    SSL_set_connect_state(made);
-    if (SSL_set1_host(made, head_name) != 1) {
-      SSL_free(made);
-      throw network_error("TLS cannot check names: " + take_openssl_problem());
-    }
+    return made;
+  }
+  SSL_set_connect_state(made);
+  const bool can_check = role_ == tls_role::connects_to_head
+                             ? SSL_set1_host(made, head_name) == 1
+                             : SSL_set_purpose(made, X509_PURPOSE_SSL_CLIENT) == 1;
+  if (!can_check) {
+    SSL_free(made);
+    throw network_error("TLS cannot check certificates: " + take_openssl_problem());
   }
   return made;
 }

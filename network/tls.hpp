@@ -11,16 +11,21 @@ struct ssl_st;
 
 namespace hone {
 
+// What one end of a connection expects of the other. The end that listens takes any identity of its
+// authority. A head is known by the name and the purpose of its certificate, a node by the purpose
+// of its own: that of a client, which is all that a node's certificate is good for, so that no node
+// can pretend to be a head.
+enum class tls_role { listens, connects_to_head, connects_to_node };
+
 // TLS with an identity: version 1.3, certificates on both sides, both of the identity's authority.
 // Belongs to one thread.
 class tls_side {
  public:
   // Reads the identity's files. Throws network_error.
-  tls_side(std::filesystem::path identity, identity_role role);
+  tls_side(std::filesystem::path identity, tls_role role);
   ~tls_side();
 
-  // Returns the TLS of a new connection, which the caller owns. A node's accepts no other end than
-  // a head. Throws network_error.
+  // Returns the TLS of a new connection, which the caller owns. Throws network_error.
   ssl_st* open() const;
 
   // Reads the list of revoked certificates (crl.pem) if the file has changed; new connections of
@@ -32,7 +37,7 @@ class tls_side {
   struct state;
 
   std::filesystem::path identity_;
-  identity_role role_;
+  tls_role role_;
   std::unique_ptr<state> state_;
   std::set<std::string> revoked_;
 };

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/files.hpp"
+#include "process/replace_file.hpp"
 #include "tasks/safetensors.hpp"
 
 namespace hone {
@@ -21,10 +22,12 @@ constexpr const char* base_key = "base_model_name_or_path";
 constexpr std::string_view suffix = ".weight";
 
 void write_config(const std::filesystem::path& folder, const nlohmann::ordered_json& config) {
-  std::ofstream out(folder / config_file);
-  out << config.dump(1) << "\n";
-  out.close();
-  if (!out) throw policy_error((folder / config_file).string() + ": cannot be written");
+  // In place of the file and not into it: others may be reading it.
+  try {
+    replace_file(folder / config_file, config.dump(1) + "\n", 0644);
+  } catch (const std::exception& e) {
+    throw policy_error(e.what());
+  }
 }
 
 // Calls `use` with the configuration of adapters in a folder. Throws policy_error.

@@ -27,6 +27,7 @@ constexpr double glitch = 2;
 // whole work of a run would otherwise fit into the allowance.
 constexpr double outside_most_share = 0.25;
 constexpr double outside_share = 0.1;
+constexpr double most_of_reference = 0.2;  // that is taken off
 // Excess of all runs in total, below which its share means nothing.
 constexpr double outside_least_ns = 10e6;
 
@@ -255,7 +256,7 @@ class host_checks {
 
 // The reference's share says how much of the candidate's is the machine's doing.
 std::optional<program_failure> find_work_outside(double share, double reference_share) {
-  if (share <= reference_share + outside_share) return std::nullopt;
+  if (share <= std::min(reference_share, most_of_reference) + outside_share) return std::nullopt;
   return program_failure{Outcome::CHEATING, "late_work",
                          "works while the clock stands still: " + print_number(100 * share, 3) +
                              " % of a run's time lies before it"};

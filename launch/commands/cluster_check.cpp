@@ -22,34 +22,34 @@ struct device_kinds_found {
 
 }  // namespace
 
-std::vector<std::string> find_misfits(const cluster_plan& plan, const configuration& c) {
-  std::vector<std::string> problems;
+cluster_misfits find_misfits(const cluster_plan& plan, const configuration& c) {
+  cluster_misfits misfits;
   device_kinds_found found;
   found.note(c.node.devices, "node.devices");
-  for (const node_pool& pool : plan.pools) found.note(pool.devices, "pool " + pool.name);
-  if (found.simulated.empty() && found.real.empty())
-    problems.emplace_back(
-        "nothing judges: neither the head (node.devices) nor a pool (devices) has a device");
-  if (!found.simulated.empty() && !found.real.empty() && !c.node.options.mixes_simulation)
-    problems.push_back("the scores of " + found.simulated + " are made up and those of " +
-                       found.real +
-                       " are measured: the run takes one kind only (node.mix_simulated = true in "
-                       "its configuration allows both, to test a system)");
-  if (c.policy.kind == "endpoint") {
-    for (const node_pool& pool : plan.pools) {
-      if (!pool.generators.empty())
-        problems.push_back("pool " + pool.name +
-                           " has generators, but the run's policy is an endpoint, which only the "
-                           "head asks");
-    }
+  for (const node_pool& pool : plan.pools) {
+    if (pool.count > 0) found.note(pool.devices, "pool " + pool.name);
   }
-  const bool has_compilers = c.node.options.compilers > 0 ||
-                             std::any_of(plan.pools.begin(), plan.pools.end(),
-                                         [](const node_pool& pool) { return pool.compilers > 0; });
+  if (!found.simulated.empty() && !found.real.empty() && !c.node.options.mixes_simulation)
+    misfits.problems.push_back(
+        "the scores of " + found.simulated + " are made up and those of " + found.real +
+        " are measured: the run takes one kind only (node.mix_simulated = true in its "
+        "configuration allows both, to test a system)");
+  for (const node_pool& pool : plan.pools) {
+    if (c.policy.kind == "endpoint" && !pool.generators.empty())
+      misfits.problems.push_back("pool " + pool.name +
+                                 " has generators, but the run's policy is an endpoint, which only "
+                                 "the head asks");
+  }
+  const std::string until = ", so the run waits for nodes that bring one";
+  if (found.simulated.empty() && found.real.empty())
+    misfits.notes.push_back("neither the head (node.devices) nor a pool has a device" + until);
+  const bool has_compilers =
+      c.node.options.compilers > 0 ||
+      std::any_of(plan.pools.begin(), plan.pools.end(),
+                  [](const node_pool& pool) { return pool.count > 0 && pool.compilers > 0; });
   if (!has_compilers)
-    problems.emplace_back(
-        "nothing compiles: neither the head (node.compilers) nor a pool has a compiler");
-  return problems;
+    misfits.notes.push_back("neither the head (node.compilers) nor a pool has a compiler" + until);
+  return misfits;
 }
 
 }  // namespace hone

@@ -8,9 +8,14 @@
 
 namespace hone {
 
-// Returns, as sentences for people, what would keep a cluster's nodes from working for its run, or
-// the run from getting on: devices whose scores would not mix, generators without a policy of the
-// run to write with, and no device at all. `c`: the head's configuration.
-std::vector<std::string> find_misfits(const cluster_plan& plan, const configuration& c);
+// What does not fit between a cluster and its run, as sentences for people.
+struct cluster_misfits {
+  std::vector<std::string> problems;  // nodes would be refused, or would end
+  std::vector<std::string> notes;     // the run waits for nodes that others start
+};
+
+// Finds devices whose scores would not mix, generators without a policy to write with, and that
+// nothing judges or compiles. `c`: the head's configuration.
+cluster_misfits find_misfits(const cluster_plan& plan, const configuration& c);
 
 }  // namespace hone

@@ -45,10 +45,11 @@ cluster_plan load_plan(const up_arguments& a) {
 
 // Throws if the nodes could not work for the run.
 void require_fit(const cluster_plan& plan) {
+  const cluster_misfits misfits =
+      find_misfits(plan, load_configuration(plan.config, plan.head.set));
+  for (const std::string& note : misfits.notes) std::cerr << "hone: " << note << "\n";
   std::string all;
-  for (const std::string& problem :
-       find_misfits(plan, load_configuration(plan.config, plan.head.set)))
-    all += "\n" + problem;
+  for (const std::string& problem : misfits.problems) all += "\n" + problem;
   if (!all.empty())
     throw std::runtime_error("the cluster does not fit its run, " + plan.config.string() + ":" +
                              all);

@@ -14,6 +14,7 @@
 #include "evaluation/devices.hpp"
 #include "evaluation/variant_compiler.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/copy_relay.hpp"
 #include "launch/generator_setup.hpp"
 #include "launch/joining.hpp"
 #include "launch/node_cache.hpp"
@@ -33,6 +34,7 @@ struct node_arguments {
   std::string name;
   std::vector<std::string> generators;  // the devices on which they write
   std::string cache;
+  std::string pass_on;
   std::int64_t compilers = 1;
   bool share_cores = false;
   bool no_baselines = false;
@@ -88,6 +90,8 @@ class membership {
     caf::scoped_actor self(*system_);
     end_at_stop_signals();
     joined_run joined = join_first();
+    if (!joined.configuration.empty())
+      set_simulated(devices_, name_, parse_simulated(joined.configuration));
     node_options own;
     own.name = name_;
     own.devices = devices_;
@@ -214,11 +218,10 @@ class membership {
     if (!std::exchange(has_policy_threads_, true))
       set_policy_threads(static_cast<int>(inputs->settings.policy.threads));
     plan.learner = joined.learner;
-    plan.fetching.connect = [head = a_.head, name = name_] {
-      return connect_for_files(head, name);
-    };
+    if (!relay_) relay_.emplace(a_.head, name_, a_.pass_on, log);
+    plan.fetching.sources = relay_->sources();
     plan.fetching.cache = folder;
-    const auto policy = std::make_shared<policy_copy>(plan.fetching.connect, folder);
+    const auto policy = std::make_shared<policy_copy>(plan.fetching.sources, folder);
     plan.fetching.prepare = [policy](const auto& checkpoint) {
       prepare_checkpoint(checkpoint, *policy);
     };
@@ -281,9 +284,43 @@ class membership {
   std::vector<planned_device> devices_;
   std::map<std::string, shared_gpu> shared_;  // by the generator's device
   std::optional<node_cache> cache_;
+  std::optional<copy_relay> relay_;  // of a node with generators
   bool has_policy_threads_ = false;  // LibTorch takes their number once
   caf::actor_system* system_ = nullptr;
 };
+
+void add_generator_options(CLI::App& command, node_arguments& given) {
+  command
+      .add_option("--generators", given.generators,
+                  "devices of generators, separated by commas: cpu, cuda or cuda:NUMBER; one that "
+                  "also judges is shared")
+      ->delimiter(',')
+      ->check(CLI::Validator(
+          [](const std::string& name) {
+            const bool is_known = name == "cpu" || name == "cuda" || name.starts_with("cuda:");
+            return is_known ? "" : "'" + name + "' is none of cpu, cuda and cuda:NUMBER";
+          },
+          ""));
+  command.add_option("--cache", given.cache,
+                     "folder for what is copied from the run: checkpoints, the policy and tasks' "
+                     "data files (default: one under ~/.cache/hone/nodes that is removed in the "
+                     "end)");
+  command
+      .add_option("--pass-on", given.pass_on,
+                  "HOST:PORT to listen at for nodes that take copies of checkpoints from this "
+                  "one, or `no` (default: any free port; without an identity, for nodes on "
+                  "this machine alone)")
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            try {
+              if (text != "no") (void)parse_address(text, /*allows_any_port=*/true);
+            } catch (const network_error& e) {
+              return e.what();
+            }
+            return {};
+          },
+          ""));
+}
 
 void add_patience_options(CLI::App& command, node_arguments& given) {
   command
@@ -324,21 +361,7 @@ void add_node_command(CLI::App& app, command_action& action) {
                    "devices that judge, separated by commas: cpu, cuda (all GPUs), cuda:NUMBER or "
                    "simulated:NAME")
       ->delimiter(',');
-  command
-      ->add_option("--generators", given->generators,
-                   "devices of generators, separated by commas: cpu, cuda or cuda:NUMBER; one that "
-                   "also judges is shared")
-      ->delimiter(',')
-      ->check(CLI::Validator(
-          [](const std::string& name) {
-            const bool is_known = name == "cpu" || name == "cuda" || name.starts_with("cuda:");
-            return is_known ? "" : "'" + name + "' is none of cpu, cuda and cuda:NUMBER";
-          },
-          ""));
-  command->add_option("--cache", given->cache,
-                      "folder for what is copied from the run: checkpoints, the policy and tasks' "
-                      "data files (default: one under ~/.cache/hone/nodes that is removed in the "
-                      "end)");
+  add_generator_options(*command, *given);
   command->add_option("--name", given->name,
                       "name of the node in the run (default: the machine's and the process id)");
   command->add_option("--compilers", given->compilers, "number of compilers")

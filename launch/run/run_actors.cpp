@@ -104,6 +104,7 @@ class launcher {
           return device.credits > few_credits;
         });
     options.compiler_credits = is_fast ? many_credits : few_credits;
+    options.configuration = print_configuration(settings_, false);
     // Endpoints have limits of their own, which one generator keeps.
     if (settings_.policy.kind != "endpoint") options.setup = make_generator_setup(settings_);
     options.on_new_type = parts_.on_new_type;
@@ -129,6 +130,7 @@ class launcher {
           const auto of_task = data(name);
           return of_task != nullptr ? of_task : policy(name);
         });
+    started_.files->spread_over_nodes();
     options.admit = [link = basp_link(system_), node = caf::actor_cast<caf::actor>(started_.node),
                      files = started_.files](admitted_peer peer) {
       if (peer.said.purpose == files_purpose) {

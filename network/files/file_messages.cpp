@@ -4,7 +4,6 @@
 #include <bit>
 #include <vector>
 
-#include "network/blocking_io.hpp"
 #include "network/identity.hpp"
 
 namespace hone {
@@ -24,12 +23,13 @@ void send(channel& to, const Record& message) {
 }
 
 template <class Record>
-Record receive(channel& from, std::chrono::milliseconds patience, std::uint32_t longest) {
+Record receive(channel& from, std::chrono::milliseconds patience,
+               std::chrono::steady_clock::time_point end, std::uint32_t longest) {
   std::uint32_t size = 0;
-  read_all(from, &size, sizeof size, patience);
+  read_all(from, &size, sizeof size, patience, end);
   if (size > longest) throw connection_failed("the other end sent no message of this kind");
   std::vector<char> bytes(size);
-  read_all(from, bytes.data(), size, message_limit);
+  read_all(from, bytes.data(), size, message_limit, end);
   try {
     return Record::from_bytes(std::move(bytes));
   } catch (const invalid_record& e) {
@@ -42,10 +42,11 @@ Record receive(channel& from, std::chrono::milliseconds patience, std::uint32_t 
 void send_request(channel& to, const file_request& request) { send(to, request); }
 void send_reply(channel& to, const file_reply& reply) { send(to, reply); }
 file_request receive_request(channel& from, std::chrono::milliseconds patience) {
-  return receive<file_request>(from, patience, longest_request);
+  return receive<file_request>(from, patience, endless, longest_request);
 }
-file_reply receive_reply(channel& from, std::chrono::milliseconds patience) {
-  return receive<file_reply>(from, patience, longest_reply);
+file_reply receive_reply(channel& from, std::chrono::milliseconds patience,
+                         std::chrono::steady_clock::time_point end) {
+  return receive<file_reply>(from, patience, end, longest_reply);
 }
 
 std::size_t size_of_piece(std::uint64_t file_bytes, std::uint32_t number) {

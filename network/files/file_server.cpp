@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "network/address.hpp"
 #include "network/blocking_io.hpp"
 #include "network/identity.hpp"
 #include "network/thread_priority.hpp"
@@ -10,8 +11,9 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t most_connections = 512;
-constexpr std::chrono::seconds idle_limit{60};
+// A node that takes the pieces of a folder from another one asks for nothing meanwhile; its
+// connection keeps the folder for the case that it has to come back.
+constexpr std::chrono::minutes idle_limit{10};
 
 file_reply problem_reply(const std::string& problem) {
   record_builder<schema::FileReply> reply;
@@ -21,7 +23,8 @@ file_reply problem_reply(const std::string& problem) {
 
 }  // namespace
 
-file_server::file_server(find_folder find) : find_(std::move(find)) {}
+file_server::file_server(find_folder find, std::size_t most_connections)
+    : find_(std::move(find)), most_connections_(most_connections) {}
 
 file_server::~file_server() {
   const std::scoped_lock guard(lock_);
@@ -39,7 +42,7 @@ void file_server::serve(std::shared_ptr<channel> connection) {
     one->thread.join();
     one = connections_.erase(one);
   }
-  if (connections_.size() >= most_connections) return;  // closes it; the other end tries again
+  if (connections_.size() >= most_connections_) return;  // closes it; the other end tries again
   served& one = connections_.emplace_back(std::move(connection));
   try {
     one.thread = std::thread([this, &one] {
@@ -56,7 +59,6 @@ void file_server::serve(std::shared_ptr<channel> connection) {
 void file_server::answer_requests(channel& to) {
   try {
     conversation with;
-    with.piece.resize(piece_bytes);
     for (;;) answer(to, receive_request(to, idle_limit), with);
   } catch (const std::exception&) {  // the other end has left, or there is no memory for it
   }
@@ -71,7 +73,7 @@ void file_server::answer(channel& to, const file_request& request, conversation&
   const std::string name(view(request->getFolder()));
   std::size_t bytes = 0;
   try {
-    if (!request->hasPiece() || with.name != name || with.folder == nullptr) {
+    if (with.name != name || with.folder == nullptr) {
       with.name = name;
       with.folder = find(name);
     }
@@ -83,18 +85,41 @@ void file_server::answer(channel& to, const file_request& request, conversation&
         return send_reply(to, problem_reply(name + " has fewer files"));
       const offered_file& file = folder->files[wanted.getFile()];
       bytes = size_of_piece(file.bytes, wanted.getNumber());
+      if (with.piece.size() < bytes) with.piece.resize(bytes);
       file.read(std::uint64_t{wanted.getNumber()} * piece_bytes, with.piece.data(), bytes);
     }
   } catch (const connection_failed&) {
     throw;
+  } catch (const piece_is_coming&) {
+    record_builder<schema::FileReply> reply;
+    reply->setComing(true);
+    return send_reply(to, reply.finish());
   } catch (const std::exception& e) {
+    with.folder.reset();  // another one may have its name by now
     return send_reply(to, problem_reply(e.what()));
   }
   record_builder<schema::FileReply> reply;
-  if (!request->hasPiece()) reply->setContents(*with.folder->contents);
+  if (!request->hasPiece()) {
+    reply->setContents(*with.folder->contents);
+    reply->setSource(source_of(to, request, with.folder->contents));
+  }
   reply->setBytes(bytes);
   send_reply(to, reply.finish());
+  bytes_sent_ += bytes;
   write_all(to, with.piece.data(), bytes, message_limit);
+}
+
+std::string file_server::source_of(const channel& to, const file_request& request,
+                                   const folder_contents& contents) {
+  if (!spreads_ || request->getPort() == 0) return "";
+  std::uint64_t bytes = 0;
+  for (const auto file : contents->getFiles()) bytes += file.getBytes();
+  const network_address child{peer_of(to.descriptor()), request->getPort()};
+  // Nodes on this machine have addresses that no other machine can reach.
+  const std::string branch =
+      std::string(is_loopback(child) ? "here " : "") + std::string(view(request->getFolder()));
+  if (request->getLost().size() > 0) tree_.forget(branch, std::string(view(request->getLost())));
+  return tree_.parent_of(branch, bytes, to_string(child));
 }
 
 }  // namespace hone

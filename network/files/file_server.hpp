@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "network/channel.hpp"
+#include "network/files/copy_tree.hpp"
 #include "network/files/offered_folder.hpp"
 
 namespace hone {
@@ -22,15 +23,21 @@ class file_server {
   // the connections, one at a time, and may throw std::runtime_error. A connection keeps the folder
   // that it asks for until it asks for another.
   using find_folder = std::function<std::shared_ptr<const offered_folder>(const std::string& name)>;
-  explicit file_server(find_folder find);
+  explicit file_server(find_folder find, std::size_t most_connections = 512);
+  // Has nodes take folders from each other: they are told from whom. To be called before the first
+  // connection is served.
+  void spread_over_nodes() { spreads_ = true; }
   // Ends all connections.
   ~file_server();
   file_server(const file_server&) = delete;
   file_server& operator=(const file_server&) = delete;
 
-  // Serves a connection until its other end leaves or has asked for nothing for a minute. Safe on
-  // any thread; neither blocks nor throws.
+  // Serves a connection until its other end leaves or has asked for nothing for ten minutes. Safe
+  // on any thread; neither blocks nor throws.
   void serve(std::shared_ptr<channel> connection);
+
+  // Returns the bytes of all pieces that were sent.
+  std::uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
   struct served {
@@ -50,8 +57,15 @@ class file_server {
   // Answers one request. Throws connection_failed.
   void answer(channel& to, const file_request& request, conversation& with);
   std::shared_ptr<const offered_folder> find(const std::string& name);
+  // Returns where the other end is to take a folder from; empty: from here.
+  std::string source_of(const channel& to, const file_request& request,
+                        const folder_contents& contents);
 
   find_folder find_;
+  std::size_t most_connections_;
+  bool spreads_ = false;
+  copy_tree tree_;
+  std::atomic<std::uint64_t> bytes_sent_ = 0;
   std::mutex finding_;
   std::mutex lock_;  // guards the next one
   std::list<served> connections_;

@@ -19,6 +19,15 @@ using steady = std::chrono::steady_clock;
 constexpr int most_damages = 5;
 constexpr std::chrono::milliseconds retry_pause{300};
 constexpr std::chrono::minutes contents_limit{10};
+// How long another node than the first may take to send a piece, and how often it may say, each
+// time after a second, that it has yet to get the piece. That is longer in all: a node leaves a
+// frozen source after the first limit, and those behind the node shall stay with it meanwhile.
+constexpr std::chrono::seconds node_limit{10};
+constexpr int most_waits = 30;
+// How often a node may have nothing of the folder, which it has asked for before.
+constexpr int most_refusals = 10;
+// How many nodes are left before the rest comes from the first one.
+constexpr int most_losses = 4;
 // The kernel may not interrupt a write for actors' messages.
 constexpr std::size_t bytes_per_write = std::size_t{256} << 10U;
 
@@ -38,12 +47,21 @@ void check(const folder_contents& contents, const std::string& name) {
   }
 }
 
+file_reply ask(channel& to, const file_request& request, std::chrono::milliseconds patience,
+               steady::time_point end = endless) {
+  send_request(to, request);
+  file_reply reply = receive_reply(to, patience, end);
+  if (reply->getProblem().size() > 0) throw copy_refused(std::string(view(reply->getProblem())));
+  return reply;
+}
+
 }  // namespace
 
-folder_copy::folder_copy(make_connection connect, std::string name, std::filesystem::path cache)
-    : connect_(std::move(connect)), name_(std::move(name)), cache_(std::move(cache)) {}
+folder_copy::folder_copy(copy_sources sources, std::string name, std::filesystem::path cache)
+    : sources_(std::move(sources)), name_(std::move(name)), cache_(std::move(cache)) {}
 
 folder_copy::~folder_copy() {
+  if (share_ != nullptr && !is_complete_) share_->end();
   std::error_code ignored;
   if (!unfinished_.empty()) std::filesystem::remove_all(unfinished_, ignored);
 }
@@ -51,9 +69,11 @@ folder_copy::~folder_copy() {
 bool folder_copy::proceed() {
   if (is_complete_) return true;
   try {
-    if (connection_ == nullptr) connection_ = connect_();
+    if (connection_ == nullptr && node_.empty()) connection_ = sources_.connect();
     if (!contents_) {
       take_contents();
+    } else if (!lost_.empty()) {
+      ask_for_another_node();
     } else if (file_ == contents_->getFiles().size()) {
       finish();
     } else if (!out_) {
@@ -74,19 +94,35 @@ bool folder_copy::proceed() {
   return is_complete_;
 }
 
-file_reply folder_copy::ask(const file_request& request) {
-  send_request(*connection_, request);
+file_reply folder_copy::ask_for_contents() {
+  record_builder<schema::FileRequest> request;
+  request->setFolder(name_);
+  request->setPort(sources_.port);
+  request->setLost(lost_);
   // The other end reads a whole folder before it tells its contents.
-  file_reply reply =
-      receive_reply(*connection_, request->hasPiece() ? message_limit : contents_limit);
-  if (reply->getProblem().size() > 0) throw copy_refused(std::string(view(reply->getProblem())));
-  return reply;
+  return ask(*connection_, request.finish(), contents_limit);
+}
+
+void folder_copy::leave_node(bool is_lost) {
+  lost_ = is_lost && ++losses_ <= most_losses ? node_ : "";
+  node_.clear();
+  to_node_.reset();
+  waits_ = 0;
+  refusals_ = 0;
+}
+
+void folder_copy::ask_for_another_node() {
+  const file_reply reply = ask_for_contents();
+  const auto& found = reply->getContents();
+  // The first node may have another folder of this name by now, if it was started again.
+  if (copy_record<schema::FolderContents>(found).bytes() != contents_.bytes())
+    throw copy_refused(name_ + ": its contents have changed meanwhile");
+  node_ = std::string(view(reply->getSource()));
+  lost_.clear();
 }
 
 void folder_copy::take_contents() {
-  record_builder<schema::FileRequest> request;
-  request->setFolder(name_);
-  const file_reply reply = ask(request.finish());
+  const file_reply reply = ask_for_contents();
   folder_contents contents = copy_record<schema::FolderContents>(reply->getContents());
   check(contents, name_);
   contents_ = std::move(contents);
@@ -95,10 +131,12 @@ void folder_copy::take_contents() {
   std::replace(base.begin(), base.end(), '/', '-');
   folder_ = cache_ / base;
   is_complete_ = is_there();
-  if (is_complete_) return;
+  if (is_complete_) return share_all();
   std::filesystem::remove_all(folder_);
   unfinished_ = cache_ / (base + unfinished_mark + to_hex(random_bits(), random_bits()));
   std::filesystem::create_directories(unfinished_);
+  if (sources_.connect_to_node) node_ = std::string(view(reply->getSource()));
+  begin_to_share();
 }
 
 bool folder_copy::is_there() const {
@@ -121,35 +159,107 @@ void folder_copy::create_file() {
   const auto path = unfinished_ / std::string(view(file().getName()));
   out_.reset(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!out_) throw copy_refused(path.string() + ": cannot be written");
+  share(path);
+}
+
+void folder_copy::share(const std::filesystem::path& one) {
+  if (share_ == nullptr) return;
+  try {
+    share_->begin_file(one);
+  } catch (const std::runtime_error&) {  // no descriptors are left: it is not passed on
+    share_->end();
+    share_.reset();
+  }
+}
+
+void folder_copy::share_all() {
+  begin_to_share();
+  for (const auto one : contents_->getFiles()) {
+    share(folder_ / std::string(view(one.getName())));
+    if (share_ != nullptr) share_->note(one.getBytes());
+  }
+}
+
+void folder_copy::begin_to_share() {
+  if (sources_.shared != nullptr)
+    share_ = sources_.shared->begin(folder_.filename().string(),
+                                    copy_record<schema::FolderContents>(*contents_));
 }
 
 void folder_copy::copy_piece() {
+  size_ = size_of_piece(file().getBytes(), piece_);
+  if (bytes_.size() < size_) bytes_.resize(size_);
+  if (!node_.empty()) {
+    if (!receive_from_node()) return;
+  } else {
+    if (!receive_piece(*connection_, name_, message_limit, endless))
+      throw connection_failed(name_ + ": a piece is not there yet");
+    if (is_damaged()) {
+      if (++damaged_ < most_damages) return;
+      throw copy_refused(name_ + "/" + std::string(view(file().getName())) +
+                         ": the other end's bytes are not those that it has promised");
+    }
+  }
+  write_piece();
+  copied_ += size_;
+  if (!node_.empty()) copied_of_nodes_ += size_;
+  damaged_ = 0;
+  ++piece_;
+  if (share_ != nullptr) share_->note(std::uint64_t{piece_ - 1} * piece_bytes + size_);
+}
+
+bool folder_copy::receive_piece(channel& from, const std::string& folder,
+                                std::chrono::milliseconds patience, steady::time_point end) {
   record_builder<schema::FileRequest> request;
-  request->setFolder(name_);
+  request->setFolder(folder);
   request->initPiece().setFile(file_);
   request->getPiece().setNumber(piece_);
-  const file_reply reply = ask(request.finish());
-  const std::size_t size = size_of_piece(file().getBytes(), piece_);
-  if (bytes_.size() < size) bytes_.resize(size);
-  if (reply->getBytes() != size)
+  const file_reply reply = ask(from, request.finish(), patience, end);
+  if (reply->getComing()) return false;
+  if (reply->getBytes() != size_)
     throw connection_failed(name_ + ": a piece of another size arrived");
-  read_all(*connection_, bytes_.data(), size, message_limit);
-  if (content_id<piece_id>({{bytes_.data(), size}}) != piece_id(file().getPieces()[piece_])) {
-    if (++damaged_ < most_damages) return;
-    throw copy_refused(name_ + "/" + std::string(view(file().getName())) +
-                       ": the other end's bytes are not those that it has promised");
+  read_all(from, bytes_.data(), size_, patience, end);
+  return true;
+}
+
+bool folder_copy::is_damaged() const {
+  return content_id<piece_id>({{bytes_.data(), size_}}) != piece_id(file().getPieces()[piece_]);
+}
+
+bool folder_copy::receive_from_node() {
+  try {
+    if (to_node_ == nullptr) to_node_ = sources_.connect_to_node(node_);
+    if (to_node_ == nullptr) {
+      leave_node(false);
+      return false;
+    }
+    const bool has_come = receive_piece(*to_node_, folder_.filename().string(), node_limit,
+                                        steady::now() + node_limit);
+    if (!has_come && ++waits_ < most_waits) return false;
+    if (has_come && !is_damaged()) {
+      waits_ = 0;
+      return true;
+    }
+  } catch (const copy_refused&) {  // it has asked for the folder, but may not have begun yet
+    if (++refusals_ < most_refusals) {
+      std::this_thread::sleep_for(retry_pause);
+      return false;
+    }
+  } catch (const network_error&) {  // it has gone or cannot be reached
   }
-  for (std::size_t done = 0; done < size;) {
+  leave_node(true);
+  return false;
+}
+
+void folder_copy::write_piece() {
+  for (std::size_t done = 0; done < size_;) {
     const ssize_t count =
-        write(out_.get(), bytes_.data() + done, std::min(size - done, bytes_per_write));
+        write(out_.get(), bytes_.data() + done, std::min(size_ - done, bytes_per_write));
     if (count < 0)
       throw copy_refused((unfinished_ / std::string(view(file().getName()))).string() +
                          ": cannot be written");
     done += static_cast<std::size_t>(count);
   }
-  copied_ += size;
-  damaged_ = 0;
-  ++piece_;
 }
 
 void folder_copy::finish() {
@@ -161,11 +271,11 @@ void folder_copy::finish() {
   is_complete_ = true;
 }
 
-std::filesystem::path copy_folder(const folder_copy::make_connection& connect,
-                                  const std::string& name, const std::filesystem::path& cache,
+std::filesystem::path copy_folder(const copy_sources& sources, const std::string& name,
+                                  const std::filesystem::path& cache,
                                   std::chrono::seconds patience) {
   auto end = steady::now() + patience;
-  folder_copy copy(connect, name, cache);
+  folder_copy copy(sources, name, cache);
   for (;;) {
     try {
       if (copy.proceed()) return copy.folder();

@@ -11,6 +11,14 @@
 
 namespace hone {
 
+void read_part(int fd, std::uint64_t offset, char* to, std::size_t size) {
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t count = pread(fd, to + done, size - done, static_cast<off_t>(offset + done));
+    if (count <= 0) throw std::runtime_error("a file cannot be read");
+    done += static_cast<std::size_t>(count);
+  }
+}
+
 offered_folder make_offered_folder(std::vector<offered_file> files) {
   record_builder<schema::FolderContents> contents;
   auto list = contents->initFiles(static_cast<unsigned>(files.size()));
@@ -32,13 +40,8 @@ offered_folder make_offered_folder(std::vector<offered_file> files) {
 offered_file open_offered_file(const std::filesystem::path& file) {
   const auto opened = std::make_shared<unique_fd>(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!*opened) throw std::runtime_error(file.string() + ": cannot be read");
-  const auto read = [opened, file](std::uint64_t offset, char* to, std::size_t size) {
-    for (std::size_t done = 0; done < size;) {
-      const ssize_t count =
-          pread(opened->get(), to + done, size - done, static_cast<off_t>(offset + done));
-      if (count <= 0) throw std::runtime_error(file.string() + ": cannot be read");
-      done += static_cast<std::size_t>(count);
-    }
+  const auto read = [opened](std::uint64_t offset, char* to, std::size_t size) {
+    read_part(opened->get(), offset, to, size);
   };
   return {file.filename().string(), std::filesystem::file_size(file), read};
 }

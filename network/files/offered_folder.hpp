@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,21 @@
 
 namespace hone {
 
+// Thrown for a piece that is not there yet, but will be.
+class piece_is_coming : public std::runtime_error {
+ public:
+  piece_is_coming() : std::runtime_error("the piece is coming") {}
+};
+
+// Reads a part of an open file. Throws std::runtime_error.
+void read_part(int fd, std::uint64_t offset, char* to, std::size_t size);
+
 // A file that other nodes may copy.
 struct offered_file {
   std::string name;
   std::uint64_t bytes = 0;
-  // Reads `size` bytes from `offset` on. Throws std::runtime_error. Safe on any thread.
+  // Reads `size` bytes from `offset` on. Throws piece_is_coming, or std::runtime_error. Safe on any
+  // thread.
   std::function<void(std::uint64_t offset, char* to, std::size_t size)> read;
 };
 

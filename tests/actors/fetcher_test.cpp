@@ -20,7 +20,7 @@ using namespace testing_support;
 class FetcherActor : public actor_test {
  protected:
   FetcherActor() {
-    options_.connect = [this] {
+    options_.sources.connect = [this] {
       if (is_cut_off_) throw connection_failed("nobody answers");
       return served_.connect();
     };

@@ -74,6 +74,9 @@ TEST(JoiningANode, IsRefusedWithSimulatedDevicesWhereOthersMeasure) {
   EXPECT_EQ(find_join_problem(request_of(true, false), real), "");
   EXPECT_EQ(find_join_problem(request_of(false, true), simulated), "");
   EXPECT_EQ(find_join_problem(request_of(false, false), real), "");  // it only compiles
+  const device_kinds joined_real{.has_real = true, .has_simulated = false};
+  EXPECT_THAT(find_join_problem(request_of(false, true), {}, joined_real), HasSubstr("made up"))
+      << "a head without devices, whose first node measures";
   real.mixes_simulation = true;
   EXPECT_EQ(find_join_problem(request_of(false, true), real), "");
 }

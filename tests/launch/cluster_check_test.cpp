@@ -30,30 +30,35 @@ configuration head_with(const std::vector<std::string>& devices) {
 }
 
 TEST(Misfits, AreNoneIfHeadAndNodesMeasure) {
-  EXPECT_THAT(find_misfits(plan_of({pool_with({"cuda"})}), head_with({"cpu"})), IsEmpty());
-  EXPECT_THAT(find_misfits(plan_of({pool_with({"simulated:a"})}), head_with({})), IsEmpty());
+  for (const auto& found : {find_misfits(plan_of({pool_with({"cuda"})}), head_with({"cpu"})),
+                            find_misfits(plan_of({pool_with({"simulated:a"})}), head_with({}))}) {
+    EXPECT_THAT(found.problems, IsEmpty());
+    EXPECT_THAT(found.notes, IsEmpty());
+  }
 }
 
 TEST(Misfits, AreMadeUpScoresBesideMeasuredOnes) {
   const cluster_plan plan = plan_of({pool_with({"simulated:a"})});
   configuration c = head_with({"cpu"});
-  EXPECT_THAT(find_misfits(plan, c),
+  EXPECT_THAT(find_misfits(plan, c).problems,
               ElementsAre(testing::AllOf(HasSubstr("simulated:a of pool workers"),
                                          HasSubstr("cpu of node.devices"))));
   c.node.options.mixes_simulation = true;
-  EXPECT_THAT(find_misfits(plan, c), IsEmpty());
-  EXPECT_THAT(
-      find_misfits(plan_of({pool_with({"simulated:a"}), pool_with({"cuda"})}), head_with({})),
-      ElementsAre(HasSubstr("one kind only")));
+  EXPECT_THAT(find_misfits(plan, c).problems, IsEmpty());
+  cluster_plan both = plan_of({pool_with({"simulated:a"}), pool_with({"cuda"})});
+  EXPECT_THAT(find_misfits(both, head_with({})).problems, ElementsAre(HasSubstr("one kind only")));
+  both.pools[1].count = 0;
+  EXPECT_THAT(find_misfits(both, head_with({})).problems, IsEmpty());
 }
 
-TEST(Misfits, AreRunsInWhichNothingJudgesOrCompiles) {
+TEST(Misfits, NoteThatNothingJudgesOrCompiles) {
   node_pool idle = pool_with({});
   idle.compilers = 0;
   configuration c = head_with({});
   c.node.options.compilers = 0;
-  EXPECT_THAT(find_misfits(plan_of({idle}), c),
-              ElementsAre(HasSubstr("nothing judges"), HasSubstr("nothing compiles")));
+  const cluster_misfits found = find_misfits(plan_of({idle}), c);
+  EXPECT_THAT(found.problems, IsEmpty());
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("a device"), HasSubstr("a compiler")));
 }
 
 TEST(Misfits, AreGeneratorsOfARunThatAsksAnEndpoint) {
@@ -61,7 +66,7 @@ TEST(Misfits, AreGeneratorsOfARunThatAsksAnEndpoint) {
   writers.generators = {"cuda"};
   configuration c = head_with({});
   c.policy.kind = "endpoint";
-  EXPECT_THAT(find_misfits(plan_of({writers}), c), ElementsAre(HasSubstr("generators")));
+  EXPECT_THAT(find_misfits(plan_of({writers}), c).problems, ElementsAre(HasSubstr("generators")));
 }
 
 }  // namespace

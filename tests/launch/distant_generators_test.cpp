@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/json_lines.hpp"
 #include "tests/support/safetensors_text.hpp"
 #include "tests/support/small_run.hpp"
 
@@ -10,6 +11,7 @@ namespace hone {
 namespace {
 
 using namespace testing_support;
+using json = nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -105,6 +107,29 @@ TEST_F(DistantModel, WritesWithCopiesOfCheckpointsAndOfAdapters) {
   std::filesystem::remove_all(cache("helper"));
   expect_report(model(
       {"--set", "policy.folder=\"" + learned.string() + "\"", "--set", "policy.adapter_rank=2"}));
+}
+
+TEST_F(DistantModel, TheFifthNodeTakesItsCopiesFromTheFirst) {
+  const std::string tiny = std::string(HONE_SOURCE_DIR) + "/configs/policies/tiny";
+  program p(model({"--set", "policy.folder=\"" + tiny + "\"", "--set", "policy.random_weights=true",
+                   "--set", "sft.updates=100000"}));
+  const program judging = writer("writer-0", {"--devices", "simulated:a"});
+  const std::vector<std::string> only_writes = {"--compilers", "0"};
+  const program second = writer("writer-1", only_writes);
+  const program third = writer("writer-2", only_writes);
+  const program fourth = writer("writer-3", only_writes);
+  const program fifth = writer("writer-4", only_writes);
+  const auto bytes_of_nodes = [&] {
+    double bytes = 0;
+    const auto status = run_hone({"status", "--dir", run_folder().string(), "--json"});
+    for (const json& node : json_lines(status.out)) {
+      for (const json& actor : node["actors"])
+        bytes += actor["numbers"].value("bytes_of_nodes", 0.0);
+    }
+    return bytes;
+  };
+  EXPECT_TRUE(eventually([&] { return bytes_of_nodes() > 0; }, std::chrono::seconds(60)))
+      << p.out() << fifth.out() << fifth.err();
 }
 
 TEST_F(DistantGenerators, DataFilesOfTasksComeAsCopies) {

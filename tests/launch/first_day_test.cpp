@@ -56,6 +56,16 @@ constexpr const char* wrong =
     "## Code Implementation\n```python\ndef forward(x: Tensor, scale: Tensor) -> Tensor:\n"
     "    return torch.relu(x)\n```\n";
 
+// Runs a command that judges. Where others work on the machine, as tests do, a measurement may be
+// `unstable`, and is then worth another attempt.
+outcome_of_program run_until_stable(const std::vector<std::string>& arguments) {
+  constexpr int attempts = 4;
+  auto done = run_hone(arguments);
+  for (int i = 1; i < attempts && done.out.find("\"unstable\"") != std::string::npos; ++i)
+    done = run_hone(arguments);
+  return done;
+}
+
 class FirstDay : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
@@ -85,9 +95,9 @@ TEST_F(FirstDay, LeadsFromAModuleToAResult) {
   write_file(my("corpus/gated/addcmul.md"), addcmul);
   write_file(my("corpus/gated/kernel.md"), kernel);
   write_file(path("wrong.md"), wrong);
-  const auto judged =
-      run_hone({"eval", task, my("corpus/gated/the_reference.md"), my("corpus/gated/addcmul.md"),
-                my("corpus/gated/kernel.md"), path("wrong.md"), "--json"});
+  const auto judged = run_until_stable({"eval", task, my("corpus/gated/the_reference.md"),
+                                        my("corpus/gated/addcmul.md"), my("corpus/gated/kernel.md"),
+                                        path("wrong.md"), "--json"});
   EXPECT_EQ(judged.code, 1) << "one of the four is wrong";
   std::vector<std::string> outcomes;
   for (const json& one : json_lines(judged.out)) outcomes.push_back(one["outcome"]);
@@ -163,8 +173,8 @@ TEST_F(FirstDay, LeadsFromAModuleToAResult) {
 
   const auto best = json_lines(run_hone({"pool", "top", "--pool", my("run/pool"), "--json"}).out);
   ASSERT_FALSE(best.empty());
-  const auto again = json_lines(run_hone({"pool", "portability", "--pool", my("run/pool"),
-                                          "--devices", "cpu", "--share-cores", "--json"})
+  const auto again = json_lines(run_until_stable({"pool", "portability", "--pool", my("run/pool"),
+                                                  "--devices", "cpu", "--share-cores", "--json"})
                                     .out);
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0]["variant"], best[0]["variant"]);

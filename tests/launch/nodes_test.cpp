@@ -13,12 +13,14 @@
 #include <random>
 
 #include "network/identity.hpp"
+#include "tests/support/json_lines.hpp"
 #include "tests/support/small_run.hpp"
 
 namespace hone {
 namespace {
 
 using namespace testing_support;
+using json = nlohmann::json;
 using testing::HasSubstr;
 
 // Returns a loopback port that nothing uses.
@@ -241,6 +243,42 @@ TEST_F(Nodes, ANodeThatIsAskedToStopFinishesWhatItHasAndLeaves) {
   expect_nothing_lost();
 }
 
+TEST_F(Nodes, ASecondSignalEndsANodeThatStillWorks) {
+  program p(helpless({"--set", "simulated.c.measure_us=60000000"}));
+  program helper(node(address(), "helper", {"--devices", "simulated:c"}));
+  const auto measures = [&] {
+    const auto status = run_hone({"status", "--dir", run_folder().string(), "--json"});
+    for (const json& one : json_lines(status.out)) {
+      for (const json& actor : one["actors"]) {
+        if (actor["name"] == "benchmarker helper simulated:c" && actor["in_flight"] > 0)
+          return true;
+      }
+    }
+    return false;
+  };
+  ASSERT_TRUE(eventually(measures)) << p.out() << helper.out();
+  helper.send(SIGTERM);
+  ASSERT_TRUE(says(helper, "helper finishes what it has"));
+  EXPECT_FALSE(helper.wait(std::chrono::seconds(1))) << "the measurement takes a minute";
+  helper.send(SIGTERM);
+  EXPECT_EQ(helper.wait(std::chrono::seconds(5)), 130);
+}
+
+TEST_F(Nodes, SimulatedDevicesBehaveAsTheRunSays) {
+  program p(helpless({"--set", "simulated.c.ok_share=0.0"}));
+  program helper(node(address(), "helper", {"--devices", "simulated:c"}));
+  std::string found;
+  EXPECT_TRUE(eventually([&] {
+    found =
+        run_hone({"pool", "ls", "--pool", pool(), "--device-type", "simulated-c", "--json"}).out;
+    return lines_with(found, "wrong_result") >= 5;
+  })) << helper.out()
+      << found;
+  EXPECT_EQ(lines_with(found, "\"ok\""), 0) << found;
+  p.send(SIGTERM);
+  EXPECT_EQ(p.wait(std::chrono::seconds(20)), 3) << p.out();
+}
+
 TEST_F(Nodes, AProcessThatTakesTheNameOfANodeTakesItsPlace) {
   program p(helpless());
   program first(node(address(), "twin"));
@@ -322,7 +360,7 @@ TEST_F(SecureNodes, LeaveWhenTheirCertificateIsRevoked) {
   ASSERT_EQ(run_hone({"identity", "revoke", (folder_ / "ca").string(), "gpus"}).code, 0);
   EXPECT_NE(helper.wait(std::chrono::seconds(20)).value_or(0), 0) << helper.out();
   EXPECT_TRUE(says(p, "certificate revoked")) << p.out();
-  EXPECT_THAT(helper.err(), HasSubstr("refuses this identity"));
+  EXPECT_THAT(helper.err(), HasSubstr("this identity is refused"));
 }
 
 // A node in a network namespace of its own, at the other end of a link that can be cut. Needs root

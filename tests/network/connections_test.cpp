@@ -284,6 +284,19 @@ TEST_F(SecureConnections, AreNotMadeToAnythingButAHead) {
               HasSubstr("certificate is refused"));
 }
 
+TEST_F(SecureConnections, OfTwoNodesNeedNodesOfTheSameAuthority) {
+  head passes_on(identity("gpus"));  // listens as a head does, with a node's identity
+  const auto connect_as = [&](const network_address& at, const std::filesystem::path& shown) {
+    return connect_to(at, says("gpus-1"), shown, limit, tls_role::connects_to_node);
+  };
+  const auto made = connect_as(passes_on.address(), identity("gpus"));
+  EXPECT_EQ(made->certificate_name(), "gpus");
+  EXPECT_NE(problem_of([&] { connect_as(passes_on.address(), identity("gpus", "foreign")); }), "");
+  head foreign(identity("gpus", "foreign"));
+  EXPECT_THAT(problem_of([&] { connect_as(foreign.address(), identity("gpus")); }),
+              HasSubstr("certificate is refused"));
+}
+
 TEST_F(SecureConnections, EndWhenTheirIdentityIsRevoked) {
   make_identity(*folder_ / "ca", "lost", identity_role::node);
   head h(identity("head"));
@@ -294,7 +307,7 @@ TEST_F(SecureConnections, EndWhenTheirIdentityIsRevoked) {
   EXPECT_TRUE(ends(*goes));
   h.wait_for("the identity lost was revoked");
   EXPECT_THAT(problem_of([&] { connect_to(h.address(), says("b"), identity("lost"), limit); }),
-              HasSubstr("refuses this identity"));
+              HasSubstr("this identity is refused"));
   h.wait_for("certificate revoked");
   EXPECT_NO_THROW(connect_to(h.address(), says("c"), identity("gpus"), limit));
 }

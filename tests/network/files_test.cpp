@@ -40,11 +40,11 @@ class Files : public testing::Test {
   void offer(std::vector<offered_file> files) {
     folder_ = std::make_shared<offered_folder>(make_offered_folder(std::move(files)));
   }
-  folder_copy::make_connection connect() {
+  copy_sources::make_connection connect() {
     return [this] { return served_.connect(); };
   }
   std::filesystem::path copy() {
-    return copy_folder(connect(), "some/folder", cache_.path(), std::chrono::seconds(5));
+    return copy_folder({connect()}, "some/folder", cache_.path(), std::chrono::seconds(5));
   }
   static std::size_t entries(const std::filesystem::path& folder) {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
@@ -74,7 +74,7 @@ TEST_F(Files, AreCopiedInPieces) {
 TEST_F(Files, ThatAreThereAlreadyAreNotCopiedAgain) {
   offer({text_file("a", "first")});
   const auto first = copy();
-  folder_copy again(connect(), "some/folder", cache_.path());
+  folder_copy again({connect()}, "some/folder", cache_.path());
   EXPECT_TRUE(again.proceed()) << "the contents are enough";
   EXPECT_EQ(again.folder(), first);
   EXPECT_EQ(again.bytes_copied(), 0U);
@@ -117,7 +117,7 @@ TEST_F(Files, ThatStayDamagedAreRefused) {
 TEST_F(Files, ACopyGoesOnAfterAConnectionHasEnded) {
   const std::string text = random_text(4 * piece_bytes, 4);
   offer({text_file("a", text)});
-  folder_copy copy(connect(), "some/folder", cache_.path());
+  folder_copy copy({connect()}, "some/folder", cache_.path());
   int failures = 0;
   for (bool is_complete = false; !is_complete;) {
     if (copy.bytes_copied() == 2 * piece_bytes && failures == 0) served_.newest.lock()->shut_down();
@@ -135,7 +135,7 @@ TEST_F(Files, ACopyGoesOnAfterAConnectionHasEnded) {
 
 TEST_F(Files, ThatAreNotOfferedAreRefused) {
   try {
-    copy_folder(connect(), "../secret", cache_.path(), std::chrono::seconds(5));
+    copy_folder({connect()}, "../secret", cache_.path(), std::chrono::seconds(5));
     FAIL();
   } catch (const copy_refused& e) {
     EXPECT_THAT(e.what(), HasSubstr("there is no ../secret"));
@@ -174,12 +174,11 @@ TEST_F(Files, AreServedToSeveralAtOnce) {
   for (int i = 0; i < 4; ++i) {
     readers.emplace_back([&] {
       const temporary_folder cache;
-      const auto there = copy_folder(
-          [&] {
-            const std::scoped_lock guard(connecting);
-            return served_.connect();
-          },
-          "some/folder", cache.path(), std::chrono::seconds(20));
+      const auto there = copy_folder({[&] {
+                                       const std::scoped_lock guard(connecting);
+                                       return served_.connect();
+                                     }},
+                                     "some/folder", cache.path(), std::chrono::seconds(20));
       if (contents(there / "a") == text) ++same;
     });
   }

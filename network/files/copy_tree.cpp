@@ -1,0 +1,43 @@
+#include "network/files/copy_tree.hpp"
+
+#include <algorithm>
+
+namespace hone {
+namespace {
+
+// Nodes that take a folder from the same one. A large folder takes long to send, so that passing it
+// on pays earlier.
+constexpr std::size_t children = 4;
+constexpr std::size_t children_of_large = 2;
+constexpr std::uint64_t large_bytes = 1'000'000'000;
+constexpr std::size_t most_folders = 8;
+
+}  // namespace
+
+std::string copy_tree::parent_of(const std::string& folder, std::uint64_t bytes,
+                                 const std::string& child) {
+  const std::scoped_lock guard(lock_);
+  const auto at = std::find_if(branches_.begin(), branches_.end(),
+                               [&](const branch& one) { return one.folder == folder; });
+  if (at == branches_.end()) {
+    if (branches_.size() == most_folders) branches_.pop_front();
+    branches_.push_back({folder, {}});
+  } else {
+    std::rotate(at, at + 1, branches_.end());
+  }
+  std::vector<std::string>& nodes = branches_.back().nodes;
+  const auto known = std::find(nodes.begin(), nodes.end(), child);
+  const auto place = static_cast<std::size_t>(known - nodes.begin());
+  if (known == nodes.end()) nodes.push_back(child);
+  const std::size_t width = bytes < large_bytes ? children : children_of_large;
+  return place < width ? std::string() : nodes[(place - width) / width];
+}
+
+void copy_tree::forget(const std::string& folder, const std::string& node) {
+  const std::scoped_lock guard(lock_);
+  for (branch& one : branches_) {
+    if (one.folder == folder) std::erase(one.nodes, node);
+  }
+}
+
+}  // namespace hone
