@@ -38,6 +38,8 @@ std::string find_join_problem(const join_record& request, const node_options& ow
     return "the node simulates devices, whose scores are made up; this run measures" + mix;
   if (request->getHasRealDevices() && kinds.has_simulated)
     return "the node has real devices; this run simulates, and its scores are made up" + mix;
+  if (request->getHasRealDevices() && request->getHasSimulatedDevices())
+    return "the node has real devices and simulated ones, whose scores are made up" + mix;
   return "";
 }
 

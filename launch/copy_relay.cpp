@@ -25,9 +25,9 @@ constexpr std::size_t most_connections = 32;
 // Nodes that could not be reached after which no other is tried either.
 constexpr std::size_t most_unreachable = 3;
 
-network_address place_to_listen(const std::string& listen, bool has_identity) {
+network_address place_to_listen(const std::string& listen, const head_address& head) {
   if (!listen.empty()) return parse_address(listen, /*allows_any_port=*/true);
-  if (!has_identity) return {"127.0.0.1", 0};
+  if (head.identity.empty() || is_loopback(find_address(head))) return {"127.0.0.1", 0};
   try {
     network_address any{"::", 0};  // IPv4 as well
     (void)listen_on(any);
@@ -48,19 +48,21 @@ class copy_relay::door {
         log_(log),
         server_([shared = shared_](const std::string& folder) { return shared->find(folder); },
                 most_connections),
-        acceptor_(options(listen, std::move(log))) {}
+        acceptor_(options(place_to_listen(listen, head), std::move(log))) {}
 
   std::shared_ptr<shared_copies> shared() const { return shared_; }
   const network_address& address() const { return acceptor_.address(); }
 
   std::shared_ptr<channel> connect(const std::string& address) {
     if (is_avoided(address)) return nullptr;
+    const auto begin = steady::now();
     try {
       return connect_to(parse_address(address),
                         {files_purpose, name_, 0, versions_of_this_program()}, identity_,
                         connect_limit, tls_role::connects_to_node);
     } catch (const network_error& e) {
-      note_unreachable(address, e.what());
+      // A node that has ended says so at once.
+      if (steady::now() - begin > connect_limit / 2) note_unreachable(address, e.what());
       throw;
     }
   }
@@ -80,9 +82,9 @@ class copy_relay::door {
            problem + ")");
   }
 
-  acceptor_options options(const std::string& listen, std::function<void(const std::string&)> log) {
+  acceptor_options options(network_address listen, std::function<void(const std::string&)> log) {
     acceptor_options options;
-    options.listen = place_to_listen(listen, !identity_.empty());
+    options.listen = std::move(listen);
     options.identity = identity_;
     options.find_problem = [](const preface& said) -> std::string {
       if (said.purpose != files_purpose) return "this is a node; it only passes files on";
@@ -109,7 +111,7 @@ copy_relay::copy_relay(head_address head, std::string name, const std::string& l
   if (listen == nowhere) return;
   try {
     door_ = std::make_shared<door>(head_, name_, listen, log);
-  } catch (const network_error& e) {
+  } catch (const std::exception& e) {
     log(std::string("copies are not passed on: ") + e.what());
   }
 }

@@ -14,9 +14,9 @@ namespace hone {
 // listens for them on a port of its own. Safe on any thread.
 class copy_relay {
  public:
-  // `listen`: HOST:PORT; empty: any port, of all addresses of this machine or, without an identity,
-  // of the loopback address; "no": nothing is passed on, and everything comes from the head. The
-  // same holds, and is logged, if it cannot listen.
+  // `listen`: HOST:PORT; empty: any port, of all addresses of this machine or, if the head is on it
+  // or there is no identity, of the loopback address; "no": nothing is passed on, and everything
+  // comes from the head. The same holds, and is logged, if it cannot listen.
   copy_relay(head_address head, std::string name, const std::string& listen,
              std::function<void(const std::string&)> log);
   ~copy_relay();

@@ -25,18 +25,25 @@ std::string copy_tree::parent_of(const std::string& folder, std::uint64_t bytes,
   } else {
     std::rotate(at, at + 1, branches_.end());
   }
-  std::vector<std::string>& nodes = branches_.back().nodes;
-  const auto known = std::find(nodes.begin(), nodes.end(), child);
-  const auto place = static_cast<std::size_t>(known - nodes.begin());
-  if (known == nodes.end()) nodes.push_back(child);
+  std::vector<node>& nodes = branches_.back().nodes;
+  std::vector<const node*> sources;  // that have asked before the child
+  const auto known = std::find_if(nodes.begin(), nodes.end(), [&](const node& one) {
+    if (one.address == child) return true;
+    if (one.is_source) sources.push_back(&one);
+    return false;
+  });
   const std::size_t width = bytes < large_bytes ? children : children_of_large;
-  return place < width ? std::string() : nodes[(place - width) / width];
+  const std::string parent =
+      sources.size() < width ? std::string() : sources[(sources.size() - width) / width]->address;
+  if (known == nodes.end()) nodes.push_back({child});
+  return parent;
 }
 
-void copy_tree::forget(const std::string& folder, const std::string& node) {
+void copy_tree::forget(const std::string& folder, const std::string& address) {
   const std::scoped_lock guard(lock_);
   for (branch& one : branches_) {
-    if (one.folder == folder) std::erase(one.nodes, node);
+    if (one.folder != folder) continue;
+    for (node& other : one.nodes) other.is_source = other.is_source && other.address != address;
   }
 }
 

@@ -15,16 +15,20 @@ namespace hone {
 class copy_tree {
  public:
   // Returns the address of the node that passes the folder on to `child`, or an empty text for the
-  // first node. A child that asks again is told the same. A parent has always asked before its
-  // children, whoever is forgotten, so that no two wait for each other.
+  // first node. A child that asks again is told the same, unless a node was forgotten. A parent has
+  // always asked before its children, so that no two wait for each other.
   std::string parent_of(const std::string& folder, std::uint64_t bytes, const std::string& child);
   // A node does not pass the folder on: those that ask from now on are told others.
-  void forget(const std::string& folder, const std::string& node);
+  void forget(const std::string& folder, const std::string& address);
 
  private:
+  struct node {
+    std::string address;
+    bool is_source = true;  // false: it was forgotten
+  };
   struct branch {
     std::string folder;
-    std::vector<std::string> nodes;  // addresses, in the order in which they asked
+    std::vector<node> nodes;  // in the order in which they asked first
   };
   std::mutex lock_;              // guards the next one
   std::deque<branch> branches_;  // of the folders that were asked for last

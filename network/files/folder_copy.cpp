@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -94,13 +95,12 @@ bool folder_copy::proceed() {
   return is_complete_;
 }
 
-file_reply folder_copy::ask_for_contents() {
+file_reply folder_copy::ask_for_contents(std::chrono::milliseconds patience) {
   record_builder<schema::FileRequest> request;
   request->setFolder(name_);
   request->setPort(sources_.port);
   request->setLost(lost_);
-  // The other end reads a whole folder before it tells its contents.
-  return ask(*connection_, request.finish(), contents_limit);
+  return ask(*connection_, request.finish(), patience);
 }
 
 void folder_copy::leave_node(bool is_lost) {
@@ -112,7 +112,7 @@ void folder_copy::leave_node(bool is_lost) {
 }
 
 void folder_copy::ask_for_another_node() {
-  const file_reply reply = ask_for_contents();
+  const file_reply reply = ask_for_contents(message_limit);
   const auto& found = reply->getContents();
   // The first node may have another folder of this name by now, if it was started again.
   if (copy_record<schema::FolderContents>(found).bytes() != contents_.bytes())
@@ -122,7 +122,8 @@ void folder_copy::ask_for_another_node() {
 }
 
 void folder_copy::take_contents() {
-  const file_reply reply = ask_for_contents();
+  // The other end reads a whole folder before it tells its contents.
+  const file_reply reply = ask_for_contents(contents_limit);
   folder_contents contents = copy_record<schema::FolderContents>(reply->getContents());
   check(contents, name_);
   contents_ = std::move(contents);
@@ -274,14 +275,15 @@ void folder_copy::finish() {
 std::filesystem::path copy_folder(const copy_sources& sources, const std::string& name,
                                   const std::filesystem::path& cache,
                                   std::chrono::seconds patience) {
-  auto end = steady::now() + patience;
+  std::optional<steady::time_point> failing_since;
   folder_copy copy(sources, name, cache);
   for (;;) {
     try {
       if (copy.proceed()) return copy.folder();
-      end = steady::now() + patience;
+      failing_since.reset();
     } catch (const connection_failed&) {
-      if (steady::now() + retry_pause > end) throw;
+      if (!failing_since) failing_since = steady::now();
+      if (steady::now() + retry_pause > *failing_since + patience) throw;
       std::this_thread::sleep_for(retry_pause);
     }
   }

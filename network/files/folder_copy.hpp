@@ -63,7 +63,7 @@ class folder_copy {
  private:
   void take_contents();
   // Asks the first node for the contents, and where to take them from.
-  file_reply ask_for_contents();
+  file_reply ask_for_contents(std::chrono::milliseconds patience);
   // Leaves the node that the pieces come from. `is_lost`: the first node is told so.
   void leave_node(bool is_lost);
   void ask_for_another_node();
@@ -112,8 +112,8 @@ class folder_copy {
   bool is_complete_ = false;
 };
 
-// Copies a whole folder and returns its path; repeats what may work a moment later, as long as a
-// piece comes within `patience`. Throws network_error.
+// Copies a whole folder and returns its path; repeats what may work a moment later, up to
+// `patience` after the last piece. Throws network_error.
 std::filesystem::path copy_folder(const copy_sources& sources, const std::string& name,
                                   const std::filesystem::path& cache,
                                   std::chrono::seconds patience);

@@ -6,19 +6,21 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 namespace hone {
 namespace {
 
-// The policy and three versions. Their files stay on the disk as long as they are offered.
-constexpr std::size_t most_copies = 4;
-// Shorter than the patience of who waits (folder_copy.cpp).
-constexpr std::chrono::seconds longest_wait{1};
+// Of a kind. Their files stay on the disk as long as they are offered.
+constexpr std::ptrdiff_t most_copies = 3;
+
+std::string_view kind_of(std::string_view name) { return name.substr(0, name.find('-')); }
 
 }  // namespace
 
-growing_copy::growing_copy(folder_contents contents) : contents_(std::move(contents)) {}
+growing_copy::growing_copy(folder_contents contents, std::chrono::milliseconds patience)
+    : contents_(std::move(contents)), patience_(patience) {}
 
 void growing_copy::begin_file(const std::filesystem::path& file) {
   const auto opened = std::make_shared<unique_fd>(open(file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -47,7 +49,7 @@ void growing_copy::end() {
 void growing_copy::read(std::size_t file, std::uint64_t offset, char* to, std::size_t size) {
   std::unique_lock guard(lock_);
   const auto is_there = [&] { return file < files_.size() && offset + size <= files_[file].bytes; };
-  grown_.wait_for(guard, longest_wait, [&] { return is_there() || has_ended_; });
+  grown_.wait_for(guard, patience_, [&] { return is_there() || has_ended_; });
   if (!is_there()) {
     if (has_ended_) throw std::runtime_error("the copy was given up");
     throw piece_is_coming();
@@ -72,7 +74,9 @@ std::shared_ptr<growing_copy> shared_copies::begin(const std::string& name,
   const std::scoped_lock guard(lock_);
   std::erase_if(entries_, [&](const entry& one) { return one.name == name; });
   entries_.push_back({name, std::move(folder)});
-  if (entries_.size() > most_copies) entries_.pop_front();
+  const auto is_alike = [&](const entry& one) { return kind_of(one.name) == kind_of(name); };
+  if (std::count_if(entries_.begin(), entries_.end(), is_alike) > most_copies)
+    entries_.erase(std::find_if(entries_.begin(), entries_.end(), is_alike));
   return copy;
 }
 

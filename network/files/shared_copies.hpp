@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -18,7 +19,9 @@ namespace hone {
 // and read by any. Its files stay open, so it can be read after it was renamed or deleted.
 class growing_copy {
  public:
-  explicit growing_copy(folder_contents contents);
+  // `patience`: how long read() waits for what is not there.
+  explicit growing_copy(folder_contents contents,
+                        std::chrono::milliseconds patience = std::chrono::seconds(1));
 
   // The next file begins. Throws std::runtime_error if it cannot be read.
   void begin_file(const std::filesystem::path& file);
@@ -39,13 +42,15 @@ class growing_copy {
   };
 
   const folder_contents contents_;
+  const std::chrono::milliseconds patience_;
   std::mutex lock_;  // guards the next ones
   std::condition_variable grown_;
   std::vector<growing_file> files_;
   bool has_ended_ = false;
 };
 
-// The copies that a node offers to other nodes: the last few that were begun or asked for. A copy
+// The copies that a node offers to other nodes: of each kind, which is the first word of its name,
+// the last few that were begun or asked for. A copy
 // is offered under the name of its folder, which holds the hash of its contents, so that who does
 // not know what is in it cannot ask for it. Safe on any thread.
 class shared_copies {

@@ -77,6 +77,7 @@ TEST(JoiningANode, IsRefusedWithSimulatedDevicesWhereOthersMeasure) {
   const device_kinds joined_real{.has_real = true, .has_simulated = false};
   EXPECT_THAT(find_join_problem(request_of(false, true), {}, joined_real), HasSubstr("made up"))
       << "a head without devices, whose first node measures";
+  EXPECT_THAT(find_join_problem(request_of(true, true), {}), HasSubstr("made up"));
   real.mixes_simulation = true;
   EXPECT_EQ(find_join_problem(request_of(false, true), real), "");
 }

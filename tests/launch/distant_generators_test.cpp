@@ -109,7 +109,7 @@ TEST_F(DistantModel, WritesWithCopiesOfCheckpointsAndOfAdapters) {
       {"--set", "policy.folder=\"" + learned.string() + "\"", "--set", "policy.adapter_rank=2"}));
 }
 
-TEST_F(DistantModel, TheFifthNodeTakesItsCopiesFromTheFirst) {
+TEST_F(DistantModel, NodesTakeCopiesFromEachOther) {
   const std::string tiny = std::string(HONE_SOURCE_DIR) + "/configs/policies/tiny";
   program p(model({"--set", "policy.folder=\"" + tiny + "\"", "--set", "policy.random_weights=true",
                    "--set", "sft.updates=100000"}));

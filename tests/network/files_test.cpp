@@ -6,8 +6,6 @@
 #include <atomic>
 #include <fstream>
 #include <mutex>
-#include <random>
-#include <sstream>
 #include <thread>
 
 #include "network/blocking_io.hpp"
@@ -19,20 +17,6 @@ namespace {
 
 using namespace testing_support;
 using testing::HasSubstr;
-
-std::string random_text(std::size_t size, unsigned seed) {
-  std::mt19937 random(seed);
-  std::string text(size, '\0');
-  for (char& c : text) c = static_cast<char>(random());
-  return text;
-}
-
-std::string contents(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream all;
-  all << in.rdbuf();
-  return all.str();
-}
 
 class Files : public testing::Test {
  protected:

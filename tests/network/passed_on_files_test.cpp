@@ -5,8 +5,6 @@
 
 #include <fstream>
 #include <future>
-#include <random>
-#include <sstream>
 
 #include "network/acceptor.hpp"
 #include "network/connecting.hpp"
@@ -24,20 +22,6 @@ using namespace testing_support;
 using std::chrono::seconds;
 
 constexpr const char* offered = "checkpoints/7";
-
-std::string random_text(std::size_t size) {
-  std::mt19937 random(1);
-  std::string text(size, '\0');
-  for (char& c : text) c = static_cast<char>(random());
-  return text;
-}
-
-std::string contents(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream all;
-  all << in.rdbuf();
-  return all.str();
-}
 
 // A server of files that listens on this machine.
 class listening_files {
@@ -100,25 +84,22 @@ class PassedOn : public testing::Test {
   }};
 };
 
-TEST_F(PassedOn, TheFirstNodeSendsAFolderFourTimesHoweverManyCopyIt) {
+TEST_F(PassedOn, TheFirstNodeSendsAFolderAFewTimesHoweverManyCopyIt) {
   constexpr std::size_t nodes = 14;
   std::vector<std::unique_ptr<node>> all;
   for (std::size_t i = 0; i < nodes; ++i) all.push_back(std::make_unique<node>());
-  std::vector<std::future<std::uint64_t>> copies;
+  std::vector<std::future<void>> copies;
   for (const auto& one : all) {
     copies.push_back(std::async(std::launch::async, [this, &one] {
-      folder_copy copy(sources_of(*one), offered, one->cache.path());
-      while (!copy.proceed()) {
-      }
-      EXPECT_EQ(contents(copy.folder() / "a"), "short");
-      EXPECT_EQ(contents(copy.folder() / "large"), large_);
-      return copy.bytes_of_nodes();
+      const auto folder = copy_folder(sources_of(*one), offered, one->cache.path(), seconds(30));
+      EXPECT_EQ(contents(folder / "a"), "short");
+      EXPECT_EQ(contents(folder / "large"), large_);
     }));
   }
-  std::uint64_t of_nodes = 0;
-  for (auto& one : copies) of_nodes += one.get();
-  EXPECT_EQ(head_.server.bytes_sent(), 4 * bytes_);
-  EXPECT_EQ(of_nodes, (nodes - 4) * bytes_);
+  for (auto& one : copies) one.get();
+  EXPECT_GE(head_.server.bytes_sent(), 4 * bytes_);
+  EXPECT_LE(head_.server.bytes_sent(), 7 * bytes_)
+      << "on a busy machine, a node may leave one that is slow";
 }
 
 TEST_F(PassedOn, ANodeThatIsGoneCostsNothingButTime) {
@@ -187,9 +168,8 @@ TEST_F(PassedOn, WhoDoesNotKnowTheContentsGetsNothing) {
 TEST_F(PassedOn, APieceThatIsComingIsWaitedFor) {
   const temporary_folder folder;
   std::ofstream(folder.path() / "large", std::ios::binary) << large_;
-  growing_copy copy(copy_record<schema::FolderContents>(*folder_->contents));
+  growing_copy copy(copy_record<schema::FolderContents>(*folder_->contents), seconds(30));
   std::string piece(piece_bytes, '\0');
-  EXPECT_THROW(copy.read(0, 0, piece.data(), piece_bytes), piece_is_coming);
   const auto writing = std::async(std::launch::async, [&] {
     copy.begin_file(folder.path() / "large");
     copy.note(piece_bytes);
@@ -197,10 +177,27 @@ TEST_F(PassedOn, APieceThatIsComingIsWaitedFor) {
   copy.read(0, 0, piece.data(), piece_bytes);
   writing.wait();
   EXPECT_EQ(piece, large_.substr(0, piece_bytes));
+}
+
+TEST_F(PassedOn, WhatIsNotThereYetIsAskedForAgainUntilTheCopyIsGivenUp) {
+  growing_copy copy(copy_record<schema::FolderContents>(*folder_->contents), seconds(0));
+  std::string piece(piece_bytes, '\0');
   EXPECT_THROW(copy.read(0, piece_bytes, piece.data(), piece_bytes), piece_is_coming);
   copy.end();
   EXPECT_THAT([&] { copy.read(0, piece_bytes, piece.data(), piece_bytes); },
               testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr("given up")));
+}
+
+TEST_F(PassedOn, ThePolicyStaysOfferedBesideManyVersions) {
+  shared_copies shared;
+  const auto begin = [&](const std::string& name) {
+    shared.begin(name, copy_record<schema::FolderContents>(*folder_->contents));
+  };
+  begin("policy-1");
+  for (int version = 0; version < 9; ++version) begin("checkpoints-" + std::to_string(version));
+  EXPECT_NE(shared.find("policy-1"), nullptr);
+  EXPECT_NE(shared.find("checkpoints-8"), nullptr);
+  EXPECT_EQ(shared.find("checkpoints-5"), nullptr);
 }
 
 TEST_F(PassedOn, ACopyThatIsThereAlreadyIsOfferedAndReadEvenIfItsFilesAreReplaced) {
@@ -235,6 +232,7 @@ TEST(CopyTree, NamesTheNodeThatAskedBefore) {
   EXPECT_EQ(parent(1, 4), "") << "it is the fourth now";
   EXPECT_EQ(parent(1, 5), "n1");
   EXPECT_EQ(parent(1, 21), "n5");
+  EXPECT_EQ(parent(1, 0), "") << "a node that was forgotten keeps its place, before its children";
 
   constexpr std::uint64_t gigabyte = 1'000'000'000;
   EXPECT_EQ(parent(gigabyte, 0), "");

@@ -3,7 +3,12 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <random>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "network/files/file_server.hpp"
@@ -33,6 +38,21 @@ class served_files {
  private:
   file_server server_;
 };
+
+inline std::string random_text(std::size_t size, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::string text(size, '\0');
+  for (char& c : text) c = static_cast<char>(random());
+  return text;
+}
+
+// Returns the bytes of a file on disk.
+inline std::string contents(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::stringstream all;
+  all << in.rdbuf();
+  return all.str();
+}
 
 // Returns a file whose bytes are in memory.
 inline offered_file text_file(const std::string& name, std::string text) {
