@@ -111,8 +111,9 @@ TEST_F(DistantModel, WritesWithCopiesOfCheckpointsAndOfAdapters) {
 
 TEST_F(DistantModel, NodesTakeCopiesFromEachOther) {
   const std::string tiny = std::string(HONE_SOURCE_DIR) + "/configs/policies/tiny";
+  // Steps of some seconds, so that all five ask for the same version.
   program p(model({"--set", "policy.folder=\"" + tiny + "\"", "--set", "policy.random_weights=true",
-                   "--set", "sft.updates=100000"}));
+                   "--set", "sft.updates=100000", "--set", "sft.updates_per_step=30"}));
   const program judging = writer("writer-0", {"--devices", "simulated:a"});
   const std::vector<std::string> only_writes = {"--compilers", "0"};
   const program second = writer("writer-1", only_writes);
@@ -128,7 +129,7 @@ TEST_F(DistantModel, NodesTakeCopiesFromEachOther) {
     }
     return bytes;
   };
-  EXPECT_TRUE(eventually([&] { return bytes_of_nodes() > 0; }, std::chrono::seconds(60)))
+  EXPECT_TRUE(eventually([&] { return bytes_of_nodes() > 0; }, std::chrono::seconds(90)))
       << p.out() << fifth.out() << fifth.err();
 }
 
