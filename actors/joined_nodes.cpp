@@ -31,9 +31,7 @@ std::string find_join_problem(const join_record& request, const node_options& ow
     return "the node times no baselines (--no-baselines), and this run's reward depends on them";
   if (own.mixes_simulation) return "";
   const std::string mix = " (node.mix_simulated = true in the run's configuration allows it)";
-  device_kinds kinds = kinds_of(own.devices);
-  kinds.has_real = kinds.has_real || of_joined.has_real;
-  kinds.has_simulated = kinds.has_simulated || of_joined.has_simulated;
+  const device_kinds kinds = kinds_of(own.devices).with(of_joined);
   if (request->getHasSimulatedDevices() && kinds.has_real)
     return "the node simulates devices, whose scores are made up; this run measures" + mix;
   if (request->getHasRealDevices() && kinds.has_simulated)
@@ -46,9 +44,8 @@ std::string find_join_problem(const join_record& request, const node_options& ow
 join_answer node_state::answer(const join_record& request) {
   const std::string problem = find_join_problem(request, options, kinds_of_joined);
   if (!problem.empty()) return caf::make_error(caf::sec::runtime_error, problem);
-  kinds_of_joined.has_real = kinds_of_joined.has_real || request->getHasRealDevices();
-  kinds_of_joined.has_simulated =
-      kinds_of_joined.has_simulated || request->getHasSimulatedDevices();
+  kinds_of_joined =
+      kinds_of_joined.with({request->getHasRealDevices(), request->getHasSimulatedDevices()});
   log(std::string(view(request->getNode())) + " joins");
   std::vector<task_record> known;
   for (const auto& t : tasks->all()) known.push_back(to_record_without_data(*t));

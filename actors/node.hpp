@@ -46,6 +46,10 @@ using join_answer = caf::result<compile_queue_actor, verify_queue_actor, benchma
 struct device_kinds {
   bool has_real = false;
   bool has_simulated = false;
+
+  device_kinds with(const device_kinds& others) const {
+    return {has_real || others.has_real, has_simulated || others.has_simulated};
+  }
 };
 
 // Starts and supervises a node's workers: compilers, devices with their verifiers and benchmarkers

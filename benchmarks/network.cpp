@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "benchmarks/processes.hpp"
+#include "launch/copy_relay.hpp"
 #include "launch/system.hpp"
 #include "network/acceptor.hpp"
 #include "network/basp/basp_link.hpp"
@@ -252,24 +253,9 @@ void be_copying_node(int number, int nodes, const network_address& at,
                      const std::filesystem::path& identity, const std::filesystem::path& cache,
                      copy_totals& totals) {
   let_messages_pass();
-  const preface asks{files_purpose, "node " + std::to_string(number), 1, {}};
-  const auto connect = [&](const network_address& address, tls_role role) {
-    return connect_to(address, asks, identity, milliseconds(5000), role);
-  };
-  const auto shared = std::make_shared<shared_copies>();
-  file_server server([shared](const std::string& name) { return shared->find(name); });
-  acceptor_options options;
-  options.listen = {"127.0.0.1", 0};
-  options.identity = identity;
-  options.admit = [&](admitted_peer peer) { server.serve(std::move(peer.connection)); };
-  const acceptor door(options);
-  copy_sources sources{[&] { return connect(at, tls_role::connects_to_head); }};
-  sources.connect_to_node = [&](const std::string& address) {
-    return connect(parse_address(address), tls_role::connects_to_node);
-  };
-  sources.shared = shared;
-  sources.port = door.address().port;
-  folder_copy copy(sources, "checkpoint", cache);
+  const copy_relay relay({to_string(at), identity}, "node " + std::to_string(number), "",
+                         [](const std::string& line) { std::cout << line << std::endl; });
+  folder_copy copy(relay.sources(), "checkpoint", cache);
   while (!copy.proceed()) {
   }
   totals.bytes_of_nodes += copy.bytes_of_nodes();

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 constexpr const char* head_identity = "head";
 
 fs::path cluster_folder(const fs::path& run) { return run / "cluster"; }
+fs::path plan_of(const fs::path& run) { return cluster_folder(run) / "cluster.toml"; }
 fs::path authority_of(const fs::path& run) { return cluster_folder(run) / "authority"; }
 fs::path identity_of(const fs::path& run, const std::string& name) {
   return authority_of(run) / "identities" / name;
@@ -91,7 +92,7 @@ void stop_pool(const fs::path& run, const cluster_plan& plan, const node_pool& p
 // they were.
 void stop_changed_pools(const fs::path& run, const cluster_plan& now,
                         const cluster_options& options) {
-  if (!fs::exists(cluster_folder(run) / "cluster.toml")) return;
+  if (!is_cluster(run)) return;
   const cluster_plan before = load_started(run);
   problem_list problems;
   for (const node_pool& old : before.pools) {
@@ -129,12 +130,13 @@ std::string number_of_nodes(std::int64_t count) {
 
 }  // namespace
 
+bool is_cluster(const fs::path& run) { return fs::exists(plan_of(run)); }
+
 cluster_plan load_started(const fs::path& run_folder) {
   const fs::path run = fs::absolute(run_folder).lexically_normal();
-  const fs::path copy = cluster_folder(run) / "cluster.toml";
-  if (!fs::exists(copy))
+  if (!is_cluster(run))
     throw std::runtime_error(run.string() + ": is not the folder of a run that `hone up` started");
-  cluster_plan plan = load_cluster(copy);
+  cluster_plan plan = load_cluster(plan_of(run));
   plan.directory = run;
   plan.config = run / "config.toml";
   return plan;
@@ -192,7 +194,7 @@ void start_cluster(const cluster_plan& plan, const cluster_options& options) {
     throw std::runtime_error("the cluster of " + run.string() + " is up already (its head is " +
                              head.where + ")");
   stop_changed_pools(run, plan, options);
-  replace_file(cluster_folder(run) / "cluster.toml", plan.text, 0600);
+  replace_file(plan_of(run), plan.text, 0600);
   const bool has_identities = needs_identities(plan);
   if (has_identities) make_identities(plan);
   const std::string address = start_head(

@@ -43,6 +43,9 @@ struct cluster_state {
   std::vector<node_pool_state> pools;
 };
 
+// Returns whether `hone up` has started the run in this folder.
+bool is_cluster(const std::filesystem::path& run);
+
 // Reads the plan of the cluster that was started in a run's folder, whether it is up or not. Its
 // configuration is the one that the run keeps.
 cluster_plan load_started(const std::filesystem::path& run);

@@ -20,10 +20,6 @@ void print_node(const launched_node& node) {
 
 }  // namespace
 
-bool is_cluster(const std::filesystem::path& run) {
-  return std::filesystem::exists(run / "cluster" / "cluster.toml");
-}
-
 int print_cluster(const std::filesystem::path& run) {
   const cluster_state state = list_cluster(run);
   bool is_well = state.head.phase == node_phase::running;

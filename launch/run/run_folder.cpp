@@ -6,6 +6,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "launch/cluster/cluster.hpp"
 #include "policy/checkpoint.hpp"
 #include "storage/inspection.hpp"
 
@@ -102,8 +103,7 @@ bool is_locked(const std::filesystem::path& directory) {
 std::string command_to_go_on(const std::filesystem::path& directory, bool is_finished) {
   const std::string run = quoted_for_shell(directory.string());
   if (is_finished) return "hone run --dir " + run + " --extend contrastive.steps=20";
-  const bool has_nodes = std::filesystem::exists(directory / "cluster" / "cluster.toml");
-  return (has_nodes ? "hone up " : "hone run --dir ") + run + " --resume";
+  return (is_cluster(directory) ? "hone up " : "hone run --dir ") + run + " --resume";
 }
 
 }  // namespace hone

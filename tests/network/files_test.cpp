@@ -47,9 +47,9 @@ TEST_F(Files, AreCopiedInPieces) {
   offer({text_file("a", "short"), text_file("large", large), text_file("even", even),
          text_file("nothing", "")});
   const std::filesystem::path there = copy();
-  EXPECT_EQ(contents(there / "a"), "short");
-  EXPECT_EQ(contents(there / "large"), large);
-  EXPECT_EQ(contents(there / "even"), even);
+  EXPECT_EQ(read_file(there / "a"), "short");
+  EXPECT_EQ(read_file(there / "large"), large);
+  EXPECT_EQ(read_file(there / "even"), even);
   EXPECT_TRUE(std::filesystem::is_empty(there / "nothing"));
   EXPECT_EQ(entries(there), 4U);
   EXPECT_EQ(served_.connections, 1);
@@ -64,7 +64,7 @@ TEST_F(Files, ThatAreThereAlreadyAreNotCopiedAgain) {
   EXPECT_EQ(again.bytes_copied(), 0U);
   offer({text_file("a", "other")});
   EXPECT_NE(copy(), first) << "the same name, and other bytes";
-  EXPECT_EQ(contents(first / "a"), "first");
+  EXPECT_EQ(read_file(first / "a"), "first");
 }
 
 TEST_F(Files, ADamagedPieceIsCopiedAgain) {
@@ -77,7 +77,7 @@ TEST_F(Files, ADamagedPieceIsCopiedAgain) {
     if (++*reads == 4) to[size / 2] = static_cast<char>(to[size / 2] ^ 1);
   };
   offer({file});
-  EXPECT_EQ(contents(copy() / "a"), text);
+  EXPECT_EQ(read_file(copy() / "a"), text);
   EXPECT_EQ(*reads, 5);
 }
 
@@ -114,7 +114,7 @@ TEST_F(Files, ACopyGoesOnAfterAConnectionHasEnded) {
   EXPECT_EQ(failures, 1);
   EXPECT_EQ(served_.connections, 2);
   EXPECT_EQ(copy.bytes_copied(), text.size()) << "what was there is not copied again";
-  EXPECT_EQ(contents(copy.folder() / "a"), text);
+  EXPECT_EQ(read_file(copy.folder() / "a"), text);
 }
 
 TEST_F(Files, ThatAreNotOfferedAreRefused) {
@@ -145,7 +145,7 @@ TEST_F(Files, OfAFolderCanBeReadAfterTheyWereDeleted) {
       open_offered_folder(folder.path(), [](const std::string& name) { return name != "secret"; }));
   std::filesystem::remove(folder.path() / "weights");
   const auto there = copy();
-  EXPECT_EQ(contents(there / "weights"), "bytes");
+  EXPECT_EQ(read_file(there / "weights"), "bytes");
   EXPECT_EQ(entries(there), 1U);
 }
 
@@ -163,7 +163,7 @@ TEST_F(Files, AreServedToSeveralAtOnce) {
                                        return served_.connect();
                                      }},
                                      "some/folder", cache.path(), std::chrono::seconds(20));
-      if (contents(there / "a") == text) ++same;
+      if (read_file(there / "a") == text) ++same;
     });
   }
   for (std::thread& reader : readers) reader.join();
@@ -187,7 +187,7 @@ TEST_F(Files, AServerSurvivesWhatIsNoRequest) {
   send_request(*connection, request.finish());
   EXPECT_THAT(std::string(view(receive_reply(*connection, std::chrono::seconds(5))->getProblem())),
               HasSubstr("fewer files"));
-  EXPECT_EQ(contents(copy() / "a"), "short");
+  EXPECT_EQ(read_file(copy() / "a"), "short");
 }
 
 }  // namespace

@@ -92,8 +92,8 @@ TEST_F(PassedOn, TheFirstNodeSendsAFolderAFewTimesHoweverManyCopyIt) {
   for (const auto& one : all) {
     copies.push_back(std::async(std::launch::async, [this, &one] {
       const auto folder = copy_folder(sources_of(*one), offered, one->cache.path(), seconds(30));
-      EXPECT_EQ(contents(folder / "a"), "short");
-      EXPECT_EQ(contents(folder / "large"), large_);
+      EXPECT_EQ(read_file(folder / "a"), "short");
+      EXPECT_EQ(read_file(folder / "large"), large_);
     }));
   }
   for (auto& one : copies) one.get();
@@ -113,7 +113,7 @@ TEST_F(PassedOn, ANodeThatIsGoneCostsNothingButTime) {
   folder_copy copy(sources_of(one), offered, one.cache.path());
   while (!copy.proceed()) {
   }
-  EXPECT_EQ(contents(copy.folder() / "large"), large_);
+  EXPECT_EQ(read_file(copy.folder() / "large"), large_);
   EXPECT_EQ(copy.bytes_of_nodes(), 0U);
   EXPECT_EQ(head_.server.bytes_sent(), bytes_);
 }
@@ -134,7 +134,7 @@ TEST_F(PassedOn, AnotherNodeIsNamedInPlaceOfOneThatIsGone) {
     folder_copy copy(sources_of(*more.back()), offered, more.back()->cache.path());
     while (!copy.proceed()) {
     }
-    EXPECT_EQ(contents(copy.folder() / "large"), large_);
+    EXPECT_EQ(read_file(copy.folder() / "large"), large_);
     of_nodes += copy.bytes_of_nodes();
   }
   EXPECT_GE(of_nodes, 8 * bytes_) << "those that come after the places of the four that are gone";
@@ -151,7 +151,7 @@ TEST_F(PassedOn, WhatANodeHasSpoiltIsTakenFromTheFirstNode) {
   folder_copy copy(sources_of(one), offered, one.cache.path());
   while (!copy.proceed()) {
   }
-  EXPECT_EQ(contents(copy.folder() / "large"), large_);
+  EXPECT_EQ(read_file(copy.folder() / "large"), large_);
   EXPECT_EQ(copy.bytes_of_nodes(), 5 + 2 * piece_bytes);
 }
 

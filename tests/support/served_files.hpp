@@ -3,11 +3,8 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <random>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -44,14 +41,6 @@ inline std::string random_text(std::size_t size, unsigned seed = 1) {
   std::string text(size, '\0');
   for (char& c : text) c = static_cast<char>(random());
   return text;
-}
-
-// Returns the bytes of a file on disk.
-inline std::string contents(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream all;
-  all << in.rdbuf();
-  return all.str();
 }
 
 // Returns a file whose bytes are in memory.
