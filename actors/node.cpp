@@ -309,7 +309,6 @@ working_node_actor::behavior_type node_behavior(
   s.start_generators();
   return {
       [self](join_atom, const join_record& request) { return self->state.answer(request); },
-      [self](config_atom) { return self->state.options.configuration; },
       [self](generate_atom, std::uint64_t count) { return self->state.set_up_generators(count); },
       [self](status_atom) { return self->delegate(self->state.telemetry, status_atom_v); },
       [self](lease_atom, const std::string& name, std::uint64_t number, std::uint32_t max_ms) {

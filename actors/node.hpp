@@ -40,7 +40,7 @@ struct node_options {
 
 // What a node that may join gets.
 using join_answer = caf::result<compile_queue_actor, verify_queue_actor, benchmark_queue_actor,
-                                pool_actor, std::vector<task_record>>;
+                                pool_actor, std::vector<task_record>, std::string>;
 
 // The kinds of devices of a node or a run. Simulated devices make their scores up.
 struct device_kinds {

@@ -1,11 +1,14 @@
 // Measures a ring of many nodes: what a run judges whose devices are all on joined nodes, and what
 // happens when a quarter of them are killed at once.
-//   cluster_benchmark [NODES] [SECONDS]
+//   cluster_benchmark [NODES] [SECONDS] [HEAD_CORES]
 // The head is `hone run configs/ring.toml` without devices. The nodes (1,000 by default, of one
 // simulated device each) are actor systems of four processes, which join over TLS on loopback
-// addresses. Prints variants a second, what head and nodes use of the processor, and times of
-// messages there and back from nodes that live on. Checks in the end that nothing was lost.
+// addresses. With HEAD_CORES the head has so many processor cores and the nodes have the others;
+// by default they share all. Prints variants a second, what head and nodes use of the processor,
+// and times of messages there and back from nodes that live on. Checks in the end that nothing was
+// lost.
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +29,7 @@
 #include "benchmarks/hone_run.hpp"
 #include "benchmarks/processes.hpp"
 #include "evaluation/devices.hpp"
+#include "launch/files.hpp"
 #include "launch/joining.hpp"
 #include "network/identity.hpp"
 
@@ -46,6 +50,17 @@ struct ring_node {
   joined_run joined;
 };
 
+// Joins as often as it takes, as `hone node` does.
+joined_run join(caf::actor_system& system, const join_options& joining) {
+  while (true) {
+    try {
+      return join_run(system, joining, std::chrono::seconds(30), nullptr, [] { return fs::path(); });
+    } catch (const connection_failed& e) {
+      std::cout << e.what() << "; tries again\n" << std::flush;
+    }
+  }
+}
+
 ring_node start_node(const head_address& head, const std::string& name) {
   ring_node made;
   auto* settings = new actor_configuration(signs_of_life{});
@@ -59,8 +74,7 @@ ring_node start_node(const head_address& head, const std::string& name) {
   slow.verify_us = device_us / 4;
   slow.measure_us = device_us - slow.verify_us;
   own.devices = plan_devices({"simulated:a"}, {.node = name, .simulated = {{"a", slow}}});
-  made.joined = join_run(*made.system, {head, name, kinds_of(own.devices)},
-                         std::chrono::seconds(30), nullptr, [] { return fs::path(); });
+  made.joined = join(*made.system, {head, name, kinds_of(own.devices)});
   telemetry_options watching;
   watching.node = name;
   const auto telemetry =
@@ -103,7 +117,7 @@ ring_node start_node(const head_address& head, const std::string& name) {
 class ring_head {
  public:
   ring_head(const fs::path& folder, const fs::path& identity) : folder_(folder / "run") {
-    std::vector<std::string> arguments = {"run", HONE_SOURCE_DIR "/configs/ring.toml", "--dir",
+    std::vector<std::string> arguments = {"run", configs_folder() / "ring.toml", "--dir",
                                           folder_.string()};
     for (const std::string& setting :
          {std::string("node.devices=[]"), std::string("node.listen=\"127.0.0.1:0\""),
@@ -191,14 +205,40 @@ class meter {
   int times_;
 };
 
-int run(int nodes, int seconds) {
+// Keeps this process and those that it starts from now on to some of the cores in `all`.
+void use_cores(const std::vector<int>& all, int first, int end) {
+  cpu_set_t some;
+  CPU_ZERO(&some);
+  for (int i = first; i < end; ++i) CPU_SET(static_cast<std::size_t>(all.at(i)), &some);
+  if (sched_setaffinity(0, sizeof some, &some) != 0)
+    throw std::runtime_error("cannot choose processor cores");
+}
+
+std::vector<int> usable_cores() {
+  cpu_set_t usable;
+  if (sched_getaffinity(0, sizeof usable, &usable) != 0)
+    throw std::runtime_error("cannot tell the usable processor cores");
+  std::vector<int> all;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(static_cast<std::size_t>(core), &usable)) all.push_back(core);
+  }
+  return all;
+}
+
+int run(int nodes, int seconds, int head_cores) {
+  const std::vector<int> cores = usable_cores();
+  const int all = static_cast<int>(cores.size());
+  if (head_cores < 0 || head_cores >= all)
+    throw std::runtime_error("the nodes need a processor core as well");
   const fs::path folder = fs::temp_directory_path() / ("hone-cluster-" + std::to_string(getpid()));
   make_authority(folder / "ca");
   const fs::path head_identity = make_identity(folder / "ca", "head", identity_role::head);
   const fs::path node_identity = make_identity(folder / "ca", "node", identity_role::node);
   bool is_well = false;
   {
+    use_cores(cores, 0, head_cores > 0 ? head_cores : all);
     ring_head head(folder, head_identity);
+    use_cores(cores, head_cores, all);
     int ends[2];
     if (pipe(ends) != 0) return 1;
     const auto begin = steady::now();
@@ -233,7 +273,8 @@ int main(int count, char** arguments) {
   int code = 1;
   try {
     code = hone::benchmark::run(count > 1 ? std::stoi(arguments[1]) : 1000,
-                                count > 2 ? std::stoi(arguments[2]) : 10);
+                                count > 2 ? std::stoi(arguments[2]) : 10,
+                                count > 3 ? std::stoi(arguments[3]) : 0);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "cluster_benchmark: %s\n", e.what());
   }

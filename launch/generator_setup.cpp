@@ -65,7 +65,6 @@ std::map<std::string, shared_gpu> share_gpus(const std::vector<std::string>& use
 
 generator_setup_record make_generator_setup(const configuration& settings) {
   record_builder<schema::GeneratorSetup> setup;
-  setup->setConfiguration(print_configuration(settings, false));
   setup->setPrompts(settings.prompt.prompt_template.empty()
                         ? default_prompts
                         : read_text(settings.prompt.prompt_template));
@@ -110,7 +109,8 @@ file_server::find_folder offer_policy(const configuration& settings,
   };
 }
 
-std::shared_ptr<generator_inputs> read_generator_setup(const generator_setup_record& setup,
+std::shared_ptr<generator_inputs> read_generator_setup(const std::string& configuration,
+                                                       const generator_setup_record& setup,
                                                        const std::filesystem::path& cache) {
   std::filesystem::create_directories(cache);
   const auto write = [&](const char* name, std::string_view text) {
@@ -118,8 +118,7 @@ std::shared_ptr<generator_inputs> read_generator_setup(const generator_setup_rec
     return cache / name;
   };
   auto inputs = std::make_shared<generator_inputs>();
-  inputs->settings =
-      load_configuration(write("configuration.toml", view(setup->getConfiguration())), {});
+  inputs->settings = load_configuration(write("configuration.toml", configuration), {});
   inputs->settings.policy.chat =
       load_chat_format(write("chat_format.json", view(setup->getChat())));
   inputs->prompts = std::make_shared<const prompt_template>(prompt_template::parse(

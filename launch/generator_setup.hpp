@@ -35,7 +35,8 @@ std::map<std::string, shared_gpu> share_gpus(const std::vector<std::string>& use
                                              std::vector<planned_device>& devices,
                                              const std::function<void(const std::string&)>& log);
 
-// Returns what a joined node needs to run generators, without the number of the first one.
+// Returns what a joined node needs to run generators beside the run's configuration, without the
+// number of the first one.
 // `settings` has the chat format that the run uses. Throws format_error.
 generator_setup_record make_generator_setup(const configuration& settings);
 
@@ -51,9 +52,10 @@ struct generator_inputs {
   std::shared_ptr<const prompt_template> prompts;
 };
 
-// Reads what the first node has sent. `cache` is the folder of the node's copies. Throws
+// Reads what the first node has sent, the run's configuration as TOML and the rest. `cache` is the folder of the node's copies. Throws
 // format_error.
-std::shared_ptr<generator_inputs> read_generator_setup(const generator_setup_record& setup,
+std::shared_ptr<generator_inputs> read_generator_setup(const std::string& configuration,
+                                                       const generator_setup_record& setup,
                                                        const std::filesystem::path& cache);
 
 // The copy of the run's policy, which all generators of a node share. Safe on any thread.

@@ -30,16 +30,6 @@ void ask_for_generators(caf::actor_system& system, const join_options& o, joined
   if (problem) throw connection_failed(o.head.address + ": " + system.render(problem));
 }
 
-// Asks for the run's configuration, which says how simulated devices behave.
-void ask_for_configuration(caf::actor_system& system, const join_options& o, joined_run& joined) {
-  caf::error problem;
-  caf::scoped_actor self(system);
-  self->request(joined.wiring.uplink, answer_limit, config_atom_v)
-      .receive([&](const std::string& text) { joined.configuration = text; },
-               [&](const caf::error& e) { problem = e; });
-  if (problem) throw connection_failed(o.head.address + ": " + system.render(problem));
-}
-
 join_record request_of(const join_options& o) {
   record_builder<schema::JoinRequest> request;
   request->setSchemaVersion(schema_version);
@@ -66,12 +56,13 @@ joined_run join_run(caf::actor_system& system, const join_options& o, std::chron
       .receive(
           [&](const compile_queue_actor& compiles, const verify_queue_actor& verifies,
               const benchmark_queue_actor& benchmarks, const pool_actor& pool,
-              const std::vector<task_record>& tasks) {
+              const std::vector<task_record>& tasks, const std::string& configuration) {
             joined.wiring.compiles = compiles;
             joined.wiring.verifies = verifies;
             joined.wiring.benchmarks = benchmarks;
             joined.wiring.pool = pool;
             known = tasks;
+            joined.configuration = configuration;
           },
           [&](const caf::error& e) {
             is_refused = e == caf::sec::runtime_error;  // of node_state::answer()
@@ -81,7 +72,6 @@ joined_run join_run(caf::actor_system& system, const join_options& o, std::chron
   if (!problem.empty()) throw connection_failed(o.head.address + ": " + problem);
   joined.tasks = copy_tasks(
       known, earlier, [&] { return connect_for_files(o.head, o.name); }, cache);
-  if (o.devices.has_simulated) ask_for_configuration(system, o, joined);
   if (o.generators > 0) ask_for_generators(system, o, joined);
   return joined;
 }

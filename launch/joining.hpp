@@ -29,7 +29,7 @@ struct join_options {
 struct joined_run {
   node_wiring wiring;
   std::shared_ptr<const task_table> tasks;
-  std::string configuration;     // of the run, as TOML; empty for a node without simulated devices
+  std::string configuration;     // of the run, as TOML
   learner_actor learner;         // empty, as the next one, for a node without generators
   generator_setup_record setup;  // what the node's generators are made of
 };

@@ -63,8 +63,6 @@ using fatal_atom = caf::atom_constant<caf::atom("fatal")>;
 constexpr fatal_atom fatal_atom_v = fatal_atom{};
 using finish_atom = caf::atom_constant<caf::atom("finish")>;
 constexpr finish_atom finish_atom_v = finish_atom{};
-using config_atom = caf::atom_constant<caf::atom("config")>;
-constexpr config_atom config_atom_v = config_atom{};
 using lease_atom = caf::atom_constant<caf::atom("lease")>;
 constexpr lease_atom lease_atom_v = lease_atom{};
 using grant_atom = caf::atom_constant<caf::atom("grant")>;
@@ -233,13 +231,11 @@ using telemetry_actor = caf::typed_actor<
     caf::reacts_to<tick_atom>>;
 
 using node_actor = caf::typed_actor<
-    // joining node: asks to join; the reply holds the work queues, the pool and the tasks, an error
-    // names the versions that differ
+    // joining node: asks to join; the reply holds the work queues, the pool, the tasks and the run's
+    // configuration as TOML, an error names the versions that differ
     caf::replies_to<join_atom, join_record>::with<compile_queue_actor, verify_queue_actor,
                                                   benchmark_queue_actor, pool_actor,
-                                                  std::vector<task_record>>,
-    // joining node with simulated devices: asks for the run's configuration, as TOML
-    caf::replies_to<config_atom>::with<std::string>,
+                                                  std::vector<task_record>, std::string>,
     // joined node: asks for what it needs to run so many generators
     caf::replies_to<generate_atom, std::uint64_t>::with<learner_actor, generator_setup_record>,
     // `hone status`: requests the status of all nodes, from telemetry

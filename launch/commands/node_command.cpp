@@ -90,7 +90,7 @@ class membership {
     caf::scoped_actor self(*system_);
     end_at_stop_signals();
     joined_run joined = join_first();
-    if (!joined.configuration.empty())
+    if (kinds_of(devices_).has_simulated)
       set_simulated(devices_, name_, parse_simulated(joined.configuration));
     node_options own;
     own.name = name_;
@@ -214,7 +214,7 @@ class membership {
     generation_plan plan;
     if (a_.generators.empty()) return plan;
     const std::filesystem::path folder = cache();
-    const auto inputs = read_generator_setup(joined.setup, folder);
+    const auto inputs = read_generator_setup(joined.configuration, joined.setup, folder);
     if (!std::exchange(has_policy_threads_, true))
       set_policy_threads(static_cast<int>(inputs->settings.policy.threads));
     plan.learner = joined.learner;

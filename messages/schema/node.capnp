@@ -20,11 +20,11 @@ struct JoinRequest {
 }
 
 struct GeneratorSetup {
-  # What a joined node needs to run generators: they write as the run's own do.
-  configuration @0 :Text $Identity.required;  # of the run, as TOML
-  prompts @1 :Text $Identity.required;        # the prompt template
-  chat @2 :Text $Identity.required;           # the policy's chat format, as JSON
-  firstReplica @3 :UInt64;                    # number of the node's first generator in the run
+  # What a joined node needs, beside the run's configuration, to run generators that write as
+  # the run's own do.
+  prompts @0 :Text $Identity.required;  # the prompt template
+  chat @1 :Text $Identity.required;     # the policy's chat format, as JSON
+  firstReplica @2 :UInt64;              # number of the node's first generator in the run
 }
 
 struct ActorStatus {
