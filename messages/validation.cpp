@@ -4,6 +4,9 @@
 #include <capnp/serialize.h>
 #include <kj/exception.h>
 
+#include <unordered_map>
+#include <vector>
+
 namespace hone {
 namespace {
 
@@ -17,16 +20,41 @@ bool is_required(capnp::StructSchema::Field field) {
   return false;
 }
 
+// True if a value of this type can be wrong. Every bit pattern of a number is one.
+bool needs_check(capnp::Type type) {
+  return type.isEnum() || type.isStruct() || type.isList() || type.isText() || type.isData() ||
+         type.isAnyPointer() || type.isInterface();
+}
+
+struct checked_field {
+  capnp::StructSchema::Field field;
+  bool is_required = false;
+};
+
+// Returns the fields of a struct that need a look. Schemas are looked through once per thread,
+// because that takes longer than the check of a record.
+const std::vector<checked_field>& checked_fields(capnp::StructSchema schema) {
+  thread_local std::unordered_map<std::uint64_t, std::vector<checked_field>> known;
+  const auto [entry, is_new] = known.try_emplace(schema.getProto().getId());
+  if (is_new) {
+    for (capnp::StructSchema::Field field : schema.getFields()) {
+      const checked_field one{field, is_required(field)};
+      if (one.is_required || needs_check(field.getType())) entry->second.push_back(one);
+    }
+  }
+  return entry->second;
+}
+
 std::optional<std::string> check_value(const capnp::DynamicValue::Reader& value);
 
 std::optional<std::string> check_struct(capnp::DynamicStruct::Reader reader) {
-  for (capnp::StructSchema::Field field : reader.getSchema().getFields()) {
-    const std::string name = field.getProto().getName().cStr();
+  for (const auto& [field, has_to_be_there] : checked_fields(reader.getSchema())) {
+    const auto name = [&field] { return std::string(field.getProto().getName().cStr()); };
     if (!reader.has(field)) {
-      if (is_required(field)) return "field " + name + " is missing";
+      if (has_to_be_there) return "field " + name() + " is missing";
       continue;
     }
-    if (auto problem = check_value(reader.get(field))) return name + ": " + *problem;
+    if (auto problem = check_value(reader.get(field))) return name() + ": " + *problem;
   }
   return std::nullopt;
 }
