@@ -49,8 +49,8 @@ join_answer node_state::answer(const join_record& request) {
   log(std::string(view(request->getNode())) + " joins");
   std::vector<task_record> known;
   for (const auto& t : tasks->all()) known.push_back(to_record_without_data(*t));
-  return {wiring.compiles, wiring.verifies, wiring.benchmarks, wiring.pool, known,
-          options.configuration};
+  return {wiring.compiles, wiring.verifies, wiring.benchmarks,
+          wiring.pool,     known,           options.configuration};
 }
 
 caf::result<learner_actor, generator_setup_record> node_state::set_up_generators(

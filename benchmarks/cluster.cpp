@@ -54,7 +54,8 @@ struct ring_node {
 joined_run join(caf::actor_system& system, const join_options& joining) {
   while (true) {
     try {
-      return join_run(system, joining, std::chrono::seconds(30), nullptr, [] { return fs::path(); });
+      return join_run(system, joining, std::chrono::seconds(30), nullptr,
+                      [] { return fs::path(); });
     } catch (const connection_failed& e) {
       std::cout << e.what() << "; tries again\n" << std::flush;
     }

@@ -52,8 +52,8 @@ struct generator_inputs {
   std::shared_ptr<const prompt_template> prompts;
 };
 
-// Reads what the first node has sent, the run's configuration as TOML and the rest. `cache` is the folder of the node's copies. Throws
-// format_error.
+// Reads what the first node has sent, the run's configuration as TOML and the rest. `cache` is the
+// folder of the node's copies. Throws format_error.
 std::shared_ptr<generator_inputs> read_generator_setup(const std::string& configuration,
                                                        const generator_setup_record& setup,
                                                        const std::filesystem::path& cache);

@@ -231,8 +231,8 @@ using telemetry_actor = caf::typed_actor<
     caf::reacts_to<tick_atom>>;
 
 using node_actor = caf::typed_actor<
-    // joining node: asks to join; the reply holds the work queues, the pool, the tasks and the run's
-    // configuration as TOML, an error names the versions that differ
+    // joining node: asks to join; the reply holds the work queues, the pool, the tasks and the
+    // run's configuration as TOML, an error names the versions that differ
     caf::replies_to<join_atom, join_record>::with<compile_queue_actor, verify_queue_actor,
                                                   benchmark_queue_actor, pool_actor,
                                                   std::vector<task_record>, std::string>,

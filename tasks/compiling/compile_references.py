@@ -19,12 +19,12 @@ import json
 import multiprocessing
 import multiprocessing.connection
 import os
+import signal
 import sys
 import time
 
-
-# cuDNN's number of each recurrent network: cudnnRNNMode_t.
-RECURRENT_MODES = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}
+# torch.compile leaves these to eager PyTorch, and Inductor alone unrolls them over all time steps.
+RECURRENT_NETWORKS = {"gru", "lstm", "rnn_relu", "rnn_tanh"}
 
 
 class Operators:
@@ -34,45 +34,16 @@ class Operators:
         self._torch, self._device = torch, device
 
     def __getattr__(self, name):
-        if self._device == "cuda" and name in RECURRENT_MODES:
-            return lambda *args: run_recurrent(self._torch, name, *args)
+        if name in RECURRENT_NETWORKS:
+            raise NotImplementedError(
+                f"Inductor does not compile torch.{name}, which torch.compile leaves to eager PyTorch"
+            )
         found = getattr(self._torch.ops.aten, name, None) if name != "tensor" else None
         is_factory = name == "tensor" if found is None else makes_tensors(found)
         found = getattr(self._torch, name) if found is None else found
         if not is_factory:
             return found
         return lambda *args, **kwargs: found(*args, **{**kwargs, "device": self._device})
-
-
-def run_recurrent(torch, name, values, state, weights, has_biases, layers, *rest):
-    """Calls a recurrent network as eager PyTorch does on CUDA: as one operator of cuDNN.
-
-    Inductor would unroll all time steps. torch.compile does not: it leaves these networks to eager
-    PyTorch. `rest` is the dropout, whether the network is trained, whether it runs in both
-    directions, and whether the first dimension of `values` is the batch.
-    """
-    dropout, train, both_directions, batch_first = rest
-    hidden, cell = state if name == "lstm" else (state, None)
-    projected = cell is not None and hidden.shape[2] != cell.shape[2]
-    output, hidden, cell, _, _ = torch.ops.aten._cudnn_rnn(
-        values,
-        weights,
-        (4 if has_biases else 2) + projected,
-        None,
-        hidden,
-        cell,
-        RECURRENT_MODES[name],
-        cell.shape[2] if projected else hidden.shape[2],
-        hidden.shape[2] if projected else 0,
-        layers,
-        batch_first,
-        dropout if train else 0.0,
-        train,
-        both_directions,
-        [],
-        None,
-    )
-    return (output, hidden, cell) if name == "lstm" else (output, hidden)
 
 
 def makes_tensors(operator):
@@ -133,8 +104,10 @@ def compile_job(job, settings):
 
 
 def end_with_parent():
-    kill_at_its_death, sigkill = 1, 9  # PR_SET_PDEATHSIG
-    ctypes.CDLL(None).prctl(kill_at_its_death, sigkill)
+    """Has the parent's death end the process group, to which Inductor's own compilers belong."""
+    signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
+    signal_at_its_death = 1  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(signal_at_its_death, signal.SIGTERM)
 
 
 def work(connection, settings):
@@ -179,6 +152,8 @@ class Worker:
 
 
 def main():
+    os.setpgid(0, 0)
+    end_with_parent()
     settings = json.load(sys.stdin)
     waiting = list(reversed(range(len(settings["jobs"]))))
     count = 1 if settings["max_autotune"] else min(settings["workers"], len(waiting))

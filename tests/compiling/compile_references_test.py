@@ -1,14 +1,15 @@
 """Tests of tasks/compiling/compile_references.py without its compiler: the references of all tasks
 under configs/ become modules that torch exports and that compute what TorchScript computes, and
-recurrent networks on GPUs stay one operator."""
+compilers that still work end with the program that wanted them."""
 
 import pathlib
+import subprocess
 import sys
+import time
 import tomllib
 import unittest
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tasks" / "compiling"))
@@ -51,49 +52,52 @@ class EveryReference(unittest.TestCase):
 
 
 class RecurrentNetworks(unittest.TestCase):
-    """References for GPUs, exported without one: their tensors have shapes and no contents."""
+    def test_are_refused_with_the_reason(self):
+        source = (
+            "def forward(x, h, w, u):\n"
+            "    return torch.gru(x, h, [w, u], False, 1, 0.0, False, False, False)[0]\n"
+        )
+        module = compile_references.module_of({"reference": source}, "cpu")
+        arguments = (torch.rand(9, 2, 5), torch.rand(1, 2, 7), torch.rand(21, 5), torch.rand(21, 7))
+        with self.assertRaisesRegex(NotImplementedError, "leaves to eager PyTorch"):
+            module(*arguments)
 
-    SIZES = {"input": 5, "hidden": 7, "time": 300, "batch": 2}
 
-    def export(self, source, gates):
-        """Returns the operators that the lowered reference calls and the shapes of its results."""
-        s = self.SIZES
-        shapes = [
-            [s["time"], s["batch"], s["input"]],
-            [1, s["batch"], s["hidden"]],
-            [gates * s["hidden"], s["input"]],
-            [gates * s["hidden"], s["hidden"]],
-        ]
-        with FakeTensorMode():
-            arguments = tuple(torch.empty(shape, device="cuda") for shape in shapes)
-        module = compile_references.module_of({"reference": source}, "cuda")
-        with torch.no_grad():
-            exported = torch.export.export(module, arguments)
-        lowered = exported.run_decompositions()
-        outputs = [node.meta["val"].shape for node in lowered.graph.output_node().args[0]]
-        called = [n.target for n in lowered.graph.nodes if n.op == "call_function"]
-        return called, outputs
+STARTS_A_COMPILER = """
+import os, subprocess, sys
+sys.path.insert(0, sys.argv[1])
+import compile_references
+os.setpgid(0, 0)
+compile_references.end_with_parent()
+compiler = subprocess.Popen(["sleep", "60"])
+print(compiler.pid, flush=True)
+compiler.wait()
+"""
 
-    def test_are_one_call_of_cudnn_and_not_a_loop_over_time(self):
-        networks = {
-            "lstm": (4, "[h, h]", "o, h, c"),
-            "gru": (3, "h", "o, h"),
-            "rnn_tanh": (1, "h", "o, h"),
-        }
-        for name, (gates, state, results) in networks.items():
-            with self.subTest(name):
-                source = (
-                    "def forward(x, h, w, u):\n"
-                    f"    {results} = torch.{name}(x, {state}, [w, u], False, 1, 0.0, False, False,"
-                    f" False)\n    return {results}\n"
-                )
-                called, outputs = self.export(source, gates)
-                self.assertEqual(called.count(torch.ops.aten._cudnn_rnn.default), 1)
-                self.assertLess(len(called), 20)
-                s = self.SIZES
-                self.assertEqual(tuple(outputs[0]), (s["time"], s["batch"], s["hidden"]))
-                for state_shape in outputs[1:]:
-                    self.assertEqual(tuple(state_shape), (1, s["batch"], s["hidden"]))
+
+class Compilers(unittest.TestCase):
+    def test_end_with_the_process_that_started_this_program(self):
+        folder = str(ROOT / "tasks" / "compiling")
+        starter = subprocess.Popen(
+            ["sh", "-c", '"$0" -c "$1" "$2"; true', sys.executable, STARTS_A_COMPILER, folder],
+            stdout=subprocess.PIPE,
+        )
+        compiler = int(starter.stdout.readline())
+        starter.kill()
+        starter.wait()
+        end = time.monotonic() + 10
+        while is_running(compiler) and time.monotonic() < end:
+            time.sleep(0.02)
+        self.assertFalse(is_running(compiler))
+        starter.stdout.close()
+
+
+def is_running(process):
+    try:
+        state = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 if __name__ == "__main__":
