@@ -36,7 +36,7 @@ class Operators:
     def __getattr__(self, name):
         if name in RECURRENT_NETWORKS:
             raise NotImplementedError(
-                f"Inductor does not compile torch.{name}, which torch.compile leaves to eager PyTorch"
+                f"Inductor does not compile torch.{name}: torch.compile leaves it to eager PyTorch"
             )
         found = getattr(self._torch.ops.aten, name, None) if name != "tensor" else None
         is_factory = name == "tensor" if found is None else makes_tensors(found)

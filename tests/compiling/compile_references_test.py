@@ -59,7 +59,7 @@ class RecurrentNetworks(unittest.TestCase):
         )
         module = compile_references.module_of({"reference": source}, "cpu")
         arguments = (torch.rand(9, 2, 5), torch.rand(1, 2, 7), torch.rand(21, 5), torch.rand(21, 7))
-        with self.assertRaisesRegex(NotImplementedError, "leaves to eager PyTorch"):
+        with self.assertRaisesRegex(NotImplementedError, "leaves it to eager PyTorch"):
             module(*arguments)
 
 
