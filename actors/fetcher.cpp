@@ -5,7 +5,7 @@
 
 #include "actors/timeouts.hpp"
 #include "network/thread_priority.hpp"
-#include "policy/checkpoint.hpp"
+#include "policy/training/checkpoint.hpp"
 
 namespace hone {
 namespace {

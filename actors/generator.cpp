@@ -7,8 +7,8 @@
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
 #include "messages/names.hpp"
-#include "policy/checkpoint.hpp"
 #include "policy/policy_device.hpp"
+#include "policy/training/checkpoint.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {

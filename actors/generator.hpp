@@ -12,9 +12,9 @@
 #include "actors/activity.hpp"
 #include "actors/gpu_lease.hpp"
 #include "messages/interfaces.hpp"
-#include "policy/prompt.hpp"
+#include "policy/network/weights_exchange.hpp"
 #include "policy/sampling/completion_sampler.hpp"
-#include "policy/weights_exchange.hpp"
+#include "policy/text/prompt.hpp"
 #include "tasks/task_table.hpp"
 
 namespace hone {

@@ -8,8 +8,8 @@
 
 #include "actors/timeouts.hpp"
 #include "messages/names.hpp"
-#include "policy/checkpoint.hpp"
 #include "policy/policy_device.hpp"
+#include "policy/training/checkpoint.hpp"
 
 namespace hone {
 namespace {

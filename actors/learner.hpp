@@ -15,8 +15,8 @@
 #include "actors/activity.hpp"
 #include "actors/gpu_lease.hpp"
 #include "messages/interfaces.hpp"
-#include "policy/curriculum.hpp"
-#include "policy/weights_exchange.hpp"
+#include "policy/network/weights_exchange.hpp"
+#include "policy/training/curriculum.hpp"
 #include "tasks/task_table.hpp"
 
 namespace hone {

@@ -6,8 +6,8 @@
 #include "actors/learner.hpp"
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
-#include "policy/checkpoint.hpp"
 #include "policy/policy_device.hpp"
+#include "policy/training/checkpoint.hpp"
 
 namespace hone {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "policy/chat_format.hpp"
+#include "policy/text/chat_format.hpp"
 
 namespace hone {
 

@@ -11,10 +11,10 @@
 #include "actors/pool.hpp"
 #include "actors/timeouts.hpp"
 #include "evaluation/devices.hpp"
-#include "policy/chat_format.hpp"
 #include "policy/endpoint/endpoint_options.hpp"
-#include "policy/optimizer.hpp"
 #include "policy/sampling/generation.hpp"
+#include "policy/text/chat_format.hpp"
+#include "policy/training/optimizer.hpp"
 
 namespace hone {
 

@@ -98,7 +98,7 @@ void visit_task_keys(Visitor& v, configuration& c) {
             c.corpus.timed);
     v.leave();
   }
-  if (v.enter("prompt", "How prompts are written. Code: policy/prompt.cpp.")) {
+  if (v.enter("prompt", "How prompts are written. Code: policy/text/prompt.cpp.")) {
     v.value("template", "File of the prompt template.", c.prompt.prompt_template);
     v.value("format",
             "How the policy reads a prompt: plain, as a text that it continues; chat, as the "
@@ -160,7 +160,7 @@ void visit_pool_keys(Visitor& v, configuration& c) {
 
 template <class Visitor>
 void visit_optimizer_keys(Visitor& v, configuration& c) {
-  if (!v.enter("optimiser", "AdamW. Code: policy/optimizer.cpp.")) return;
+  if (!v.enter("optimiser", "AdamW. Code: policy/training/optimizer.cpp.")) return;
   v.value("beta1", "Decay of the first moment.", c.optimizer.beta1, 0, 1);
   v.value("beta2", "Decay of the second moment.", c.optimizer.beta2, 0, 1);
   v.value("weight_decay", "Weight decay of matrices.", c.optimizer.weight_decay, 0);
@@ -172,7 +172,8 @@ void visit_optimizer_keys(Visitor& v, configuration& c) {
 template <class Visitor>
 void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
   if (v.enter("sft",
-              "First stage: supervised fine-tuning on the corpus. Code: policy/curriculum.cpp.")) {
+              "First stage: supervised fine-tuning on the corpus. Code: "
+              "policy/training/curriculum.cpp.")) {
     sft_stage_options& s = plan.sft;
     v.value("updates", "Updates of the stage; 0 skips it.", s.updates, 0);
     v.value("updates_per_step", "Updates between two versions.", s.updates_per_step, 1);
@@ -190,7 +191,7 @@ void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
   }
   if (v.enter("self_supervised",
               "Second stage: likelihood of the policy's own ok variants. Code: "
-              "policy/curriculum.cpp.")) {
+              "policy/training/curriculum.cpp.")) {
     self_supervised_stage_options& s = plan.self_supervised;
     v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
     v.value("groups", "Groups per step.", s.groups, 1);
@@ -216,7 +217,7 @@ void visit_objective_keys(Visitor& v, grpo_step_options& o) {
   v.choice("mean",
            "What the objective averages over: sequence (completions count the same), token "
            "(tokens do, DAPO) or limit (sums over generation.max_new_tokens, Dr. GRPO). Code: "
-           "policy/objectives.cpp.",
+           "policy/training/objectives.cpp.",
            o.mean, loss_mean_named, "sequence, token or limit");
   v.choice("ratio",
            "What probability ratios are relative to: sampler (what it has recorded), or trainer "
@@ -231,7 +232,7 @@ void visit_objective_keys(Visitor& v, grpo_step_options& o) {
   v.choice("outliers",
            "How a reward far above its group is kept in bounds: recentre (clip advantages, then "
            "subtract their mean) or smooth (clip standardised rewards before groups are formed). "
-           "Code: policy/advantages.cpp.",
+           "Code: policy/training/advantages.cpp.",
            o.advantages.outliers, outlier_rule_named, "recentre or smooth");
   v.value("advantage_limit",
           "Limit of advantages or of smoothed rewards, in standard deviations, or in rewards if "
@@ -245,7 +246,7 @@ void visit_objective_keys(Visitor& v, grpo_step_options& o) {
 template <class Visitor>
 void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
   if (v.enter("contrastive",
-              "Third stage: GRPO on measured speed-ups. Code: policy/trainer.cpp.")) {
+              "Third stage: GRPO on measured speed-ups. Code: policy/training/trainer.cpp.")) {
     contrastive_stage_options& s = plan.contrastive;
     v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
     v.value("minutes", "Minutes after which the stage ends before `steps`; 0 for no limit.",
@@ -288,7 +289,8 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
 
 template <class Visitor>
 void visit_reward_keys(Visitor& v, reward_options& r) {
-  if (!v.enter("reward", "What the contrastive stage pays. Code: policy/rewards.cpp.")) return;
+  if (!v.enter("reward", "What the contrastive stage pays. Code: policy/training/rewards.cpp."))
+    return;
   v.choice("shape",
            "Reward of a program that works, by its speed-up s: speedup (s), log (ln(1 + s)), "
            "capped (at most `cap`), or tiers (1; 2 if faster than eager; 3 if faster than every "

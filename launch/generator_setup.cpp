@@ -9,10 +9,10 @@
 #include "launch/files.hpp"
 #include "launch/run/run_inputs.hpp"
 #include "launch/teaching.hpp"
-#include "policy/adapters.hpp"
-#include "policy/checkpoint.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
+#include "policy/network/adapters.hpp"
 #include "policy/policy_device.hpp"
+#include "policy/training/checkpoint.hpp"
 
 namespace hone {
 namespace {

@@ -16,7 +16,7 @@
 #include "messages/caf_records.hpp"
 #include "network/files/file_server.hpp"
 #include "network/files/folder_copy.hpp"
-#include "policy/prompt.hpp"
+#include "policy/text/prompt.hpp"
 
 namespace hone {
 

@@ -22,7 +22,7 @@ void visit_policy_keys(Visitor& v, configuration& c) {
     v.value("data_parallel",
             "GPUs that train beside policy.device, such as [\"cuda:1\"]: each computes a part of "
             "every update and keeps a part of the optimizer's state. They may not judge. Code: "
-            "policy/weight_shards.hpp.",
+            "policy/network/weight_shards.hpp.",
             c.policy.data_parallel);
     v.value("threads", "Threads of LibTorch on the CPU.", c.policy.threads, 1, 1024);
     v.value("micro_batch_tokens",
@@ -34,7 +34,7 @@ void visit_policy_keys(Visitor& v, configuration& c) {
             c.policy.recompute);
     v.value("adapter_rank",
             "Rank of low-rank adapters (LoRA), which are trained in place of the policy's weights; "
-            "0 trains all weights. Code: policy/adapters.hpp.",
+            "0 trains all weights. Code: policy/network/adapters.hpp.",
             c.policy.adapters.rank, 0, 1024);
     v.value("adapter_alpha", "What adapters add is multiplied by this over their rank.",
             c.policy.adapters.alpha, 0, 1e6);

@@ -6,12 +6,12 @@
 
 #include "launch/commands/commands.hpp"
 #include "launch/printing.hpp"
-#include "policy/decoder_weights.hpp"
+#include "policy/network/decoder_weights.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
 #include "policy/sampling/completion_sampler.hpp"
 #include "policy/sampling/generation.hpp"
-#include "policy/trainer.hpp"
+#include "policy/training/trainer.hpp"
 
 namespace hone {
 namespace {

@@ -5,7 +5,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
-#include "policy/decoder_weights.hpp"
+#include "policy/network/decoder_weights.hpp"
 #include "policy/policy_memory.hpp"
 #include "policy/sampling/completion_sampler.hpp"
 

@@ -9,7 +9,7 @@
 #include "launch/printing.hpp"
 #include "messages/record.hpp"
 #include "policy/decoder_config.hpp"
-#include "policy/text_codec.hpp"
+#include "policy/text/text_codec.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {

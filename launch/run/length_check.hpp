@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "launch/configuration.hpp"
-#include "policy/prompt.hpp"
+#include "policy/text/prompt.hpp"
 #include "tasks/corpus.hpp"
 #include "tasks/task_table.hpp"
 

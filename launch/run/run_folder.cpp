@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "launch/cluster/cluster.hpp"
-#include "policy/checkpoint.hpp"
+#include "policy/training/checkpoint.hpp"
 #include "storage/inspection.hpp"
 
 namespace hone {

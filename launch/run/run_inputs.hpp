@@ -8,8 +8,8 @@
 #include "launch/configuration.hpp"
 #include "launch/run/run_pace.hpp"
 #include "messages/caf_records.hpp"
-#include "policy/prompt.hpp"
-#include "policy/trainer.hpp"
+#include "policy/text/prompt.hpp"
+#include "policy/training/trainer.hpp"
 #include "tasks/corpus.hpp"
 #include "tasks/task_table.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "messages/names.hpp"
 #include "policy/policy_device.hpp"
-#include "policy/program_end.hpp"
+#include "policy/text/program_end.hpp"
 
 namespace hone {
 namespace {

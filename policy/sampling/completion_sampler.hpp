@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "policy/sampling/generation.hpp"
-#include "policy/text_codec.hpp"
+#include "policy/text/text_codec.hpp"
 #include "tasks/teaching/teacher.hpp"
 
 namespace hone {

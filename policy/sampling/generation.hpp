@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "policy/objectives.hpp"
-#include "policy/tokenizer.hpp"
-#include "policy/transformer.hpp"
+#include "policy/network/sampling_distribution.hpp"
+#include "policy/network/transformer.hpp"
+#include "policy/text/tokenizer.hpp"
 
 namespace hone {
 

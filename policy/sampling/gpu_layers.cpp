@@ -10,8 +10,8 @@
 #include "embedded/sampling_attention.hpp"
 #include "embedded/sampling_drawing.hpp"
 #include "embedded/sampling_layers.hpp"
+#include "policy/network/transformer.hpp"
 #include "policy/sampling/page_book.hpp"
-#include "policy/transformer.hpp"
 
 namespace hone {
 namespace {

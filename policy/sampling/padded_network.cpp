@@ -9,9 +9,9 @@
 #include <optional>
 #include <utility>
 
+#include "policy/network/transformer.hpp"
 #include "policy/sampling/joined_weights.hpp"
 #include "policy/sampling/key_value_cache.hpp"
-#include "policy/transformer.hpp"
 
 namespace hone {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "cuda/captured_work.hpp"
 #include "policy/files.hpp"
-#include "policy/fused_operators.hpp"
+#include "policy/network/fused_operators.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/sampling/gpu_layers.hpp"
 #include "policy/sampling/page_book.hpp"

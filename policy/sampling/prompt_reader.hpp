@@ -10,7 +10,7 @@
 #include "policy/decoder_config.hpp"
 #include "policy/sampling/gpu_layers.hpp"
 #include "policy/sampling/page_book.hpp"
-#include "policy/tokenizer.hpp"
+#include "policy/text/tokenizer.hpp"
 
 namespace hone {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "policy/decoder_config.hpp"
-#include "policy/decoder_weights.hpp"
+#include "policy/network/decoder_weights.hpp"
 #include "policy/sampling/token_drawing.hpp"
 
 namespace hone {

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "policy/objectives.hpp"
-#include "policy/tokenizer.hpp"
+#include "policy/network/sampling_distribution.hpp"
+#include "policy/text/tokenizer.hpp"
 
 namespace hone {
 

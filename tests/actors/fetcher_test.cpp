@@ -7,7 +7,7 @@
 #include <map>
 
 #include "actors/timeouts.hpp"
-#include "policy/checkpoint.hpp"
+#include "policy/training/checkpoint.hpp"
 #include "tests/support/actor_test.hpp"
 #include "tests/support/served_files.hpp"
 #include "tests/support/temporary_folder.hpp"

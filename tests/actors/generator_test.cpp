@@ -7,7 +7,7 @@
 
 #include "actors/timeouts.hpp"
 #include "messages/names.hpp"
-#include "policy/checkpoint.hpp"
+#include "policy/training/checkpoint.hpp"
 #include "tests/support/actor_system.hpp"
 #include "tests/support/actor_test.hpp"
 #include "tests/support/gpu_lender.hpp"

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "policy/decoder_weights.hpp"
+#include "policy/network/decoder_weights.hpp"
 #include "tests/support/json_lines.hpp"
 #include "tests/support/small_run.hpp"
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/sampling/generation.hpp"
-#include "policy/text_codec.hpp"
+#include "policy/text/text_codec.hpp"
 
 namespace hone {
 namespace {

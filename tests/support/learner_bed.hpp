@@ -5,7 +5,7 @@
 
 #include "actors/learner.hpp"
 #include "actors/timeouts.hpp"
-#include "policy/checkpoint.hpp"
+#include "policy/training/checkpoint.hpp"
 #include "tests/support/actor_test.hpp"
 #include "tests/support/gpu_lender.hpp"
 #include "tests/support/pool_records.hpp"

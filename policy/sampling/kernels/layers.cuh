@@ -1,6 +1,6 @@
 // Kernels of gpu_layers: what lies between the matrix products of a decoder, and what the other
-// files of this folder use, which are compiled together with this one, behind policy/elements.cuh,
-// with these macros:
+// files of this folder use, which are compiled together with this one, behind
+// policy/network/elements.cuh, with these macros:
 //   WIDTH, HEADS, KV_HEADS, HEAD (width of one), FEED (width of the feed-forward part), VOCABULARY
 //   TABLE: pages in a row of the page table
 //   EPSILON: of the norms

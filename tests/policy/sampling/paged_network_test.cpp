@@ -11,10 +11,10 @@
 
 #include "cuda/cuda_driver.hpp"
 #include "policy/files.hpp"
+#include "policy/network/transformer.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/sampling/generation.hpp"
-#include "policy/text_codec.hpp"
-#include "policy/transformer.hpp"
+#include "policy/text/text_codec.hpp"
 
 namespace hone {
 namespace {

@@ -1,0 +1,360 @@
+#include "policy/text/tokenizer.hpp"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "policy/text/added_tokens.hpp"
+#include "policy/text/pair_merges.hpp"
+#include "policy/text/pre_tokenizer.hpp"
+
+namespace hone {
+namespace {
+
+using nlohmann::json;
+
+// Returns the printable character that byte-level BPE writes for each byte, in UTF-8 (GPT-2's
+// bytes_to_unicode).
+std::array<std::string, 256> byte_characters() {
+  std::array<std::string, 256> table;
+  std::uint32_t next = 256;
+  for (std::uint32_t b = 0; b < 256; ++b) {
+    const bool printable = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174);
+    table[b] = encode_utf8(printable ? b : next++);
+  }
+  return table;
+}
+
+// Appends the ids of added tokens in a text, and what `encode` appends for the text between them.
+template <class Encode>
+void cut_at(const added_tokens& added, std::string_view text, std::vector<token_id>& out,
+            const Encode& encode) {
+  std::size_t at = 0;
+  while (const auto found = added.find(text, at)) {
+    encode(text.substr(at, found->begin - at), out);
+    out.push_back(found->id);
+    at = found->end;
+  }
+  encode(text.substr(at), out);
+}
+
+}  // namespace
+
+struct tokenizer::state {
+  std::unordered_map<std::string, token_id> vocabulary;
+  std::vector<std::string> tokens;  // by id: byte-level spelling, or the text of an added token
+  std::vector<bool> is_added;
+  std::vector<bool> is_special;
+  pair_merges merges;
+  added_tokens added;             // found in a text as it is
+  added_tokens added_normalised;  // found in the normalised text
+  std::vector<splitter> splits;
+  std::array<std::string, 256> characters = byte_characters();
+  std::array<std::optional<token_id>, 256> byte_tokens{};
+  std::optional<token_id> unknown;    // stands for a byte without a token; without it, none does
+  bool fuses_unknown = false;         // one such token stands for a row of such bytes
+  std::vector<token_id> before_text;  // of the post-processor
+  std::unordered_map<std::string, unsigned char> bytes_of_characters;
+  bool normalise = false;
+  bool prefix_space = false;
+  bool ignore_merges = false;
+  mutable std::mutex cache_lock;
+  mutable std::unordered_map<std::string, std::vector<token_id>> cache;
+
+  void read_model(const json& model);
+  void read_added_tokens(const json& list);
+  void read_normalizer(const json& node);
+  void read_pre_tokenizer(const json& node);
+  void read_post_processor(const json& node);
+  void add_split(const std::string& source, const std::string& behavior, bool invert);
+  void set_token(token_id id, const std::string& text);
+
+  void encode_text(std::string_view text, std::vector<token_id>& out) const;
+  void encode_words(std::string_view piece, std::vector<token_id>& out) const;
+  std::vector<token_id> encode_piece(std::string_view piece) const;
+  std::vector<token_id> tokens_of_bytes(std::string_view piece) const;
+};
+
+void tokenizer::state::set_token(token_id id, const std::string& text) {
+  if (id > 10000000)
+    throw policy_error("token id " + std::to_string(id) + " is above the limit of 10000000");
+  if (id >= tokens.size()) {
+    tokens.resize(id + 1);
+    is_added.resize(id + 1);
+    is_special.resize(id + 1);
+  }
+  tokens[id] = text;
+}
+
+void tokenizer::state::read_model(const json& model) {
+  if (model.value("type", "BPE") != "BPE")
+    throw policy_error("a model of type " + model.value("type", "") + "; only BPE is supported");
+  ignore_merges = model.value("ignore_merges", false);
+  for (const auto& [text, id] : model.at("vocab").items()) {
+    vocabulary[text] = id.get<token_id>();
+    set_token(id.get<token_id>(), text);
+  }
+  for (const auto& entry : model.at("merges")) {
+    std::string left;
+    std::string right;
+    if (entry.is_string()) {
+      const std::string both = entry.get<std::string>();
+      const std::size_t space = both.find(' ');
+      if (space == std::string::npos)
+        throw policy_error("merge " + std::to_string(merges.size()) + " is no pair");
+      left = both.substr(0, space);
+      right = both.substr(space + 1);
+    } else {
+      left = entry.at(0).get<std::string>();
+      right = entry.at(1).get<std::string>();
+    }
+    const auto a = vocabulary.find(left);
+    const auto b = vocabulary.find(right);
+    const auto whole = vocabulary.find(left + right);
+    if (a == vocabulary.end() || b == vocabulary.end() || whole == vocabulary.end())
+      throw policy_error("merge " + std::to_string(merges.size()) +
+                         " names a token that is not in the vocabulary");
+    merges.add(a->second, b->second, whole->second);
+  }
+  for (std::size_t b = 0; b < 256; ++b) {
+    const auto found = vocabulary.find(characters[b]);
+    if (found != vocabulary.end()) byte_tokens[b] = found->second;
+    bytes_of_characters[characters[b]] = static_cast<unsigned char>(b);
+  }
+  if (std::none_of(byte_tokens.begin(), byte_tokens.end(),
+                   [](const auto& token) { return token.has_value(); }))
+    throw policy_error(
+        "the vocabulary has no token for any byte; only byte-level BPE is supported");
+  if (!model.contains("unk_token") || model.at("unk_token").is_null()) return;
+  fuses_unknown = model.value("fuse_unk", false);
+  const auto found = vocabulary.find(model.at("unk_token").get<std::string>());
+  if (found != vocabulary.end()) {
+    unknown = found->second;
+  } else if (std::count(byte_tokens.begin(), byte_tokens.end(), std::nullopt) > 0) {
+    throw policy_error("unk_token is not in the vocabulary");
+  }
+}
+
+void tokenizer::state::read_added_tokens(const json& list) {
+  for (const json& token : list) {
+    const auto id = token.at("id").get<token_id>();
+    const auto text = token.at("content").get<std::string>();
+    set_token(id, text);
+    is_added[id] = true;
+    is_special[id] = token.value("special", false);
+    vocabulary[text] = id;
+    auto& found_in = token.value("normalized", false) ? added_normalised : added;
+    found_in.add({text, id, token.value("lstrip", false), token.value("rstrip", false),
+                  token.value("single_word", false)});
+  }
+}
+
+void tokenizer::state::read_normalizer(const json& node) {
+  if (node.is_null()) return;
+  const std::string type = node.value("type", "");
+  if (type == "NFC") {
+    normalise = true;
+  } else if (type == "Sequence") {
+    for (const json& part : node.at("normalizers")) read_normalizer(part);
+  } else {
+    throw policy_error("a normalizer of type " + type + "; only NFC is supported");
+  }
+}
+
+void tokenizer::state::add_split(const std::string& source, const std::string& behavior,
+                                 bool invert) {
+  const bool removed = behavior == "Removed";
+  if (!removed && behavior != "Isolated")
+    throw policy_error("a Split with behavior " + behavior +
+                       "; Isolated and Removed are supported");
+  splits.push_back({pattern(source), !removed || invert, !removed || !invert});
+}
+
+void tokenizer::state::read_pre_tokenizer(const json& node) {
+  if (node.is_null()) return;
+  const std::string type = node.value("type", "");
+  if (type == "Sequence") {
+    for (const json& part : node.at("pretokenizers")) read_pre_tokenizer(part);
+  } else if (type == "Split") {
+    const json& given = node.at("pattern");
+    add_split(given.contains("Regex") ? given.at("Regex").get<std::string>()
+                                      : pattern::escape(given.at("String").get<std::string>()),
+              node.at("behavior").get<std::string>(), node.value("invert", false));
+  } else if (type == "Digits") {
+    add_split(node.value("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)", "Isolated", false);
+  } else if (type == "ByteLevel") {
+    prefix_space = prefix_space || node.value("add_prefix_space", true);
+    if (node.value("use_regex", true)) add_split(gpt2_pattern, "Isolated", false);
+  } else {
+    throw policy_error("a pre-tokenizer of type " + type + " is not supported");
+  }
+}
+
+void tokenizer::state::read_post_processor(const json& node) {
+  if (node.is_null()) return;
+  const std::string type = node.value("type", "");
+  if (type == "Sequence") {
+    for (const json& part : node.at("processors")) read_post_processor(part);
+  } else if (type == "TemplateProcessing") {
+    for (const json& part : node.at("single")) {
+      if (part.contains("Sequence")) break;  // the text; what follows would end it
+      const json& known =
+          node.at("special_tokens").at(part.at("SpecialToken").at("id").get<std::string>());
+      for (const json& id : known.at("ids")) before_text.push_back(id.get<token_id>());
+    }
+  } else if (type != "ByteLevel") {
+    throw policy_error("a post-processor of type " + type + " is not supported");
+  }
+}
+
+// Returns a token for each byte. Bytes without one become the unknown token or, if there is none,
+// are left out, as in the Python package `tokenizers`.
+std::vector<token_id> tokenizer::state::tokens_of_bytes(std::string_view piece) const {
+  std::vector<token_id> ids;
+  bool was_unknown = false;
+  for (const char c : piece) {
+    const auto& token = byte_tokens[static_cast<unsigned char>(c)];
+    if (token) {
+      ids.push_back(*token);
+    } else if (unknown && !(was_unknown && fuses_unknown)) {
+      ids.push_back(*unknown);
+    }
+    was_unknown = !token;
+  }
+  return ids;
+}
+
+std::vector<token_id> tokenizer::state::encode_piece(std::string_view piece) const {
+  constexpr std::size_t max_cached = 50000;
+  const std::lock_guard hold(cache_lock);
+  if (const auto known = cache.find(std::string(piece)); known != cache.end()) return known->second;
+  if (cache.size() >= max_cached) cache.clear();
+  std::vector<token_id> ids;
+  if (ignore_merges) {
+    std::string spelled;
+    for (const char c : piece) spelled += characters[static_cast<unsigned char>(c)];
+    if (const auto whole = vocabulary.find(spelled); whole != vocabulary.end())
+      ids = {whole->second};
+  }
+  if (ids.empty()) ids = merges.apply(tokens_of_bytes(piece));
+  return cache.emplace(std::string(piece), std::move(ids)).first->second;
+}
+
+void tokenizer::state::encode_text(std::string_view raw, std::vector<token_id>& out) const {
+  if (raw.empty()) return;
+  std::string text(raw);
+  if (normalise) {
+    // The length is passed because the text may hold NUL characters.
+    utf8proc_uint8_t* normal = nullptr;
+    const utf8proc_ssize_t size =
+        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                     static_cast<utf8proc_ssize_t>(text.size()), &normal,
+                     static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    if (size >= 0)
+      text.assign(reinterpret_cast<const char*>(normal), static_cast<std::size_t>(size));
+    std::free(normal);
+  }
+  cut_at(added_normalised, text, out,
+         [this](std::string_view piece, std::vector<token_id>& to) { encode_words(piece, to); });
+}
+
+// Encodes a text without added tokens.
+void tokenizer::state::encode_words(std::string_view piece, std::vector<token_id>& out) const {
+  if (piece.empty()) return;
+  const std::string text =
+      prefix_space && !piece.starts_with(' ') ? " " + std::string(piece) : std::string(piece);
+  std::vector<std::string_view> parts = {text};
+  for (const splitter& split : splits) parts = cut(split, parts);
+  for (const std::string_view part : parts) {
+    const std::vector<token_id> ids = encode_piece(part);
+    out.insert(out.end(), ids.begin(), ids.end());
+  }
+}
+
+tokenizer::tokenizer(std::unique_ptr<state> s) : state_(std::move(s)) {}
+tokenizer::~tokenizer() = default;
+tokenizer::tokenizer(tokenizer&&) noexcept = default;
+tokenizer& tokenizer::operator=(tokenizer&&) noexcept = default;
+
+tokenizer tokenizer::load(const std::filesystem::path& path) {
+  const std::string text = read_policy_file(path);
+  try {
+    const json file = json::parse(text);
+    auto s = std::make_unique<state>();
+    s->read_model(file.at("model"));
+    if (file.contains("added_tokens")) s->read_added_tokens(file.at("added_tokens"));
+    if (file.contains("normalizer")) s->read_normalizer(file.at("normalizer"));
+    if (file.contains("pre_tokenizer")) s->read_pre_tokenizer(file.at("pre_tokenizer"));
+    if (file.contains("post_processor")) s->read_post_processor(file.at("post_processor"));
+    return tokenizer(std::move(s));
+  } catch (const json::exception& e) {
+    throw policy_error(path.string() + ": cannot be read as a tokenizer.json: " + e.what());
+  } catch (const policy_error& e) {
+    throw policy_error(path.string() + ": " + e.what());
+  }
+}
+
+std::vector<token_id> tokenizer::encode(std::string_view raw) const {
+  std::vector<token_id> ids;
+  cut_at(state_->added, valid_utf8(raw), ids,
+         [this](std::string_view piece, std::vector<token_id>& to) {
+           state_->encode_text(piece, to);
+         });
+  return ids;
+}
+
+const std::vector<token_id>& tokenizer::before_text() const { return state_->before_text; }
+
+std::string tokenizer::decode(const std::vector<token_id>& ids) const {
+  std::string out;
+  for (const token_id id : ids) {
+    if (id >= state_->tokens.size() || state_->is_special[id]) continue;
+    const std::string& text = state_->tokens[id];
+    if (state_->is_added[id]) {
+      out += text;
+      continue;
+    }
+    for (std::size_t at = 0; at < text.size();) {
+      const auto lead = static_cast<unsigned char>(text[at]);
+      const std::size_t length = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+      const std::string character = text.substr(at, length);
+      const auto byte = state_->bytes_of_characters.find(character);
+      if (byte != state_->bytes_of_characters.end()) {
+        out += static_cast<char>(byte->second);
+      } else {
+        out += character;
+      }
+      at += length;
+    }
+  }
+  return out;
+}
+
+std::size_t tokenizer::vocabulary_size() const { return state_->tokens.size(); }
+
+std::int64_t tokenizer::id_of(std::string_view token) const {
+  const auto found = state_->vocabulary.find(std::string(token));
+  return found != state_->vocabulary.end() ? static_cast<std::int64_t>(found->second) : -1;
+}
+
+std::string tokenizer::spelling(token_id id) const {
+  return id < state_->tokens.size() ? state_->tokens[id] : "";
+}
+
+std::size_t tokenizer::missing_bytes() const {
+  return static_cast<std::size_t>(
+      std::count(state_->byte_tokens.begin(), state_->byte_tokens.end(), std::nullopt));
+}
+
+bool tokenizer::is_special(token_id id) const {
+  return id < state_->is_special.size() && state_->is_special[id];
+}
+
+}  // namespace hone

@@ -1,0 +1,329 @@
+#include "policy/training/curriculum.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "messages/ids.hpp"
+#include "messages/shown_variants.hpp"
+#include "tasks/variant_document.hpp"
+
+namespace hone {
+namespace {
+
+std::map<std::string, prompt_facts> facts_by_task(const task_table& tasks) {
+  std::map<std::string, prompt_facts> facts;
+  record_builder<schema::Draw> empty;
+  const auto draw = empty.finish();
+  for (const auto& t : tasks.all()) facts[t->name] = facts_for(*t, *draw);
+  return facts;
+}
+
+// Texts of a checkpoint: the state of the random stream, and that of the data set's draws.
+constexpr const char* random_key = "curriculum.random";
+constexpr const char* sft_draws_key = "sft.draws";
+
+double score_of(const schema::ScoredGroup::Result::Reader& result) {
+  return result.getOutcome() == Outcome::OK ? result.getScore() : 0;
+}
+
+// Returns the speed-up over the fastest baseline that has the task's precision.
+double over_best_baseline(const schema::ScoredGroup::Result::Reader& result, bool admits_tf32) {
+  double least = result.getScore();
+  for (const auto over : result.getSpeedupsOver()) {
+    const std::string_view name = view(over.getName());
+    if (admits_tf32 || name == "graph" || name == "inductor")
+      least = std::min(least, over.getValue());
+  }
+  return least;
+}
+
+double mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+std::int64_t steps_of(const curriculum_options& plan, Stage stage) {
+  switch (stage) {
+    case Stage::SFT:
+      return plan.sft.updates_per_step > 0
+                 ? (plan.sft.updates + plan.sft.updates_per_step - 1) / plan.sft.updates_per_step
+                 : 0;
+    case Stage::SELF_SUPERVISED:
+      return plan.self_supervised.steps;
+    case Stage::CONTRASTIVE:
+      return plan.contrastive.steps;
+    case Stage::COMPARISON:
+      return 1;
+  }
+  return 0;
+}
+
+bool is_on_curve(const curriculum_options& plan, Stage stage, std::int64_t step) {
+  const std::int64_t steps = steps_of(plan, stage);
+  if (stage == Stage::COMPARISON || step <= 0 || step >= steps) return false;
+  const std::int64_t parts = plan.comparison.curve + 1;
+  return step * parts / steps > (step - 1) * parts / steps;
+}
+
+curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns,
+                       std::shared_ptr<const prompt_template> prompts, const task_table& tasks,
+                       std::uint64_t seed)
+    : options_(o),
+      trainer_(std::move(learns)),
+      prompts_(std::move(prompts)),
+      tasks_(&tasks),
+      random_(seed) {
+  if (trainer_)
+    sft_data_.emplace(trainer_->codec(), *prompts_, facts_by_task(tasks),
+                      sft_data_set::options{o.sft.exemplar_share, 2});
+}
+
+std::optional<double> curriculum::seconds_left() const {
+  if (stage_ != Stage::CONTRASTIVE || options_.contrastive.minutes <= 0) return std::nullopt;
+  return 60 * options_.contrastive.minutes -
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - stage_began_).count();
+}
+
+bool curriculum::is_over() const {
+  if (stage_ == Stage::COMPARISON) return false;
+  return step_ >= steps() || (step_ > 0 && seconds_left().value_or(1) < 0);
+}
+
+bool curriculum::advance() {
+  bool ended = false;
+  while (is_over()) {
+    stage_ = static_cast<Stage>(static_cast<int>(stage_) + 1);
+    stage_began_ = std::chrono::steady_clock::now();
+    step_ = 0;
+    ended = true;
+    if (stage_ != Stage::CONTRASTIVE || !trainer_) continue;
+    trainer_->restart_optimiser();
+    if (has_kl()) trainer_->keep_reference();
+  }
+  return ended;
+}
+
+void curriculum::admit(const schema::ScoredGroup::Reader& scored) {
+  const auto group = scored.getGroup();
+  const auto t = tasks_->find(task_id(group.getDraw().getTaskId()));
+  if (t == nullptr || !sft_data_) return;
+  for (unsigned i = 0; i < group.getRollouts().size(); ++i) {
+    const auto result = scored.getResults()[i];
+    if (result.getOutcome() != Outcome::OK) continue;
+    const std::string text(view(group.getRollouts()[i].getText()));
+    const auto parsed = parse_variant_document(text);
+    const auto* document = std::get_if<variant_document>(&parsed);
+    if (document == nullptr) continue;
+    sft_data_->add(
+        {t->name, std::string(view(group.getDraw().getDeviceType())), text,
+         show_variant(result.getScore(), document->options, document->cuda, document->python)});
+  }
+}
+
+std::int64_t curriculum::sft_updates_left_in_step() const {
+  return std::min(options_.sft.updates, updates_at_step_begin_ + options_.sft.updates_per_step) -
+         sft_updates_;
+}
+
+double curriculum::sft_update() {
+  if (!trainer_) {
+    ++sft_updates_;
+    return 0;
+  }
+  std::vector<sft_example> batch;
+  for (std::int64_t i = 0; i < options_.sft.batch; ++i) batch.push_back(sft_data_->next(random_));
+  const double loss =
+      trainer_->sft_update(batch, options_.sft.rate.at(sft_updates_), options_.sft.prompt_weight);
+  ++sft_updates_;
+  loss_sum_ += loss;
+  return loss;
+}
+
+curriculum::numbers curriculum::end_sft_step() {
+  const auto updates =
+      static_cast<double>(std::max<std::int64_t>(1, sft_updates_ - updates_at_step_begin_));
+  numbers n = {{"loss", loss_sum_ / updates},
+               {"rate", options_.sft.rate.at(sft_updates_)},
+               {"updates", static_cast<double>(sft_updates_)},
+               {"documents", static_cast<double>(documents())}};
+  count_work(n);
+  loss_sum_ = 0;
+  updates_at_step_begin_ = sft_updates_;
+  ++step_;
+  return n;
+}
+
+curriculum::numbers curriculum::learn(const schema::TrainingBatch::Reader& batch,
+                                      std::uint64_t version) {
+  numbers n = describe_batch(batch);
+  numbers learned;
+  if (trainer_ && stage_ == Stage::SELF_SUPERVISED) learned = learn_from_working(batch);
+  if (trainer_ && stage_ == Stage::CONTRASTIVE) learned = learn_by_contrast(batch, version);
+  n.insert(learned.begin(), learned.end());
+  count_work(n);
+  ++step_;
+  return n;
+}
+
+void curriculum::count_work(numbers& n) {
+  if (!trainer_) return;
+  const std::uint64_t tokens = trainer_->tokens_trained_on();
+  n["tokens"] = static_cast<double>(tokens - std::exchange(tokens_before_, tokens));
+  const std::uint64_t skipped = trainer_->skipped_updates();
+  n["skipped_updates"] = static_cast<double>(skipped - std::exchange(skipped_before_, skipped));
+}
+
+// Trains on the policy's own `ok` completions as if they were the corpus. Their scores do not
+// matter in this stage.
+curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::Reader& batch) {
+  std::vector<sft_example> examples;
+  for (const auto scored : batch.getGroups()) {
+    const auto prompt = trainer_->codec().encode_prompt(view(scored.getGroup().getPrompt()));
+    for (unsigned i = 0; i < scored.getResults().size(); ++i) {
+      const auto rollout = scored.getGroup().getRollouts()[i];
+      if (scored.getResults()[i].getOutcome() != Outcome::OK || rollout.getTruncated()) continue;
+      sft_example example{prompt, {}};
+      for (const token_id token : rollout.getTokens()) example.completion.push_back(token);
+      examples.push_back(std::move(example));
+    }
+  }
+  double loss = 0;
+  std::int64_t updates = 0;
+  for (std::int64_t pass = 0; pass < options_.self_supervised.passes; ++pass) {
+    std::shuffle(examples.begin(), examples.end(), random_);
+    for (std::size_t at = 0; at < examples.size();
+         at += static_cast<std::size_t>(options_.self_supervised.batch)) {
+      const std::size_t count =
+          std::min(static_cast<std::size_t>(options_.self_supervised.batch), examples.size() - at);
+      loss += trainer_->sft_update(std::span(examples).subspan(at, count),
+                                   options_.self_supervised.rate, 0);
+      ++updates;
+    }
+  }
+  return {{"loss", updates > 0 ? loss / static_cast<double>(updates) : 0},
+          {"examples", static_cast<double>(examples.size())},
+          {"rate", options_.self_supervised.rate}};
+}
+
+std::vector<double> curriculum::rewards_of(const schema::ScoredGroup::Reader& scored) const {
+  const auto draw = scored.getGroup().getDraw();
+  const auto t = tasks_->find(task_id(draw.getTaskId()));
+  const std::vector<variant_id> shown = shown_variants(draw);
+  std::vector<judged_completion> group;
+  for (unsigned i = 0; i < scored.getResults().size(); ++i) {
+    const auto result = scored.getResults()[i];
+    const auto rollout = scored.getGroup().getRollouts()[i];
+    group.push_back(
+        {result.getOutcome() == Outcome::OK, result.getScore(),
+         over_best_baseline(result, t != nullptr && t->relaxed),
+         std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end()});
+  }
+  return group_rewards(group, options_.contrastive.reward);
+}
+
+curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::Reader& batch,
+                                                  std::uint64_t version) {
+  const contrastive_stage_options& o = options_.contrastive;
+  std::vector<rollout_group_example> groups;
+  std::vector<double> counted;
+  double masked = 0;
+  for (const auto scored : batch.getGroups()) {
+    const std::vector<double> rewards = rewards_of(scored);
+    rollout_group_example group;
+    group.prompt = trainer_->codec().encode_prompt(view(scored.getGroup().getPrompt()));
+    for (unsigned i = 0; i < scored.getResults().size(); ++i) {
+      const auto rollout = scored.getGroup().getRollouts()[i];
+      rollout_group_example::rollout r;
+      for (const token_id token : rollout.getTokens()) r.tokens.push_back(token);
+      for (const float p : rollout.getLogProbabilities()) r.log_probabilities.push_back(p);
+      for (const auto run : rollout.getVersions())
+        r.current = run.getVersion() == version ? run.getTokens() : 0;
+      r.reward = rewards[i];
+      const bool is_masked = rollout.getTruncated() && !o.counts_truncated;
+      r.counts = !is_masked && !is_inconclusive(scored.getResults()[i].getOutcome());
+      if (r.counts) counted.push_back(r.reward);
+      masked += is_masked ? 1 : 0;
+      group.rollouts.push_back(std::move(r));
+    }
+    groups.push_back(std::move(group));
+  }
+  // The last update of the warm-up has the full rate.
+  const double updates = static_cast<double>(trainer_->updates() + 1);
+  const double rate =
+      o.rate * std::min(1.0, updates / static_cast<double>(std::max<std::int64_t>(1, o.warm_up)));
+  numbers n = trainer_->grpo_update(groups, rate, o.grpo);
+  n["reward"] = mean(counted);
+  n["masked_samples"] = masked;
+  n["rate"] = rate;
+  return n;
+}
+
+std::optional<decoder_weights> curriculum::copy_weights() const {
+  return trainer_ ? std::optional(trainer_->copy_weights()) : std::nullopt;
+}
+
+taken_checkpoint curriculum::take_checkpoint() const {
+  std::ostringstream random;
+  random << random_;
+  training_progress progress = {{{"stage", static_cast<double>(stage_)},
+                                 {"step", static_cast<double>(step_)},
+                                 {"sft_updates", static_cast<double>(sft_updates_)}},
+                                {{random_key, random.str()}}};
+  if (sft_data_) progress.texts[sft_draws_key] = sft_data_->state();
+  if (trainer_) return trainer_->take_checkpoint(std::move(progress));
+  return [progress](const std::filesystem::path& folder) { save_checkpoint(folder, progress); };
+}
+
+void curriculum::load(const std::filesystem::path& checkpoint) {
+  const training_progress progress =
+      trainer_ ? trainer_->load(checkpoint) : load_training_progress(checkpoint);
+  const auto number = [&](const char* name) {
+    const auto found = progress.numbers.find(name);
+    return found != progress.numbers.end() ? static_cast<std::int64_t>(found->second) : 0;
+  };
+  stage_ = static_cast<Stage>(number("stage"));
+  step_ = number("step");
+  sft_updates_ = number("sft_updates");
+  updates_at_step_begin_ = sft_updates_;
+  // A checkpoint of an earlier version of Hone has no texts.
+  if (const auto random = progress.texts.find(random_key); random != progress.texts.end())
+    std::istringstream(random->second) >> random_;
+  const auto draws = progress.texts.find(sft_draws_key);
+  if (sft_data_ && draws != progress.texts.end()) sft_data_->restore(draws->second);
+}
+
+void curriculum::load_reference(const std::filesystem::path& checkpoint) {
+  if (trainer_ && has_kl()) trainer_->load_reference(checkpoint);
+}
+
+curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch) {
+  curriculum::numbers n;
+  double samples = 0;
+  double score = 0;
+  double logs = 0;
+  double scored_samples = 0;
+  std::map<Outcome, double> outcomes;
+  for (const auto scored : batch.getGroups()) {
+    for (const auto result : scored.getResults()) {
+      ++samples;
+      ++outcomes[result.getOutcome()];
+      score += score_of(result);
+      if (score_of(result) <= 0) continue;
+      ++scored_samples;
+      logs += std::log(result.getScore());
+    }
+  }
+  n["samples"] = samples;
+  n["groups"] = static_cast<double>(batch.getGroups().size());
+  n["score"] = samples > 0 ? score / samples : 0;
+  n["log_speedup"] = scored_samples > 0 ? logs / scored_samples : 0;
+  for (const auto& [outcome, count] : outcomes)
+    n["share_" + std::string(name_of(outcome))] = count / std::max(1.0, samples);
+  return n;
+}
+
+}  // namespace hone

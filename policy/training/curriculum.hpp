@@ -1,0 +1,178 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "messages/names.hpp"
+#include "messages/record.hpp"
+#include "messages/schema/training.capnp.h"
+#include "policy/training/rewards.hpp"
+#include "policy/training/sft_data_set.hpp"
+#include "policy/training/trainer.hpp"
+#include "tasks/task_table.hpp"
+
+namespace hone {
+
+struct sft_stage_options {
+  std::int64_t updates = 1300;          // updates in the whole stage; 0 skips the stage
+  std::int64_t updates_per_step = 100;  // updates between two versions
+  std::int64_t batch = 4;               // documents per update
+  rate_schedule rate{6e-3, 50, 1300, 0.05};
+  double exemplar_share = 0.5;  // share of the prompts that show exemplars
+  double prompt_weight = 1.0;   // weight of prompt tokens in the loss; completion tokens weigh 1
+  // Share of the corpus's groups that must be evaluated before the first update.
+  double begin_with = 0.3;
+};
+
+struct self_supervised_stage_options {
+  std::int64_t steps = 4;    // 0 skips the stage
+  std::int64_t groups = 10;  // groups per step
+  std::int64_t batch = 4;    // completions per update
+  double rate = 3e-4;
+  std::int64_t passes = 1;  // passes over the `ok` completions of a step
+};
+
+struct contrastive_stage_options {
+  std::int64_t steps = 10;  // 0 skips the stage
+  // Time limit of the stage in minutes, counted from its start or from a resumption; 0: no limit.
+  // The stage ends with the first step that ends after the limit.
+  double minutes = 0;
+  std::int64_t groups = 10;  // groups per step
+  // Spreads the groups of a step evenly over the tasks: one group per task, or an equal share per
+  // task if there are fewer tasks than groups.
+  bool one_per_task = true;
+  double rate = 1e-3;
+  // Updates of linear warm-up to `rate`, because the optimizer's moments begin anew.
+  std::int64_t warm_up = 3;
+  reward_options reward;
+  // Whether completions that the length limit has cut count in their group, with their reward, or
+  // are left out of it (overlong filtering: DAPO, arXiv 2503.14476, section 3.4).
+  bool counts_truncated = false;
+  grpo_step_options grpo;
+};
+
+// Samples per task and policy; none at all skips the comparison.
+struct comparison_stage_options {
+  std::uint32_t samples = 16;           // at the run's temperature, with exemplars
+  std::uint32_t bare_samples = 8;       // at the run's temperature, without exemplars
+  std::uint32_t greedy_samples = 4;     // greedy, with exemplars
+  std::uint32_t held_out_samples = 16;  // at the run's temperature, on held-out tasks
+  std::uint32_t tasks = 0;              // most tasks that the run learns from; 0 for all
+  // Versions within each stage that write for held-out tasks, besides those at its ends.
+  std::int64_t curve = 0;
+  bool is_empty() const { return samples + bare_samples + greedy_samples + held_out_samples == 0; }
+};
+
+struct curriculum_options {
+  sft_stage_options sft;
+  self_supervised_stage_options self_supervised;
+  contrastive_stage_options contrastive;
+  comparison_stage_options comparison;
+};
+
+// Returns the number of steps that are planned for a stage.
+std::int64_t steps_of(const curriculum_options& plan, Stage stage);
+// Returns true if the version after `step` steps of a stage is one of the evenly spaced ones of
+// `comparison.curve`. A stage's first and last versions are not.
+bool is_on_curve(const curriculum_options& plan, Stage stage, std::int64_t step);
+
+// Trains a policy in the stages of CUDA-L1 (arXiv 2507.14111): `sft`, `self_supervised` and
+// `contrastive`, followed by the `comparison`. Scored groups go in; updated weights and metrics
+// come out. Independent of actors. Must be used by one thread at a time.
+class curriculum {
+ public:
+  // Metrics by name.
+  using numbers = std::map<std::string, double>;
+
+  // A null `learns` stands for a scripted policy, which passes through the stages without learning.
+  // `tasks` must outlive the curriculum.
+  curriculum(const curriculum_options& o, std::unique_ptr<trainer> learns,
+             std::shared_ptr<const prompt_template> prompts, const task_table& tasks,
+             std::uint64_t seed);
+
+  Stage stage() const { return stage_; }
+  // Returns the number of steps that are finished in this stage.
+  std::int64_t step() const { return step_; }
+  // Returns the number of steps that are planned for this stage.
+  std::int64_t steps() const { return steps_of(options_, stage_); }
+  // Returns the seconds until the stage's time limit (negative after it), or nullopt without a
+  // limit.
+  std::optional<double> seconds_left() const;
+  // Enters the next stage if this one is over: all its steps are finished, or its time limit has
+  // passed and at least one step is finished. Skips stages without steps. At the start of the
+  // contrastive stage, restarts the optimizer and keeps the weights as the reference policy of the
+  // KL term. Returns true if a stage ended.
+  bool advance();
+
+  // Adds the `ok` documents of a group to the data set of supervised fine-tuning. Does nothing
+  // for a group of an unknown task or for a scripted policy.
+  void admit(const schema::ScoredGroup::Reader& scored);
+  // Returns the number of documents in the data set; 0 for a scripted policy.
+  std::size_t documents() const { return sft_data_ ? sft_data_->size() : 0; }
+  // Returns true if sft_update() may be called: the data set has a document, or the policy is
+  // scripted.
+  bool can_update() const { return !trainer_ || documents() > 0; }
+  // Makes one update on documents drawn from the data set. Returns the loss before the update; 0
+  // for a scripted policy.
+  double sft_update();
+  std::int64_t sft_updates_left_in_step() const;
+  // Ends a step of the `sft` stage. Returns its metrics: mean loss, learning rate, updates in the
+  // stage so far, tokens that the step trained on, and documents in the data set.
+  numbers end_sft_step();
+
+  // Trains on a batch with the objective of the current stage and ends the step. `version` is that
+  // of the current weights. Returns the metrics of describe_batch() and of the training.
+  numbers learn(const schema::TrainingBatch::Reader& batch, std::uint64_t version);
+
+  // Takes a checkpoint: copies in the host's memory, which its function writes on any thread.
+  taken_checkpoint take_checkpoint() const;
+  // Returns a copy of the current weights on their device; none of a policy without weights.
+  std::optional<decoder_weights> copy_weights() const;
+  // Continues from a checkpoint: weights, optimizer state, random streams, stage, step and number
+  // of updates. If the documents of the data set are then admitted again in the order of before,
+  // and load_reference() is called in the contrastive stage, training continues as if it had not
+  // been interrupted. Throws policy_error.
+  void load(const std::filesystem::path& checkpoint);
+  // Takes the weights of a checkpoint, the one at the start of the contrastive stage, as the
+  // reference policy of the KL term. Does nothing if there is no such term. Throws policy_error.
+  void load_reference(const std::filesystem::path& checkpoint);
+
+ private:
+  bool is_over() const;
+  numbers learn_from_working(const schema::TrainingBatch::Reader& batch);
+  numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch, std::uint64_t version);
+  std::vector<double> rewards_of(const schema::ScoredGroup::Reader& scored) const;
+  // Adds the tokens trained on and the updates skipped since the last call to a step's metrics.
+  void count_work(numbers& n);
+  bool has_kl() const { return options_.contrastive.grpo.objective.kl_coefficient > 0; }
+
+  curriculum_options options_;
+  std::unique_ptr<trainer> trainer_;
+  std::shared_ptr<const prompt_template> prompts_;
+  const task_table* tasks_;
+  std::optional<sft_data_set> sft_data_;
+  std::mt19937_64 random_;
+  Stage stage_ = Stage::SFT;
+  std::chrono::steady_clock::time_point stage_began_ = std::chrono::steady_clock::now();
+  std::int64_t step_ = 0;
+  std::int64_t sft_updates_ = 0;
+  std::int64_t updates_at_step_begin_ = 0;
+  double loss_sum_ = 0;
+  std::uint64_t tokens_before_ = 0;  // the trainer's counts at the end of the last step
+  std::uint64_t skipped_before_ = 0;
+};
+
+// Returns the metrics of a batch: number of groups and samples, share of each outcome, mean score
+// of all samples (the speed-up; 0 unless `ok`), and mean natural logarithm of the speed-up of the
+// `ok` samples (0 without any).
+curriculum::numbers describe_batch(const schema::TrainingBatch::Reader& batch);
+
+}  // namespace hone

@@ -1,0 +1,89 @@
+#include "policy/training/rewards.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "messages/value_names.hpp"
+
+namespace hone {
+namespace {
+
+// Least speed-up that counts as faster.
+constexpr double faster = 1.05;
+
+constexpr std::array<std::string_view, 4> shape_names = {"speedup", "log", "capped", "tiers"};
+constexpr std::array<std::string_view, 2> baseline_names = {"eager", "best"};
+constexpr std::array<std::string_view, 2> copy_rule_names = {"paid", "as_neighbours"};
+
+double shaped(double speedup, double over_best, const reward_options& o) {
+  switch (o.shape) {
+    case reward_shape::speedup:
+      return speedup;
+    case reward_shape::log:
+      return std::log1p(speedup);
+    case reward_shape::capped:
+      return std::min(speedup, o.cap);
+    case reward_shape::tiers:
+      return 1 + (speedup >= faster ? 1 : 0) + (speedup >= faster && over_best >= faster ? 1 : 0);
+  }
+  return 0;
+}
+
+double reward_of(const judged_completion& c, const reward_options& o) {
+  if (!c.is_ok) return 0;
+  const bool is_against_best =
+      o.baseline == reward_baseline::best && o.shape != reward_shape::tiers;
+  return shaped(is_against_best ? c.over_best_baseline : c.speedup, c.over_best_baseline, o);
+}
+
+// Returns the most that a copy of an exemplar is paid in this group.
+double most_of_a_copy(const std::vector<judged_completion>& group,
+                      const std::vector<double>& rewards, const reward_options& o) {
+  double sum = 0;
+  double count = 0;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (!group[i].is_ok || group[i].copies_exemplar) continue;
+    sum += rewards[i];
+    ++count;
+  }
+  return count > 0 ? sum / count : shaped(1, 1, o);
+}
+
+}  // namespace
+
+std::string_view name_of(reward_shape shape) {
+  return shape_names[static_cast<std::size_t>(shape)];
+}
+std::string_view name_of(reward_baseline baseline) {
+  return baseline_names[static_cast<std::size_t>(baseline)];
+}
+std::string_view name_of(copy_rule rule) { return copy_rule_names[static_cast<std::size_t>(rule)]; }
+
+std::optional<reward_shape> reward_shape_named(std::string_view name) {
+  return value_named<reward_shape>(shape_names, name);
+}
+std::optional<reward_baseline> reward_baseline_named(std::string_view name) {
+  return value_named<reward_baseline>(baseline_names, name);
+}
+std::optional<copy_rule> copy_rule_named(std::string_view name) {
+  return value_named<copy_rule>(copy_rule_names, name);
+}
+
+bool needs_baselines(const reward_options& o) {
+  return o.shape == reward_shape::tiers || o.baseline == reward_baseline::best;
+}
+
+std::vector<double> group_rewards(const std::vector<judged_completion>& group,
+                                  const reward_options& o) {
+  std::vector<double> rewards;
+  for (const judged_completion& one : group) rewards.push_back(reward_of(one, o));
+  if (o.copies == copy_rule::paid) return rewards;
+  const double most = most_of_a_copy(group, rewards, o);
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (group[i].copies_exemplar) rewards[i] = std::min(rewards[i], most);
+  }
+  return rewards;
+}
+
+}  // namespace hone

@@ -1,0 +1,31 @@
+#include "policy/text/program_end.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace hone {
+namespace {
+
+const std::string program =
+    "## Code Implementation\n```cuda\nint x;\n```\n```python\ndef forward(x):\n    return x\n```";
+
+TEST(ProgramEnd, IsTheFenceBehindThePythonBlock) {
+  EXPECT_TRUE(ends_with_program(program));
+  EXPECT_TRUE(ends_with_program(program + "\n\n  \n"));
+  for (std::size_t length = 0; length < program.size(); ++length)
+    EXPECT_FALSE(ends_with_program(program.substr(0, length))) << length;
+  EXPECT_FALSE(ends_with_program(program + "\nThis works because"));
+}
+
+TEST(ProgramEnd, IsNoFenceInsideOfABlockOrOfAnotherLanguage) {
+  EXPECT_FALSE(ends_with_program("```cuda\nx\n```"));
+  EXPECT_FALSE(ends_with_program("````python\nx\n```")) << "a longer fence is open";
+  EXPECT_TRUE(ends_with_program("````python\nx\n````"));
+  EXPECT_FALSE(ends_with_program("```python\nx\n```\n```")) << "another block begins";
+  EXPECT_FALSE(ends_with_program("text with `python` and ```"));
+  EXPECT_FALSE(ends_with_program(""));
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,115 @@
+#include "policy/text/tokenizer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone {
+namespace {
+
+const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+
+class GoldenTokenizer : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenTokenizer, MatchesTheIdsAndTextsOfTheTokenizersPackage) {
+  const auto t = tokenizer::load(golden / ("tokenizer_" + std::string(GetParam()) + ".json"));
+  std::ifstream in(golden / ("tokenizer_" + std::string(GetParam()) + ".golden.json"));
+  for (const auto& entry : nlohmann::json::parse(in)) {
+    const auto text = entry["text"].get<std::string>();
+    EXPECT_EQ(t.encode(text), entry["ids"].get<std::vector<token_id>>()) << text;
+    // The package replaces bytes that are not UTF-8, as a vocabulary without some bytes makes them.
+    const auto decoded = entry["decoded"].get<std::string>();
+    if (decoded.find("\xEF\xBF\xBD") != std::string::npos) continue;
+    EXPECT_EQ(t.decode(entry["ids"].get<std::vector<token_id>>()), decoded) << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenTokenizer,
+                         testing::Values("llama3", "gpt2_nfc", "lines", "partial"),
+                         [](const auto& kind) { return std::string(kind.param); });
+
+TEST(Tokenizer, DecodingInvertsEncodingAndInvalidUtf8IsReplaced) {
+  const auto t = tokenizer::load(golden / "tokenizer_lines.json");
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    for (std::size_t i = random() % 60; i > 0; --i) text += static_cast<char>(32 + random() % 95);
+    EXPECT_EQ(t.decode(t.encode(text)), text);
+  }
+  EXPECT_EQ(t.decode(t.encode("a\xff"
+                              "b")),
+            "a\xEF\xBF\xBD"
+            "b");
+}
+
+TEST(Tokenizer, FindsSpecialTokensAndOmitsThemFromTheText) {
+  const auto t = tokenizer::load(golden / "tokenizer_lines.json");
+  EXPECT_EQ(t.id_of("<|begin|>"), 0);
+  EXPECT_EQ(t.id_of("<|end|>"), 1);
+  EXPECT_EQ(t.id_of("<|nothing|>"), -1);
+  EXPECT_EQ(t.vocabulary_size(), 420U);
+  EXPECT_EQ(t.decode({0, 1, 999999}), "");
+}
+
+TEST(Tokenizer, ReadsAVocabularyThatLacksBytesAndTheTokenOfATextsBeginning) {
+  const auto t = tokenizer::load(golden / "tokenizer_partial.json");
+  EXPECT_GT(t.missing_bytes(), 100U);
+  EXPECT_EQ(t.decode(t.encode("a\x01"
+                              "b")),
+            "ab")
+      << "a byte without a token is left out";
+  EXPECT_THAT(t.before_text(), testing::ElementsAre(0));
+  EXPECT_THAT(tokenizer::load(golden / "tokenizer_lines.json").before_text(), testing::IsEmpty());
+}
+
+TEST(Tokenizer, AnUnknownTokenStandsForBytesWithoutOne) {
+  const testing_support::temporary_folder folder;
+  const auto ids_of = [&](bool fuses) {
+    testing_support::write_file(
+        folder / "tokenizer.json",
+        std::string(R"({"model":{"type":"BPE","unk_token":"<u>","fuse_unk":)") +
+            (fuses ? "true" : "false") + R"(,"vocab":{"<u>":0,"a":1,"b":2,"ab":3},)" +
+            R"("merges":["a b"]}})");
+    return tokenizer::load(folder / "tokenizer.json").encode("xyabzb");
+  };
+  EXPECT_THAT(ids_of(false), testing::ElementsAre(0, 0, 3, 0, 2));
+  EXPECT_THAT(ids_of(true), testing::ElementsAre(0, 3, 0, 2));
+}
+
+TEST(Tokenizer, EncodesVeryLongPiecesInTime) {
+  const auto t = tokenizer::load(golden / "tokenizer_lines.json");
+  EXPECT_EQ(t.decode(t.encode(std::string(200000, 'q'))).size(), 200000U);
+}
+
+TEST(Tokenizer, DamagedFilesAreNamed) {
+  const testing_support::temporary_folder folder;
+  const std::string bytes = testing_support::read_file(golden / "tokenizer_lines.json");
+  const auto error_of = [&](const std::string& text) {
+    testing_support::write_file(folder / "tokenizer.json", text);
+    try {
+      tokenizer::load(folder / "tokenizer.json");
+    } catch (const policy_error& e) {
+      return std::string(e.what());
+    }
+    return std::string("loaded");
+  };
+  EXPECT_EQ(error_of(bytes), "loaded");
+  for (std::size_t size = 0; size < bytes.size(); size += 997)
+    EXPECT_THAT(error_of(bytes.substr(0, size)), testing::HasSubstr("tokenizer.json")) << size;
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = bytes;
+    damaged[random() % damaged.size()] ^= static_cast<char>(1U << (random() % 8));
+    error_of(damaged);  // must not crash; a flipped bit in a token's text is undetectable
+  }
+  EXPECT_THAT(error_of(R"({"model":{"type":"Unigram"}})"), testing::HasSubstr("Unigram"));
+  EXPECT_THAT(error_of(R"({"model":{"vocab":{},"merges":[]}})"), testing::HasSubstr("byte-level"));
+}
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,129 @@
+#include "policy/training/curriculum.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone {
+namespace {
+
+using testing_support::temporary_folder;
+
+// Curriculum of a scripted policy, which passes through the stages without learning.
+class Curriculum : public testing::Test {
+ protected:
+  Curriculum() {
+    options_.sft.updates = 250;
+    options_.sft.updates_per_step = 100;
+    options_.self_supervised.steps = 1;
+    options_.contrastive.steps = 2;
+  }
+  curriculum make() const {
+    return {options_, nullptr,
+            std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "test")),
+            tasks_, 1};
+  }
+
+  curriculum_options options_;
+  task_table tasks_;
+};
+
+record<schema::TrainingBatch> batch(const std::vector<std::pair<Outcome, double>>& results) {
+  record_builder<schema::TrainingBatch> b;
+  auto group = b->initGroups(1)[0];
+  auto list = group.initResults(static_cast<unsigned>(results.size()));
+  group.initGroup().initRollouts(static_cast<unsigned>(results.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setOutcome(results[i].first);
+    list[i].setScore(results[i].second);
+  }
+  return b.finish();
+}
+
+TEST_F(Curriculum, PassesThroughTheStagesInOrder) {
+  curriculum c = make();
+  std::vector<Stage> seen;
+  while (c.stage() != Stage::COMPARISON) {
+    if (c.stage() == Stage::SFT) {
+      while (c.sft_updates_left_in_step() > 0) c.sft_update();
+      c.end_sft_step();
+    } else {
+      c.learn(*batch({{Outcome::OK, 1}}), 0);
+    }
+    seen.push_back(c.stage());
+    c.advance();
+  }
+  EXPECT_EQ(seen, (std::vector<Stage>{Stage::SFT, Stage::SFT, Stage::SFT, Stage::SELF_SUPERVISED,
+                                      Stage::CONTRASTIVE, Stage::CONTRASTIVE}))
+      << "250 updates make three steps of at most 100";
+}
+
+TEST_F(Curriculum, SkipsStagesWithoutSteps) {
+  options_.sft.updates = 0;
+  options_.self_supervised.steps = 0;
+  curriculum c = make();
+  EXPECT_TRUE(c.advance());
+  EXPECT_EQ(c.stage(), Stage::CONTRASTIVE);
+}
+
+TEST_F(Curriculum, EndsTheContrastiveStageAtItsTimeLimitButNotBeforeItsFirstStep) {
+  options_.sft.updates = 0;
+  options_.self_supervised.steps = 0;
+  options_.contrastive.steps = 1000;
+  options_.contrastive.minutes = 1e-9;
+  curriculum c = make();
+  c.advance();
+  EXPECT_EQ(c.stage(), Stage::CONTRASTIVE);
+  c.learn(*batch({{Outcome::OK, 1}}), 0);
+  EXPECT_TRUE(c.advance());
+  EXPECT_EQ(c.stage(), Stage::COMPARISON);
+}
+
+TEST_F(Curriculum, ContinuesFromACheckpoint) {
+  const temporary_folder folder;
+  curriculum a = make();
+  while (a.sft_updates_left_in_step() > 0) a.sft_update();
+  a.end_sft_step();
+  a.take_checkpoint()(folder / "1");
+  curriculum b = make();
+  b.load(folder / "1");
+  EXPECT_EQ(b.stage(), Stage::SFT);
+  EXPECT_EQ(b.step(), 1);
+  EXPECT_EQ(b.sft_updates_left_in_step(), 100);
+}
+
+TEST(Curve, HasEvenlySpacedVersionsWithinAStage) {
+  curriculum_options plan;
+  plan.sft.updates = 1000;
+  plan.sft.updates_per_step = 100;
+  plan.contrastive.steps = 3;
+  const auto on_curve = [&](Stage stage, std::int64_t count) {
+    plan.comparison.curve = count;
+    std::vector<std::int64_t> steps;
+    for (std::int64_t step = 0; step <= 12; ++step) {
+      if (is_on_curve(plan, stage, step)) steps.push_back(step);
+    }
+    return steps;
+  };
+  EXPECT_THAT(on_curve(Stage::SFT, 0), testing::IsEmpty());
+  EXPECT_THAT(on_curve(Stage::SFT, 1), testing::ElementsAre(5));
+  EXPECT_THAT(on_curve(Stage::SFT, 4), testing::ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(on_curve(Stage::SFT, 3), testing::ElementsAre(3, 5, 8));
+  EXPECT_THAT(on_curve(Stage::CONTRASTIVE, 9), testing::ElementsAre(1, 2));
+  EXPECT_THAT(on_curve(Stage::COMPARISON, 9), testing::IsEmpty());
+}
+
+TEST(DescribeBatch, CountsFailuresAsScoreZeroAndExcludesThemFromTheLogSpeedUp) {
+  const auto numbers = describe_batch(
+      *batch({{Outcome::OK, 4}, {Outcome::OK, 1}, {Outcome::CRASH, 0}, {Outcome::OK, 1}}));
+  EXPECT_DOUBLE_EQ(numbers.at("score"), 1.5);                      // (4 + 1 + 0 + 1) / 4
+  EXPECT_DOUBLE_EQ(numbers.at("log_speedup"), std::log(4.0) / 3);  // three are ok
+  EXPECT_DOUBLE_EQ(numbers.at("share_ok"), 0.75);
+  EXPECT_DOUBLE_EQ(numbers.at("share_crash"), 0.25);
+}
+
+}  // namespace
+}  // namespace hone
