@@ -50,15 +50,18 @@ struct ring_node {
   joined_run joined;
 };
 
-// Joins as often as it takes, as `hone node` does.
+// Joins, and tries again for two minutes, as `hone node` does. Throws network_error.
 joined_run join(caf::actor_system& system, const join_options& joining) {
+  const auto end = steady::now() + std::chrono::minutes(2);
   while (true) {
     try {
       return join_run(system, joining, std::chrono::seconds(30), nullptr,
                       [] { return fs::path(); });
     } catch (const connection_failed& e) {
+      if (steady::now() > end) throw;
       std::cout << e.what() << "; tries again\n" << std::flush;
     }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }
 
@@ -206,7 +209,7 @@ class meter {
   int times_;
 };
 
-// Keeps this process and those that it starts from now on to some of the cores in `all`.
+// Keeps this thread, and what it starts from now on, to some of the cores in `all`.
 void use_cores(const std::vector<int>& all, int first, int end) {
   cpu_set_t some;
   CPU_ZERO(&some);
@@ -230,7 +233,7 @@ int run(int nodes, int seconds, int head_cores) {
   const std::vector<int> cores = usable_cores();
   const int all = static_cast<int>(cores.size());
   if (head_cores < 0 || head_cores >= all)
-    throw std::runtime_error("the nodes need a processor core as well");
+    throw std::runtime_error("HEAD_CORES must leave the nodes a processor core");
   const fs::path folder = fs::temp_directory_path() / ("hone-cluster-" + std::to_string(getpid()));
   make_authority(folder / "ca");
   const fs::path head_identity = make_identity(folder / "ca", "head", identity_role::head);

@@ -5,6 +5,7 @@
 #include <kj/exception.h>
 
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace hone {
@@ -35,14 +36,14 @@ struct checked_field {
 // because that takes longer than the check of a record.
 const std::vector<checked_field>& checked_fields(capnp::StructSchema schema) {
   thread_local std::unordered_map<std::uint64_t, std::vector<checked_field>> known;
-  const auto [entry, is_new] = known.try_emplace(schema.getProto().getId());
-  if (is_new) {
-    for (capnp::StructSchema::Field field : schema.getFields()) {
-      const checked_field one{field, is_required(field)};
-      if (one.is_required || needs_check(field.getType())) entry->second.push_back(one);
-    }
+  const std::uint64_t id = schema.getProto().getId();
+  if (const auto found = known.find(id); found != known.end()) return found->second;
+  std::vector<checked_field> fields;
+  for (capnp::StructSchema::Field field : schema.getFields()) {
+    const checked_field one{field, is_required(field)};
+    if (one.is_required || needs_check(field.getType())) fields.push_back(one);
   }
-  return entry->second;
+  return known.emplace(id, std::move(fields)).first->second;
 }
 
 std::optional<std::string> check_value(const capnp::DynamicValue::Reader& value);

@@ -6,7 +6,6 @@
 
 #include "policy/network/sampling_distribution.hpp"
 #include "policy/network/transformer.hpp"
-#include "policy/training/objectives.hpp"
 
 namespace hone {
 

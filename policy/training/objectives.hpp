@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,8 +13,7 @@ class Tensor;
 namespace hone {
 
 // Training objectives as pure functions, differentiable in the tensors that come from the network.
-// Tensors are fp32 unless stated otherwise. N is the number of tokens, S the number of sequences
-// and V the size of the vocabulary.
+// Tensors are fp32 unless stated otherwise. N is the number of tokens, S the number of sequences.
 
 // Returns the negative log-likelihood of tokens with these ln p [N], weighted by `weights` [N] and
 // divided by `whole`: with the sum of all weights, their part of the weighted mean.

@@ -16,6 +16,7 @@
 #include "policy/training/checkpoint.hpp"
 #include "policy/training/chunked_head.hpp"
 #include "policy/training/distinct_rollouts.hpp"
+#include "policy/training/objectives.hpp"
 #include "policy/training/optimizer.hpp"
 
 namespace hone {

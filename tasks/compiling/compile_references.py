@@ -104,7 +104,11 @@ def compile_job(job, settings):
 
 
 def end_with_parent():
-    """Has the parent's death end the process group, to which Inductor's own compilers belong."""
+    """Has the parent's death end the process group, to which Inductor's own compilers belong.
+
+    Python handles the signal when native code returns to it, so a kernel that LLVM works on is
+    still finished.
+    """
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
     signal_at_its_death = 1  # PR_SET_PDEATHSIG
     ctypes.CDLL(None).prctl(signal_at_its_death, signal.SIGTERM)
@@ -151,9 +155,14 @@ class Worker:
             return None
 
 
-def main():
+def lead_process_group():
+    """Gives this process a group of its own, which ends with the parent."""
     os.setpgid(0, 0)
     end_with_parent()
+
+
+def main():
+    lead_process_group()
     settings = json.load(sys.stdin)
     waiting = list(reversed(range(len(settings["jobs"]))))
     count = 1 if settings["max_autotune"] else min(settings["workers"], len(waiting))

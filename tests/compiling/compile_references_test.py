@@ -64,11 +64,10 @@ class RecurrentNetworks(unittest.TestCase):
 
 
 STARTS_A_COMPILER = """
-import os, subprocess, sys
+import subprocess, sys
 sys.path.insert(0, sys.argv[1])
 import compile_references
-os.setpgid(0, 0)
-compile_references.end_with_parent()
+compile_references.lead_process_group()
 compiler = subprocess.Popen(["sleep", "60"])
 print(compiler.pid, flush=True)
 compiler.wait()

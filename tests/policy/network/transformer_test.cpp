@@ -212,7 +212,8 @@ TEST(DecoderConfig, NamesTheWrongKey) {
   EXPECT_THAT(error_of("[]"), testing::HasSubstr("no JSON object"));
   EXPECT_THAT(error_of("{}"), testing::HasSubstr("vocab_size: is missing"));
   const std::string good =
-      R"("vocab_size":8,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":8)";
+      R"("vocab_size":8,"hidden_size":8,"num_hidden_layers":1,"num_attention_heads":2,)"
+      R"("intermediate_size":8)";
   EXPECT_EQ(error_of("{" + good + "}"), "loaded");
   EXPECT_THAT(error_of("{" + good + R"(,"model_type":"gpt2"})"),
               testing::HasSubstr("'gpt2' is not supported"));
