@@ -8,7 +8,6 @@
 // and times of messages there and back from nodes that live on. Checks in the end that nothing was
 // lost.
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +27,7 @@
 #include "actors/telemetry.hpp"
 #include "benchmarks/hone_run.hpp"
 #include "benchmarks/processes.hpp"
+#include "evaluation/backends/cores.hpp"
 #include "evaluation/devices.hpp"
 #include "launch/files.hpp"
 #include "launch/joining.hpp"
@@ -209,40 +209,20 @@ class meter {
   int times_;
 };
 
-// Keeps this thread, and what it starts from now on, to some of the cores in `all`.
-void use_cores(const std::vector<int>& all, int first, int end) {
-  cpu_set_t some;
-  CPU_ZERO(&some);
-  for (int i = first; i < end; ++i) CPU_SET(static_cast<std::size_t>(all.at(i)), &some);
-  if (sched_setaffinity(0, sizeof some, &some) != 0)
-    throw std::runtime_error("cannot choose processor cores");
-}
-
-std::vector<int> usable_cores() {
-  cpu_set_t usable;
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0)
-    throw std::runtime_error("cannot tell the usable processor cores");
-  std::vector<int> all;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(static_cast<std::size_t>(core), &usable)) all.push_back(core);
-  }
-  return all;
-}
-
 int run(int nodes, int seconds, int head_cores) {
-  const std::vector<int> cores = usable_cores();
-  const int all = static_cast<int>(cores.size());
-  if (head_cores < 0 || head_cores >= all)
+  const std::vector<int> cores = allowed_cores();
+  if (head_cores < 0 || head_cores >= static_cast<int>(cores.size()))
     throw std::runtime_error("HEAD_CORES must leave the nodes a processor core");
+  const auto first_of_nodes = cores.begin() + head_cores;
   const fs::path folder = fs::temp_directory_path() / ("hone-cluster-" + std::to_string(getpid()));
   make_authority(folder / "ca");
   const fs::path head_identity = make_identity(folder / "ca", "head", identity_role::head);
   const fs::path node_identity = make_identity(folder / "ca", "node", identity_role::node);
   bool is_well = false;
   {
-    use_cores(cores, 0, head_cores > 0 ? head_cores : all);
+    if (head_cores > 0) bind_thread({cores.begin(), first_of_nodes});
     ring_head head(folder, head_identity);
-    use_cores(cores, head_cores, all);
+    bind_thread({first_of_nodes, cores.end()});
     int ends[2];
     if (pipe(ends) != 0) return 1;
     const auto begin = steady::now();

@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
 #include <stdexcept>
 
-#include "process/unique_fd.hpp"
-
 namespace hone {
+
+std::shared_ptr<unique_fd> open_to_read(const std::filesystem::path& file) {
+  auto opened = std::make_shared<unique_fd>(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!*opened) throw std::runtime_error(file.string() + ": cannot be read");
+  return opened;
+}
 
 void read_part(int fd, std::uint64_t offset, char* to, std::size_t size) {
   for (std::size_t done = 0; done < size;) {
@@ -38,9 +41,8 @@ offered_folder make_offered_folder(std::vector<offered_file> files) {
 }
 
 offered_file open_offered_file(const std::filesystem::path& file) {
-  const auto opened = std::make_shared<unique_fd>(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!*opened) throw std::runtime_error(file.string() + ": cannot be read");
-  const auto read = [opened](std::uint64_t offset, char* to, std::size_t size) {
+  const auto read = [opened = open_to_read(file)](std::uint64_t offset, char* to,
+                                                  std::size_t size) {
     read_part(opened->get(), offset, to, size);
   };
   return {file.filename().string(), std::filesystem::file_size(file), read};

@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "network/files/file_messages.hpp"
+#include "process/unique_fd.hpp"
 
 namespace hone {
 
@@ -17,6 +19,9 @@ class piece_is_coming : public std::runtime_error {
   piece_is_coming() : std::runtime_error("the piece is coming") {}
 };
 
+// Opens a file, which can be read as long as the descriptor is kept, also after it was renamed or
+// deleted. Throws std::runtime_error.
+std::shared_ptr<unique_fd> open_to_read(const std::filesystem::path& file);
 // Reads a part of an open file. Throws std::runtime_error.
 void read_part(int fd, std::uint64_t offset, char* to, std::size_t size);
 

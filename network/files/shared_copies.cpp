@@ -1,8 +1,5 @@
 #include "network/files/shared_copies.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
@@ -23,10 +20,9 @@ growing_copy::growing_copy(folder_contents contents, std::chrono::milliseconds p
     : contents_(std::move(contents)), patience_(patience) {}
 
 void growing_copy::begin_file(const std::filesystem::path& file) {
-  const auto opened = std::make_shared<unique_fd>(open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!*opened) throw std::runtime_error(file.string() + ": cannot be read");
+  std::shared_ptr<unique_fd> opened = open_to_read(file);
   const std::scoped_lock guard(lock_);
-  files_.push_back({opened, 0});
+  files_.push_back({std::move(opened), 0});
 }
 
 void growing_copy::note(std::uint64_t bytes) {

@@ -50,9 +50,9 @@ class growing_copy {
 };
 
 // The copies that a node offers to other nodes: of each kind, which is the first word of its name,
-// the last few that were begun or asked for. A copy
-// is offered under the name of its folder, which holds the hash of its contents, so that who does
-// not know what is in it cannot ask for it. Safe on any thread.
+// the last few that were begun or asked for. A copy is offered under the name of its folder, which
+// holds the hash of its contents, so that who does not know what is in it cannot ask for it. Safe
+// on any thread.
 class shared_copies {
  public:
   std::shared_ptr<growing_copy> begin(const std::string& name, folder_contents contents);

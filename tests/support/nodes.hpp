@@ -2,30 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "network/address.hpp"
 #include "tests/support/small_run.hpp"
 
 namespace hone::testing_support {
 
 // Returns a loopback port that nothing uses.
 inline std::uint16_t free_port() {
-  const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  EXPECT_EQ(bind(s, reinterpret_cast<const sockaddr*>(&at), size), 0);
-  EXPECT_EQ(getsockname(s, reinterpret_cast<sockaddr*>(&at), &size), 0);
-  close(s);
-  return ntohs(at.sin_port);
+  network_address any{"127.0.0.1", 0};
+  (void)listen_on(any);
+  return any.port;
 }
 
 // Tests of a run that nodes join from other processes.
