@@ -1,21 +1,29 @@
 #!/usr/bin/env python3
 """Times modules in plain PyTorch on cuda:0, beside what `hone bench` measured for them.
 
-    benchmarks/plain_pytorch.py --hone RESULTS.jsonl MODULE.py...
+    benchmarks/plain_pytorch.py --hone RESULTS.jsonl [--hone RESULTS.jsonl]... MODULE.py...
 
 A module's file is one of KernelBench, with Model, get_inputs() and get_init_inputs(), or one that
 `hone export --as torch` wrote, with ModelNew as well. Its name is TASK.py or TASK__DOCUMENT.py.
 
 A call is timed by CUDA events, behind writes of 256 MiB that empty the L2 cache and keep the GPU
-busy until the host has launched the call. TF32 is off and no gradients are kept. Times are medians
-in microseconds; the two programs of a file take turns. A program is launch-bound if the GPU has
-begun its call before the host has launched all of it, whatever the number of writes, because it
-waits for the GPU. Part of its time is the processor's, so it is not compared.
+busy while the host launches the call, for 0.4 ms, which is the most that Hone gives a call
+(doc/decisions/012). TF32 is off and no gradients are kept. Times are in microseconds; the two
+programs of a file take turns. A program is launch-bound if the GPU has begun its call before the
+host has launched all of it. Part of its time is the processor's, so it is not compared.
+
+The pause between two kernels differs between processes, by up to 0.3 us each, and stays the same
+while a process lives, Hone's as well. So all files are timed in several processes, one after
+another, and `hone bench` may be run several times. A program's time is the median of its times in
+these, which are medians themselves.
 """
 
 import argparse
+import collections
+import concurrent.futures
 import importlib.util
 import json
+import multiprocessing
 import pathlib
 import statistics
 import sys
@@ -25,7 +33,7 @@ import traceback
 import torch
 
 FLUSH_BYTES = 256 << 20
-MOST_FLUSHES = 400
+HEAD_START_US = 400.0  # how long the flushes before a call last together, at most
 ROUNDS = 31
 LONGEST_S = 3.0  # of the rounds of one file
 SHORT_US = 20.0  # differences of times below this are stated in microseconds
@@ -59,7 +67,7 @@ class Clock:
 
 
 class Program:
-    """A module's forward pass, with the number of flushes that hide its launch."""
+    """A module's forward pass and its times."""
 
     def __init__(self, model, inputs, clock):
         self.call = lambda: model(*inputs)
@@ -74,7 +82,7 @@ class Program:
             self.call()
             host_us.append((time.perf_counter() - begin) * 1e6)
         self.host_us = min(host_us)
-        self.flushes = min(MOST_FLUSHES, 2 + int(1.5 * self.host_us / clock.flush_us))
+        self.flushes = max(1, int(HEAD_START_US / clock.flush_us))
         self.us = []
         self.launched_ahead = 0
 
@@ -121,17 +129,62 @@ def time_module(path, clock):
     return programs
 
 
-def read_hone(path):
-    """Returns the judged documents by file name: TASK for references, else TASK__DOCUMENT."""
-    judged = {}
-    for line in map(json.loads, path.read_text().splitlines()):
+def read_hone(paths):
+    """Returns Hone's times in us by (file's stem, program).
+
+    The stem is TASK for a reference alone, else TASK__DOCUMENT.
+    """
+    times = collections.defaultdict(list)
+    for line in (json.loads(line) for path in paths for line in path.read_text().splitlines()):
         if line["outcome"] != "ok":
             continue
-        name = line["task"]
+        stem = line["task"]
         if line["document"] not in ("reference", line["task"]):
-            name += "__" + line["document"]
-        judged[name] = line
-    return judged
+            stem += "__" + line["document"]
+        times[stem, "Model"].append(line["reference_us"])
+        times[stem, "ModelNew"].append(line["candidate_us"])
+    return {program: statistics.median(us) for program, us in times.items()}
+
+
+def time_in_this_process(paths, own_stream):
+    """Returns the times of all files' programs: (file's stem, name, us, launch-bound, host's us).
+
+    A file that cannot be timed yields its error in place of a name, and no times. The last line is
+    about the process itself.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    if own_stream:
+        torch.cuda.set_stream(torch.cuda.Stream())
+    clock = Clock()
+    lines = []
+    with torch.no_grad():
+        for path in paths:
+            try:
+                for name, program in time_module(path, clock).items():
+                    times = program.median_us(), program.is_launch_bound(), program.host_us
+                    lines.append((path.stem, name, *times))
+            except Exception:
+                lines.append((path.stem, traceback.format_exc().splitlines()[-1][:80]))
+            torch.cuda.empty_cache()
+    device = torch.cuda.get_device_name()
+    return lines, f"{device}, torch {torch.__version__}, flush {clock.flush_us:.0f} us"
+
+
+def time_in_processes(processes, paths, own_stream):
+    """Returns the times by file and name, the errors by file, and what the last process is."""
+    times = collections.defaultdict(list)
+    errors = {}
+    for _ in range(processes):
+        spawned = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(1, spawned) as process:
+            lines, about = process.submit(time_in_this_process, paths, own_stream).result()
+        for stem, name, *values in lines:
+            if values:
+                times[stem, name].append(values)
+            else:
+                errors[stem] = name
+    return times, errors, about
 
 
 def compare(plain_us, hone_us):
@@ -145,7 +198,8 @@ def compare(plain_us, hone_us):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--hone", type=pathlib.Path, required=True)
+    parser.add_argument("--hone", type=pathlib.Path, required=True, action="append")
+    parser.add_argument("--processes", type=int, default=3, help="how many, in turn; default: 3")
     parser.add_argument(
         "--own-stream",
         action="store_true",
@@ -153,45 +207,32 @@ def main():
     )
     parser.add_argument("modules", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
-    judged = read_hone(options.hone)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    if options.own_stream:
-        torch.cuda.set_stream(torch.cuda.Stream())
-    clock = Clock()
+    hone = read_hone(options.hone)
+    paths = [path for path in options.modules if (path.stem, "Model") in hone]
+    times, errors, about = time_in_processes(options.processes, paths, options.own_stream)
     compared = close = launch_bound = 0
+    print(f"# {about}, {options.processes} processes, {len(options.hone)} runs of Hone")
     print(
-        f"# {torch.cuda.get_device_name()}, torch {torch.__version__}, "
-        f"flush {clock.flush_us:.0f} us"
+        f"{'module':60} {'program':9} {'plain':>10} {'spread':>7} {'Hone':>10} {'difference':>10} "
+        f"{'host':>9}"
     )
-    print(f"{'module':60} {'program':9} {'plain':>10} {'Hone':>10} {'difference':>10} {'host':>9}")
-    with torch.no_grad():
-        for path in options.modules:
-            hone = judged.get(path.stem)
-            if hone is None:
-                continue
-            try:
-                programs = time_module(path, clock)
-            except Exception:
-                print(f"{path.stem[:60]:60} {traceback.format_exc().splitlines()[-1][:80]}")
-                continue
-            for name, program in programs.items():
-                plain_us = program.median_us()
-                hone_us = hone["candidate_us" if name == "ModelNew" else "reference_us"]
-                text, is_close = compare(plain_us, hone_us)
-                if program.is_launch_bound():
-                    launch_bound += 1
-                    text += " launch-bound"
-                else:
-                    compared += 1
-                    close += is_close
-                print(
-                    f"{path.stem[:60]:60} {name:9} {plain_us:10.2f} {hone_us:10.2f} "
-                    f"{text:>10} {program.host_us:9.0f}",
-                    flush=True,
-                )
-            del programs
-            torch.cuda.empty_cache()
+    for (stem, name), runs in times.items():
+        us, is_launch_bound, host_us = zip(*runs)
+        plain_us = statistics.median(us)
+        hone_us = hone[stem, name]
+        text, is_close = compare(plain_us, hone_us)
+        if 2 * sum(is_launch_bound) > len(runs):
+            launch_bound += 1
+            text += " launch-bound"
+        else:
+            compared += 1
+            close += is_close
+        print(
+            f"{stem[:60]:60} {name:9} {plain_us:10.2f} {(max(us) / min(us) - 1) * 100:5.1f} % "
+            f"{hone_us:10.2f} {text:>10} {statistics.median(host_us):9.0f}"
+        )
+    for stem, error in errors.items():
+        print(f"{stem[:60]:60} {error}")
     print(
         f"# {close} of {compared} programs within {100 * CLOSE_SHARE:.0f} % "
         f"({CLOSE_US:.0f} us below {SHORT_US:.0f} us); {launch_bound} launch-bound"

@@ -1,6 +1,7 @@
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +14,9 @@ namespace hone {
 namespace {
 
 using namespace testing_support;
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(TorchscriptProgram, AcceptsCommonImportsAndKeepsLineNumbers) {
   const std::string imports =
@@ -33,6 +36,47 @@ TEST(TorchscriptProgram, ComputesTheOutputsOfItsSource) {
       run("def twice(x: Tensor) -> Tensor:\n    return x * 2.0\n\n" + returning("twice(twice(x))"),
           x),
       x * 4));
+}
+
+// Records the operators that are called between its construction and its destruction.
+class called_operators {
+ public:
+  called_operators() {
+    handle_ =
+        at::addThreadLocalCallback(at::RecordFunctionCallback([](const at::RecordFunction& fn) {
+                                     seen().emplace_back(fn.name());
+                                     return std::unique_ptr<at::ObserverContext>();
+                                   }).scopes({at::RecordScope::FUNCTION}));
+    seen().clear();
+  }
+  ~called_operators() { at::removeCallback(handle_); }
+  called_operators(const called_operators&) = delete;
+  called_operators& operator=(const called_operators&) = delete;
+
+  static std::vector<std::string>& seen() {
+    static thread_local std::vector<std::string> names;
+    return names;
+  }
+
+ private:
+  at::CallbackHandle handle_ = 0;
+};
+
+TEST(TorchscriptProgram, SubtractsFromANumberInOneLaunchAsPyTorchDoes) {
+  const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
+  const c10::InferenceMode no_gradients;
+  for (const char* number : {"1", "1.5", "x.size(0)", "float(x.size(1))"}) {
+    torchscript_program program(returning(std::string(number) + " - x"), 1, 0);
+    std::vector<c10::IValue> arguments = {x};
+    const called_operators called;
+    const at::Tensor difference = program.forward(arguments).front();
+    EXPECT_THAT(called_operators::seen(), Contains("aten::rsub")) << number;
+    EXPECT_THAT(called_operators::seen(), Not(Contains("aten::neg"))) << number;
+    EXPECT_TRUE(at::equal(difference + x, at::full_like(x, difference[0][0].item()))) << number;
+  }
+  EXPECT_EQ(run(returning("1 - x"), at::ones({2}, at::kInt)).scalar_type(), at::kInt);
+  EXPECT_EQ(run(returning("1.0 - x"), at::ones({2}, at::kInt)).scalar_type(), at::kFloat);
+  EXPECT_EQ(run(returning("(2 - x.size(0)) - x"), at::ones({2})).sum().item<float>(), -2.F);
 }
 
 TEST(TorchscriptProgram, ConvertsTheOutputsThatItIsAskedToRowMajorOrder) {
