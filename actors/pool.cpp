@@ -43,13 +43,7 @@ void pool_state::attempt(const std::function<void()>& work) {
 void pool_state::schedule_flush() {
   if (flush_is_due) return;
   flush_is_due = true;
-  const auto due = last_flush + flush_pause;
-  const auto now = self->clock().now();
-  if (due > now) {
-    self->delayed_send(self, due - now, flush_atom_v);
-  } else {
-    self->send(self, flush_atom_v);
-  }
+  self->send(self, flush_atom_v);
 }
 
 void pool_state::submit(const group_record& group,
@@ -81,7 +75,6 @@ void pool_state::commit_step(const version_record& version, const step_record& s
 
 void pool_state::flush() {
   flush_is_due = false;
-  last_flush = self->clock().now();
   {
     const activity::span busy(counts, "flush");
     owned->commit();
@@ -208,7 +201,6 @@ run_status_record pool_state::status() const {
 }
 
 void pool_state::open(const pool_actor_options& options) {
-  flush_pause = options.flush_pause;
   owned = std::make_unique<pool>(options.storage);
   std::vector<task_id> learned;
   std::vector<task_id> held_out;

@@ -2,7 +2,6 @@
 
 #include <caf/all.hpp>
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,7 +11,6 @@
 #include "actors/activity.hpp"
 #include "actors/draw_schedule.hpp"
 #include "actors/pool_requests.hpp"
-#include "actors/timeouts.hpp"
 #include "messages/interfaces.hpp"
 #include "process/unique_fd.hpp"
 #include "storage/pool.hpp"
@@ -25,15 +23,11 @@ struct pool_actor_options {
   draw_schedule::options draws;
   // File that lists everything that was acknowledged; empty for none.
   std::string acknowledgements;
-  // The least time from one flush to the next.
-  std::chrono::milliseconds flush_pause = timeouts::flush_pause;
 };
 
-// Owns everything durable. Messages change the pool in memory. A flush writes all changes at once;
-// replies and jobs are sent only after that write. It follows the messages that wait with the one
-// that made it due, and no sooner after the last one than `flush_pause`: a busy pool would wait for
-// the disk a thousand times a second. A pool that cannot be written stops the run: everything that
-// was acknowledged is safe on disk.
+// Owns everything durable. Messages change the pool in memory. One flush per mailbox batch writes
+// all changes at once; replies and jobs are sent only after that write. A pool that cannot be
+// written stops the run: everything that was acknowledged is safe on disk.
 struct pool_state {
   pool_state() = default;
 
@@ -60,8 +54,6 @@ struct pool_state {
   std::vector<std::string> closed_lines;
   std::vector<compile_job> unsent;
   bool flush_is_due = false;
-  caf::actor_clock::time_point last_flush;
-  std::chrono::milliseconds flush_pause{0};
   bool stopping = false;
   unique_fd acknowledgements;
 

@@ -25,8 +25,6 @@ inline constexpr seconds submit_request{60};
 inline constexpr seconds commit_request{60};
 // How long the learner waits until a checkpoint is on disk.
 inline constexpr minutes checkpoint_request{60};
-// The least time from one of the pool's flushes to the next.
-inline constexpr milliseconds flush_pause{5};
 // How often the pool looks for overdue jobs, lost draws and requests that it has held too long.
 inline constexpr milliseconds pool_tick{500};
 

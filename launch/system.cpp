@@ -46,9 +46,6 @@ actor_configuration::actor_configuration(const signs_of_life& signs) {
   // Two threads suffice, because actors that compute or block are detached.
   set("scheduler.max-threads", std::size_t{2});
   set("work-stealing.relaxed-sleep-duration", caf::timespan(std::chrono::milliseconds(1)));
-  // Threads that find no work look for it again so often. With CAF's 50 us a head of many nodes
-  // spends a tenth of its time on falling asleep and waking.
-  set("work-stealing.moderate-sleep-duration", caf::timespan(std::chrono::microseconds(250)));
 }
 
 std::string text_of(const caf::actor_system& system, const caf::error& error) {

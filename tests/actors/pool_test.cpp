@@ -12,9 +12,7 @@ namespace hone {
 namespace {
 
 using namespace testing_support;
-using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 
 // The test takes the place of the generator, the compile queue, the learner and the supervisor.
 class PoolActor : public actor_test {
@@ -25,7 +23,6 @@ class PoolActor : public actor_test {
     options_.storage.judge_version = 1;
     options_.draws = {.max_groups = 1, .samples = 2};
     options_.acknowledgements = folder_ / "acknowledged";
-    options_.flush_pause = std::chrono::milliseconds(0);
   }
   void start() {
     spawn();
@@ -100,25 +97,6 @@ TEST_F(PoolActor, AcknowledgesAGroupOnceItSurvivesAKill) {
   kill(pool_);
   const pool again(options_.storage);
   EXPECT_EQ(again.in_flight(), 2U);
-}
-
-TEST_F(PoolActor, WritesNoSoonerAgainThanAfterAPause) {
-  options_.flush_pause = std::chrono::milliseconds(5);
-  spawn();
-  advance(std::chrono::milliseconds(5));
-  submit(make_group({"a"}));  // is written at once, because the pool has rested
-  const auto second = make_group({"b"});
-  const auto third = make_group({"c"});
-  tell(pool_, submit_atom_v, second);
-  advance(std::chrono::milliseconds(4));
-  tell(pool_, submit_atom_v, third);
-  const auto acknowledged = [&](const group_record& group) {
-    return HasSubstr("group " + to_string(group_id(group->getId())));
-  };
-  EXPECT_THAT(read_file(folder_ / "acknowledged"), Not(acknowledged(second)));
-  advance(std::chrono::milliseconds(1));
-  EXPECT_THAT(read_file(folder_ / "acknowledged"),
-              AllOf(acknowledged(second), acknowledged(third)));
 }
 
 TEST_F(PoolActor, HoldsARequestForADrawUntilAStepHasMadeRoom) {
