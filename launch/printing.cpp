@@ -37,6 +37,9 @@ std::string describe_cases(const schema::Measurement::Reader& m) {
                 "x against " + text(baseline.getName()) + " (" + fixed(baseline.getUs(), 1) +
                 " us)";
     }
+    for (const auto missing : c.getMissingBaselines())
+      line += (line.empty() ? "" : ", ") +
+              ("no " + text(missing.getName()) + " (" + text(missing.getWhy()) + ")");
     // Bytes per microsecond are megabytes per second.
     if (c.getBytes() > 0 && c.getCandidateUs() > 0)
       line += (line.empty() ? "" : ", ") +
@@ -68,6 +71,9 @@ ordered_json to_json(const schema::CaseTiming::Reader& c) {
   ordered_json baselines = ordered_json::object();
   for (const auto baseline : c.getBaselines())
     baselines[text(baseline.getName())] = baseline.getUs();
+  ordered_json missing = ordered_json::object();
+  for (const auto baseline : c.getMissingBaselines())
+    missing[text(baseline.getName())] = text(baseline.getWhy());
   ordered_json kernels = ordered_json::array();
   for (const auto k : c.getKernels()) {
     kernels.push_back({{"name", text(k.getName())},
@@ -91,6 +97,7 @@ ordered_json to_json(const schema::CaseTiming::Reader& c) {
           {"rounds", c.getRounds()},
           {"buckets", buckets},
           {"baselines_us", baselines},
+          {"missing_baselines", missing},
           {"burst_us", c.getBurstUs()},
           {"traced_us", c.getTracedUs()},
           {"burst_span_us", c.getBurstSpanUs()},

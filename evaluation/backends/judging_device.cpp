@@ -47,6 +47,23 @@ void describe(Builder& out, const std::optional<program_failure>& failure) {
   out->setMessage(plain_text(failure->message));
 }
 
+void describe_baselines(schema::CaseTiming::Builder out, const case_timing& timing) {
+  std::vector<case_timing::baseline> timed = {{"eager", timing.reference_us, {}}};
+  std::vector<case_timing::baseline> missing;
+  for (const auto& baseline : timing.baselines)
+    (baseline.problem.empty() ? timed : missing).push_back(baseline);
+  auto times = out.initBaselines(static_cast<unsigned>(timed.size()));
+  for (unsigned i = 0; i < times.size(); ++i) {
+    times[i].setName(timed[i].name);
+    times[i].setUs(timed[i].us);
+  }
+  auto reasons = out.initMissingBaselines(static_cast<unsigned>(missing.size()));
+  for (unsigned i = 0; i < reasons.size(); ++i) {
+    reasons[i].setName(missing[i].name);
+    reasons[i].setWhy(plain_text(missing[i].problem));
+  }
+}
+
 void describe_kernels(schema::CaseTiming::Builder out, const case_timing& timing,
                       const schema::Artifact::Reader& artifact) {
   std::vector<case_timing::kernel_use> used = timing.kernels;
@@ -80,13 +97,7 @@ void describe_timing(schema::CaseTiming::Builder out, const task_case& at,
   out.setFloorUs(timing.floor_us);
   auto buckets = out.initBuckets(static_cast<unsigned>(timing.ratio.buckets.size()));
   for (unsigned i = 0; i < buckets.size(); ++i) buckets.set(i, timing.ratio.buckets[i]);
-  auto baselines = out.initBaselines(static_cast<unsigned>(1 + timing.baselines.size()));
-  baselines[0].setName("eager");
-  baselines[0].setUs(timing.reference_us);
-  for (unsigned i = 0; i < timing.baselines.size(); ++i) {
-    baselines[i + 1].setName(timing.baselines[i].name);
-    baselines[i + 1].setUs(timing.baselines[i].us);
-  }
+  describe_baselines(out, timing);
   out.setBurstUs(timing.burst_us);
   out.setBurstSpanUs(timing.burst_span_us);
   out.setBurstBusyUs(timing.burst_busy_us);

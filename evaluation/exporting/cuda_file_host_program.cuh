@@ -100,6 +100,13 @@ inline void run_keep(torch::jit::Stack& stack) {
   running->kept.push_back(torch::jit::pop(stack).toTensor());
 }
 
+// PyTorch subtracts from a number in one launch, and TorchScript itself in two.
+inline void run_difference(torch::jit::Stack& stack) {
+  const at::Tensor subtrahend = torch::jit::pop(stack).toTensor();
+  const c10::Scalar minuend = torch::jit::pop(stack).toScalar();
+  stack.emplace_back(at::rsub(subtrahend, minuend));
+}
+
 inline void register_operators() {
   static const bool done = [] {
     const auto add = [](const char* schema, void (*run)(torch::jit::Stack&)) {
@@ -110,6 +117,7 @@ inline void register_operators() {
     add("hone::stream(int k) -> ()", run_stream);
     add("hone::join() -> ()", run_join);
     add("hone::keep(Tensor made) -> ()", run_keep);
+    add("aten::sub.from_number(Scalar self, Tensor other) -> Tensor", run_difference);
     return true;
   }();
   (void)done;

@@ -35,6 +35,7 @@ struct case_timing {
   struct baseline {
     std::string name;
     double us = 0;
+    std::string problem;  // why it has no time; empty: it has one
   };
   std::vector<baseline> baselines;  // in addition to the eager reference
 

@@ -51,6 +51,7 @@ void bench_results::read(const ordered_json& line) {
   one.reference_us = number(line.at("reference_us"));
   one.candidate_us = number(line.at("candidate_us"));
   one.baselines_us = line.at("baselines_us");
+  if (line.contains("missing_baselines")) one.missing_baselines = line.at("missing_baselines");
   by_key_[line.at("key")] = std::move(one);
 }
 
@@ -64,8 +65,14 @@ void bench_results::add(const std::string& key, const bench_task& t, const bench
   ordered_json line = {{"key", key}, {"group", t.group}, {"document", document.name}};
   line.update(to_json(evaluation, t.of.name));
   line["baselines_us"] = ordered_json::object();
-  if (evaluation.getOutcome() == Outcome::OK)
+  line["missing_baselines"] = ordered_json::object();
+  if (evaluation.getOutcome() == Outcome::OK) {
     line["baselines_us"] = baselines_us(measurement_of_score(evaluation));
+    for (const auto c : measurement_of_score(evaluation).getCases()) {
+      for (const auto missing : c.getMissingBaselines())
+        line["missing_baselines"][missing.getName().cStr()] = missing.getWhy().cStr();
+    }
+  }
   const std::lock_guard lock(mutex_);
   out_ << one_line(line) << std::endl;
   if (!out_) throw std::runtime_error(path_.string() + ": cannot be written");

@@ -69,6 +69,16 @@ std::string quoted(const std::string& text) {
   return field + "\"";
 }
 
+// Returns a text as the content of a cell of a Markdown table.
+std::string in_cell(const std::string& text) {
+  std::string cell;
+  for (const char c : text) {
+    if (c == '|') cell += '\\';
+    cell += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  return cell;
+}
+
 std::set<std::string> baselines_of(const std::vector<bench_result>& results) {
   std::set<std::string> names;
   for (const bench_result& one : results) {
@@ -95,6 +105,21 @@ std::string print_summary(const bench_summary& s) {
     for (const auto& [p, share] : column.fast) text += " " + percent(share) + " |";
   }
   return text + "\n";
+}
+
+// Returns a table of the baselines that references lack, each of a task once, or an empty text.
+std::string print_missing_baselines(const std::vector<bench_result>& results) {
+  std::set<std::string> lines;
+  for (const bench_result& one : results) {
+    for (const auto& [name, why] : one.missing_baselines)
+      lines.insert("| " + one.device_type + " | " + one.task + " | " + name + " | " + in_cell(why) +
+                   " |\n");
+  }
+  if (lines.empty()) return "";
+  std::string text =
+      "\n## Missing baselines\n\n| device | task | baseline | why |\n|---|---|---|---|\n";
+  for (const std::string& line : lines) text += line;
+  return text;
 }
 
 }  // namespace
@@ -148,7 +173,7 @@ std::string print_markdown(const std::vector<bench_result>& results) {
             (timed ? fixed(one.reference_us, 1) : "") + " | " +
             (timed ? fixed(one.candidate_us, 1) : "") + " |\n";
   }
-  return text;
+  return text + print_missing_baselines(results);
 }
 
 }  // namespace hone

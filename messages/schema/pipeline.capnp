@@ -171,9 +171,17 @@ struct CaseTiming {
   # GPU: unseen time, the time per call that the host sees beyond the clock that scores, candidate
   # minus reference.
 
+  missingBaselines @21 :List(MissingBaseline);
+  # GPU: the baselines that have no time here.
+
   struct Baseline {
     name @0 :Text $Identity.required;
     us @1 :Float64;                           # median per call
+  }
+
+  struct MissingBaseline {
+    name @0 :Text $Identity.required;
+    why @1 :Text;
   }
 
   struct KernelUse {

@@ -77,14 +77,16 @@ TEST_F(VariantCompiler, DoesNotCompileARefusedBlockAgain) {
 }
 
 // Exploits for GPUs that are refused before a GPU is needed. The limits are those of a run, except
-// for the time that a block has.
+// for the time that the blocks have which take all of it.
 class RefusedExploit : public testing::TestWithParam<testing_support::exploit> {};
 
 const std::filesystem::path exploits =
     std::filesystem::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/gpu";
 
 TEST_P(RefusedExploit, IsRefusedAndTheNextBlockCompiles) {
-  variant_compiler compiler({.block = std::chrono::seconds(5)});
+  variant_compiler::limits limits;
+  if (GetParam().kind == "exhaustion") limits.block = std::chrono::seconds(5);
+  variant_compiler compiler(limits);
   const auto type = gpu_type("sm_90a");
   const auto [of, text] = testing_support::load_exploit(exploits, GetParam());
   const auto made = compiler.compile(

@@ -6,7 +6,9 @@
 namespace hone {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 
 bench_result result(const std::string& task, const std::string& group, const std::string& document,
                     const std::string& outcome) {
@@ -91,6 +93,16 @@ TEST(BenchSummary, PrintsMarkdownTables) {
                               "wrong_result."));
   EXPECT_THAT(text, HasSubstr("| eager | 1 | 2.00 | 2.00 | 50.0 % | 50.0 % | 50.0 % | 0.0 % |"));
   EXPECT_THAT(text, HasSubstr("| gpu | a | a | ok | 2.00 | 1.900 to 2.100 | 100.0 | 50.0 |"));
+  EXPECT_THAT(text, Not(HasSubstr("Missing baselines")));
+}
+
+TEST(BenchSummary, SaysOnceForATaskWhyItLacksABaseline) {
+  bench_result one = ok("a", 2);
+  one.missing_baselines["graph"] = "cannot be captured:\na | b";
+  const std::string text = print_markdown({one, one, ok("b", 3)});
+  const std::string line = "| gpu | a | graph | cannot be captured: a \\| b |\n";
+  EXPECT_THAT(text, EndsWith("|---|---|---|---|\n" + line));
+  EXPECT_EQ(text.find(line), text.rfind(line));
 }
 
 }  // namespace

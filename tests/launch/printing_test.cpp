@@ -45,6 +45,9 @@ record<schema::Evaluation> evaluation(const char* throttled = "") {
   baselines[0].setUs(2000);
   baselines[1].setName("graph");
   baselines[1].setUs(1800);
+  auto missing = c.initMissingBaselines(1)[0];
+  missing.setName("inductor");
+  missing.setWhy("not compiled for N=64");
   auto k = c.initKernels(1)[0];
   k.setName("rows");
   k.setBlocks(8192);
@@ -59,12 +62,13 @@ record<schema::Evaluation> evaluation(const char* throttled = "") {
 }
 
 TEST(EvaluationReport, ShowsTimesBaselinesAndKernels) {
-  EXPECT_EQ(describe(*evaluation()),
-            "ok  1.25x  [1.250, 1.260]  1600.0 us against 2000.0 us\n"
-            "    N=64: 1.12x against graph (1800.0 us), 2 GB/s of inputs and outputs, 2.0 TFLOP/s "
-            "of products\n"
-            "      rows: 8192 blocks of 256, 40 registers, 1536 bytes shared, 64 local, 8 spilled, "
-            "occupancy 75.0 %");
+  EXPECT_EQ(
+      describe(*evaluation()),
+      "ok  1.25x  [1.250, 1.260]  1600.0 us against 2000.0 us\n"
+      "    N=64: 1.12x against graph (1800.0 us), no inductor (not compiled for N=64), 2 GB/s "
+      "of inputs and outputs, 2.0 TFLOP/s of products\n"
+      "      rows: 8192 blocks of 256, 40 registers, 1536 bytes shared, 64 local, 8 spilled, "
+      "occupancy 75.0 %");
 }
 
 TEST(EvaluationReport, ShowsTheMeasurementNearestToTheScore) {
@@ -112,6 +116,7 @@ TEST(EvaluationReport, JsonHasAllFields) {
   const auto& timed = json["measurements"][0]["cases"][0];
   EXPECT_EQ(timed["reference_us"], 2000);
   EXPECT_EQ(timed["baselines_us"]["graph"], 1800);
+  EXPECT_EQ(timed["missing_baselines"]["inductor"], "not compiled for N=64");
   EXPECT_EQ(timed["bytes"], 4'000'000);
   EXPECT_EQ(timed["flops"], 3'200'000'000);
   EXPECT_EQ(timed["unseen_us"], 0.5);

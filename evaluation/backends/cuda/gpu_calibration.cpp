@@ -97,11 +97,16 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
                                                                   const task_case& at,
                                                                   const case_facts& facts,
                                                                   random_stream& random) {
+  std::vector<case_timing::baseline> baselines;
   std::vector<std::pair<std::string, opened_settings>> ways;
   const auto add_way = [&ways](const char* name) -> opened_settings& {
     return ways.emplace_back(name, opened_settings{}).second;
   };
-  if (!is_hardly_sampled(facts)) add_way("graph").cuda_graph = true;
+  if (is_hardly_sampled(facts)) {
+    baselines.push_back({"graph", 0, "calls of this length gain nothing from a graph"});
+  } else {
+    add_way("graph").cuda_graph = true;
+  }
   add_way("default").cudnn_tf32 = true;
   opened_settings& tuned = add_way("tf32+autotune");
   tuned.tf32 = true;
@@ -109,19 +114,24 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
   if (!options_.compiled_references.empty()) {
     const auto file = compiled_reference(options_.compiled_references, prepared.of(), at);
     if (std::filesystem::exists(file)) {
-      ways.emplace_back("inductor", opened_settings{});
-      ways.back().second.compiled = std::filesystem::absolute(file);
+      add_way("inductor").compiled = std::filesystem::absolute(file);
+    } else {
+      baselines.push_back({"inductor", 0, "not compiled for " + print_sizes(at)});
     }
   }
-  std::vector<case_timing::baseline> baselines;
   for (const auto& [name, asked] : ways) {
     const gpu_side::limits limits = limits_with(asked, facts);
+    case_timing::baseline& made = baselines.emplace_back(case_timing::baseline{name, 0, {}});
     try {
-      if (asked.compiled.empty() || is_right(prepared, asked, random))
-        baselines.push_back({name, time_baseline(prepared, asked, limits, random)});
-    } catch (const reference_error&) {
-      // A reference that reads a tensor's contents cannot be captured in a CUDA graph, so it has no
-      // such baseline.
+      if (asked.compiled.empty() || is_right(prepared, asked, random)) {
+        made.us = time_baseline(prepared, asked, limits, random);
+      } else {
+        made.problem = "its results are not those of the eager reference";
+      }
+    } catch (const reference_error& e) {
+      // A reference that reads a tensor's contents, for example, cannot be captured in a CUDA
+      // graph.
+      made.problem = e.what();
     }
   }
   return baselines;

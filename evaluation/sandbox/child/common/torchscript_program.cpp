@@ -78,7 +78,8 @@ void run_synchronize(Stack& /*stack*/) {
 
 void run_join(Stack& /*stack*/) { launcher("use side streams").join_streams(); }
 
-// Pops (number, tensor) and pushes their difference, which PyTorch computes in one launch.
+// Pops (number, tensor) and pushes their difference. PyTorch subtracts from a number in one launch,
+// and TorchScript itself in two, -x and then + 1 (doc/decisions/047).
 void run_difference(Stack& stack) {
   const at::Tensor subtrahend = torch::jit::pop(stack).toTensor();
   const c10::Scalar minuend = torch::jit::pop(stack).toScalar();
@@ -98,7 +99,6 @@ void register_operators() {
         torch::jit::Operator("hone::join() -> ()", remember_error<run_join>, effects));
     torch::jit::registerOperator(torch::jit::Operator("hone::synchronize() -> ()",
                                                       remember_error<run_synchronize>, effects));
-    // TorchScript itself turns `1 - x` into two launches, -x and then + 1.
     torch::jit::registerOperator(
         torch::jit::Operator("aten::sub.from_number(Scalar self, Tensor other) -> Tensor",
                              run_difference, c10::AliasAnalysisKind::FROM_SCHEMA));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <set>
 #include <string>
 
 #include "tests/support/exploit_documents.hpp"
@@ -58,6 +59,43 @@ INSTANTIATE_TEST_SUITE_P(EveryDocument, GpuHonest,
                            return test_name(honest().documents[each.param].task + "_" +
                                             honest().documents[each.param].name);
                          });
+
+// --- baselines
+
+TEST(GpuBaselines, AreThereOrSayWhyNot) {
+  HONE_NEEDS_A_GPU();
+  const task reads_its_input = parse_task(R"(name = "t"
+summary = "A program that reads its input"
+reference = """
+def forward(x: Tensor) -> Tensor:
+    return x + 1.0 if bool(torch.any(x > 0.0)) else x
+"""
+[[input]]
+name = "x"
+shape = ["N"]
+[[case]]
+sizes = { N = 65536 }
+timed = true
+)",
+                                          "t.toml");
+  const auto evaluation = gpu_bench::instance().judge().evaluate(
+      "## Code Implementation\n\n```python\ndef forward(x: Tensor) -> Tensor:\n    return x + "
+      "1.0\n```\n",
+      reads_its_input);
+  ASSERT_EQ(evaluation->getOutcome(), Outcome::OK) << describe(*evaluation);
+  const auto timed = evaluation->getMeasurements()[0].getCases()[0];
+  std::set<std::string> names;
+  for (const auto baseline : timed.getBaselines()) {
+    EXPECT_GT(baseline.getUs(), 0);
+    names.insert(baseline.getName());
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"default", "eager", "tf32+autotune"}));
+  ASSERT_EQ(timed.getMissingBaselines().size(), 1U);
+  const auto missing = timed.getMissingBaselines()[0];
+  EXPECT_EQ(std::string(missing.getName()), "graph");
+  EXPECT_NE(std::string(missing.getWhy()).find("captur"), std::string::npos)
+      << missing.getWhy().cStr();
+}
 
 TEST(GpuHonestSet, HasAtLeastSixtyDocuments) { EXPECT_GE(honest().documents.size(), 60U); }
 
