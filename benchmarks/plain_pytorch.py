@@ -7,7 +7,7 @@ A module's file is one of KernelBench, with Model, get_inputs() and get_init_inp
 `hone export --as torch` wrote, with ModelNew as well. Its name is TASK.py or TASK__DOCUMENT.py.
 
 A call is timed by CUDA events, behind writes of 256 MiB that empty the L2 cache and keep the GPU
-busy while the host launches the call, for 0.4 ms, which is the most that Hone gives a call
+busy while the host launches the call, for 0.4 ms at most, which is the most that Hone gives it
 (doc/decisions/012). TF32 is off and no gradients are kept. Times are in microseconds; the two
 programs of a file take turns. A program is launch-bound if the GPU has begun its call before the
 host has launched all of it. Part of its time is the processor's, so it is not compared.
@@ -207,6 +207,8 @@ def main():
     )
     parser.add_argument("modules", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
+    if options.processes < 1:
+        parser.error("--processes: at least one")
     hone = read_hone(options.hone)
     paths = [path for path in options.modules if (path.stem, "Model") in hone]
     times, errors, about = time_in_processes(options.processes, paths, options.own_stream)
@@ -217,11 +219,13 @@ def main():
         f"{'host':>9}"
     )
     for (stem, name), runs in times.items():
-        us, is_launch_bound, host_us = zip(*runs)
+        is_launch_bound = 2 * sum(run[1] for run in runs) > len(runs)
+        # A process whose host was busy for a while says nothing of a program that others launch.
+        us, _, host_us = zip(*(run for run in runs if is_launch_bound or not run[1]))
         plain_us = statistics.median(us)
         hone_us = hone[stem, name]
         text, is_close = compare(plain_us, hone_us)
-        if 2 * sum(is_launch_bound) > len(runs):
+        if is_launch_bound:
             launch_bound += 1
             text += " launch-bound"
         else:

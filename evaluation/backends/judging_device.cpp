@@ -50,12 +50,11 @@ void describe(Builder& out, const std::optional<program_failure>& failure) {
 void describe_baselines(schema::CaseTiming::Builder out, const case_timing& timing) {
   std::vector<case_timing::baseline> timed = {{"eager", timing.reference_us, {}}};
   std::vector<case_timing::baseline> missing;
-  for (const auto& baseline : timing.baselines)
-    (baseline.problem.empty() ? timed : missing).push_back(baseline);
+  for (const auto& baseline : timing.baselines) (baseline.us ? timed : missing).push_back(baseline);
   auto times = out.initBaselines(static_cast<unsigned>(timed.size()));
   for (unsigned i = 0; i < times.size(); ++i) {
     times[i].setName(timed[i].name);
-    times[i].setUs(timed[i].us);
+    times[i].setUs(*timed[i].us);
   }
   auto reasons = out.initMissingBaselines(static_cast<unsigned>(missing.size()));
   for (unsigned i = 0; i < reasons.size(); ++i) {

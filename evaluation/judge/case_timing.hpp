@@ -34,8 +34,8 @@ struct case_timing {
 
   struct baseline {
     std::string name;
-    double us = 0;
-    std::string problem;  // why it has no time; empty: it has one
+    std::optional<double> us;
+    std::string problem;  // why it has no time
   };
   std::vector<baseline> baselines;  // in addition to the eager reference
 

@@ -73,8 +73,12 @@ std::string quoted(const std::string& text) {
 std::string in_cell(const std::string& text) {
   std::string cell;
   for (const char c : text) {
-    if (c == '|') cell += '\\';
-    cell += c == '\n' || c == '\r' ? ' ' : c;
+    if (c == '<') {
+      cell += "&lt;";
+    } else {
+      if (c == '|') cell += '\\';
+      cell += c == '\n' || c == '\r' ? ' ' : c;
+    }
   }
   return cell;
 }
@@ -109,16 +113,15 @@ std::string print_summary(const bench_summary& s) {
 
 // Returns a table of the baselines that references lack, each of a task once, or an empty text.
 std::string print_missing_baselines(const std::vector<bench_result>& results) {
-  std::set<std::string> lines;
+  std::map<std::string, std::string> reasons;  // by the cells before
   for (const bench_result& one : results) {
     for (const auto& [name, why] : one.missing_baselines)
-      lines.insert("| " + one.device_type + " | " + one.task + " | " + name + " | " + in_cell(why) +
-                   " |\n");
+      reasons.emplace("| " + one.device_type + " | " + one.task + " | " + name + " | ", why);
   }
-  if (lines.empty()) return "";
+  if (reasons.empty()) return "";
   std::string text =
       "\n## Missing baselines\n\n| device | task | baseline | why |\n|---|---|---|---|\n";
-  for (const std::string& line : lines) text += line;
+  for (const auto& [cells, why] : reasons) text += cells + in_cell(why) + " |\n";
   return text;
 }
 

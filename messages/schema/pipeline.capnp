@@ -172,7 +172,8 @@ struct CaseTiming {
   # minus reference.
 
   missingBaselines @21 :List(MissingBaseline);
-  # GPU: the baselines that have no time here.
+  # GPU: the baselines that have no time here; none if baselines are not timed at all, and in
+  # records of versions before 7.
 
   struct Baseline {
     name @0 :Text $Identity.required;
@@ -181,7 +182,7 @@ struct CaseTiming {
 
   struct MissingBaseline {
     name @0 :Text $Identity.required;
-    why @1 :Text;
+    why @1 :Text;                             # one or more lines
   }
 
   struct KernelUse {

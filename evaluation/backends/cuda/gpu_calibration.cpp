@@ -103,7 +103,7 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
     return ways.emplace_back(name, opened_settings{}).second;
   };
   if (is_hardly_sampled(facts)) {
-    baselines.push_back({"graph", 0, "calls of this length gain nothing from a graph"});
+    baselines.push_back({"graph", {}, "calls of this length gain nothing from a graph"});
   } else {
     add_way("graph").cuda_graph = true;
   }
@@ -116,17 +116,19 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
     if (std::filesystem::exists(file)) {
       add_way("inductor").compiled = std::filesystem::absolute(file);
     } else {
-      baselines.push_back({"inductor", 0, "not compiled for " + print_sizes(at)});
+      baselines.push_back({"inductor", {}, "not compiled for " + print_sizes(at)});
     }
   }
   for (const auto& [name, asked] : ways) {
     const gpu_side::limits limits = limits_with(asked, facts);
-    case_timing::baseline& made = baselines.emplace_back(case_timing::baseline{name, 0, {}});
+    case_timing::baseline& made = baselines.emplace_back(case_timing::baseline{name, {}, {}});
     try {
-      if (asked.compiled.empty() || is_right(prepared, asked, random)) {
-        made.us = time_baseline(prepared, asked, limits, random);
+      const auto problem =
+          asked.compiled.empty() ? std::nullopt : disagreement(prepared, asked, random);
+      if (problem) {
+        made.problem = *problem;
       } else {
-        made.problem = "its results are not those of the eager reference";
+        made.us = time_baseline(prepared, asked, limits, random);
       }
     } catch (const reference_error& e) {
       // A reference that reads a tensor's contents, for example, cannot be captured in a CUDA
@@ -147,15 +149,17 @@ double gpu_calibrator::time_baseline(prepared_gpu_task& prepared, const opened_s
   return median_call(side) / 1e3;
 }
 
-// Returns true if the reference's results with these settings are those of the eager reference.
-bool gpu_calibrator::is_right(prepared_gpu_task& prepared, const opened_settings& asked,
-                              random_stream& random) {
+// Returns why the reference's results with these settings are not those of the eager reference, or
+// nullopt if they are.
+std::optional<std::string> gpu_calibrator::disagreement(prepared_gpu_task& prepared,
+                                                        const opened_settings& asked,
+                                                        random_stream& random) {
   gpu_task& on_gpu = prepared.on_gpu;
   on_gpu.draw_parameters(random.bits());
   on_gpu.draw_inputs(distribution::declared, random.bits());
   on_gpu.expect(exactness::float64);
   const auto found = reference_agreement(*sessions_, on_gpu, asked);
-  return found && !found->problem;
+  return found ? found->problem : found.error().message;
 }
 
 // Times calls of the reference by themselves and in bursts, and finds out whether it is

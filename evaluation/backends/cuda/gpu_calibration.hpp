@@ -97,7 +97,8 @@ class gpu_calibrator {
                                                     random_stream& random);
   double time_baseline(prepared_gpu_task& prepared, const opened_settings& asked,
                        const gpu_side::limits& limits, random_stream& random);
-  bool is_right(prepared_gpu_task& prepared, const opened_settings& asked, random_stream& random);
+  std::optional<std::string> disagreement(prepared_gpu_task& prepared, const opened_settings& asked,
+                                          random_stream& random);
   void time_reference(prepared_gpu_task& prepared, case_facts& facts, random_stream& random);
   void calibrate_pair(prepared_gpu_task& prepared, case_facts& facts, gpu_sessions::role in,
                       bias_precision wanted, random_stream& random);

@@ -18,8 +18,8 @@ bool takes_large(const tensor_spec& input) {
 
 }  // namespace
 
-std::optional<agreement> reference_agreement(gpu_sessions& sessions, gpu_task& on_gpu,
-                                             const opened_settings& asked) {
+program_result<agreement> reference_agreement(gpu_sessions& sessions, gpu_task& on_gpu,
+                                              const opened_settings& asked) {
   const gpu_sessions::reference_settings_scope scope(sessions, asked);
   gpu_session& session = sessions.reference(on_gpu.of());
   session.arrange(0, on_gpu.inputs().layouts, on_gpu.parameters().layouts, 1);
@@ -27,9 +27,9 @@ std::optional<agreement> reference_agreement(gpu_sessions& sessions, gpu_task& o
   session.write_parameters(on_gpu.parameters());
   const std::size_t set = 0;
   const auto deadline = std::chrono::steady_clock::now() + reference_call_limit;
-  if (!session.run_anew({&set, 1}, deadline)) return std::nullopt;
+  if (auto ran = session.run_anew({&set, 1}, deadline); !ran) return tl::unexpected(ran.error());
   const auto outputs = session.outputs(0);
-  if (!outputs) return std::nullopt;
+  if (!outputs) return tl::unexpected(outputs.error());
   return on_gpu.compare(*outputs);
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "evaluation/backends/cuda/gpu_sessions.hpp"
 #include "evaluation/backends/cuda/gpu_task.hpp"
 #include "evaluation/judge/random_values.hpp"
@@ -9,10 +7,10 @@
 namespace hone {
 
 // Runs the reference with these settings on the task's current contents, and compares its outputs
-// with those that the task expects. Returns nullopt if it does not run so. The contents and the
-// expected outputs stay as they are.
-std::optional<agreement> reference_agreement(gpu_sessions& sessions, gpu_task& on_gpu,
-                                             const opened_settings& asked);
+// with those that the task expects. Fails if it does not run so. The contents and the expected
+// outputs stay as they are.
+program_result<agreement> reference_agreement(gpu_sessions& sessions, gpu_task& on_gpu,
+                                              const opened_settings& asked);
 
 // Returns true if programs that use TF32 must be right for `large` inputs of the task's current
 // case: the task admits TF32, its reference multiplies matrices or convolves, and its outputs for

@@ -1,0 +1,74 @@
+#include "launch/bench/bench_results.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "messages/record.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace hone {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using testing_support::read_file;
+
+const bench_document reference{"reference", "", "id"};
+
+bench_plan plan_of_one() {
+  bench_plan plan;
+  plan.tasks.emplace_back();
+  plan.tasks[0].of.name = "t";
+  plan.tasks[0].group = "all";
+  plan.tasks[0].documents = {reference};
+  return plan;
+}
+
+// An evaluation of two cases, of which both lack a baseline.
+record<schema::Evaluation> without_graphs() {
+  record_builder<schema::Evaluation> made;
+  made->setOutcome(schema::Outcome::OK);
+  made->setScore(2);
+  auto measurement = made->initMeasurements(1)[0];
+  measurement.setOutcome(schema::Outcome::OK);
+  measurement.setScore(2);
+  auto cases = measurement.initCases(2);
+  for (unsigned i = 0; i < cases.size(); ++i) {
+    auto missing = cases[i].initMissingBaselines(1)[0];
+    missing.setName("graph");
+    missing.setWhy("reason " + std::to_string(i));
+  }
+  return made.finish();
+}
+
+TEST(BenchResults, KeepTheFirstReasonForAMissingBaseline) {
+  const testing_support::temporary_folder folder;
+  const bench_plan plan = plan_of_one();
+  bench_results(folder.path())
+      .add(bench_key("gpu", reference), plan.tasks[0], reference, *without_graphs());
+  const auto again = bench_results(folder.path()).of(plan, {"gpu"});
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_THAT(again[0].missing_baselines, ElementsAre(Pair("graph", "reason 0")));
+}
+
+TEST(BenchResults, ReadsLinesOfVersionsThatRecordedNoReasons) {
+  const testing_support::temporary_folder folder;
+  const bench_plan plan = plan_of_one();
+  bench_results(folder.path())
+      .add(bench_key("gpu", reference), plan.tasks[0], reference, *without_graphs());
+  std::string lines = read_file(folder / "results.jsonl");
+  const std::string field = R"(,"missing_baselines":{"graph":"reason 0"})";
+  ASSERT_NE(lines.rfind(field), std::string::npos) << lines;
+  lines.erase(lines.rfind(field), field.size());
+  std::ofstream(folder / "results.jsonl") << lines;
+  const auto again = bench_results(folder.path()).of(plan, {"gpu"});
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_THAT(again[0].missing_baselines, IsEmpty());
+}
+
+}  // namespace
+}  // namespace hone
