@@ -63,6 +63,15 @@ std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m)
   return means;
 }
 
+std::map<std::string, std::string> missing_baselines(const schema::Measurement::Reader& m) {
+  std::map<std::string, std::string> reasons;
+  for (const auto c : m.getCases()) {
+    for (const auto missing : c.getMissingBaselines())
+      reasons.emplace(view(missing.getName()), view(missing.getWhy()));
+  }
+  return reasons;
+}
+
 std::map<std::string, double> speedups_over_baselines(const schema::Evaluation::Reader& e) {
   std::map<std::string, double> speedups;
   if (e.getOutcome() != Outcome::OK) return speedups;

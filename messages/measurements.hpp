@@ -22,6 +22,8 @@ double candidate_us(const schema::Measurement::Reader& m);
 // Returns the same of each baseline that was timed in every case, by name. The eager reference is
 // one of them.
 std::map<std::string, double> baselines_us(const schema::Measurement::Reader& m);
+// Returns why a case lacks a baseline, by the baseline's name: the reason of the first such case.
+std::map<std::string, std::string> missing_baselines(const schema::Measurement::Reader& m);
 
 // Returns the speed-up of an ok evaluation over each baseline of its measurement, by name: its
 // score, divided by how much faster the baseline is than the eager reference. Returns nothing if

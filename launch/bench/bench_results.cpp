@@ -68,10 +68,7 @@ void bench_results::add(const std::string& key, const bench_task& t, const bench
   line["missing_baselines"] = ordered_json::object();
   if (evaluation.getOutcome() == Outcome::OK) {
     line["baselines_us"] = baselines_us(measurement_of_score(evaluation));
-    for (const auto c : measurement_of_score(evaluation).getCases()) {
-      for (const auto missing : c.getMissingBaselines())
-        line["missing_baselines"].emplace(missing.getName().cStr(), missing.getWhy().cStr());
-    }
+    line["missing_baselines"] = missing_baselines(measurement_of_score(evaluation));
   }
   const std::lock_guard lock(mutex_);
   out_ << one_line(line) << std::endl;

@@ -29,7 +29,7 @@ struct bench_result {
   double candidate_us = 0;
   // By baseline: its geometric mean in microseconds.
   std::map<std::string, double> baselines_us;
-  // By baseline that a case lacks: why the first such case does.
+  // By baseline that a case lacks: why.
   std::map<std::string, std::string> missing_baselines;
   bool is_ok() const { return outcome == "ok"; }
 };

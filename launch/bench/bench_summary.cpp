@@ -73,11 +73,19 @@ std::string quoted(const std::string& text) {
 std::string in_cell(const std::string& text) {
   std::string cell;
   for (const char c : text) {
-    if (c == '<') {
-      cell += "&lt;";
-    } else {
-      if (c == '|') cell += '\\';
-      cell += c == '\n' || c == '\r' ? ' ' : c;
+    switch (c) {
+      case '|':
+        cell += "\\|";
+        break;
+      case '<':
+        cell += "&lt;";
+        break;
+      case '\n':
+      case '\r':
+        cell += ' ';
+        break;
+      default:
+        cell += c;
     }
   }
   return cell;

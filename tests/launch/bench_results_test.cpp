@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "messages/record.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -45,27 +46,34 @@ record<schema::Evaluation> without_graphs() {
   return made.finish();
 }
 
-TEST(BenchResults, KeepTheFirstReasonForAMissingBaseline) {
-  const testing_support::temporary_folder folder;
-  const bench_plan plan = plan_of_one();
-  bench_results(folder.path())
-      .add(bench_key("gpu", reference), plan.tasks[0], reference, *without_graphs());
-  const auto again = bench_results(folder.path()).of(plan, {"gpu"});
+class BenchResults : public testing::Test {
+ protected:
+  BenchResults() {
+    bench_results(folder_.path())
+        .add(bench_key("gpu", reference), plan_.tasks[0], reference, *without_graphs());
+  }
+  // Returns the results of the file, read anew.
+  std::vector<bench_result> read_again() const {
+    return bench_results(folder_.path()).of(plan_, {"gpu"});
+  }
+
+  testing_support::temporary_folder folder_;
+  bench_plan plan_ = plan_of_one();
+};
+
+TEST_F(BenchResults, KeepTheFirstReasonForAMissingBaseline) {
+  const auto again = read_again();
   ASSERT_EQ(again.size(), 1U);
   EXPECT_THAT(again[0].missing_baselines, ElementsAre(Pair("graph", "reason 0")));
 }
 
-TEST(BenchResults, ReadsLinesOfVersionsThatRecordedNoReasons) {
-  const testing_support::temporary_folder folder;
-  const bench_plan plan = plan_of_one();
-  bench_results(folder.path())
-      .add(bench_key("gpu", reference), plan.tasks[0], reference, *without_graphs());
-  std::string lines = read_file(folder / "results.jsonl");
+TEST_F(BenchResults, ReadsLinesOfVersionsThatRecordedNoReasons) {
+  std::string lines = read_file(folder_ / "results.jsonl");
   const std::string field = R"(,"missing_baselines":{"graph":"reason 0"})";
   ASSERT_NE(lines.rfind(field), std::string::npos) << lines;
   lines.erase(lines.rfind(field), field.size());
-  std::ofstream(folder / "results.jsonl") << lines;
-  const auto again = bench_results(folder.path()).of(plan, {"gpu"});
+  std::ofstream(folder_ / "results.jsonl") << lines;
+  const auto again = read_again();
   ASSERT_EQ(again.size(), 1U);
   EXPECT_THAT(again[0].missing_baselines, IsEmpty());
 }
