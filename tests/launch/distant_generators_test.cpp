@@ -130,7 +130,8 @@ TEST_F(DistantModel, NodesTakeCopiesFromEachOther) {
     return bytes;
   };
   EXPECT_TRUE(eventually([&] { return bytes_of_nodes() > 0; }, std::chrono::seconds(90)))
-      << p.out() << fifth.out() << fifth.err();
+      << p.out() << run_hone({"status", "--dir", run_folder().string()}).out << judging.out()
+      << second.out() << third.out() << fourth.out() << fifth.out() << fifth.err();
 }
 
 TEST_F(DistantGenerators, DataFilesOfTasksComeAsCopies) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "evaluation/evaluate.hpp"
 #include "evaluation/variant_compiler.hpp"
@@ -18,6 +20,17 @@ class evaluator {
                                       std::uint64_t seed = 0) {
     return hone::evaluate(*device_, compile_document(document, t, *device_->type(), compiler_), t,
                           seed);
+  }
+  // Judges once, and twice more if the score is above `limit`. Returns the evaluation of the median
+  // score: another program may take the machine from one side of one measurement.
+  record<schema::Evaluation> evaluate_below(double limit, const std::string& document,
+                                            const task& t) {
+    std::vector<record<schema::Evaluation>> all = {evaluate(document, t)};
+    if (all.front()->getScore() <= limit) return all.front();
+    while (all.size() < 3) all.push_back(evaluate(document, t));
+    std::sort(all.begin(), all.end(),
+              [](const auto& a, const auto& b) { return a->getScore() < b->getScore(); });
+    return all[1];
   }
 
  private:
