@@ -3,6 +3,9 @@
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 
+#include <array>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -80,10 +83,10 @@ class record {
 template <class Schema>
 class record_builder {
  public:
-  record_builder() : root_(message_.initRoot<Schema>()) {}
+  record_builder() : message_(first_segment()), root_(message_.initRoot<Schema>()) {}
   // Begins with a copy of `from`.
   explicit record_builder(typename Schema::Reader from)
-      : root_((message_.setRoot(from), message_.getRoot<Schema>())) {}
+      : message_(first_segment()), root_((message_.setRoot(from), message_.getRoot<Schema>())) {}
 
   typename Schema::Builder root() { return root_; }
   typename Schema::Builder* operator->() { return &root_; }
@@ -97,19 +100,35 @@ class record_builder {
   }
 
  private:
+  kj::ArrayPtr<capnp::word> first_segment() {
+    return kj::arrayPtr(reinterpret_cast<capnp::word*>(room_.data()), room_.size());
+  }
+
+  // Most records fit into this room, so that no segment is allocated for them.
+  std::array<std::uint64_t, 512> room_{};
   capnp::MallocMessageBuilder message_;
   typename Schema::Builder root_;
 };
 
-// Copies a part of a record, such as one of its structs, into a record of its own.
+// Bounds a copy: pointers of a checked record may share targets, which a copy has once for each, up
+// to 8 times the record's size (validation.cpp).
+inline constexpr std::uint64_t max_copied_words =
+    8 * (max_record_bytes / sizeof(capnp::word)) + 1024;
+
+// Copies a part of a record, such as one of its structs, into a record of its own. Throws
+// invalid_record if that would be larger than a copy of any record that from_bytes() accepts.
 template <class Schema>
 record<Schema> copy_record(typename Schema::Reader part) {
-  capnp::MallocMessageBuilder message;
-  message.setRoot(part);
-  const std::size_t size = capnp::computeSerializedSizeInWords(message) * sizeof(capnp::word);
-  std::vector<char> bytes(size);
-  kj::ArrayOutputStream out(kj::arrayPtr(reinterpret_cast<kj::byte*>(bytes.data()), size));
-  capnp::writeMessage(out, message);
+  // A message of one segment: the header (the number of further segments and the words of the
+  // first, 4 bytes each), the root's pointer, and the part.
+  const std::uint64_t words = part.totalSize().wordCount + 1;
+  if (words > max_copied_words)
+    throw invalid_record("a copy would take " + std::to_string(words) + " words");
+  const auto size = static_cast<std::uint32_t>(words);
+  std::vector<char> bytes((words + 1) * sizeof(capnp::word));
+  std::memcpy(bytes.data() + sizeof size, &size, sizeof size);
+  capnp::copyToUnchecked(part,
+                         kj::arrayPtr(reinterpret_cast<capnp::word*>(bytes.data()) + 1, words));
   return record<Schema>::from_trusted_bytes(std::move(bytes));
 }
 

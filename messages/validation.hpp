@@ -16,9 +16,11 @@ inline constexpr int max_record_depth = 32;
 
 // Walks a whole serialised message once. Checks the framing, the size, the nesting, every pointer,
 // every enumerant, the NUL at the end of text, and the fields that the schema marks as required.
+// Refuses pointers that no field names, and lists whose elements are stored in another form than
+// the schema's: what is accepted can be copied whole, and a copy takes at most 8 times the bytes.
 // Returns a description of the first problem, or nullopt if there is none. Never reads outside
 // `bytes`, whatever their contents; the work is bounded by a small multiple of their size. `bytes`
-// must be aligned for words.
+// must be aligned for words. Schemas with groups, interfaces or AnyPointer are refused.
 std::optional<std::string> find_problem(std::string_view bytes, capnp::StructSchema schema);
 
 }  // namespace hone

@@ -1,7 +1,9 @@
 #include "messages/validation.hpp"
 
+#include <capnp/any.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "messages/ids.hpp"
@@ -50,6 +52,37 @@ TEST(Record, IsEqualAfterARoundTripThroughItsBytes) {
   EXPECT_EQ(group.bytes(), again.bytes());
 }
 
+TEST(Record, OfAPartHoldsAllOfItAndNothingElse) {
+  const auto group = sample_group();
+  const auto draw = copy_record<schema::Draw>(group->getDraw());
+  EXPECT_EQ(
+      find_problem({draw.bytes().data(), draw.bytes().size()}, capnp::Schema::from<schema::Draw>()),
+      std::nullopt);
+  EXPECT_EQ(draw_id(draw->getId()), draw_id(group->getDraw().getId()));
+  EXPECT_EQ(view(draw->getExemplars()[0].getPython()), "def forward(a): return a");
+  EXPECT_LT(draw.bytes().size(), group.bytes().size());
+  // A part without contents is a message as well.
+  const auto none = copy_record<schema::Draw>(schema::Draw::Reader());
+  EXPECT_EQ(none->getExemplars().size(), 0U);
+}
+
+TEST(Record, MayBeOfAnySize) {
+  for (const unsigned rollouts : {1U, 50U, 5000U}) {
+    record_builder<schema::RolloutGroup> group(*sample_group());
+    for (auto rollout : group->initRollouts(rollouts)) {
+      random_id<rollout_id>().store(rollout.initId());
+      random_id<variant_id>().store(rollout.initVariantId());
+      rollout.setText(std::string(100, 'x'));
+      rollout.initTokens(3).set(1, 7);
+    }
+    const auto made = record<schema::RolloutGroup>::from_bytes(group.finish().bytes());
+    EXPECT_EQ(made->getRollouts().size(), rollouts);
+    EXPECT_EQ(made->getRollouts()[rollouts - 1].getTokens()[1], 7U);
+    const auto again = copy_record<schema::RolloutGroup>(*made);
+    EXPECT_EQ(view(again->getRollouts()[rollouts - 1].getText()), std::string(100, 'x'));
+  }
+}
+
 TEST(Validation, NamesTheMissingField) {
   record_builder<schema::RolloutGroup> group;
   random_id<group_id>().store(group->initId());
@@ -83,6 +116,57 @@ TEST(Validation, RefusesUnknownEnumerants) {
   draw->setDeviceType("cpu-test");
   draw->setStage(static_cast<schema::Stage>(99));
   EXPECT_THROW(record<schema::Draw>::from_bytes(draw.finish().bytes()), invalid_record);
+}
+
+unsigned pointer_of(capnp::StructSchema schema, const char* field) {
+  return schema.getFieldByName(field).getProto().getSlot().getOffset();
+}
+
+// Returns what find_problem() says of a message; empty: nothing.
+std::string problem_of_group(capnp::MessageBuilder& message) {
+  const auto words = capnp::messageToFlatArray(message);
+  const auto bytes = words.asBytes();
+  return find_problem({reinterpret_cast<const char*>(bytes.begin()), bytes.size()},
+                      capnp::Schema::from<schema::RolloutGroup>())
+      .value_or("");
+}
+
+// Cap'n Proto reads a list of numbers also from structs, which may have pointers that no check
+// follows but every copy does.
+TEST(Validation, RefusesListsOfOtherElements) {
+  const unsigned rollouts = pointer_of(capnp::Schema::from<schema::RolloutGroup>(), "rollouts");
+  const unsigned tokens = pointer_of(capnp::Schema::from<schema::Rollout>(), "tokens");
+  capnp::MallocMessageBuilder numbers;
+  numbers.setRoot(*sample_group());
+  EXPECT_EQ(problem_of_group(numbers), "");
+  numbers.getRoot<capnp::AnyStruct>()
+      .getPointerSection()[rollouts]
+      .initAs<capnp::List<std::uint64_t>>(0);
+  EXPECT_EQ(problem_of_group(numbers), "rollouts: a list of other elements");
+
+  capnp::MallocMessageBuilder structs;
+  structs.setRoot(*sample_group());
+  const auto first = [&] { return structs.getRoot<schema::RolloutGroup>().getRollouts()[0]; };
+  capnp::AnyStruct::Builder(first()).getPointerSection()[tokens].initAsListOfAnyStruct(1, 1, 3);
+  EXPECT_EQ(first().asReader().getTokens().size(), 3U);
+  EXPECT_EQ(problem_of_group(structs), "rollouts: tokens: a list of other elements");
+}
+
+TEST(Validation, RefusesPointersThatAreNoFields) {
+  const auto group = sample_group();
+  const capnp::AnyStruct::Reader from(*group);
+  const auto fields = from.getPointerSection();
+  for (const bool is_used : {false, true}) {
+    capnp::MallocMessageBuilder message;
+    auto longer = message.getRoot<capnp::AnyPointer>().initAsAnyStruct(
+        static_cast<std::uint16_t>(from.getDataSection().size() / 8),
+        static_cast<std::uint16_t>(fields.size() + 1));
+    std::copy(from.getDataSection().begin(), from.getDataSection().end(),
+              longer.getDataSection().begin());
+    for (unsigned i = 0; i < fields.size(); ++i) longer.getPointerSection()[i].set(fields[i]);
+    if (is_used) longer.getPointerSection()[fields.size()].initAs<capnp::Data>(100);
+    EXPECT_EQ(problem_of_group(message), is_used ? "pointers that are no fields" : "");
+  }
 }
 
 // An accepted record must be readable in full without a read outside of its bytes. The sanitizer
