@@ -9,11 +9,9 @@ namespace {
 
 template <class Schema>
 record<Schema> with_next_attempt(const record<Schema>& job) {
-  capnp::MallocMessageBuilder scratch;
-  scratch.setRoot(*job);
-  auto copy = scratch.getRoot<Schema>();
-  copy.getHeader().setAttempt(job->getHeader().getAttempt() + 1);
-  return copy_record<Schema>(copy.asReader());
+  record_builder<Schema> next(*job);
+  next->getHeader().setAttempt(job->getHeader().getAttempt() + 1);
+  return next.finish();
 }
 
 void fill(schema::Evaluation::Builder e, const schema::JobHeader::Reader& header) {

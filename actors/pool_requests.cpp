@@ -15,13 +15,11 @@ bool is_expired(std::uint64_t since_ms, std::uint64_t now_ms) {
 
 // Returns a copy of a draw for another version, under an id of its own.
 draw_record copy_for(const draw_schedule::assignment& what, const draw_record& draw) {
-  capnp::MallocMessageBuilder scratch;
-  scratch.setRoot(*draw);
-  auto copy = scratch.getRoot<schema::Draw>();
-  random_id<draw_id>().store(copy.getId());
-  copy.setPolicyVersion(what.version);
-  copy.setSamples(what.samples);
-  return copy_record<schema::Draw>(copy.asReader());
+  record_builder<schema::Draw> copy(*draw);
+  random_id<draw_id>().store(copy->getId());
+  copy->setPolicyVersion(what.version);
+  copy->setSamples(what.samples);
+  return copy.finish();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/memtablerep.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
@@ -22,6 +23,10 @@ using rocksdb::Slice;
 constexpr std::uint64_t max_log_bytes = 64ULL << 20U;
 constexpr std::size_t block_cache_bytes = 8ULL << 20U;
 constexpr std::size_t write_buffer_bytes = 8ULL << 20U;
+
+// Number of lists among which a memtable distributes its entries: it has some 20,000 entries.
+constexpr std::size_t memtable_lists = 20'000;
+constexpr std::size_t id_bytes = 16;
 
 // Number of snapshots in a row that a reader finds out of date before it gives up.
 constexpr int max_snapshots = 20;
@@ -48,7 +53,24 @@ rocksdb::DBOptions database_options(bool writes) {
   options.max_log_file_size = 1U << 20U;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.atomic_flush = false;
+  options.allow_concurrent_memtable_write = false;  // memtables of lists do not allow it
   return options;
+}
+
+// True for the families with an entry for each variant, rollout or group, whose keys begin with its
+// id. Ids are random.
+bool has_many_ids(family which) {
+  switch (which) {
+    case family::variants:
+    case family::rollouts:
+    case family::groups:
+    case family::progress:
+    case family::evaluations:
+    case family::pending:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // Keeps large values in blob files, which compaction does not rewrite. Keys are hashes, so every
@@ -63,9 +85,16 @@ rocksdb::ColumnFamilyOptions family_options(family which,
   // because each new key is looked up in most of them (doc/decisions/004).
   table.block_size = 4096;
   table.format_version = 5;
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.write_buffer_size = write_buffer_bytes;
-  options.memtable_whole_key_filtering = true;  // most look-ups are for keys that do not exist yet
+  if (has_many_ids(which)) {
+    // Each insertion of a random key into a sorted memtable would begin at its top.
+    options.prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(id_bytes));
+    options.memtable_factory.reset(rocksdb::NewHashLinkListRepFactory(memtable_lists));
+  }
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  // Most look-ups are for keys that do not exist yet. Where keys begin with ids, these are
+  // filtered.
+  options.memtable_whole_key_filtering = !has_many_ids(which);
   options.memtable_prefix_bloom_size_ratio = 0.02;
   options.max_write_buffer_number = 4;
   // The exemplar index holds ids, which do not compress.
@@ -82,8 +111,10 @@ rocksdb::ColumnFamilyOptions family_options(family which,
     options.min_blob_size = 512;
     options.blob_compression_type = rocksdb::kLZ4Compression;
     options.blob_file_size = 128U << 20U;
-    // Evaluations are rewritten as measurements are added.
-    options.enable_blob_garbage_collection = true;
+    // Evaluations are replaced as measurements are added, groups as their parts are removed. The
+    // others stay, and looking for garbage among them would rewrite them in vain.
+    options.enable_blob_garbage_collection =
+        which == family::evaluations || which == family::groups;
   }
   return options;
 }
@@ -205,11 +236,13 @@ void database::commit() {
   rocksdb::WriteBatch& batch = state_->batch;
   batch.Clear();
   for (std::size_t i = 0; i < family_count; ++i) {
-    // Key order lets each insertion into the memtable start where the previous one ended.
+    // In key order, each insertion into a sorted memtable starts where the previous one ended.
     std::vector<const std::pair<const std::string, state::change>*> entries;
     for (const auto& entry : state_->uncommitted[i]) entries.push_back(&entry);
-    std::sort(entries.begin(), entries.end(),
-              [](const auto* a, const auto* b) { return a->first < b->first; });
+    if (!has_many_ids(static_cast<family>(i))) {
+      std::sort(entries.begin(), entries.end(),
+                [](const auto* a, const auto* b) { return a->first < b->first; });
+    }
     for (const auto* entry : entries) {
       if (const auto& value = entry->second.value; value != nullptr) {
         batch.Put(state_->families[i], entry->first, Slice(value->data(), value->size()));
@@ -221,7 +254,6 @@ void database::commit() {
   if (batch.Count() == 0) return;
   rocksdb::WriteOptions options;
   options.sync = true;
-  options.memtable_insert_hint_per_batch = true;
   const rocksdb::Status status = state_->db->Write(options, &batch);
   if (!status.ok())
     throw pool_error(folder_.string() + ": cannot be written (" + status.ToString() + ")");
@@ -233,7 +265,9 @@ void database::commit() {
 template <class Visit>
 void database::walk(family where, std::string_view prefix, std::string begin, Visit visit) const {
   rocksdb::ReadOptions options;
-  options.total_order_seek = true;
+  // A memtable of lists is sorted for a walk over several ids, and not for one over a single id.
+  options.prefix_same_as_start = has_many_ids(where) && prefix.size() >= id_bytes;
+  options.total_order_seek = !options.prefix_same_as_start;
   bool has_begun = false;  // `begin` has been visited
   for (int attempt = 1;; ++attempt) {
     // `visit` may read from this database and thereby replace state_ by a newer snapshot.

@@ -214,17 +214,18 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
   return !is_known_ok;
 }
 
-void evaluation_ledger::measure_again(const task_id& task, const evaluation_key& key,
+bool evaluation_ledger::measure_again(const task_id& task, const evaluation_key& key,
                                       std::uint32_t wanted, double best_score, std::uint64_t now_ms,
                                       std::vector<record<schema::CompileJob>>& jobs) {
   if (const auto waiting = pending_.find(key); waiting != pending_.end()) {
-    if (waiting->second.wanted >= wanted) return;
+    if (waiting->second.wanted >= wanted) return false;
     waiting->second.wanted = wanted;
     store(key, waiting->second);
-    return;
+    return false;
   }
   const auto known = find(key);
-  if (!known || (*known)->getOutcome() != Outcome::OK || measurement_count(known) >= wanted) return;
+  if (!known || (*known)->getOutcome() != Outcome::OK || measurement_count(known) >= wanted)
+    return true;
   work w;
   w.task = task;
   w.measurement = random_id<measurement_id>();
@@ -232,6 +233,7 @@ void evaluation_ledger::measure_again(const task_id& task, const evaluation_key&
   w.wanted = wanted;
   send(key, pending_.emplace(key, w).first->second, *variant_of(key), best_score,
        (*known)->getScore(), now_ms, jobs);
+  return false;
 }
 
 std::optional<evaluation_ledger::closing> evaluation_ledger::close(

@@ -88,21 +88,20 @@ bool group_book::begin(const schema::RolloutGroup::Reader& group, std::size_t wa
   return false;
 }
 
-bool group_book::release(const group_id& group) {
+std::optional<record<schema::RolloutGroup>> group_book::release(const group_id& group) {
   const auto found = waiting_.find(group);
-  if (found == waiting_.end()) return false;
-  if (--found->second.missing > 0) return false;
+  if (found == waiting_.end() || --found->second.missing > 0) return std::nullopt;
   count_waiting(found->second, -1);
   waiting_.erase(found);
-  if (unwanted_.erase(group) > 0) {
-    mark_dropped(group);
-    return true;
-  }
-  const auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
+  auto stored = db_->get<schema::RolloutGroup>(family::groups, key_of(group));
   if (!stored)
     throw pool_error(db_->folder().string() + ": the group " + to_string(group) + " is missing");
-  make_ready(**stored);
-  return true;
+  if (unwanted_.erase(group) > 0) {
+    mark_dropped(group);
+  } else {
+    make_ready(**stored);
+  }
+  return stored;
 }
 
 void group_book::make_ready(const schema::RolloutGroup::Reader& group) {

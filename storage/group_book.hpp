@@ -59,9 +59,9 @@ class group_book {
   // Starts to track a group of which `waits_for` evaluations are missing. Returns true if the group
   // is ready.
   bool begin(const schema::RolloutGroup::Reader& group, std::size_t waits_for);
-  // Takes one missing evaluation of `group` as known. Returns true if it was the last one: the
-  // group becomes ready, or is dropped if its stage was abandoned.
-  bool release(const group_id& group);
+  // Takes one missing evaluation of `group` as known. Returns the group, as it is stored, if it was
+  // the last one: the group becomes ready, or is dropped if its stage was abandoned.
+  std::optional<record<schema::RolloutGroup>> release(const group_id& group);
 
   const std::deque<ready_group>& ready() const { return ready_; }
   // Number of waiting groups per device type.

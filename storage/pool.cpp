@@ -134,9 +134,7 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   const auto closed = ledger_.close(result, best_score(task, device_type), now_ms, jobs);
   if (!closed) return false;
   for (const group_id& group : closed->released) {
-    if (!book_.release(group)) continue;
-    const auto stored = db_.get<schema::RolloutGroup>(family::groups, key_of(group));
-    if (stored) note_judged(**stored);
+    if (const auto complete = book_.release(group)) note_judged(**complete);
   }
   if (closed->key.scope != 0) return true;
   if (has_score(*closed->known)) {
@@ -152,14 +150,20 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
 }
 
 // A lucky measurement must not lead for long, so the best of several variants is measured until it
-// has max_measurements measurements. A variant without rivals was not chosen for its score.
+// has max_measurements measurements. A variant without rivals was not chosen for its score. A best
+// variant that needs no further measurement is asked about again only when its own evaluation
+// changes.
 void pool::measure_best_again(const task_id& task, const evaluation_key& judged,
                               std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs) {
   const auto best = index_.best({task, judged.device_type, 0});
   if (!best || accepted_variants(task, judged.device_type) < 2) return;
+  variant_id& measured = measured_best_[{task, judged.device_type}];
+  if (measured == best->variant && judged.variant != best->variant) return;
   evaluation_key key = judged;
   key.variant = best->variant;
-  ledger_.measure_again(task, key, max_measurements, best->score, now_ms, jobs);
+  key.judge = options_.judge_version;
+  if (ledger_.measure_again(task, key, max_measurements, best->score, now_ms, jobs))
+    measured = best->variant;
 }
 
 std::vector<Outcome> pool::outcomes_of(const schema::RolloutGroup::Reader& group) const {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "messages/schema/pipeline.capnp.h"
@@ -153,8 +154,8 @@ class pool {
       const schema::RolloutGroup::Reader& group, const schema::Rollout::Reader& rollout) const;
   // Takes note of a group whose evaluations are all known.
   void note_judged(const schema::RolloutGroup::Reader& group);
-  // Requests measurements of the task's best variant. `judged`: the key of an evaluation of the
-  // task, whichever variant's, which says the device type and the judge version.
+  // Requests measurements of the task's best variant. `judged`: the key of the evaluation of the
+  // task that has changed, whichever variant's, which says the device type.
   void measure_best_again(const task_id& task, const evaluation_key& judged, std::uint64_t now_ms,
                           std::vector<record<schema::CompileJob>>& jobs);
   std::vector<Outcome> outcomes_of(const schema::RolloutGroup::Reader& group) const;
@@ -172,6 +173,8 @@ class pool {
   group_book book_;
   attempt_book attempts_;
   sample_counts samples_;
+  // The last best variant of a task on a device type that needed no further measurement.
+  std::map<std::pair<task_id, std::string>, variant_id> measured_best_;
   std::mt19937_64 random_;
   std::uint64_t next_version_ = 0;     // above those that are committed
   std::uint64_t unnamed_version_ = 0;  // above those that groups name as well

@@ -60,12 +60,12 @@ std::string normalise(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::string lines;
   lines.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\r') {
-      lines += text[i];
-    } else if (i + 1 >= text.size() || text[i + 1] != '\n') {
-      refuse(line_at(text, i), "a carriage return without a line feed");
-    }
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\r', begin), text.size());
+    lines += text.substr(begin, end - begin);
+    if (end < text.size() && !text.substr(end).starts_with("\r\n"))
+      refuse(line_at(text, end), "a carriage return without a line feed");
+    begin = end + 1;
   }
   return lines;
 }

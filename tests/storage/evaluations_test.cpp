@@ -236,6 +236,25 @@ TEST_F(PoolTest, BestOfSeveralVariantsIsMeasuredFiveTimes) {
   EXPECT_EQ(score_of("a"), 2.0) << "one lucky measurement does not decide the score";
 }
 
+TEST_F(PoolTest, BestByAnEarlierJudgeIsMeasuredAgainOnceItRecurs) {
+  finish_all(submit(make_group({"a"})), 30.0);
+  finish_all(submit(make_group({"b"})), 2.0);
+  constexpr std::uint32_t next_judge = 2;
+  open(exemplar_method::buckets, next_judge);
+  const auto finish_next = [&](const jobs_list& jobs, double score) {
+    jobs_list more;
+    for (const auto& job : jobs)
+      pool_->record_evaluation(make_result(*job, score, Outcome::OK, next_judge), now_, more);
+    return more;
+  };
+  EXPECT_TRUE(finish_next(submit(make_group({"c"})), 1.0).empty())
+      << "the best one is unknown here";
+  jobs_list jobs = submit(make_group({"a"}));
+  int measured = 0;
+  for (; !jobs.empty() && measured <= 5; ++measured) jobs = finish_next(jobs, 30.0);
+  EXPECT_EQ(measured, 5);
+}
+
 TEST_F(PoolTest, OnlyVariantOfATaskIsMeasuredAgainOnceItHasARival) {
   EXPECT_TRUE(finish(*submit(make_group({"a"}))[0], 30.0).empty()) << "it was not selected";
   jobs_list jobs = finish(*submit(make_group({"b"}))[0], 2.0);
