@@ -24,7 +24,7 @@ constexpr std::uint64_t max_log_bytes = 64ULL << 20U;
 constexpr std::size_t block_cache_bytes = 8ULL << 20U;
 constexpr std::size_t write_buffer_bytes = 8ULL << 20U;
 
-// Number of lists among which a memtable distributes its entries: it has some 20,000 entries.
+// Number of lists among which a memtable distributes its thousands of entries.
 constexpr std::size_t memtable_lists = 20'000;
 constexpr std::size_t id_bytes = 16;
 
@@ -85,13 +85,13 @@ rocksdb::ColumnFamilyOptions family_options(family which,
   // because each new key is looked up in most of them (doc/decisions/004).
   table.block_size = 4096;
   table.format_version = 5;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.write_buffer_size = write_buffer_bytes;
   if (has_many_ids(which)) {
     // Each insertion of a random key into a sorted memtable would begin at its top.
     options.prefix_extractor.reset(rocksdb::NewCappedPrefixTransform(id_bytes));
     options.memtable_factory.reset(rocksdb::NewHashLinkListRepFactory(memtable_lists));
   }
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   // Most look-ups are for keys that do not exist yet. Where keys begin with ids, these are
   // filtered.
   options.memtable_whole_key_filtering = !has_many_ids(which);
