@@ -35,10 +35,8 @@ TEST(HonestSet, IsNeverRefused) {
   std::set<std::string> tasks;
   for (const corpus_document& each : set.documents) {
     tasks.insert(each.task);
-    auto evaluation = judge(each.text, set.tasks.at(each.task));
-    // The pool also measures an `unstable` variant again when that variant is written again.
-    for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again)
-      evaluation = judge(each.text, set.tasks.at(each.task));
+    const auto evaluation =
+        judging_bench::instance().judge().evaluate_until_stable(each.text, set.tasks.at(each.task));
     const bool excused =
         judging_bench::instance().shares_cores()
             ? evaluation->getOutcome() == Outcome::UNSTABLE
@@ -72,9 +70,8 @@ timed = true
 TEST(HonestProgram, OfTheReferenceItselfIsNoFasterWhateverItsProcessHasComputed) {
   const task t = load_task(std::filesystem::path(HONE_SOURCE_DIR) /
                            "tests/evaluation/exploits/tasks/lgamma12.toml");
-  auto evaluation = judge(document(t.reference), t);
-  for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again)
-    evaluation = judge(document(t.reference), t);
+  const auto evaluation =
+      judging_bench::instance().judge().evaluate_until_stable(document(t.reference), t);
   if (judging_bench::instance().shares_cores() || judging_bench::times_mean_nothing)
     GTEST_SKIP() << "times mean nothing here";
   EXPECT_EQ(evaluation->getOutcome(), Outcome::OK) << describe(*evaluation);

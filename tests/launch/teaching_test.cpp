@@ -59,9 +59,8 @@ class Teaching : public testing::Test {
   }
 
   void expect_ok(const corpus_document& document) {
-    auto evaluation = judging_bench::instance().judge().evaluate(document.text, *task_);
-    for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again)
-      evaluation = judging_bench::instance().judge().evaluate(document.text, *task_);
+    const auto evaluation =
+        judging_bench::instance().judge().evaluate_until_stable(document.text, *task_);
     const bool excused =
         judging_bench::instance().shares_cores()
             ? evaluation->getOutcome() == Outcome::UNSTABLE

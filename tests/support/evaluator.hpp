@@ -21,6 +21,14 @@ class evaluator {
     return hone::evaluate(*device_, compile_document(document, t, *device_->type(), compiler_), t,
                           seed);
   }
+  // Judges up to three times, as long as the outcome is `unstable`. The pool also measures such a
+  // variant again when it is written again.
+  record<schema::Evaluation> evaluate_until_stable(const std::string& document, const task& t) {
+    auto evaluation = evaluate(document, t);
+    for (int again = 1; again < 3 && evaluation->getOutcome() == Outcome::UNSTABLE; ++again)
+      evaluation = evaluate(document, t);
+    return evaluation;
+  }
   // Judges once, and twice more if the score is above `limit`. Returns the evaluation of the median
   // score: another program may take the machine from one side of one measurement.
   record<schema::Evaluation> evaluate_below(double limit, const std::string& document,
