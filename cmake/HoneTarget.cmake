@@ -6,7 +6,9 @@ target_compile_features(hone_options INTERFACE cxx_std_20)
 target_compile_options(hone_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   $<$<BOOL:${HONE_WERROR}>:-Werror>
-  -Wno-restrict)  # GCC 12 warns about libstdc++'s own string concatenation (GCC bug 105651)
+  -Wno-restrict  # GCC 12 warns about libstdc++'s own string concatenation (GCC bug 105651)
+  # GCC collects its garbage from 1 GiB on, not 128 MiB: a tenth less time for a sixth more memory.
+  $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1048576>)
 target_include_directories(hone_options INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
 set(HONE_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=")
 if(HONE_SANITIZE)
