@@ -14,6 +14,7 @@
 namespace hone {
 namespace {
 
+namespace fs = std::filesystem;
 using namespace testing_support;
 using testing::HasSubstr;
 
@@ -36,6 +37,19 @@ std::string parameter(const std::string& name, const std::string& shape,
          "\"\n";
 }
 
+// Has the teacher write variants of tasks into `out`. It starts once for all of them, which takes
+// longer than to judge a variant. Returns the documents.
+std::vector<corpus_document> teach_tasks(const std::vector<std::string>& tasks, const fs::path& out,
+                                         const std::string& device, int count, int seed) {
+  std::vector<std::string> arguments = {"corpus", "teach"};
+  arguments.insert(arguments.end(), tasks.begin(), tasks.end());
+  arguments.insert(arguments.end(), {"--out", out.string(), "--count", std::to_string(count),
+                                     "--device", device, "--seed", std::to_string(seed)});
+  const auto ended = run_hone(arguments);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  return load_corpus(out);
+}
+
 class Teaching : public testing::Test {
  protected:
   // Writes a task, and has the teacher write variants of it. Returns the documents.
@@ -44,12 +58,8 @@ class Teaching : public testing::Test {
     const auto file = folder_ / "task.toml";
     std::ofstream(file) << text;
     task_ = load_task(file);
-    const auto out = folder_ / (device + std::to_string(seed));
-    const auto ended =
-        run_hone({"corpus", "teach", file.string(), "--out", out.string(), "--count",
-                  std::to_string(count), "--device", device, "--seed", std::to_string(seed)});
-    EXPECT_EQ(ended.code, 0) << ended.err;
-    return load_corpus(out);
+    return teach_tasks({file.string()}, folder_ / (device + std::to_string(seed)), device, count,
+                       seed);
   }
   // Returns what the teacher writes if it has one text to write, however many are asked for.
   corpus_document only_document(const std::string& text, const std::string& device, int count = 1) {
@@ -181,11 +191,37 @@ std::vector<lesson> lessons() {
   };
 }
 
-class TeachingOfRules : public Teaching, public testing::WithParamInterface<lesson> {};
+class TeachingOfRules : public Teaching, public testing::WithParamInterface<lesson> {
+ protected:
+  static fs::path task_file(const lesson& one) { return *taught_ / (one.name + ".toml"); }
+
+  static void SetUpTestSuite() {
+    taught_ = std::make_unique<temporary_folder>();
+    std::vector<std::string> tasks;
+    for (const lesson& one : lessons()) {
+      tasks.push_back(task_file(one).string());
+      std::ofstream(tasks.back()) << one.text;
+    }
+    documents_ = teach_tasks(tasks, *taught_ / "variants", "cuda", 8, 3);
+  }
+  static void TearDownTestSuite() { taught_.reset(); }
+
+  // Returns what the teacher has written of the test's task.
+  std::vector<corpus_document> documents() {
+    task_ = load_task(task_file(GetParam()));
+    auto found = documents_;
+    std::erase_if(found, [](const auto& one) { return one.task != GetParam().name; });
+    return found;
+  }
+
+ private:
+  static inline std::unique_ptr<temporary_folder> taught_;
+  static inline std::vector<corpus_document> documents_;
+};
 
 TEST_P(TeachingOfRules, MakesVariantsThatAreOk) {
   // The first is a best guess; the last is drawn.
-  const auto documents = teach(GetParam().text, "cuda", 8, 3);
+  const auto documents = this->documents();
   ASSERT_GE(documents.size(), 3U);
   EXPECT_THAT(documents.front().text, HasSubstr(GetParam().uses));
   expect_ok(documents.front());
@@ -283,12 +319,17 @@ TEST_F(Teaching, LeavesOutWorkThatCannotMatter) {
 }
 
 TEST_F(Teaching, OfTheStartersTasksIsOkOnACpu) {
-  for (const char* name : {"conv_mean", "gru_step", "masked_variance", "matmul_row_sum"}) {
-    std::ifstream file(std::filesystem::path(HONE_SOURCE_DIR) / "configs" / "tasks" /
-                       (std::string(name) + ".toml"));
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
-    std::filesystem::remove_all(folder_ / "cpu1");
-    for (const auto& document : teach(text, "cpu", 1)) expect_ok(document);
+  const auto file_of = [](const std::string& name) {
+    return (fs::path(HONE_SOURCE_DIR) / "configs" / "tasks" / (name + ".toml")).string();
+  };
+  std::vector<std::string> tasks;
+  for (const char* name : {"conv_mean", "gru_step", "masked_variance", "matmul_row_sum"})
+    tasks.push_back(file_of(name));
+  const auto documents = teach_tasks(tasks, folder_ / "cpu", "cpu", 1, 1);
+  EXPECT_EQ(documents.size(), tasks.size());
+  for (const auto& document : documents) {
+    task_ = load_task(file_of(document.task));
+    expect_ok(document);
   }
 }
 

@@ -238,12 +238,14 @@ TEST(CudaCompiler, SurvivesHostileBlocks) {
   };
   const std::string blanks(200'000, ' ');
   const std::string letters(200'000, 'a');
-  std::string megabytes = "#define A0 \"// twenty characters\\n\"\n";
-  for (int i = 1; i <= 18; ++i)
+  std::string lines;
+  for (int i = 0; i < 64; ++i) lines += "// twenty characters\\n";
+  std::string megabytes = "#define A0 \"" + lines + "\"\n";  // A12 is larger than a frame
+  for (int i = 1; i <= 12; ++i)
     megabytes += "#define A" + std::to_string(i) + " A" + std::to_string(i - 1) + " A" +
                  std::to_string(i - 1) + "\n";
   megabytes +=
-      "extern \"C\" __global__ void k(float* y) { asm volatile(A18 \"bogus.f32;\"); y[0] = 1; }\n";
+      "extern \"C\" __global__ void k(float* y) { asm volatile(A12 \"bogus.f32;\"); y[0] = 1; }\n";
   for (const std::string& block :
        {in_assembler(blanks + "bogus.f32;"),
         in_assembler("/* .loc 1 1 1 " + letters + "\\n*/ bogus.f32;"),
