@@ -1,0 +1,40 @@
+"""Writes each task's reference as a document that has it captured in a CUDA graph.
+
+With these, `hone bench TASKS --references --variants FOLDER` measures what the launches of a
+reference cost beside its own kernels.
+
+usage: python3 benchmarks/graph_variants.py FOLDER TASK.toml...
+"""
+
+import pathlib
+import sys
+import tomllib
+
+DOCUMENT = """\
+## Performance Analysis
+What the host takes for its launches is saved, and nothing else.
+
+## Algorithm Design
+The reference, captured in one CUDA graph.
+
+## Code Implementation
+```toml
+cuda_graph = true
+```
+```python
+{reference}
+```
+"""
+
+
+def main():
+    folder, *tasks = map(pathlib.Path, sys.argv[1:])
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in tasks:
+        task = tomllib.loads(path.read_text())
+        document = DOCUMENT.format(reference=task["reference"].strip())
+        (folder / f"{task['name']}.md").write_text(document)
+
+
+if __name__ == "__main__":
+    main()
