@@ -110,11 +110,6 @@ class record_builder {
   typename Schema::Builder root_;
 };
 
-// Bounds a copy: pointers of a checked record may share targets, which a copy has once for each, up
-// to 8 times the record's size (validation.cpp).
-inline constexpr std::uint64_t max_copied_words =
-    8 * (max_record_bytes / sizeof(capnp::word)) + 1024;
-
 // Copies a part of a record, such as one of its structs, into a record of its own. Throws
 // invalid_record if that would be larger than a copy of any record that from_bytes() accepts.
 template <class Schema>
@@ -122,7 +117,7 @@ record<Schema> copy_record(typename Schema::Reader part) {
   // A message of one segment: the header (the number of further segments and the words of the
   // first, 4 bytes each), the root's pointer, and the part.
   const std::uint64_t words = part.totalSize().wordCount + 1;
-  if (words > max_copied_words)
+  if (words > max_words_read(max_record_bytes / sizeof(capnp::word)))
     throw invalid_record("a copy would take " + std::to_string(words) + " words");
   const auto size = static_cast<std::uint32_t>(words);
   std::vector<char> bytes((words + 1) * sizeof(capnp::word));

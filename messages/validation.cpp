@@ -187,10 +187,9 @@ std::optional<std::string> find_problem(std::string_view bytes, capnp::StructSch
                                   bytes.size() / sizeof(capnp::word));
   std::optional<std::string> problem;
   auto failure = kj::runCatchingExceptions([&] {
-    // Several pointers of a message may have the same target. The traversal limit, 8 times the size
-    // of the message, bounds the walk.
-    capnp::FlatArrayMessageReader reader(words, {.traversalLimitInWords = 8 * words.size() + 1024,
-                                                 .nestingLimit = max_record_depth});
+    capnp::FlatArrayMessageReader reader(
+        words,
+        {.traversalLimitInWords = max_words_read(words.size()), .nestingLimit = max_record_depth});
     if (reader.getEnd() != words.end()) {
       problem = "bytes follow the message's end";
       return;
