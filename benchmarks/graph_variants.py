@@ -1,4 +1,4 @@
-"""Writes each task's reference as a document that has it captured in a CUDA graph.
+"""Writes, for each task, a document that captures the reference in a CUDA graph.
 
 With these, `hone bench TASKS --references --variants FOLDER` measures what the launches of a
 reference cost beside its own kernels.
@@ -28,6 +28,7 @@ cuda_graph = true
 
 
 def main():
+    """Writes the documents."""
     folder, *tasks = map(pathlib.Path, sys.argv[1:])
     folder.mkdir(parents=True, exist_ok=True)
     for path in tasks:

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "tasks/corpus.hpp"
@@ -207,7 +210,7 @@ class TeachingOfRules : public Teaching, public testing::WithParamInterface<less
   static void TearDownTestSuite() { taught_.reset(); }
 
   // Returns what the teacher has written of the test's task.
-  std::vector<corpus_document> documents() {
+  std::vector<corpus_document> taught_documents() {
     task_ = load_task(task_file(GetParam()));
     auto found = documents_;
     std::erase_if(found, [](const auto& one) { return one.task != GetParam().name; });
@@ -221,7 +224,7 @@ class TeachingOfRules : public Teaching, public testing::WithParamInterface<less
 
 TEST_P(TeachingOfRules, MakesVariantsThatAreOk) {
   // The first is a best guess; the last is drawn.
-  const auto documents = this->documents();
+  const auto documents = taught_documents();
   ASSERT_GE(documents.size(), 3U);
   EXPECT_THAT(documents.front().text, HasSubstr(GetParam().uses));
   expect_ok(documents.front());
@@ -243,7 +246,7 @@ TEST_F(Teaching, DrawsTheSameVariantsForTheSameSeed) {
     return all;
   };
   const auto once = texts(1);
-  std::filesystem::remove_all(folder_ / "cuda1");
+  fs::remove_all(folder_ / "cuda1");
   EXPECT_EQ(once, texts(1));
   EXPECT_GE(once.size(), 5U);  // each text once
   EXPECT_NE(once, texts(2));

@@ -240,7 +240,8 @@ TEST(CudaCompiler, SurvivesHostileBlocks) {
   const std::string letters(200'000, 'a');
   std::string lines;
   for (int i = 0; i < 64; ++i) lines += "// twenty characters\\n";
-  std::string megabytes = "#define A0 \"" + lines + "\"\n";  // A12 is larger than a frame
+  // A12 is A0 4096 times, which takes 5.5 MB: more than max_frame_bytes.
+  std::string megabytes = "#define A0 \"" + lines + "\"\n";
   for (int i = 1; i <= 12; ++i)
     megabytes += "#define A" + std::to_string(i) + " A" + std::to_string(i - 1) + " A" +
                  std::to_string(i - 1) + "\n";
