@@ -7,14 +7,14 @@
 #include <caf/io/all.hpp>
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <chrono>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tests/support/connected_channels.hpp"
 
 namespace hone {
 namespace {
@@ -28,12 +28,10 @@ struct networked : caf::actor_system_config {
 class BaspLink : public testing::Test {
  protected:
   BaspLink() {
-    int ends[2] = {-1, -1};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
-      throw std::runtime_error("no sockets are left");
-    head_end_ = std::make_shared<channel>(unique_fd(ends[0]), nullptr);
-    basp_link(head_).serve(head_end_, echo_);
-    found_ = basp_link(node_).open(std::make_shared<channel>(unique_fd(ends[1]), nullptr), limit);
+    auto [head_end, node_end] = testing_support::connected_channels();
+    basp_link(head_).serve(head_end, echo_);
+    head_end_ = std::move(head_end);
+    found_ = basp_link(node_).open(std::move(node_end), limit);
   }
   ~BaspLink() override {
     head_end_->shut_down();

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <fcntl.h>
-#include <sys/socket.h>
-
 #include <memory>
 #include <random>
 #include <string>
@@ -10,6 +7,7 @@
 
 #include "network/files/file_server.hpp"
 #include "network/files/folder_copy.hpp"
+#include "tests/support/connected_channels.hpp"
 
 namespace hone::testing_support {
 
@@ -19,11 +17,8 @@ class served_files {
   explicit served_files(file_server::find_folder find) : server_(std::move(find)) {}
 
   std::shared_ptr<channel> connect() {
-    int ends[2] = {-1, -1};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
-      throw connection_failed("no sockets are left");
-    server_.serve(std::make_shared<channel>(unique_fd(ends[0]), nullptr));
-    auto mine = std::make_shared<channel>(unique_fd(ends[1]), nullptr);
+    auto [served, mine] = connected_channels();
+    server_.serve(std::move(served));
     ++connections;
     newest = mine;
     return mine;
