@@ -18,6 +18,10 @@ constexpr double code_place_us = 0.1;
 // call. It is the least uncertainty beside a launch-bound reference (doc/decisions/021).
 constexpr double loads_differ_by = 0.04;
 
+// Half-width, in log ratio, of what equal programs of very long calls have differed by between two
+// processes: up to 1.2 % on an H200 (doc/decisions/049).
+constexpr double processes_differ_by = 0.015;
+
 // Rounds below which the interval covers less than 95 %, and the log ratio that counts even so.
 constexpr std::size_t least_rounds = 6;
 constexpr double certain_log_ratio = 0.05;
@@ -27,12 +31,16 @@ constexpr double certain_log_ratio = 0.05;
 process_bias bias_of(const case_timing& equal_programs) {
   const interval& range = equal_programs.ratio.range;
   const double log_ratio = median(equal_programs.log_ratios);
-  const bool is_significant =
-      (range.low > 1 || range.high < 1) &&
-      (equal_programs.log_ratios.size() >= least_rounds || std::abs(log_ratio) > certain_log_ratio);
-  const bool is_long = equal_programs.reference_us * 1e3 >= long_call_ns;
-  return {is_significant || !is_long ? log_ratio : 0, std::log(range.high / range.low) / 2};
+  const double half_width = std::log(range.high / range.low) / 2;
+  if (equal_programs.reference_us * 1e3 < long_call_ns) return {log_ratio, half_width};
+  const bool has_least_rounds = equal_programs.log_ratios.size() >= least_rounds;
+  const bool is_significant = (range.low > 1 || range.high < 1) &&
+                              (has_least_rounds || std::abs(log_ratio) > certain_log_ratio);
+  if (is_significant) return {log_ratio, half_width};
+  return {0, has_least_rounds ? half_width : std::max(half_width, unknown_bias().half_width)};
 }
+
+process_bias unknown_bias() { return {0, processes_differ_by}; }
 
 process_bias beside_launch_bound(process_bias bias) {
   bias.half_width = std::max(bias.half_width, loads_differ_by);

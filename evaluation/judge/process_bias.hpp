@@ -14,9 +14,13 @@ struct process_bias {
 };
 
 // Returns the bias of two processes from timing the same program in both of them. Of long calls it
-// is 0 unless the interval of the difference excludes 0: no process is known to change their
-// length, and some have two lengths, depending on where their data lies.
+// is 0 unless the interval of the difference excludes 0: some have two lengths, depending on where
+// their data lies.
 process_bias bias_of(const case_timing& equal_programs);
+// Returns the bias of two processes that were not compared, or in too few rounds to show less than
+// 5 %: some GPUs take 1 % longer for a long call in one of them, because of where its data lies
+// (doc/decisions/049).
+process_bias unknown_bias();
 // Returns the bias beside a launch-bound reference, where the host's time for a call also differs
 // between two loads of one program in one process.
 process_bias beside_launch_bound(process_bias bias);

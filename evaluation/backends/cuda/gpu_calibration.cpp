@@ -17,7 +17,8 @@ constexpr std::size_t few_samples = 5;
 constexpr int calibration_attempts = 3;
 constexpr std::size_t distributions_at_end_of_very_long = 2;
 // Calls of this length are timed no oftener than they must be, unless the host launches for most of
-// them. Neither two processes nor a call and its graph differ by a thousandth of it.
+// them: no two processes are compared by them, and no graph is a baseline, which would differ by
+// less than a thousandth.
 constexpr double hardly_sampled_call_ns = 100e6;
 constexpr double max_bias_half_width = 0.01;
 
@@ -194,8 +195,9 @@ void gpu_calibrator::calibrate_pair(prepared_gpu_task& prepared, case_facts& fac
     const auto known = facts.pairs.find(pair);
     if (known != facts.pairs.end() && known->second.precision >= wanted) return;
     if (is_hardly_sampled(facts) || is_host_for_long(facts)) {
-      const process_bias none = facts.is_launch_bound ? beside_launch_bound({}) : process_bias{};
-      facts.pairs[pair] = {none, facts.reference_call_us, 0, facts.can_trace, bias_precision::fine};
+      const process_bias unknown = facts.is_launch_bound ? beside_launch_bound({}) : unknown_bias();
+      facts.pairs[pair] = {unknown, facts.reference_call_us, 0, facts.can_trace,
+                           bias_precision::fine};
       return;
     }
     const pair_facts found = compare_processes(prepared, facts, in, wanted, random);

@@ -62,6 +62,28 @@ TEST(ProcessBias, IsNotBelievedFromFewRoundsUnlessItIsLarge) {
   EXPECT_EQ(bias_of(same).log_ratio, 0.012);
 }
 
+TEST(ProcessBias, OfLongCallsIsUncertainByWhatFewRoundsCannotShow) {
+  case_timing same;
+  same.reference_us = 50e3;
+  same.log_ratios = {0.009, 0.01, 0.011};
+  same.ratio.range = {std::exp(0.009), std::exp(0.011)};
+  EXPECT_EQ(bias_of(same).half_width, unknown_bias().half_width);
+  same.log_ratios = {-0.001, -0.001, 0, 0, 0.001, 0.001};
+  same.ratio.range = {std::exp(-0.001), std::exp(0.001)};
+  EXPECT_NEAR(bias_of(same).half_width, 0.001, 1e-6) << "six rounds show that there is none";
+}
+
+TEST(ProcessBias, ThatIsUnknownMakesADifferenceOfOnePerCentNone) {
+  // Very long calls that differ by 1 % in every round, as two processes alone make them.
+  case_timing timing = time(101e6, 100e6);
+  ASSERT_LT(timing.ratio.range.high, 1);
+  subtract_bias(unknown_bias(), timing);
+  EXPECT_GT(timing.ratio.range.high, 1);
+  case_timing faster = time(97e6, 100e6);
+  subtract_bias(unknown_bias(), faster);
+  EXPECT_GT(faster.ratio.range.low, 1) << "three per cent are a difference";
+}
+
 TEST(ProcessBias, IsUncertainBesideALaunchBoundReference) {
   EXPECT_GE(beside_launch_bound({0.01, 0.001}).half_width, 0.03);
   EXPECT_EQ(beside_launch_bound({0.01, 0.001}).log_ratio, 0.01);
