@@ -48,6 +48,7 @@ class host_trial : public trial {
 
   const task& of() const override { return oracle_->of(); }
   void arrange(const task_case& at) override;
+  bool is_reference_slow() override { return exactness_.is_reference_slow(); }
   void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override;
   void perturb(std::size_t set, std::uint64_t perturbation) override;
   void redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) override;

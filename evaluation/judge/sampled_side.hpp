@@ -12,6 +12,8 @@ namespace hone {
 inline constexpr double long_call_ns = 1e6;
 // A call of at least this length is so long that few of them are made: nothing around it matters.
 inline constexpr double very_long_call_ns = 20e6;
+// A call of at least this length is made no oftener than it must be.
+inline constexpr double hardly_sampled_call_ns = 100e6;
 // The same as long_call_ns, if the host launches for most of the call: the host's caches matter for
 // longer.
 inline constexpr double long_launch_bound_call_ns = 20e6;

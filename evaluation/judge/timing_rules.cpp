@@ -95,6 +95,12 @@ timing_rules rules_of_long_calls(timing_rules rules) {
   return rules;
 }
 
+std::size_t distributions_at_end(double call_ns) {
+  if (call_ns >= hardly_sampled_call_ns) return 1;
+  if (call_ns >= very_long_call_ns) return 2;
+  return call_ns >= long_call_ns ? 4 : timing_rules{}.distributions_at_end;
+}
+
 timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted, bool is_long) {
   // Processes hardly differ in how long they take for a long call.
   const bool is_fine = wanted == bias_precision::fine && !is_long;

@@ -87,6 +87,9 @@ timing_rules gpu_timing_rules();
 // short ones. Every round gets new parameters, since few calls see few places in memory, and with
 // half as many rounds every second one is checked.
 timing_rules rules_of_long_calls(timing_rules rules);
+// Returns the number of distributions that are checked behind the last round of calls of a length.
+// The longer a call, the fewer: a program cannot know which ones.
+std::size_t distributions_at_end(double call_ns);
 // How precise a process bias has to be: `coarse` is enough for a measurement that confirms another.
 enum class bias_precision { coarse, fine };
 // Returns the rules for timing the reference of a case against itself on a GPU, to find the process

@@ -30,9 +30,9 @@ struct verification_result {
 };
 
 // Decides how exactly a verification computes expected outputs. It begins with the reference's own
-// types. If they take little time, float64 follows, until that has taken half a second. Where
-// float64 is left out, it is computed for results that disagree with the reference. Confined to one
-// thread.
+// types. If they take little time, float64 follows, until that has taken a quarter of a second.
+// Where float64 is left out, it is computed for results that disagree with the reference. Confined
+// to one thread.
 class exactness_plan {
  public:
   // Computes expected outputs by `expect` and measures its time.
@@ -57,11 +57,13 @@ class exactness_plan {
   // Returns true if a disagreement with the last expected outputs may be due to their exactness.
   // They are taken to be in float64 from now on.
   bool take_float64() { return std::exchange(with_, exactness::float64) == exactness::own_types; }
+  // True if the reference does not take little time in its own types.
+  bool is_reference_slow() const { return own_ >= longest_own; }
 
  private:
   // A convolution takes a GPU up to thirty times as long in float64.
   static constexpr std::chrono::milliseconds longest_own{8};
-  static constexpr std::chrono::milliseconds most_float64{500};
+  static constexpr std::chrono::milliseconds most_float64{250};
   std::chrono::steady_clock::duration own_ = longest_own;  // the last time, in own types
   std::chrono::steady_clock::duration spent_{0};           // in float64
   exactness with_ = exactness::float64;
@@ -78,6 +80,9 @@ class trial {
   virtual void arrange(const task_case& at) = 0;
   // Returns true if programs for the case must be right for `large` inputs.
   virtual bool bears_large_inputs() { return false; }
+  // Returns true if the reference's last calls took so long that only some of the inputs are tried
+  // at two addresses.
+  virtual bool is_reference_slow() = 0;
   // Draws parameters, and the same inputs for both sets.
   virtual void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) = 0;
   // Perturbs the inputs of one set.
@@ -90,9 +95,10 @@ class trial {
 
 // Verifies a candidate (evaluation.md section 2): every case that runs on this kind of device, two
 // rounds with `declared` inputs and one with each other distribution that the task lists, at least
-// five rounds in all, and one with `large` inputs where the case bears them. Inputs are drawn from
-// `seed`, which must have been drawn after the candidate's session was opened. Throws
-// reference_error.
+// five rounds in all, and one with `large` inputs where the case bears them. A round's inputs are
+// tried at two addresses; beside a slow reference, those of the third round and later at one of the
+// two. Inputs are drawn from `seed`, which must have been drawn after the candidate's session was
+// opened. Throws reference_error.
 verification_result verify_program(trial& candidate, std::string_view device_kind,
                                    std::uint64_t seed, const verification_limits& limits);
 

@@ -15,11 +15,6 @@ constexpr std::uint64_t largest_offset = 1ULL << 30U;
 constexpr std::size_t max_sets = 9;  // a sample of eight calls after one that does not count
 constexpr std::size_t few_samples = 5;
 constexpr int calibration_attempts = 3;
-constexpr std::size_t distributions_at_end_of_very_long = 2;
-// Calls of this length are timed no oftener than they must be, unless the host launches for most of
-// them: no two processes are compared by them, and no graph is a baseline, which would differ by
-// less than a thousandth.
-constexpr double hardly_sampled_call_ns = 100e6;
 constexpr double max_bias_half_width = 0.01;
 
 // Returns the median nanoseconds of a call, as it is scored.
@@ -35,6 +30,8 @@ double median_call(gpu_side& side) {
   return median(ns);
 }
 
+// No two processes are compared by such calls, and no graph is a baseline, which would differ by
+// less than a thousandth.
 bool is_hardly_sampled(const case_facts& facts) {
   return !facts.is_launch_bound && facts.reference_call_us * 1e3 >= hardly_sampled_call_ns;
 }
@@ -181,9 +178,7 @@ void gpu_calibrator::time_reference(prepared_gpu_task& prepared, case_facts& fac
   facts.rules = facts.is_launch_bound ? launch_bound_timing_rules(call_ns) : gpu_timing_rules();
   if (facts.is_launch_bound) facts.limits.long_call_ns = long_launch_bound_call_ns;
   if (call_ns >= facts.limits.long_call_ns) facts.rules = rules_of_long_calls(facts.rules);
-  if (call_ns >= very_long_call_ns)
-    facts.rules.distributions_at_end =
-        is_hardly_sampled(facts) ? 1 : distributions_at_end_of_very_long;
+  facts.rules.distributions_at_end = distributions_at_end(call_ns);
 }
 
 // Finds the bias of the two current processes. If it is implausible, one of them is replaced.

@@ -41,6 +41,7 @@ class gpu_trial final : public trial {
 
   const task& of() const override { return task_->of(); }
   void arrange(const task_case& at) override;
+  bool is_reference_slow() override { return exactness_.is_reference_slow(); }
   bool bears_large_inputs() override { return bears_large_(); }
   void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override;
   void perturb(std::size_t set, std::uint64_t perturbation) override;

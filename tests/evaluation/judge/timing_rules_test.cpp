@@ -151,6 +151,13 @@ TEST(RulesOfLongCalls, SettleWithinTheBudgetAfterSevenRoundsThatAgree) {
   EXPECT_LT(rules.check_one_in, gpu_timing_rules().check_one_in) << "of fewer rounds, more";
 }
 
+TEST(DistributionsAtEnd, AreFewerTheLongerACallTakes) {
+  EXPECT_GT(distributions_at_end(0.9e6), 100U) << "all of them";
+  EXPECT_EQ(distributions_at_end(1.1e6), 4U);
+  EXPECT_EQ(distributions_at_end(21e6), 2U);
+  EXPECT_EQ(distributions_at_end(101e6), 1U);
+}
+
 TEST(CalibrationRules, NeedFewRoundsOfLongCalls) {
   const auto steady = noisy(1.0, 0.001, 42, 5);
   const auto rounds_of = [&](const timing_rules& rules) {

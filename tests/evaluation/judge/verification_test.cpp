@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "evaluation/judge/host_trial.hpp"
@@ -58,10 +59,10 @@ exactness ask(exactness_plan& plan, int ms = 0) {
   return asked;
 }
 
-TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenHalfASecond) {
+TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenAQuarterOfASecond) {
   exactness_plan plan;
   EXPECT_EQ(ask(plan), exactness::own_types) << "nothing is known of the reference";
-  EXPECT_EQ(ask(plan, 510), exactness::float64);
+  EXPECT_EQ(ask(plan, 260), exactness::float64);
   EXPECT_FALSE(plan.take_float64()) << "the outputs are in float64 already";
   EXPECT_EQ(ask(plan), exactness::own_types);
   EXPECT_TRUE(plan.take_float64());
@@ -71,12 +72,15 @@ TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenHalfASecond) {
 TEST(ExactnessPlan, SavesFloat64ForDisagreementsWithASlowReference) {
   exactness_plan plan;
   EXPECT_EQ(ask(plan, 10), exactness::own_types);
+  EXPECT_TRUE(plan.is_reference_slow());
   EXPECT_EQ(ask(plan), exactness::own_types) << "the first call may have loaded code";
+  EXPECT_FALSE(plan.is_reference_slow());
   EXPECT_EQ(ask(plan), exactness::float64);
 }
 
-// A slow reference whose float64 run takes most of half a second, so that only the first draws have
-// float64. Its run in float32 is a little wrong, and the candidate agrees with float64 only.
+// A slow reference whose float64 run takes more than a quarter of a second, so that only the first
+// draws have float64. Its run in float32 is a little wrong, and the candidate agrees with float64
+// only.
 TEST(Verification, AcceptsWhatOnlyFloat64BearsOut) {
   fake_session::behaviour inexact = right_program();
   const auto exact = inexact.programs.at(0);
@@ -117,6 +121,28 @@ TEST(Verification, CallsTwiceWithTheSameContentsAtTwoAddresses) {
     EXPECT_NE(calls[0].inputs[0].bytes, before);
     before = calls[0].inputs[0].bytes;
   }
+}
+
+TEST(Verification, CallsAtOneOfTwoAddressesAfterTwoRoundsWithASlowReference) {
+  fake_session::behaviour slow = right_program();
+  slow.programs.at(0) = [right = slow.programs.at(0)](const value_set& inputs,
+                                                      const value_set& parameters) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return right(inputs, parameters);
+  };
+  const std::string declared = "distributions = [\"declared\"]\n";
+  std::set<std::size_t> later_sets;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    fake_session candidate(right_program());
+    EXPECT_EQ(verify(candidate, scale_task(declared), seed, {}, slow).rounds, 10U);
+    const auto rounds = rounds_of(candidate);
+    ASSERT_EQ(rounds.size(), 10U) << "of two cases";
+    for (std::size_t i = 0; i < rounds.size(); ++i) {
+      EXPECT_EQ(rounds[i].size(), i % 5 < 2 ? 3U : 1U) << "round " << i;
+      if (i % 5 >= 2) later_sets.insert(rounds[i][0].set);
+    }
+  }
+  EXPECT_EQ(later_sets.size(), 2U) << "a program could know which address is tried";
 }
 
 TEST(Verification, RepeatsACallWithAFewElementsChanged) {
