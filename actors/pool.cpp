@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <utility>
 
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
@@ -26,6 +27,11 @@ pool_requests::reply<Record> deliver(caf::typed_response_promise<Record> promise
 
 }  // namespace
 
+pool_state::~pool_state() {
+  if (log) log->close();
+  caf::anon_send_exit(syncer, caf::exit_reason::user_shutdown);
+}
+
 void pool_state::fail(const std::string& reason) {
   stopping = true;
   caf::anon_send(supervisor, fatal_atom_v, reason);
@@ -43,25 +49,26 @@ void pool_state::attempt(const std::function<void()>& work) {
 void pool_state::schedule_flush() {
   if (flush_is_due) return;
   flush_is_due = true;
-  self->send(self, flush_atom_v);
+  if (!is_syncing) self->send(self, flush_atom_v);
 }
 
 void pool_state::submit(const group_record& group,
                         const caf::typed_response_promise<done_atom>& promise) {
   const activity::span busy(counts, "group");
   schedule->complete(draw_id(group->getDraw().getId()));
-  owned->record_group(group, unix_ms(), unsent);
-  unacknowledged.push_back({promise, "group " + to_string(group_id(group->getId()))});
+  owned->record_group(group, unix_ms(), unwritten.jobs);
+  unwritten.acknowledgements.push_back({promise, "group " + to_string(group_id(group->getId()))});
   counts.processed(group->getRollouts().size());
   schedule_flush();
 }
 
 void pool_state::close(const evaluation_record& result) {
   const activity::span busy(counts, "result");
-  if (!owned->record_evaluation(result, unix_ms(), unsent)) return;
+  if (!owned->record_evaluation(result, unix_ms(), unwritten.jobs)) return;
   if (acknowledgements && result->getOutcome() != Outcome::INFRASTRUCTURE)
-    closed_lines.push_back("measurement " + to_string(measurement_id(result->getMeasurementId())) +
-                           " " + to_string(variant_id(result->getVariantId())));
+    unwritten.closed_lines.push_back("measurement " +
+                                     to_string(measurement_id(result->getMeasurementId())) + " " +
+                                     to_string(variant_id(result->getVariantId())));
   schedule_flush();
 }
 
@@ -69,32 +76,52 @@ void pool_state::commit_step(const version_record& version, const step_record& s
                              const caf::typed_response_promise<done_atom>& promise) {
   const activity::span busy(counts, "step");
   owned->commit_step(version, step);
-  unacknowledged.push_back({promise, "version " + std::to_string(version->getVersion())});
+  unwritten.acknowledgements.push_back(
+      {promise, "version " + std::to_string(version->getVersion())});
   schedule_flush();
 }
 
 void pool_state::flush() {
   flush_is_due = false;
+  bool is_written = false;
   {
     const activity::span busy(counts, "flush");
-    owned->commit();
+    is_written = owned->write();
   }
+  unsynced = std::exchange(unwritten, {});
+  {
+    const activity::span busy(counts, "hand out");
+    requests->serve_batch();
+    if (!stopping && compilers) requests->serve_draws(unix_ms());
+  }
+  if (!is_written) return release_unsynced();
+  is_syncing = true;
+  self->request(syncer, caf::infinite, flush_atom_v)
+      .then(
+          [this](const std::string& problem) {
+            is_syncing = false;
+            if (!problem.empty()) return fail(problem);
+            release_unsynced();
+            if (flush_is_due) self->send(self, flush_atom_v);
+          },
+          [this](const caf::error& error) {
+            fail("the pool's log cannot be synced: " + self->system().render(error));
+          });
+}
+
+void pool_state::release_unsynced() {
+  const activity::span busy(counts, "release");
   std::string lines;
-  for (const std::string& line : closed_lines) lines += line + "\n";
-  closed_lines.clear();
-  for (auto& ack : unacknowledged) {
+  for (const std::string& line : unsynced.closed_lines) lines += line + "\n";
+  for (auto& ack : unsynced.acknowledgements) {
     ack.promise.deliver(done_atom_v);
     lines += ack.line + "\n";
   }
-  unacknowledged.clear();
   if (acknowledgements && !lines.empty() &&
       write(acknowledgements.get(), lines.data(), lines.size()) < 0)
     fail("the file of acknowledgements cannot be written");
-  const activity::span busy(counts, "hand out");
-  for (const compile_job& job : unsent) self->send(compilers, put_atom_v, job);
-  unsent.clear();
-  requests->serve_batch();
-  if (!stopping && compilers) requests->serve_draws(unix_ms());
+  for (const compile_job& job : unsynced.jobs) self->send(compilers, put_atom_v, job);
+  unsynced = {};
 }
 
 // Drops the groups of an interrupted comparison.
@@ -139,12 +166,12 @@ void pool_state::change_devices(const device_type_record& type, std::int32_t by)
   } else {
     owned->remove_device_type(name);
   }
-  owned->collect_overdue(unix_ms(), unsent);
+  owned->collect_overdue(unix_ms(), unwritten.jobs);
   schedule_flush();
 }
 
 void pool_state::tick() {
-  owned->collect_overdue(unix_ms(), unsent);
+  owned->collect_overdue(unix_ms(), unwritten.jobs);
   schedule->expire(unix_ms());
   requests->refuse_expired(unix_ms());
   schedule_flush();
@@ -212,6 +239,9 @@ void pool_state::open(const pool_actor_options& options) {
   owned->commit();
   schedule = std::make_unique<draw_schedule>(learned, options.draws, held_out);
   requests = std::make_unique<pool_requests>(*owned, *schedule);
+  log = std::make_shared<open_log>(*owned);
+  syncer = options.has_log_thread ? self->spawn<caf::detached>(log_syncer_behavior, log)
+                                  : self->spawn(log_syncer_behavior, log);
   if (options.acknowledgements.empty()) return;
   acknowledgements.reset(
       ::open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));

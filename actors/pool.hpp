@@ -10,6 +10,7 @@
 
 #include "actors/activity.hpp"
 #include "actors/draw_schedule.hpp"
+#include "actors/log_syncer.hpp"
 #include "actors/pool_requests.hpp"
 #include "messages/interfaces.hpp"
 #include "process/unique_fd.hpp"
@@ -23,13 +24,19 @@ struct pool_actor_options {
   draw_schedule::options draws;
   // File that lists everything that was acknowledged; empty for none.
   std::string acknowledgements;
+  // Syncs the log on a thread of its own. Otherwise the scheduler's threads do.
+  bool has_log_thread = true;
 };
 
 // Owns everything durable. Messages change the pool in memory. One flush per mailbox batch writes
-// all changes at once; replies and jobs are sent only after that write. A pool that cannot be
+// all changes at once and has the write synced, while further messages are processed; replies and
+// jobs are sent only when it is on disk, and then the next flush begins. A pool that cannot be
 // written stops the run: everything that was acknowledged is safe on disk.
 struct pool_state {
   pool_state() = default;
+  pool_state(const pool_state&) = delete;
+  pool_state& operator=(const pool_state&) = delete;
+  ~pool_state();
 
   struct acknowledgement {
     caf::typed_response_promise<done_atom> promise;
@@ -39,6 +46,8 @@ struct pool_state {
   pool_actor::stateful_pointer<pool_state> self = nullptr;
   std::shared_ptr<const task_table> tasks;
   std::unique_ptr<pool> owned;
+  std::shared_ptr<open_log> log;
+  caf::actor syncer;
   std::unique_ptr<draw_schedule> schedule;
   std::unique_ptr<pool_requests> requests;
   caf::actor supervisor;  // receives (fatal_atom, reason)
@@ -48,12 +57,18 @@ struct pool_state {
   std::map<caf::actor_addr, std::uint64_t> generators;
   std::uint64_t next_generator = 1;
 
-  // Replies and jobs that the next flush sends, and lines that it adds to the acknowledgements'
-  // file.
-  std::vector<acknowledgement> unacknowledged;
-  std::vector<std::string> closed_lines;
-  std::vector<compile_job> unsent;
+  // Replies and jobs that are sent when what they follow from is on disk, and lines that are added
+  // to the acknowledgements' file then.
+  struct consequences {
+    std::vector<acknowledgement> acknowledgements;
+    std::vector<std::string> closed_lines;
+    std::vector<compile_job> jobs;
+  };
+  consequences unwritten;  // of changes since the last write
+  consequences unsynced;   // of the last write
   bool flush_is_due = false;
+  // The last write is being synced. The next one begins when that has ended.
+  bool is_syncing = false;
   bool stopping = false;
   unique_fd acknowledgements;
 
@@ -70,7 +85,9 @@ struct pool_state {
   void lose_generators_of(const caf::node_id& node);
   void change_devices(const device_type_record& type, std::int32_t by);
   void schedule_flush();
+  // Writes the changes since the last flush, answers requests, and has the write synced.
   void flush();
+  void release_unsynced();
   void tick();
   run_status_record status() const;
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <unordered_map>
 #include <vector>
 
@@ -133,6 +134,7 @@ struct database::state {
   std::array<std::unordered_map<std::string, change>, family_count> uncommitted;
   // Kept between commits for its memory: allocating the megabytes anew takes a tenth of a commit.
   rocksdb::WriteBatch batch;
+  std::atomic<bool> has_unsynced = false;  // the last write
 
   ~state() {
     for (auto* one : families) {
@@ -232,7 +234,18 @@ void database::remove(family where, std::string_view key) {
   if (entry->second.is_first) changes.erase(entry);
 }
 
-void database::commit() {
+void database::commit() { write(true); }
+
+bool database::write() { return write(false); }
+
+void database::sync() {
+  const rocksdb::Status status = state_->db->SyncWAL();
+  if (!status.ok())
+    throw pool_error(folder_.string() + ": cannot be synced (" + status.ToString() + ")");
+  state_->has_unsynced = false;
+}
+
+bool database::write(bool is_synced) {
   rocksdb::WriteBatch& batch = state_->batch;
   batch.Clear();
   for (std::size_t i = 0; i < family_count; ++i) {
@@ -251,13 +264,16 @@ void database::commit() {
       }
     }
   }
-  if (batch.Count() == 0) return;
+  if (state_->has_unsynced) sync();
+  if (batch.Count() == 0) return false;
   rocksdb::WriteOptions options;
-  options.sync = true;
+  options.sync = is_synced;
   const rocksdb::Status status = state_->db->Write(options, &batch);
   if (!status.ok())
     throw pool_error(folder_.string() + ": cannot be written (" + status.ToString() + ")");
+  state_->has_unsynced = !is_synced;
   for (auto& entries : state_->uncommitted) entries.clear();
+  return true;
 }
 
 // Visits the entries from `begin` on. If a file of the snapshot is gone, a reader continues in a

@@ -65,6 +65,12 @@ class database {
   // Makes all changes since the last commit durable in one write. Throws pool_error if the write
   // fails (for example on a full disk); none of the changes is written then.
   void commit();
+  // Does so in two parts: write() makes the changes outlive this process, and sync() the machine.
+  // Another thread may call sync() while this database is used. write() returns false if there was
+  // nothing to write. It syncs what is not yet synced, so that a machine that stops leaves one torn
+  // record at the end of the log and not several, which recovery would refuse.
+  bool write();
+  void sync();
 
   // Visits the committed entries whose keys begin with `prefix`, in key order, starting at
   // `prefix` + `from`, until `visit` returns false. `visit` may read from this database.
@@ -109,6 +115,7 @@ class database {
   [[noreturn]] void refuse(family where, std::string_view key) const;
 
   void open() const;
+  bool write(bool is_synced);
   template <class Visit>
   void walk(family where, std::string_view prefix, std::string begin, Visit visit) const;
 

@@ -71,6 +71,10 @@ void pool::store_format() {
 
 void pool::commit() { db_.commit(); }
 
+bool pool::write() { return db_.write(); }
+
+void pool::sync() { db_.sync(); }
+
 void pool::add_task(const record<schema::Task>& task) {
   const std::string key = key_of(task_id(task->getId()));
   if (!db_.has(family::tasks, key)) db_.put(family::tasks, key, task);

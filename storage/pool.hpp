@@ -73,6 +73,9 @@ class pool {
   void collect_overdue(std::uint64_t now_ms, std::vector<record<schema::CompileJob>>& jobs);
   // Makes all changes since the last commit durable in one write.
   void commit();
+  // Does so in two parts. Another thread may call sync() meanwhile (see database::write()).
+  bool write();
+  void sync();
 
   // ---- Output
   struct draw_request {

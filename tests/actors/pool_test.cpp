@@ -23,6 +23,7 @@ class PoolActor : public actor_test {
     options_.storage.judge_version = 1;
     options_.draws = {.max_groups = 1, .samples = 2};
     options_.acknowledgements = folder_ / "acknowledged";
+    options_.has_log_thread = false;
   }
   void start() {
     spawn();

@@ -45,6 +45,20 @@ TEST_F(Database, WriterSeesUncommittedChangesAndReadersDoNot) {
   EXPECT_THAT(on_disk(), ElementsAre("a", "b"));
 }
 
+TEST_F(Database, WhatIsWrittenIsThereForReadersBeforeItIsSynced) {
+  EXPECT_FALSE(db_->write()) << "there is nothing to write";
+  put("a");
+  EXPECT_TRUE(db_->write());
+  EXPECT_THAT(on_disk(), ElementsAre("a"));
+  put("b");
+  EXPECT_TRUE(db_->write());
+  db_->sync();
+  EXPECT_FALSE(db_->write());
+  put("c");
+  db_->commit();
+  EXPECT_THAT(on_disk(), ElementsAre("a", "b", "c"));
+}
+
 TEST_F(Database, KeyPutAndRemovedBetweenTwoCommitsIsAbsent) {
   put("a");
   remove("a");
