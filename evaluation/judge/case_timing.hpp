@@ -29,8 +29,10 @@ struct case_timing {
   double candidate_us = 0;
   double reference_wall_us = 0;
   double candidate_wall_us = 0;
-  double least_candidate_us = 0;  // of the candidate's fastest run, by the clock without charges
-  double floor_us = 0;            // the floor: no call can be faster
+  // Of the fastest run of a round, by the clock without charges; the median over the rounds. Where
+  // a virtual machine is not given its processor, the system may charge a run with no time at all.
+  double clocked_candidate_us = 0;
+  double floor_us = 0;  // the floor: no call can be faster
 
   struct baseline {
     std::string name;

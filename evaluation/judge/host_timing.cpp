@@ -284,7 +284,7 @@ case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing
   if (timing.failure && timing.failure->outcome != Outcome::UNSTABLE) return timing;
   // If the timing has not settled, cheating may be the cause, and is then the failure to report.
   timing.floor_us = limits.floor_us_per_byte * static_cast<double>(calls.least_bytes());
-  auto cheating = find_impossible_time(timing.least_candidate_us, timing.floor_us);
+  auto cheating = find_impossible_time(timing.clocked_candidate_us, timing.floor_us);
   if (!cheating) cheating = find_work_outside(candidate.share_outside(), reference.share_outside());
   if (cheating) timing.failure = cheating;
   return timing;

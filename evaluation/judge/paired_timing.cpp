@@ -202,8 +202,8 @@ class paired_timing {
     candidate_us_.push_back(candidate.call_ns / 1e3);
     reference_wall_us_.push_back(reference.wall_call_ns() / 1e3);
     candidate_wall_us_.push_back(candidate.wall_call_ns() / 1e3);
-    least_candidate_ns_ = std::min(least_candidate_ns_, candidate.clocked_ns);
-    timing_.least_candidate_us = least_candidate_ns_ / 1e3;
+    clocked_candidate_us_.push_back(candidate.clocked_ns / 1e3);
+    timing_.clocked_candidate_us = median(clocked_candidate_us_);
     timing_.log_ratios.push_back(std::log(reference.call_ns / candidate.call_ns));
   }
 
@@ -225,12 +225,12 @@ class paired_timing {
   batch_maker reference_batches_;
   double batch_ns_ = 0;
   double clocked_ns_ = 0;
-  double least_candidate_ns_ = infinity;
   timing_decision decision_ = timing_decision::go_on;
-  std::vector<double> reference_us_;  // by round, as are the next three
+  std::vector<double> reference_us_;  // by round, as are the next four
   std::vector<double> candidate_us_;
   std::vector<double> reference_wall_us_;
   std::vector<double> candidate_wall_us_;
+  std::vector<double> clocked_candidate_us_;
   case_timing timing_;
 };
 

@@ -32,7 +32,8 @@ struct leader {
 // What came of a leader on a type of device.
 struct result {
   Outcome outcome = Outcome::OK;
-  double speedup = 0;  // 0 unless ok
+  std::string message{};  // why it is not ok
+  double speedup = 0;     // 0 unless ok
   bool is_fresh = false;
 };
 
@@ -54,7 +55,7 @@ std::vector<leader> find_leaders(const pool_inspector& pool, const std::string& 
 }
 
 result result_of(const schema::Evaluation::Reader& e, bool is_fresh) {
-  return {e.getOutcome(), has_score(e) ? e.getScore() : 0, is_fresh};
+  return {e.getOutcome(), text(e.getMessage()), has_score(e) ? e.getScore() : 0, is_fresh};
 }
 
 // Judges all leaders on one device.
@@ -135,6 +136,7 @@ void print_json(const std::vector<leader>& leaders, const results& found) {
                      {"found_on", one.found_on},
                      {"device_type", key.second},
                      {"outcome", name_of(r.outcome)},
+                     {"message", r.message},
                      {"speedup", r.speedup > 0 ? ordered_json(r.speedup) : ordered_json(nullptr)},
                      {"measured_now", r.is_fresh}})
               << "\n";
