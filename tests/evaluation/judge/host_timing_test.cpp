@@ -290,6 +290,13 @@ TEST_F(Timing, ATimeBelowTheFloorIsImpossible) {
   EXPECT_EQ(outcome_of(time(b, limits).failure), Outcome::OK);
 }
 
+TEST_F(Timing, ACallThatIsChargedNoTimeAtTimesIsNotImpossible) {
+  fake_session::behaviour b = right_program();
+  b.call_ns = [calls = 0]() mutable { return ++calls % 320 < 20 ? 0.0 : 50e3; };
+  const timing_limits limits{.floor_us_per_byte = 0.05 / 2560};
+  EXPECT_EQ(kind_of(time(b, limits).failure), "");
+}
+
 TEST_F(Timing, EndsWithTheFailureOfATimedRun) {
   fake_session::behaviour b = right_program();
   b.fails = [](std::size_t run) {
