@@ -1,6 +1,7 @@
 #include "actors/log_syncer.hpp"
 
 #include <caf/all.hpp>
+
 #include <exception>
 #include <utility>
 

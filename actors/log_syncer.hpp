@@ -2,6 +2,7 @@
 
 #include <caf/behavior.hpp>
 #include <caf/fwd.hpp>
+
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,7 +27,7 @@ class open_log {
   pool* of_;  // null when closed
 };
 
-// Answers (flush_atom) with what open_log::sync() returns. Needs a thread of its own.
+// Answers (flush_atom) with what open_log::sync() returns. Its thread waits for the disk meanwhile.
 caf::behavior log_syncer_behavior(caf::event_based_actor* self, std::shared_ptr<open_log> log);
 
 }  // namespace hone

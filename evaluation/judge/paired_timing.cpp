@@ -169,6 +169,7 @@ class paired_timing {
     timing_.candidate_us = median(candidate_us_);
     timing_.reference_wall_us = median(reference_wall_us_);
     timing_.candidate_wall_us = median(candidate_wall_us_);
+    timing_.clocked_candidate_us = median(clocked_candidate_us_);
     if (is_unstable()) {
       timing_.failure = program_failure{
           Outcome::UNSTABLE, "",
@@ -203,7 +204,6 @@ class paired_timing {
     reference_wall_us_.push_back(reference.wall_call_ns() / 1e3);
     candidate_wall_us_.push_back(candidate.wall_call_ns() / 1e3);
     clocked_candidate_us_.push_back(candidate.clocked_ns / 1e3);
-    timing_.clocked_candidate_us = median(clocked_candidate_us_);
     timing_.log_ratios.push_back(std::log(reference.call_ns / candidate.call_ns));
   }
 

@@ -37,7 +37,7 @@ process_bias bias_of(const case_timing& equal_programs) {
   const bool is_significant = (range.low > 1 || range.high < 1) &&
                               (has_least_rounds || std::abs(log_ratio) > certain_log_ratio);
   if (is_significant) return {log_ratio, half_width};
-  return {0, has_least_rounds ? half_width : std::max(half_width, unknown_bias().half_width)};
+  return {0, has_least_rounds ? half_width : std::max(half_width, processes_differ_by)};
 }
 
 process_bias unknown_bias() { return {0, processes_differ_by}; }

@@ -15,9 +15,9 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t least_rounds = 5;
-constexpr std::size_t perturbed_rounds = 2;
-// Rounds whose inputs are tried at two addresses even beside a slow reference.
-constexpr std::size_t repeated_rounds = 2;
+// Rounds whose inputs are tried at two addresses even beside a slow reference, and once more with a
+// few elements changed.
+constexpr std::size_t thorough_rounds = 2;
 
 std::vector<distribution> plan_rounds(const task& t) {
   std::vector<distribution> rounds = {distribution::declared, distribution::declared};
@@ -64,13 +64,14 @@ class verification {
     // order of the sets is random, but the second round begins with the set that ended the first,
     // so that at least one call finds new contents at the address of the call before it.
     if (round == 1 || random_.below(2) == 1) std::swap(sets_[0], sets_[1]);
-    const bool is_repeated = round < repeated_rounds || !candidate_->is_reference_slow();
+    const bool is_thorough = round < thorough_rounds;
+    const bool is_repeated = is_thorough || !candidate_->is_reference_slow();
     for (const std::size_t set : std::span(sets_).first(is_repeated ? sets_.size() : 1)) {
       if (auto called = call(set, totals); !called) return called;
     }
     // The new contents differ from the set's last contents in a few elements only, so a cache keyed
     // by a sample of the contents is stale.
-    if (round < perturbed_rounds) {
+    if (is_thorough) {
       candidate_->perturb(sets_[1], random_.bits() | 1U);
       if (auto called = call(sets_[1], totals); !called) return called;
     }
