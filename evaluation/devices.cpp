@@ -8,6 +8,7 @@
 #include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cpu/cpu_device.hpp"
 #include "evaluation/backends/cuda/cuda_device.hpp"
+#include "process/user_cache.hpp"
 
 namespace hone {
 
@@ -80,6 +81,8 @@ class device_planner {
                     .baselines = options_->baselines,
                     .compiled_references = options_->compiled_references}};
       if (options_->programs <= few_programs) options.judge.spares = 0;
+      if (const auto cache = user_cache(); options.judge.locks_gpu && !cache.empty())
+        options.judge.driver_cache = cache / "driver" / gpu.uuid;
       devices_.push_back(
           {name, gpu.type, [gpu, options] { return make_cuda_device(gpu, options); }});
       devices_.back().measured_as = measured_as;

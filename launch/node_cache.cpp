@@ -3,10 +3,10 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include <cstdlib>
 #include <stdexcept>
 
 #include "messages/ids.hpp"
+#include "process/user_cache.hpp"
 
 namespace hone {
 namespace {
@@ -21,12 +21,8 @@ unique_fd lock(const std::filesystem::path& folder) {
 }
 
 std::filesystem::path nodes_in_cache() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "hone" / "nodes";
-  if (home != nullptr && *home != '\0')
-    return std::filesystem::path(home) / ".cache" / "hone" / "nodes";
-  return std::filesystem::temp_directory_path() / "hone-nodes";
+  const std::filesystem::path cache = user_cache();
+  return cache.empty() ? std::filesystem::temp_directory_path() / "hone-nodes" : cache / "nodes";
 }
 
 void make_folder(const std::filesystem::path& folder) {

@@ -45,7 +45,7 @@ cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options
       gpu_lock_(options.locks_gpu ? reserve(facts) : unique_fd()),
       core_lock_(options.launch_core >= 0 ? lock_core(options.launch_core) : unique_fd()),
       management_(facts.bus_id),
-      processes_(facts, options.spares),
+      processes_(facts, options.spares, options.driver_cache),
       kernels_(facts.architecture),
       gpu_(facts),
       sessions_(gpu_.load(kernels_.blocks()), processes_, kernels_.tools(), options.launch_core,

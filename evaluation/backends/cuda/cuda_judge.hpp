@@ -29,6 +29,9 @@ struct cuda_judge_options {
   // Folder of compiled references (tasks/compiling/), which are timed as the baseline `inductor`;
   // empty: none.
   std::filesystem::path compiled_references{};
+  // Folder in which the driver keeps what it compiles for references, which later judges on this
+  // GPU use; empty: nothing is kept.
+  std::filesystem::path driver_cache{};
   // A call that takes longer is a timeout (evaluation.md section 3, point 6).
   std::chrono::milliseconds call_limit{2000};
 };

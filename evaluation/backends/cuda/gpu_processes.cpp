@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 
 namespace hone {
 namespace {
@@ -19,10 +20,11 @@ std::string visible_device(int ordinal) {
 
 }  // namespace
 
-gpu_processes::gpu_processes(const gpu_facts& facts, std::size_t spares)
-    : visible_(visible_device(facts.ordinal)) {
+gpu_processes::gpu_processes(const gpu_facts& facts, std::size_t spares,
+                             std::filesystem::path driver_cache)
+    : visible_(visible_device(facts.ordinal)), driver_cache_(std::move(driver_cache)) {
   for (auto& one : candidates_) one = start();
-  reference_ = start();
+  reference_ = start_reference();
   while (spares_.size() < spares) spares_.push_back(start());
 }
 
@@ -55,10 +57,8 @@ std::unique_ptr<gpu_process> gpu_processes::start() const {
   return std::make_unique<gpu_process>(visible_);
 }
 
-std::unique_ptr<gpu_process> gpu_processes::start_attached(const gpu_arena& arena) const {
-  auto one = start();
-  attach(*one, arena);
-  return one;
+std::unique_ptr<gpu_process> gpu_processes::start_reference() const {
+  return std::make_unique<gpu_process>(visible_, driver_cache_);
 }
 
 void gpu_processes::attach(gpu_process& one, const gpu_arena& arena) const {
@@ -83,7 +83,8 @@ gpu_process& gpu_processes::reference() {
 }
 
 void gpu_processes::replace_reference() {
-  reference_ = start_attached(*reference_arena_);
+  reference_ = start_reference();
+  attach(*reference_, *reference_arena_);
   reference_->await_ready();
 }
 
@@ -96,7 +97,8 @@ void gpu_processes::await_all() {
 void gpu_processes::replace(role of) {
   auto& place = candidates_[static_cast<std::size_t>(of)];
   do {
-    spares_.push_back(start_attached(*candidate_arena_));
+    spares_.push_back(start());
+    attach(*spares_.back(), *candidate_arena_);
     place = std::move(spares_.front());
     spares_.pop_front();
     place->await_ready();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,8 +27,9 @@ class gpu_processes {
   // surprising measurements of the timing process.
   enum class role : std::size_t { verifying, timing, confirming };
 
-  // Starts the processes, without waiting for them.
-  gpu_processes(const gpu_facts& facts, std::size_t spares);
+  // Starts the processes, without waiting for them. `driver_cache`: as in gpu_process, for
+  // references.
+  gpu_processes(const gpu_facts& facts, std::size_t spares, std::filesystem::path driver_cache);
   // Gives the processes their resources, without waiting for them. Must be called once before any
   // other function. `tools`: the judge's kernels. `launch_core`: the core from which all
   // processes launch, one at a time, so that launch cost is comparable; -1: any core. The arenas
@@ -52,10 +54,11 @@ class gpu_processes {
 
  private:
   std::unique_ptr<gpu_process> start() const;
-  std::unique_ptr<gpu_process> start_attached(const gpu_arena& arena) const;
+  std::unique_ptr<gpu_process> start_reference() const;
   void attach(gpu_process& one, const gpu_arena& arena) const;
 
   std::string visible_;
+  std::filesystem::path driver_cache_;
   gpu_attachment attachment_;  // without an arena
   const gpu_arena* candidate_arena_ = nullptr;
   const gpu_arena* reference_arena_ = nullptr;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,9 +77,11 @@ struct burst_plan {
 class gpu_process {
  public:
   // Starts the process without waiting for it: it takes seconds to load its libraries and to make a
-  // context. `visible` is the value of CUDA_VISIBLE_DEVICES in the process. Throws
-  // std::runtime_error.
-  explicit gpu_process(const std::string& visible);
+  // context. `visible` is the value of CUDA_VISIBLE_DEVICES in the process. `driver_cache`: the
+  // folder, made if it can be, in which the driver keeps what it compiles for cuDNN in the process,
+  // and which is not removed; empty: a folder of the process's own. What a process runs may change
+  // what lies there, so only processes of trusted programs may share it. Throws std::runtime_error.
+  explicit gpu_process(const std::string& visible, const std::filesystem::path& driver_cache = {});
 
   // Gives the process its resources, without waiting for it. Must be called once.
   void attach(const gpu_attachment& attachment);
@@ -115,7 +119,7 @@ class gpu_process {
   program_failure end(bool timed_out);
 
   std::uint64_t serial_;
-  temporary_folder compiled_{"cuda-cache"};  // what the driver compiles for cuDNN in the process
+  std::optional<temporary_folder> own_cache_;  // of the driver, if it is not kept
   child_process process_;
   unique_fd socket_;
   int core_ = -1;
