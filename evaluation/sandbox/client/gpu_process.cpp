@@ -59,21 +59,20 @@ shared_head::~shared_head() { munmap(head_, arena_head_bytes); }
 
 gpu_process::gpu_process(const std::string& visible, const std::filesystem::path& driver_cache)
     : serial_(next_serial()) {
-  const bool is_kept = make_folder(driver_cache);
-  if (!is_kept) own_cache_.emplace("cuda-cache");
+  const std::string compiled =
+      make_folder(driver_cache) ? driver_cache.string() : own_cache_.emplace("cuda-cache").path();
   auto [ours, theirs] = socket_pair();
   socket_ = std::move(ours);
   child_options options;
   options.ignores_stop_signals = true;
   options.arguments = {companion_program("hone-gpu-sandbox", "HONE_GPU_SANDBOX")};
-  options.environment = {
-      "OMP_NUM_THREADS=1",
-      "MKL_NUM_THREADS=1",
-      "LC_ALL=C",
-      "TORCH_CPP_LOG_LEVEL=ERROR",
-      "CUDA_VISIBLE_DEVICES=" + visible,
-      "CUDA_CACHE_PATH=" + (is_kept ? driver_cache.string() : own_cache_->path()),
-      "CUDA_CACHE_MAXSIZE=" + std::to_string(most_compiled_bytes)};
+  options.environment = {"OMP_NUM_THREADS=1",
+                         "MKL_NUM_THREADS=1",
+                         "LC_ALL=C",
+                         "TORCH_CPP_LOG_LEVEL=ERROR",
+                         "CUDA_VISIBLE_DEVICES=" + visible,
+                         "CUDA_CACHE_PATH=" + compiled,
+                         "CUDA_CACHE_MAXSIZE=" + std::to_string(most_compiled_bytes)};
   inherit(options.environment, {"LD_LIBRARY_PATH", "CUDA_DEVICE_ORDER"});
   const unique_fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   options.descriptors = {{null.get(), 0}, {null.get(), 1}, {null.get(), 2}, {theirs.get(), 3}};

@@ -4,19 +4,19 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "evaluation/sandbox/client/gpu_process.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
 namespace {
 
 namespace fs = std::filesystem;
+using testing_support::eventually;
 using testing_support::read_file;
 using testing_support::temporary_folder;
 
@@ -39,9 +39,7 @@ class DriverCache : public testing::Test {
     const fs::path said = program_.string() + ".said";
     fs::remove(said);
     const gpu_process process("0", driver_cache);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!fs::exists(said) && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_TRUE(eventually([&] { return fs::exists(said); }));
     const std::string line = read_file(said);
     return line.substr(0, line.find('\n'));
   }
