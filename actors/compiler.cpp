@@ -3,6 +3,7 @@
 #include <caf/all.hpp>
 
 #include "actors/job_headers.hpp"
+#include "network/thread_priority.hpp"
 
 namespace hone {
 namespace {
@@ -48,6 +49,7 @@ compiler_actor::behavior_type compiler_behavior(
   s.tasks = std::move(tasks);
   s.wiring = std::move(wiring);
   s.counts = activity(std::move(name), "compiler");
+  let_messages_pass(thread_work::run);
   self->send(s.wiring.compiles, pull_atom_v, std::vector<std::string>{"*"}, credits);
   return {
       [self](const compile_job& job) { self->state.compile(job); },

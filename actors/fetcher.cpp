@@ -124,7 +124,7 @@ fetcher_actor::behavior_type fetcher_behavior(fetcher_actor::stateful_pointer<fe
   s.self = self;
   s.options = std::move(options);
   s.counts = activity(std::move(name), "fetcher");
-  if (s.options.has_own_thread) let_messages_pass();
+  if (s.options.has_own_thread) let_messages_pass(thread_work::strangers_and_files);
   s.clear_cache();
   return {
       [&s](fetch_atom, std::uint64_t version, bool is_pinned) {

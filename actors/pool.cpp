@@ -9,6 +9,7 @@
 #include "actors/timeouts.hpp"
 #include "messages/clock.hpp"
 #include "messages/names.hpp"
+#include "network/thread_priority.hpp"
 
 namespace hone {
 namespace {
@@ -258,6 +259,7 @@ pool_actor::behavior_type pool_behavior(pool_actor::stateful_pointer<pool_state>
   s.self = self;
   s.tasks = std::move(tasks);
   s.supervisor = std::move(supervisor);
+  let_messages_pass(thread_work::run);  // and RocksDB's threads and the log's, which open() starts
   s.attempt([&] { s.open(options); });
   if (s.stopping) return pool_actor::behavior_type::make_empty_behavior();
   self->delayed_send(self, timeouts::pool_tick, tick_atom_v);

@@ -38,7 +38,6 @@
 #include "network/files/file_server.hpp"
 #include "network/files/folder_copy.hpp"
 #include "network/identity.hpp"
-#include "network/thread_priority.hpp"
 
 namespace hone {
 namespace {
@@ -252,7 +251,7 @@ struct copy_totals {
 void be_copying_node(int number, int nodes, const network_address& at,
                      const std::filesystem::path& identity, const std::filesystem::path& cache,
                      copy_totals& totals) {
-  let_messages_pass();
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
   const copy_relay relay({to_string(at), identity}, "node " + std::to_string(number), "",
                          [](const std::string& line) { std::cout << line << std::endl; });
   folder_copy copy(relay.sources(), "checkpoint", cache);

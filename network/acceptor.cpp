@@ -92,7 +92,8 @@ class acceptor::loop {
   };
 
   void run() {
-    let_messages_pass();  // strangers must not take a core from those who were let in
+    // Strangers must not take a core from those who were let in.
+    let_messages_pass(thread_work::strangers_and_files);
     std::array<epoll_event, 64> ready{};
     for (bool runs = true; runs;) {
       const int count = epoll_wait(events_.get(), ready.data(), static_cast<int>(ready.size()),

@@ -46,7 +46,7 @@ void file_server::serve(std::shared_ptr<channel> connection) {
   served& one = connections_.emplace_back(std::move(connection));
   try {
     one.thread = std::thread([this, &one] {
-      let_messages_pass();
+      let_messages_pass(thread_work::strangers_and_files);
       answer_requests(*one.connection);
       one.connection->shut_down();
       one.has_ended = true;
