@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace hone {
@@ -140,17 +141,24 @@ class paired_timing {
   void time_round() {
     if (random_->below(rules_.new_parameters_one_in) == 0) set_parameters();
     budget_->check();
-    candidate_->begin_round();
-    reference_->begin_round();
-    const bool reference_first = random_->below(2) == 0;
-    batch_time reference;
-    if (reference_first) reference = time_reference();
+    const std::uint64_t contents = random_->bits();
+    candidate_->begin_round(contents);
+    reference_->begin_round(contents);
+    std::optional<batch_time> reference;
+    if (random_->below(2) == 0) reference = time_reference();
     const bool is_past_min_rounds = timing_.log_ratios.size() >= rules_.min_rounds;
     const bool is_checked =
         random_->below(is_past_min_rounds ? rules_.check_one_in_late : rules_.check_one_in) == 0;
-    const batch_time candidate = candidate_batches_.make(batch_ns_, check_, is_checked);
-    if (!reference_first) reference = time_reference();
-    record(reference, candidate);
+    // Before a check the reference has its turn, unless the candidate's batch would be interrupted:
+    // what the reference has computed for the same contents is then what the check expects.
+    const auto check = [&] {
+      if (!reference && rules_.max_runs_per_batch == 1) reference = time_reference();
+      check_();
+    };
+    const batch_time candidate = candidate_batches_.make(
+        batch_ns_, check_ == nullptr ? std::function<void()>() : check, is_checked);
+    if (!reference) reference = time_reference();
+    record(*reference, candidate);
     decision_ = decide(rules_, timing_.log_ratios, clocked_ns_);
   }
 

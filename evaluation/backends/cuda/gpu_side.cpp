@@ -37,7 +37,8 @@ gpu_side::gpu_side(gpu_context& gpu, gpu_task& of, gpu_session& session, const l
       session_(&session),
       limits_(l),
       random_(&random),
-      held_(l.sets) {
+      held_(l.sets),
+      contents_(random.bits()) {
   arrange();
 }
 
@@ -45,6 +46,7 @@ void gpu_side::arrange() {
   const std::uint64_t begin = random_->below(limits_.max_offset / offset_step + 1) * offset_step;
   session_->arrange(0, task_->inputs().layouts, task_->parameters().layouts, limits_.sets, begin);
   seen_calls_ = task_->reference_calls();
+  has_outputs_ = false;
 }
 
 void gpu_side::fail(const program_failure& why) const {
@@ -128,8 +130,16 @@ void gpu_side::take_sets(std::size_t calls) {
   for (std::size_t& set : last_) {
     set = next_;
     next_ = (next_ + 1) % limits_.sets;
-    held_[set] = {random_->bits(), distribution::declared};
+    held_[set] = {contents_.bits(), distribution::declared};
   }
+}
+
+std::optional<std::size_t> gpu_side::readable_call_on(const contents& wanted) const {
+  if (!has_outputs_ || seen_calls_ != task_->reference_calls()) return std::nullopt;
+  const auto found = std::find_if(last_.begin(), last_.end(),
+                                  [&](std::size_t set) { return held_[set] == wanted; });
+  if (found == last_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - last_.begin());
 }
 
 std::uint32_t gpu_side::flushes_needed() const {
@@ -138,7 +148,8 @@ std::uint32_t gpu_side::flushes_needed() const {
                         : flushes_of_round(host_, other_->host_, other_->flush_ns_);
 }
 
-void gpu_side::begin_round() {
+void gpu_side::begin_round(std::uint64_t seed) {
+  contents_ = random_stream(seed);
   flushes_ = flushes_needed();
   begins_round_ = true;
 }
@@ -152,6 +163,7 @@ std::vector<call_clock> gpu_side::time_last_sets() {
       limits_.call * (last_.size() > 1 ? 2 : 1) + std::exchange(loading_, std::chrono::seconds(0));
   auto clocks = session_->time(last_, keys, flushes, clock::now() + limit);
   if (!clocks) fail(clocks.error());
+  has_outputs_ = true;
   for (const call_clock& clock : *clocks) {
     host_.see(clock.launch_ns);
     flush_ns_ = clock.flush_ns;
@@ -204,6 +216,7 @@ burst_clock gpu_side::burst(double ns, double call_ns, bool traced) {
   for (const std::size_t set : sets) held_[set] = {random_->bits(), distribution::declared};
   write_inputs(sets);
   last_ = {sets.back()};  // the set whose outputs are kept
+  has_outputs_ = false;
   const double round_ns = std::max(call_ns, 1e3) * static_cast<double>(sets.size());
   // Both the order of the sets and the number of repeats are random: a program that cannot predict
   // the last call must do its work in all calls.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,7 +39,7 @@ class gpu_side final : public sampled_side {
   static void pair_up(gpu_side& candidate, gpu_side& reference);
 
   void set_parameters(std::uint64_t seed) override;
-  void begin_round() override;
+  void begin_round(std::uint64_t seed) override;
   std::vector<double> sample(std::size_t calls) override;
   std::size_t max_calls() const override { return limits_.sets; }
 
@@ -61,10 +62,13 @@ class gpu_side final : public sampled_side {
   struct contents {
     std::uint64_t seed = 0;
     distribution how = distribution::declared;
+    bool operator==(const contents&) const = default;
   };
   std::size_t last_calls() const { return last_.size(); }
   std::size_t set_of(std::size_t call) const { return last_.at(call); }
   const contents& contents_of(std::size_t set) const { return held_.at(set); }
+  // Returns the call of the last sample that had these contents, if its outputs can still be read.
+  std::optional<std::size_t> readable_call_on(const contents& wanted) const;
 
  private:
   void arrange();
@@ -85,6 +89,8 @@ class gpu_side final : public sampled_side {
   random_stream* random_;
   std::uint64_t seen_calls_ = 0;  // task_->reference_calls() when the session was arranged
   std::vector<contents> held_;    // by set
+  random_stream contents_;        // seeds of the contents of the next calls
+  bool has_outputs_ = false;      // of the last sample
   std::vector<std::size_t> last_;
   std::vector<double> unseen_ns_;
   std::vector<double> host_shares_;  // by call

@@ -205,6 +205,19 @@ void gpu_task::expect(exactness how) {
   row_major_outputs_ = row_major_outputs;
 }
 
+void gpu_task::expect_outputs_of(gpu_session& reference, std::size_t call) {
+  const auto outputs = reference.outputs(call);
+  if (!outputs) throw reference_error(outputs.error().outcome, outputs.error().message);
+  keep(room_->own, *outputs);
+  has_wide_ = false;
+  aliases_ = reference.aliases(call);
+  // A call that is computed for its outputs has none before it.
+  std::erase_if(aliases_, [](const output_alias& shared) {
+    return shared.what == output_alias::with::earlier_call;
+  });
+  row_major_outputs_ = reference.row_major_outputs(call);
+}
+
 CUdeviceptr gpu_task::wide_of(std::size_t output) const {
   return has_wide_ && room_->wide.layouts[output].type == dtype::float64
              ? room_->wide.memory[output].at()

@@ -61,6 +61,9 @@ class gpu_task {
 
   // Computes the expected outputs of a call with the current contents.
   void expect(exactness how = exactness::float64);
+  // Takes the outputs of a call that the reference's session has made with the current contents,
+  // in its own types, as the expected ones.
+  void expect_outputs_of(gpu_session& reference, std::size_t call);
   // Returns the memory that the reference's outputs shared with other tensors in the last expect().
   const std::set<output_alias>& aliases() const { return aliases_; }
   // Returns a bit for each output of the last expect() that is row-major.

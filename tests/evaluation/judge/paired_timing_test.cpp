@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "evaluation/judge/process_bias.hpp"
 #include "evaluation/judge/sampled_side.hpp"
@@ -129,18 +131,24 @@ TEST_F(PairedTiming, AProgramOfTwoSpeedsIsUnstable) {
   EXPECT_GE(timing.rounds, 21U);
 }
 
-// A side that appends '|' to a record in begin_round(), and its name in sample().
+// A side that appends '|' to a record in begin_round(), and its name in sample(). Keeps the seeds
+// of its rounds.
 class recording_side final : public sampled_side {
  public:
   recording_side(role plays, char name, std::string& record)
       : sampled_side(plays), name_(name), record_(&record) {}
   void set_parameters(std::uint64_t /*seed*/) override {}
-  void begin_round() override { *record_ += '|'; }
+  void begin_round(std::uint64_t seed) override {
+    *record_ += '|';
+    seeds_of_rounds.push_back(seed);
+  }
   std::vector<double> sample(std::size_t calls) override {
     *record_ += name_;
     return std::vector<double>(calls, 25e3);
   }
   std::size_t max_calls() const override { return 9; }
+
+  std::vector<std::uint64_t> seeds_of_rounds;
 
  private:
   char name_;
@@ -169,6 +177,54 @@ TEST_F(PairedTiming, BeginsARoundOnBothSidesBeforeAnySample) {
   for (std::size_t i = 0; i < rounds.size(); i += 4)
     EXPECT_TRUE(rounds.substr(i, 4) == "||rc" || rounds.substr(i, 4) == "||cr")
         << rounds.substr(i, 4);
+}
+
+TEST_F(PairedTiming, GivesBothSidesTheSameContentsInARound) {
+  std::string record;
+  recording_side candidate(role::candidate, 'c', record);
+  recording_side reference(role::reference, 'r', record);
+  const case_timing timing =
+      testing_support::time_pair(candidate, reference, gpu_timing_rules(), random_, nullptr);
+  const std::vector<std::uint64_t>& seeds = candidate.seeds_of_rounds;
+  EXPECT_EQ(seeds.size(), timing.rounds);
+  EXPECT_EQ(seeds, reference.seeds_of_rounds);
+  EXPECT_EQ(std::set(seeds.begin(), seeds.end()).size(), seeds.size()) << "fresh in each round";
+}
+
+// Returns the rounds of a timing in which every round is checked, each as the order in which the
+// candidate (c) and the reference (r) were sampled and checks (k) were made.
+std::set<std::string> rounds_with_checks(std::size_t runs_per_batch, random_stream& random) {
+  std::string record;
+  recording_side candidate(role::candidate, 'c', record);
+  recording_side reference(role::reference, 'r', record);
+  timing_rules rules = gpu_timing_rules();
+  rules.check_one_in = rules.check_one_in_late = 1;
+  rules.min_runs_per_batch = rules.max_runs_per_batch = runs_per_batch;
+  timed_checks checks({}, random, [&](std::optional<distribution>, worst_errors&) {
+    record += 'k';
+    return right;
+  });
+  testing_support::time_pair(candidate, reference, rules, random, &checks);
+  std::set<std::string> rounds;
+  for (std::size_t begin = record.find("||"); begin != std::string::npos;) {
+    const std::size_t end = record.find("||", begin + 2);
+    if (end != std::string::npos) rounds.insert(record.substr(begin + 2, end - begin - 2));
+    begin = end;  // the last one is left out: the uncounted batch follows it
+  }
+  return rounds;
+}
+
+TEST_F(PairedTiming, ChecksARunAfterTheReferenceHasMadeTheSameCalls) {
+  EXPECT_EQ(rounds_with_checks(1, random_), (std::set<std::string>{"crk", "rck"}));
+}
+
+TEST_F(PairedTiming, DoesNotInterruptABatchOfSeveralRuns) {
+  for (const std::string& round : rounds_with_checks(2, random_)) {
+    const std::size_t last = round.rfind('c');
+    EXPECT_EQ(round.find('r', round.find('c')) < last, false) << round;
+    EXPECT_EQ(std::count(round.begin(), round.end(), 'r'), 2) << round;
+    EXPECT_NE(round.find('k'), std::string::npos) << round;
+  }
 }
 
 TEST_F(PairedTiming, ChecksOneRunOfAWarmUpOrEachOfThem) {
