@@ -10,6 +10,7 @@
 #include "messages/clock.hpp"
 #include "messages/names.hpp"
 #include "network/thread_priority.hpp"
+#include "process/cut_line.hpp"
 
 namespace hone {
 namespace {
@@ -119,7 +120,8 @@ void pool_state::release_unsynced() {
     lines += ack.line + "\n";
   }
   if (acknowledgements && !lines.empty() &&
-      write(acknowledgements.get(), lines.data(), lines.size()) < 0)
+      write(acknowledgements.get(), lines.data(), lines.size()) !=
+          static_cast<ssize_t>(lines.size()))
     fail("the file of acknowledgements cannot be written");
   for (const compile_job& job : unsynced.jobs) self->send(compilers, put_atom_v, job);
   unsynced = {};
@@ -244,6 +246,7 @@ void pool_state::open(const pool_actor_options& options) {
   syncer = options.has_log_thread ? self->spawn<caf::detached>(log_syncer_behavior, log)
                                   : self->spawn(log_syncer_behavior, log);
   if (options.acknowledgements.empty()) return;
+  remove_cut_line(options.acknowledgements);  // which was never acknowledged
   acknowledgements.reset(
       ::open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!acknowledgements)

@@ -4,6 +4,7 @@
 
 #include "messages/clock.hpp"
 #include "messages/versions.hpp"
+#include "process/cut_line.hpp"
 
 namespace hone {
 void telemetry_state::start_round() {
@@ -126,6 +127,7 @@ telemetry_actor::behavior_type telemetry_behavior(
   s.pool = std::move(pool);
   s.uplink = std::move(uplink);
   if (!s.options.trace.empty()) {
+    remove_cut_line(s.options.trace);
     s.trace.open(s.options.trace, std::ios::app);
     if (s.trace.tellp() == std::streampos(0)) s.trace << "[\n";
   }

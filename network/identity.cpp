@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "network/openssl_handles.hpp"
+#include "process/cut_line.hpp"
 #include "process/replace_file.hpp"
 #include "process/unique_fd.hpp"
 
@@ -153,6 +154,7 @@ std::string date_of(const ASN1_TIME* time) {
 }
 
 void append_line(const fs::path& authority, const std::string& line) {
+  remove_cut_line(authority / "issued");
   std::ofstream out(authority / "issued", std::ios::app);
   out << line << "\n";
   out.flush();

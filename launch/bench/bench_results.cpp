@@ -5,6 +5,7 @@
 #include "launch/printing.hpp"
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
+#include "process/cut_line.hpp"
 
 namespace hone {
 namespace {
@@ -22,15 +23,11 @@ std::string bench_key(const std::string& device_type, const bench_document& docu
 
 bench_results::bench_results(const fs::path& folder) : path_(folder / "results.jsonl") {
   fs::create_directories(folder);
-  std::uintmax_t whole = 0;
+  remove_cut_line(path_);
   {
     std::ifstream in(path_, std::ios::binary);
-    for (std::string line; std::getline(in, line) && !in.eof();) {
-      read(ordered_json::parse(line));
-      whole += line.size() + 1;
-    }
+    for (std::string line; std::getline(in, line);) read(ordered_json::parse(line));
   }
-  if (fs::exists(path_)) fs::resize_file(path_, whole);
   out_.open(path_, std::ios::binary | std::ios::app);
   if (!out_) throw std::runtime_error(path_.string() + ": cannot be written");
 }

@@ -3,8 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/names.hpp"
+#include "process/cut_line.hpp"
 
 namespace hone {
+
+metrics_file::metrics_file(const std::filesystem::path& path) {
+  remove_cut_line(path);
+  out_.open(path, std::ios::app);
+}
 
 void metrics_file::write(const version_record& version, const learned_step& learned) {
   nlohmann::ordered_json line = {{"time_ms", version->getCreatedMs()},

@@ -12,7 +12,8 @@ namespace hone {
 // a time.
 class metrics_file {
  public:
-  explicit metrics_file(const std::filesystem::path& path) : out_(path, std::ios::app) {}
+  // Removes a line that a killed process has begun. Throws std::filesystem::filesystem_error.
+  explicit metrics_file(const std::filesystem::path& path);
 
   // Appends a line and flushes it. An error of the file system is ignored.
   void write(const version_record& version, const learned_step& learned);

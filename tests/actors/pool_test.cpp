@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/support/actor_system.hpp"
 #include "tests/support/actor_test.hpp"
 #include "tests/support/pool_records.hpp"
@@ -98,6 +100,16 @@ TEST_F(PoolActor, AcknowledgesAGroupOnceItSurvivesAKill) {
   kill(pool_);
   const pool again(options_.storage);
   EXPECT_EQ(again.in_flight(), 2U);
+}
+
+TEST_F(PoolActor, DoesNotContinueALineOfAcknowledgementsThatWasCut) {
+  const std::string cut = "measurement a457246724f5bf4d";
+  std::ofstream(folder_ / "acknowledged") << "version 7\n" << cut;
+  start();
+  const auto group = make_group({"a"});
+  submit(group);
+  EXPECT_EQ(read_file(folder_ / "acknowledged"),
+            "version 7\nversion 0\ngroup " + to_string(group_id(group->getId())) + "\n");
 }
 
 TEST_F(PoolActor, HoldsARequestForADrawUntilAStepHasMadeRoom) {

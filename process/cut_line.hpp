@@ -1,0 +1,12 @@
+#pragma once
+
+#include <filesystem>
+
+namespace hone {
+
+// Removes a last line without its newline: a process was writing it when it was killed, and lines
+// that are appended later would continue it. Does nothing if the file does not exist. Throws
+// std::filesystem::filesystem_error. The file must have no other writer.
+void remove_cut_line(const std::filesystem::path& file);
+
+}  // namespace hone
