@@ -115,14 +115,12 @@ void pool_state::release_unsynced() {
   const activity::span busy(counts, "release");
   std::string lines;
   for (const std::string& line : unsynced.closed_lines) lines += line + "\n";
-  for (auto& ack : unsynced.acknowledgements) {
-    ack.promise.deliver(done_atom_v);
-    lines += ack.line + "\n";
-  }
+  for (const auto& ack : unsynced.acknowledgements) lines += ack.line + "\n";
   if (acknowledgements && !lines.empty() &&
       write(acknowledgements.get(), lines.data(), lines.size()) !=
           static_cast<ssize_t>(lines.size()))
     fail("the file of acknowledgements cannot be written");
+  for (auto& ack : unsynced.acknowledgements) ack.promise.deliver(done_atom_v);
   for (const compile_job& job : unsynced.jobs) self->send(compilers, put_atom_v, job);
   unsynced = {};
 }
@@ -246,7 +244,7 @@ void pool_state::open(const pool_actor_options& options) {
   syncer = options.has_log_thread ? self->spawn<caf::detached>(log_syncer_behavior, log)
                                   : self->spawn(log_syncer_behavior, log);
   if (options.acknowledgements.empty()) return;
-  remove_cut_line(options.acknowledgements);  // which was never acknowledged
+  remove_cut_line(options.acknowledgements);
   acknowledgements.reset(
       ::open(options.acknowledgements.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!acknowledgements)

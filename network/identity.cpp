@@ -292,7 +292,8 @@ std::vector<issued_identity> list_identities(const fs::path& authority) {
   std::ifstream in(authority / "issued");
   if (!in) throw network_error(authority.string() + ": is not the folder of an authority");
   std::vector<issued_identity> all;
-  for (std::string line; std::getline(in, line);) {
+  // A last line without its newline was cut: what it says was not done.
+  for (std::string line; std::getline(in, line) && !in.eof();) {
     std::istringstream words(line);
     issued_identity one;
     std::string role;

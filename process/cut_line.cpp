@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 namespace hone {
 namespace {
@@ -13,9 +14,9 @@ constexpr std::uintmax_t block_bytes = 4096;
 }  // namespace
 
 void remove_cut_line(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) return;
-  const std::uintmax_t size = std::filesystem::file_size(file);
-  std::ifstream in(file, std::ios::binary);
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in) return;
+  const auto size = static_cast<std::uintmax_t>(in.tellg());
   std::uintmax_t kept = size;
   for (bool is_found = false; !is_found && kept > 0;) {
     const std::uintmax_t begin = kept - std::min(kept, block_bytes);
@@ -26,7 +27,8 @@ void remove_cut_line(const std::filesystem::path& file) {
     is_found = newline != std::string::npos;
     kept = is_found ? begin + newline + 1 : begin;
   }
-  if (kept < size) std::filesystem::resize_file(file, kept);
+  std::error_code ignored;
+  if (kept < size) std::filesystem::resize_file(file, kept, ignored);
 }
 
 }  // namespace hone

@@ -12,7 +12,7 @@ namespace hone {
 // a time.
 class metrics_file {
  public:
-  // Removes a line that a killed process has begun. Throws std::filesystem::filesystem_error.
+  // Removes a line that a killed process has begun.
   explicit metrics_file(const std::filesystem::path& path);
 
   // Appends a line and flushes it. An error of the file system is ignored.

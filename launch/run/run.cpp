@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
+#include <future>
 #include <iostream>
 #include <map>
 #include <mutex>
@@ -22,6 +24,7 @@
 #include "launch/run/start_check.hpp"
 #include "launch/stop_signals.hpp"
 #include "launch/system.hpp"
+#include "network/thread_priority.hpp"
 #include "policy/endpoint/endpoint_sampler.hpp"
 #include "policy/policy_device.hpp"
 #include "policy/policy_memory.hpp"
@@ -37,6 +40,17 @@ constexpr auto stop_limit = std::chrono::seconds(25);
 void ignore_signals_of_writes() {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
+}
+
+// Finds where a run goes on, on a thread that lets messages pass: RocksDB's threads start when a
+// process first opens a pool, with the priority of that thread.
+run_folder::resume_point find_resume_point(const run_folder& folder,
+                                           const std::function<void(const std::string&)>& say) {
+  const auto find = [&] {
+    let_messages_pass(thread_work::run);
+    return folder.find_resume_point(say);
+  };
+  return std::async(std::launch::async, find).get();
 }
 
 class run_process {
@@ -57,7 +71,7 @@ class run_process {
     folder_ = std::make_unique<run_folder>(c_.directory, options_.resume);
     const auto say = [this](const std::string& line) { view_.message(line); };
     run_folder::resume_point from;
-    if (options_.resume) from = folder_->find_resume_point(say);
+    if (options_.resume) from = find_resume_point(*folder_, say);
     if (options_.more_contrastive_steps > 0) extend_contrastive_stage(from);
     if (options_.more_contrastive_steps == 0 && from.is_finished()) return leave_finished_run();
     folder_->write("config.toml", print_configuration(c_, false));

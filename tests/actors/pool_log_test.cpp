@@ -3,10 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <caf/all.hpp>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -35,6 +37,7 @@ class test_disk {
     changed_.notify_all();
   }
   int sync(int file) {
+    niceness = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
     std::unique_lock lock(mutex_);
     waiting_ += how_ == mode::waits ? 1 : 0;
     changed_.notify_all();
@@ -46,6 +49,8 @@ class test_disk {
     lock.unlock();
     return static_cast<int>(syscall(SYS_fdatasync, file));
   }
+  std::atomic<int> niceness = 0;  // of the thread that has made the last one
+
   // Returns true once a sync waits, or false if none does within 20 s.
   bool await_sync() {
     std::unique_lock lock(mutex_);
@@ -124,6 +129,13 @@ TEST_F(PoolOnASlowDisk, WorksWhileItsLogIsSyncedAndSendsJobsOnlyAfterwards) {
   EXPECT_TRUE(is_answered(std::move(first)));
   EXPECT_TRUE(is_answered(std::move(second)));
   EXPECT_TRUE(has_job(caf::duration(20s)) && has_job(caf::duration(20s)));
+}
+
+TEST_F(PoolOnASlowDisk, SyncsItsLogOnAThreadThatLetsMessagesPass) {
+  const int of_messages = getpriority(PRIO_PROCESS, static_cast<id_t>(getpid()));
+  if (of_messages > 9) GTEST_SKIP() << "there is no room for a lower priority";
+  EXPECT_TRUE(is_answered(request(submit_atom_v, make_group({"a"}))));
+  EXPECT_GT(disk().niceness, of_messages);
 }
 
 TEST_F(PoolOnASlowDisk, StopsTheRunWhenItsLogCannotBeSynced) {

@@ -3,10 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <iterator>
 #include <random>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/support/json_lines.hpp"
 #include "tests/support/small_run.hpp"
@@ -224,6 +228,35 @@ TEST_F(Run, DamagedCheckpointsAreSkippedAndReported) {
   p.send(SIGTERM);
   p.wait();
   expect_nothing_lost();
+}
+
+// Returns the niceness of all threads of a process whose names begin with `name`.
+std::set<int> niceness_of_threads(pid_t process, const std::string& name) {
+  std::set<int> all;
+  for (const auto& thread :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
+    if (!read_file(thread.path() / "comm").starts_with(name)) continue;
+    const std::string stat = read_file(thread.path() / "stat");
+    std::istringstream fields(stat.substr(stat.rfind(')') + 1));
+    const std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
+    all.insert(std::stoi(words.at(16)));
+  }
+  return all;
+}
+
+TEST_F(Run, StoresWithLessPriorityThanItServesMessagesAlsoIfItIsResumed) {
+  const int of_messages = getpriority(PRIO_PROCESS, static_cast<id_t>(getpid()));
+  if (of_messages > 9) GTEST_SKIP() << "there is no room for a lower priority";
+  for (const bool is_resumed : {false, true}) {
+    program p(is_resumed ? endless({"--resume"}) : endless());
+    ASSERT_TRUE(wait_for_versions(is_resumed ? versions() + 2 : 2)) << p.out() << p.err();
+    const std::set<int> of_storage = niceness_of_threads(p.id(), "rocksdb:");
+    ASSERT_FALSE(of_storage.empty());
+    EXPECT_GT(*of_storage.begin(), of_messages) << is_resumed;
+    EXPECT_TRUE(niceness_of_threads(p.id(), "caf.multiplexer") == std::set<int>{of_messages});
+    p.send(SIGTERM);
+    p.wait();
+  }
 }
 
 TEST_F(Run, ADamagedPoolIsRefusedWithAMessage) {

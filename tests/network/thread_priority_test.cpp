@@ -26,6 +26,7 @@ std::pair<int, int> niceness_for(thread_work work) {
 
 TEST(ThreadPriority, OfTheRunsWorkLiesBetweenMessagesAndStrangers) {
   const int messages = niceness_of_this_thread();
+  if (messages > 9) GTEST_SKIP() << "there is no room for two lower priorities";
   const auto [run, started_by_run] = niceness_for(thread_work::run);
   const auto [strangers, started_by_strangers] = niceness_for(thread_work::strangers_and_files);
   EXPECT_GT(run, messages);

@@ -74,6 +74,7 @@ void gpu_side::pair_up(gpu_side& candidate, gpu_side& reference) {
 
 void gpu_side::set_parameters(std::uint64_t seed) {
   task_->draw_parameters(seed);
+  parameters_ = seed;
   arrange();
   write_parameters();
 }
@@ -130,7 +131,7 @@ void gpu_side::take_sets(std::size_t calls) {
   for (std::size_t& set : last_) {
     set = next_;
     next_ = (next_ + 1) % limits_.sets;
-    held_[set] = {contents_.bits(), distribution::declared};
+    held_[set] = {contents_.bits(), distribution::declared, parameters_};
   }
 }
 
@@ -213,7 +214,8 @@ burst_clock gpu_side::burst(double ns, double call_ns, bool traced) {
   const std::size_t least = call_ns >= very_long_call_ns ? 1 : 2;
   if (enough < static_cast<double>(sets.size()))
     sets.resize(std::min(sets.size(), std::max(least, static_cast<std::size_t>(enough))));
-  for (const std::size_t set : sets) held_[set] = {random_->bits(), distribution::declared};
+  for (const std::size_t set : sets)
+    held_[set] = {random_->bits(), distribution::declared, parameters_};
   write_inputs(sets);
   last_ = {sets.back()};  // the set whose outputs are kept
   has_outputs_ = false;

@@ -62,6 +62,7 @@ class gpu_side final : public sampled_side {
   struct contents {
     std::uint64_t seed = 0;
     distribution how = distribution::declared;
+    std::uint64_t parameters = 0;  // seed of the parameters
     bool operator==(const contents&) const = default;
   };
   std::size_t last_calls() const { return last_.size(); }
@@ -90,6 +91,7 @@ class gpu_side final : public sampled_side {
   std::uint64_t seen_calls_ = 0;  // task_->reference_calls() when the session was arranged
   std::vector<contents> held_;    // by set
   random_stream contents_;        // seeds of the contents of the next calls
+  std::uint64_t parameters_ = 0;  // seed of the parameters
   bool has_outputs_ = false;      // of the last sample
   std::vector<std::size_t> last_;
   std::vector<double> unseen_ns_;

@@ -64,9 +64,9 @@ class gpu_task {
   // Takes the outputs of a call that the reference's session has made with the current contents,
   // in its own types, as the expected ones.
   void expect_outputs_of(gpu_session& reference, std::size_t call);
-  // Returns the memory that the reference's outputs shared with other tensors in the last expect().
+  // Returns the memory that the expected outputs shared with other tensors.
   const std::set<output_alias>& aliases() const { return aliases_; }
-  // Returns a bit for each output of the last expect() that is row-major.
+  // Returns a bit for each expected output that is row-major.
   std::uint64_t row_major_outputs() const { return row_major_outputs_; }
   // Returns true if the expected outputs were computed in float64 as well.
   bool has_wide() const { return has_wide_; }
