@@ -251,6 +251,7 @@ struct copy_totals {
 void be_copying_node(int number, int nodes, const network_address& at,
                      const std::filesystem::path& identity, const std::filesystem::path& cache,
                      copy_totals& totals) {
+  // As on a node, whose thread for copies lets messages pass.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10);
   const copy_relay relay({to_string(at), identity}, "node " + std::to_string(number), "",
                          [](const std::string& line) { std::cout << line << std::endl; });

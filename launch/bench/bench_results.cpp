@@ -24,10 +24,8 @@ std::string bench_key(const std::string& device_type, const bench_document& docu
 bench_results::bench_results(const fs::path& folder) : path_(folder / "results.jsonl") {
   fs::create_directories(folder);
   remove_cut_line(path_);
-  {
-    std::ifstream in(path_, std::ios::binary);
-    for (std::string line; std::getline(in, line);) read(ordered_json::parse(line));
-  }
+  std::ifstream in(path_, std::ios::binary);
+  for (std::string line; std::getline(in, line);) read(ordered_json::parse(line));
   out_.open(path_, std::ios::binary | std::ios::app);
   if (!out_) throw std::runtime_error(path_.string() + ": cannot be written");
 }

@@ -47,13 +47,12 @@ node_status_record report_of(const std::string& node, const counts& c) {
   return status.finish();
 }
 
-// What a watched actor says, which a test changes, and how often it was asked. After each answer it
-// has lived a second longer and processed `per_second` more.
+// What a watched actor says, which a test changes. After each answer it has lived a second longer
+// and processed `per_second` more.
 struct said {
   std::mutex lock;
   counts now;
   std::uint64_t per_second = 0;
-  std::atomic<int> asked = 0;
   void become(const counts& c) {
     const std::lock_guard hold(lock);
     now = c;
@@ -63,7 +62,6 @@ struct said {
 caf::behavior speaker(caf::event_based_actor* /*self*/, std::shared_ptr<said> what) {
   return {[what](status_atom) {
     const std::lock_guard hold(what->lock);
-    ++what->asked;
     const auto status = status_of(what->now);
     what->now.alive_seconds += 1;
     what->now.processed += what->per_second;

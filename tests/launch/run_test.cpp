@@ -253,7 +253,7 @@ TEST_F(Run, StoresWithLessPriorityThanItServesMessagesAlsoIfItIsResumed) {
     const std::set<int> of_storage = niceness_of_threads(p.id(), "rocksdb:");
     ASSERT_FALSE(of_storage.empty());
     EXPECT_GT(*of_storage.begin(), of_messages) << is_resumed;
-    EXPECT_TRUE(niceness_of_threads(p.id(), "caf.multiplexer") == std::set<int>{of_messages});
+    EXPECT_EQ(niceness_of_threads(p.id(), "caf.multiplexer"), std::set<int>{of_messages});
     p.send(SIGTERM);
     p.wait();
   }

@@ -18,6 +18,13 @@ std::vector<tensor_layout> layouts_of(const std::vector<gpu_output>& outputs) {
   return layouts;
 }
 
+// Returns the outputs of a call that the reference has made. Throws reference_error.
+std::vector<gpu_output> outputs_of(const gpu_session& reference, std::size_t call) {
+  auto outputs = reference.outputs(call);
+  if (!outputs) throw reference_error(outputs.error().outcome, outputs.error().message);
+  return *std::move(outputs);
+}
+
 }  // namespace
 
 gpu_task::gpu_task(gpu_context& gpu, gpu_workspace& room, task t, reference_source reference)
@@ -143,14 +150,13 @@ std::vector<gpu_output> gpu_task::call(std::size_t program,
   const std::size_t set = 0;
   if (const auto ran = session.run_anew({&set, 1}, deadline); !ran)
     throw reference_error(ran.error().outcome, ran.error().message);
-  auto outputs = session.outputs(0);
-  if (!outputs) throw reference_error(outputs.error().outcome, outputs.error().message);
+  auto outputs = outputs_of(session, 0);
   if (program == 0) {
     aliases_ = session.aliases(0);
     row_major_outputs_ = session.row_major_outputs(0);
     flops_ = session.flops();
   }
-  return *std::move(outputs);
+  return outputs;
 }
 
 void gpu_task::keep(gpu_tensors& to, const std::vector<gpu_output>& outputs) {
@@ -205,10 +211,8 @@ void gpu_task::expect(exactness how) {
   row_major_outputs_ = row_major_outputs;
 }
 
-void gpu_task::expect_outputs_of(gpu_session& reference, std::size_t call) {
-  const auto outputs = reference.outputs(call);
-  if (!outputs) throw reference_error(outputs.error().outcome, outputs.error().message);
-  keep(room_->own, *outputs);
+void gpu_task::expect_outputs_of(const gpu_session& reference, std::size_t call) {
+  keep(room_->own, outputs_of(reference, call));
   has_wide_ = false;
   aliases_ = reference.aliases(call);
   // A call that is computed for its outputs has none before it.

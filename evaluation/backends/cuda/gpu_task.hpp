@@ -63,7 +63,7 @@ class gpu_task {
   void expect(exactness how = exactness::float64);
   // Takes the outputs of a call that the reference's session has made with the current contents,
   // in its own types, as the expected ones.
-  void expect_outputs_of(gpu_session& reference, std::size_t call);
+  void expect_outputs_of(const gpu_session& reference, std::size_t call);
   // Returns the memory that the expected outputs shared with other tensors.
   const std::set<output_alias>& aliases() const { return aliases_; }
   // Returns a bit for each expected output that is row-major.
