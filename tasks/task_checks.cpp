@@ -55,10 +55,8 @@ void check_data(const toml_view& view, const task& parsed) {
       view.refuse("parameter",
                   parameter.name + ": the data file " + parameter.data_file + " is missing");
     try {
-      const auto tensors = parse_safetensors(file->bytes());
-      const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                      [&](const auto& t) { return t.name == parameter.name; });
-      if (found == tensors.end())
+      const safetensor* found = file->find(parameter.name);
+      if (found == nullptr)
         view.refuse("parameter",
                     parameter.name + ": no tensor of that name in " + parameter.data_file);
       if (found->dtype != safetensors_name_of(parameter.type)) {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "messages/ids.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/task.capnp.h"
+#include "tasks/data_file.hpp"
 #include "tasks/dtype.hpp"
 #include "tasks/format_error.hpp"
 
@@ -73,22 +73,6 @@ struct tolerance {
 // which no sample of the values finds. The last one goes with precision = "relaxed".
 enum class distribution { declared, shifted, small, outliers, one_high, one_low, large };
 std::string_view name_of(distribution d);
-
-// The name and the bytes of a task's data file. Copies share the bytes.
-class data_file {
- public:
-  data_file(std::string name, std::string bytes)
-      : name_(std::move(name)), bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
-  const std::string& name() const { return name_; }
-  const std::string& bytes() const { return *bytes_; }
-  bool operator==(const data_file& other) const {
-    return name_ == other.name_ && *bytes_ == *other.bytes_;
-  }
-
- private:
-  std::string name_;
-  std::shared_ptr<const std::string> bytes_;
-};
 
 // A parsed task file.
 struct task {

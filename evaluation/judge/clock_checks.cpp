@@ -13,6 +13,11 @@ constexpr double start_and_end_ns = 60e3;
 // Least time of a scored call relative to its kernels' time in a burst. A scored call takes longer,
 // because caches are warm in a burst, but CUPTI makes short kernels look longer.
 constexpr double least_share_of_work = 0.85;
+// The same, if the GPU is idle for more than `most_idle` of the burst: kernels that wait for the
+// host find cold caches of code and constants, whereas a scored call's follow each other
+// (doc/decisions/056).
+constexpr double least_share_of_cold_work = 0.75;
+constexpr double most_idle = 0.1;
 constexpr double event_resolution_ns = 0.5e3;
 // Bursts that are made at most to find an undisturbed one.
 constexpr int most_bursts = 5;
@@ -66,7 +71,9 @@ burst_clock undisturbed_burst(const std::function<burst_clock()>& run) {
 }
 
 bool is_busier_than_scored(const burst_clock& traced, double scored_call_ns) {
-  return scored_call_ns < least_share_of_work * busy_ns_per_call(traced) - event_resolution_ns;
+  const bool is_cold = traced.busy_ns < (1 - most_idle) * traced.span_ns;
+  const double least_share = is_cold ? least_share_of_cold_work : least_share_of_work;
+  return scored_call_ns < least_share * busy_ns_per_call(traced) - event_resolution_ns;
 }
 
 burst_clock typical_trace(double scored_call_ns, const std::function<burst_clock()>& trace,

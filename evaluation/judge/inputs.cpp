@@ -5,8 +5,6 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "tasks/safetensors.hpp"
-
 namespace hone {
 
 using kind = initializer::kind;
@@ -32,16 +30,11 @@ std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors,
   return all;
 }
 
-tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at) {
+std::span<const std::byte> data_of(const task& t, const tensor_spec& spec) {
   for (const data_file& file : t.data_files) {
     if (file.name() != spec.data_file) continue;
-    for (const safetensor& tensor : parse_safetensors(file.bytes())) {
-      if (tensor.name != spec.name) continue;
-      tensor_value value{{spec.type, resolve_shape(spec, at)}, {}};
-      const auto bytes = std::as_bytes(std::span(tensor.bytes));
-      value.bytes.assign(bytes.begin(), bytes.end());
-      return value;
-    }
+    if (const safetensor* tensor = file.find(spec.name))
+      return std::as_bytes(std::span(tensor->bytes));
   }
   throw reference_error(Outcome::INFRASTRUCTURE, "no data for the parameter " + spec.name);
 }
@@ -238,7 +231,9 @@ value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_
   value_set values;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].data_file.empty()) {
-      values.push_back(load_parameter(oracle_->of(), tensors[i], *case_));
+      const auto bytes = data_of(oracle_->of(), tensors[i]);
+      values.push_back(
+          {{tensors[i].type, resolve_shape(tensors[i], *case_)}, {bytes.begin(), bytes.end()}});
       continue;
     }
     tensor_value raw = draw_raw(tensors[i], *case_, how, random);

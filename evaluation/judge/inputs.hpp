@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -16,8 +17,9 @@ std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors, c
 dtype raw_type(const tensor_spec& spec);
 // Returns the value of an initializer's argument, which may name a size.
 double argument_of(const std::variant<double, std::string>& value, const task_case& at);
-// Reads a parameter from its data file. Throws reference_error.
-tensor_value load_parameter(const task& t, const tensor_spec& spec, const task_case& at);
+// Returns the contents of a parameter in its data file, a view that lives as long as the task or a
+// copy of it. Throws reference_error.
+std::span<const std::byte> data_of(const task& t, const tensor_spec& spec);
 // Elements of every tensor that a perturbation replaces.
 inline constexpr std::size_t perturbed_elements = 3;
 // Returns true if the distributions apply to the tensor (evaluation.md section 2, point 2).

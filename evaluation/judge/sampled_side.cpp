@@ -84,6 +84,12 @@ void sampled_side::end_warm_up() {
   is_warm_ = true;
 }
 
+// Numbers of calls follow from the pace, unless the samples of both sides are surely single calls.
+void sampled_side::recalibrate() {
+  const bool is_pace_used = !is_like_other() || call_ns_ < alike * long_ns_;
+  if (is_pace_used) clock_calls();
+}
+
 // Uses the mean and not the median, because one call of several must not do the work of the others.
 double sampled_side::charged_call_ns(const std::vector<double>& times) const {
   const std::size_t lead_in = times.size() > 1 ? lead_in_calls() : 0;

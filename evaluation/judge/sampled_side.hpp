@@ -41,7 +41,7 @@ class sampled_side : public timed_side {
   virtual std::size_t max_calls() const = 0;
 
   void end_warm_up() override;
-  void recalibrate() override { clock_calls(); }
+  void recalibrate() override;
   double least_batch_ns() const override;
   run_time run(double target_ns) override;
 

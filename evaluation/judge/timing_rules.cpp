@@ -88,7 +88,9 @@ timing_rules gpu_timing_rules() {
   return rules;
 }
 
-timing_rules rules_of_long_calls(timing_rules rules) {
+timing_rules rules_of_long_calls(timing_rules rules, double call_ns) {
+  if (call_ns >= very_long_call_ns)
+    rules.confirming_rounds = rules.confirming_rounds_of_very_long_calls;
   rules.new_parameters_one_in = 1;
   rules.min_rounds = rules.min_rounds_of_long_calls;
   rules.check_one_in = 2;

@@ -43,7 +43,7 @@ struct timing_rules {
   std::size_t near_equal_rounds = 21;
   // The log ratio of a first measurement that this timing only has to confirm. Where the rounds
   // agree with it after `confirming_rounds`, no more of them are made; three are enough where they
-  // have taken `very_long_budgets` times the budget.
+  // have taken `very_long_budgets` times the budget, or where calls are very long.
   std::optional<double> expected_log_ratio;
   double confirming_agreement = 0.03;  // in log ratio
   std::size_t confirming_rounds = 7;
@@ -85,8 +85,9 @@ timing_rules cpu_timing_rules();
 timing_rules gpu_timing_rules();
 // Returns rules for calls that are runs by themselves, each of which is as exact as a run of many
 // short ones. Every round gets new parameters, since few calls see few places in memory, and with
-// half as many rounds every second one is checked.
-timing_rules rules_of_long_calls(timing_rules rules);
+// half as many rounds every second one is checked. `call_ns` is how long a call takes: very long
+// ones are confirmed by three rounds, whatever these take.
+timing_rules rules_of_long_calls(timing_rules rules, double call_ns);
 // Returns the number of distributions that are checked behind the last round of calls of a length.
 // The longer a call, the fewer: a program cannot know which ones.
 std::size_t distributions_at_end(double call_ns);

@@ -30,7 +30,7 @@ struct verification_result {
 };
 
 // Decides how exactly a verification computes expected outputs. It begins with the reference's own
-// types. If they take little time, float64 follows, until that has taken a quarter of a second.
+// types. If they take little time, float64 follows, until that has taken a tenth of a second.
 // Where float64 is left out, it is computed for results that disagree with the reference. Confined
 // to one thread.
 class exactness_plan {
@@ -63,7 +63,7 @@ class exactness_plan {
  private:
   // A convolution takes a GPU up to thirty times as long in float64.
   static constexpr std::chrono::milliseconds longest_own{8};
-  static constexpr std::chrono::milliseconds most_float64{250};
+  static constexpr std::chrono::milliseconds most_float64{100};
   std::chrono::steady_clock::duration own_ = longest_own;  // the last time, in own types
   std::chrono::steady_clock::duration spent_{0};           // in float64
   exactness with_ = exactness::float64;

@@ -177,7 +177,7 @@ void gpu_calibrator::time_reference(prepared_gpu_task& prepared, case_facts& fac
   facts.can_trace = traced.busy_ns > 0;
   facts.rules = facts.is_launch_bound ? launch_bound_timing_rules(call_ns) : gpu_timing_rules();
   if (facts.is_launch_bound) facts.limits.long_call_ns = long_launch_bound_call_ns;
-  if (call_ns >= facts.limits.long_call_ns) facts.rules = rules_of_long_calls(facts.rules);
+  if (call_ns >= facts.limits.long_call_ns) facts.rules = rules_of_long_calls(facts.rules, call_ns);
   facts.rules.distributions_at_end = distributions_at_end(call_ns);
 }
 

@@ -12,6 +12,20 @@ namespace {
 constexpr unsigned threads_per_block = 256;  // judge_kernels/comparison.cuh relies on it
 constexpr unsigned blocks_per_multiprocessor = 8;
 
+// The pairs of one launch; `pairs` in judge_kernels/memory.cuh has the same size.
+constexpr std::size_t most_pairs = 128;
+using pair_list = std::array<gpu_context::range_pair, most_pairs>;
+static_assert(sizeof(gpu_context::range_pair) == 24);
+
+// The drawings of one launch; `placements` in judge_kernels/drawing.cuh has the same size.
+constexpr std::size_t most_drawings = 48;
+using drawing_list = std::array<gpu_placed_drawing, most_drawings>;
+static_assert(sizeof(gpu_placed_drawing) == 64);
+
+constexpr std::size_t most_argument_bytes = 4096;  // of a launch, on every GPU
+static_assert(sizeof(pair_list) + sizeof(CUdeviceptr) <= most_argument_bytes);
+static_assert(sizeof(drawing_list) <= most_argument_bytes);
+
 // A strided tensor. Must have the layout of `strided` in judge_kernels/memory.cuh.
 struct gpu_strided {
   std::uint64_t n = 0;
@@ -135,26 +149,34 @@ void gpu_context::finish() const {
   driver_->check(driver_->cuStreamSynchronize(stream_), "waiting for the judge's kernels");
 }
 
-void gpu_context::launch(const char* name, std::uint64_t threads, void** arguments) const {
+void gpu_context::launch(const char* name, std::uint64_t threads, void** arguments,
+                         std::size_t rows) const {
   const auto blocks = static_cast<unsigned>(
       std::clamp<std::uint64_t>((threads + threads_per_block - 1) / threads_per_block, 1, blocks_));
-  driver_->check(driver_->cuLaunchKernel(kernel(name), blocks, 1, 1, threads_per_block, 1, 1, 0,
-                                         stream_, arguments, nullptr),
+  driver_->check(driver_->cuLaunchKernel(kernel(name), blocks, static_cast<unsigned>(rows), 1,
+                                         threads_per_block, 1, 1, 0, stream_, arguments, nullptr),
                  std::string("starting ") + name);
 }
 
-void gpu_context::draw(CUdeviceptr to, const gpu_drawing& drawing) const {
-  if (drawing.n == 0) return;
-  gpu_drawing d = drawing;
-  std::array<void*, 2> arguments = {&to, &d};
-  launch("draw", (d.n + 3) / 4, arguments.data());
-  const bool is_real = d.of == static_cast<int>(initializer::kind::normal) ||
-                       d.of == static_cast<int>(initializer::kind::uniform);
-  if (!is_real) return;
-  if (d.how == static_cast<int>(distribution::outliers))
-    add_outliers(to, d, std::max<std::uint64_t>(1, d.n / 5000), 0);
-  if (d.how == static_cast<int>(distribution::one_high)) add_outliers(to, d, 1, 1);
-  if (d.how == static_cast<int>(distribution::one_low)) add_outliers(to, d, 1, -1);
+void gpu_context::draw_all(std::span<const gpu_placed_drawing> drawings) const {
+  for (std::size_t first = 0; first < drawings.size(); first += most_drawings) {
+    const auto some = drawings.subspan(first, std::min(most_drawings, drawings.size() - first));
+    drawing_list list{};
+    std::copy(some.begin(), some.end(), list.begin());
+    std::uint64_t largest = 0;
+    for (const gpu_placed_drawing& one : some) largest = std::max(largest, one.what.n);
+    std::array<void*, 1> arguments = {&list};
+    launch("draw", (largest + 3) / 4, arguments.data(), some.size());
+  }
+  for (const auto& [to, d] : drawings) {
+    const bool is_real = d.of == static_cast<int>(initializer::kind::normal) ||
+                         d.of == static_cast<int>(initializer::kind::uniform);
+    if (!is_real || d.n == 0) continue;
+    if (d.how == static_cast<int>(distribution::outliers))
+      add_outliers(to, d, std::max<std::uint64_t>(1, d.n / 5000), 0);
+    if (d.how == static_cast<int>(distribution::one_high)) add_outliers(to, d, 1, 1);
+    if (d.how == static_cast<int>(distribution::one_low)) add_outliers(to, d, 1, -1);
+  }
 }
 
 void gpu_context::add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
@@ -205,16 +227,30 @@ void gpu_context::gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& 
   launch("gather", s.n, arguments.data());
 }
 
-bool gpu_context::all_equal(const std::vector<range_pair>& pairs) const {
+// Of many small tensors the launches take longer than the work, hence many pairs by one. They are
+// arguments of the launch, so that nothing has to be uploaded.
+void gpu_context::launch_over(const char* name, std::span<const range_pair> pairs) const {
+  for (std::size_t first = 0; first < pairs.size(); first += most_pairs) {
+    const auto some = pairs.subspan(first, std::min(most_pairs, pairs.size() - first));
+    pair_list list{};
+    std::copy(some.begin(), some.end(), list.begin());
+    std::uint64_t largest = 0;
+    for (const range_pair& pair : some) largest = std::max(largest, pair.bytes);
+    CUdeviceptr flag = flag_.at();
+    std::array<void*, 2> arguments = {&list, &flag};
+    launch(name, (largest + 15) / 16, arguments.data(), some.size());
+  }
+}
+
+void gpu_context::copy_all(std::span<const range_pair> pairs) const {
+  launch_over("copy_ranges", pairs);
+}
+
+bool gpu_context::all_equal(std::span<const range_pair> pairs) const {
   if (std::all_of(pairs.begin(), pairs.end(), [](const range_pair& p) { return p.bytes == 0; }))
     return true;
   fill(flag_.at(), 0, sizeof(std::uint32_t));
-  CUdeviceptr flag = flag_.at();
-  for (range_pair pair : pairs) {
-    if (pair.bytes == 0) continue;
-    std::array<void*, 4> arguments = {&pair.a, &pair.b, &pair.bytes, &flag};
-    launch("find_difference", (pair.bytes + 15) / 16, arguments.data());
-  }
+  launch_over("find_difference", pairs);
   std::uint32_t differs = 0;
   download(&differs, flag_.at(), sizeof differs);
   return differs == 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +60,13 @@ struct gpu_drawing {
   std::int32_t how = 0;     // distribution
 };
 
+// A drawing and the memory that it fills. Must have the layout of `placed` in
+// judge_kernels/drawing.cuh.
+struct gpu_placed_drawing {
+  CUdeviceptr to = 0;
+  gpu_drawing what;
+};
+
 // A range of memory in bytes from a base, and the byte that it should hold everywhere. Must have
 // the layout of `range` in judge_kernels/memory.cuh.
 struct gpu_range {
@@ -96,8 +104,11 @@ class gpu_context {
   // Waits until all work on the stream is done.
   void finish() const;
 
-  // Fills a tensor with the contents that `drawing` describes.
-  void draw(CUdeviceptr to, const gpu_drawing& drawing) const;
+  // Fill a tensor, or each of several by few launches, with the contents that a drawing describes.
+  void draw(CUdeviceptr to, const gpu_drawing& drawing) const {
+    draw_all(std::array{gpu_placed_drawing{to, drawing}});
+  }
+  void draw_all(std::span<const gpu_placed_drawing> drawings) const;
   // Replaces `count` elements that `drawing` has drawn by elements drawn from `seed`, or swaps two
   // elements of a permutation.
   void perturb(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const;
@@ -109,17 +120,20 @@ class gpu_context {
   // Copies a strided tensor row-major.
   void gather(CUdeviceptr to, CUdeviceptr from, const tensor_layout& layout,
               const std::vector<std::int64_t>& strides) const;
-  // Two ranges of memory, aligned to 16 bytes.
+  // Two ranges of memory, aligned to 16 bytes. Must have the layout of `pair` in
+  // judge_kernels/memory.cuh.
   struct range_pair {
     CUdeviceptr a;
     CUdeviceptr b;
     std::uint64_t bytes;
   };
+  // Copies range b of each pair to range a, many of them by one launch.
+  void copy_all(std::span<const range_pair> pairs) const;
   // Return true if the ranges of a pair, or of each pair, are bitwise equal.
   bool equal(CUdeviceptr a, CUdeviceptr b, std::uint64_t bytes) const {
-    return all_equal({{a, b, bytes}});
+    return all_equal(std::array{range_pair{a, b, bytes}});
   }
-  bool all_equal(const std::vector<range_pair>& pairs) const;
+  bool all_equal(std::span<const range_pair> pairs) const;
   // Returns the index of the first range with a byte that is not the expected one; nullopt if there
   // is none.
   std::optional<std::size_t> find_damage(CUdeviceptr base, const std::vector<gpu_range>& ranges);
@@ -141,7 +155,13 @@ class gpu_context {
   struct comparison;
   struct measures;
   CUfunction kernel(const char* name) const { return kernels_.at(name); }
-  void launch(const char* name, std::uint64_t threads, void** arguments) const;
+  // Starts a kernel on a grid of that many rows, each of which has at least `threads` threads or
+  // fills the GPU.
+  void launch(const char* name, std::uint64_t threads, void** arguments,
+              std::size_t rows = 1) const;
+  // Starts a kernel over pairs of ranges. Its arguments are the pairs and, if it has a second one,
+  // flag_.
+  void launch_over(const char* name, std::span<const range_pair> pairs) const;
   measures reduced(const char* kernel_name, comparison& with);
 
   const cuda_driver* driver_;

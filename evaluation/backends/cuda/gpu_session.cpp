@@ -33,17 +33,21 @@ void gpu_session::arrange(std::size_t program, const std::vector<tensor_layout>&
   poisoned_end_ = 0;
 }
 
+std::vector<gpu_context::range_pair> gpu_session::pairs_of(const std::vector<arena_region>& places,
+                                                           const gpu_tensors& tensors) const {
+  std::vector<gpu_context::range_pair> pairs;
+  for (std::size_t i = 0; i < tensors.layouts.size(); ++i)
+    pairs.push_back(
+        {arena_->at(places.at(i).begin), tensors.memory[i].at(), tensors.layouts[i].bytes()});
+  return pairs;
+}
+
 void gpu_session::write(const std::vector<arena_region>& to, const gpu_tensors& from) {
-  for (std::size_t i = 0; i < from.layouts.size(); ++i)
-    gpu_->copy(arena_->at(to.at(i).begin), from.memory[i].at(), from.layouts[i].bytes());
+  gpu_->copy_all(pairs_of(to, from));
 }
 
 bool gpu_session::holds(const std::vector<arena_region>& places, const gpu_tensors& written) const {
-  std::vector<gpu_context::range_pair> pairs;
-  for (std::size_t i = 0; i < written.layouts.size(); ++i)
-    pairs.push_back(
-        {arena_->at(places.at(i).begin), written.memory[i].at(), written.layouts[i].bytes()});
-  return gpu_->all_equal(pairs);
+  return gpu_->all_equal(pairs_of(places, written));
 }
 
 // Notes the scratch memory of the last run. The process itself reports how much it used. If it

@@ -107,6 +107,8 @@ class gpu_session {
                              time_point deadline);
   program_result<void> go(time_point deadline);
   program_result<void> keep_prepared();
+  std::vector<gpu_context::range_pair> pairs_of(const std::vector<arena_region>& places,
+                                                const gpu_tensors& tensors) const;
   void write(const std::vector<arena_region>& to, const gpu_tensors& from);
   bool holds(const std::vector<arena_region>& places, const gpu_tensors& written) const;
   void note_scratch_use();

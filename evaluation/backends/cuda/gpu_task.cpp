@@ -36,7 +36,10 @@ gpu_task::gpu_task(gpu_context& gpu, gpu_workspace& room, task t, reference_sour
 
 void gpu_task::choose(const task_case& at) {
   if (room_->user == task_.id && case_ != nullptr && *case_ == at) return;
-  if (room_->user != task_.id) room_->data.clear();
+  if (room_->user != task_.id) {
+    room_->data = {};
+    room_->data_places.clear();
+  }
   room_->user = task_.id;
   case_ = &*std::find(task_.cases.begin(), task_.cases.end(), at);
   room_->inputs.layouts = layouts_of(task_.inputs, at);
@@ -72,23 +75,31 @@ gpu_drawing gpu_task::drawing_of(std::size_t tensor, distribution how, std::uint
   return drawing;
 }
 
-// Copies a parameter's contents from its data file, which is uploaded once.
-void gpu_task::copy_data(const tensor_spec& spec, CUdeviceptr to, std::uint64_t bytes) {
-  auto found = room_->data.find(spec.name);
-  if (found == room_->data.end()) {
-    const tensor_value value = load_parameter(task_, spec, *case_);
-    gpu_memory memory = gpu_->allocate(value.bytes.size());
-    gpu_->upload(memory.at(), value.bytes.data(), value.bytes.size());
-    found = room_->data.emplace(spec.name, std::move(memory)).first;
+// Uploads the contents of all data files at once, each parameter's aligned as memory of its own.
+void gpu_task::upload_data() {
+  std::uint64_t bytes = 0;
+  for (const data_file& file : task_.data_files)
+    bytes += file.bytes().size() + task_.parameters.size() * arena_alignment;
+  std::vector<std::byte> packed;
+  packed.reserve(bytes);
+  std::map<std::string, std::uint64_t> places;
+  for (const tensor_spec& spec : task_.parameters) {
+    if (spec.data_file.empty()) continue;
+    const auto contents = data_of(task_, spec);
+    places[spec.name] = packed.size();
+    packed.insert(packed.end(), contents.begin(), contents.end());
+    packed.resize((packed.size() + arena_alignment - 1) / arena_alignment * arena_alignment);
   }
-  gpu_->copy(to, found->second.at(), bytes);
+  gpu_->grow(room_->data, packed.size());
+  gpu_->upload(room_->data.at(), packed.data(), packed.size());
+  for (const auto& [parameter, place] : places)
+    room_->data_places[parameter] = room_->data.at() + place;
 }
 
 void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, std::uint64_t seed,
                         std::uint64_t perturbation) {
   const tensor_spec& spec = tensor_of(task_, tensor);
   const tensor_layout layout{spec.type, resolve_shape(spec, *case_)};
-  if (!spec.data_file.empty()) return copy_data(spec, to, layout.bytes());
   const std::size_t program = program_of_[tensor];
   const gpu_drawing drawing = drawing_of(tensor, how, seed);
   CUdeviceptr raw = to;
@@ -116,9 +127,24 @@ void gpu_task::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t p
 }
 
 void gpu_task::draw_parameters(std::uint64_t seed) {
-  for (std::size_t i = 0; i < task_.parameters.size(); ++i)
-    draw_one(task_.inputs.size() + i, room_->parameters.memory[i].at(), distribution::declared,
-             seed, 0);
+  std::vector<gpu_context::range_pair> copies;
+  std::vector<gpu_placed_drawing> drawings;
+  for (std::size_t i = 0; i < task_.parameters.size(); ++i) {
+    const tensor_spec& spec = task_.parameters[i];
+    const std::size_t tensor = task_.inputs.size() + i;
+    const CUdeviceptr to = room_->parameters.memory[i].at();
+    if (!spec.data_file.empty()) {
+      if (room_->data_places.empty()) upload_data();
+      copies.push_back(
+          {to, room_->data_places.at(spec.name), room_->parameters.layouts[i].bytes()});
+    } else if (program_of_[tensor] != 0) {
+      draw_one(tensor, to, distribution::declared, seed, 0);
+    } else {
+      drawings.push_back({to, drawing_of(tensor, distribution::declared, seed)});
+    }
+  }
+  gpu_->copy_all(copies);
+  gpu_->draw_all(drawings);
 }
 
 void gpu_task::fill_inputs(const std::vector<CUdeviceptr>& to, distribution how,

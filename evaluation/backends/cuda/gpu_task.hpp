@@ -23,9 +23,10 @@ struct gpu_workspace {
   std::optional<task_id> user;
   gpu_tensors inputs;
   gpu_tensors parameters;
-  gpu_tensors own;                         // the reference's outputs in its own types
-  gpu_tensors wide;                        // the reference's outputs in float64
-  std::map<std::string, gpu_memory> data;  // contents of the user's data files, by parameter
+  gpu_tensors own;                                 // the reference's outputs in its own types
+  gpu_tensors wide;                                // the reference's outputs in float64
+  gpu_memory data;                                 // contents of the user's data files
+  std::map<std::string, CUdeviceptr> data_places;  // by parameter; empty: not uploaded
   gpu_memory raw;
   gpu_memory dense;
 };
@@ -86,7 +87,7 @@ class gpu_task {
 
  private:
   gpu_drawing drawing_of(std::size_t tensor, distribution how, std::uint64_t seed) const;
-  void copy_data(const tensor_spec& spec, CUdeviceptr to, std::uint64_t bytes);
+  void upload_data();
   void draw_one(std::size_t tensor, CUdeviceptr to, distribution how, std::uint64_t seed,
                 std::uint64_t perturbation);
   // Runs one of the reference's programs. Its outputs lie in the reference's arena until the next

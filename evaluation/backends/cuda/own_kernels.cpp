@@ -29,8 +29,8 @@ const std::vector<own_kernels::part>& own_kernels::parts() {
   static const std::vector<part> all = {
       {joined({embedded::judge_elements, embedded::judge_memory, embedded::judge_comparison,
                embedded::judge_shared_memory}),
-       {"scramble", "convert", "gather", "find_difference", "find_damage", "measure_expected",
-        "measure_errors", "measure_exact", "spoil_shared"}},
+       {"scramble", "convert", "gather", "copy_ranges", "find_difference", "find_damage",
+        "measure_expected", "measure_errors", "measure_exact", "spoil_shared"}},
       {joined({embedded::judge_elements, embedded::judge_drawing}),
        {"draw", "add_outliers", "perturb"}}};
   return all;

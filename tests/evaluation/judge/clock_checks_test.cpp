@@ -237,6 +237,24 @@ TEST(ThreeClocks, ACallTimedAtLessThanItsWorkIsLateWork) {
   EXPECT_EQ(found->kind, "late_work");
 }
 
+// The eager reference of KernelBench's level1/57, which launches many short kernels.
+TEST(ThreeClocks, KernelsThatWaitForTheHostMayTakeLongerThanInACall) {
+  const auto is_late = [](double call_us, double busy_us, double span_us) {
+    return find_disagreement(
+               {.device_ns = 7 * span_us * 1e3, .wall_ns = 7 * span_us * 1e3, .calls = 7},
+               {.device_ns = 7 * span_us * 1e3,
+                .wall_ns = 7 * span_us * 1e3,
+                .span_ns = 7 * span_us * 1e3,
+                .busy_ns = 7 * busy_us * 1e3,
+                .calls = 7},
+               call_us * 1e3, true)
+        .has_value();
+  };
+  EXPECT_FALSE(is_late(466.68, 565.66, 750)) << "the GPU is idle for a quarter of the burst";
+  EXPECT_TRUE(is_late(466.68, 565.66, 600)) << "the GPU is busy";
+  EXPECT_TRUE(is_late(420, 565.66, 750)) << "more than cold caches explain";
+}
+
 TEST(ThreeClocks, ACallMayTakeALittleLessThanInABurst) {
   const auto scored = [](double call_us, double busy_us) {
     const burst_clock burst{.device_ns = 30 * busy_us * 1e3,

@@ -18,10 +18,11 @@ exactness ask(exactness_plan& plan, int ms = 0) {
   return asked;
 }
 
-TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenAQuarterOfASecond) {
+TEST(ExactnessPlan, SavesFloat64ForDisagreementsOnceItHasTakenATenthOfASecond) {
   exactness_plan plan;
   EXPECT_EQ(ask(plan), exactness::own_types) << "nothing is known of the reference";
-  EXPECT_EQ(ask(plan, 260), exactness::float64);
+  EXPECT_EQ(ask(plan, 20), exactness::float64);
+  EXPECT_EQ(ask(plan, 90), exactness::float64) << "20 ms of 100 are spent";
   EXPECT_FALSE(plan.take_float64()) << "the outputs are in float64 already";
   EXPECT_EQ(ask(plan), exactness::own_types);
   EXPECT_TRUE(plan.take_float64());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <initializer_list>
 #include <thread>
 
 #include "tests/support/synthetic_sides.hpp"
@@ -116,6 +117,28 @@ TEST(SampledSide, ACandidateDoesNotChooseItsNumberOfCalls) {
     side->end_warm_up();
   }
   EXPECT_LE(candidate.run(0.6e6).calls, 6U) << "a call has what surrounds one of the reference";
+}
+
+// Returns the number of samples that a warm reference beside a candidate makes to be recalibrated.
+std::size_t recalibrations(double candidates_ns, double references_ns) {
+  loading_side reference(sampled_side::role::reference, references_ns);
+  side_with_lead_in candidate(sampled_side::role::candidate, candidates_ns, candidates_ns);
+  sampled_side::pair_up(candidate, reference);
+  for (sampled_side* side : std::initializer_list<sampled_side*>{&reference, &candidate}) {
+    side->run(0);
+    side->end_warm_up();
+  }
+  const std::size_t before = reference.samples;
+  reference.recalibrate();
+  return reference.samples - before;
+}
+
+TEST(SampledSide, ClocksAReferenceAgainOnlyIfANumberOfCallsFollowsFromIt) {
+  EXPECT_EQ(recalibrations(100e3, 100e3), 1U);
+  EXPECT_EQ(recalibrations(100e3, 10e6), 1U) << "the candidate's pace follows the reference's";
+  EXPECT_EQ(recalibrations(1.5e6, 40e6), 1U) << "the candidate makes several calls";
+  EXPECT_EQ(recalibrations(1.1e6, 1.1e6), 1U) << "the call may be short once it is warm";
+  EXPECT_EQ(recalibrations(10e6, 10e6), 0U);
 }
 
 TEST(SampledSide, DoesNotRewardACallThatDoesTheWorkOfOthers) {

@@ -73,6 +73,12 @@ TEST(StoppingRule, ConfirmsVeryLongCallsInThreeRounds) {
   EXPECT_EQ(decide(rules, nearly, a_second), timing_decision::confirmed);
   EXPECT_EQ(decide(rules, nearly, 0.9 * a_second), timing_decision::go_on);
   EXPECT_EQ(decide(rules, noisy(4.4, 0.01, 3, 1), a_second), timing_decision::go_on);
+  for (const double call_ms : {2, 20}) {
+    timing_rules by_length = rules_of_long_calls(gpu_timing_rules(), call_ms * 1e6);
+    by_length.expected_log_ratio = std::log(5);
+    const auto agreeing = noisy(5, 0.01, 3, 1);
+    EXPECT_EQ(decide(by_length, agreeing, 0) == timing_decision::confirmed, call_ms >= 20);
+  }
 }
 
 TEST(StoppingRule, GivesUpOnHopelessCandidatesAfterThreeRounds) {
@@ -140,7 +146,7 @@ TEST(StoppingRule, SpendsMoreOnTheGpuBeforeItDecidesUnstable) {
 }
 
 TEST(RulesOfLongCalls, SettleWithinTheBudgetAfterSevenRoundsThatAgree) {
-  const timing_rules rules = rules_of_long_calls(gpu_timing_rules());
+  const timing_rules rules = rules_of_long_calls(gpu_timing_rules(), 2e6);
   const auto steady = noisy(2.0, 0.001, 7, 5);
   EXPECT_EQ(decide(rules, std::span(steady).first(6), 1e7), timing_decision::go_on);
   EXPECT_EQ(decide(rules, steady, 1e7), timing_decision::settled);

@@ -65,8 +65,21 @@ __device__ u64 permuted(u64 x, u64 row_number, const drawing& d) {
   return x;
 }
 
-// Fills a tensor. Each thread draws groups of four elements.
-extern "C" __global__ void draw(void* to, drawing d) {
+// Drawings and the memory that they fill. `placed` and `placements` have the layouts of
+// gpu_placed_drawing in gpu_context.hpp and of drawing_list in gpu_context.cpp.
+struct placed {
+  void* to;
+  drawing what;
+};
+struct placements {
+  placed of[48];
+};
+
+// Fills tensors, of which each row of the grid takes one. Each thread draws groups of four
+// elements.
+extern "C" __global__ void draw(const placements list) {
+  void* const to = list.of[blockIdx.y].to;
+  const drawing d = list.of[blockIdx.y].what;
   const u64 step = (u64)gridDim.x * blockDim.x;
   for (u64 quad = (u64)blockIdx.x * blockDim.x + threadIdx.x; quad * 4 < d.n; quad += step) {
     const u64 first = quad * 4;

@@ -68,17 +68,37 @@ extern "C" __global__ void gather(void* to, const void* from, strided s) {
   }
 }
 
-// Sets *flag to 1 if two ranges of memory differ. Both must be aligned to 16 bytes.
-extern "C" __global__ void find_difference(const void* a, const void* b, u64 bytes,
-                                           unsigned* flag) {
+// Pairs of ranges of memory, aligned to 16 bytes, of which each row of the grid takes one. `pair`
+// and `pairs` have the layouts of gpu_context::range_pair and of pair_list in gpu_context.cpp.
+struct pair {
+  void* a;
+  void* b;
+  u64 bytes;
+};
+struct pairs {
+  pair of[128];
+};
+
+// Copies b to a in each pair.
+extern "C" __global__ void copy_ranges(const pairs list) {
+  const pair p = list.of[blockIdx.y];
+  const u64 step = (u64)gridDim.x * blockDim.x, at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  for (u64 i = at; i < p.bytes / 16; i += step) ((uint4*)p.a)[i] = ((const uint4*)p.b)[i];
+  for (u64 i = p.bytes / 16 * 16 + at; i < p.bytes; i += step)
+    ((unsigned char*)p.a)[i] = ((const unsigned char*)p.b)[i];
+}
+
+// Sets *flag to 1 if a and b differ in any pair.
+extern "C" __global__ void find_difference(const pairs list, unsigned* flag) {
+  const pair p = list.of[blockIdx.y];
   const u64 step = (u64)gridDim.x * blockDim.x, at = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   bool differs = false;
-  for (u64 i = at; i < bytes / 16; i += step) {
-    const uint4 x = ((const uint4*)a)[i], y = ((const uint4*)b)[i];
+  for (u64 i = at; i < p.bytes / 16; i += step) {
+    const uint4 x = ((const uint4*)p.a)[i], y = ((const uint4*)p.b)[i];
     differs |= x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w;
   }
-  for (u64 i = bytes / 16 * 16 + at; i < bytes; i += step)
-    differs |= ((const unsigned char*)a)[i] != ((const unsigned char*)b)[i];
+  for (u64 i = p.bytes / 16 * 16 + at; i < p.bytes; i += step)
+    differs |= ((const unsigned char*)p.a)[i] != ((const unsigned char*)p.b)[i];
   if (differs) *flag = 1;
 }
 

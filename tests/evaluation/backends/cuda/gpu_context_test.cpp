@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -102,6 +103,31 @@ TEST(GpuContext, DrawsEqualContentsForEqualSeeds) {
   EXPECT_NE(once, drawn(d));
 }
 
+TEST(GpuContext, DrawsMoreTensorsThanOneLaunchTakesAsItDrawsOne) {
+  HONE_NEEDS_A_GPU();
+  const std::size_t count = 100;
+  const std::uint64_t step = 1024;  // bytes
+  const gpu_memory memory = gpu().allocate(count * step);
+  gpu().fill(memory.at(), 0xff, memory.bytes());
+  std::vector<gpu_placed_drawing> drawings;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto d = drawing(i % 2 == 0 ? initializer::kind::normal : initializer::kind::constant,
+                     dtype::float32, 37 * i % 250, 2, 3);
+    d.tensor = static_cast<std::int32_t>(i);
+    drawings.push_back({memory.at() + i * step, d});
+  }
+  gpu().draw_all(drawings);
+  for (const auto& [at, d] : drawings) {
+    tensor_value value{{dtype::float32, {static_cast<std::int64_t>(d.n)}}, {}};
+    value.bytes.resize(value.layout.bytes());
+    gpu().download(value.bytes.data(), at, value.bytes.size());
+    EXPECT_EQ(to_doubles(value), drawn(d)) << "tensor " << d.tensor;
+    unsigned char behind = 0;
+    gpu().download(&behind, at + value.bytes.size(), 1);
+    EXPECT_EQ(behind, 0xff) << "tensor " << d.tensor << " ends there";
+  }
+}
+
 // Expects the same result from comparing tensors on the host and on the GPU.
 void expect_same_agreement(const std::vector<double>& actual, const std::vector<double>& own,
                            const std::vector<double>& wide, dtype type) {
@@ -193,6 +219,38 @@ TEST(GpuContext, FindsDifferencesAndDamageOfASingleByte) {
   EXPECT_EQ(gpu().find_damage(a.at(), {{0, 100}, {5000, bytes}}), std::optional<std::size_t>(1));
   EXPECT_EQ(gpu().find_damage(a.at(), {{0, 100, other_poison_byte}}), std::optional<std::size_t>(0))
       << "the other poison is damage as well";
+}
+
+TEST(GpuContext, CopiesAndComparesMoreRangesThanOneLaunchTakes) {
+  HONE_NEEDS_A_GPU();
+  const std::uint64_t step = 4096;
+  const std::size_t count = 300;
+  const gpu_memory a = gpu().allocate(count * step);
+  const gpu_memory b = gpu().allocate(count * step);
+  std::vector<unsigned char> from(count * step);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i * 31 >> 3U);
+  gpu().fill(a.at(), 0xff, a.bytes());
+  gpu().upload(b.at(), from.data(), from.size());
+  std::vector<gpu_context::range_pair> pairs;
+  for (std::size_t i = 0; i < count; ++i)
+    pairs.push_back({a.at() + i * step, b.at() + i * step, i % 7 == 0 ? 0 : 13 * i % 4001});
+  gpu().copy_all(pairs);
+  EXPECT_TRUE(gpu().all_equal(pairs));
+  std::vector<unsigned char> to(from.size());
+  gpu().download(to.data(), a.at(), to.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t bytes = pairs[i].bytes;
+    EXPECT_EQ(std::memcmp(&to[i * step], &from[i * step], bytes), 0) << i;
+    EXPECT_EQ(to[i * step + bytes], 0xff) << "range " << i << " ends there";
+  }
+  for (const std::size_t i : {1, 299}) {
+    const std::uint64_t last = i * step + pairs[i].bytes - 1;
+    const unsigned char other = from[last] ^ 1U;
+    gpu().upload(a.at() + last, &other, 1);
+    EXPECT_FALSE(gpu().all_equal(pairs)) << "range " << i << " differs in a byte";
+    gpu().upload(a.at() + last, &from[last], 1);
+    EXPECT_TRUE(gpu().all_equal(pairs));
+  }
 }
 
 TEST(GpuContext, GathersStridedTensorsRowMajor) {

@@ -4,14 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/support/exploit_documents.hpp"
 #include "tests/support/gpu_bench.hpp"
 #include "tests/support/honest_set.hpp"
+#include "tests/support/safetensors_text.hpp"
 #include "tests/support/source_folder.hpp"
 
 namespace hone {
@@ -95,6 +99,56 @@ timed = true
   EXPECT_EQ(std::string(missing.getName()), "graph");
   EXPECT_NE(std::string(missing.getWhy()).find("captur"), std::string::npos)
       << missing.getWhy().cStr();
+}
+
+// --- parameters from data files
+
+// A task whose parameters, three numbers and one, lie in a data file at offsets of 4 and 16 bytes.
+task with_data_file(const std::vector<float>& numbers) {
+  const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()), 5 * sizeof(float));
+  const std::string file =
+      testing_support::safetensors_text({{"c", "F32", {1}, bytes.substr(0, 4)},
+                                         {"w", "F32", {3}, bytes.substr(4, 12)},
+                                         {"b", "F32", {1}, bytes.substr(16, 4)}});
+  return parse_task(R"(name = "t"
+summary = "A scale and a shift from a file"
+reference = """
+def forward(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return x * w[1] + b
+"""
+[[input]]
+name = "x"
+shape = ["N"]
+[[parameter]]
+name = "w"
+shape = [3]
+data = "numbers.safetensors"
+[[parameter]]
+name = "b"
+shape = [1]
+data = "numbers.safetensors"
+[[case]]
+sizes = { N = 65536 }
+timed = true
+)",
+                    "t.toml", {{"numbers.safetensors", file}});
+}
+
+TEST(GpuDataFiles, GiveEachTaskItsOwnNumbersWhileTasksTakeTurns) {
+  HONE_NEEDS_A_GPU();
+  const std::array tasks = {with_data_file({9, 1, 2, 3, 4}), with_data_file({8, 5, 6, 7, 3})};
+  const std::array<std::string, 2> formulas = {"x * 2.0 + 4.0", "x * 6.0 + 3.0"};
+  for (const std::size_t t : {0, 1, 0}) {
+    for (const std::size_t formula : {0, 1}) {
+      const auto evaluation = gpu_bench::instance().judge().evaluate(
+          "## Code Implementation\n\n```python\ndef forward(x: Tensor, w: Tensor, b: Tensor) -> "
+          "Tensor:\n    return " +
+              formulas[formula] + "\n```\n",
+          tasks[t]);
+      EXPECT_EQ(evaluation->getOutcome(), t == formula ? Outcome::OK : Outcome::WRONG_RESULT)
+          << "task " << t << ", " << formulas[formula] << ": " << describe(*evaluation);
+    }
+  }
 }
 
 TEST(GpuHonestSet, HasAtLeastSixtyDocuments) { EXPECT_GE(honest().documents.size(), 60U); }
