@@ -141,7 +141,9 @@ std::optional<program_failure> find_disagreement(const burst_clock& burst,
     return program_failure{Outcome::CHEATING, "late_work",
                            "a call is timed at " + microseconds(scored_call_ns) +
                                " and keeps the GPU busy for " +
-                               microseconds(busy_ns_per_call(traced))};
+                               microseconds(busy_ns_per_call(traced)) + " of the " +
+                               microseconds(traced.span_ns / static_cast<double>(traced.calls)) +
+                               " that it takes in a burst"};
   }
   return std::nullopt;
 }

@@ -235,6 +235,10 @@ TEST(ThreeClocks, ACallTimedAtLessThanItsWorkIsLateWork) {
       {.device_ns = 3e6, .wall_ns = 3e6, .span_ns = 3e6, .busy_ns = 3e6, .calls = 30}, 80e3, true);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->kind, "late_work");
+  EXPECT_EQ(
+      found->message,
+      "a call is timed at 80.00 us and keeps the GPU busy for 100.00 us of the 100.00 us that "
+      "it takes in a burst");
 }
 
 // The eager reference of KernelBench's level1/57, which launches many short kernels.
