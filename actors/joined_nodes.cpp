@@ -16,6 +16,14 @@ device_kinds kinds_of(const std::vector<planned_device>& devices) {
   return kinds;
 }
 
+// The names of simulated types and devices begin like this, and no others do.
+device_kinds kinds_of(const std::set<std::string>& names) {
+  device_kinds kinds;
+  for (const std::string& name : names)
+    (name.starts_with("simulated") ? kinds.has_simulated : kinds.has_real) = true;
+  return kinds;
+}
+
 std::string find_join_problem(const join_record& request, const node_options& own,
                               const device_kinds& of_joined) {
   if (request->getSchemaVersion() != schema_version) {
@@ -31,7 +39,7 @@ std::string find_join_problem(const join_record& request, const node_options& ow
     return "the node times no baselines (--no-baselines), and this run's reward depends on them";
   if (own.mixes_simulation) return "";
   const std::string mix = " (node.mix_simulated = true in the run's configuration allows it)";
-  const device_kinds kinds = kinds_of(own.devices).with(of_joined);
+  const device_kinds kinds = kinds_of(own.devices).with(own.kinds_of_scores).with(of_joined);
   if (request->getHasSimulatedDevices() && kinds.has_real)
     return "the node simulates devices, whose scores are made up; this run measures" + mix;
   if (request->getHasRealDevices() && kinds.has_simulated)

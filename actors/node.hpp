@@ -18,6 +18,16 @@
 
 namespace hone {
 
+// The kinds of devices of a node or a run. Simulated devices make their scores up.
+struct device_kinds {
+  bool has_real = false;
+  bool has_simulated = false;
+
+  device_kinds with(const device_kinds& others) const {
+    return {has_real || others.has_real, has_simulated || others.has_simulated};
+  }
+};
+
 struct node_options {
   std::size_t compilers = 1;
   std::uint32_t compiler_credits = 2;
@@ -28,8 +38,9 @@ struct node_options {
   bool needs_baselines = false;  // keeps nodes out that time none
   std::string name;
   std::vector<planned_device> devices;
-  generation_plan generation;  // of a joined node; the first one's generators are the run's
-  std::string configuration;   // of the run, as TOML
+  device_kinds kinds_of_scores;  // of the devices that the pool's scores are from
+  generation_plan generation;    // of a joined node; the first one's generators are the run's
+  std::string configuration;     // of the run, as TOML
   // What a joined node needs to run generators, except the number of the first one; empty: it may
   // have none.
   generator_setup_record setup;
@@ -41,16 +52,6 @@ struct node_options {
 // What a node that may join gets.
 using join_answer = caf::result<compile_queue_actor, verify_queue_actor, benchmark_queue_actor,
                                 pool_actor, std::vector<task_record>, std::string>;
-
-// The kinds of devices of a node or a run. Simulated devices make their scores up.
-struct device_kinds {
-  bool has_real = false;
-  bool has_simulated = false;
-
-  device_kinds with(const device_kinds& others) const {
-    return {has_real || others.has_real, has_simulated || others.has_simulated};
-  }
-};
 
 // Starts and supervises a node's workers: compilers, devices with their verifiers and benchmarkers
 // and, on a joined node, generators with their fetcher. What failed is started again after a pause,
@@ -169,6 +170,8 @@ working_node_actor::behavior_type node_behavior(
     std::shared_ptr<const task_table> tasks, telemetry_actor telemetry);
 
 device_kinds kinds_of(const std::vector<planned_device>& devices);
+// The same of types' names ("simulated-a") or devices' names ("simulated:a").
+device_kinds kinds_of(const std::set<std::string>& names);
 
 // Returns why a node that asks to join must be refused; empty if it may join. `own`: the options of
 // the run's first node; `of_joined`: what nodes that have joined have brought.

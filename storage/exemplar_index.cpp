@@ -48,6 +48,11 @@ std::string index_prefix(char kind, const population_key& where) {
   return key;
 }
 
+std::string device_type_of_index_key(std::string_view key) {
+  const std::string_view behind_task = key.substr(1 + key_of(task_id{}).size());
+  return std::string(behind_task.substr(0, behind_task.find('\0')));
+}
+
 std::string index_entry_key(const population_key& where, std::uint32_t which,
                             std::uint32_t ordinal) {
   std::string key = index_prefix('e', where);

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "messages/ids.hpp"
@@ -93,6 +94,8 @@ class exemplar_index {
 
 // Returns the common start of a population's keys of one kind: 'e', 's' or 'b'.
 std::string index_prefix(char kind, const population_key& where);
+// Returns the device type of a population from a key that begins with index_prefix().
+std::string device_type_of_index_key(std::string_view key);
 // Returns the key of an IndexEntry.
 std::string index_entry_key(const population_key& where, std::uint32_t bucket,
                             std::uint32_t ordinal);

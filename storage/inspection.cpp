@@ -30,6 +30,15 @@ std::optional<std::string> pool_inspector::task_name(const task_id& id) const {
   return std::string(view((*task)->getName()));
 }
 
+std::set<std::string> pool_inspector::scored_device_types() const {
+  std::set<std::string> types;
+  db_.scan_keys(family::exemplars, "b", [&](std::string_view key) {
+    types.insert(device_type_of_index_key(key));
+    return true;
+  });
+  return types;
+}
+
 void pool_inspector::each_evaluation_of_any_scope(const evaluation_visitor& visit) const {
   db_.scan<schema::Evaluation>(
       family::evaluations, "",

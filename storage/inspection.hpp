@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ class pool_inspector {
   std::optional<record<schema::RolloutGroup>> group(const group_id& id) const;
   std::optional<record<schema::GroupProgress>> progress(const group_id& id) const;
   std::optional<record<schema::TrainingStep>> step(std::uint64_t version) const;
+  // Returns the types of device on which variants of the run have scores.
+  std::set<std::string> scored_device_types() const;
   std::uint64_t next_version() const;
   version_chain versions() const { return version_chain(db_); }
 

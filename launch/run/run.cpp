@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <unistd.h>
+#include <set>
 
 #include <chrono>
 #include <functional>
@@ -72,6 +73,7 @@ class run_process {
     const auto say = [this](const std::string& line) { view_.message(line); };
     run_folder::resume_point from;
     if (options_.resume) from = find_resume_point(*folder_, say);
+    refuse_to_mix(from.scored_device_types);
     if (options_.more_contrastive_steps > 0) extend_contrastive_stage(from);
     if (options_.more_contrastive_steps == 0 && from.is_finished()) return leave_finished_run();
     folder_->write("config.toml", print_configuration(c_, false));
@@ -133,6 +135,19 @@ class run_process {
       view_.message(
           "this node has no compilers (node.compilers = 0): variants wait until a node with "
           "compilers joins");
+  }
+
+  // Refuses devices that are simulated where the pool's scores are real, or the other way round.
+  void refuse_to_mix(const std::set<std::string>& scored_device_types) const {
+    const auto& devices = c_.node.devices;
+    const device_kinds kinds =
+        kinds_of(scored_device_types)
+            .with(kinds_of(std::set<std::string>(devices.begin(), devices.end())));
+    if (kinds.has_real && kinds.has_simulated && !c_.node.options.mixes_simulation)
+      throw std::runtime_error(
+          folder_->path().string() +
+          ": the run's scores are from simulated devices, which make them up, and its devices are "
+          "real, or the other way round (node.mix_simulated = true allows it, to test a system)");
   }
 
   std::vector<planned_device> plan_own_devices() const {

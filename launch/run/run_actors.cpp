@@ -98,6 +98,7 @@ class launcher {
     node_options options = settings_.node.options;
     options.name = first_node;
     options.devices = devices_;
+    options.kinds_of_scores = kinds_of(parts_.from.scored_device_types);
     options.needs_baselines = needs_baselines(settings_.learner.plan.contrastive.reward);
     const bool is_fast =
         !devices_.empty() && std::all_of(devices_.begin(), devices_.end(), [](const auto& device) {

@@ -55,6 +55,7 @@ run_folder::resume_point run_folder::find_resume_point(
   const version_chain chain = inspector.versions();
   resume_point point;
   point.next_version = inspector.next_version();
+  point.scored_device_types = inspector.scored_device_types();
   // A run that was killed before its first version starts anew over the same pool.
   if (!chain.head()) return point;
   std::vector<std::uint64_t> path = chain.path_to(*chain.head());

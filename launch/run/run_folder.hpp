@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ class run_folder {
     std::vector<version_record> chain;
     bool leaves_branch = false;      // the chain's newer versions are abandoned
     std::uint64_t next_version = 0;  // number that the next version gets, which no group names
+    std::set<std::string> scored_device_types;  // types on which the pool's variants have scores
     bool is_finished() const { return !chain.empty() && chain.back()->getComplete(); }
     // Goes back to the last version of the contrastive stage, so that it can go on. Returns the
     // number of steps that the stage had made, or nullopt if there is no such version.

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "actors/benchmarker.hpp"
@@ -78,6 +79,14 @@ TEST(JoiningANode, IsRefusedWithSimulatedDevicesWhereOthersMeasure) {
   EXPECT_THAT(find_join_problem(request_of(false, true), {}, joined_real), HasSubstr("made up"))
       << "a head without devices, whose first node measures";
   EXPECT_THAT(find_join_problem(request_of(true, true), {}), HasSubstr("made up"));
+  node_options resumed;
+  resumed.kinds_of_scores = kinds_of(std::set<std::string>{"cpu-a", "h100-sm90"});
+  EXPECT_THAT(find_join_problem(request_of(false, true), resumed), HasSubstr("made up"))
+      << "a head without devices that has been started again";
+  EXPECT_EQ(find_join_problem(request_of(true, false), resumed), "");
+  resumed.kinds_of_scores = kinds_of(std::set<std::string>{"simulated-a"});
+  EXPECT_EQ(find_join_problem(request_of(false, true), resumed), "");
+  EXPECT_THAT(find_join_problem(request_of(true, false), resumed), HasSubstr("made up"));
   real.mixes_simulation = true;
   EXPECT_EQ(find_join_problem(request_of(false, true), real), "");
 }

@@ -141,6 +141,10 @@ TEST_F(RunStart, ResumesWithTheConfigurationThatItKeeps) {
   ASSERT_TRUE(wait_for_versions(2));
   p.send(SIGINT);
   ASSERT_EQ(p.wait(std::chrono::seconds(10)), 3);
+  const auto real =
+      run({"--resume", "--set", "node.devices=[\"cpu\"]", "--set", "node.share_cores=true"});
+  EXPECT_EQ(real.code, 2);
+  EXPECT_THAT(real.err, HasSubstr("scores are from simulated devices"));
   program again({hone_program(), "run", "--dir", run_folder().string(), "--resume"});
   ASSERT_TRUE(wait_for_versions(versions() + 2));
   again.send(SIGINT);

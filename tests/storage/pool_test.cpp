@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
 #include "tests/support/pool_fixture.hpp"
 
 namespace hone {
@@ -249,8 +251,11 @@ TEST_F(PoolTest, SecondWriterIsRefused) {
 }
 
 TEST_F(PoolTest, ReaderWorksBesideALiveWriter) {
+  EXPECT_TRUE(pool_inspector(folder_ / "pool").scored_device_types().empty());
   finish_all(submit(make_group({"a"})), 2.0);
   const pool_inspector inspector(folder_ / "pool");
+  EXPECT_EQ(inspector.scored_device_types(),
+            std::set<std::string>{std::string(view(make_device_type()->getName()))});
   EXPECT_EQ(inspector.count().evaluations, 1U);
   EXPECT_EQ(inspector.top(3).size(), 1U);
   const std::string id = to_string(variant_of("a"));
