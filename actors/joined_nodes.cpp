@@ -2,6 +2,7 @@
 #include <set>
 
 #include "actors/node.hpp"
+#include "messages/names.hpp"
 #include "messages/versions.hpp"
 
 // The first node's view of the nodes that have joined it.
@@ -16,11 +17,10 @@ device_kinds kinds_of(const std::vector<planned_device>& devices) {
   return kinds;
 }
 
-// The names of simulated types and devices begin like this, and no others do.
-device_kinds kinds_of(const std::set<std::string>& names) {
+device_kinds kinds_of(const std::set<std::string>& device_types) {
   device_kinds kinds;
-  for (const std::string& name : names)
-    (name.starts_with("simulated") ? kinds.has_simulated : kinds.has_real) = true;
+  for (const std::string& type : device_types)
+    (device_kind_of(type) == "simulated" ? kinds.has_simulated : kinds.has_real) = true;
   return kinds;
 }
 

@@ -170,8 +170,7 @@ working_node_actor::behavior_type node_behavior(
     std::shared_ptr<const task_table> tasks, telemetry_actor telemetry);
 
 device_kinds kinds_of(const std::vector<planned_device>& devices);
-// The same of types' names ("simulated-a") or devices' names ("simulated:a").
-device_kinds kinds_of(const std::set<std::string>& names);
+device_kinds kinds_of(const std::set<std::string>& device_types);
 
 // Returns why a node that asks to join must be refused; empty if it may join. `own`: the options of
 // the run's first node; `of_joined`: what nodes that have joined have brought.

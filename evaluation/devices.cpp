@@ -48,8 +48,7 @@ class device_planner {
   void plan(const std::string& name) {
     if (name == "cpu") return plan_cpu();
     if (const auto gpus = gpus_named(name); !gpus.empty()) return plan_gpus(gpus);
-    if (name.starts_with(simulated_prefix) && name.size() > simulated_prefix.size())
-      return plan_simulated(name);
+    if (is_simulated(name) && name.size() > simulated_prefix.size()) return plan_simulated(name);
     throw std::runtime_error("'" + name +
                              "' is no device; expected cpu, cuda, cuda:NUMBER or simulated:NAME");
   }
@@ -142,7 +141,7 @@ std::vector<int> reserve_hardware(const std::vector<std::string>& names,
 void set_simulated(std::vector<planned_device>& devices, const std::string& node,
                    const std::map<std::string, simulated_device_options>& simulated) {
   for (planned_device& one : devices) {
-    if (!one.name.starts_with(simulated_prefix)) continue;
+    if (!is_simulated(one.name)) continue;
     const std::string kind =
         one.name.substr(simulated_prefix.size(), one.name.find('#') - simulated_prefix.size());
     const auto known = simulated.find(kind);
@@ -167,6 +166,8 @@ std::vector<planned_device> plan_devices(const std::vector<std::string>& names,
   for (const std::string& name : names) planner.plan(name);
   return planner.planned();
 }
+
+bool is_simulated(std::string_view name) { return name.starts_with(simulated_prefix); }
 
 planned_device* find_device_on_gpu(std::vector<planned_device>& devices,
                                    const std::string& policy_device) {

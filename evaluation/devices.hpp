@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda/gpus.hpp"
@@ -54,6 +55,9 @@ struct device_options {
   // Number of programs that a device will judge at most. With few, it starts fewer processes.
   std::size_t programs = std::numeric_limits<std::size_t>::max();
 };
+
+// Returns true if `name`, one that plan_devices() takes, is that of a simulated device.
+bool is_simulated(std::string_view name);
 
 // Plans the devices that `names` lists: "cpu" (one core each time it is listed), "cuda" (every
 // GPU), "cuda:1" or "simulated:NAME". Keeps this process off the cores that devices reserve, so it

@@ -262,13 +262,11 @@ void check(const configuration& c) {
     refuse("node.devices", "is empty, and corpus.taught writes for the first of them");
   for (const std::string& device : c.node.devices) {
     const bool is_gpu = device == "cuda" || device.starts_with("cuda:");
-    if (device != "cpu" && !is_gpu && !device.starts_with("simulated:"))
+    if (device != "cpu" && !is_gpu && !is_simulated(device))
       refuse("node.devices",
              "'" + device + "' is unknown, expected cpu, cuda, cuda:NUMBER or simulated:NAME");
   }
-  const auto simulated =
-      std::count_if(c.node.devices.begin(), c.node.devices.end(),
-                    [](const std::string& device) { return device.starts_with("simulated:"); });
+  const auto simulated = std::count_if(c.node.devices.begin(), c.node.devices.end(), is_simulated);
   if (simulated != 0 && simulated != std::ssize(c.node.devices) && !c.node.options.mixes_simulation)
     refuse("node.devices",
            "names simulated and real devices, and the scores of simulated ones are made up "

@@ -74,6 +74,10 @@ inline constexpr std::uint64_t guard_bytes = 256;
 // Alignment of tensors: CUDA's own allocations have it, and wide loads and TMA descriptors rely on
 // 128 bytes.
 inline constexpr std::uint64_t arena_alignment = 256;
+// Returns the next multiple of the alignment.
+constexpr std::uint64_t arena_aligned(std::uint64_t n) {
+  return (n + arena_alignment - 1) / arena_alignment * arena_alignment;
+}
 // The byte that poisoned memory holds: a NaN in every floating-point type, -1 in integers, no valid
 // bool. Memory that no run has used holds it.
 inline constexpr unsigned char poison_byte = 0xff;

@@ -11,10 +11,6 @@ constexpr std::uint64_t max_elements = std::uint64_t{1} << 40U;
 constexpr std::uint64_t page = 4096;
 constexpr std::uint32_t max_outputs_per_call = 64;
 
-constexpr std::uint64_t aligned(std::uint64_t n) {
-  return (n + arena_alignment - 1) / arena_alignment * arena_alignment;
-}
-
 // Returns the bytes from the first element to the end of the last, or nullopt if the sizes or
 // strides are impossible.
 std::optional<std::uint64_t> extent_bytes(const arena_output& out, std::size_t element_bytes) {
@@ -65,7 +61,7 @@ bool overlaps_itself(const output_place& place) {
 void add_guards(std::vector<arena_plan::guard>& all, const arena_region& around, std::uint64_t last,
                 const char* damage) {
   all.push_back({{around.begin - guard_bytes, guard_bytes}, damage});
-  const std::uint64_t end = std::min(last, aligned(around.end()) + guard_bytes);
+  const std::uint64_t end = std::min(last, arena_aligned(around.end()) + guard_bytes);
   if (end > around.end()) all.push_back({{around.end(), end - around.end()}, damage});
 }
 
@@ -73,7 +69,7 @@ void add_guards(std::vector<arena_plan::guard>& all, const arena_region& around,
 
 arena_region arena_plan::place(std::uint64_t& at, std::uint64_t bytes) const {
   const arena_region placed{at, bytes};
-  at += aligned(bytes) + guard_bytes;
+  at += arena_aligned(bytes) + guard_bytes;
   if (at > size_)
     throw std::length_error("the inputs do not fit into the arena of " + std::to_string(size_) +
                             " bytes");

@@ -5,8 +5,6 @@
 namespace hone {
 namespace {
 
-bool is_simulated(const std::string& device) { return device.starts_with("simulated:"); }
-
 // The first device of each kind, with the place that names it; empty: there is none.
 struct device_kinds_found {
   std::string simulated;

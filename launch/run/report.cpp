@@ -9,6 +9,7 @@
 #include "launch/run/report_comparison.hpp"
 #include "launch/run/run_results.hpp"
 #include "messages/measurements.hpp"
+#include "messages/names.hpp"
 
 namespace hone {
 namespace {
@@ -44,8 +45,10 @@ class reporter {
   explicit reporter(const std::filesystem::path& pool) : found_(read_results(pool)) {}
 
   run_report make(const std::map<std::string, double>& busy, double seconds, bool is_resumed) {
-    const auto is_simulated = [](const std::string& type) { return type.starts_with("simulated"); };
-    if (std::any_of(found_.device_types.begin(), found_.device_types.end(), is_simulated))
+    const auto is_made_up = [](const std::string& type) {
+      return device_kind_of(type) == "simulated";
+    };
+    if (std::any_of(found_.device_types.begin(), found_.device_types.end(), is_made_up))
       line("Simulated devices have made up their outcomes and scores.\n");
     print_tasks();
     print_stages();

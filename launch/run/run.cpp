@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <unistd.h>
-#include <set>
 
 #include <chrono>
 #include <functional>
@@ -11,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "launch/core_wait.hpp"
 #include "launch/printing.hpp"
@@ -78,7 +78,7 @@ class run_process {
     if (options_.more_contrastive_steps == 0 && from.is_finished()) return leave_finished_run();
     folder_->write("config.toml", print_configuration(c_, false));
     for (const std::string& note : found.notes) say(note);
-    if (!c_.node.devices.empty() && c_.node.devices.front().starts_with("simulated:"))
+    if (!c_.node.devices.empty() && is_simulated(c_.node.devices.front()))
       say("simulated devices make up all outcomes and scores of this run");
     prepare_policy(*tasks, *prompts, documents);
     catch_stop_signals();
@@ -139,10 +139,9 @@ class run_process {
 
   // Refuses devices that are simulated where the pool's scores are real, or the other way round.
   void refuse_to_mix(const std::set<std::string>& scored_device_types) const {
-    const auto& devices = c_.node.devices;
-    const device_kinds kinds =
-        kinds_of(scored_device_types)
-            .with(kinds_of(std::set<std::string>(devices.begin(), devices.end())));
+    device_kinds kinds = kinds_of(scored_device_types);
+    for (const std::string& device : c_.node.devices)
+      (is_simulated(device) ? kinds.has_simulated : kinds.has_real) = true;
     if (kinds.has_real && kinds.has_simulated && !c_.node.options.mixes_simulation)
       throw std::runtime_error(
           folder_->path().string() +

@@ -1,6 +1,7 @@
 #include "evaluation/backends/cuda/gpu_task.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace hone {
 namespace {
@@ -38,7 +39,7 @@ void gpu_task::choose(const task_case& at) {
   if (room_->user == task_.id && case_ != nullptr && *case_ == at) return;
   if (room_->user != task_.id) {
     room_->data = {};
-    room_->data_places.clear();
+    room_->data_offsets.clear();
   }
   room_->user = task_.id;
   case_ = &*std::find(task_.cases.begin(), task_.cases.end(), at);
@@ -82,18 +83,17 @@ void gpu_task::upload_data() {
     bytes += file.bytes().size() + task_.parameters.size() * arena_alignment;
   std::vector<std::byte> packed;
   packed.reserve(bytes);
-  std::map<std::string, std::uint64_t> places;
+  std::map<std::string, std::uint64_t> offsets;
   for (const tensor_spec& spec : task_.parameters) {
     if (spec.data_file.empty()) continue;
     const auto contents = data_of(task_, spec);
-    places[spec.name] = packed.size();
+    offsets[spec.name] = packed.size();
     packed.insert(packed.end(), contents.begin(), contents.end());
-    packed.resize((packed.size() + arena_alignment - 1) / arena_alignment * arena_alignment);
+    packed.resize(arena_aligned(packed.size()));
   }
   gpu_->grow(room_->data, packed.size());
   gpu_->upload(room_->data.at(), packed.data(), packed.size());
-  for (const auto& [parameter, place] : places)
-    room_->data_places[parameter] = room_->data.at() + place;
+  room_->data_offsets = std::move(offsets);
 }
 
 void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, std::uint64_t seed,
@@ -134,9 +134,9 @@ void gpu_task::draw_parameters(std::uint64_t seed) {
     const std::size_t tensor = task_.inputs.size() + i;
     const CUdeviceptr to = room_->parameters.memory[i].at();
     if (!spec.data_file.empty()) {
-      if (room_->data_places.empty()) upload_data();
-      copies.push_back(
-          {to, room_->data_places.at(spec.name), room_->parameters.layouts[i].bytes()});
+      if (room_->data_offsets.empty()) upload_data();
+      copies.push_back({to, room_->data.at() + room_->data_offsets.at(spec.name),
+                        room_->parameters.layouts[i].bytes()});
     } else if (program_of_[tensor] != 0) {
       draw_one(tensor, to, distribution::declared, seed, 0);
     } else {

@@ -23,10 +23,10 @@ struct gpu_workspace {
   std::optional<task_id> user;
   gpu_tensors inputs;
   gpu_tensors parameters;
-  gpu_tensors own;                                 // the reference's outputs in its own types
-  gpu_tensors wide;                                // the reference's outputs in float64
-  gpu_memory data;                                 // contents of the user's data files
-  std::map<std::string, CUdeviceptr> data_places;  // by parameter; empty: not uploaded
+  gpu_tensors own;                                    // the reference's outputs in its own types
+  gpu_tensors wide;                                   // the reference's outputs in float64
+  gpu_memory data;                                    // contents of the user's data files
+  std::map<std::string, std::uint64_t> data_offsets;  // by parameter; empty: not uploaded
   gpu_memory raw;
   gpu_memory dense;
 };

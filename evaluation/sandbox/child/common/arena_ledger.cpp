@@ -3,16 +3,9 @@
 #include <algorithm>
 
 namespace hone {
-namespace {
-
-constexpr std::uint64_t rounded(std::uint64_t n) {
-  return (n + arena_alignment - 1) / arena_alignment * arena_alignment;
-}
-
-}  // namespace
 
 void arena_ledger::reset(std::uint64_t begin, std::uint64_t end) {
-  next_ = rounded(begin) + guard_bytes;
+  next_ = arena_aligned(begin) + guard_bytes;
   end_ = end;
   ++epoch_;
   reuses_ = true;
@@ -30,7 +23,7 @@ std::uint32_t arena_ledger::note(std::uint64_t offset, std::uint64_t bytes) cons
 }
 
 std::optional<std::uint64_t> arena_ledger::take(std::uint64_t bytes) {
-  const std::uint64_t size = rounded(bytes);
+  const std::uint64_t size = arena_aligned(bytes);
   if (auto reusable = free_.find(size); reusable != free_.end() && !reusable->second.empty()) {
     const auto [offset, number] = reusable->second.back();
     reusable->second.pop_back();
