@@ -109,8 +109,9 @@ class policy_bench {
     while (!engine.idle()) engine.step();
     const double first = since(begin);
     const std::uint64_t first_tokens = engine.tokens_generated();
-    // Then as in a run: whoever finishes is replaced.
-    while (since(begin) < options_.seconds) {
+    // Then as in a run: whoever finishes is replaced. Where the first tokens took all of the time,
+    // the later ones are still measured.
+    while (since(begin) < options_.seconds || engine.tokens_generated() == first_tokens) {
       const auto room =
           options_.slots - static_cast<std::int64_t>(engine.active() + engine.waiting());
       submit_groups(engine, room / options_.group * options_.group);
@@ -136,11 +137,11 @@ class policy_bench {
     const auto read = [&](double time) {
       std::int64_t prompts = 0;
       const auto begin = clock::now();
-      while (since(begin) < time) {
+      do {
         for (std::int64_t i = 0; i < options_.slots; ++i, ++prompts)
           engine.submit({next_ticket_++, tokens(options_.prompt_tokens), 1});
         while (!engine.idle()) engine.step();
-      }
+      } while (since(begin) < time);
       return static_cast<double>(prompts * options_.prompt_tokens) / since(begin);
     };
     read(0.5);

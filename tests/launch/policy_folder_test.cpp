@@ -95,7 +95,7 @@ TEST_F(PolicyFolder, BenchMeasuresSamplingAndTraining) {
   const auto measured = run_hone({"policy",          "bench", policy().string(), "--random-weights",
                                   "--device",        "cpu",   "--slots",         "5",
                                   "--prompt-tokens", "9",     "--new-tokens",    "4",
-                                  "--group",         "16",    "--seconds",       "0.2",
+                                  "--group",         "16",    "--seconds",       "0.001",
                                   "--sft",           "2",     "--grpo",          "4",
                                   "--length",        "16",    "--json"});
   ASSERT_EQ(measured.code, 0) << measured.err;
