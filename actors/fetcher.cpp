@@ -84,7 +84,13 @@ void fetcher_state::proceed() {
 }
 
 void fetcher_state::answer(std::uint64_t version, const std::filesystem::path& folder) {
-  if (options.prepare) options.prepare(folder);
+  try {
+    if (options.prepare) options.prepare(folder);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    throw;
+  }
   copied.push_back({version, folder});
   counts.set_number("version", static_cast<double>(version));
   bytes_of_nodes += copy->bytes_of_nodes();

@@ -39,11 +39,16 @@ planned_device planned_simulated(const simulated_device_options& options) {
           [options] { return make_simulated_device(options); }, credits, std::nullopt};
 }
 
+struct reserved_hardware {
+  std::vector<reserved_core> cores;        // for CPU devices
+  std::map<std::string, early_lock> gpus;  // by UUID
+};
+
 // Plans devices one name after another.
 class device_planner {
  public:
-  device_planner(const device_options& options, std::vector<int> cores)
-      : options_(&options), cores_(std::move(cores)) {}
+  device_planner(const device_options& options, reserved_hardware reserved)
+      : options_(&options), reserved_(std::move(reserved)) {}
 
   void plan(const std::string& name) {
     if (name == "cpu") return plan_cpu();
@@ -59,10 +64,10 @@ class device_planner {
   static constexpr std::size_t few_programs = 3;
 
   void plan_cpu() {
-    const int core = cores_.back();
-    cores_.pop_back();
-    const std::string name =
-        core >= 0 ? "cpu:" + std::to_string(core) : "cpu " + std::to_string(counts_["cpu"]++);
+    const reserved_core core = reserved_.cores.back();
+    reserved_.cores.pop_back();
+    const std::string name = core.number >= 0 ? "cpu:" + std::to_string(core.number)
+                                              : "cpu " + std::to_string(counts_["cpu"]++);
     const cpu_device_options options{core, options_->share_cores, options_->node, name};
     devices_.push_back({name, cpu_device_type(), [options] { return make_cpu_device(options); }});
   }
@@ -76,7 +81,8 @@ class device_planner {
           .node = options_->node,
           .name = measured_as,
           .judge = {.locks_gpu = !options_->share_cores,
-                    .launch_core = options_->share_cores ? -1 : reserve_launch_core(),
+                    .kept_lock = reserved_.gpus[gpu.uuid],
+                    .launch_core = options_->share_cores ? reserved_core() : reserve_launch_core(),
                     .baselines = options_->baselines,
                     .compiled_references = options_->compiled_references}};
       if (options_->programs <= few_programs) options.judge.spares = 0;
@@ -101,33 +107,27 @@ class device_planner {
   }
 
   const device_options* options_;
-  std::vector<int> cores_;             // reserved for CPU devices
+  reserved_hardware reserved_;
   std::map<std::string, int> counts_;  // by name
   std::vector<planned_device> devices_;
 };
 
-// Throws hardware_taken if another process of Hone judges on one of the named GPUs. A device locks
-// its GPU itself.
-void find_gpus_taken(const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    for (const gpu_facts& gpu : gpus_named(name)) {
-      if (!lock_gpu(gpu.uuid))
-        throw hardware_taken("cuda:" + std::to_string(gpu.ordinal) + " (" + gpu.uuid +
-                             "): another process of Hone judges on this GPU (where times need not "
-                             "be trustworthy, --share-cores or node.share_cores = true shares it)");
-    }
-  }
-}
-
-// Returns one core for each CPU device, once these and the GPUs are free.
-std::vector<int> reserve_hardware(const std::vector<std::string>& names,
-                                  const device_options& options) {
+// Reserves the named GPUs and a core for each CPU device, once all of them are free.
+reserved_hardware reserve_hardware(const std::vector<std::string>& names,
+                                   const device_options& options) {
   constexpr auto pause = std::chrono::milliseconds(200);
   const auto cpus = static_cast<std::size_t>(std::count(names.begin(), names.end(), "cpu"));
+  std::map<std::string, std::string> gpus;
+  for (const std::string& name : names) {
+    for (const gpu_facts& gpu : gpus_named(name))
+      gpus[gpu.uuid] = "cuda:" + std::to_string(gpu.ordinal);
+  }
   for (bool waits = false;; waits = true) {
     try {
-      if (!options.share_cores) find_gpus_taken(names);
-      return cpus > 0 ? reserve_cores(cpus, options.share_cores) : std::vector<int>();
+      reserved_hardware reserved;
+      if (!options.share_cores) reserved.gpus = reserve_gpus(gpus);
+      if (cpus > 0) reserved.cores = reserve_cores(cpus, options.share_cores);
+      return reserved;
     } catch (const hardware_taken& e) {
       if (!options.begin_to_wait) throw;
       if (!waits) options.begin_to_wait(e.what());

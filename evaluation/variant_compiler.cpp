@@ -188,7 +188,7 @@ program_result<record<schema::Artifact>> variant_compiler::state::compile(
     const std::chrono::duration<double, std::milli> took = clock_type::now() - begin;
     return make_artifact(job, device_type, compiled, took.count());
   });
-  artifacts.keep(key, result);
+  if (result || !result.error().is_transient) artifacts.keep(key, result);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -69,7 +70,7 @@ class settings_reader {
                     double most) {
     double seconds = static_cast<double>(field) / 1000;
     value(key, meaning, seconds, least, most);
-    field = static_cast<std::uint64_t>(seconds * 1000);
+    field = static_cast<std::uint64_t>(std::llround(seconds * 1000));
   }
   template <class Choice, class Parse>
   void choice(const char* key, const char* /*meaning*/, Choice& field, Parse parse,

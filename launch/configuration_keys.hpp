@@ -132,7 +132,7 @@ void visit_pool_keys(Visitor& v, configuration& c) {
   v.value(
       "max_lag",
       "Most training steps by which a group's oldest token may be behind the policy; when a batch "
-      "is taken, older groups are dropped (storage/pool.cpp).",
+      "is taken, older groups are dropped (storage/pool_training.cpp).",
       c.pool.storage.max_lag, 0);
   v.value("max_lag_of",
           "The same for single device types: TEXT=STEPS for the types whose names begin with TEXT.",

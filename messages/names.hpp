@@ -32,5 +32,9 @@ inline constexpr int outcome_count = 11;
 inline bool is_inconclusive(Outcome outcome) {
   return outcome == Outcome::INFRASTRUCTURE || outcome == Outcome::UNSTABLE;
 }
+// Returns true for the outcomes that say for certain that the variant deserves no score.
+inline bool is_refuted(Outcome outcome) {
+  return outcome != Outcome::OK && !is_inconclusive(outcome);
+}
 
 }  // namespace hone

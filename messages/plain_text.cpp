@@ -25,4 +25,13 @@ std::string plain_text(std::string_view text) {
   return plain;
 }
 
+std::string_view first_bytes(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U;
+  };
+  while (most > 0 && continues(most)) --most;
+  return text.substr(0, most);
+}
+
 }  // namespace hone

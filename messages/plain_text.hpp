@@ -10,4 +10,7 @@ namespace hone {
 // quote a candidate.
 std::string plain_text(std::string_view text);
 
+// Returns the first `most` bytes of UTF-8 text, or fewer, so that no character is cut.
+std::string_view first_bytes(std::string_view text, std::size_t most);
+
 }  // namespace hone

@@ -133,7 +133,6 @@ inline std::string_view view(capnp::Text::Reader text) { return {text.begin(), t
 inline std::string_view view(capnp::Data::Reader data) {
   return {reinterpret_cast<const char*>(data.begin()), data.size()};
 }
-inline capnp::Text::Reader as_text(const std::string& s) { return {s.data(), s.size()}; }
 inline capnp::Data::Reader as_data(std::string_view bytes) {
   return {reinterpret_cast<const capnp::byte*>(bytes.data()), bytes.size()};
 }

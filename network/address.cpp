@@ -85,7 +85,7 @@ unique_fd listen_on(network_address& address) {
   const found_addresses found = resolve(address, AI_PASSIVE);
   unique_fd listener = make_socket(*found);
   const int yes = 1;
-  setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (listener) setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   constexpr int backlog = 1024;
   if (!listener || bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       listen(listener.get(), backlog) != 0)
@@ -103,10 +103,14 @@ unique_fd listen_on(network_address& address) {
 unique_fd connect_socket(const network_address& address,
                          std::chrono::steady_clock::time_point deadline) {
   const found_addresses found = resolve(address, 0);
+  int addresses = 0;
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) ++addresses;
   int problem = 0;
-  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next) {
+  for (const addrinfo* one = found.get(); one != nullptr; one = one->ai_next, --addresses) {
     unique_fd made = make_socket(*one);
-    problem = try_to_connect(made, *one, deadline);
+    // One that never answers leaves the others their share of the time.
+    const auto now = std::chrono::steady_clock::now();
+    problem = try_to_connect(made, *one, now + (deadline - now) / addresses);
     if (problem == 0) return made;
   }
   const std::string why = problem == ECONNREFUSED ? "nothing listens there"

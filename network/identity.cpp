@@ -4,7 +4,6 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <array>
@@ -18,6 +17,7 @@
 
 #include "network/openssl_handles.hpp"
 #include "process/cut_line.hpp"
+#include "process/file_lock.hpp"
 #include "process/replace_file.hpp"
 #include "process/unique_fd.hpp"
 
@@ -137,10 +137,11 @@ authority_files open_authority(const fs::path& folder) {
 
 // Keeps others from changing an authority as long as it lives.
 unique_fd lock(const fs::path& authority) {
-  unique_fd file(open((authority / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (file.get() < 0 || flock(file.get(), LOCK_EX) != 0)
-    throw network_error(authority.string() + ": cannot be locked (" + std::strerror(errno) + ")");
-  return file;
+  try {
+    return lock_file(authority / "lock");
+  } catch (const std::runtime_error& e) {
+    throw network_error(e.what());
+  }
 }
 
 // ---- what was issued: a line each, "SERIAL ROLE EXPIRES NAME", or "SERIAL revoked"

@@ -36,10 +36,11 @@ std::vector<char*> c_strings(const std::vector<std::string>& strings) {
 struct launch_plan {
   std::vector<char*> arguments;
   std::vector<char*> environment;
-  // Each source is duplicated to a number above every target first, then to its target, so that no
-  // target overwrites a source.
+  // Each source is duplicated to a number above all sources and targets first, from `parking` on,
+  // then to its target, so that none overwrites another.
   std::vector<int> sources;
   std::vector<int> targets;
+  int parking = 0;
   const char* folder;
   rlimit address_space;
   rlimit file;
@@ -59,6 +60,7 @@ launch_plan plan_launch(const child_options& options) {
   for (const auto& [ours, theirs] : options.descriptors) {
     plan.sources.push_back(ours);
     plan.targets.push_back(theirs);
+    plan.parking = std::max({plan.parking, ours + 1, theirs + 1});
   }
   plan.folder = options.folder ? options.folder->c_str() : nullptr;
   plan.limit_address_space = options.address_space_bytes > 0;
@@ -91,12 +93,15 @@ void exec_in_child(const launch_plan& plan) {
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
   }
-  constexpr int parking = 200;
+  // A process may have handlers of its own for what is written in vain. Programs do not expect
+  // them.
+  signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
-    if (dup2(plan.sources[i], parking + static_cast<int>(i)) < 0) return;
+    if (dup2(plan.sources[i], plan.parking + static_cast<int>(i)) < 0) return;
   }
   for (std::size_t i = 0; i < plan.targets.size(); ++i) {
-    if (dup2(parking + static_cast<int>(i), plan.targets[i]) < 0) return;
+    if (dup2(plan.parking + static_cast<int>(i), plan.targets[i]) < 0) return;
   }
   int last = 2;
   for (const int target : plan.targets) last = target > last ? target : last;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
@@ -33,18 +34,27 @@ seccomp_program export_filter(scmp_filter_ctx context) {
 
 enum class file_access { reads, writes };
 
+// Without a rule, a filter admits the call, so that no rule may be missing.
+template <class... Comparisons>
+void add_rule(scmp_filter_ctx context, std::uint32_t action, int call, unsigned count,
+              Comparisons... comparisons) {
+  const int code = seccomp_rule_add(context, action, call, count, comparisons...);
+  if (code != 0)
+    throw std::system_error(-code, std::generic_category(), "cannot make a system call filter");
+}
+
 void refuse(scmp_filter_ctx context, std::initializer_list<int> calls) {
-  for (const int call : calls) seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), call, 0);
+  for (const int call : calls) add_rule(context, SCMP_ACT_ERRNO(EACCES), call, 0);
 }
 
 // Refuses to open files with these flags. `mask`: the flags that matter.
 void refuse_open(scmp_filter_ctx context, int mask, int flags, int error = EACCES) {
   const auto bits = static_cast<scmp_datum_t>(mask);
   const auto value = static_cast<scmp_datum_t>(flags);
-  seccomp_rule_add(context, SCMP_ACT_ERRNO(error), SCMP_SYS(openat), 1,
-                   SCMP_A2(SCMP_CMP_MASKED_EQ, bits, value));
-  seccomp_rule_add(context, SCMP_ACT_ERRNO(error), SCMP_SYS(open), 1,
-                   SCMP_A1(SCMP_CMP_MASKED_EQ, bits, value));
+  add_rule(context, SCMP_ACT_ERRNO(error), SCMP_SYS(openat), 1,
+           SCMP_A2(SCMP_CMP_MASKED_EQ, bits, value));
+  add_rule(context, SCMP_ACT_ERRNO(error), SCMP_SYS(open), 1,
+           SCMP_A1(SCMP_CMP_MASKED_EQ, bits, value));
 }
 
 void refuse_changes_of_files(scmp_filter_ctx context, file_access access) {
@@ -88,13 +98,12 @@ seccomp_program untrusted_filter(file_access access) {
                    SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd),
                    SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork)});
   constexpr scmp_datum_t thread = 0x10000;  // CLONE_THREAD
-  seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(clone), 1,
-                   SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
+  add_rule(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(clone), 1,
+           SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
   // The flags of clone3 lie in memory, where a filter cannot read them. The C library falls back
   // to clone.
-  seccomp_rule_add(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-  seccomp_rule_add(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(prlimit64), 1,
-                   SCMP_A0(SCMP_CMP_NE, 0));
+  add_rule(context, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+  add_rule(context, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0));
   // The network, and system calls that give access to large parts of the kernel.
   refuse(context, {SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
                    SCMP_SYS(io_uring_setup), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),

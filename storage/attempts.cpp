@@ -5,6 +5,7 @@
 
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
+#include "messages/plain_text.hpp"
 
 namespace hone {
 namespace {
@@ -34,7 +35,7 @@ record<schema::Attempt> make_attempt(const attempt_book::judged_variant& one) {
   attempt->setCuda(one.variant->getCuda());
   attempt->setPython(one.variant->getPython());
   attempt->setOutcome(std::string(name_of(evaluation.getOutcome())));
-  attempt->setMessage(std::string(view(evaluation.getMessage()).substr(0, most_message_bytes)));
+  attempt->setMessage(std::string(first_bytes(view(evaluation.getMessage()), most_message_bytes)));
   attempt->setScore(evaluation.getOutcome() == Outcome::OK ? evaluation.getScore() : 0);
   attempt->setProfile(describe_profile(evaluation));
   return attempt.finish();

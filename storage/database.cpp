@@ -174,11 +174,14 @@ void database::open() const {
     }
   }
   if (!status.ok()) {
-    const bool is_locked =
-        status.IsIOError() && status.ToString().find("lock") != std::string::npos;
+    // Readers take no lock. RocksDB tells of another process's, and of one of this process.
+    const std::string text = status.ToString();
+    const bool is_locked = how_ == mode::create_or_open && status.IsIOError() &&
+                           (text.find("While lock file") != std::string::npos ||
+                            text.find("lock hold by") != std::string::npos);
     throw pool_error(folder_.string() +
-                     (is_locked ? ": in use by another process (" : ": cannot be opened (") +
-                     status.ToString() + ")");
+                     (is_locked ? ": in use by another process (" : ": cannot be opened (") + text +
+                     ")");
   }
   state_->db.reset(opened);
   std::copy(handles.begin(), handles.end(), state_->families.begin());

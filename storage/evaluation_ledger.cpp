@@ -14,12 +14,6 @@ std::uint32_t measurement_count(const std::optional<record<schema::Evaluation>>&
   return known ? (*known)->getMeasurements().size() : 0;
 }
 
-// True if the outcome is certain, so that a variant that recurs is not evaluated again.
-bool is_settled(Outcome outcome) {
-  return outcome != Outcome::OK && outcome != Outcome::UNSTABLE &&
-         outcome != Outcome::INFRASTRUCTURE;
-}
-
 double median_score(capnp::List<schema::Measurement>::Reader measurements) {
   std::vector<double> scores;
   for (const auto m : measurements) {
@@ -177,7 +171,7 @@ bool evaluation_ledger::request_evaluation(const schema::Variant::Reader& varian
     return waits;
   }
   const auto known = is_new ? std::nullopt : find(key);
-  if (known && is_settled((*known)->getOutcome())) return false;
+  if (known && is_refuted((*known)->getOutcome())) return false;
   const std::uint32_t have = measurement_count(known);
   const bool is_verified =
       known && (*known)->hasVerdict() && (*known)->getVerdict().getOutcome() == Outcome::OK;

@@ -150,7 +150,6 @@ pool_inspector::statistics pool_inspector::count() const {
     });
   };
   count_keys(family::tasks, s.tasks);
-  count_keys(family::variants, s.variants);
   count_keys(family::rollouts, s.rollouts);
   count_keys(family::groups, s.groups);
   count_keys(family::pending, s.pending);
@@ -165,6 +164,8 @@ pool_inspector::statistics pool_inspector::count() const {
     s.measurements += evaluation->getMeasurements().size();
     ++s.outcomes[key.device_type][std::string(name_of(evaluation->getOutcome()))];
   });
+  // A run may go on meanwhile. Whatever was evaluated above is counted here.
+  count_keys(family::variants, s.variants);
   s.evaluated_variants = evaluated.size();
   for (const variant_id& one : compared) s.compared_variants += evaluated.contains(one) ? 0 : 1;
   s.waiting_variants = s.variants - s.evaluated_variants - s.compared_variants;

@@ -99,7 +99,22 @@ class checker {
                std::to_string(rollouts_) + " rollouts");
   }
 
+  // The evaluations of a variant on a device type lie together, the earliest judge's first.
   void check_evaluations() {
+    population_key where;
+    variant_id variant;
+    std::optional<double> score;  // by the newest judge that has come to a verdict
+    const auto check_slot = [&] {
+      if (where.device_type.empty()) return;
+      const std::string name = "evaluation of " + to_string(variant);
+      const auto slot =
+          pool_->db().get<schema::IndexSlot>(family::exemplars, index_slot_key(where, variant));
+      if (score.has_value() != slot.has_value())
+        complain(name + (score ? ": has a score, but is not in the exemplar index"
+                               : ": has no score, but is in the exemplar index"));
+      if (score && slot && (*slot)->getScore() != *score)
+        complain(name + ": the exemplar index has another score");
+    };
     each<schema::Evaluation>(
         family::evaluations, "evaluations",
         [&](std::string_view key, const record<schema::Evaluation>& evaluation) {
@@ -116,17 +131,17 @@ class checker {
             if (!measurements.insert(measurement_id(m.getId())).second)
               complain(name + ": a measurement is counted twice");
           }
-          const population_key where{task_id(evaluation->getTaskId()), parsed->device_type, 0};
-          const auto slot = pool_->db().get<schema::IndexSlot>(
-              family::exemplars, index_slot_key(where, parsed->variant));
-          const bool belongs = parsed->scope == 0 && has_score(*evaluation);
           if (parsed->scope != 0) return;
-          if (belongs != slot.has_value())
-            complain(name + (belongs ? ": has a score, but is not in the exemplar index"
-                                     : ": has no score, but is in the exemplar index"));
-          if (belongs && slot && (*slot)->getScore() != evaluation->getScore())
-            complain(name + ": the exemplar index has another score");
+          if (parsed->variant != variant || parsed->device_type != where.device_type) {
+            check_slot();
+            where = {task_id(evaluation->getTaskId()), parsed->device_type, 0};
+            variant = parsed->variant;
+            score.reset();
+          }
+          if (has_score(*evaluation)) score = evaluation->getScore();
+          if (is_refuted(evaluation->getOutcome())) score.reset();
         });
+    check_slot();
   }
 
   // Checks that entries and slots refer to each other, that the ordinals of each bucket are dense,

@@ -1,14 +1,15 @@
 #include "evaluation/backends/cores.hpp"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
+
+#include "process/file_lock.hpp"
 
 namespace hone {
 namespace {
@@ -35,22 +36,27 @@ std::vector<int> siblings_of(int core) {
   return all;
 }
 
-// Returns the lock of this name; empty if another process holds it.
-unique_fd lock(const std::string& what) {
-  const auto path = std::filesystem::temp_directory_path() / ("hone-" + what + ".lock");
-  // A file that another user has made can be read, which is enough to lock it.
-  unique_fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) file.reset(open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (!file) throw std::runtime_error(path.string() + ": cannot be opened, to reserve " + what);
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
-  return file;
+// The file of a lock that all processes of the machine know: TMPDIR differs between jobs.
+std::filesystem::path lock_path(const std::string& what) { return "/tmp/hone-" + what + ".lock"; }
+
+// Returns what a process holds while it reserves hardware. Without it, processes that start at the
+// same time would find what one of them looks at taken.
+unique_fd wait_for_turn() { return lock_file(lock_path("reservation")); }
+
+// Locks those of the allowed cores that no other device has. Returns them, lowest first.
+std::vector<reserved_core> lock_free_cores() {
+  std::vector<reserved_core> cores;
+  for (const int core : allowed_cores()) {
+    if (unique_fd lock = lock_core(core))
+      cores.push_back({core, std::make_shared<unique_fd>(std::move(lock))});
+  }
+  return cores;
 }
 
-// Returns the allowed cores that no other process of Hone has reserved.
-std::vector<int> free_cores() {
-  std::vector<int> cores = allowed_cores();
-  std::erase_if(cores, [](int core) { return !lock_core(core); });
-  return cores;
+std::vector<int> numbers_of(const std::vector<reserved_core>& cores) {
+  std::vector<int> numbers;
+  for (const reserved_core& core : cores) numbers.push_back(core.number);
+  return numbers;
 }
 
 }  // namespace
@@ -75,12 +81,20 @@ void bind_thread(const std::vector<int>& cores) {
     throw std::runtime_error("cannot bind to the processor's cores");
 }
 
-unique_fd lock_core(int core) { return lock("core-" + std::to_string(core)); }
-unique_fd lock_gpu(const std::string& uuid) { return lock(uuid); }
+unique_fd lock_core(int core) { return try_lock_file(lock_path("core-" + std::to_string(core))); }
+unique_fd lock_gpu(const std::string& uuid) { return try_lock_file(lock_path(uuid)); }
 
-std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
-  if (share_cores) return std::vector<int>(devices, -1);
-  std::vector<int> cores = free_cores();
+unique_fd reserved_core::take_lock() const {
+  return lock && *lock ? std::move(*lock) : lock_core(number);
+}
+unique_fd take_gpu_lock(const early_lock& kept, const std::string& uuid) {
+  return kept && *kept ? std::move(*kept) : lock_gpu(uuid);
+}
+
+std::vector<reserved_core> reserve_cores(std::size_t devices, bool share_cores) {
+  if (share_cores) return std::vector<reserved_core>(devices);
+  const unique_fd turn = wait_for_turn();
+  std::vector<reserved_core> cores = lock_free_cores();
   const std::size_t allowed = allowed_cores().size();
   if (devices >= cores.size()) {
     const std::string problem =
@@ -93,17 +107,19 @@ std::vector<int> reserve_cores(std::size_t devices, bool share_cores) {
     if (devices >= allowed) throw std::runtime_error(problem);
     throw hardware_taken(problem);
   }
-  std::vector<int> reserved(cores.rbegin(), cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
+  std::vector<reserved_core> reserved(cores.rbegin(),
+                                      cores.rbegin() + static_cast<std::ptrdiff_t>(devices));
   cores.resize(cores.size() - devices);
-  if (devices > 0) bind_thread(cores);
+  if (devices > 0) bind_thread(numbers_of(cores));
   return reserved;
 }
 
-int reserve_launch_core() {
+reserved_core reserve_launch_core() {
   const std::vector<int> cores = allowed_cores();
-  const std::vector<int> free = free_cores();
-  if (free.empty()) return -1;
-  const int core = free.back();
+  const unique_fd turn = wait_for_turn();
+  const std::vector<reserved_core> free = lock_free_cores();
+  if (free.empty()) return {};
+  const int core = free.back().number;
   const std::vector<int> siblings = siblings_of(core);
   std::vector<int> others = cores;
   std::erase_if(others, [&](int other) {
@@ -113,9 +129,23 @@ int reserve_launch_core() {
     others = cores;
     std::erase(others, core);
   }
-  if (others.size() < least_other_cores) return -1;
+  if (others.size() < least_other_cores) return {};
   bind_thread(others);
-  return core;
+  return free.back();
+}
+
+std::map<std::string, early_lock> reserve_gpus(const std::map<std::string, std::string>& names) {
+  const unique_fd turn = wait_for_turn();
+  std::map<std::string, early_lock> locks;
+  for (const auto& [uuid, name] : names) {
+    unique_fd lock = lock_gpu(uuid);
+    if (!lock)
+      throw hardware_taken(name + " (" + uuid +
+                           "): another process of Hone judges on this GPU (where times need not be "
+                           "trustworthy, --share-cores or node.share_cores = true shares it)");
+    locks[uuid] = std::make_shared<unique_fd>(std::move(lock));
+  }
+  return locks;
 }
 
 }  // namespace hone

@@ -31,7 +31,8 @@ std::size_t quoted_length(std::string_view text, std::size_t at) {
 // Returns the length of R"delimiter(...)delimiter" from its quote, which is at `at`.
 std::size_t raw_length(std::string_view text, std::size_t at) {
   const std::size_t open = text.find('(', at);
-  if (open == std::string_view::npos) return text.size() - at;
+  // No longer delimiter is C++, and to look for its end would take long.
+  if (open == std::string_view::npos || open - at - 1 > 16) return text.size() - at;
   const std::string close = ")" + std::string(text.substr(at + 1, open - at - 1)) + "\"";
   const std::size_t end = text.find(close, open);
   return end == std::string_view::npos ? text.size() - at : end + close.size() - at;
@@ -58,6 +59,13 @@ std::size_t number_length(std::string_view text, std::size_t at) {
 
 bool is_raw_prefix(std::string_view word) {
   return word == "R" || word == "u8R" || word == "uR" || word == "UR" || word == "LR";
+}
+
+// Returns true if the quote at `at` opens a raw string: if the word before it is a prefix of one.
+bool opens_raw_string(std::string_view text, std::size_t at) {
+  std::size_t begin = at;
+  while (begin > 0 && at - begin < 4 && is_word(text[begin - 1])) --begin;
+  return is_raw_prefix(text.substr(begin, at - begin));
 }
 
 int parse_line_marker(std::string_view line, int otherwise) {
@@ -161,16 +169,14 @@ include_scan take_out_includes(std::string_view block) {
       }
     }
     const char c = block[i];
-    at_line_start = c == '\n' || (at_line_start && is_blank(c));
+    at_line_start = c == '\n';
     std::size_t length = 1;
     if (block.substr(i).starts_with("//")) {
       length = std::min(block.find('\n', i), block.size()) - i;
     } else if (block.substr(i).starts_with("/*")) {
       const std::size_t end = block.find("*/", i + 2);
       length = (end == std::string_view::npos ? block.size() : end + 2) - i;
-    } else if (c == '"' && i > 0 && block[i - 1] == 'R' &&
-               (i < 2 || !is_word(block[i - 2]) || block[i - 2] == '8' || block[i - 2] == 'u' ||
-                block[i - 2] == 'U' || block[i - 2] == 'L')) {
+    } else if (c == '"' && opens_raw_string(block, i)) {
       length = raw_length(block, i);
     } else if (c == '"' || (c == '\'' && (i == 0 || !is_word(block[i - 1])))) {
       length = quoted_length(block, i);
@@ -195,7 +201,7 @@ std::string blank_comments(std::string_view text) {
           kept.begin() + static_cast<std::ptrdiff_t>(i),
           kept.begin() + static_cast<std::ptrdiff_t>(i + length), [](char c) { return c != '\n'; },
           ' ');
-    } else if (text[i] == '"' && i > 0 && text[i - 1] == 'R') {
+    } else if (text[i] == '"' && opens_raw_string(text, i)) {
       length = raw_length(text, i);
     } else if (text[i] == '"' || (text[i] == '\'' && (i == 0 || !is_word(text[i - 1])))) {
       length = quoted_length(text, i);
@@ -308,6 +314,14 @@ std::optional<source_problem> find_hidden_include(const include_scan& scan) {
   return std::nullopt;
 }
 
+namespace {
+
+bool begins_attribute(const cuda_token& token) {
+  return token.text == "__attribute__" || token.text == "__attribute" || token.text == "__declspec";
+}
+
+}  // namespace
+
 std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& tokens) {
   constexpr std::array<std::string_view, 8> assembler = {
       "asm",  "__asm",           "__asm__",          "asm_volatile",
@@ -346,13 +360,13 @@ std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& toke
                     "') cannot be expressed on this device");
     if (token.text == "hone" || token.text.starts_with("hone_") || token.text.starts_with("__hone"))
       return refuse("names that begin with 'hone' are reserved");
-    if (token.text == "__attribute__" || token.text == "__attribute" ||
-        token.text == "__declspec") {
+    if (begins_attribute(token)) {
       int depth = 0;
       for (std::size_t k = i + 1; k < tokens.size(); ++k) {
         depth += tokens[k].text == "(" ? 1 : tokens[k].text == ")" ? -1 : 0;
         if (depth == 0) break;
-        if (tokens[k].is == cuda_token::kind::string ||
+        // An attribute within one ends the search, so that no token is looked at more than twice.
+        if (tokens[k].is == cuda_token::kind::string || begins_attribute(tokens[k]) ||
             (tokens[k].is == cuda_token::kind::identifier && depth == 2 &&
              !is_harmless(tokens[k]))) {
           return refuse("attribute '" + std::string(tokens[k].text) + "' is not allowed");

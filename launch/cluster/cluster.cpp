@@ -1,8 +1,5 @@
 #include "launch/cluster/cluster.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -12,6 +9,7 @@
 #include "launch/cluster/programs.hpp"
 #include "network/address.hpp"
 #include "network/identity.hpp"
+#include "process/file_lock.hpp"
 #include "process/replace_file.hpp"
 #include "process/unique_fd.hpp"
 
@@ -32,13 +30,12 @@ fs::path identity_of(const fs::path& run, const std::string& name) {
 // Keeps other commands from changing the cluster, as long as it lives.
 class cluster_lock {
  public:
-  explicit cluster_lock(const fs::path& run)
-      : lock_(open((cluster_folder(run) / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    if (!lock_)
+  explicit cluster_lock(const fs::path& run) {
+    if (!fs::is_directory(cluster_folder(run)))
       throw std::runtime_error(run.string() +
                                ": is not the folder of a run that `hone up` started");
-    if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
-      throw std::runtime_error("another command changes the cluster of " + run.string());
+    lock_ = try_lock_file(cluster_folder(run) / "lock");
+    if (!lock_) throw std::runtime_error("another command changes the cluster of " + run.string());
   }
 
  private:

@@ -153,4 +153,13 @@ void stop_processes(const std::vector<process_mark>& marks, std::chrono::millise
     throw std::runtime_error("a process has not ended 10 s after SIGKILL");
 }
 
+void record_start(const process_mark& started, const std::function<void()>& write) {
+  try {
+    write();
+  } catch (...) {
+    stop_processes({started}, std::chrono::seconds(10));
+    throw;
+  }
+}
+
 }  // namespace hone

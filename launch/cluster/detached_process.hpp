@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,10 @@ bool is_running(const process_mark& mark);
 // Sends SIGTERM to each process, waits until all of them have ended, and after `grace` sends
 // SIGKILL to those that are left and to what they started in their sessions' process groups.
 void stop_processes(const std::vector<process_mark>& marks, std::chrono::milliseconds grace);
+
+// Writes down that a process has been started. If `write` throws, stops the process, because nobody
+// would ever find it, and throws the same.
+void record_start(const process_mark& started, const std::function<void()>& write);
 
 // Waits until the condition holds and returns true, or returns false after `limit`.
 template <class Condition>

@@ -25,7 +25,7 @@ class local_launcher : public launcher {
       if (found != records.end() && is_node_running(found->second)) continue;
       try {
         const process_mark mark = start_detached(command_of(node), folder_.log(node));
-        folder_.write_record(node, print(mark) + "\n");
+        record_start(mark, [&] { folder_.write_record(node, print(mark) + "\n"); });
       } catch (const std::runtime_error& e) {
         problems.add(folder_.node_name(node) + ": " + e.what());
       }

@@ -195,7 +195,7 @@ class ssh_launcher : public launcher {
     const unique_fd input =
         endless_input(print_start_script(start_of(node, record.folder, identity), context_.grace));
     record.client = start_detached(ssh_command(record.host), folder_.log(node), input.get());
-    folder_.write_record(node, print(record));
+    record_start(record.client, [&] { folder_.write_record(node, print(record)); });
     return begun(node, record);
   }
 

@@ -79,9 +79,8 @@ int down(const std::string& directory) {
 
 bool has_pool(const std::string& directory, const std::string& name) {
   if (!is_cluster(directory)) return false;
-  const std::vector<node_pool_state> pools = list_cluster(directory).pools;
-  return std::any_of(pools.begin(), pools.end(),
-                     [&](const node_pool_state& pool) { return pool.name == name; });
+  const std::vector<std::string> pools = pool_names(directory);
+  return std::find(pools.begin(), pools.end(), name) != pools.end();
 }
 
 // Asks the run's head for so many devices of a type.

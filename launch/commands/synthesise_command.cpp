@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <thread>
@@ -87,12 +86,7 @@ int synthesise(const synthesise_options& options) {
       return;
     }
     ++counts.tasks;
-    std::ofstream out(folder / (one.made->name + ".toml"));
-    out << one.made->text;
-    out.close();
-    if (!out)
-      throw std::runtime_error((folder / (one.made->name + ".toml")).string() +
-                               ": cannot be written");
+    write_text(folder / (one.made->name + ".toml"), one.made->text);
     counts.nearest.push_back(one);
     counts.nearest.back().made->text.clear();
     std::cout << "[" << counts.tasks << "/" << options.count << "] " << one.made->name << ": "
@@ -100,7 +94,7 @@ int synthesise(const synthesise_options& options) {
               << one.made->summary << std::endl;
   });
   const std::string report = report_of(counts, options);
-  std::ofstream(folder / "synthesis.txt") << report;
+  write_text(folder / "synthesis.txt", report);
   std::cout << report << "tasks: " << folder.string()
             << ", this report: " << (folder / "synthesis.txt").string() << "\n";
   return 0;

@@ -57,7 +57,6 @@ struct comparison_result {
   double difference = 0;  // of log_score, after - before
   double low = 0;         // lower end of the 95 % bootstrap interval of the difference
   double high = 0;        // upper end of that interval
-  bool excludes_zero() const { return low > 0 || high < 0; }
 };
 
 // Compares two policies by the mean over tasks of each task's mean log speed-up, log_score. The

@@ -41,8 +41,8 @@ class progress_view {
   std::chrono::steady_clock::time_point tokens_at_;
 };
 
-// Returns what a run does at present and what the learner therefore waits for, such as "32 samples
-// are written, 5 variants are judged".
+// Returns what a run does at present and what the learner therefore waits for, such as "the learner
+// waits for samples, 32 samples are being written, 5 evaluations are under way".
 std::string activity_text(const node_snapshot& snapshot);
 
 }  // namespace hone

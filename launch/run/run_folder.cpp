@@ -1,33 +1,19 @@
 #include "launch/run/run_folder.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include <fstream>
 #include <stdexcept>
 
 #include "launch/cluster/cluster.hpp"
+#include "launch/cluster/programs.hpp"
 #include "policy/training/checkpoint.hpp"
+#include "process/file_lock.hpp"
+#include "process/replace_file.hpp"
 #include "storage/inspection.hpp"
 
 namespace hone {
 namespace {
 
-std::string quoted_for_shell(const std::string& word) {
-  if (!word.empty() &&
-      word.find_first_not_of(
-          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-") ==
-          std::string::npos)
-    return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
-// Opens the file whose lock keeps other processes out. `flags`: as of open().
-unique_fd open_lock(const std::filesystem::path& directory, int flags) {
-  return unique_fd(open((directory / "lock").c_str(), O_RDWR | O_CLOEXEC | flags, 0644));
-}
+// The file whose lock keeps other processes out.
+std::filesystem::path lock_of(const std::filesystem::path& directory) { return directory / "lock"; }
 
 }  // namespace
 
@@ -36,9 +22,8 @@ run_folder::run_folder(const std::filesystem::path& path, bool resume) : path_(p
   if (resume && !exists)
     throw std::runtime_error(path.string() + ": there is no run to resume here");
   std::filesystem::create_directories(path / "checkpoints");
-  lock_ = open_lock(path, O_CREAT);
-  if (!lock_ || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
-    throw std::runtime_error(path.string() + ": another process runs in this directory");
+  lock_ = try_lock_file(lock_of(path));
+  if (!lock_) throw std::runtime_error(path.string() + ": another process runs in this directory");
   if (exists && !resume)
     throw std::runtime_error(
         path.string() +
@@ -88,21 +73,15 @@ std::optional<std::int64_t> run_folder::resume_point::reopen_contrastive_stage()
 }
 
 void run_folder::write(const std::string& name, const std::string& text) const {
-  const auto unfinished = path_ / (name + ".unfinished");
-  std::ofstream out(unfinished, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw std::runtime_error(unfinished.string() + ": cannot be written");
-  std::filesystem::rename(unfinished, path_ / name);
+  replace_file(path_ / name, text, 0644);
 }
 
 bool is_locked(const std::filesystem::path& directory) {
-  const unique_fd lock = open_lock(directory, 0);
-  return lock && flock(lock.get(), LOCK_EX | LOCK_NB) != 0;
+  return std::filesystem::exists(lock_of(directory)) && !try_lock_file(lock_of(directory));
 }
 
 std::string command_to_go_on(const std::filesystem::path& directory, bool is_finished) {
-  const std::string run = quoted_for_shell(directory.string());
+  const std::string run = shell_quoted(directory.string());
   if (is_finished) return "hone run --dir " + run + " --extend contrastive.steps=20";
   return (is_cluster(directory) ? "hone up " : "hone run --dir ") + run + " --resume";
 }

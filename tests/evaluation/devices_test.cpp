@@ -45,6 +45,20 @@ TEST(Hardware, IsReservedByOneHolderAtATime) {
   EXPECT_TRUE(lock_gpu(uuid));
 }
 
+TEST(Hardware, IsHeldForADeviceUntilTheDeviceTakesItOver) {
+  const std::string one = gpu_uuid(std::string(16, '\x5d'));
+  const std::string other = gpu_uuid(std::string(16, '\x5c'));
+  auto reserved = reserve_gpus({{one, "cuda:0"}});
+  EXPECT_FALSE(lock_gpu(one));
+  EXPECT_THROW(reserve_gpus({{other, "cuda:1"}, {one, "cuda:0"}}), hardware_taken);
+  EXPECT_TRUE(lock_gpu(other)) << "a refusal keeps nothing";
+  unique_fd device = take_gpu_lock(reserved[one], one);
+  EXPECT_TRUE(device);
+  EXPECT_FALSE(take_gpu_lock(reserved[one], one)) << "another device has it";
+  device.reset();
+  EXPECT_TRUE(take_gpu_lock(reserved[one], one)) << "a device takes the place of one that is gone";
+}
+
 TEST(PlannedDevices, HaveDistinctNames) {
   const auto planned =
       plan_devices({"simulated:a", "simulated:a"}, {.node = "node", .share_cores = true});

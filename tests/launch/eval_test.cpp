@@ -1,13 +1,11 @@
 // Tests of `hone eval` through the program: every document, also of a sweep, becomes one line, and
 // the exit code is 0 only if all are ok.
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/file.h>
 
-#include "process/unique_fd.hpp"
+#include "process/file_lock.hpp"
 #include "tests/support/json_lines.hpp"
 #include "tests/support/program.hpp"
 
@@ -121,10 +119,7 @@ class taken_cores {
     sched_getaffinity(0, sizeof allowed, &allowed);
     for (int core = 0, left = CPU_COUNT(&allowed); core < CPU_SETSIZE && left > 1; ++core) {
       if (!CPU_ISSET(core, &allowed)) continue;
-      const auto file =
-          std::filesystem::temp_directory_path() / ("hone-core-" + std::to_string(core) + ".lock");
-      locks_.emplace_back(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-      flock(locks_.back().get(), LOCK_EX);
+      locks_.push_back(lock_file("/tmp/hone-core-" + std::to_string(core) + ".lock"));
       --left;
     }
   }

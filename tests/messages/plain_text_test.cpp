@@ -31,5 +31,13 @@ TEST(PlainText, ReplacesBytesThatAreNotUtf8) {
   EXPECT_EQ(plain_text("\xed\xa0\x80"), "???") << "a surrogate";
 }
 
+TEST(FirstBytes, CutNoCharacter) {
+  EXPECT_EQ(first_bytes("short", 5), "short");
+  EXPECT_EQ(first_bytes("longer", 4), "long");
+  EXPECT_EQ(first_bytes("n\u00e4her", 2), "n");
+  EXPECT_EQ(first_bytes("n\u00e4her", 3), "n\u00e4");
+  EXPECT_EQ(first_bytes("\xe2\x82\xac", 2), "");
+}
+
 }  // namespace
 }  // namespace hone

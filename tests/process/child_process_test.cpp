@@ -7,8 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <thread>
 
+#include "process/unique_fd.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
@@ -42,6 +45,36 @@ TEST(ChildProcess, InheritsNeitherEnvironmentNorDescriptors) {
   EXPECT_THAT(result.out,
               testing::Not(HasSubstr("\n" + std::to_string(std::max(leaked, 5)) + "\n")));
   close(leaked);
+}
+
+TEST(ChildProcess, GetsItsDescriptorsWhateverTheirNumbers) {
+  for (const int first : {3, 64, 200, 400}) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+    const unique_fd read_end(ends[0]);
+    unique_fd out(fcntl(ends[1], F_DUPFD_CLOEXEC, first));
+    unique_fd err(fcntl(ends[1], F_DUPFD_CLOEXEC, first + 1));
+    close(ends[1]);
+    const unique_fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    child_options options;
+    options.arguments = {"/bin/sh", "-c", "echo out; echo err >&2"};
+    options.descriptors = {{null.get(), 0}, {out.get(), 1}, {err.get(), 2}};
+    child_process child(options);
+    out.reset();
+    err.reset();
+    std::array<char, 100> text{};
+    std::size_t size = 0;
+    for (ssize_t n = 0; (n = read(read_end.get(), &text.at(size), text.size() - size)) > 0;)
+      size += static_cast<std::size_t>(n);
+    EXPECT_EQ(std::string(text.data(), size), "out\nerr\n") << first;
+  }
+}
+
+TEST(ChildProcess, HandlesSignalsOfWritesAsProgramsExpect) {
+  signal(SIGPIPE, SIG_IGN);
+  const auto result = shell("(trap - PIPE; sleep 0.1; echo lost; echo survived >&2) | true");
+  signal(SIGPIPE, SIG_DFL);
+  EXPECT_THAT(result.err, testing::Not(HasSubstr("survived")));
 }
 
 TEST(ChildProcess, IsKilledAtItsDeadline) {

@@ -255,6 +255,29 @@ TEST_F(PoolTest, BestByAnEarlierJudgeIsMeasuredAgainOnceItRecurs) {
   EXPECT_EQ(measured, 5);
 }
 
+TEST_F(PoolTest, AVariantThatALaterJudgeRefutesIsNoExemplarAnyLonger) {
+  finish_all(submit(make_group({"b"})), 2.0);
+  finish_all(submit(make_group({"a"})), 30.0);
+  constexpr std::uint32_t next_judge = 2;
+  open(exemplar_method::buckets, next_judge);
+  const auto judge_again = [&](Outcome outcome) {
+    jobs_list more;
+    for (const auto& job : submit(make_group({"a"})))
+      pool_->record_evaluation(make_result(*job, 0, outcome, next_judge), now_, more);
+    pool_->commit();
+    return pool_->best(the_task(), the_device())->variant;
+  };
+  EXPECT_EQ(judge_again(Outcome::UNSTABLE), variant_of("a")) << "nothing speaks against it";
+  verify();
+  open(exemplar_method::buckets, next_judge + 1);
+  jobs_list more;
+  for (const auto& job : submit(make_group({"a"})))
+    pool_->record_evaluation(make_result(*job, 0, Outcome::CHEATING, next_judge + 1), now_, more);
+  pool_->commit();
+  EXPECT_EQ(pool_->best(the_task(), the_device())->variant, variant_of("b"));
+  verify();
+}
+
 TEST_F(PoolTest, OnlyVariantOfATaskIsMeasuredAgainOnceItHasARival) {
   EXPECT_TRUE(finish(*submit(make_group({"a"}))[0], 30.0).empty()) << "it was not selected";
   jobs_list jobs = finish(*submit(make_group({"b"}))[0], 2.0);

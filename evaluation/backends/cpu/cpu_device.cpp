@@ -50,10 +50,11 @@ record<schema::DeviceType> cpu_device_type() {
 
 std::unique_ptr<device> make_cpu_device(const cpu_device_options& options) {
   unique_fd lock;
-  int core = options.core;
+  int core = options.core.number;
   if (!options.share_cores) {
-    std::vector<int> wanted = core < 0 ? allowed_cores() : std::vector<int>{core};
-    for (; !wanted.empty() && !lock; wanted.pop_back()) {
+    if (core >= 0) lock = options.core.take_lock();
+    for (std::vector<int> wanted = core < 0 ? allowed_cores() : std::vector<int>();
+         !wanted.empty() && !lock; wanted.pop_back()) {
       core = wanted.back();
       lock = lock_core(core);
     }

@@ -4,12 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/device.hpp"
 
 namespace hone {
 
 struct cpu_device_options {
-  int core = -1;             // the core to lock; -1: the highest that is free
+  reserved_core core{};      // any: the highest that is free
   bool share_cores = false;  // locks no core, for cases in which times do not matter
   std::string node{};
   std::string name{};  // as measurements name the device; empty: cpu:CORE

@@ -31,9 +31,18 @@ std::uint64_t arena_bytes_for(const gpu_facts& facts, const cuda_judge_options& 
 }
 
 // Throws before anything is started on a GPU on which another process measures.
-unique_fd reserve(const gpu_facts& facts) {
-  unique_fd held = lock_gpu(facts.uuid);
+unique_fd take_gpu(const gpu_facts& facts, const early_lock& kept) {
+  unique_fd held = take_gpu_lock(kept, facts.uuid);
   if (!held) throw std::runtime_error("another process of Hone judges on " + facts.uuid);
+  return held;
+}
+
+unique_fd take_core(const reserved_core& core) {
+  if (core.number < 0) return {};
+  unique_fd held = core.take_lock();
+  if (!held)
+    throw std::runtime_error("another process of Hone has reserved processor core " +
+                             std::to_string(core.number));
   return held;
 }
 
@@ -42,21 +51,17 @@ unique_fd reserve(const gpu_facts& facts) {
 cuda_judge::cuda_judge(const gpu_facts& facts, const cuda_judge_options& options)
     : facts_(facts),
       call_limit_(options.call_limit),
-      gpu_lock_(options.locks_gpu ? reserve(facts) : unique_fd()),
-      core_lock_(options.launch_core >= 0 ? lock_core(options.launch_core) : unique_fd()),
+      gpu_lock_(options.locks_gpu ? take_gpu(facts, options.kept_lock) : unique_fd()),
+      core_lock_(take_core(options.launch_core)),
       management_(facts.bus_id),
       processes_(facts, options.spares, options.driver_cache),
       kernels_(facts.architecture),
       gpu_(facts),
-      sessions_(gpu_.load(kernels_.blocks()), processes_, kernels_.tools(), options.launch_core,
-                arena_bytes_for(facts, options)),
+      sessions_(gpu_.load(kernels_.blocks()), processes_, kernels_.tools(),
+                options.launch_core.number, arena_bytes_for(facts, options)),
       calibrator_(gpu_, sessions_, facts,
                   {options.call_limit, options.baselines, options.compiled_references}),
-      prepared_(kept_tasks) {
-  if (options.launch_core >= 0 && !core_lock_)
-    throw std::runtime_error("another process of Hone has reserved processor core " +
-                             std::to_string(options.launch_core));
-}
+      prepared_(kept_tasks) {}
 
 cuda_judge::~cuda_judge() { processes_.end(); }
 

@@ -8,6 +8,7 @@
 
 #include "cuda/gpus.hpp"
 #include "cuda/management.hpp"
+#include "evaluation/backends/cores.hpp"
 #include "evaluation/backends/cuda/gpu_calibration.hpp"
 #include "evaluation/backends/cuda/gpu_sessions.hpp"
 #include "evaluation/backends/cuda/own_kernels.hpp"
@@ -18,8 +19,9 @@
 namespace hone {
 
 struct cuda_judge_options {
-  bool locks_gpu = false;  // no other process of Hone may judge on it meanwhile
-  int launch_core = -1;    // the core from which all of the GPU's processes launch; -1: any core
+  bool locks_gpu = false;       // no other process of Hone may judge on it meanwhile
+  early_lock kept_lock{};       // of the GPU, for the first judge that is made
+  reserved_core launch_core{};  // the core from which all of the GPU's processes launch
   // Size of each of the two arenas; 0: a quarter of the GPU's memory, at most 40 GiB.
   std::uint64_t arena_bytes = 0;
   // Processes that are started beforehand to replace others. 0: there are few variants to judge,

@@ -72,12 +72,13 @@ std::string_view block_part(std::string_view preprocessed) {
   const std::size_t at = preprocessed.find("\n# 1 \"cuda\"");
   if (at == std::string_view::npos)
     throw block_refused("cuda: the preprocessor's output does not contain the block");
-  return preprocessed.substr(at + 1);
+  const std::string_view block = preprocessed.substr(at + 1);
+  if (block.size() > max_expanded_bytes)
+    throw block_refused("cuda: macros expand the block to more than a MiB");
+  return block;
 }
 
 std::string rewrite_block(std::string_view preprocessed) {
-  if (preprocessed.size() > max_expanded_bytes)
-    throw block_refused("cuda: macros expand the block to more than a MiB");
   std::string text = with_dynamic_shared_pointers(without_directives(preprocessed));
   // alignas, to which __align__ expands, may follow or precede __shared__ in a block. C++ requires
   // it before the type.

@@ -10,7 +10,7 @@ namespace hone {
 // functions take time and memory linear in its length. They throw block_refused.
 
 // Returns the part of preprocessed text that begins with the block's first line. The text before it
-// is cuda_on_cpu().
+// is cuda_on_cpu(). Macros may expand it to a MiB, so that what reads it is done soon.
 std::string_view block_part(std::string_view preprocessed);
 
 // Replaces kernels and shared memory, which g++ does not have. Removes `__global__`. Turns

@@ -36,11 +36,6 @@ std::string ask_compiler(const std::vector<std::string>& arguments) {
   return result.out + result.err;
 }
 
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream in(text);
-  return {std::istream_iterator<std::string>(in), {}};
-}
-
 // Keeps the lines of the compiler that report errors, without other text that it quotes. Limits
 // their number and length.
 std::string tidy_diagnostics(const std::string& raw) {
@@ -58,6 +53,11 @@ std::string tidy_diagnostics(const std::string& raw) {
 }
 
 }  // namespace
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
 
 std::string native_target() {
   static const std::string target = [] {
@@ -111,12 +111,14 @@ process_result run_tool(const std::vector<std::string>& arguments, std::string_v
       static_cast<std::uint64_t>(std::max<std::int64_t>(1, left.count() / 1000 + 1));
   options.filter = &toolchain_filter();
   process_result result = run_process(options, input, std::max(left, milliseconds(1)));
-  if (result.timed_out || (WIFSIGNALED(result.status) && (WTERMSIG(result.status) == SIGXCPU ||
-                                                          WTERMSIG(result.status) == SIGKILL))) {
+  const int ended_by = WIFSIGNALED(result.status) ? WTERMSIG(result.status) : 0;
+  if (result.timed_out || ended_by == SIGXCPU)
     throw block_refused("the compiler was stopped at its deadline");
-  }
-  if (result.too_much || (WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGXFSZ))
+  if (result.too_much || ended_by == SIGXFSZ)
     throw block_refused("the compiler's output is too large");
+  // Nothing here kills it before the deadline; a kernel without memory does.
+  if (ended_by == SIGKILL)
+    throw block_refused("the compiler was killed", Outcome::INFRASTRUCTURE, true);
   return result;
 }
 

@@ -9,6 +9,9 @@
 
 namespace hone {
 
+// Returns the words of a text that white space separates.
+std::vector<std::string> words(const std::string& text);
+
 // Returns the options that -march=native stands for on this machine's processor, separated by
 // blanks. With them, another machine can compile artifacts for this machine's device. Throws
 // std::runtime_error if there is no g++.
@@ -19,7 +22,7 @@ std::string compiler_name();
 std::string tool_path(const std::string& name);
 
 // Runs one of g++'s programs in `folder` on hostile input, confined and limited in time and memory.
-// Throws block_refused if it exceeds its limits.
+// Throws block_refused if it exceeds its limits or is killed by others.
 process_result run_tool(const std::vector<std::string>& arguments, std::string_view input,
                         std::chrono::steady_clock::time_point deadline, const std::string& folder);
 

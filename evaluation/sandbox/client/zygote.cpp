@@ -102,12 +102,17 @@ sandbox_zygote::sandbox_zygote() {
     throw std::runtime_error("hone-sandbox did not start within two minutes");
 }
 
-int sandbox_zygote::ask(const record<schema::Command>& command, std::span<const int> descriptors) {
+record<schema::Reply> sandbox_zygote::ask(const record<schema::Command>& command,
+                                          std::span<const int> descriptors) {
   send_message(socket_.get(), command.bytes(), descriptors);
   auto message = receive_message(socket_.get(), clock::now() + fork_limit);
-  if (!message) throw std::runtime_error("hone-sandbox does not answer");
-  const auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
-  return reply->isForked() ? reply->getForked() : reply->getEnded();
+  if (!message) {
+    // A late reply would be taken for the next command's.
+    process_.kill();
+    socket_.reset();
+    throw std::runtime_error("hone-sandbox does not answer");
+  }
+  return record<schema::Reply>::from_bytes(std::move(message->bytes));
 }
 
 std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
@@ -124,7 +129,8 @@ std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
     memory->head().refused_call = 0;
     descriptors.push_back(memory->descriptor());
   }
-  const int pid = ask(command.finish(), descriptors);
+  const auto reply = ask(command.finish(), descriptors);
+  const int pid = reply->isForked() ? reply->getForked() : 0;
   if (pid <= 0) throw std::runtime_error("hone-sandbox cannot fork");
   return std::unique_ptr<sandbox_session>(
       new sandbox_session(shared_from_this(), pid, std::move(ours), memory));
@@ -180,7 +186,7 @@ program_failure sandbox_session::end(bool timed_out) {
   command->setReap(host_.pid);
   host_.pid = -1;
   socket_.reset();
-  const int status = zygote_->ask(command.finish(), {});
+  const int status = zygote_->ask(command.finish(), {})->getEnded();
   if (timed_out) return {Outcome::TIMEOUT, "", "did not finish within its deadline"};
   if (WIFEXITED(status) && WEXITSTATUS(status) == refused_call_exit_code) {
     const std::string name = refused > 0 ? "'" + call_name(refused - 1) + "'" : "of unknown number";

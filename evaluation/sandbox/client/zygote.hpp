@@ -93,7 +93,8 @@ class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
  private:
   friend class sandbox_session;
   sandbox_zygote();
-  int ask(const record<schema::Command>& command, std::span<const int> descriptors);
+  record<schema::Reply> ask(const record<schema::Command>& command,
+                            std::span<const int> descriptors);
 
   child_process process_;
   unique_fd socket_;

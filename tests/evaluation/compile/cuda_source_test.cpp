@@ -110,6 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
         forbidden_text{"__attribute__((section(\"x\"))) int a;", "attribute 'section'"},
         forbidden_text{"__attribute__((constructor)) void f();", "attribute 'constructor'"},
         forbidden_text{"__attribute__((unused, alias(\"f\"))) void g();", "attribute 'alias'"},
+        forbidden_text{"__attribute__((aligned(__attribute__((x)) 4))) int a;",
+                       "attribute '__attribute__'"},
         forbidden_text{"[[gnu::section(\"x\")]] int a;", "attribute 'gnu'"},
         forbidden_text{"[[maybe_unused, gnu::section(\"x\")]] int a;", "attribute 'gnu'"},
         forbidden_text{"<:<:gnu::section(\"x\"):>:> int a;", "digraphs"},
@@ -122,6 +124,25 @@ TEST(Forbidden, HarmlessAttributesAndWordsPass) {
   EXPECT_FALSE(
       find_forbidden(tokenize("struct __attribute__((aligned(16), packed)) v { float x; }; "
                               "[[maybe_unused]] int plasm; const char* s = \"asm\";")));
+}
+
+// With time that grows with the square of the length, each of them would take longer than a test
+// may.
+TEST(HostileText, TakesTimeLinearInItsLength) {
+  constexpr std::size_t length = 8U << 20U;
+  for (const char* part :
+       {"__attribute__(((", "[[const,", " ", "R\"x(", "/* ", "__global__ void k("}) {
+    std::string text;
+    while (text.size() < length) text += part;
+    EXPECT_TRUE(take_out_includes(text).refused.empty()) << part;
+    EXPECT_EQ(blank_comments(text).size(), text.size()) << part;
+    const auto tokens = tokenize(text);
+    const bool has_attributes = text.starts_with("__attribute__") || text.starts_with("[[");
+    EXPECT_EQ(find_forbidden(tokens).has_value(), has_attributes) << part;
+    EXPECT_LE(declared_kernels(tokens).size(), 1U) << part;
+  }
+  const std::string long_delimiter = "R\"" + std::string(length / 2, ')') + "(";
+  EXPECT_EQ(tokenize(long_delimiter + std::string(length / 2, ')')).size(), 1U);
 }
 
 }  // namespace

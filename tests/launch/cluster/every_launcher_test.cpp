@@ -94,11 +94,11 @@ TEST_P(every_launcher, ShowsANodeThatWasKilledWithItsLastLines) {
   const pid_t killed = bed_->process_of("cpus-1");
   ASSERT_GT(killed, 1);
   kill(killed, SIGKILL);
+  std::vector<launched_node> nodes;  // Kubernetes starts the node again by itself soon
   ASSERT_TRUE(eventually([&] {
-    const auto nodes = one->list();
+    nodes = one->list();
     return nodes.size() == 2 && nodes[1].phase == node_phase::ended;
   }));
-  const auto nodes = one->list();
   EXPECT_EQ(nodes[0].phase, node_phase::running);
   EXPECT_EQ(nodes[1].name, "cpus-1");
   EXPECT_THAT(nodes[1].detail, HasSubstr("this is hone cpus-1"));

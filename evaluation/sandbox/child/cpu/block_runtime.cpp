@@ -87,7 +87,6 @@ struct warp {
 };
 
 struct block_state {
-  const block_abi::module* module = nullptr;
   const block_abi::kernel* kernel = nullptr;
   void* const* arguments = nullptr;
   unsigned threads = 0;
@@ -293,7 +292,6 @@ const block_abi::runtime& block_runtime::interface() {
 void block_runtime::run(const block_abi::module& module, const block_abi::kernel& kernel,
                         block_abi::size grid, block_abi::size block, void* const* arguments) {
   block_state& s = state();
-  s.module = &module;
   s.kernel = &kernel;
   s.arguments = arguments;
   s.threads = block.x * block.y * block.z;

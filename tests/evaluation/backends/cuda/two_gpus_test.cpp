@@ -39,8 +39,8 @@ TEST(TwoGpus, JudgeAtTheSameTimeAndAgree) {
   const fs::path configs = testing_support::source_folder() / "configs/gpu";
   const task softmax = load_task(configs / "tasks/softmax.toml");
   const std::string text = read_file(configs / "corpus/softmax/row_registers.md");
-  std::array<int, 2> cores{};
-  for (int& core : cores) core = reserve_launch_core();  // before any thread starts
+  std::array<reserved_core, 2> cores{};
+  for (reserved_core& core : cores) core = reserve_launch_core();  // before any thread starts
   std::barrier both_are_open(2);
   const auto judge_on = [&](std::size_t i) {
     std::unique_ptr<device> device;

@@ -86,6 +86,10 @@ TEST(CpuCompiler, SurvivesLongLines) {
       message_of(compile(megabytes +
                          "extern __shared__ A17\n__global__ void k(float* a) { a[0] = 1; }\n")),
       HasSubstr("more than a MiB"));
+  EXPECT_THAT(message_of(compile("extern \"C\" float _ZGVbN" + std::string(200'000, '1') +
+                                 "v_expf(float);\n__global__ void k(float* a) { a[0] = _ZGVbN" +
+                                 std::string(200'000, '1') + "v_expf(a[1]); }\n")),
+              HasSubstr("which does not exist on this device"));
 }
 
 TEST(CpuCompiler, OpensNoFileThatTheBlockNames) {

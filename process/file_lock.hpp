@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+
+#include "process/unique_fd.hpp"
+
+namespace hone {
+
+// Locks on files (flock). A lock belongs to the open file: it ends when the descriptor is closed,
+// also by the end of its process, so that none is left behind. Who asks for a lock that it holds
+// already is refused like anyone else. A file is made if it is not there; its folder must be. All
+// users of the machine may read it, which is enough to lock it. Functions throw std::runtime_error
+// if it can be neither made nor opened.
+
+// Returns the lock; empty if somebody holds it.
+unique_fd try_lock_file(const std::filesystem::path& file);
+// Waits until nobody holds the lock, and returns it.
+unique_fd lock_file(const std::filesystem::path& file);
+
+}  // namespace hone
