@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "process/framing.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -39,10 +40,8 @@ pipe_ends output_pipe() {
 // Makes a socket instead of a pipe, because writing to a child that has ended must not raise
 // SIGPIPE.
 pipe_ends input_socket() {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw std::system_error(errno, std::generic_category(), "cannot make a socket pair");
-  return {unique_fd(ends[1]), unique_fd(ends[0])};
+  auto [ours, childs] = socket_pair();
+  return {std::move(ours), std::move(childs)};
 }
 
 // The standard streams of a running child.

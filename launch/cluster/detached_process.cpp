@@ -15,33 +15,14 @@
 #include <thread>
 
 #include "launch/cluster/programs.hpp"
+#include "process/find_program.hpp"
+#include "process/process_facts.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
 namespace {
 
 constexpr std::chrono::seconds kill_limit{10};  // for the kernel to end what SIGKILL was sent to
-
-struct process_facts {
-  char state = 'X';
-  std::uint64_t start = 0;
-};
-
-// Returns state and time of start from /proc/PID/stat; state X if there is no such process.
-process_facts facts_of(pid_t pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(in, line);
-  const std::size_t close = line.rfind(')');  // the name in parentheses may hold anything
-  if (close == std::string::npos) return {};
-  std::istringstream fields(line.substr(close + 1));
-  process_facts facts;
-  fields >> facts.state;
-  std::string skipped;
-  for (int field = 4; field < 22; ++field) fields >> skipped;
-  fields >> facts.start;
-  return facts;
-}
 
 const std::string& boot_of_this_machine() {
   static const std::string boot = [] {

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
+
+#include "process/find_program.hpp"
 
 namespace hone {
 namespace {
@@ -22,22 +22,6 @@ void trim_end(std::string& text) {
 }
 
 }  // namespace
-
-std::string find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) {
-    if (access(name.c_str(), X_OK) == 0) return name;
-    throw std::runtime_error(name + " is not a program on this machine");
-  }
-  const char* const path = std::getenv("PATH");
-  std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const fs::path candidate = fs::path(folder.empty() ? "." : folder) / name;
-    std::error_code ignored;
-    if (fs::is_regular_file(candidate, ignored) && access(candidate.c_str(), X_OK) == 0)
-      return candidate.string();
-  }
-  throw std::runtime_error("the program " + name + " is not in PATH");
-}
 
 std::vector<std::string> whole_environment() {
   std::vector<std::string> variables;

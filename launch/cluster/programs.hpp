@@ -9,10 +9,6 @@
 
 namespace hone {
 
-// Returns the path of a program: `name` itself if it contains a slash, else the first program of
-// this name in the folders of PATH. Throws std::runtime_error if there is none.
-std::string find_program(const std::string& name);
-
 // Runs a program to its end, with this process's environment. `arguments[0]` is looked up by
 // find_program(). Throws std::runtime_error if there is no such program, if it takes longer than
 // `limit`, or if its exit code is not 0; the message has what the program wrote to standard error.

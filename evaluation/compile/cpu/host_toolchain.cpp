@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <stdexcept>
 
 #include "evaluation/compile/compiled_block.hpp"
+#include "process/find_program.hpp"
 
 namespace hone {
 namespace {
@@ -86,15 +86,7 @@ std::string compiler_name() {
 std::string tool_path(const std::string& name) {
   std::string path = ask_compiler({"-print-prog-name=" + name});
   while (path.ends_with('\n')) path.pop_back();
-  if (!path.starts_with('/')) {
-    std::istringstream folders(std::getenv("PATH") != nullptr ? std::getenv("PATH")
-                                                              : "/usr/bin:/bin");
-    for (std::string folder; std::getline(folders, folder, ':');) {
-      if (access((folder + "/" + path).c_str(), X_OK) == 0) return folder + "/" + path;
-    }
-    throw std::runtime_error("g++ has no " + name);
-  }
-  return path;
+  return find_program(path);  // g++ says the mere name of a program that is not its own
 }
 
 process_result run_tool(const std::vector<std::string>& arguments, std::string_view input,

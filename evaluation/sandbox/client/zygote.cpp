@@ -13,14 +13,13 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include "evaluation/sandbox/programs.hpp"
 #include "process/framing.hpp"
 #include "process/memory_file.hpp"
+#include "process/process_facts.hpp"
 
 namespace hone {
 namespace {
@@ -44,28 +43,11 @@ std::int64_t now_ns(clockid_t which) {
   return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-// Returns the fields of /proc/PID/stat from the state on, or "" if there is no such process.
-std::string state_of(pid_t pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(in, line);
-  const std::size_t close = line.rfind(')');
-  return close == std::string::npos || close + 2 >= line.size() ? "" : line.substr(close + 2);
-}
-
-pid_t parent_of(pid_t pid) {
-  std::istringstream fields(state_of(pid));
-  char state = 0;
-  pid_t parent = -1;
-  fields >> state >> parent;
-  return parent;
-}
-
 // Stopping is not immediate; /proc shows when it has happened.
 void await_stop(pid_t pid) {
   for (int attempt = 0; attempt < 100000; ++attempt) {
-    const std::string state = state_of(pid);
-    if (state.empty() || state[0] == 'T' || state[0] == 'Z' || state[0] == 'X') return;
+    const char state = facts_of(pid).state;
+    if (state == 'T' || state == 'Z' || state == 'X') return;
     sched_yield();  // a process on the same core has to run once to stop
   }
 }
@@ -152,7 +134,7 @@ sandbox_session::clocked_process sandbox_session::clocked(pid_t pid) {
 
 bool sandbox_session::adopt_kernels(pid_t pid) {
   unique_fd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!handle || parent_of(pid) != host_.pid) return false;
+  if (!handle || facts_of(pid).parent != host_.pid) return false;
   kernels_ = clocked(pid);
   kernels_.handle = std::move(handle);
   return true;

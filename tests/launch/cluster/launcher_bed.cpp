@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "launch/cluster/programs.hpp"
+#include "process/find_program.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/processes.hpp"
 
