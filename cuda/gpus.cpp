@@ -99,7 +99,10 @@ std::string gpu_type_name(const std::string& model, int major, int minor,
   std::string name;
   std::istringstream words(model);
   for (std::string word; words >> word;) {
-    if (word == "NVIDIA" || word == "GeForce" || word == "Tesla" || word.ends_with("GB")) continue;
+    // "80GB", but not "A100-SXM4-80GB", beside which there is another with 40.
+    const bool is_size =
+        word.ends_with("GB") && word.find_first_not_of("0123456789") == word.size() - 2;
+    if (word == "NVIDIA" || word == "GeForce" || word == "Tesla" || is_size) continue;
     std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) {
       return std::isalnum(c) != 0 ? static_cast<char>(std::tolower(c)) : '-';
     });

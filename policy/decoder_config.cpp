@@ -118,7 +118,7 @@ decoder_config decoder_config::load(const std::filesystem::path& path) {
   c.rope_theta = reader.number("rope_theta", 10000);
   c.tied_head = reader.flag("tie_word_embeddings", false);
   c.attention_bias = reader.flag("attention_bias", type == "qwen2");
-  c.output_bias = type == "llama" && c.attention_bias;
+  c.output_bias = (type == "llama" || type == "qwen3") && c.attention_bias;
   c.mlp_bias = reader.flag("mlp_bias", false);
   c.head_norm = type == "qwen3";
   c.initializer_range = reader.number("initializer_range", 0.02);
@@ -131,6 +131,9 @@ decoder_config decoder_config::load(const std::filesystem::path& path) {
     const auto ends = read_end_tokens(other, config_reader(other, of_generation.string()));
     if (!ends.empty()) c.end_tokens = ends;
   }
+  if (reader.flag("use_sliding_window", true) &&
+      reader.size("sliding_window", c.context) < c.context)
+    reader.refuse("sliding_window", "is not supported unless it is as long as the context");
   if (reader.text("hidden_act", "silu") != "silu")
     reader.refuse("hidden_act", "only silu is supported");
   if (c.heads % c.kv_heads != 0)

@@ -1,6 +1,7 @@
 #include "tasks/corpus.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <regex>
 #include <sstream>
 
@@ -39,10 +40,18 @@ std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& 
   return axes;
 }
 
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = text.find(from); at != std::string::npos;
-       at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
+// Returns nullopt if the result would have more than `most` characters.
+std::optional<std::string> replaced(const std::string& text, const std::string& from,
+                                    const std::string& to, std::size_t most) {
+  std::string result;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; (at = text.find(from, begin)) != std::string::npos;
+       begin = at + from.size()) {
+    result.append(text, begin, at - begin).append(to);
+    if (result.size() > most) return std::nullopt;
+  }
+  result.append(text, begin);
+  return result.size() > most ? std::nullopt : std::optional(std::move(result));
 }
 
 }  // namespace
@@ -64,10 +73,12 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
       throw format_error(file, 1, "sweep",
                          "stands for more than " + std::to_string(max_documents) + " documents");
   }
-  if (count > 1 && text.size() > most_characters / count)
-    throw format_error(
+  const auto refuse_size = [&] {
+    return format_error(
         file, 1, "sweep",
         "stands for more text than " + std::to_string(most_characters >> 20U) + " MiB");
+  };
+  if (count > 1 && text.size() > most_characters / count) throw refuse_size();
   std::vector<corpus_document> documents = {{task, name, text, file}};
   for (const sweep_axis& axis : axes) {
     const std::string place = "${" + axis.name + "}";
@@ -76,9 +87,11 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
     std::vector<corpus_document> next;
     for (const corpus_document& document : documents) {
       for (const std::string& value : axis.values) {
+        auto expanded = replaced(document.text, place, value, most_characters / count);
+        if (!expanded) throw refuse_size();
         next.push_back(document);
         next.back().name += " " + axis.name + "=" + value;
-        replace_all(next.back().text, place, value);
+        next.back().text = std::move(*expanded);
       }
     }
     documents = std::move(next);

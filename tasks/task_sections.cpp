@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <regex>
 
 #include "tasks/reading_toml.hpp"
@@ -51,6 +52,11 @@ initializer parse_initializer_name(const std::string& text, toml_view& view,
     init.of = initializer::kind::uniform;
   } else if (is("integers", arguments == 2)) {
     init.of = initializer::kind::integers;
+    for (const auto& bound : {init.a, init.b}) {
+      const auto* number = std::get_if<double>(&bound);
+      if (number != nullptr && std::trunc(*number) != *number)
+        view.refuse(key, "'" + text + "' has a bound that is no integer");
+    }
   } else if (is("constant", arguments == 1)) {
     init.of = initializer::kind::constant;
   } else if (is("permutation", arguments == 0)) {

@@ -263,6 +263,7 @@ std::set<std::string, std::less<>> declared_kernels(const std::vector<cuda_token
       int depth = 1;
       while (depth > 0 && ++k < tokens.size() && tokens[k].text != "__global__")
         depth += tokens[k].text == "(" ? 1 : tokens[k].text == ")" ? -1 : 0;
+      if (k < tokens.size() && tokens[k].text == "__global__") break;
     }
     if (!name.empty() && !name.starts_with("__")) names.emplace(name);
   }

@@ -67,7 +67,8 @@ inline bool fits_at_once(const void* kernel, const launch_size& size) {
 template <class... Parameters>
 launcher launcher_of(const char* name, void (*kernel)(Parameters...), bool may_synchronize_grid) {
   const auto* entry = reinterpret_cast<const void*>(kernel);
-  constexpr std::size_t unasked = std::size_t{48} << 10U;  // bytes of shared memory
+  constexpr std::size_t unasked = std::size_t{48}
+                                  << 10U;  // bytes of shared memory, the static included
   return [=, allowed = unasked, last_device = -1](const launch_size& size,
                                                   at::ArrayRef<c10::IValue> given) mutable {
     TORCH_CHECK(given.size() == sizeof...(Parameters), name, " takes ", sizeof...(Parameters),
@@ -77,7 +78,9 @@ launcher launcher_of(const char* name, void (*kernel)(Parameters...), bool may_s
     check(cudaGetDevice(&device), "the GPU");
     if (std::exchange(last_device, device) != device) {
       allow_large_clusters(entry);
-      allowed = unasked;
+      cudaFuncAttributes facts{};
+      check(cudaFuncGetAttributes(&facts, entry), name);
+      allowed = unasked - std::min(unasked, facts.sharedSizeBytes);
     }
     if (size.shared_bytes > allowed) allow_shared(entry, allowed = size.shared_bytes, name);
     [[maybe_unused]] std::size_t next = 0;

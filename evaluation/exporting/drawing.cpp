@@ -1,5 +1,6 @@
 #include "evaluation/exporting/drawing.hpp"
 
+#include <cmath>
 #include <sstream>
 
 namespace hone {
@@ -16,6 +17,7 @@ std::string whole(double x) { return std::to_string(static_cast<std::int64_t>(x)
 }  // namespace
 
 std::string print_exactly(double x) {
+  if (std::isinf(x)) return x > 0 ? "float(\"inf\")" : "float(\"-inf\")";
   std::ostringstream out;
   out.precision(17);
   out << x;

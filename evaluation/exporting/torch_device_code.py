@@ -130,7 +130,13 @@ class _hone_Kernel:
         )
         self.start = driver.cuLaunchCooperativeKernel if is_cooperative else driver.cuLaunchKernel
         self.extra = () if is_cooperative else (None,)  # no arguments in a buffer
-        self.sizes, self.shared = [], 48 << 10
+        self.sizes, self.shared = [], 48 << 10  # bytes that need no permission, the static included
+        static_bytes, shared_size = _hone_ctypes.c_int(), 1
+        if (
+            driver.cuFuncGetAttribute(_hone_ctypes.byref(static_bytes), shared_size, self.function)
+            == 0
+        ):
+            self.shared = max(0, self.shared - static_bytes.value)
         offset, size = _hone_ctypes.c_size_t(), _hone_ctypes.c_size_t()
         while True:
             status = driver.cuFuncGetParamInfo(

@@ -162,17 +162,10 @@ constexpr std::size_t piece_elements = 32;
 constexpr std::size_t few_elements = 4 * piece_elements;
 constexpr std::size_t reservoir_elements = 1U << 17U;
 
-// Normal and uniform numbers are sums of two, which no table of results can hold (see assemble()).
-bool is_sum(const tensor_spec& spec) {
-  return spec.init.of == kind::normal || spec.init.of == kind::uniform;
-}
-
-// Draws the numbers that a tensor's contents are assembled from.
+// Draws the numbers that a tensor's contents are assembled from, in the type of draw_raw().
 tensor_value numbers_of(const tensor_spec& spec, const task_case& at, random_stream& random) {
-  const dtype type = is_sum(spec) || !spec.init.expr.empty() ? raw_type(spec) : spec.type;
-  return with_type(draw_raw(spec, at, {static_cast<std::int64_t>(reservoir_elements)},
-                            distribution::declared, random),
-                   type);
+  return draw_raw(spec, at, {static_cast<std::int64_t>(reservoir_elements)}, distribution::declared,
+                  random);
 }
 
 // Writes n sums of two normal numbers, which are normal with the same mean and deviation.
@@ -189,28 +182,60 @@ void add_uniform(const float* p, const float* q, float low, float high, float* s
   }
 }
 
-// Fills `into` with pieces of `source`. Normal and uniform numbers are sums of two pieces, each
-// from a random place: there are as many sums as the square of the reservoir's size, so that a
-// program which knows all its numbers can neither tabulate results nor look them up. Other numbers
-// are pieces as they are.
+// Does the same for integers from `low` to `high` - 1.
+void add_integers(const std::int64_t* p, const std::int64_t* q, std::int64_t low, std::int64_t high,
+                  std::int64_t* sum, std::size_t n) {
+  const auto width = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  const auto above = [low](std::int64_t x) {
+    return static_cast<std::uint64_t>(x) - static_cast<std::uint64_t>(low);
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t room = width - above(q[i]);
+    const std::uint64_t x = above(p[i]);
+    sum[i] = low + static_cast<std::int64_t>(x < room ? x + above(q[i]) : x - room);
+  }
+}
+
+// Does the same for zeros and ones: their sum modulo 2.
+void add_coins(const float* p, const float* q, float* sum, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) sum[i] = p[i] == q[i] ? 0.0F : 1.0F;
+}
+
+// Fills `into` with sums of two pieces of `source`, each from a random place: there are as many
+// sums as the square of the reservoir's size, so that a program which knows all its numbers can
+// neither tabulate results nor look them up.
 void assemble(const tensor_value& source, const tensor_spec& spec, const task_case& at_case,
               std::span<std::byte> into, random_stream& random) {
-  const std::size_t element = bytes_of(source.layout.type);
   const std::size_t places = source.layout.elements() - piece_elements + 1;
-  const std::size_t elements = into.size() / element;
-  const auto mean_or_low = static_cast<float>(argument_of(spec.init.a, at_case));
-  const auto high = static_cast<float>(argument_of(spec.init.b, at_case));
+  const std::size_t elements = into.size() / bytes_of(source.layout.type);
+  const double a = argument_of(spec.init.a, at_case);
+  const double b = argument_of(spec.init.b, at_case);
   const auto* const numbers = reinterpret_cast<const float*>(source.bytes.data());
+  const auto* const integers = reinterpret_cast<const std::int64_t*>(source.bytes.data());
   auto* const sums = reinterpret_cast<float*>(into.data());
+  auto* const integer_sums = reinterpret_cast<std::int64_t*>(into.data());
   for (std::size_t at = 0; at < elements; at += piece_elements) {
     const std::size_t n = std::min(piece_elements, elements - at);
     const std::size_t p = random.below(places);
-    if (spec.init.of == kind::normal) {
-      add_normal(numbers + p, numbers + random.below(places), mean_or_low, sums + at, n);
-    } else if (spec.init.of == kind::uniform) {
-      add_uniform(numbers + p, numbers + random.below(places), mean_or_low, high, sums + at, n);
-    } else {
-      std::memcpy(into.data() + at * element, source.bytes.data() + p * element, n * element);
+    const std::size_t q = random.below(places);
+    switch (spec.init.of) {
+      case kind::normal:
+        add_normal(numbers + p, numbers + q, static_cast<float>(a), sums + at, n);
+        break;
+      case kind::uniform:
+        add_uniform(numbers + p, numbers + q, static_cast<float>(a), static_cast<float>(b),
+                    sums + at, n);
+        break;
+      case kind::coin:
+        add_coins(numbers + p, numbers + q, sums + at, n);
+        break;
+      case kind::integers:
+        add_integers(integers + p, integers + q, static_cast<std::int64_t>(a),
+                     static_cast<std::int64_t>(b), integer_sums + at, n);
+        break;
+      case kind::constant:
+      case kind::permutation:
+        throw std::logic_error(spec.name + ": has no pieces");
     }
   }
 }

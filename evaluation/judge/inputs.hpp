@@ -49,8 +49,8 @@ class input_recipe {
 };
 
 // Draws contents as `declared` for thousands of calls, at the price of a copy each. Numbers are
-// drawn once, and contents are assembled from short pieces of them: sums of two pieces where
-// numbers are normal or uniform, each from a random place. Two calls have no element in common
+// drawn once, and contents are assembled from short pieces of them: sums of two, each from a random
+// place. Two calls have no element in common
 // except by chance, so no result of one call helps with another (doc/decisions/009). What a program
 // learns about the numbers is worthless once they are renewed. Tensors of few elements and
 // permutations are drawn directly, constants and data files stay as they are, and an `expr` is

@@ -170,15 +170,15 @@ class endpoint_sampler final : public completion_sampler {
   }
 
   void settle(endpoint& at, wanted_sample wanted, const http_reply& reply) {
+    // A server may repeat the key, which must not reach a message.
+    const std::string body = without_key(reply.body, at.key);
     const std::lock_guard hold(lock_);
     --under_way_;
     if (!reply.problem.empty()) {
       const auto kind = reply.is_away ? failure_kind::away : failure_kind::passing;
       fail(at, std::move(wanted), {"does not answer: " + plain_text(reply.problem), kind}, {});
     } else {
-      // A server may repeat the key, which must not reach a message.
-      auto read =
-          read_answer(reply.status, without_key(reply.body, at.key), wanted.request.prompt.size());
+      auto read = read_answer(reply.status, body, wanted.request.prompt.size());
       if (auto* answer = std::get_if<completion_answer>(&read)) {
         at.failures = 0;
         count_tokens(at, *answer);
@@ -272,11 +272,14 @@ class endpoint_sampler final : public completion_sampler {
     if (log_) log_(line);
   }
 
-  static std::string without_key(std::string text, const std::string& key) {
+  static std::string without_key(const std::string& text, const std::string& key) {
     if (key.empty()) return text;
-    for (std::size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1))
-      text.replace(at, key.size(), "***");
-    return text;
+    std::string kept;
+    std::size_t begin = 0;
+    for (std::size_t at = 0; (at = text.find(key, begin)) != std::string::npos;
+         begin = at + key.size())
+      kept.append(text, begin, at - begin).append("***");
+    return kept.append(text, begin);
   }
 
   const generation_options generation_;

@@ -35,8 +35,8 @@ struct training_progress {
 // Returns the names of the files of a policy's folder that a checkpoint has as they are.
 std::set<std::string> policy_files();
 
-// Writes a checkpoint to `folder`, which must not exist. Copies config.json and tokenizer.json from
-// the folder `policy`; omits optimizer.safetensors if `training` is null. Throws policy_error, or
+// Writes a checkpoint to `folder`, which must not exist. Copies policy_files() from the folder
+// `policy`; omits optimizer.safetensors if `training` is null. Throws policy_error, or
 // std::filesystem::filesystem_error (such as for a full disk). A failed call leaves nothing
 // behind.
 void save_checkpoint(const std::filesystem::path& folder, const std::filesystem::path& policy,

@@ -69,8 +69,7 @@ class optimizer {
   // Resets the moments and the number of updates. Master copies stay.
   void restart();
 
-  // Returns the state. Tensors on a GPU are copied; tensors on the CPU are shared, so the result is
-  // valid until the next update only.
+  // Returns a copy of the state in host memory.
   optimizer_moments moments() const;
   // Replaces the state by a saved one; if that has no master copies, the weights are copied. Throws
   // policy_error if the file is missing or damaged, or does not fit the weights.

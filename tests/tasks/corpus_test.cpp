@@ -42,6 +42,15 @@ TEST(Corpus, RefusesSweepsThatDoNotFitTheText) {
   EXPECT_THAT(error_of("sweep: block = 64\n"), HasSubstr("not of the form"));
   EXPECT_THAT(error_of("sweep: A = 1\n${A} ${B}\n"), HasSubstr("no value to ${B}"));
   EXPECT_THAT(error_of("sweep:\n"), HasSubstr("names no values"));
+  // Values whose places multiply.
+  std::string laughs = "sweep: A0 = x";
+  std::string places = "${A0}";
+  for (int i = 1; i < 40; ++i) {
+    const std::string before = "${A" + std::to_string(i - 1) + "}";
+    laughs.insert(7, "A" + std::to_string(i) + " = " + before + before + before + ", ");
+    places += "${A" + std::to_string(i) + "}";
+  }
+  EXPECT_THAT(error_of(laughs + "\n" + places + "\n"), HasSubstr("stands for more text"));
   EXPECT_THAT(error_of("sweep: A =  \n${A}\n"), HasSubstr("names no values of A"));
   std::string endless = "sweep: A0 = 1 1 1 1";
   for (int i = 1; i < 32; ++i)

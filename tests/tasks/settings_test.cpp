@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tasks/format_error.hpp"
+
 namespace hone {
 namespace {
 
@@ -26,6 +28,13 @@ TEST(Settings, RefuseUnknownKeysAndWrongTypes) {
                           "max_registers = 1000", "fast_math =", "[a]\nb = 1"}) {
     EXPECT_THROW(parse_settings(bad), std::runtime_error) << bad;
   }
+}
+
+// The parser calls itself for each part of a dotted key, in the process that judges.
+TEST(Settings, RefuseABlockThatWouldOverflowTheStack) {
+  std::string dots = "a";
+  while (dots.size() < 200'000) dots += ".a";
+  EXPECT_THROW(parse_settings(dots + " = 1\n"), format_error);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -167,14 +168,26 @@ std::optional<std::string> find_persisting_cache_use(std::string_view ptx) {
 }
 
 bool synchronises_grid(std::string_view ptx, const std::string& symbol) {
+  constexpr std::string_view entry_word = ".entry ";
+  std::size_t entry = ptx.find(entry_word);
+  std::size_t function = ptx.find(".func ");
+  // Whether the function that the text so far ends in may be part of the kernel.
+  bool is_part = true;
   for (std::size_t at = ptx.find("%envreg"); at != std::string_view::npos;
        at = ptx.find("%envreg", at + 1)) {
-    const std::size_t entry = ptx.rfind(".entry ", at);
-    const std::size_t function = ptx.rfind(".func ", at);
-    if (entry == std::string_view::npos || (function != std::string_view::npos && function > entry))
-      return true;
-    const std::string_view name = ptx.substr(entry + 7);
-    if (name.substr(0, name.find_first_of("( \n")) == symbol) return true;
+    while (std::min(entry, function) < at) {
+      if (entry < function) {
+        const std::string_view name = ptx.substr(entry + entry_word.size());
+        is_part = name.starts_with(symbol) &&
+                  (name.size() == symbol.size() ||
+                   std::string_view("( \n").find(name[symbol.size()]) != std::string_view::npos);
+        entry = ptx.find(entry_word, entry + 1);
+      } else {
+        is_part = true;
+        function = ptx.find(".func ", function + 1);
+      }
+    }
+    if (is_part) return true;
   }
   return false;
 }

@@ -130,8 +130,8 @@ TEST(Forbidden, HarmlessAttributesAndWordsPass) {
 // may.
 TEST(HostileText, TakesTimeLinearInItsLength) {
   constexpr std::size_t length = 8U << 20U;
-  for (const char* part :
-       {"__attribute__(((", "[[const,", " ", "R\"x(", "/* ", "__global__ void k("}) {
+  for (const char* part : {"__attribute__(((", "[[const,", " ", "R\"x(", "/* ",
+                           "__global__ void k(", "__global__ __( "}) {
     std::string text;
     while (text.size() < length) text += part;
     EXPECT_TRUE(take_out_includes(text).refused.empty()) << part;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "tests/support/fake_session.hpp"
 
@@ -205,6 +206,28 @@ TEST_P(Reservoir, PerturbsAFewElements) {
   }
   // A bool is redrawn to its old value with probability 1/2, three bools are with probability 1/8.
   EXPECT_GE(changed, 12);
+}
+
+// A program that has learnt all numbers of a reservoir must not meet a piece of them again.
+TEST(Reservoir, GivesSumsOfPiecesOfEveryKindOfNumber) {
+  for (const char* init : {"init = \"normal\"", "init = \"uniform(0,1)\"", "dtype = \"bool\"",
+                           "dtype = \"int64\"\ninit = \"integers(-7,1000000)\""}) {
+    drawing d(init);
+    const reservoir r(d.recipe(), reservoir::of::inputs, d.random());
+    constexpr std::size_t piece = 32;
+    std::set<std::vector<double>> seen;
+    std::size_t pieces = 0;
+    value_set values;
+    for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+      r.fill(values, seed);
+      const std::vector<double> numbers = to_doubles(values[0]);
+      for (std::size_t at = 0; at + piece <= numbers.size(); at += piece, ++pieces)
+        seen.insert({numbers.begin() + static_cast<std::ptrdiff_t>(at),
+                     numbers.begin() + static_cast<std::ptrdiff_t>(at + piece)});
+    }
+    // There are 131,041 pieces, of which more than a third would recur.
+    EXPECT_GT(static_cast<double>(seen.size()), 0.99 * static_cast<double>(pieces)) << init;
+  }
 }
 
 TEST(Reservoir, KeepsConstants) {

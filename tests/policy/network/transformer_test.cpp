@@ -222,6 +222,11 @@ TEST(DecoderConfig, NamesTheWrongKey) {
               testing::HasSubstr("must divide"));
   EXPECT_THAT(error_of("{" + good + R"(,"rope_scaling":{"rope_type":"yarn"}})"),
               testing::HasSubstr("'yarn' is not supported"));
+  EXPECT_THAT(error_of("{" + good + R"(,"sliding_window":1024})"),
+              testing::HasSubstr("sliding_window: is not supported"));
+  for (const char* harmless : {R"("sliding_window":null)", R"("sliding_window":4096)",
+                               R"("sliding_window":1024,"use_sliding_window":false)"})
+    EXPECT_EQ(error_of("{" + good + "," + harmless + "}"), "loaded");
   EXPECT_THAT(error_of("{" + good + R"(,"rms_norm_eps":"small"})"),
               testing::HasSubstr("must be a number"));
 }

@@ -2,10 +2,15 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
+
 #include "messages/record.hpp"
 
 namespace hone {
 namespace {
+
+// Bytes of shared memory, static and dynamic together, that every kernel may use.
+constexpr std::int64_t shared_without_opt_in = 48 << 10;
 
 [[noreturn]] void refuse(const std::string& message) {
   throw program_error(Outcome::LAUNCH_ERROR, message);
@@ -38,6 +43,7 @@ gpu_kernels::gpu_kernels(const cuda_driver& driver, std::string_view cubin,
     if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, k.function) ==
         CUDA_SUCCESS)
       k.static_shared = value;
+    k.dynamic_shared = std::max<std::int64_t>(0, shared_without_opt_in - k.static_shared);
     if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k.function) ==
         CUDA_SUCCESS)
       k.max_threads = value;

@@ -40,8 +40,7 @@ class gpu_kernels final : public kernel_launcher {
     CUfunction function = nullptr;
     std::vector<parameter_facts> parameters;
     std::int64_t static_shared = 0;
-    // Most dynamic shared memory that a launch may ask for so far. 48 KiB need no opt-in.
-    std::int64_t dynamic_shared = 48 << 10;
+    std::int64_t dynamic_shared = 0;  // the most that a launch may ask for so far
     int max_threads = 1024;
     bool is_cooperative = false;
     std::uint32_t number = 0;

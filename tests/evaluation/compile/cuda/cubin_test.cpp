@@ -53,5 +53,22 @@ TEST(PersistingCache, IsFoundInAllItsForms) {
   EXPECT_FALSE(find_persisting_cache_use("ld.global.nc.L1::evict_last.f32 %f1, [%rd1];"));
 }
 
+TEST(GridSynchronisation, BelongsToTheKernelThatAsksForIt) {
+  const std::string ptx =
+      ".visible .entry plain(\n) { ret; }\n.visible .entry syncs(\n) { mov.u32 %r1, %envreg1; }\n";
+  EXPECT_TRUE(synchronises_grid(ptx, "syncs"));
+  EXPECT_FALSE(synchronises_grid(ptx, "plain"));
+  EXPECT_FALSE(synchronises_grid(ptx, "sync")) << "another kernel's name begins so";
+  EXPECT_TRUE(synchronises_grid(ptx + ".func helper() { mov.u32 %r1, %envreg2; }\n", "plain"))
+      << "any kernel may call a function";
+}
+
+// With time that grows with the square of the length, it would take hours.
+TEST(GridSynchronisation, IsFoundInTimeLinearInTheText) {
+  std::string ptx = ".visible .entry other( ";
+  while (ptx.size() < 4U << 20U) ptx += "%envreg";
+  EXPECT_FALSE(synchronises_grid(ptx, "plain"));
+}
+
 }  // namespace
 }  // namespace hone
