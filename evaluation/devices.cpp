@@ -118,14 +118,14 @@ reserved_hardware reserve_hardware(const std::vector<std::string>& names,
   constexpr auto pause = std::chrono::milliseconds(200);
   const auto cpus = static_cast<std::size_t>(std::count(names.begin(), names.end(), "cpu"));
   std::map<std::string, std::string> gpus;
-  for (const std::string& name : names) {
+  for (const std::string& name : options.share_cores ? std::vector<std::string>() : names) {
     for (const gpu_facts& gpu : gpus_named(name))
       gpus[gpu.uuid] = "cuda:" + std::to_string(gpu.ordinal);
   }
   for (bool waits = false;; waits = true) {
     try {
       reserved_hardware reserved;
-      if (!options.share_cores) reserved.gpus = reserve_gpus(gpus);
+      if (!gpus.empty()) reserved.gpus = reserve_gpus(gpus);
       if (cpus > 0) reserved.cores = reserve_cores(cpus, options.share_cores);
       return reserved;
     } catch (const hardware_taken& e) {

@@ -121,13 +121,14 @@ void exemplar_selector::accept(const task_id& task, const std::string& device_ty
   if (is_due) reset_islands(task, device_type, random);
 }
 
-void exemplar_selector::withdraw(const task_id& task, const std::string& device_type,
+bool exemplar_selector::withdraw(const task_id& task, const std::string& device_type,
                                  const variant_id& variant) {
-  index_->remove({task, device_type, 0}, variant);
-  if (options_.method != exemplar_method::islands) return;
+  if (!index_->remove({task, device_type, 0}, variant)) return false;
+  if (options_.method != exemplar_method::islands) return true;
   for (const std::uint32_t population :
        index_->islands(task, device_type, options_.islands)->getPopulations())
     index_->remove({task, device_type, population}, variant);
+  return true;
 }
 
 void exemplar_selector::reset_islands(const task_id& task, const std::string& device_type,

@@ -51,8 +51,9 @@ class exemplar_selector {
   void accept(const task_id& task, const std::string& device_type, std::uint32_t population,
               const variant_id& variant, double score, std::mt19937_64& random);
 
-  // Removes a variant that has turned out not to be ok from every population.
-  void withdraw(const task_id& task, const std::string& device_type, const variant_id& variant);
+  // Removes a variant that has turned out not to be ok from every population. Returns false if it
+  // is in none.
+  bool withdraw(const task_id& task, const std::string& device_type, const variant_id& variant);
 
  private:
   std::vector<scored_variant> from_buckets(const population_key& where, std::mt19937_64& random);

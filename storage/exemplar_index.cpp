@@ -182,9 +182,10 @@ void exemplar_index::take_out(const population_key& where, cached_population& po
     population.best_known = false;
 }
 
-void exemplar_index::remove(const population_key& where, const variant_id& variant) {
+bool exemplar_index::remove(const population_key& where, const variant_id& variant) {
   const auto slot = db_->get<schema::IndexSlot>(family::exemplars, index_slot_key(where, variant));
   if (slot) take_out(where, load(where), variant, **slot);
+  return slot.has_value();
 }
 
 void exemplar_index::clear(const population_key& where) {

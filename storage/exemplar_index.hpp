@@ -51,8 +51,8 @@ class exemplar_index {
 
   // Puts a variant into the bucket of its score, and moves it if it is in another bucket.
   void place(const population_key& where, const variant_id& variant, double score);
-  // Has no effect if the variant is not in the population.
-  void remove(const population_key& where, const variant_id& variant);
+  // Returns false, without effect, if the variant is not in the population.
+  bool remove(const population_key& where, const variant_id& variant);
   void clear(const population_key& where);
 
   // The reference stays valid as long as the index; its contents follow later changes.

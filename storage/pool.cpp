@@ -144,11 +144,10 @@ bool pool::record_evaluation(const record<schema::Evaluation>& result, std::uint
   if (has_score(*closed->known)) {
     selector_.accept(task, device_type, closed->population, closed->key.variant,
                      closed->known->getScore(), random_);
-  } else if (closed->had_score || is_refuted(closed->known->getOutcome())) {
-    // An earlier judge may have given a score to what this one refutes.
-    selector_.withdraw(task, device_type, closed->key.variant);
   } else {
-    return true;
+    // An earlier judge may have given a score to what this one refutes.
+    const bool loses_score = closed->had_score || is_refuted(closed->known->getOutcome());
+    if (!loses_score || !selector_.withdraw(task, device_type, closed->key.variant)) return true;
   }
   measure_best_again(task, closed->key, now_ms, jobs);
   return true;

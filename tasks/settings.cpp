@@ -3,7 +3,6 @@
 #include "tasks/reading_toml.hpp"
 
 namespace hone {
-
 namespace {
 
 // More than all settings take. The parser of TOML calls itself for each part of a dotted key.

@@ -38,6 +38,12 @@ std::vector<int> siblings_of(int core) {
 
 // The file of a lock that all processes of the machine know: TMPDIR differs between jobs.
 std::filesystem::path lock_path(const std::string& what) { return "/tmp/hone-" + what + ".lock"; }
+std::filesystem::path core_lock(int core) { return lock_path("core-" + std::to_string(core)); }
+
+// Returns the lock that is kept, or else that of the file, which is empty if somebody holds it.
+unique_fd take(const early_lock& kept, const std::filesystem::path& file) {
+  return kept && *kept ? std::move(*kept) : try_lock_file(file);
+}
 
 // Returns what a process holds while it reserves hardware. Without it, processes that start at the
 // same time would find what one of them looks at taken.
@@ -81,14 +87,12 @@ void bind_thread(const std::vector<int>& cores) {
     throw std::runtime_error("cannot bind to the processor's cores");
 }
 
-unique_fd lock_core(int core) { return try_lock_file(lock_path("core-" + std::to_string(core))); }
+unique_fd lock_core(int core) { return try_lock_file(core_lock(core)); }
 unique_fd lock_gpu(const std::string& uuid) { return try_lock_file(lock_path(uuid)); }
 
-unique_fd reserved_core::take_lock() const {
-  return lock && *lock ? std::move(*lock) : lock_core(number);
-}
+unique_fd reserved_core::take_lock() const { return take(lock, core_lock(number)); }
 unique_fd take_gpu_lock(const early_lock& kept, const std::string& uuid) {
-  return kept && *kept ? std::move(*kept) : lock_gpu(uuid);
+  return take(kept, lock_path(uuid));
 }
 
 std::vector<reserved_core> reserve_cores(std::size_t devices, bool share_cores) {

@@ -68,6 +68,10 @@ bool opens_raw_string(std::string_view text, std::size_t at) {
   return is_raw_prefix(text.substr(begin, at - begin));
 }
 
+bool begins_attribute(const cuda_token& token) {
+  return token.text == "__attribute__" || token.text == "__attribute" || token.text == "__declspec";
+}
+
 int parse_line_marker(std::string_view line, int otherwise) {
   std::size_t i = 1;
   while (i < line.size() && is_blank(line[i])) ++i;
@@ -314,14 +318,6 @@ std::optional<source_problem> find_hidden_include(const include_scan& scan) {
   }
   return std::nullopt;
 }
-
-namespace {
-
-bool begins_attribute(const cuda_token& token) {
-  return token.text == "__attribute__" || token.text == "__attribute" || token.text == "__declspec";
-}
-
-}  // namespace
 
 std::optional<source_problem> find_forbidden(const std::vector<cuda_token>& tokens) {
   constexpr std::array<std::string_view, 8> assembler = {

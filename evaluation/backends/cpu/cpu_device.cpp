@@ -52,11 +52,13 @@ std::unique_ptr<device> make_cpu_device(const cpu_device_options& options) {
   unique_fd lock;
   int core = options.core.number;
   if (!options.share_cores) {
-    if (core >= 0) lock = options.core.take_lock();
-    for (std::vector<int> wanted = core < 0 ? allowed_cores() : std::vector<int>();
-         !wanted.empty() && !lock; wanted.pop_back()) {
-      core = wanted.back();
-      lock = lock_core(core);
+    if (core >= 0) {
+      lock = options.core.take_lock();
+    } else {
+      for (std::vector<int> wanted = allowed_cores(); !wanted.empty() && !lock; wanted.pop_back()) {
+        core = wanted.back();
+        lock = lock_core(core);
+      }
     }
     if (!lock)
       throw std::runtime_error(

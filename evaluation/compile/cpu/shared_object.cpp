@@ -34,6 +34,9 @@ std::string_view string_at(std::string_view bytes, std::uint64_t offset) {
   return bytes.substr(offset, end - offset);
 }
 
+// Returns a name for a message, cut if it is long.
+std::string quoted(std::string_view name) { return "'" + std::string(name.substr(0, 200)) + "'"; }
+
 bool is_allowed_import(std::string_view name) {
   static const std::set<std::string, std::less<>> memory = {"memcpy", "memmove", "memset", "memcmp",
                                                             "__tls_get_addr"};
@@ -178,10 +181,9 @@ void check(std::string_view bytes) {
     const auto symbol = read_at<Elf64_Sym>(bytes, tables.symbols + index * sizeof(Elf64_Sym));
     const std::string_view name = string_at(bytes, tables.strings + symbol.st_name);
     if (ELF64_ST_TYPE(symbol.st_info) == STT_GNU_IFUNC)
-      throw malformed{"resolves '" + std::string(name.substr(0, 200)) + "' by running code"};
+      throw malformed{"resolves " + quoted(name) + " by running code"};
     if (symbol.st_shndx == SHN_UNDEF && !is_allowed_import(name))
-      throw malformed{"uses '" + std::string(name.substr(0, 200)) +
-                      "', which does not exist on this device"};
+      throw malformed{"uses " + quoted(name) + ", which does not exist on this device"};
   }
 }
 
