@@ -12,7 +12,7 @@
 #include "embedded/exported_names.hpp"
 #include "evaluation/compile/cuda_source.hpp"
 #include "evaluation/exporting/drawing.hpp"
-#include "tasks/habitual_imports.hpp"
+#include "tasks/program_functions.hpp"
 
 namespace hone {
 namespace {
@@ -202,8 +202,8 @@ std::string kernel_table(const variant_document& variant) {
 std::string facts(const task& t, const variant_document& variant,
                   const std::vector<task_case>& cases) {
   std::string text = "const facts_of_variant& facts() {\n  static const facts_of_variant all{\n";
-  text += "      .program = " + literal(without_habitual_imports(variant.python)) + ",\n";
-  text += "      .original = " + literal(without_habitual_imports(t.reference)) + ",\n";
+  text += "      .program = " + literal(functions_of_program(variant.python)) + ",\n";
+  text += "      .original = " + literal(functions_of_program(t.reference)) + ",\n";
   text += "      .kernels = device::kernels(),\n";
   text += "      .tf32 = " + flag(variant.options.tf32) + ",\n";
   text += "      .cudnn_benchmark = " + flag(variant.options.cudnn_benchmark) + ",\n";

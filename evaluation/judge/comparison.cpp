@@ -17,6 +17,11 @@ constexpr double rounding_steps = 16;
 // results of a ReLU are: with this many elements at most.
 constexpr std::size_t few_elements = 64;
 
+// The share of an output's elements that a program may miss, and the number that chance may make it
+// miss, beside twice as many as the reference itself misses.
+constexpr double missed_share = 1.0 / 16;
+constexpr double missed_by_chance = 2;
+
 double square(double x) { return x * x; }
 
 double epsilon_of(dtype type) {
@@ -80,10 +85,11 @@ struct error_measures {
   std::size_t worst_at = 0;
   double relative_l2 = 0;
   double error = 0;  // sum of squares
+  std::uint64_t missed = 0;
 };
 
 error_measures measure(const std::vector<double>& a, const std::vector<double>& b, double rms,
-                       tolerance allowed) {
+                       tolerance allowed, const miss_limits& limits) {
   error_measures m;
   double error = 0;
   double norm = 0;
@@ -98,21 +104,32 @@ error_measures measure(const std::vector<double>& a, const std::vector<double>& 
     }
     error += difference * difference;
     norm += b[i] * b[i];
+    const double magnitude = std::abs(b[i]);
+    if (magnitude > limits.noise && difference > std::max(limits.noise, limits.share * magnitude))
+      ++m.missed;
   }
   m.error = error;
   m.relative_l2 = std::sqrt(error) / std::max(std::sqrt(norm), tiny);
   return m;
 }
 
-double rms_of(const std::vector<double>& values) {
-  double sum = 0;
-  std::size_t count = 0;
+// The size of an output, over its finite elements.
+struct output_size {
+  double rms = 0;
+  double mean = 0;  // of magnitudes
+};
+
+output_size size_of(const std::vector<double>& values) {
+  double squares = 0;
+  double magnitudes = 0;
+  double count = 0;
   for (const double x : values) {
     if (!std::isfinite(x)) continue;
-    sum += x * x;
+    squares += x * x;
+    magnitudes += std::abs(x);
     ++count;
   }
-  return count > 0 ? std::sqrt(sum / static_cast<double>(count)) : 0;
+  return count > 0 ? output_size{std::sqrt(squares / count), magnitudes / count} : output_size{};
 }
 
 bool is_poison(const tensor_value& value, std::size_t i) {
@@ -128,7 +145,7 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own,
   const std::vector<double> reference = to_doubles(own);
   const std::vector<double> b =
       wide != nullptr ? to_doubles(convert_floating(*wide, actual.layout.type)) : reference;
-  const double rms = rms_of(b);
+  const auto [rms, mean] = size_of(b);
   output_errors errors;
   for (std::size_t i = 0; i < a.size() && !errors.first_bad; ++i) {
     if (std::isfinite(a[i]) && std::isfinite(b[i])) continue;
@@ -142,19 +159,23 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own,
                                                              allowed.rtol * std::abs(reference[i]);
     if (!agrees) errors.first_bad = i;
   }
-  const error_measures given = measure(a, b, rms, allowed);
-  const error_measures own_error = measure(reference, b, rms, allowed);
+  const miss_limits limits = miss_limits_of(actual.layout.type, allowed, mean);
+  const error_measures given = measure(a, b, rms, allowed, limits);
+  const error_measures own_error = measure(reference, b, rms, allowed, limits);
   errors.given = {given.worst_ratio, given.relative_l2};
   errors.worst_at = given.worst_at;
   errors.own = {own_error.worst_ratio, own_error.relative_l2};
   errors.given_error = given.error;
   errors.own_error = own_error.error;
+  errors.missed = given.missed;
+  errors.own_missed = own_error.missed;
   double sum = 0;
   double finite = 0;
   for (const double x : b) {
     if (!std::isfinite(x)) continue;
     sum += x;
     errors.expected_norm += x * x;
+    errors.counted += std::abs(x) > limits.noise ? 1 : 0;
     ++finite;
   }
   errors.expected_deviation =
@@ -167,6 +188,15 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own,
 }
 
 }  // namespace
+
+miss_limits miss_limits_of(dtype type, tolerance allowed, double mean) {
+  // Some roundings of the least exact arithmetic that the tolerance admits.
+  constexpr double tf32_epsilon = 0x1p-10;
+  const bool admits_tf32 = type == dtype::float32 && allowed.rtol >= 0.01;
+  const double epsilon = admits_tf32 ? tf32_epsilon : epsilon_of(type);
+  const double noise = std::max(2 * epsilon, allowed.atol / 128) * mean;
+  return {std::max(noise, tiny), std::min(100 * allowed.rtol, unexplained_share)};
+}
 
 double inexactness_of_reference(const output_errors& errors, tolerance allowed) {
   return std::max(errors.own.worst_ratio, errors.own.relative_l2 / std::max(allowed.rtol, tiny));
@@ -202,12 +232,20 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
       errors.expected_deviation >
           square(rounding_steps * epsilon_of(layout.type)) * errors.expected_norm;
   const bool is_chance = is_as_exact && layout.elements() <= few_elements;
+  const double most_missed =
+      std::max(missed_share * static_cast<double>(errors.counted), missed_by_chance) +
+      2 * static_cast<double>(errors.own_missed);
   if (errors.given.worst_ratio > element_limit) {
     result.problem = described(errors.worst_at, look(errors.worst_at)) + " (" +
                      number(result.worst_element) + " times what is allowed)";
   } else if (errors.given.relative_l2 > l2_limit) {
     result.problem =
         "relative L2 error " + number(errors.given.relative_l2) + ", allowed " + number(l2_limit);
+  } else if (static_cast<double>(errors.missed) > most_missed) {
+    result.problem =
+        number(static_cast<double>(errors.missed)) + " of " +
+        number(static_cast<double>(errors.counted)) + " elements are off by more than " +
+        number(100 * miss_limits_of(layout.type, allowed, 0).share) + " % of themselves";
   } else if (layout.elements() > 1 && errors.is_constant && !errors.is_expected_constant &&
              is_expected_to_vary && !is_chance) {
     result.problem = "is constant where the expected output is not";

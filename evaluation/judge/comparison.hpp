@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -45,12 +46,30 @@ struct output_errors {
   measures own;              // of the reference in its own type against its float64 run
   bool is_constant = false;
   bool is_expected_constant = false;
+  // Numbers of elements: those that are larger than noise, and of these the ones that the candidate
+  // and the reference in its own type have missed (miss_limits).
+  std::uint64_t counted = 0;
+  std::uint64_t missed = 0;
+  std::uint64_t own_missed = 0;
   // Sums of squares.
   double given_error = 0;         // of the differences
   double own_error = 0;           // of the reference's own differences
   double expected_norm = 0;       // of the expected elements
   double expected_deviation = 0;  // of the expected elements minus their mean
 };
+
+// Says which elements of an output a program has missed. What the tolerance allows is a share of
+// the whole output's size, and where few elements are large it would allow zeros for all others.
+// Elements next to `noise` are not counted, since honest formulas differ there: a sigmoid computed
+// by tanh is exact to a rounding of 1, however small the sigmoid is.
+struct miss_limits {
+  double noise = 0;  // an element counts if its expected magnitude is larger
+  double share = 0;  // it is missed if its error is larger than `noise` and this share of it
+};
+
+// `mean`: of the magnitudes of the expected output's elements, which a heavy tail moves less than
+// their rms. `type`: of the output.
+miss_limits miss_limits_of(dtype type, tolerance allowed, double mean);
 
 // One element of the actual and of the expected output, for messages.
 struct element_text {

@@ -70,7 +70,7 @@ struct timing_rules {
   // fastest checked run is checked as well. A program must not gain by being wrong occasionally.
   std::uint64_t check_one_in = 2;
   std::uint64_t check_one_in_late = 8;
-  double suspicious_ratio = 0.8;
+  double suspicious_ratio = 0.95;
 
   // Distributions other than `declared` that are checked after the last round.
   std::size_t distributions_at_end = std::numeric_limits<std::size_t>::max();

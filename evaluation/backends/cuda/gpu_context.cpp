@@ -48,6 +48,8 @@ struct gpu_context::comparison {
   double rms = 0;
   double rtol = 0;
   double atol = 0;
+  double noise = 0;
+  double missed_share = 0;
 };
 
 // Sums and extremes over one output. Must have the layout of `measures` in
@@ -55,6 +57,7 @@ struct gpu_context::comparison {
 struct gpu_context::measures {
   double squares = 0;
   double sum = 0;
+  double magnitudes = 0;
   double error = 0;
   double norm = 0;
   double own_error = 0;
@@ -62,6 +65,9 @@ struct gpu_context::measures {
   double own_worst = 0;
   std::uint64_t worst_at = ~std::uint64_t{0};
   std::uint64_t finite = 0;
+  std::uint64_t counted = 0;
+  std::uint64_t missed = 0;
+  std::uint64_t own_missed = 0;
   std::uint64_t first_bad = ~std::uint64_t{0};  // none
   std::int32_t varies = 0;
   std::int32_t expected_varies = 0;
@@ -289,6 +295,7 @@ gpu_context::measures gpu_context::reduced(const char* kernel_name, comparison& 
   for (const measures& m : partial) {
     all.squares += m.squares;
     all.sum += m.sum;
+    all.magnitudes += m.magnitudes;
     all.error += m.error;
     all.norm += m.norm;
     all.own_error += m.own_error;
@@ -298,6 +305,9 @@ gpu_context::measures gpu_context::reduced(const char* kernel_name, comparison& 
     }
     all.own_worst = std::max(all.own_worst, m.own_worst);
     all.finite += m.finite;
+    all.counted += m.counted;
+    all.missed += m.missed;
+    all.own_missed += m.own_missed;
     all.first_bad = std::min(all.first_bad, m.first_bad);
     all.varies |= m.varies;
     all.expected_varies |= m.expected_varies;
@@ -309,18 +319,23 @@ std::optional<std::size_t> gpu_context::find_wrong_element(CUdeviceptr actual, C
                                                            CUdeviceptr wide, dtype type,
                                                            std::uint64_t n) {
   if (n == 0) return std::nullopt;
-  comparison with{actual, own, wide, n, static_cast<std::int32_t>(type), 0, 0, 0};
+  comparison with{actual, own, wide, n, static_cast<std::int32_t>(type)};
   const std::uint64_t first = reduced("measure_exact", with).first_bad;
   return first < n ? std::optional<std::size_t>(first) : std::nullopt;
 }
 
 output_errors gpu_context::measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide,
                                             dtype type, std::uint64_t n, tolerance allowed) {
-  comparison with{actual, own,          wide,        n, static_cast<std::int32_t>(type),
-                  0,      allowed.rtol, allowed.atol};
+  comparison with{actual, own, wide, n, static_cast<std::int32_t>(type)};
+  with.rtol = allowed.rtol;
+  with.atol = allowed.atol;
   const measures expected = n > 0 ? reduced("measure_expected", with) : measures{};
   const auto finite = static_cast<double>(expected.finite);
   with.rms = expected.finite > 0 ? std::sqrt(expected.squares / finite) : 0;
+  const miss_limits limits =
+      miss_limits_of(type, allowed, expected.finite > 0 ? expected.magnitudes / finite : 0);
+  with.noise = limits.noise;
+  with.missed_share = limits.share;
   const measures m = n > 0 ? reduced("measure_errors", with) : measures{};
   output_errors errors;
   if (m.first_bad < n) errors.first_bad = m.first_bad;
@@ -330,6 +345,9 @@ output_errors gpu_context::measure_floating(CUdeviceptr actual, CUdeviceptr own,
   errors.own = {m.own_worst, std::sqrt(m.own_error) / norm};
   errors.given_error = m.error;
   errors.own_error = m.own_error;
+  errors.counted = m.counted;
+  errors.missed = m.missed;
+  errors.own_missed = m.own_missed;
   errors.expected_norm = expected.squares;
   errors.expected_deviation =
       expected.finite > 0 ? std::max(0.0, expected.squares - expected.sum * expected.sum / finite)

@@ -179,6 +179,53 @@ TEST(Comparison, AllowsOnlyZerosIfOnlyZerosAreExpected) {
   EXPECT_NE(problem(f32({0, 1e-12}), f32({0, 0})), "agrees");
 }
 
+// The numbers of a distribution with a heavy tail: few elements decide the output's size.
+std::vector<double> heavy_tailed(std::size_t n) {
+  std::vector<double> x = normals(n);
+  for (double& v : x) v = std::exp(3 * v);
+  return x;
+}
+
+TEST(Comparison, RefusesZerosForTheSmallElementsOfAHeavyTail) {
+  const std::vector<double> b = heavy_tailed(10000);
+  std::vector<double> a = b;
+  for (double& v : a) v = v < 0.3 ? 0 : v;
+  EXPECT_THAT(problem(f32(a), f32(b)),
+              HasSubstr("elements are off by more than 1 % of themselves"));
+  a = b;
+  for (double& v : a) v = v < 0.3 ? v * 1.02 : v;
+  EXPECT_THAT(problem(f32(a), f32(b)),
+              HasSubstr("elements are off by more than 1 % of themselves"));
+  a = b;
+  for (double& v : a) v *= 1 + 1e-5;
+  EXPECT_EQ(problem(f32(a), f32(b)), "agrees");
+}
+
+TEST(Comparison, AllowsToMissFewElementsAndTwiceAsManyAsTheReference) {
+  std::vector<double> b = heavy_tailed(10000);
+  std::vector<double> a = b;
+  for (double& v : a) v = v < 0.01 ? 0 : v;  // 6 % of the elements
+  EXPECT_EQ(problem(f32(a), f32(b)), "agrees");
+  std::vector<double> own = b;
+  for (double& v : own) v = v < 0.2 ? 0 : v;
+  for (double& v : a) v = v < 0.3 ? 0 : v;
+  EXPECT_EQ(problem(f32(a), f32(own), f64(b)), "agrees");
+  EXPECT_EQ(problem(f32({0, 0, 1e4}), f32({0.5, 0.5, 1e4})), "agrees");
+}
+
+TEST(Comparison, DoesNotCountElementsNextToRounding) {
+  std::vector<double> exact = normals(10000);
+  std::vector<double> by_tanh = exact;
+  for (double& v : exact) v = 1 / (1 + std::exp(-30 * v));
+  for (double& v : by_tanh) v = 0.5F + 0.5F * std::tanh(0.5F * static_cast<float>(30 * v));
+  EXPECT_EQ(problem(f32(by_tanh), f32(exact)), "agrees");
+  std::vector<double> positive = normals(10000);
+  for (double& v : positive) v = std::max(v, 0.0);
+  std::vector<double> moved = positive;
+  for (double& v : moved) v += 2e-7;
+  EXPECT_EQ(problem(f32(moved), f32(positive)), "agrees");
+}
+
 TEST(Comparison, NamesWrongCountsShapesAndTypes) {
   task t;
   expected_outputs expected{{f32({1, 2})}, std::nullopt};

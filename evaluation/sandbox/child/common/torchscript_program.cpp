@@ -15,7 +15,7 @@
 #include "evaluation/sandbox/child/common/graph_rules.hpp"
 #include "evaluation/sandbox/child/common/interpreter_messages.hpp"
 #include "evaluation/sandbox/child/common/names.hpp"
-#include "tasks/habitual_imports.hpp"
+#include "tasks/program_functions.hpp"
 
 namespace hone {
 namespace {
@@ -217,7 +217,7 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
     : state_(std::make_unique<state>()) {
   register_operators();
   try {
-    state_->unit = define(without_habitual_imports(source));
+    state_->unit = define(functions_of_program(source));
     auto* forward = state_->unit->find_function(c10::QualifiedName("forward"));
     if (forward == nullptr) refuse("there is no function 'forward'");
     std::vector<c10::TypePtr> expected(inputs, c10::TensorType::get());
@@ -252,7 +252,7 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
     throw;
   } catch (const std::exception& e) {
     refuse(explain_refusal(
-        e.what(), without_habitual_imports(source), [](const std::string& text) { parse(text); },
+        e.what(), functions_of_program(source), [](const std::string& text) { parse(text); },
         [](const std::string& text) { define(text); }));
   }
 }

@@ -183,6 +183,14 @@ TEST(GpuContext, ComparesLikeTheHost) {
     expect_same_agreement(infinite_own, infinite_own, infinite, type);
     expect_same_agreement(own, infinite_own, infinite, type);
     expect_same_agreement(std::vector<double>(right.size(), 0.0), own, right, type);
+    auto tail = right;
+    for (double& x : tail) x = std::exp(2 * x);
+    const std::vector<double> own_tail =
+        to_doubles(from_doubles(tail, {type, {static_cast<std::int64_t>(tail.size())}}));
+    auto missed = own_tail;
+    for (double& x : missed) x = x < 0.05 ? 0 : x;
+    expect_same_agreement(missed, own_tail, tail, type);
+    expect_same_agreement(missed, missed, tail, type);
   }
 }
 

@@ -1,0 +1,323 @@
+#include "tasks/program_functions.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <regex>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace hone {
+namespace {
+
+// A longer constant is none, so that constants made of constants cannot grow without bound.
+constexpr std::size_t longest_constant = 100;
+
+struct token {
+  enum class kind { name, number, string, symbol };
+  kind is;
+  std::size_t begin;
+  std::string_view text;
+  std::size_t depth;  // number of brackets around it
+};
+
+// A logical line of Python: one statement, or several on one line.
+struct statement {
+  std::vector<token> tokens;
+  bool is_at_top = false;  // is not indented
+};
+
+bool is_name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Returns the end of the string literal whose quotes begin at `at`, or the text's end.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string thrice(3, quote);
+  const bool is_long = text.substr(at, 3) == thrice;
+  for (std::size_t i = at + (is_long ? 3 : 1); i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+    } else if (is_long ? text.substr(i, 3) == thrice : text[i] == quote) {
+      return i + (is_long ? 3 : 1);
+    } else if (!is_long && text[i] == '\n') {
+      return i;
+    }
+  }
+  return text.size();
+}
+
+// Splits a program into statements.
+class scanner {
+ public:
+  explicit scanner(std::string_view text) : text_(text) {}
+
+  std::vector<statement> scan() {
+    while (at_ < text_.size()) step();
+    end_statement();
+    return std::move(statements_);
+  }
+
+ private:
+  void step() {
+    const char c = text_[at_];
+    if (c == '\n') {
+      ++at_;
+      if (depth_ == 0) end_statement();
+    } else if (c == '#') {
+      at_ = std::min(text_.find('\n', at_), text_.size());
+    } else if (c == '\\' && text_.substr(at_, 2) == "\\\n") {
+      at_ += 2;
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      ++at_;
+    } else if (is_name_character(c)) {
+      take_word();
+    } else if (c == '"' || c == '\'') {
+      take(token::kind::string, end_of_string(text_, at_));
+    } else {
+      take_symbol();
+    }
+  }
+
+  // Takes a name, a number, or a string with a prefix such as r.
+  void take_word() {
+    std::size_t end = at_;
+    const bool is_number = std::isdigit(static_cast<unsigned char>(text_[at_])) != 0;
+    while (end < text_.size() &&
+           (is_name_character(text_[end]) || (is_number && text_[end] == '.')))
+      ++end;
+    if (!is_number && end < text_.size() && (text_[end] == '"' || text_[end] == '\''))
+      take(token::kind::string, end_of_string(text_, end));
+    else
+      take(is_number ? token::kind::number : token::kind::name, end);
+  }
+
+  // Takes a symbol of one character, or one with which Python compares or assigns.
+  void take_symbol() {
+    static constexpr std::array<std::string_view, 15> longer = {
+        "**=", "//=", "<<=", ">>=", "==", "!=", "<=", ">=",
+        "+=",  "-=",  "*=",  "/=",  "%=", "->", ":="};
+    const char c = text_[at_];
+    const auto found = std::find_if(longer.begin(), longer.end(), [&](std::string_view symbol) {
+      return text_.substr(at_, symbol.size()) == symbol;
+    });
+    if ((c == ')' || c == ']' || c == '}') && depth_ > 0) --depth_;
+    take(token::kind::symbol, at_ + (found == longer.end() ? 1 : found->size()));
+    if (c == '(' || c == '[' || c == '{') ++depth_;
+  }
+
+  void take(token::kind is, std::size_t end) {
+    if (current_.tokens.empty()) current_.is_at_top = at_ == 0 || text_[at_ - 1] == '\n';
+    current_.tokens.push_back({is, at_, text_.substr(at_, end - at_), depth_});
+    at_ = end;
+  }
+
+  void end_statement() {
+    if (!current_.tokens.empty()) statements_.push_back(std::move(current_));
+    current_ = {};
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::size_t depth_ = 0;
+  statement current_;
+  std::vector<statement> statements_;
+};
+
+bool is_assignment(std::string_view symbol) {
+  return symbol.ends_with('=') && symbol != "==" && symbol != "!=" && symbol != "<=" &&
+         symbol != ">=";
+}
+
+bool is_docstring(const statement& s) {
+  return std::all_of(s.tokens.begin(), s.tokens.end(), [](const token& t) {
+    return t.is == token::kind::string && t.text.size() > 1 &&
+           (t.text.back() == '"' || t.text.back() == '\'');
+  });
+}
+
+using constants = std::map<std::string_view, std::string>;
+
+// Returns true if a constant may have this part. `before` is the part before it, or null.
+bool may_be_in_constant(const token& t, const token* before) {
+  static const std::set<std::string_view> names = {"True", "False", "None", "float", "int",
+                                                   "math", "min",   "max",  "torch"};
+  static const std::set<std::string_view> symbols = {"+", "-", "*", "/", "%", "&", "|", "^", "~",
+                                                     "<", ">", "(", ")", "[", "]", ",", "."};
+  const bool is_symbol = t.is == token::kind::symbol;
+  if (!is_symbol && before != nullptr && before->is != token::kind::symbol) return false;
+  const bool is_attribute = before != nullptr && before->text == ".";
+  if (t.is == token::kind::name) return is_attribute || names.contains(t.text);
+  return !is_symbol || symbols.contains(t.text);
+}
+
+// Returns the value in `NAME = value` with the constants in it replaced, or "" if that is no
+// constant.
+std::string constant_value(std::span<const token> tokens, const constants& known) {
+  if (tokens.empty()) return "";
+  std::string value;
+  bool calls = false;
+  bool names_torch = false;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const token* const before = i > 0 ? &tokens[i - 1] : nullptr;
+    const bool is_attribute = before != nullptr && before->text == ".";
+    const auto constant = known.find(tokens[i].text);
+    if (tokens[i].is == token::kind::name && !is_attribute && constant != known.end()) {
+      value += constant->second;
+      continue;
+    }
+    if (!may_be_in_constant(tokens[i], before)) return "";
+    calls = calls || tokens[i].text == "(";
+    names_torch = names_torch || tokens[i].text == "torch";
+    value += tokens[i].text;
+  }
+  const bool makes_tensors = names_torch && calls;
+  if (value.size() > longest_constant || makes_tensors || value.find('\n') != std::string::npos)
+    return "";
+  return tokens.size() == 1 ? value : "(" + value + ")";
+}
+
+// Returns the parts of `NAME = value` or `NAME: type = value` behind the sign, or none for another
+// statement.
+std::span<const token> assigned_value(const statement& s) {
+  const std::span<const token> tokens = s.tokens;
+  if (tokens.size() < 3 || tokens[0].is != token::kind::name) return {};
+  if (tokens[1].text == "=") return tokens.subspan(2);
+  if (tokens[1].text != ":") return {};
+  const auto sign = std::find_if(tokens.begin(), tokens.end(),
+                                 [](const token& t) { return t.depth == 0 && t.text == "="; });
+  return sign == tokens.end() ? std::span<const token>() : std::span(sign + 1, tokens.end());
+}
+
+// The names that a function binds itself.
+class bound_names {
+ public:
+  void add(const statement& s) {
+    const std::vector<token>& tokens = s.tokens;
+    const bool is_header = tokens.front().text == "def";
+    const bool has_type = tokens.size() > 1 && tokens[1].text == ":";
+    const bool has_brackets = tokens.front().text == "(" || tokens.front().text == "[";
+    const auto sign = std::find_if(tokens.begin(), tokens.end(), [&](const token& t) {
+      return t.depth == 0 && (is_assignment(t.text) || (has_type && t.text == ":"));
+    });
+    const std::size_t targets_end = sign == tokens.end() || is_header ? 0 : sign->begin;
+    bool is_loop_variable = false;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].text == "for") is_loop_variable = true;
+      if (tokens[i].text == "in") is_loop_variable = false;
+      if (tokens[i].is != token::kind::name) continue;
+      const bool is_parameter = is_header && tokens[i].depth == 1 && i > 0 &&
+                                (tokens[i - 1].text == "(" || tokens[i - 1].text == ",");
+      const bool is_target =
+          tokens[i].begin < targets_end && tokens[i].depth <= (has_brackets ? 1U : 0U);
+      if (is_parameter || is_target || is_loop_variable) names_.insert(tokens[i].text);
+    }
+  }
+
+  bool contains(std::string_view name) const { return names_.contains(name); }
+
+ private:
+  std::set<std::string_view> names_;
+};
+
+// Replaces parts of a text. Edits must be made in the order of their places.
+class editor {
+ public:
+  explicit editor(std::string_view text) : text_(text) {}
+
+  void replace(std::string_view part, std::string_view by) {
+    const auto begin = static_cast<std::size_t>(part.data() - text_.data());
+    edited_.append(text_, copied_, begin - copied_);
+    edited_ += by;
+    copied_ = begin + part.size();
+  }
+
+  // Removes a statement and keeps its line ends.
+  void blank(const statement& s) {
+    const char* const begin = s.tokens.front().text.data();
+    const std::string_view last = s.tokens.back().text;
+    const std::string_view all(begin, static_cast<std::size_t>(last.data() + last.size() - begin));
+    replace(all,
+            std::string(static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n')), '\n'));
+  }
+
+  std::string finish() {
+    edited_.append(text_, copied_);
+    return std::move(edited_);
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t copied_ = 0;
+  std::string edited_;
+};
+
+// Replaces the names of constants in one function.
+void put_in(const constants& values, std::span<const statement> function, editor& edits) {
+  bound_names bound;
+  for (const statement& s : function) bound.add(s);
+  for (const statement& s : function) {
+    if (is_docstring(s)) {
+      edits.blank(s);
+      continue;
+    }
+    for (std::size_t i = 0; i < s.tokens.size(); ++i) {
+      const token& t = s.tokens[i];
+      const auto value = values.find(t.text);
+      const bool is_attribute = i > 0 && s.tokens[i - 1].text == ".";
+      const bool is_keyword = t.depth > 0 && i + 1 < s.tokens.size() && s.tokens[i + 1].text == "=";
+      if (t.is == token::kind::name && value != values.end() && !is_attribute && !is_keyword &&
+          !bound.contains(t.text))
+        edits.replace(t.text, value->second);
+    }
+  }
+}
+
+// Returns the text with the imports that people write out of habit replaced by empty lines.
+std::string without_imports(const std::string& python) {
+  static const std::regex habitual(
+      R"(^(import torch|import math|import torch\.nn\.functional as F|import torch\.nn as nn)"
+      R"(|from torch import Tensor|from typing import [A-Za-z, ]+)"
+      R"(|from torch\.nn import functional as F|from __future__ import annotations)\s*(#.*)?$)");
+  // <regex> takes a frame of the stack for each character. A longer line is kept.
+  constexpr std::size_t longest = 200;
+  std::istringstream in(python);
+  std::string kept;
+  for (std::string line; std::getline(in, line);)
+    kept += (line.size() <= longest && std::regex_match(line, habitual) ? "" : line) + "\n";
+  return kept;
+}
+
+}  // namespace
+
+std::string functions_of_program(const std::string& python) {
+  const std::string text = without_imports(python);
+  const std::vector<statement> statements = scanner(text).scan();
+  constants values;
+  std::vector<bool> is_constant(statements.size());
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    if (!statements[i].is_at_top) continue;
+    const std::string value = constant_value(assigned_value(statements[i]), values);
+    is_constant[i] = !value.empty();
+    if (is_constant[i]) values[statements[i].tokens.front().text] = value;
+  }
+  editor edits(text);
+  for (std::size_t i = 0; i < statements.size();) {
+    if (is_constant[i] || (statements[i].is_at_top && is_docstring(statements[i]))) {
+      edits.blank(statements[i++]);
+      continue;
+    }
+    std::size_t end = i + 1;
+    while (end < statements.size() && !statements[end].is_at_top) ++end;
+    put_in(values, std::span(statements).subspan(i, end - i), edits);
+    i = end;
+  }
+  return edits.finish();
+}
+
+}  // namespace hone
