@@ -241,11 +241,6 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
   } else if (errors.given.relative_l2 > l2_limit) {
     result.problem =
         "relative L2 error " + number(errors.given.relative_l2) + ", allowed " + number(l2_limit);
-  } else if (static_cast<double>(errors.missed) > most_missed) {
-    result.problem =
-        number(static_cast<double>(errors.missed)) + " of " +
-        number(static_cast<double>(errors.counted)) + " elements are off by more than " +
-        number(100 * miss_limits_of(layout.type, allowed, 0).share) + " % of themselves";
   } else if (layout.elements() > 1 && errors.is_constant && !errors.is_expected_constant &&
              is_expected_to_vary && !is_chance) {
     result.problem = "is constant where the expected output is not";
@@ -257,6 +252,11 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
                      number(100 * std::sqrt(errors.given_error / errors.expected_deviation)) +
                      " % of that output's variation";
     result.only_by_tolerance = true;
+  } else if (static_cast<double>(errors.missed) > most_missed) {
+    result.problem =
+        number(static_cast<double>(errors.missed)) + " of " +
+        number(static_cast<double>(errors.counted)) + " elements are off by more than " +
+        number(100 * miss_limits_of(layout.type, allowed, 0).share) + " % of themselves";
   }
   return result;
 }
