@@ -280,4 +280,13 @@ std::vector<std::string> launched_kernels(const Graph& graph) {
   return {names.begin(), names.end()};
 }
 
+std::size_t count_convolutions(const Graph& graph) {
+  std::size_t count = 0;
+  for_each_node(graph.block(), [&](const Node* node) {
+    const std::string_view name = node->kind().toQualString();
+    if (name.starts_with("aten::conv") || name.starts_with("aten::_conv")) ++count;
+  });
+  return count;
+}
+
 }  // namespace hone

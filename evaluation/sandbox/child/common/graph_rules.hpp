@@ -33,5 +33,7 @@ void bound_attention(torch::jit::Graph& graph);
 
 // Returns the names of the kernels that the graph launches, sorted, each once.
 std::vector<std::string> launched_kernels(const torch::jit::Graph& graph);
+// Returns the number of convolutions in the graph's text, transposed ones as well.
+std::size_t count_convolutions(const torch::jit::Graph& graph);
 
 }  // namespace hone

@@ -210,6 +210,7 @@ struct torchscript_program::state {
   Code forward;
   std::optional<Code> prepare;
   std::vector<std::string> launches;
+  std::size_t convolutions = 0;
 };
 
 torchscript_program::torchscript_program(const std::string& source, std::size_t inputs,
@@ -247,6 +248,7 @@ torchscript_program::torchscript_program(const std::string& source, std::size_t 
     std::sort(state_->launches.begin(), state_->launches.end());
     state_->launches.erase(std::unique(state_->launches.begin(), state_->launches.end()),
                            state_->launches.end());
+    state_->convolutions = count_convolutions(*graph);
     state_->forward = Code(graph, "forward");
   } catch (const program_error&) {
     throw;
@@ -261,6 +263,7 @@ torchscript_program::~torchscript_program() = default;
 torchscript_program::torchscript_program(torchscript_program&&) noexcept = default;
 
 const std::vector<std::string>& torchscript_program::launches() const { return state_->launches; }
+std::size_t torchscript_program::convolutions() const { return state_->convolutions; }
 bool torchscript_program::has_prepare() const { return state_->prepare.has_value(); }
 
 std::vector<c10::IValue> torchscript_program::prepare(const std::vector<at::Tensor>& parameters) {

@@ -61,6 +61,8 @@ class torchscript_program {
 
   // Returns the names of the kernels that the program launches, sorted.
   const std::vector<std::string>& launches() const;
+  // Returns the number of convolutions in forward()'s text.
+  std::size_t convolutions() const;
   bool has_prepare() const;
 
   // Returns the arguments that follow the inputs in a call: the elements of prepare()'s result, or

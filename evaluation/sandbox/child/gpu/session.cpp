@@ -39,9 +39,16 @@ constexpr std::uint64_t least_cache_bytes = 256U << 10U;
 
 // Algorithms among which cuDNN's autotuning chooses: PyTorch's default for candidates. The first
 // call of a network with a hundred convolutions takes half a minute with it, so a reference, whose
-// autotuned time is only a baseline, has fewer.
+// autotuned time is only a baseline, has fewer, and a reference of many convolutions fewer still.
 constexpr int candidate_algorithms = 10;
 constexpr int baseline_algorithms = 4;
+constexpr std::size_t many_convolutions = 64;
+constexpr int baseline_algorithms_of_many = 2;
+
+int algorithms_of_baseline(const torchscript_program& reference) {
+  return reference.convolutions() > many_convolutions ? baseline_algorithms_of_many
+                                                      : baseline_algorithms;
+}
 
 double ns_since(steady::time_point begin) {
   return std::chrono::duration<double, std::nano>(steady::now() - begin).count();
@@ -138,9 +145,10 @@ class session {
     at::globalContext().setAllowTF32CuBLAS(request.getTf32());
     at::globalContext().setAllowTF32CuDNN(request.getTf32() || request.getCudnnTf32());
     at::globalContext().setBenchmarkCuDNN(request.getCudnnBenchmark());
-    at::globalContext().setBenchmarkLimitCuDNN(request.getJudgesCandidate() ? candidate_algorithms
-                                                                            : baseline_algorithms);
     calls_.open(request);
+    at::globalContext().setBenchmarkLimitCuDNN(
+        request.getJudgesCandidate() ? candidate_algorithms
+                                     : algorithms_of_baseline(calls_.first_program()));
     if (request.getJudgesCandidate()) {
       kernels_.emplace(*driver_, request.getHasObject() ? read_file(descriptors.at(0).get()) : "",
                        request.getKernels(), *streams_, *memory_);

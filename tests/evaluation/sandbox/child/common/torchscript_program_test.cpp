@@ -143,6 +143,18 @@ TEST(TorchscriptProgram, FindsLaunchesInHelpersAndBranches) {
   EXPECT_EQ(program.launches(), (std::vector<std::string>{"a", "c<4, float>"}));
 }
 
+TEST(TorchscriptProgram, CountsConvolutions) {
+  const torchscript_program none("def forward(x: Tensor) -> Tensor:\n    return x.contiguous()\n",
+                                 1, 0);
+  EXPECT_EQ(none.convolutions(), 0U);
+  const torchscript_program three(
+      "def block(x: Tensor, w: Tensor) -> Tensor:\n    return F.conv2d(x, w)\n"
+      "def forward(x: Tensor, w: Tensor) -> Tensor:\n"
+      "    return F.conv_transpose2d(block(block(x, w), w), w)\n",
+      1, 1);
+  EXPECT_EQ(three.convolutions(), 3U);
+}
+
 // Records the kernels that a program launches and the streams that it uses.
 struct noting_launcher final : kernel_launcher {
   void launch(const std::string& kernel, const std::vector<std::int64_t>&,
