@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <system_error>
+
+#include "process/throw_errno.hpp"
 
 namespace hone {
 namespace {
@@ -136,7 +137,7 @@ received_message receive_with_descriptors(int socket) {
 std::pair<unique_fd, unique_fd> socket_pair() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw std::system_error(errno, std::generic_category(), "cannot make a socket pair");
+    throw_errno("cannot make a socket pair");
   return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 

@@ -4,14 +4,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
+
+#include "process/throw_errno.hpp"
 
 namespace hone {
 
 unique_fd memory_file(std::string_view bytes) {
   unique_fd file(memfd_create("hone-memory-file", MFD_CLOEXEC));
   if (!file || write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
-    throw std::system_error(errno, std::generic_category(), "cannot write a file in memory");
+    throw_errno("cannot write a file in memory");
   lseek(file.get(), 0, SEEK_SET);
   return file;
 }

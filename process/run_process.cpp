@@ -8,11 +8,11 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "process/framing.hpp"
+#include "process/throw_errno.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -32,8 +32,7 @@ struct pipe_ends {
 
 pipe_ends output_pipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+  if (pipe2(ends, O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
   return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 

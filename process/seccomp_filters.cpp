@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "process/throw_errno.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -143,7 +144,7 @@ void install_filter(const seccomp_program& filter) {
                            const_cast<sock_filter*>(filter.data())};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
-    throw std::system_error(errno, std::generic_category(), "cannot install a system call filter");
+    throw_errno("cannot install a system call filter");
   }
 }
 

@@ -8,8 +8,8 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <system_error>
 
+#include "process/throw_errno.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -17,9 +17,7 @@ namespace {
 
 constexpr std::uint64_t access_truncate = 1ULL << 14U;  // not in the headers of older kernels
 
-[[noreturn]] void fail() {
-  throw std::system_error(errno, std::generic_category(), "cannot confine writing to a folder");
-}
+[[noreturn]] void fail() { throw_errno("cannot confine writing to a folder"); }
 
 }  // namespace
 

@@ -114,7 +114,7 @@ std::string scalar_type(dtype type) {
 }
 
 // Returns a C++ literal of the text.
-std::string literal(const std::string& text) {
+std::string cpp_literal(const std::string& text) {
   std::string mark = "py";
   while (text.find(")" + mark + "\"") != std::string::npos) mark += "_";
   return "R\"" + mark + "(" + text + ")" + mark + "\"";
@@ -164,7 +164,7 @@ std::string table(const std::vector<tensor_spec>& tensors, const std::vector<tas
     const std::string drawn =
         spec.data_file.empty() ? print_drawing(spec, cases.front()) : std::string();
     text += "          {\"" + spec.name + "\", " + scalar_type(spec.type) + ",\n           {" +
-            listed(cases, ", ", shape) + "},\n           " + literal(drawn) + "},\n";
+            listed(cases, ", ", shape) + "},\n           " + cpp_literal(drawn) + "},\n";
   }
   return text + "      }";
 }
@@ -202,8 +202,8 @@ std::string kernel_table(const variant_document& variant) {
 std::string facts(const task& t, const variant_document& variant,
                   const std::vector<task_case>& cases) {
   std::string text = "const facts_of_variant& facts() {\n  static const facts_of_variant all{\n";
-  text += "      .program = " + literal(functions_of_program(variant.python)) + ",\n";
-  text += "      .original = " + literal(functions_of_program(t.reference)) + ",\n";
+  text += "      .program = " + cpp_literal(functions_of_program(variant.python)) + ",\n";
+  text += "      .original = " + cpp_literal(functions_of_program(t.reference)) + ",\n";
   text += "      .kernels = device::kernels(),\n";
   text += "      .tf32 = " + flag(variant.options.tf32) + ",\n";
   text += "      .cudnn_benchmark = " + flag(variant.options.cudnn_benchmark) + ",\n";
@@ -265,7 +265,7 @@ std::string print_cuda_file(const task& t, const variant_document& variant,
   text +=
       "\n// ---- What the names in host programs mean.\n\nnamespace hone_exported::embedded {\n";
   text += "constexpr std::string_view functional = " +
-          literal(std::string(embedded::exported_functional)) + ";\n}\n" + names + "\n";
+          cpp_literal(std::string(embedded::exported_functional)) + ";\n}\n" + names + "\n";
   for (const std::string_view part :
        {embedded::cuda_file_launches, embedded::cuda_file_host_program, embedded::cuda_file_model,
         embedded::cuda_file_comparison})

@@ -24,7 +24,7 @@ std::string escaped(const std::string& text, char quote) {
 }
 
 // Returns a Python literal of the text. A raw literal is the easiest to read.
-std::string literal(const std::string& text) {
+std::string python_literal(const std::string& text) {
   const bool can_be_raw =
       text.find("'''") == std::string::npos && !text.ends_with('\\') && !text.ends_with('\'');
   return can_be_raw ? "r'''" + text + "'''" : "'''" + escaped(text, '\'') + "'''";
@@ -184,11 +184,11 @@ std::string print_torch_module(const task& t, const variant_document& variant,
   text +=
       "\n\n# ---- The variant: device code, host program, settings, and what it was verified "
       "for.\n\n";
-  text += "_hone_CUDA = " + literal(take_out_includes(variant.cuda).text) + "\n\n\n";
+  text += "_hone_CUDA = " + python_literal(take_out_includes(variant.cuda).text) + "\n\n\n";
   text += program("_hone_program", variant.python, defines_function(variant.python, "prepare"));
   text += "\n\n" + facts(t, variant);
   text += "\n# The declarations that device code finds.\n_hone_PRELUDE = " +
-          literal(exported_declarations()) + "\n\n\n";
+          python_literal(exported_declarations()) + "\n\n\n";
   for (const std::string_view part :
        {embedded::torch_device_code, embedded::torch_host_program, embedded::torch_drop_in})
     text += "\n\n" + std::string(part);

@@ -14,7 +14,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::size_t least_rounds = 5;
+constexpr std::size_t least_rounds_of_a_case = 5;
 // Rounds whose inputs are tried at two addresses even beside a slow reference, and once more with a
 // few elements changed.
 constexpr std::size_t thorough_rounds = 2;
@@ -24,7 +24,7 @@ std::vector<distribution> plan_rounds(const task& t) {
   for (const distribution d : t.distributions) {
     if (d != distribution::declared) rounds.push_back(d);
   }
-  while (rounds.size() < least_rounds) rounds.push_back(distribution::declared);
+  while (rounds.size() < least_rounds_of_a_case) rounds.push_back(distribution::declared);
   return rounds;
 }
 

@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <system_error>
+
+#include "process/throw_errno.hpp"
 
 namespace hone {
 namespace {
@@ -16,10 +17,6 @@ namespace {
 constexpr std::uint64_t huge_page = 2U << 20U;
 // Memory beyond this offset is returned to the system between sessions.
 constexpr std::uint64_t kept_bytes = 64U << 20U;
-
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
 
 std::uint64_t rounded_up(std::uint64_t n) { return (n + huge_page - 1) / huge_page * huge_page; }
 
@@ -30,7 +27,7 @@ std::byte* map_arena(int descriptor, std::uint64_t bytes) {
   // unmapped.
   void* reserved = mmap(nullptr, bytes + huge_page, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) fail("cannot reserve addresses for an arena");
+  if (reserved == MAP_FAILED) throw_errno("cannot reserve addresses for an arena");
   const auto begin = reinterpret_cast<std::uintptr_t>(reserved);
   const std::uintptr_t aligned = rounded_up(begin);
   if (aligned > begin) munmap(reserved, aligned - begin);
@@ -38,16 +35,16 @@ std::byte* map_arena(int descriptor, std::uint64_t bytes) {
     munmap(reinterpret_cast<void*>(aligned + bytes), begin + huge_page - aligned);
   void* mapped = mmap(reinterpret_cast<void*>(aligned), bytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_FIXED, descriptor, 0);
-  if (mapped == MAP_FAILED) fail("cannot map an arena");
+  if (mapped == MAP_FAILED) throw_errno("cannot map an arena");
   return static_cast<std::byte*>(mapped);
 }
 
 arena::arena(std::uint64_t bytes)
     : file_(memfd_create("hone-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes) {
   if (!file_ || ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0)
-    fail("cannot make an arena");
+    throw_errno("cannot make an arena");
   if (fcntl(file_.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
-    fail("cannot seal an arena");
+    throw_errno("cannot seal an arena");
   base_ = map_arena(file_.get(), bytes);
 }
 
@@ -76,7 +73,7 @@ void arena::poison(std::uint64_t begin, std::uint64_t end, unsigned char with) {
 void arena::forget() {
   const std::uint64_t kept = std::min(resident_end_, kept_bytes);
   if (kept < bytes_ && madvise(base_ + kept, bytes_ - kept, MADV_REMOVE) != 0)
-    fail("cannot clear an arena");
+    throw_errno("cannot clear an arena");
   if (kept > 0) std::memset(base_, poison_byte, kept);
   std::memset(base_, 0, sizeof(arena_head));
   resident_end_ = kept;

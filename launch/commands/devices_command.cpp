@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json to_json(const gpu_facts& gpu) {
+ordered_json gpu_to_json(const gpu_facts& gpu) {
   return {{"device", "cuda:" + std::to_string(gpu.ordinal)},
           {"device_type", view(gpu.type->getName())},
           {"target", gpu.architecture},
@@ -46,7 +46,7 @@ int list_devices(bool json) {
   }
   for (const gpu_facts& gpu : found.gpus) {
     if (json) {
-      std::cout << one_line(to_json(gpu)) << "\n";
+      std::cout << one_line(gpu_to_json(gpu)) << "\n";
     } else {
       print_gpu(gpu);
     }

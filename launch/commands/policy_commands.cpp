@@ -51,7 +51,7 @@ std::vector<std::string> end_texts(const text_codec& codec) {
   return texts;
 }
 
-ordered_json to_json(const policy_facts& p) {
+ordered_json policy_to_json(const policy_facts& p) {
   const decoder_config& c = p.config;
   return {{"parameters", p.parameters},
           {"dtype", c.dtype},
@@ -99,7 +99,7 @@ void print(const policy_facts& p) {
 int check_policy(const policy_options& options) {
   const policy_facts facts = read_policy(options);
   if (options.json) {
-    std::cout << one_line(to_json(facts)) << "\n";
+    std::cout << one_line(policy_to_json(facts)) << "\n";
   } else {
     print(facts);
   }

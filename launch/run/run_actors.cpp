@@ -26,9 +26,9 @@ constexpr std::uint32_t many_credits = 64;
 
 constexpr const char* first_node = "node 0";
 
-class launcher {
+class actor_starter {
  public:
-  launcher(caf::actor_system& system, const run_parts& parts, caf::scoped_actor& supervisor)
+  actor_starter(caf::actor_system& system, const run_parts& parts, caf::scoped_actor& supervisor)
       : system_(system),
         parts_(parts),
         settings_(parts.settings),
@@ -237,7 +237,7 @@ class launcher {
 
 run_actors start_run_actors(caf::actor_system& system, const run_parts& parts,
                             caf::scoped_actor& supervisor) {
-  return launcher(system, parts, supervisor).start();
+  return actor_starter(system, parts, supervisor).start();
 }
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/files.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -16,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing_support::write_file;
 
-const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+using testing_support::golden;
 
 nlohmann::json read_json(const std::filesystem::path& path) {
   std::ifstream in(path);

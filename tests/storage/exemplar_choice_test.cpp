@@ -13,8 +13,8 @@ namespace {
 
 using testing_support::temporary_folder;
 
-const task_id the_task{1, 1};
-const std::string the_device = "d";
+const task_id some_task{1, 1};
+const std::string some_device = "d";
 
 variant_id numbered(std::uint64_t i) { return {i + 1, i}; }
 
@@ -45,7 +45,7 @@ TEST_F(ExemplarTest, BucketsAreAFactorWideAndAscendWithTheScore) {
 }
 
 TEST_F(ExemplarTest, MovesKeepTheIndexDense) {
-  const population_key all{the_task, the_device, 0};
+  const population_key all{some_task, some_device, 0};
   std::map<variant_id, double> scores;
   std::mt19937_64 random(3);
   for (int i = 0; i < 3000; ++i) {
@@ -77,7 +77,7 @@ TEST_F(ExemplarTest, MovesKeepTheIndexDense) {
 }
 
 TEST_F(ExemplarTest, BestVariantFollowsEveryChange) {
-  const population_key all{the_task, the_device, 0};
+  const population_key all{some_task, some_device, 0};
   EXPECT_FALSE(index_.best(all));
   index_.place(all, numbered(1), 2.0);
   EXPECT_EQ(index_.best(all)->variant, numbered(1));
@@ -94,17 +94,17 @@ TEST_F(ExemplarTest, BucketsAreDrawnBySoftmaxOfTheirMeans) {
   // the sizes of the buckets.
   auto choose = selector(exemplar_method::buckets);
   for (std::uint64_t i = 0; i < 50; ++i)
-    choose.accept(the_task, the_device, 0, numbered(i), 1.0, random_);
-  choose.accept(the_task, the_device, 0, numbered(100), 2.0, random_);
+    choose.accept(some_task, some_device, 0, numbered(i), 1.0, random_);
+  choose.accept(some_task, some_device, 0, numbered(100), 2.0, random_);
   for (std::uint64_t i = 200; i < 210; ++i)
-    choose.accept(the_task, the_device, 0, numbered(i), 3.0, random_);
+    choose.accept(some_task, some_device, 0, numbered(i), 3.0, random_);
   exemplar_options one;
   one.count = 1;
   exemplar_selector single(index_, one);
   std::map<double, int> counts;
   constexpr int draws = 6000;
   for (int i = 0; i < draws; ++i)
-    ++counts[single.choose(the_task, the_device, random_).exemplars.at(0).score];
+    ++counts[single.choose(some_task, some_device, random_).exemplars.at(0).score];
   const double total = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
   EXPECT_NEAR(counts[1.0] / static_cast<double>(draws), std::exp(1.0) / total, 0.02);
   EXPECT_NEAR(counts[2.0] / static_cast<double>(draws), std::exp(2.0) / total, 0.02);
@@ -114,9 +114,9 @@ TEST_F(ExemplarTest, BucketsAreDrawnBySoftmaxOfTheirMeans) {
 TEST_F(ExemplarTest, TwoExemplarsComeFromDistinctBuckets) {
   auto choose = selector(exemplar_method::buckets);
   for (std::uint64_t i = 0; i < 20; ++i)
-    choose.accept(the_task, the_device, 0, numbered(i), i < 10 ? 1.0 : 4.0, random_);
+    choose.accept(some_task, some_device, 0, numbered(i), i < 10 ? 1.0 : 4.0, random_);
   for (int i = 0; i < 100; ++i) {
-    const auto shown = choose.choose(the_task, the_device, random_).exemplars;
+    const auto shown = choose.choose(some_task, some_device, random_).exemplars;
     ASSERT_EQ(shown.size(), 2U);
     EXPECT_EQ(shown[0].score, 1.0);
     EXPECT_EQ(shown[1].score, 4.0);
@@ -126,11 +126,11 @@ TEST_F(ExemplarTest, TwoExemplarsComeFromDistinctBuckets) {
 TEST_F(ExemplarTest, VariantsOfABucketAreEquallyLikely) {
   auto choose = selector(exemplar_method::buckets);
   for (std::uint64_t i = 0; i < 10; ++i)
-    choose.accept(the_task, the_device, 0, numbered(i), 1.0 + 0.01 * static_cast<double>(i),
+    choose.accept(some_task, some_device, 0, numbered(i), 1.0 + 0.01 * static_cast<double>(i),
                   random_);
   std::map<variant_id, int> counts;
   for (int i = 0; i < 5000; ++i)
-    ++counts[choose.choose(the_task, the_device, random_).exemplars.at(0).variant];
+    ++counts[choose.choose(some_task, some_device, random_).exemplars.at(0).variant];
   EXPECT_EQ(counts.size(), 10U);
   for (const auto& [v, count] : counts) EXPECT_NEAR(count, 500, 110);  // five standard deviations
 }
@@ -138,11 +138,11 @@ TEST_F(ExemplarTest, VariantsOfABucketAreEquallyLikely) {
 TEST_F(ExemplarTest, RandomChoosesDistinctVariantsEquallyOften) {
   auto choose = selector(exemplar_method::random);
   for (std::uint64_t i = 0; i < 30; ++i)
-    choose.accept(the_task, the_device, 0, numbered(i), std::exp(static_cast<double>(i) / 5),
+    choose.accept(some_task, some_device, 0, numbered(i), std::exp(static_cast<double>(i) / 5),
                   random_);
   std::map<variant_id, int> counts;
   for (int i = 0; i < 6000; ++i) {
-    const auto shown = choose.choose(the_task, the_device, random_).exemplars;
+    const auto shown = choose.choose(some_task, some_device, random_).exemplars;
     ASSERT_EQ(shown.size(), 2U);
     EXPECT_NE(shown[0].variant, shown[1].variant);
     for (const auto& one : shown) ++counts[one.variant];
@@ -152,44 +152,45 @@ TEST_F(ExemplarTest, RandomChoosesDistinctVariantsEquallyOften) {
 
 TEST_F(ExemplarTest, NoneChoosesNothing) {
   auto choose = selector(exemplar_method::none);
-  choose.accept(the_task, the_device, 0, numbered(1), 1.0, random_);
-  EXPECT_TRUE(choose.choose(the_task, the_device, random_).exemplars.empty());
+  choose.accept(some_task, some_device, 0, numbered(1), 1.0, random_);
+  EXPECT_TRUE(choose.choose(some_task, some_device, random_).exemplars.empty());
 }
 
 TEST_F(ExemplarTest, SingleVariantIsTheOnlyExemplar) {
   auto choose = selector(exemplar_method::buckets);
-  choose.accept(the_task, the_device, 0, numbered(1), 1.0, random_);
-  EXPECT_EQ(choose.choose(the_task, the_device, random_).exemplars.size(), 1U);
+  choose.accept(some_task, some_device, 0, numbered(1), 1.0, random_);
+  EXPECT_EQ(choose.choose(some_task, some_device, random_).exemplars.size(), 1U);
   EXPECT_EQ(
-      selector(exemplar_method::random).choose(the_task, the_device, random_).exemplars.size(), 1U);
+      selector(exemplar_method::random).choose(some_task, some_device, random_).exemplars.size(),
+      1U);
 }
 
 TEST_F(ExemplarTest, IslandsEvolveApartAndTheWeakerHalfIsReset) {
   auto choose = selector(exemplar_method::islands);
-  const auto first = index_.islands(the_task, the_device, 4);
+  const auto first = index_.islands(some_task, some_device, 4);
   // Each island accepts ten variants, island 3 those with the highest scores. The fortieth
   // acceptance resets two of the four islands.
   std::uint64_t next = 0;
   for (int round = 0; round < 10; ++round) {
     for (std::uint32_t island = 0; island < 4; ++island) {
-      choose.accept(the_task, the_device, first->getPopulations()[island], numbered(next),
+      choose.accept(some_task, some_device, first->getPopulations()[island], numbered(next),
                     1.0 + island + 0.001 * static_cast<double>(next), random_);
       ++next;
     }
   }
-  const auto after = index_.islands(the_task, the_device, 4);
+  const auto after = index_.islands(some_task, some_device, 4);
   int replaced = 0;
   for (std::uint32_t island = 0; island < 4; ++island)
     replaced += after->getPopulations()[island] != first->getPopulations()[island] ? 1 : 0;
   EXPECT_EQ(replaced, 2);
   EXPECT_EQ(after->getPopulations()[2], first->getPopulations()[2]);
   EXPECT_EQ(after->getPopulations()[3], first->getPopulations()[3]);
-  const auto founder = index_.best({the_task, the_device, after->getPopulations()[0]});
+  const auto founder = index_.best({some_task, some_device, after->getPopulations()[0]});
   ASSERT_TRUE(founder);
   EXPECT_GT(founder->score, 3.0) << "a reset island starts from the best variant of a stronger one";
   std::uint32_t members = 0;
   for (const auto& [which, bucket] :
-       index_.buckets({the_task, the_device, after->getPopulations()[0]}))
+       index_.buckets({some_task, some_device, after->getPopulations()[0]}))
     members += bucket.count;
   EXPECT_EQ(members, 1U);
 }
@@ -197,10 +198,10 @@ TEST_F(ExemplarTest, IslandsEvolveApartAndTheWeakerHalfIsReset) {
 TEST_F(ExemplarTest, ADrawOnAnIslandNamesItsPopulation) {
   auto choose = selector(exemplar_method::islands);
   for (std::uint64_t i = 0; i < 20; ++i)
-    choose.accept(the_task, the_device, 0, numbered(i), i % 2 == 0 ? 1.0 : 3.0, random_);
+    choose.accept(some_task, some_device, 0, numbered(i), i % 2 == 0 ? 1.0 : 3.0, random_);
   std::set<std::uint32_t> populations;
   for (int i = 0; i < 200; ++i)
-    populations.insert(choose.choose(the_task, the_device, random_).population);
+    populations.insert(choose.choose(some_task, some_device, random_).population);
   EXPECT_EQ(populations.size(), 4U);
   EXPECT_FALSE(populations.contains(0));
 }

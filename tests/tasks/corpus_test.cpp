@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string error_of(const std::string& text) {
+std::string corpus_error(const std::string& text) {
   try {
     expand_corpus_text(text, "f.md", "t", "n");
   } catch (const format_error& e) {
@@ -37,11 +37,11 @@ TEST(Corpus, ASweepStandsForEveryCombination) {
 }
 
 TEST(Corpus, RefusesSweepsThatDoNotFitTheText) {
-  EXPECT_THAT(error_of("sweep: BLOCK = 64\nno place\n"),
+  EXPECT_THAT(corpus_error("sweep: BLOCK = 64\nno place\n"),
               HasSubstr("f.md:1: sweep: the text has no ${BLOCK}"));
-  EXPECT_THAT(error_of("sweep: block = 64\n"), HasSubstr("not of the form"));
-  EXPECT_THAT(error_of("sweep: A = 1\n${A} ${B}\n"), HasSubstr("no value to ${B}"));
-  EXPECT_THAT(error_of("sweep:\n"), HasSubstr("names no values"));
+  EXPECT_THAT(corpus_error("sweep: block = 64\n"), HasSubstr("not of the form"));
+  EXPECT_THAT(corpus_error("sweep: A = 1\n${A} ${B}\n"), HasSubstr("no value to ${B}"));
+  EXPECT_THAT(corpus_error("sweep:\n"), HasSubstr("names no values"));
   // Values whose places multiply.
   std::string laughs = "sweep: A0 = x";
   std::string places = "${A0}";
@@ -50,13 +50,13 @@ TEST(Corpus, RefusesSweepsThatDoNotFitTheText) {
     laughs.insert(7, "A" + std::to_string(i) + " = " + before + before + before + ", ");
     places += "${A" + std::to_string(i) + "}";
   }
-  EXPECT_THAT(error_of(laughs + "\n" + places + "\n"), HasSubstr("stands for more text"));
-  EXPECT_THAT(error_of("sweep: A =  \n${A}\n"), HasSubstr("names no values of A"));
+  EXPECT_THAT(corpus_error(laughs + "\n" + places + "\n"), HasSubstr("stands for more text"));
+  EXPECT_THAT(corpus_error("sweep: A =  \n${A}\n"), HasSubstr("names no values of A"));
   std::string endless = "sweep: A0 = 1 1 1 1";
   for (int i = 1; i < 32; ++i)
     endless += ",A" + std::to_string(i) + "=1 1 1 1";  // 2 to the power of 64
-  EXPECT_THAT(error_of(endless + "\n"), HasSubstr("more than 1000 documents"));
-  EXPECT_THAT(error_of("uses ${B}\n"), HasSubstr("no value to ${B}"));
+  EXPECT_THAT(corpus_error(endless + "\n"), HasSubstr("more than 1000 documents"));
+  EXPECT_THAT(corpus_error("uses ${B}\n"), HasSubstr("no value to ${B}"));
 }
 
 TEST(Corpus, SubfoldersNameTheTasks) {

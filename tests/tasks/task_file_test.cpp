@@ -40,7 +40,7 @@ on = ["cpu"]
 sizes = { N = 63, M = 257 }
 )toml";
 
-std::string error_of(const std::string& text, std::vector<data_file> files = {}) {
+std::string task_error(const std::string& text, std::vector<data_file> files = {}) {
   try {
     parse_task(text, "t.toml", std::move(files));
   } catch (const format_error& e) {
@@ -91,7 +91,7 @@ TEST(TaskFile, TheTextIsKeptAndIdentifiesTheTask) {
 }
 
 TEST(TaskFile, ErrorsNameFileLineAndKey) {
-  EXPECT_THAT(error_of(replaced(diag, "summary", "sumary")),
+  EXPECT_THAT(task_error(replaced(diag, "summary", "sumary")),
               testing::StartsWith("t.toml:2: sumary: unknown key (did you mean summary?), "));
 }
 
@@ -104,7 +104,7 @@ struct bad_edit {
 class TaskFileRefuses : public testing::TestWithParam<bad_edit> {};
 
 TEST_P(TaskFileRefuses, WithAMessageThatSaysWhy) {
-  EXPECT_THAT(error_of(replaced(diag, GetParam().from, GetParam().to)),
+  EXPECT_THAT(task_error(replaced(diag, GetParam().from, GetParam().to)),
               HasSubstr(GetParam().message));
 }
 
@@ -195,13 +195,13 @@ timed = true
       text, "t.toml",
       {{"w.safetensors", testing_support::safetensors_text({{"w", "F32", {3}, other}})}});
   EXPECT_NE(changed.id, t.id) << "the data are part of the identity";
-  EXPECT_THAT(error_of(text, {{"w.safetensors",
-                               testing_support::safetensors_text({{"w", "F32", {3, 1}, values}})}}),
+  EXPECT_THAT(task_error(text, {{"w.safetensors", testing_support::safetensors_text(
+                                                      {{"w", "F32", {3, 1}, values}})}}),
               HasSubstr("its shape in w.safetensors"));
-  EXPECT_THAT(error_of(text, {{"w.safetensors",
-                               testing_support::safetensors_text({{"w", "I32", {3}, values}})}}),
+  EXPECT_THAT(task_error(text, {{"w.safetensors",
+                                 testing_support::safetensors_text({{"w", "I32", {3}, values}})}}),
               HasSubstr("has it as I32"));
-  EXPECT_THAT(error_of(text, {{"w.safetensors", "garbage"}}), HasSubstr("safetensors"));
+  EXPECT_THAT(task_error(text, {{"w.safetensors", "garbage"}}), HasSubstr("safetensors"));
 }
 
 TEST(TaskFile, AMissingFileIsNamed) {

@@ -9,17 +9,17 @@
 #include <atomic>
 #include <system_error>
 
+#include "evaluation/sandbox/client/answers.hpp"
 #include "evaluation/sandbox/programs.hpp"
 #include "process/framing.hpp"
 #include "process/memory_file.hpp"
+#include "process/throw_errno.hpp"
 
 namespace hone {
 namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Enough to load LibTorch and CUDA's libraries from a cold disk.
-constexpr auto start_limit = std::chrono::seconds(120);
 // When a process ends, the driver first stops the kernels that still run.
 constexpr auto end_limit = std::chrono::seconds(30);
 // Time for which a late reply is awaited before the process is killed. The driver reports an error
@@ -29,7 +29,6 @@ constexpr auto report_limit = std::chrono::seconds(4);
 // Of what the driver compiles for cuDNN: without a cache it compiles one kernel for each
 // convolution that may use it, and autotuning a network takes 20 s in place of 2.
 constexpr std::uint64_t most_compiled_bytes = 256U << 20U;
-constexpr const char* out_of_turn = "the process answered out of turn";
 
 std::uint64_t next_serial() {
   static std::atomic<std::uint64_t> last{0};
@@ -47,11 +46,10 @@ bool make_folder(const std::filesystem::path& folder) {
 
 shared_head::shared_head() : file_(memfd_create("hone-arena-head", MFD_CLOEXEC)) {
   if (!file_ || ftruncate(file_.get(), arena_head_bytes) != 0)
-    throw std::system_error(errno, std::generic_category(), "cannot make an arena's head");
+    throw_errno("cannot make an arena's head");
   void* mapped =
       mmap(nullptr, arena_head_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (mapped == MAP_FAILED)
-    throw std::system_error(errno, std::generic_category(), "cannot map an arena's head");
+  if (mapped == MAP_FAILED) throw_errno("cannot map an arena's head");
   head_ = static_cast<arena_head*>(mapped);
 }
 

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "evaluation/sandbox/client/answers.hpp"
 #include "evaluation/sandbox/programs.hpp"
 #include "process/framing.hpp"
 #include "process/memory_file.hpp"
@@ -25,10 +26,8 @@ namespace hone {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr auto start_limit = std::chrono::seconds(120);  // enough to load LibTorch from a cold disk
 constexpr auto fork_limit = std::chrono::seconds(20);
 constexpr const char* nonsense = "the process wrote nonsense to its command socket";
-constexpr const char* out_of_turn = "the process answered out of turn";
 
 std::vector<std::string> zygote_environment() {
   std::vector<std::string> environment = {"OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "LC_ALL=C",

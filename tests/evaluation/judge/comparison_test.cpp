@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr tolerance strict{1e-4, 1e-4};
+constexpr tolerance default_tolerance{1e-4, 1e-4};
 
 tensor_value f32(const std::vector<double>& x) {
   return from_doubles(x, {dtype::float32, {static_cast<std::int64_t>(x.size())}});
@@ -29,7 +29,8 @@ tensor_value i64(const std::vector<double>& x) {
 
 std::string problem(const tensor_value& actual, const tensor_value& own,
                     const std::optional<tensor_value>& wide = {}) {
-  return compare_output(actual, own, wide ? &*wide : nullptr, strict).problem.value_or("agrees");
+  return compare_output(actual, own, wide ? &*wide : nullptr, default_tolerance)
+      .problem.value_or("agrees");
 }
 
 std::vector<double> normals(std::size_t n) {
@@ -132,9 +133,9 @@ TEST(Comparison, RefusesAConstantUnderAnyTolerance) {
   const agreement zeros = compare_output(f32({0, 0, 0}), f32({1e-9, -1e-9, 2e-9}), nullptr, loose);
   EXPECT_THAT(zeros.problem.value_or(""), HasSubstr("constant"));
   EXPECT_TRUE(zeros.only_by_tolerance);
-  EXPECT_FALSE(compare_output(f32({0, 0}), f32({0, 0}), nullptr, strict).problem)
+  EXPECT_FALSE(compare_output(f32({0, 0}), f32({0, 0}), nullptr, default_tolerance).problem)
       << "zeros are expected";
-  EXPECT_FALSE(compare_output(f32({5}), f32({5}), nullptr, strict).problem);
+  EXPECT_FALSE(compare_output(f32({5}), f32({5}), nullptr, default_tolerance).problem);
 }
 
 TEST(Comparison, AllowsAConstantThatMayBeChanceAmongRoundingErrors) {
@@ -239,7 +240,7 @@ TEST(Comparison, NamesWrongCountsShapesAndTypes) {
 }
 
 TEST(Comparison, EmptyOutputsAgree) {
-  EXPECT_FALSE(compare_output(f32({}), f32({}), nullptr, strict).problem);
+  EXPECT_FALSE(compare_output(f32({}), f32({}), nullptr, default_tolerance).problem);
 }
 
 }  // namespace

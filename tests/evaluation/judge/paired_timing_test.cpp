@@ -21,7 +21,7 @@ using testing_support::synthetic_rules;
 using testing_support::synthetic_side;
 using role = sampled_side::role;
 
-const program_result<void> right;
+const program_result<void> correct;
 const program_result<void> wrong = failed(Outcome::WRONG_RESULT, "wrong");
 
 // A side whose runs of one call of 20 ms are delayed by other work, two of three.
@@ -162,7 +162,7 @@ TEST_F(PairedTiming, BeginsARoundOnBothSidesBeforeAnySample) {
   timing_rules rules = gpu_timing_rules();
   rules.warm_up_ns = 0;
   timed_checks checks =
-      checks_that([](std::optional<distribution>, worst_errors&) { return right; });
+      checks_that([](std::optional<distribution>, worst_errors&) { return correct; });
   const case_timing timing =
       testing_support::time_pair(candidate, reference, rules, random_, &checks);
   ASSERT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
@@ -202,7 +202,7 @@ std::set<std::string> rounds_with_checks(std::size_t runs_per_batch, random_stre
   rules.min_runs_per_batch = rules.max_runs_per_batch = runs_per_batch;
   timed_checks checks({}, random, [&](std::optional<distribution>, worst_errors&) {
     record += 'k';
-    return right;
+    return correct;
   });
   testing_support::time_pair(candidate, reference, rules, random, &checks);
   std::set<std::string> rounds;
@@ -238,7 +238,7 @@ TEST_F(PairedTiming, ChecksOneRunOfAWarmUpOrEachOfThem) {
     rules.checks_every_warm_up_run = checks_every_run;
     timed_checks checks = checks_that([&](std::optional<distribution>, worst_errors&) {
       record += 'k';
-      return right;
+      return correct;
     });
     testing_support::time_pair(candidate, reference, rules, random_, &checks);
     const std::string warm_up = record.substr(0, record.find('|'));
@@ -283,7 +283,7 @@ TEST_F(PairedTiming, EndsWithoutFurtherChecksWhereItConfirmsAFirstMeasurement) {
     timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
       checks_at_end += how == distribution::shifted && counts ? 1 : 0;
       counts = true;
-      return right;
+      return correct;
     });
     return testing_support::time_pair(candidate, reference, rules, random_, &checks);
   };
@@ -306,7 +306,7 @@ TEST_F(PairedTiming, EndsWithTheLastRoundWhereItConfirmsAFirstMeasurement) {
   rules.warm_up_ns = 0;
   rules.expected_log_ratio = 0;
   timed_checks checks =
-      checks_that([](std::optional<distribution>, worst_errors&) { return right; });
+      checks_that([](std::optional<distribution>, worst_errors&) { return correct; });
   EXPECT_TRUE(
       testing_support::time_pair(candidate, reference, rules, random_, &checks).is_confirmed);
   const std::string rounds = record.substr(record.find('|'));
@@ -352,7 +352,7 @@ TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
   int seen = 0;
   timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
     seen += how ? 0 : 1;
-    return right;
+    return correct;
   });
   time([] { return 50e3; }, [] { return 50e3; }, &checks);
   // Checks come after the warm-up, in the first round (no run was checked before) and at the end.
@@ -362,7 +362,7 @@ TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
   double ns = 1e5;
   timed_checks of_ever_faster = checks_that([&](std::optional<distribution> how, worst_errors&) {
     fast += !how && ns > 1e3 ? 1 : 0;
-    return right;
+    return correct;
   });
   time([&] { return ns > 1e3 ? ns *= 0.97 : ns; }, [] { return 50e3; }, &of_ever_faster);
   // Each sample takes 0.97^9 = 0.76 of the last one; 17 samples lead from 100 us to 1 us.
@@ -394,7 +394,7 @@ TEST_F(PairedTiming, CatchesAProgramThatIsWrongInOneRunOfABatch) {
     careless_side candidate(seed);
     synthetic_side reference(role::reference, [] { return 2e6; });
     timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
-      return !how && candidate.is_wrong ? wrong : right;
+      return !how && candidate.is_wrong ? wrong : correct;
     });
     const case_timing timing =
         testing_support::time_pair(candidate, reference, rules, random_, &checks);
@@ -415,7 +415,7 @@ TEST_F(PairedTiming, CatchesAProgramThatIsWrongFromSomeCallOn) {
   for (int careful = 0; careful <= 120; careful += 10) {
     int calls = 0;
     timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
-      return how && calls > careful ? wrong : right;
+      return how && calls > careful ? wrong : correct;
     });
     const auto candidate = [&] {
       ++calls;

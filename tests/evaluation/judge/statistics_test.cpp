@@ -60,7 +60,7 @@ TEST(Buckets, TakeRoundsInTurnAndAreSummarisedByMedians) {
   EXPECT_EQ(bucket_medians(std::vector<double>{1, 2, 3}).size(), 3U);
 }
 
-std::vector<double> noisy(double speedup, double sigma, std::size_t n, std::uint64_t seed) {
+std::vector<double> logs_around(double speedup, double sigma, std::size_t n, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> noise(0, sigma);
   std::vector<double> logs(n);
@@ -69,7 +69,7 @@ std::vector<double> noisy(double speedup, double sigma, std::size_t n, std::uint
 }
 
 TEST(Summary, FindsTheSpeedupThroughNoiseAndOutliers) {
-  auto logs = noisy(2.0, 0.02, 21, 3);
+  auto logs = logs_around(2.0, 0.02, 21, 3);
   logs[4] += 1.5;  // a disturbed round
   logs[9] -= 1.0;
   const ratio_summary summary = summarise(logs);

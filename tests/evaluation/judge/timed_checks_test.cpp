@@ -10,7 +10,7 @@
 namespace hone {
 namespace {
 
-const program_result<void> right;
+const program_result<void> no_failure;
 const program_result<void> wrong = failed(Outcome::WRONG_RESULT, "off");
 const std::vector<distribution> all = {distribution::declared, distribution::shifted,
                                        distribution::small, distribution::outliers};
@@ -21,7 +21,7 @@ using tally = std::map<std::optional<distribution>, int>;
 timed_checks::check_function counting(tally& seen) {
   return [&seen](std::optional<distribution> how, worst_errors&) {
     ++seen[how];
-    return right;
+    return no_failure;
   };
 }
 
@@ -73,7 +73,7 @@ TEST(TimedChecks, CoverDeclaredContentsAloneIfTheTaskListsNoOthers) {
                       [&](std::optional<distribution> how, worst_errors&) {
                         EXPECT_FALSE(how);
                         ++looks;
-                        return right;
+                        return no_failure;
                       });
   for (int i = 0; i < 20; ++i) checks.check();
   checks.check_at_end(100);
@@ -84,7 +84,7 @@ TEST(TimedChecks, AcceptABarelyWrongResultOfASingleOutlierOnly) {
   const auto survives = [](distribution bad, double times_allowed) {
     random_stream random(11);
     timed_checks checks(all, random, [&](std::optional<distribution> how, worst_errors& errors) {
-      if (how != bad) return right;
+      if (how != bad) return no_failure;
       errors.worst_element = times_allowed;
       return wrong;
     });
@@ -121,7 +121,7 @@ TEST(TimedChecks, NeedNoFloat64IfTheReferencesOwnTypesAgree) {
       judge_by_degrees(totals, [&](exactness with, worst_errors& seen) {
         asked.push_back(with);
         seen.worst_element = 0.25;
-        return right;
+        return no_failure;
       });
   EXPECT_EQ(outcome_of(found), Outcome::OK);
   EXPECT_EQ(asked, std::vector{exactness::own_types});
@@ -129,7 +129,7 @@ TEST(TimedChecks, NeedNoFloat64IfTheReferencesOwnTypesAgree) {
 }
 
 TEST(TimedChecks, DecideByFloat64IfTheReferencesOwnTypesDisagree) {
-  for (const program_result<void>& decision : {right, wrong}) {
+  for (const program_result<void>& decision : {no_failure, wrong}) {
     worst_errors totals;
     const program_result<void> found =
         judge_by_degrees(totals, [&](exactness with, worst_errors& seen) {
@@ -149,7 +149,7 @@ TEST(TimedChecks, GiveABarelyWrongResultOneSecondChance) {
     if (looks > 1) {
       EXPECT_EQ(how, distribution::declared)
           << "the same call would be wrong again, so it gets new contents";
-      return right;
+      return no_failure;
     }
     totals.worst_element = 1.5;
     return wrong;

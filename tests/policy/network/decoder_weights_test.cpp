@@ -6,6 +6,7 @@
 
 #include "policy/files.hpp"
 #include "policy/training/trainer.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -15,7 +16,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing_support::write_file;
 
-const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+using testing_support::golden;
 
 // A model in two files with an index, as models of more than 5 GB are published.
 class ShardedWeights : public testing::Test {

@@ -9,6 +9,7 @@
 
 #include "policy/sampling/generation.hpp"
 #include "policy/text/tokenizer.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -17,7 +18,7 @@ namespace {
 using testing_support::temporary_folder;
 using testing_support::write_file;
 
-const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+using testing_support::golden;
 
 class GoldenDecoder : public testing::TestWithParam<const char*> {
  protected:

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <map>
 
+#include "tests/support/policy_folders.hpp"
+
 namespace hone {
 namespace {
 
-const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+using testing_support::golden;
 
 class GenerationTest : public testing::Test {
  protected:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/files.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -13,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing_support::write_file;
 
-const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+using testing_support::golden;
 
 class TextCodec : public testing::Test {
  protected:

@@ -7,12 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
 namespace {
 
-const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+using testing_support::golden;
 
 class GoldenTokenizer : public testing::TestWithParam<const char*> {};
 

@@ -10,6 +10,7 @@
 #include "cuda/gpus.hpp"
 #include "policy/network/weight_shards.hpp"
 #include "policy/training/trainer.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -17,7 +18,7 @@ namespace {
 
 using testing_support::temporary_folder;
 
-const std::filesystem::path tiny = HONE_SOURCE_DIR "/configs/policies/tiny";
+using testing_support::tiny;
 
 decoder_weights some_weights(double first) {
   decoder_weights w;

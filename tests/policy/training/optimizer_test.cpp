@@ -9,6 +9,7 @@
 #include "policy/network/transformer.hpp"
 #include "policy/text/tokenizer.hpp"
 #include "policy/training/checkpoint.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -16,7 +17,7 @@ namespace {
 
 using testing_support::temporary_folder;
 
-const std::filesystem::path golden = std::filesystem::path(HONE_SOURCE_DIR) / "tests/policy/golden";
+using testing_support::golden;
 
 decoder_weights two_weights() {
   decoder_weights w;
@@ -115,9 +116,9 @@ TEST(RateSchedule, WarmsUpLinearlyAndDecaysByACosine) {
   EXPECT_EQ(constant.at(500), 1e-3);
 }
 
-class Resumption : public testing::TestWithParam<const char*> {};
+class ResumedOptimizer : public testing::TestWithParam<const char*> {};
 
-TEST_P(Resumption, EqualsUninterruptedTraining) {
+TEST_P(ResumedOptimizer, EqualsUninterruptedTraining) {
   const temporary_folder folder;
   std::filesystem::create_directories(folder / "policy");
   std::filesystem::copy_file(golden / "llama/config.json", folder / "policy" / "config.json");
@@ -151,7 +152,7 @@ TEST_P(Resumption, EqualsUninterruptedTraining) {
     EXPECT_TRUE(at::equal(tensor, second.all().at(name))) << name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Checkpoint, Resumption, testing::Values("float32", "bfloat16"),
+INSTANTIATE_TEST_SUITE_P(Checkpoint, ResumedOptimizer, testing::Values("float32", "bfloat16"),
                          [](const auto& dtype) { return std::string(dtype.param); });
 
 // Returns the loss before the last of 100 updates of a policy that is trained in this dtype.

@@ -11,6 +11,7 @@
 #include "messages/ids.hpp"
 #include "messages/names.hpp"
 #include "policy/training/curriculum.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -18,7 +19,7 @@ namespace {
 
 using testing_support::temporary_folder;
 
-const std::filesystem::path tiny = HONE_SOURCE_DIR "/configs/policies/tiny";
+using testing_support::tiny;
 
 std::string document(int number) {
   return "## Performance Analysis\nVariant " + std::to_string(number) +

@@ -8,6 +8,7 @@
 
 #include "policy/network/transformer.hpp"
 #include "policy/sampling/completion_sampler.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -15,7 +16,7 @@ namespace {
 
 using testing_support::temporary_folder;
 
-const std::filesystem::path tiny = HONE_SOURCE_DIR "/configs/policies/tiny";
+using testing_support::tiny;
 
 trainer make_trainer(std::uint64_t seed = 3) {
   trainer::options o;

@@ -6,8 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <system_error>
-
+#include "process/throw_errno.hpp"
 #include "process/unique_fd.hpp"
 
 namespace hone {
@@ -28,8 +27,7 @@ void allow(int rules, const std::string& folder, std::uint64_t what) {
   below.parent_fd = opened.get();
   if (!opened ||
       syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &below, 0) != 0) {
-    throw std::system_error(errno, std::generic_category(),
-                            "cannot confine the compiler to " + folder);
+    throw_errno(("cannot confine the compiler to " + folder).c_str());
   }
 }
 
@@ -45,7 +43,7 @@ void confine_files(const std::vector<std::string>& readable, const std::string& 
   allow(rules.get(), own, reading | writing);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       syscall(SYS_landlock_restrict_self, rules.get(), 0) != 0) {
-    throw std::system_error(errno, std::generic_category(), "cannot confine the compiler's files");
+    throw_errno("cannot confine the compiler's files");
   }
 }
 

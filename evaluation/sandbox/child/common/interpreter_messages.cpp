@@ -19,7 +19,7 @@ std::optional<std::string> place_in(const std::string& line) {
 
 // Reduces a message of the front end, which shows the source around the error, to one line that
 // begins with the error's place.
-std::string tidy(const std::string& raw) {
+std::string line_of_refusal(const std::string& raw) {
   std::istringstream in(raw);
   std::string message;
   std::string place;
@@ -92,7 +92,7 @@ std::string place_of_broken_assumption(const std::string& source, const front_en
 std::string explain_refusal(const std::string& raw, const std::string& source,
                             const front_end& parse, const front_end& compile) {
   constexpr std::string_view plea = "please report a bug to PyTorch.";
-  if (raw.find(broken_assumption) == std::string::npos) return tidy(raw);
+  if (raw.find(broken_assumption) == std::string::npos) return line_of_refusal(raw);
   const std::size_t at = raw.find(plea);
   std::istringstream rest(at == std::string::npos ? "" : raw.substr(at + plea.size()));
   std::string detail;

@@ -14,7 +14,7 @@ constexpr std::uint64_t max_block_threads = 1024;
 
 using kinds = parameter_facts::kinds;
 
-[[noreturn]] void refuse(const std::string& message) {
+[[noreturn]] void refuse_launch(const std::string& message) {
   throw program_error(Outcome::LAUNCH_ERROR, message);
 }
 
@@ -22,12 +22,14 @@ launch_size checked_size(const std::vector<std::int64_t>& values,
                          const std::array<std::int64_t, 3>& limits, std::int64_t least,
                          const std::string& what) {
   if (values.empty() || values.size() > 3)
-    refuse(what + " has " + std::to_string(values.size()) + " dimensions, expected one to three");
+    refuse_launch(what + " has " + std::to_string(values.size()) +
+                  " dimensions, expected one to three");
   std::array<unsigned, 3> size = {1, 1, 1};
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i] < least || values[i] > limits[i]) {
-      refuse(what + " is " + std::to_string(values[i]) + " in dimension " + std::to_string(i) +
-             ", expected " + std::to_string(least) + " to " + std::to_string(limits[i]));
+      refuse_launch(what + " is " + std::to_string(values[i]) + " in dimension " +
+                    std::to_string(i) + ", expected " + std::to_string(least) + " to " +
+                    std::to_string(limits[i]));
     }
     size[i] = static_cast<unsigned>(values[i]);
   }
@@ -60,15 +62,15 @@ std::uint64_t bits_of(T value) {
 std::uint64_t marshal(const c10::IValue& value, const parameter_facts& parameter, bool on_gpu,
                       const std::string& place) {
   const auto mismatch = [&](const char* given) {
-    refuse(place + " is " + given + ", the kernel's parameter is " + name_of(parameter.kind) +
-           " of " + std::to_string(parameter.bytes) + " bytes");
+    refuse_launch(place + " is " + given + ", the kernel's parameter is " +
+                  name_of(parameter.kind) + " of " + std::to_string(parameter.bytes) + " bytes");
   };
   const bool is_word = parameter.bytes == 4 || parameter.bytes == 8;
   if (value.isTensor()) {
     if (parameter.kind != kinds::pointer || parameter.bytes != sizeof(void*)) mismatch("a Tensor");
     const at::Tensor& tensor = value.toTensor();
     if (on_gpu && tensor.defined() && !tensor.is_cuda())
-      refuse(place + " is a Tensor in the host's memory");
+      refuse_launch(place + " is a Tensor in the host's memory");
     return bits_of(tensor.defined() ? tensor.data_ptr() : nullptr);
   }
   if (value.isBool()) {
@@ -80,7 +82,7 @@ std::uint64_t marshal(const c10::IValue& value, const parameter_facts& parameter
     const std::int64_t number = value.toInt();
     if (parameter.bytes == 4 && (number < std::numeric_limits<std::int32_t>::min() ||
                                  number > std::numeric_limits<std::uint32_t>::max())) {
-      refuse(place + " is " + std::to_string(number) + ", which does not fit into 4 bytes");
+      refuse_launch(place + " is " + std::to_string(number) + ", which does not fit into 4 bytes");
     }
     return bits_of(number);
   }
@@ -101,14 +103,16 @@ launch_size checked_grid(const std::string& kernel, const std::vector<std::int64
 
 launch_size checked_block(const std::string& kernel, const std::vector<std::int64_t>& block) {
   const launch_size size = checked_size(block, max_block, 1, kernel + ": the block");
-  if (size.count() > max_block_threads) refuse(kernel + ": the block has more than 1024 threads");
+  if (size.count() > max_block_threads)
+    refuse_launch(kernel + ": the block has more than 1024 threads");
   return size;
 }
 
 void check_shared_bytes(const std::string& kernel, std::int64_t bytes) {
   if (bytes < 0 || bytes > max_shared_bytes)
-    refuse(kernel + ": " + std::to_string(bytes) +
-           " bytes of dynamic shared memory, expected 0 to " + std::to_string(max_shared_bytes));
+    refuse_launch(kernel + ": " + std::to_string(bytes) +
+                  " bytes of dynamic shared memory, expected 0 to " +
+                  std::to_string(max_shared_bytes));
 }
 
 marshalled_arguments::marshalled_arguments(const std::string& kernel,
@@ -116,8 +120,8 @@ marshalled_arguments::marshalled_arguments(const std::string& kernel,
                                            const std::vector<parameter_facts>& parameters,
                                            bool on_gpu) {
   if (arguments.size() != parameters.size()) {
-    refuse(kernel + ": " + std::to_string(arguments.size()) + " arguments, the kernel has " +
-           std::to_string(parameters.size()) + " parameters");
+    refuse_launch(kernel + ": " + std::to_string(arguments.size()) + " arguments, the kernel has " +
+                  std::to_string(parameters.size()) + " parameters");
   }
   values_.reserve(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i)

@@ -25,7 +25,7 @@ std::uint32_t dtype_of(const at::Tensor& tensor) {
 }
 
 // Reduces the interpreter's traceback to one line, such as "python:3: division by zero".
-std::string tidy(const std::string& what) {
+std::string line_of_failure(const std::string& what) {
   std::string_view text = what;
   if (const auto at = text.rfind("RuntimeError: "); at != std::string_view::npos)
     text.remove_prefix(at + 14);
@@ -43,7 +43,7 @@ std::pair<Outcome, std::string> describe_failure(const std::exception& e) {
   if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr ||
       dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr)
     return {Outcome::CRASH, "out of memory"};
-  const std::string what = tidy(e.what());
+  const std::string what = line_of_failure(e.what());
   return {Outcome::CRASH, what.find("std::bad_alloc") != std::string::npos ||
                                   what.find("out of memory") != std::string::npos
                               ? "out of memory"

@@ -18,10 +18,10 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <system_error>
 
 #include "evaluation/program/arena_layout.hpp"
 #include "evaluation/sandbox/arena.hpp"
+#include "process/throw_errno.hpp"
 
 namespace hone {
 namespace {
@@ -59,13 +59,9 @@ void on_refused_call(int /*signal*/, siginfo_t* info, void* context) {
   _exit(refused_call_exit_code);
 }
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
 void limit(__rlimit_resource which, std::uint64_t value) {
   const rlimit both{value, value};
-  if (setrlimit(which, &both) != 0) fail("cannot set a resource limit");
+  if (setrlimit(which, &both) != 0) throw_errno("cannot set a resource limit");
 }
 
 std::uint64_t address_space_in_use() {
@@ -80,10 +76,10 @@ void drop_root() {
   if (setgroups(0, nullptr) != 0 || setresgid(nobody, nobody, nobody) != 0 ||
       setresuid(nobody, nobody, nobody) != 0) {
     // A container may map no other user.
-    if (errno != EPERM && errno != EINVAL) fail("cannot give up root");
+    if (errno != EPERM && errno != EINVAL) throw_errno("cannot give up root");
   }
   // A change of the user clears the signal that the death of the parent sends.
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail("cannot tie the process to its parent");
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) throw_errno("cannot tie the process to its parent");
 }
 
 void install_filter(int socket, int child) {
@@ -138,7 +134,7 @@ void install_filter(int socket, int child) {
                               SCMP_A0(SCMP_CMP_EQ, 0x53564d41)) == 0;
   ok = ok && seccomp_rule_add(context.get(), SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
                               SCMP_A2(SCMP_CMP_EQ, 0)) == 0;
-  if (!ok || seccomp_load(context.get()) != 0) fail("cannot install the system call filter");
+  if (!ok || seccomp_load(context.get()) != 0) throw_errno("cannot install the system call filter");
 }
 
 }  // namespace
@@ -152,12 +148,12 @@ void confine(int socket, int child, int artifact, std::uint64_t private_bytes,
   struct sigaction action {};
   action.sa_sigaction = on_refused_call;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
-  if (sigaction(SIGSYS, &action, nullptr) != 0) fail("cannot handle SIGSYS");
+  if (sigaction(SIGSYS, &action, nullptr) != 0) throw_errno("cannot handle SIGSYS");
   drop_root();
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_AS, address_space_in_use() + private_bytes);
   limit(RLIMIT_NOFILE, 16);
-  if (prctl(PR_SET_DUMPABLE, 0) != 0) fail("cannot forbid dumps");
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) throw_errno("cannot forbid dumps");
   install_filter(socket, child);
 }
 

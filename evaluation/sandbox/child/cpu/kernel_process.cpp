@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include "evaluation/sandbox/child/cpu/confinement.hpp"
@@ -20,18 +19,15 @@
 #include "messages/names.hpp"
 #include "messages/record.hpp"
 #include "process/framing.hpp"
+#include "process/throw_errno.hpp"
 
 namespace hone {
 namespace {
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
 kernel_queue* shared_queue() {
   void* mapped = mmap(nullptr, sizeof(kernel_queue), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) fail("cannot share memory with kernels");
+  if (mapped == MAP_FAILED) throw_errno("cannot share memory with kernels");
   return static_cast<kernel_queue*>(mapped);
 }
 
@@ -57,7 +53,7 @@ kernel_process::kernel_process(int object, arena_head& head, std::uint64_t priva
   auto [ours, theirs] = socket_pair();
   const pid_t session = getpid();
   pid_ = fork();
-  if (pid_ < 0) fail("cannot fork a process for kernels");
+  if (pid_ < 0) throw_errno("cannot fork a process for kernels");
   if (pid_ == 0) {
     try {
       if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != session) _exit(1);

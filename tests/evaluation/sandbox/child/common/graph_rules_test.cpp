@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "compile_error: python:2: TorchScript does not have this statement: We don't have "
                 "an op for aten::Delete"},
         refusal{"", "there is no function 'forward'"},
-        refusal{"x = 1\n", "compile_error: python:1"},
+        refusal{"print(1)\n", "compile_error: python:1"},
         refusal{"def forward(x: Tensor) -> Tensor:\n    launch(\"k\" + str(x.size(0)), [1], [1])\n "
                 "   return x\n",
                 "compile_error"},

@@ -12,8 +12,8 @@ namespace {
 using kinds = parameter_facts::kinds;
 using testing::HasSubstr;
 
-std::string refusal(const std::vector<c10::IValue>& arguments,
-                    const std::vector<parameter_facts>& parameters, bool on_gpu = false) {
+std::string refusal_of(const std::vector<c10::IValue>& arguments,
+                       const std::vector<parameter_facts>& parameters, bool on_gpu = false) {
   try {
     marshalled_arguments marshalled("k", arguments, parameters, on_gpu);
   } catch (const program_error& e) {
@@ -50,23 +50,24 @@ TEST(LaunchArguments, AreConvertedToTheTypesOfTheParameters) {
 
 TEST(LaunchArguments, AreRefusedIfNumberKindSizeOrRangeDoNotFit) {
   const at::Tensor tensor = at::zeros({4});
-  EXPECT_THAT(refusal({tensor}, {}), HasSubstr("1 arguments, the kernel has 0 parameters"));
-  EXPECT_THAT(refusal({tensor}, {{kinds::integer, 8}}),
+  EXPECT_THAT(refusal_of({tensor}, {}), HasSubstr("1 arguments, the kernel has 0 parameters"));
+  EXPECT_THAT(refusal_of({tensor}, {{kinds::integer, 8}}),
               HasSubstr("argument 1 is a Tensor, the kernel's parameter is an integer of 8 bytes"));
-  EXPECT_THAT(refusal({std::int64_t{1}}, {{kinds::pointer, 8}}),
+  EXPECT_THAT(refusal_of({std::int64_t{1}}, {{kinds::pointer, 8}}),
               HasSubstr("is an int, the kernel's parameter is a pointer"));
-  EXPECT_THAT(refusal({std::int64_t{1}}, {{kinds::floating, 4}}), HasSubstr("is an int"));
-  EXPECT_THAT(refusal({1.5}, {{kinds::integer, 4}}), HasSubstr("is a float"));
-  EXPECT_THAT(refusal({true}, {{kinds::integer, 4}}), HasSubstr("is a bool"));
-  EXPECT_THAT(refusal({std::int64_t{1}}, {{kinds::integer, 2}}), HasSubstr("of 2 bytes"));
-  EXPECT_THAT(refusal({std::int64_t{1} << 33}, {{kinds::integer, 4}}),
+  EXPECT_THAT(refusal_of({std::int64_t{1}}, {{kinds::floating, 4}}), HasSubstr("is an int"));
+  EXPECT_THAT(refusal_of({1.5}, {{kinds::integer, 4}}), HasSubstr("is a float"));
+  EXPECT_THAT(refusal_of({true}, {{kinds::integer, 4}}), HasSubstr("is a bool"));
+  EXPECT_THAT(refusal_of({std::int64_t{1}}, {{kinds::integer, 2}}), HasSubstr("of 2 bytes"));
+  EXPECT_THAT(refusal_of({std::int64_t{1} << 33}, {{kinds::integer, 4}}),
               HasSubstr("does not fit into 4 bytes"));
-  EXPECT_THAT(refusal({std::int64_t{1}}, {{kinds::other, 16}}), HasSubstr("a struct of 16 bytes"));
-  EXPECT_EQ(refusal({std::int64_t{4294967295}}, {{kinds::integer, 4}}), "");  // fits if unsigned
+  EXPECT_THAT(refusal_of({std::int64_t{1}}, {{kinds::other, 16}}),
+              HasSubstr("a struct of 16 bytes"));
+  EXPECT_EQ(refusal_of({std::int64_t{4294967295}}, {{kinds::integer, 4}}), "");  // fits if unsigned
 }
 
 TEST(LaunchArguments, AreRefusedOnAGpuIfATensorIsInHostMemory) {
-  EXPECT_THAT(refusal({at::zeros({4})}, {{kinds::pointer, 8}}, true),
+  EXPECT_THAT(refusal_of({at::zeros({4})}, {{kinds::pointer, 8}}, true),
               HasSubstr("in the host's memory"));
 }
 
