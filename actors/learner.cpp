@@ -24,8 +24,23 @@ std::size_t sum(const std::map<std::string, std::size_t>& by_type) {
 }  // namespace
 
 void learner_state::schedule_tick(std::chrono::milliseconds delay) {
+  const auto at = std::chrono::steady_clock::now() + delay;
+  if (tick_at && *tick_at <= at) return;
+  tick_at = at;
   if (delay.count() == 0) return self->send(self, tick_atom_v);
   self->delayed_send(self, delay, tick_atom_v);
+}
+
+void learner_state::attempt(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    fail(describe_failure(e));
+  }
+}
+
+void learner_state::attempt_on_gpu(std::function<void()> work) {
+  lease.run(self, [this, work = std::move(work)] { attempt(work); });
 }
 
 // A new run commits its initial weights as its first version. A resumed run loads the weights of
@@ -53,9 +68,11 @@ void learner_state::replay() {
                 static_cast<std::uint8_t>(Stage::SFT))
       .then(
           [this](const std::vector<scored_group_record>& groups) {
-            for (const auto& group : groups) admit(*group);
+            attempt([&] {
+              for (const auto& group : groups) admit(*group);
+            });
             if (head->getComplete()) return finish(true);
-            lease.run(self, [this] {
+            attempt_on_gpu([this] {
               // The configuration may have changed so that the stage is over. The pool takes the
               // stage from the newest version, so a new stage needs a new version.
               if (plan->advance()) return commit({plan->stage(), 0, {}}, {}, false);
@@ -69,7 +86,7 @@ void learner_state::replay() {
 void learner_state::work() {
   if (made && !writing && !taking_is_due) {
     taking_is_due = true;
-    lease.run(self, [this] {
+    attempt_on_gpu([this] {
       taking_is_due = false;
       if (made && !writing) take_and_write();
     });
@@ -131,13 +148,11 @@ void learner_state::train_supervised() {
   }
   const bool enough = has_enough_of_corpus() && plan->can_update();
   counts.set_number("waits_for_corpus", enough ? 0 : 1);
-  if (stopping &&
-      (!enough || plan->sft_updates_left_in_step() == options.plan.sft.updates_per_step))
-    return finish(false);
+  if (stopping && (!enough || !plan->has_new_updates())) return finish(false);
   if (!enough) return schedule_tick(timeouts::corpus_poll);
   if (slice_is_due) return;
   slice_is_due = true;
-  lease.run(self, [this] {
+  attempt_on_gpu([this] {
     slice_is_due = false;
     train_supervised_slice();
   });
@@ -156,7 +171,7 @@ void learner_state::train_supervised_slice() {
   if (plan->sft_updates_left_in_step() > 0 && !stopping) return schedule_tick();
   learned_step learned{Stage::SFT, 0, plan->end_sft_step()};
   learned.step = plan->step();
-  std::vector<group_id> groups = std::move(admitted);
+  const std::vector<group_id> groups(admitted.begin(), admitted.end());
   admitted.clear();
   plan->advance();
   commit(learned, groups, false);
@@ -167,14 +182,15 @@ void learner_state::request_batch(Stage stage, std::uint32_t at_least, std::uint
   if (requested_stage == stage) return;
   requested_stage = stage;
   std::vector<std::uint64_t> without;
-  for (const group_id& group : uncommitted_groups)
-    without.insert(without.end(), {group.high, group.low});
+  for (const auto* groups : {&uncommitted_groups, &admitted}) {
+    for (const group_id& group : *groups) without.insert(without.end(), {group.high, group.low});
+  }
   self->request(pool, timeouts::batch_request, take_atom_v, static_cast<std::uint8_t>(stage),
                 at_least, at_most, is_even, without)
       .then(
           [this, stage](const batch_record& batch) {
             if (requested_stage == stage) requested_stage.reset();
-            take_batch(batch);
+            attempt([&] { take_batch(batch); });
           },
           [this, stage](const caf::error&) {
             if (requested_stage != stage) return;  // another request has replaced this one
@@ -189,16 +205,13 @@ void learner_state::take_batch(const batch_record& batch) {
     // Groups stay ready until a step over them is committed, so a batch repeats them.
     for (const auto scored : batch->getGroups()) {
       const group_id id(scored.getGroup().getId());
-      if (uncommitted_groups.contains(id) ||
-          std::find(admitted.begin(), admitted.end(), id) != admitted.end())
-        continue;
+      if (uncommitted_groups.contains(id) || !admitted.insert(id).second) continue;
       admit(scored);
-      admitted.push_back(id);
     }
     return;
   }
   batch_is_due = true;
-  lease.run(self, [this, batch] {
+  attempt_on_gpu([this, batch] {
     batch_is_due = false;
     learn(batch);
   });
@@ -266,7 +279,7 @@ void learner_state::compare() {
 }
 
 void learner_state::end_without_comparison() {
-  lease.run(self, [this] {
+  attempt_on_gpu([this] {
     if (!must_wait() && !finished) commit({Stage::COMPARISON, 1, {}}, {}, true);
   });
 }
@@ -290,22 +303,13 @@ learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<le
   s.options = std::move(options);
   s.pool = std::move(pool);
   s.supervisor = std::move(supervisor);
-  const auto attempt = [self](auto work) {
-    try {
-      work();
-    } catch (const std::exception& e) {
-      self->state.fail(describe_failure(e));
-    }
-  };
   self->link_to(s.pool);
   self->set_down_handler([&s](const caf::down_msg& down) { s.generators.erase(down.source); });
   s.lease = gpu_lease(s.options.gpu);
-  attempt([&] {
-    s.lease.run(self, [&s] {
-      if (s.finished) return;
-      s.plan = s.options.make_curriculum();
-      s.start();
-    });
+  s.attempt_on_gpu([&s] {
+    if (s.finished) return;
+    s.plan = s.options.make_curriculum();
+    s.start();
   });
   return {
       [self](join_atom) { self->state.add_generator(self->current_sender()); },
@@ -313,12 +317,18 @@ learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<le
         self->state.options.corpus_groups[device_type] = documents;
         self->state.options.awaits_corpus = false;
       },
-      [self, attempt](grant_atom, std::uint64_t number) {
-        attempt([&] { self->state.lease.granted(self, number); });
+      [self](grant_atom, std::uint64_t number) {
+        self->state.attempt([&] { self->state.lease.granted(self, number); });
         return done_atom_v;
       },
       [self](lease_atom) { self->state.lease.request_again(self); },
-      [self, attempt](tick_atom) { attempt([&] { self->state.work(); }); },
+      [&s](tick_atom) {
+        // A tick that an earlier one has overtaken comes before the next one is due.
+        constexpr auto timer_step = std::chrono::milliseconds(2);
+        if (s.tick_at && std::chrono::steady_clock::now() + timer_step < *s.tick_at) return;
+        s.tick_at.reset();
+        s.attempt([&s] { s.work(); });
+      },
       [self](stop_atom) {
         self->state.stopping = true;
         self->state.schedule_tick();

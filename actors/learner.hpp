@@ -95,7 +95,7 @@ struct learner_state {
   // Version before the contrastive stage, which the comparison compares with the last one.
   std::optional<std::uint64_t> before_contrastive;
   std::optional<Stage> requested_stage;  // stage of the request for a batch without a reply yet
-  std::vector<group_id> admitted;        // corpus groups admitted since the last version
+  std::set<group_id> admitted;           // corpus groups admitted since the last version
   std::map<std::string, std::size_t> admitted_by_type;  // corpus groups admitted in all
   bool slice_is_due = false;  // a slice of supervised training waits for its lease
   bool batch_is_due = false;  // so does a batch
@@ -106,6 +106,7 @@ struct learner_state {
   bool writing = false;
   std::uint32_t uncommitted = 0;          // versions that the pool has not acknowledged
   std::set<group_id> uncommitted_groups;  // that these have consumed
+  std::optional<std::chrono::steady_clock::time_point> tick_at;  // when the next tick is due
   bool stopping = false;
   bool finished = false;
 
@@ -139,6 +140,11 @@ struct learner_state {
   void end_without_comparison();  // commits the last version
   void finish(bool complete);
   void fail(const std::string& reason);
+  // Does work, and ends the run with the reason if it throws.
+  void attempt(const std::function<void()>& work);
+  // The same under the GPU lease, at once if there is none.
+  void attempt_on_gpu(std::function<void()> work);
+  // Has work() called after the delay, once if it is asked for more often until then.
   void schedule_tick(std::chrono::milliseconds delay = std::chrono::milliseconds(0));
   void set_head(const version_record& version);
   void delete_old_checkpoints() const;

@@ -344,6 +344,8 @@ configuration read_configuration(const std::filesystem::path& file,
       *path = std::filesystem::absolute(file.parent_path() / *path).lexically_normal().string();
   }
   c.learner.plan.sft.rate.steps = c.learner.plan.sft.updates;
+  const exemplar_options& shown = c.pool.storage.exemplars;
+  c.learner.plan.sft.exemplars = shown.method == exemplar_method::none ? 0 : shown.count;
   grpo_step_options& grpo = c.learner.plan.contrastive.grpo;
   grpo.longest_answer = static_cast<std::size_t>(c.generation.options.max_new_tokens);
   // Greedy decoding records probabilities of the plain softmax.

@@ -164,7 +164,7 @@ void visit_optimizer_keys(Visitor& v, configuration& c) {
   v.value("beta1", "Decay of the first moment.", c.optimizer.beta1, 0, 1);
   v.value("beta2", "Decay of the second moment.", c.optimizer.beta2, 0, 1);
   v.value("weight_decay", "Weight decay of matrices.", c.optimizer.weight_decay, 0);
-  v.value("max_gradient_norm", "Norm to which gradients are clipped.",
+  v.value("max_gradient_norm", "Norm to which gradients are clipped; 0: not at all.",
           c.optimizer.max_gradient_norm, 0);
   v.leave();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdlib>
 #include <map>
 #include <regex>
 #include <set>
@@ -14,8 +15,10 @@
 namespace hone {
 namespace {
 
-// A longer constant is none, so that constants made of constants cannot grow without bound.
-constexpr std::size_t longest_constant = 100;
+// A longer constant is none, so that constants made of constants cannot grow without bound. Names
+// keep their place once their values have added this much to the text.
+constexpr std::size_t longest_constant = 2000;
+constexpr std::size_t most_added = 64 << 10;
 
 struct token {
   enum class kind { name, number, string, symbol };
@@ -50,6 +53,10 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
     }
   }
   return text.size();
+}
+
+bool is_string_prefix(std::string_view text) {
+  return text.size() <= 2 && text.find_first_not_of("rRbBuUfF") == std::string_view::npos;
 }
 
 // Splits a program into statements.
@@ -91,7 +98,8 @@ class scanner {
     while (end < text_.size() &&
            (is_name_character(text_[end]) || (is_number && text_[end] == '.')))
       ++end;
-    if (!is_number && end < text_.size() && (text_[end] == '"' || text_[end] == '\''))
+    const bool is_before_quotes = end < text_.size() && (text_[end] == '"' || text_[end] == '\'');
+    if (is_before_quotes && is_string_prefix(text_.substr(at_, end - at_)))
       take(token::kind::string, end_of_string(text_, end));
     else
       take(is_number ? token::kind::number : token::kind::name, end);
@@ -136,12 +144,17 @@ bool is_assignment(std::string_view symbol) {
 
 bool is_docstring(const statement& s) {
   return std::all_of(s.tokens.begin(), s.tokens.end(), [](const token& t) {
-    return t.is == token::kind::string && t.text.size() > 1 &&
-           (t.text.back() == '"' || t.text.back() == '\'');
+    const std::size_t quote = t.is == token::kind::string ? t.text.find_first_of("\"'") : 0;
+    return t.is == token::kind::string && t.text.size() > quote + 1 &&
+           t.text.back() == t.text[quote];
   });
 }
 
-using constants = std::map<std::string_view, std::string>;
+struct constant {
+  std::string value;
+  bool names_torch = false;
+};
+using constants = std::map<std::string_view, constant>;
 
 // Returns true if a constant may have this part. `before` is the part before it, or null.
 bool may_be_in_constant(const token& t, const token* before) {
@@ -156,30 +169,44 @@ bool may_be_in_constant(const token& t, const token* before) {
   return !is_symbol || symbols.contains(t.text);
 }
 
-// Returns the value in `NAME = value` with the constants in it replaced, or "" if that is no
-// constant.
-std::string constant_value(std::span<const token> tokens, const constants& known) {
-  if (tokens.empty()) return "";
-  std::string value;
+// Returns a number as TorchScript reads it, which takes a digit E of a hexadecimal number for an
+// exponent.
+std::string plain_number(std::string_view number) {
+  std::string digits(number);
+  std::erase(digits, '_');
+  if (!digits.starts_with("0x") && !digits.starts_with("0X")) return digits;
+  return std::to_string(std::strtoull(digits.c_str(), nullptr, 16));
+}
+
+// Returns the value in `NAME = value` with the constants in it replaced, or one without text if
+// that is no constant.
+constant read_constant(std::span<const token> tokens, const constants& known) {
+  constant made;
   bool calls = false;
-  bool names_torch = false;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto& t = tokens[i];
     const token* const before = i > 0 ? &tokens[i - 1] : nullptr;
     const bool is_attribute = before != nullptr && before->text == ".";
-    const auto constant = known.find(tokens[i].text);
-    if (tokens[i].is == token::kind::name && !is_attribute && constant != known.end()) {
-      value += constant->second;
+    const bool follows_value = before != nullptr && before->is != token::kind::symbol;
+    const auto other = known.find(t.text);
+    if (t.is == token::kind::name && !is_attribute && !follows_value && other != known.end()) {
+      made.value += other->second.value;
+      made.names_torch = made.names_torch || other->second.names_torch;
       continue;
     }
-    if (!may_be_in_constant(tokens[i], before)) return "";
-    calls = calls || tokens[i].text == "(";
-    names_torch = names_torch || tokens[i].text == "torch";
-    value += tokens[i].text;
+    // TorchScript makes a float of a power.
+    const bool is_power = t.text == "*" && before != nullptr && before->text == "*";
+    if (!may_be_in_constant(t, before) || is_power) return {};
+    calls = calls || t.text == "(";
+    made.names_torch = made.names_torch || t.text == "torch";
+    made.value += t.is == token::kind::number ? plain_number(t.text) : std::string(t.text);
   }
-  const bool makes_tensors = names_torch && calls;
-  if (value.size() > longest_constant || makes_tensors || value.find('\n') != std::string::npos)
-    return "";
-  return tokens.size() == 1 ? value : "(" + value + ")";
+  const bool makes_tensors = made.names_torch && calls;
+  if (made.value.size() > longest_constant || makes_tensors ||
+      made.value.find('\n') != std::string::npos)
+    return {};
+  if (tokens.size() > 1) made.value = "(" + made.value + ")";
+  return made;
 }
 
 // Returns the parts of `NAME = value` or `NAME: type = value` behind the sign, or none for another
@@ -237,11 +264,12 @@ class editor {
     copied_ = begin + part.size();
   }
 
-  // Removes a statement and keeps its line ends.
+  // Removes a statement with its comment, and keeps its line ends.
   void blank(const statement& s) {
-    const char* const begin = s.tokens.front().text.data();
+    const auto begin = static_cast<std::size_t>(s.tokens.front().text.data() - text_.data());
     const std::string_view last = s.tokens.back().text;
-    const std::string_view all(begin, static_cast<std::size_t>(last.data() + last.size() - begin));
+    const auto last_end = static_cast<std::size_t>(last.data() + last.size() - text_.data());
+    const std::string_view all = text_.substr(begin, text_.find('\n', last_end) - begin);
     replace(all,
             std::string(static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n')), '\n'));
   }
@@ -257,8 +285,9 @@ class editor {
   std::string edited_;
 };
 
-// Replaces the names of constants in one function.
-void put_in(const constants& values, std::span<const statement> function, editor& edits) {
+// Replaces the names of constants in one function. `room`: what the text may still grow by.
+void put_in(const constants& values, std::span<const statement> function, editor& edits,
+            std::size_t& room) {
   bound_names bound;
   for (const statement& s : function) bound.add(s);
   for (const statement& s : function) {
@@ -266,23 +295,55 @@ void put_in(const constants& values, std::span<const statement> function, editor
       edits.blank(s);
       continue;
     }
+    const bool is_header = s.tokens.front().text == "def";
     for (std::size_t i = 0; i < s.tokens.size(); ++i) {
       const token& t = s.tokens[i];
-      const auto value = values.find(t.text);
-      const bool is_attribute = i > 0 && s.tokens[i - 1].text == ".";
+      const std::string_view before = i > 0 ? s.tokens[i - 1].text : "";
+      const auto found = values.find(t.text);
+      if (t.is != token::kind::name || found == values.end() || before == ".") continue;
       const bool is_keyword = t.depth > 0 && i + 1 < s.tokens.size() && s.tokens[i + 1].text == "=";
-      if (t.is == token::kind::name && value != values.end() && !is_attribute && !is_keyword &&
-          !bound.contains(t.text))
-        edits.replace(t.text, value->second);
+      const bool is_default = is_header && before == "=";
+      const std::string& value = found->second.value;
+      if (is_keyword || (bound.contains(t.text) && !is_default) || value.size() > room) continue;
+      room -= value.size();
+      edits.replace(t.text, value);
     }
   }
+}
+
+// Decorators that change nothing here.
+bool is_habitual_decorator(const statement& s) {
+  static const std::set<std::string> habitual = {"@torch.no_grad()", "@torch.inference_mode()",
+                                                 "@torch.jit.script"};
+  if (!s.is_at_top || s.tokens.front().text != "@" || s.tokens.size() > 7) return false;
+  std::string text;
+  for (const token& t : s.tokens) text += t.text;
+  return habitual.contains(text);
+}
+
+// Returns the constants that a program defines, once each, and notes their statements.
+constants constants_of(const std::vector<statement>& statements, std::vector<bool>& is_constant) {
+  constants values;
+  std::map<std::string_view, std::size_t> times;
+  for (const statement& s : statements) {
+    if (s.is_at_top && !assigned_value(s).empty()) ++times[s.tokens.front().text];
+  }
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    const statement& s = statements[i];
+    const std::span<const token> value = assigned_value(s);
+    if (!s.is_at_top || value.empty() || times[s.tokens.front().text] > 1) continue;
+    constant read = read_constant(value, values);
+    is_constant[i] = !read.value.empty();
+    if (is_constant[i]) values[s.tokens.front().text] = std::move(read);
+  }
+  return values;
 }
 
 // Returns the text with the imports that people write out of habit replaced by empty lines.
 std::string without_imports(const std::string& python) {
   static const std::regex habitual(
-      R"(^(import torch|import math|import torch\.nn\.functional as F|import torch\.nn as nn)"
-      R"(|from torch import Tensor|from typing import [A-Za-z, ]+)"
+      R"(^(import torch|import math|import torch\.nn\.functional( as F)?|import torch\.nn( as nn)?)"
+      R"(|from torch import (Tensor|nn)|from typing import [A-Za-z, ]+)"
       R"(|from torch\.nn import functional as F|from __future__ import annotations)\s*(#.*)?$)");
   // <regex> takes a frame of the stack for each character. A longer line is kept.
   constexpr std::size_t longest = 200;
@@ -298,23 +359,19 @@ std::string without_imports(const std::string& python) {
 std::string functions_of_program(const std::string& python) {
   const std::string text = without_imports(python);
   const std::vector<statement> statements = scanner(text).scan();
-  constants values;
   std::vector<bool> is_constant(statements.size());
-  for (std::size_t i = 0; i < statements.size(); ++i) {
-    if (!statements[i].is_at_top) continue;
-    const std::string value = constant_value(assigned_value(statements[i]), values);
-    is_constant[i] = !value.empty();
-    if (is_constant[i]) values[statements[i].tokens.front().text] = value;
-  }
+  const constants values = constants_of(statements, is_constant);
+  std::size_t room = most_added;
   editor edits(text);
   for (std::size_t i = 0; i < statements.size();) {
-    if (is_constant[i] || (statements[i].is_at_top && is_docstring(statements[i]))) {
+    if (is_constant[i] || is_habitual_decorator(statements[i]) ||
+        (statements[i].is_at_top && is_docstring(statements[i]))) {
       edits.blank(statements[i++]);
       continue;
     }
     std::size_t end = i + 1;
     while (end < statements.size() && !statements[end].is_at_top) ++end;
-    put_in(values, std::span(statements).subspan(i, end - i), edits);
+    put_in(values, std::span(statements).subspan(i, end - i), edits, room);
     i = end;
   }
   return edits.finish();

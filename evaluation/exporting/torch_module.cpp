@@ -9,6 +9,7 @@
 #include "embedded/torch_host_program.hpp"
 #include "evaluation/compile/cuda_source.hpp"
 #include "evaluation/exporting/drawing.hpp"
+#include "tasks/program_functions.hpp"
 
 namespace hone {
 namespace {
@@ -98,7 +99,8 @@ def _hone_original_on(device):
 // Returns a module for a task that was written without one.
 std::string written_module(const task& t) {
   const task_case& at = typical_case(t);
-  std::string text = program("_hone_reference", t.reference, false) + original_on_a_device;
+  std::string text =
+      program("_hone_reference", functions_of_program(t.reference), false) + original_on_a_device;
   text += "class Model(_hone_torch.nn.Module):\n";
   text += "    \"\"\"" + plain_line(t.summary.empty() ? t.name : t.summary) + ".\"\"\"\n\n";
   text += "    def __init__(self):\n        super().__init__()\n";
@@ -185,7 +187,8 @@ std::string print_torch_module(const task& t, const variant_document& variant,
       "\n\n# ---- The variant: device code, host program, settings, and what it was verified "
       "for.\n\n";
   text += "_hone_CUDA = " + python_literal(take_out_includes(variant.cuda).text) + "\n\n\n";
-  text += program("_hone_program", variant.python, defines_function(variant.python, "prepare"));
+  text += program("_hone_program", functions_of_program(variant.python),
+                  defines_function(variant.python, "prepare"));
   text += "\n\n" + facts(t, variant);
   text += "\n# The declarations that device code finds.\n_hone_PRELUDE = " +
           python_literal(exported_declarations()) + "\n\n\n";

@@ -34,7 +34,7 @@ void worst_errors::include(const worst_errors& other) {
 }
 
 program_result<void> check_call(finished_call& call, const std::set<output_alias>& allowed_aliases,
-                                const task& t, worst_errors& totals) {
+                                const task& t, distribution how, worst_errors& totals) {
   if (const auto damage = call.memory_damage()) return cheated("memory_fault", *damage);
   if (!call.inputs_hold()) return cheated("input_mutation", "an input was changed");
   if (!call.parameters_hold()) return cheated("input_mutation", "a parameter was changed");
@@ -46,6 +46,8 @@ program_result<void> check_call(finished_call& call, const std::set<output_alias
   if (!agreed) return failed(agreed.error());
   totals.include({agreed->worst_element, agreed->relative_l2});
   if (!agreed->problem) return {};
+  // Under other distributions an honest formula may round at the size of what lies between.
+  if (agreed->only_by_misses && how != distribution::declared) return {};
   if (agreed->only_by_tolerance) return cheated("constant", *agreed->problem);
   return failed(Outcome::WRONG_RESULT, *agreed->problem);
 }

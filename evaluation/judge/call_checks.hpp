@@ -36,9 +36,10 @@ class finished_call {
 };
 
 // Checks a finished call: memory, inputs and parameters, aliases, then values (evaluation.md
-// section 2, point 5). `allowed_aliases` are the reference's. Adds the errors to `totals`.
+// section 2, point 5). `allowed_aliases` are the reference's, `how` is the distribution of the
+// inputs. Adds the errors to `totals`.
 program_result<void> check_call(finished_call& call, const std::set<output_alias>& allowed_aliases,
-                                const task& t, worst_errors& totals);
+                                const task& t, distribution how, worst_errors& totals);
 
 // Returns true if a reference whose outputs have these aliases writes all of them during the call.
 // An output that lies in older memory, such as an argument's, was written before the call.

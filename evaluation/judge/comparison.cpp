@@ -17,10 +17,10 @@ constexpr double rounding_steps = 16;
 // results of a ReLU are: with this many elements at most.
 constexpr std::size_t few_elements = 64;
 
-// The share of an output's elements that a program may miss, and the number that chance may make it
-// miss, beside twice as many as the reference itself misses.
+// The share of an output's elements that a program may miss, beside twice as many as the reference
+// itself misses. Chance may make it miss one of few elements, and two of more.
 constexpr double missed_share = 1.0 / 16;
-constexpr double missed_by_chance = 2;
+double missed_by_chance(std::size_t elements) { return elements < 32 ? 1 : 2; }
 
 double square(double x) { return x * x; }
 
@@ -104,9 +104,7 @@ error_measures measure(const std::vector<double>& a, const std::vector<double>& 
     }
     error += difference * difference;
     norm += b[i] * b[i];
-    const double magnitude = std::abs(b[i]);
-    if (magnitude > limits.noise && difference > std::max(limits.noise, limits.share * magnitude))
-      ++m.missed;
+    if (difference > std::max(limits.noise, limits.share * std::abs(b[i]))) ++m.missed;
   }
   m.error = error;
   m.relative_l2 = std::sqrt(error) / std::max(std::sqrt(norm), tiny);
@@ -116,20 +114,20 @@ error_measures measure(const std::vector<double>& a, const std::vector<double>& 
 // The size of an output, over its finite elements.
 struct output_size {
   double rms = 0;
-  double mean = 0;  // of magnitudes
+  double typical = 0;  // as for miss_limits_of()
 };
 
 output_size size_of(const std::vector<double>& values) {
   double squares = 0;
-  double magnitudes = 0;
+  double roots = 0;
   double count = 0;
   for (const double x : values) {
     if (!std::isfinite(x)) continue;
     squares += x * x;
-    magnitudes += std::abs(x);
+    roots += std::sqrt(std::abs(x));
     ++count;
   }
-  return count > 0 ? output_size{std::sqrt(squares / count), magnitudes / count} : output_size{};
+  return count > 0 ? output_size{std::sqrt(squares / count), square(roots / count)} : output_size{};
 }
 
 bool is_poison(const tensor_value& value, std::size_t i) {
@@ -145,7 +143,7 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own,
   const std::vector<double> reference = to_doubles(own);
   const std::vector<double> b =
       wide != nullptr ? to_doubles(convert_floating(*wide, actual.layout.type)) : reference;
-  const auto [rms, mean] = size_of(b);
+  const auto [rms, typical] = size_of(b);
   output_errors errors;
   for (std::size_t i = 0; i < a.size() && !errors.first_bad; ++i) {
     if (std::isfinite(a[i]) && std::isfinite(b[i])) continue;
@@ -159,7 +157,7 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own,
                                                              allowed.rtol * std::abs(reference[i]);
     if (!agrees) errors.first_bad = i;
   }
-  const miss_limits limits = miss_limits_of(actual.layout.type, allowed, mean);
+  const miss_limits limits = miss_limits_of(actual.layout.type, allowed, typical);
   const error_measures given = measure(a, b, rms, allowed, limits);
   const error_measures own_error = measure(reference, b, rms, allowed, limits);
   errors.given = {given.worst_ratio, given.relative_l2};
@@ -175,7 +173,6 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own,
     if (!std::isfinite(x)) continue;
     sum += x;
     errors.expected_norm += x * x;
-    errors.counted += std::abs(x) > limits.noise ? 1 : 0;
     ++finite;
   }
   errors.expected_deviation =
@@ -189,13 +186,14 @@ agreement compare_floating(const tensor_value& actual, const tensor_value& own,
 
 }  // namespace
 
-miss_limits miss_limits_of(dtype type, tolerance allowed, double mean) {
-  // Some roundings of the least exact arithmetic that the tolerance admits.
+miss_limits miss_limits_of(dtype type, tolerance allowed, double typical) {
+  // Some roundings, of the least exact arithmetic that the tolerance admits, of a number of that
+  // magnitude or of 1, which many formulas have in between.
   constexpr double tf32_epsilon = 0x1p-10;
   const bool admits_tf32 = type == dtype::float32 && allowed.rtol >= 0.01;
   const double epsilon = admits_tf32 ? tf32_epsilon : epsilon_of(type);
-  const double noise = std::max(2 * epsilon, allowed.atol / 128) * mean;
-  return {std::max(noise, tiny), std::min(100 * allowed.rtol, unexplained_share)};
+  return {std::max(2 * epsilon, allowed.atol / 4) * std::max(typical, 1.0),
+          std::min(1000 * allowed.rtol, unexplained_share)};
 }
 
 double inexactness_of_reference(const output_errors& errors, tolerance allowed) {
@@ -232,9 +230,9 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
       errors.expected_deviation >
           square(rounding_steps * epsilon_of(layout.type)) * errors.expected_norm;
   const bool is_chance = is_as_exact && layout.elements() <= few_elements;
-  const double most_missed =
-      std::max(missed_share * static_cast<double>(errors.counted), missed_by_chance) +
-      2 * static_cast<double>(errors.own_missed);
+  const double most_missed = std::max(missed_share * static_cast<double>(layout.elements()),
+                                      missed_by_chance(layout.elements())) +
+                             2 * static_cast<double>(errors.own_missed);
   if (errors.given.worst_ratio > element_limit) {
     result.problem = described(errors.worst_at, look(errors.worst_at)) + " (" +
                      number(result.worst_element) + " times what is allowed)";
@@ -255,8 +253,9 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
   } else if (static_cast<double>(errors.missed) > most_missed) {
     result.problem =
         number(static_cast<double>(errors.missed)) + " of " +
-        number(static_cast<double>(errors.counted)) + " elements are off by more than " +
+        number(static_cast<double>(layout.elements())) + " elements are off by more than " +
         number(100 * miss_limits_of(layout.type, allowed, 0).share) + " % of themselves";
+    result.only_by_misses = true;
   }
   return result;
 }
@@ -300,11 +299,12 @@ agreement compare_all(const std::vector<tensor_layout>& given,
     worst.worst_element = std::max(worst.worst_element, one.worst_element);
     worst.relative_l2 = std::max(worst.relative_l2, one.relative_l2);
     worst.reference_inexactness = std::max(worst.reference_inexactness, one.reference_inexactness);
-    if (one.problem) {
+    if (one.problem && (!one.only_by_misses || !worst.problem)) {
       worst.problem = name + *one.problem;
       worst.only_by_tolerance = one.only_by_tolerance;
-      return worst;
+      worst.only_by_misses = one.only_by_misses;
     }
+    if (one.problem && !one.only_by_misses) return worst;
   }
   return worst;
 }

@@ -31,6 +31,8 @@ struct agreement {
   std::optional<std::string> problem;
   // True if the tolerance accepts the output and only a rule against constant outputs refuses it.
   bool only_by_tolerance = false;
+  // True if each output would agree if none of its elements counted as missed.
+  bool only_by_misses = false;
 };
 
 // The errors of one floating-point output, measured on the host or on a GPU.
@@ -46,9 +48,8 @@ struct output_errors {
   measures own;              // of the reference in its own type against its float64 run
   bool is_constant = false;
   bool is_expected_constant = false;
-  // Numbers of elements: those that are larger than noise, and of these the ones that the candidate
-  // and the reference in its own type have missed (miss_limits).
-  std::uint64_t counted = 0;
+  // Numbers of elements that the candidate and the reference in its own type have missed
+  // (miss_limits).
   std::uint64_t missed = 0;
   std::uint64_t own_missed = 0;
   // Sums of squares.
@@ -59,17 +60,18 @@ struct output_errors {
 };
 
 // Says which elements of an output a program has missed. What the tolerance allows is a share of
-// the whole output's size, and where few elements are large it would allow zeros for all others.
-// Elements next to `noise` are not counted, since honest formulas differ there: a sigmoid computed
+// the whole output's size, and where few elements are large it would allow zeros for all others. An
+// element next to `noise` cannot be missed, since honest formulas differ there: a sigmoid computed
 // by tanh is exact to a rounding of 1, however small the sigmoid is.
 struct miss_limits {
-  double noise = 0;  // an element counts if its expected magnitude is larger
-  double share = 0;  // it is missed if its error is larger than `noise` and this share of it
+  double noise = 0;
+  double share =
+      0;  // an element is missed if it is off by more than noise and this share of itself
 };
 
-// `mean`: of the magnitudes of the expected output's elements, which a heavy tail moves less than
-// their rms. `type`: of the output.
-miss_limits miss_limits_of(dtype type, tolerance allowed, double mean);
+// `typical`: the typical magnitude of the expected output's elements: the square of the mean of
+// their magnitudes' roots, which a heavy tail hardly moves. `type`: of the output.
+miss_limits miss_limits_of(dtype type, tolerance allowed, double typical);
 
 // One element of the actual and of the expected output, for messages.
 struct element_text {

@@ -229,7 +229,8 @@ class host_checks {
         pair_->candidate.require_row_major(pair_->oracle.row_major_outputs());
         host_call finished(pair_->candidate, call, set, inputs, contents_->parameters(), expected,
                            pair_->oracle.of());
-        return check_call(finished, pair_->oracle.aliases(), pair_->oracle.of(), errors);
+        return check_call(finished, pair_->oracle.aliases(), pair_->oracle.of(),
+                          how.value_or(distribution::declared), errors);
       });
     });
     if (checked) {

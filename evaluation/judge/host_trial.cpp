@@ -20,7 +20,7 @@ void host_trial::expect() {
 }
 
 void host_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
-  how_ = how;
+  how_ = drawn_ = how;
   seed_ = inputs_seed;
   parameters_ = recipe_->draw_parameters(parameters_seed);
   inputs_ = recipe_->draw_inputs(how, inputs_seed);
@@ -30,12 +30,14 @@ void host_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t
 }
 
 void host_trial::perturb(std::size_t set, std::uint64_t perturbation) {
+  drawn_ = how_;
   inputs_ = recipe_->draw_inputs(how_, seed_, perturbation);
   expect();
   candidate_->write_inputs(set, inputs_);
 }
 
 void host_trial::redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) {
+  drawn_ = how;
   inputs_ = recipe_->draw_inputs(how, inputs_seed);
   expect();
   candidate_->write_inputs(set, inputs_);
@@ -48,7 +50,7 @@ program_result<void> host_trial::call(std::size_t set, time_point deadline, wors
       totals, [this](exactness how) { expect(how); },
       [&](worst_errors& errors) {
         host_call finished(*candidate_, 0, set, inputs_, parameters_, expected_, of());
-        return check_call(finished, oracle_->aliases(), of(), errors);
+        return check_call(finished, oracle_->aliases(), of(), drawn_, errors);
       });
 }
 

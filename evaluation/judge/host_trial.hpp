@@ -62,7 +62,8 @@ class host_trial : public trial {
   reference_oracle* oracle_;
   exactness_plan exactness_;
   std::optional<input_recipe> recipe_;
-  distribution how_ = distribution::declared;
+  distribution how_ = distribution::declared;    // of the round
+  distribution drawn_ = distribution::declared;  // of the current inputs
   std::uint64_t seed_ = 0;
   value_set inputs_;
   value_set parameters_;

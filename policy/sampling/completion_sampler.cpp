@@ -40,7 +40,7 @@ class model_sampler final : public completion_sampler {
     for (finished_request& request : engine_.step()) {
       finished_prompt f{request.ticket, {}};
       for (completion& c : request.completions) {
-        std::string text = codec_->decode(c.tokens);
+        std::string text = codec_->decode(without_end(c.tokens));
         f.completions.push_back({std::move(text), std::move(c)});
       }
       done.push_back(std::move(f));
@@ -57,6 +57,14 @@ class model_sampler final : public completion_sampler {
   std::uint64_t tokens_generated() const override { return engine_.tokens_generated(); }
 
  private:
+  // Returns the tokens without the one that ends a completion, whose text is none of the answer's.
+  std::vector<token_id> without_end(std::vector<token_id> tokens) const {
+    const std::vector<token_id>& ends = codec_->end_tokens();
+    if (!tokens.empty() && std::find(ends.begin(), ends.end(), tokens.back()) != ends.end())
+      tokens.pop_back();
+    return tokens;
+  }
+
   decoder_config config_;
   std::shared_ptr<const text_codec> codec_;
   std::string device_;

@@ -79,7 +79,8 @@ curriculum::curriculum(const curriculum_options& o, std::unique_ptr<trainer> lea
       random_(seed) {
   if (trainer_)
     sft_data_.emplace(trainer_->codec(), *prompts_, facts_by_task(tasks),
-                      sft_data_set::options{o.sft.exemplar_share, 2});
+                      sft_data_set::options{o.sft.exemplar_share, o.sft.exemplars,
+                                            static_cast<std::size_t>(trainer_->context())});
 }
 
 std::optional<double> curriculum::seconds_left() const {
@@ -90,6 +91,7 @@ std::optional<double> curriculum::seconds_left() const {
 
 bool curriculum::is_over() const {
   if (stage_ == Stage::COMPARISON) return false;
+  if (stage_ == Stage::SFT) return steps() == 0 || sft_updates_ >= options_.sft.updates;
   return step_ >= steps() || (step_ > 0 && seconds_left().value_or(1) < 0);
 }
 
@@ -145,13 +147,15 @@ double curriculum::sft_update() {
 
 curriculum::numbers curriculum::end_sft_step() {
   const auto updates =
-      static_cast<double>(std::max<std::int64_t>(1, sft_updates_ - updates_at_step_begin_));
+      static_cast<double>(std::max<std::int64_t>(1, sft_updates_ - updates_at_version_));
   numbers n = {{"loss", loss_sum_ / updates},
                {"rate", options_.sft.rate.at(sft_updates_)},
                {"updates", static_cast<double>(sft_updates_)},
                {"documents", static_cast<double>(documents())}};
   count_work(n);
   loss_sum_ = 0;
+  updates_at_version_ = sft_updates_;
+  if (sft_updates_left_in_step() > 0) return n;
   updates_at_step_begin_ = sft_updates_;
   ++step_;
   return n;
@@ -271,7 +275,8 @@ taken_checkpoint curriculum::take_checkpoint() const {
   random << random_;
   training_progress progress = {{{"stage", static_cast<double>(stage_)},
                                  {"step", static_cast<double>(step_)},
-                                 {"sft_updates", static_cast<double>(sft_updates_)}},
+                                 {"sft_updates", static_cast<double>(sft_updates_)},
+                                 {"sft_step_begin", static_cast<double>(updates_at_step_begin_)}},
                                 {{random_key, random.str()}}};
   if (sft_data_) progress.texts[sft_draws_key] = sft_data_->state();
   if (trainer_) return trainer_->take_checkpoint(std::move(progress));
@@ -288,8 +293,10 @@ void curriculum::load(const std::filesystem::path& checkpoint) {
   stage_ = static_cast<Stage>(number("stage"));
   step_ = number("step");
   sft_updates_ = number("sft_updates");
-  updates_at_step_begin_ = sft_updates_;
-  // A checkpoint of an earlier version of Hone has no texts.
+  updates_at_version_ = sft_updates_;
+  // A checkpoint of an earlier version of Hone does not say where its step began, and has no texts.
+  updates_at_step_begin_ =
+      progress.numbers.contains("sft_step_begin") ? number("sft_step_begin") : sft_updates_;
   if (const auto random = progress.texts.find(random_key); random != progress.texts.end())
     std::istringstream(random->second) >> random_;
   const auto draws = progress.texts.find(sft_draws_key);

@@ -27,6 +27,7 @@ struct sft_stage_options {
   std::int64_t batch = 4;               // documents per update
   rate_schedule rate{6e-3, 50, 1300, 0.05};
   double exemplar_share = 0.5;  // share of the prompts that show exemplars
+  std::size_t exemplars = 2;    // that these show, as the pool's draws do
   double prompt_weight = 1.0;   // weight of prompt tokens in the loss; completion tokens weigh 1
   // Share of the corpus's groups that must be evaluated before the first update.
   double begin_with = 0.3;
@@ -106,10 +107,10 @@ class curriculum {
   // Returns the seconds until the stage's time limit (negative after it), or nullopt without a
   // limit.
   std::optional<double> seconds_left() const;
-  // Enters the next stage if this one is over: all its steps are finished, or its time limit has
-  // passed and at least one step is finished. Skips stages without steps. At the start of the
-  // contrastive stage, restarts the optimizer and keeps the weights as the reference policy of the
-  // KL term. Returns true if a stage ended.
+  // Enters the next stage if this one is over: all its steps (of `sft`, all its updates) are
+  // finished, or its time limit has passed and at least one step is finished. Skips stages without
+  // steps. At the start of the contrastive stage, restarts the optimizer and keeps the weights as
+  // the reference policy of the KL term. Returns true if a stage ended.
   bool advance();
 
   // Adds the `ok` documents of a group to the data set of supervised fine-tuning. Does nothing
@@ -124,8 +125,11 @@ class curriculum {
   // for a scripted policy.
   double sft_update();
   std::int64_t sft_updates_left_in_step() const;
-  // Ends a step of the `sft` stage. Returns its metrics: mean loss, learning rate, updates in the
-  // stage so far, tokens that the step trained on, and documents in the data set.
+  // Returns true if an update was made since the last version.
+  bool has_new_updates() const { return sft_updates_ > updates_at_version_; }
+  // Ends a step of the `sft` stage, or interrupts it if updates are left: it then goes on after
+  // load(). Returns the metrics since the last version: mean loss, learning rate, updates in the
+  // stage so far, tokens trained on, and documents in the data set.
   numbers end_sft_step();
 
   // Trains on a batch with the objective of the current stage and ends the step. `version` is that
@@ -165,6 +169,7 @@ class curriculum {
   std::int64_t step_ = 0;
   std::int64_t sft_updates_ = 0;
   std::int64_t updates_at_step_begin_ = 0;
+  std::int64_t updates_at_version_ = 0;
   double loss_sum_ = 0;
   std::uint64_t tokens_before_ = 0;  // the trainer's counts at the end of the last step
   std::uint64_t skipped_before_ = 0;

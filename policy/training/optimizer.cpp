@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -147,7 +148,8 @@ double optimizer::step(double rate) {
   const double known = is_fused ? 0 : any->item<double>();
   ++state_->steps;
   adamw_numbers numbers;
-  numbers.most_norm = o.max_gradient_norm;
+  numbers.most_norm =
+      o.max_gradient_norm > 0 ? o.max_gradient_norm : std::numeric_limits<double>::infinity();
   numbers.beta1 = o.beta1;
   numbers.beta2 = o.beta2;
   numbers.correction1 = 1 - std::pow(o.beta1, static_cast<double>(state_->steps));

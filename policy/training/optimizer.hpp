@@ -16,8 +16,8 @@ struct optimizer_options {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
-  double weight_decay = 0.01;  // applies to matrices, not to norms and biases
-  double max_gradient_norm = 1.0;
+  double weight_decay = 0.01;      // applies to matrices, not to norms and biases
+  double max_gradient_norm = 1.0;  // to which gradients are clipped; 0: not at all
 };
 
 // Learning rate over a stage: a linear warm-up to `peak`, then a cosine decay to

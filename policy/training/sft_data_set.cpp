@@ -70,7 +70,13 @@ sft_example sft_data_set::next(std::mt19937_64& random) {
     });
     for (const std::size_t other : others) facts.exemplars.push_back(documents_[other].as_exemplar);
   }
-  return {codec_->encode_prompt(prompts_->render(facts)), tokens_[chosen]};
+  sft_example pair{codec_->encode_prompt(prompts_->render(facts)), tokens_[chosen]};
+  while (options_.context > 0 && !facts.exemplars.empty() &&
+         pair.prompt.size() + pair.completion.size() > options_.context) {
+    facts.exemplars.erase(facts.exemplars.begin());
+    pair.prompt = codec_->encode_prompt(prompts_->render(facts));
+  }
+  return pair;
 }
 
 }  // namespace hone

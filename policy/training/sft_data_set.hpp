@@ -30,6 +30,8 @@ class sft_data_set {
   struct options {
     double exemplar_share = 0.5;  // share of the pairs whose prompts show exemplars
     std::size_t exemplars = 2;    // exemplars per prompt, or fewer if there are not as many
+    // Tokens of a pair for which its prompt loses exemplars, the first ones first; 0: no limit.
+    std::size_t context = 0;
   };
   // `facts` are by task name. `codec` and `prompts` must outlive the data set.
   sft_data_set(const text_codec& codec, const prompt_template& prompts,

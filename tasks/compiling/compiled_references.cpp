@@ -9,6 +9,7 @@
 #include "process/child_process.hpp"
 #include "process/framing.hpp"
 #include "process/line_connection.hpp"
+#include "tasks/program_functions.hpp"
 
 namespace hone {
 namespace {
@@ -42,7 +43,9 @@ json describe_job(const compiling_job& job, const fs::path& folder) {
       tensors.push_back({resolve_shape(spec, *job.at), std::string(name_of(spec.type))});
   }
   const fs::path file = compiled_reference(folder, *job.of, *job.at);
-  return {{"reference", job.of->reference}, {"tensors", tensors}, {"file", file.string()}};
+  return {{"reference", functions_of_program(job.of->reference)},
+          {"tensors", tensors},
+          {"file", file.string()}};
 }
 
 // Starts the Python process that compiles, with `theirs` as its standard input and output.

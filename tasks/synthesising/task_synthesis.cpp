@@ -6,6 +6,7 @@
 #include "process/child_process.hpp"
 #include "process/framing.hpp"
 #include "process/line_connection.hpp"
+#include "tasks/program_functions.hpp"
 
 namespace hone {
 namespace {
@@ -27,7 +28,7 @@ child_process start_synthesis(const synthesis_options& options, int theirs) {
 json describe(const synthesis_options& options) {
   json given = json::array();
   for (const task& t : options.given)
-    given.push_back({{"name", t.name}, {"reference", t.reference}});
+    given.push_back({{"name", t.name}, {"reference", functions_of_program(t.reference)}});
   return {{"count", options.count},     {"seed", options.seed},
           {"workers", options.workers}, {"least_us", options.least_us},
           {"most_us", options.most_us}, {"device", options.device},

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "process/framing.hpp"
+#include "tasks/program_functions.hpp"
 
 namespace hone {
 namespace {
@@ -35,7 +36,7 @@ json describe(const task& t, std::string_view device_kind) {
     if (runs_on(one, device_kind)) cases.push_back({{"sizes", one.sizes}, {"timed", one.timed}});
   }
   return {{"name", t.name},
-          {"reference", t.reference},
+          {"reference", functions_of_program(t.reference)},
           {"relaxed", t.relaxed},
           {"tensors", std::move(tensors)},
           {"cases", std::move(cases)}};

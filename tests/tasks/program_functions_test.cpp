@@ -25,7 +25,7 @@ TEST(ProgramFunctions, ConstantsTakeThePlaceOfTheirNames) {
                                  "def forward(x: Tensor, n: int = BLOCK) -> Tensor:\n"
                                  "    launch(NAME, [n // WIDE], [BLOCK], x, f(BLOCK=1), x.BLOCK)\n"
                                  "    return x  # BLOCK\n"),
-            "\n  # elements\n\n"
+            "\n\n\n"
             "def forward(x: Tensor, n: int = 256) -> Tensor:\n"
             "    launch(\"scale\", [n // (4*256)], [256], x, f(BLOCK=1), x.BLOCK)\n"
             "    return x  # BLOCK\n");
@@ -33,6 +33,23 @@ TEST(ProgramFunctions, ConstantsTakeThePlaceOfTheirNames) {
                                  "def f(x: Tensor):\n    return (x.to(KIND) + EPS) * SCALE\n"),
             "\n\n\ndef f(x: Tensor):\n    return (x.to((torch.float16)) + (1e-5)) * "
             "(math.sqrt(2.0))\n");
+}
+
+TEST(ProgramFunctions, ConstantsMeanWhatTheyMeanInPython) {
+  EXPECT_EQ(functions_of_program("A = 0xFE\nB = 1_024\nC = A + B\ndef f(x):\n    return x + C\n"),
+            "\n\n\ndef f(x):\n    return x + (254+1024)\n");
+  EXPECT_EQ(functions_of_program("EPS = 1e-5\ndef g(x, EPS: float = EPS):\n    return x + EPS\n"),
+            "\ndef g(x, EPS: float = (1e-5)):\n    return x + EPS\n");
+  for (const std::string other :
+       {"N = 2 ** 8\n", "N = 4\nN = 2\n", "Z = torch.zeros\nW = Z([4])\n", "M = 4\nN = 2 M\n"}) {
+    const std::string text = other + "def f(x):\n    return x + N + W\n";
+    EXPECT_NE(functions_of_program(text).find("x + N + W"), std::string::npos) << other;
+  }
+}
+
+TEST(ProgramFunctions, DecoratorsThatChangeNothingBecomeEmptyLines) {
+  EXPECT_EQ(functions_of_program("@torch.no_grad()\ndef f(x):\n    return x\n"),
+            "\ndef f(x):\n    return x\n");
 }
 
 TEST(ProgramFunctions, NamesThatAFunctionBindsItselfStay) {
@@ -50,7 +67,8 @@ TEST(ProgramFunctions, NamesThatAFunctionBindsItselfStay) {
 TEST(ProgramFunctions, OtherStatementsStay) {
   for (const std::string text :
        {"TABLE = torch.zeros(4)\n", "A = B = 1\n", "A, B = 1, 2\n", "print(1)\n", "N = 1 2\n",
-        "N = open('x')\n", "N =\n", "N: int\n", "x = '''a\nb'''\n", "@torch.jit.script\n", "'"})
+        "N = open('x')\n", "N =\n", "N: int\n", "x = '''a\nb'''\n", "@torch.jit.ignore\n", "'",
+        "'abc\"\n", "return\"s\"\n"})
     EXPECT_EQ(functions_of_program(text), text.ends_with('\n') ? text : text + "\n");
 }
 
@@ -61,7 +79,9 @@ TEST(ProgramFunctions, ConstantsOfConstantsDoNotGrowWithoutBound) {
     text += "a" + std::to_string(i) + " = " + last;
     text += " * " + last + "\n";
   }
-  EXPECT_LT(functions_of_program(text).size(), text.size() + 1000);
+  text += "def f(x):\n    return x";
+  for (int i = 0; i < 10000; ++i) text += " + a7";
+  EXPECT_LT(functions_of_program(text).size(), text.size() + (64U << 10U) + 1000);
 }
 
 TEST(ProgramFunctions, LongTextsTakeLittleTime) {

@@ -112,7 +112,7 @@ class gpu_case_timing {
       }
       of_.candidate.require_row_major(of_.on_gpu.row_major_outputs());
       gpu_call finished(of_.on_gpu, of_.candidate, call, set);
-      return check_call(finished, of_.on_gpu.aliases(), of_.on_gpu.of(), errors);
+      return check_call(finished, of_.on_gpu.aliases(), of_.on_gpu.of(), held.how, errors);
     });
     if (checked) {
       const bool writes = writes_outputs(of_.on_gpu.aliases());

@@ -57,7 +57,7 @@ struct gpu_context::comparison {
 struct gpu_context::measures {
   double squares = 0;
   double sum = 0;
-  double magnitudes = 0;
+  double roots = 0;
   double error = 0;
   double norm = 0;
   double own_error = 0;
@@ -65,7 +65,6 @@ struct gpu_context::measures {
   double own_worst = 0;
   std::uint64_t worst_at = ~std::uint64_t{0};
   std::uint64_t finite = 0;
-  std::uint64_t counted = 0;
   std::uint64_t missed = 0;
   std::uint64_t own_missed = 0;
   std::uint64_t first_bad = ~std::uint64_t{0};  // none
@@ -295,7 +294,7 @@ gpu_context::measures gpu_context::reduced(const char* kernel_name, comparison& 
   for (const measures& m : partial) {
     all.squares += m.squares;
     all.sum += m.sum;
-    all.magnitudes += m.magnitudes;
+    all.roots += m.roots;
     all.error += m.error;
     all.norm += m.norm;
     all.own_error += m.own_error;
@@ -305,7 +304,6 @@ gpu_context::measures gpu_context::reduced(const char* kernel_name, comparison& 
     }
     all.own_worst = std::max(all.own_worst, m.own_worst);
     all.finite += m.finite;
-    all.counted += m.counted;
     all.missed += m.missed;
     all.own_missed += m.own_missed;
     all.first_bad = std::min(all.first_bad, m.first_bad);
@@ -332,8 +330,8 @@ output_errors gpu_context::measure_floating(CUdeviceptr actual, CUdeviceptr own,
   const measures expected = n > 0 ? reduced("measure_expected", with) : measures{};
   const auto finite = static_cast<double>(expected.finite);
   with.rms = expected.finite > 0 ? std::sqrt(expected.squares / finite) : 0;
-  const miss_limits limits =
-      miss_limits_of(type, allowed, expected.finite > 0 ? expected.magnitudes / finite : 0);
+  const double mean_root = expected.finite > 0 ? expected.roots / finite : 0;
+  const miss_limits limits = miss_limits_of(type, allowed, mean_root * mean_root);
   with.noise = limits.noise;
   with.missed_share = limits.share;
   const measures m = n > 0 ? reduced("measure_errors", with) : measures{};
@@ -345,7 +343,6 @@ output_errors gpu_context::measure_floating(CUdeviceptr actual, CUdeviceptr own,
   errors.own = {m.own_worst, std::sqrt(m.own_error) / norm};
   errors.given_error = m.error;
   errors.own_error = m.own_error;
-  errors.counted = m.counted;
   errors.missed = m.missed;
   errors.own_missed = m.own_missed;
   errors.expected_norm = expected.squares;

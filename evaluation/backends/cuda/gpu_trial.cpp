@@ -18,7 +18,7 @@ void gpu_trial::expect() {
 }
 
 void gpu_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
-  how_ = how;
+  how_ = drawn_ = how;
   seed_ = inputs_seed;
   task_->draw_parameters(parameters_seed);
   task_->draw_inputs(how, inputs_seed);
@@ -28,12 +28,14 @@ void gpu_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t 
 }
 
 void gpu_trial::perturb(std::size_t set, std::uint64_t perturbation) {
+  drawn_ = how_;
   task_->draw_inputs(how_, seed_, perturbation);
   expect();
   candidate_->write_inputs(set, task_->inputs());
 }
 
 void gpu_trial::redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) {
+  drawn_ = how;
   task_->draw_inputs(how, inputs_seed);
   expect();
   candidate_->write_inputs(set, task_->inputs());
@@ -52,7 +54,7 @@ program_result<void> gpu_trial::call(std::size_t set, time_point deadline, worst
       totals, [this](exactness how) { task_->expect(how); },
       [&](worst_errors& errors) {
         gpu_call finished(*task_, *candidate_, 0, set);
-        return check_call(finished, task_->aliases(), of(), errors);
+        return check_call(finished, task_->aliases(), of(), drawn_, errors);
       });
 }
 

@@ -55,7 +55,8 @@ class gpu_trial final : public trial {
   gpu_session* candidate_;
   std::function<bool()> bears_large_;
   exactness_plan exactness_;
-  distribution how_ = distribution::declared;
+  distribution how_ = distribution::declared;    // of the round
+  distribution drawn_ = distribution::declared;  // of the current inputs
   std::uint64_t seed_ = 0;
   bool parameters_changed_ = false;
 };

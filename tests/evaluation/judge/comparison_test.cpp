@@ -192,11 +192,11 @@ TEST(Comparison, RefusesZerosForTheSmallElementsOfAHeavyTail) {
   std::vector<double> a = b;
   for (double& v : a) v = v < 0.1 ? 0 : v;
   EXPECT_THAT(problem(f32(a), f32(b)),
-              HasSubstr("elements are off by more than 1 % of themselves"));
+              HasSubstr("elements are off by more than 10 % of themselves"));
   a = b;
-  for (double& v : a) v = v < 0.1 ? v * 1.02 : v;
+  for (double& v : a) v = v < 0.1 ? v * 1.2 : v;
   EXPECT_THAT(problem(f32(a), f32(b)),
-              HasSubstr("elements are off by more than 1 % of themselves"));
+              HasSubstr("elements are off by more than 10 % of themselves"));
   a = b;
   for (double& v : a) v *= 1 + 1e-5;
   EXPECT_EQ(problem(f32(a), f32(b)), "agrees");
@@ -211,7 +211,8 @@ TEST(Comparison, AllowsToMissFewElementsAndTwiceAsManyAsTheReference) {
   for (double& v : own) v = v < 0.2 ? 0 : v;
   for (double& v : a) v = v < 0.3 ? 0 : v;
   EXPECT_EQ(problem(f32(a), f32(own), f64(b)), "agrees");
-  EXPECT_EQ(problem(f32({0, 0, 1e4}), f32({0.5, 0.5, 1e4})), "agrees");
+  EXPECT_EQ(problem(f32({0, 1, 1e4}), f32({0.5, 1, 1e4})), "agrees");
+  EXPECT_THAT(problem(f32({0, 0, 1e4}), f32({0.5, 0.5, 1e4})), HasSubstr("2 of 3 elements"));
 }
 
 TEST(Comparison, DoesNotCountElementsNextToRounding) {
@@ -225,6 +226,24 @@ TEST(Comparison, DoesNotCountElementsNextToRounding) {
   std::vector<double> moved = positive;
   for (double& v : moved) v += 2e-7;
   EXPECT_EQ(problem(f32(moved), f32(positive)), "agrees");
+}
+
+TEST(Comparison, AMissedOutputDoesNotHideAWrongOne) {
+  const std::vector<tensor_layout> two(2, tensor_layout{dtype::float32, {3}});
+  agreement missed;
+  missed.problem = "missed";
+  missed.only_by_misses = true;
+  agreement wrong;
+  wrong.problem = "wrong";
+  const auto compare = [&](std::size_t wrong_one) {
+    return compare_all(two, two, [&](std::size_t i) { return i == wrong_one ? wrong : missed; });
+  };
+  for (const std::size_t wrong_one : {0U, 1U}) {
+    EXPECT_FALSE(compare(wrong_one).only_by_misses);
+    EXPECT_EQ(compare(wrong_one).problem, "output " + std::to_string(wrong_one) + ": wrong");
+  }
+  EXPECT_TRUE(compare(2).only_by_misses);
+  EXPECT_EQ(compare(2).problem, "output 0: missed");
 }
 
 TEST(Comparison, NamesWrongCountsShapesAndTypes) {

@@ -18,12 +18,22 @@ TEST(ProgramEnd, IsTheFenceBehindThePythonBlock) {
   EXPECT_FALSE(ends_with_program(program + "\nThis works because"));
 }
 
+const std::string heading = "## Code Implementation\n";
+
+TEST(ProgramEnd, IsBehindTheHeading) {
+  const std::string block = "```python\nx\n```";
+  EXPECT_FALSE(ends_with_program("## Algorithm Design\n" + block));
+  EXPECT_FALSE(ends_with_program("```\n" + heading + "```\n" + block)) << "the heading is quoted";
+  EXPECT_TRUE(ends_with_program(block + "\n##  Code  Implementation \n" + block));
+  EXPECT_TRUE(ends_with_program(heading + "```Python title\nx\n```"));
+}
+
 TEST(ProgramEnd, IsNoFenceInsideOfABlockOrOfAnotherLanguage) {
-  EXPECT_FALSE(ends_with_program("```cuda\nx\n```"));
-  EXPECT_FALSE(ends_with_program("````python\nx\n```")) << "a longer fence is open";
-  EXPECT_TRUE(ends_with_program("````python\nx\n````"));
-  EXPECT_FALSE(ends_with_program("```python\nx\n```\n```")) << "another block begins";
-  EXPECT_FALSE(ends_with_program("text with `python` and ```"));
+  EXPECT_FALSE(ends_with_program(heading + "```cuda\nx\n```"));
+  EXPECT_FALSE(ends_with_program(heading + "````python\nx\n```")) << "a longer fence is open";
+  EXPECT_TRUE(ends_with_program(heading + "````python\nx\n````"));
+  EXPECT_FALSE(ends_with_program(heading + "```python\nx\n```\n```")) << "another block begins";
+  EXPECT_FALSE(ends_with_program(heading + "text with `python` and ```"));
   EXPECT_FALSE(ends_with_program(""));
 }
 

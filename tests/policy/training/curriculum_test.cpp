@@ -95,6 +95,43 @@ TEST_F(Curriculum, ContinuesFromACheckpoint) {
   EXPECT_EQ(b.sft_updates_left_in_step(), 100);
 }
 
+TEST_F(Curriculum, AnInterruptedStepGoesOnWhereItEnded) {
+  options_.sft.updates = 130;
+  const temporary_folder folder;
+  curriculum a = make();
+  for (int i = 0; i < 10; ++i) a.sft_update();
+  EXPECT_TRUE(a.has_new_updates());
+  a.end_sft_step();
+  EXPECT_FALSE(a.advance()) << "most updates are left";
+  EXPECT_EQ(a.step(), 0);
+  a.take_checkpoint()(folder / "1");
+  curriculum b = make();
+  b.load(folder / "1");
+  EXPECT_FALSE(b.has_new_updates());
+  int updates = 10;
+  while (b.stage() == Stage::SFT) {
+    for (; b.sft_updates_left_in_step() > 0; ++updates) b.sft_update();
+    b.end_sft_step();
+    EXPECT_EQ(updates, b.step() == 1 ? 100 : 130);
+    b.advance();
+  }
+  EXPECT_EQ(updates, 130);
+}
+
+TEST_F(Curriculum, MakesNoUpdatesTwiceWhereStepsHaveBecomeShorter) {
+  const temporary_folder folder;
+  curriculum a = make();
+  for (int i = 0; i < 60; ++i) a.sft_update();
+  a.end_sft_step();
+  a.take_checkpoint()(folder / "1");
+  options_.sft.updates_per_step = 50;
+  curriculum b = make();
+  b.load(folder / "1");
+  EXPECT_LE(b.sft_updates_left_in_step(), 0);
+  b.end_sft_step();
+  EXPECT_EQ(b.sft_updates_left_in_step(), 50);
+}
+
 TEST(Curve, HasEvenlySpacedVersionsWithinAStage) {
   curriculum_options plan;
   plan.sft.updates = 1000;

@@ -3,14 +3,14 @@
 
 // The sums and extremes that one block has found; gpu_context::measures has the same layout.
 struct measures {
-  double squares, sum;              // sum of squares and sum of the expected, finite elements
-  double magnitudes;                // sum of their magnitudes
-  double error, norm;               // sums of squares, for the relative L2 error
-  double own_error;                 // sum of squares of the reference's own errors
-  double worst, own_worst;          // largest |a - b| over the error allowed for that element
-  u64 worst_at;                     // index of the worst element
-  u64 finite;                       // number of finite expected elements
-  u64 counted, missed, own_missed;  // numbers of elements, by miss_limits in judge/comparison.hpp
+  double squares, sum;      // sum of squares and sum of the expected, finite elements
+  double roots;             // sum of the square roots of their magnitudes
+  double error, norm;       // sums of squares, for the relative L2 error
+  double own_error;         // sum of squares of the reference's own errors
+  double worst, own_worst;  // largest |a - b| over the error allowed for that element
+  u64 worst_at;             // index of the worst element
+  u64 finite;               // number of finite expected elements
+  u64 missed, own_missed;   // numbers of elements, by miss_limits in judge/comparison.hpp
   u64 first_bad;  // the first element whose NaN or infinity, or exact value, is wrong; ~0: none
   int varies, expected_varies;  // whether the output and the expected output are not constant
 };
@@ -19,7 +19,7 @@ struct measures {
 __device__ void merge(measures& a, const measures& b) {
   a.squares += b.squares;
   a.sum += b.sum;
-  a.magnitudes += b.magnitudes;
+  a.roots += b.roots;
   a.error += b.error;
   a.norm += b.norm;
   a.own_error += b.own_error;
@@ -29,7 +29,6 @@ __device__ void merge(measures& a, const measures& b) {
   }
   a.own_worst = b.own_worst > a.own_worst ? b.own_worst : a.own_worst;
   a.finite += b.finite;
-  a.counted += b.counted;
   a.missed += b.missed;
   a.own_missed += b.own_missed;
   a.first_bad = b.first_bad < a.first_bad ? b.first_bad : a.first_bad;
@@ -52,9 +51,9 @@ __device__ void reduce(measures mine, measures* out) {
 // Returns the measures of no elements.
 __device__ measures nothing() {
   measures m;
-  m.squares = m.sum = m.magnitudes = m.error = m.norm = m.own_error = m.worst = m.own_worst = 0;
+  m.squares = m.sum = m.roots = m.error = m.norm = m.own_error = m.worst = m.own_worst = 0;
   m.worst_at = m.first_bad = ~0ull;
-  m.finite = m.counted = m.missed = m.own_missed = 0;
+  m.finite = m.missed = m.own_missed = 0;
   m.varies = m.expected_varies = 0;
   return m;
 }
@@ -100,7 +99,7 @@ extern "C" __global__ void measure_expected(compared c, measures* out) {
     if (isfinite(b)) {
       m.squares += b * b;
       m.sum += b;
-      m.magnitudes += fabs(b);
+      m.roots += sqrt(fabs(b));
       ++m.finite;
     }
     m.varies |= !same(load(c.actual, c.type, i), a0);
@@ -124,9 +123,7 @@ extern "C" __global__ void measure_errors(compared c, measures* out) {
     }
     if (!isfinite(b)) continue;
     const double limit = base + c.rtol * fabs(b);
-    const bool counts = fabs(b) > c.noise;
     const double miss = fmax(c.noise, c.missed_share * fabs(b));
-    m.counted += counts;
     if (isfinite(a)) {
       const double e = fabs(a - b), ratio = limit > 0 ? e / limit : e > 0 ? 1e300 : 0;
       if (ratio > m.worst) {
@@ -135,13 +132,13 @@ extern "C" __global__ void measure_errors(compared c, measures* out) {
       }
       m.error += e * e;
       m.norm += b * b;
-      m.missed += counts && e > miss;
+      m.missed += e > miss;
     }
     if (isfinite(own)) {
       const double e = fabs(own - b), ratio = limit > 0 ? e / limit : e > 0 ? 1e300 : 0;
       m.own_worst = ratio > m.own_worst ? ratio : m.own_worst;
       m.own_error += e * e;
-      m.own_missed += counts && e > miss;
+      m.own_missed += e > miss;
     }
   }
   reduce(m, out);

@@ -38,6 +38,8 @@ std::string line_of_refusal(const std::string& raw) {
     message += (message.empty() ? "" : " ") + line.substr(0, 300);
     ++kept;
   }
+  if (message.starts_with("expected def but found"))
+    message = "beside functions, a program has imports, docstrings and constants only";
   while (message.ends_with(':') || message.ends_with(' ')) message.pop_back();
   return place + (message.empty() ? "the program could not be compiled" : message);
 }
