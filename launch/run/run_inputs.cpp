@@ -212,6 +212,8 @@ std::unique_ptr<trainer> make_trainer(const configuration& c) {
   o.chat = c.policy.chat;
   o.micro_batch_tokens = c.policy.micro_batch_tokens;
   o.adapters = c.policy.adapters;
+  const curriculum_options& plan = c.learner.plan;
+  o.trains = plan.sft.updates + plan.self_supervised.steps + plan.contrastive.steps > 0;
   if (c.policy.recompute) o.recompute = recomputation::logits_and_layers;
   return std::make_unique<trainer>(c.policy.folder, c.policy.random_weights, o);
 }

@@ -69,7 +69,8 @@ class trainer {
     // 256 MiB of them there, and on a GPU a sixteenth of its memory.
     std::int64_t most_logits = 0;
     std::uint64_t seed = 0;
-    chat_format chat;  // of the policy's prompts and answers
+    chat_format chat;    // of the policy's prompts and answers
+    bool trains = true;  // false: only keeps the weights, which may be in float16 then
   };
   // `policy` is a Hugging Face folder. The weights are loaded from it or, with `random_weights`,
   // drawn with `o.seed`. Throws policy_error.
