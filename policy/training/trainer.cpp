@@ -143,7 +143,7 @@ trainer::trainer(const std::filesystem::path& policy, bool random_weights, const
   if (o.most_logits == 0)
     state_->chosen.most_logits = most_logits_on(o.device, state_->network.config().dtype);
   const decoder_config& config = state_->network.config();
-  if (o.trains && config.dtype == at::kHalf)
+  if (o.trains && config.dtype == "float16")
     throw policy_error((policy / "config.json").string() +
                        ": a policy in float16 cannot be trained, because small gradients become 0 "
                        "in that type; convert it to bfloat16");
