@@ -24,7 +24,7 @@ std::size_t sum(const std::map<std::string, std::size_t>& by_type) {
 }  // namespace
 
 void learner_state::schedule_tick(std::chrono::milliseconds delay) {
-  const auto at = std::chrono::steady_clock::now() + delay;
+  const auto at = self->system().clock().now() + delay;
   if (tick_at && *tick_at <= at) return;
   tick_at = at;
   if (delay.count() == 0) return self->send(self, tick_atom_v);
@@ -322,10 +322,10 @@ learner_actor::behavior_type learner_behavior(learner_actor::stateful_pointer<le
         return done_atom_v;
       },
       [self](lease_atom) { self->state.lease.request_again(self); },
-      [&s](tick_atom) {
+      [self, &s](tick_atom) {
         // A tick that an earlier one has overtaken comes before the next one is due.
         constexpr auto timer_step = std::chrono::milliseconds(2);
-        if (s.tick_at && std::chrono::steady_clock::now() + timer_step < *s.tick_at) return;
+        if (s.tick_at && self->system().clock().now() + timer_step < *s.tick_at) return;
         s.tick_at.reset();
         s.attempt([&s] { s.work(); });
       },

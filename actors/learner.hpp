@@ -106,7 +106,7 @@ struct learner_state {
   bool writing = false;
   std::uint32_t uncommitted = 0;          // versions that the pool has not acknowledged
   std::set<group_id> uncommitted_groups;  // that these have consumed
-  std::optional<std::chrono::steady_clock::time_point> tick_at;  // when the next tick is due
+  std::optional<caf::actor_clock::time_point> tick_at;  // when the next tick is due
   bool stopping = false;
   bool finished = false;
 
