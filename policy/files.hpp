@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tasks/safetensors.hpp"
@@ -17,6 +18,21 @@ struct policy_error : std::runtime_error {
 
 // Returns the contents of a file. Throws policy_error.
 std::string read_policy_file(const std::filesystem::path& path);
+// Maps a whole file into memory for reading: a file of any size takes no memory that the system
+// cannot take back. The constructor throws policy_error.
+class mapped_file {
+ public:
+  explicit mapped_file(const std::filesystem::path& path);
+  ~mapped_file();
+  mapped_file(const mapped_file&) = delete;
+  mapped_file& operator=(const mapped_file&) = delete;
+  std::string_view bytes() const { return {static_cast<const char*>(base_), bytes_}; }
+
+ private:
+  void* base_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
 // Writes a safetensors file. Throws policy_error.
 void write_policy_tensors(const std::filesystem::path& path,
                           const std::vector<safetensor>& tensors);

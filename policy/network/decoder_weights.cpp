@@ -1,10 +1,6 @@
 #include "policy/network/decoder_weights.hpp"
 
 #include <ATen/ATen.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -26,34 +22,6 @@ struct stored_type {
 };
 constexpr std::array<stored_type, 4> stored_types = {
     {{"F32", at::kFloat}, {"BF16", at::kBFloat16}, {"F16", at::kHalf}, {"F64", at::kDouble}}};
-
-// Maps a whole file into memory for reading. The constructor throws policy_error.
-class mapped_file {
- public:
-  explicit mapped_file(const std::filesystem::path& path) {
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat facts {};
-    if (fd < 0 || fstat(fd, &facts) != 0) {
-      if (fd >= 0) close(fd);
-      throw policy_error(path.string() + ": cannot be opened");
-    }
-    bytes_ = static_cast<std::size_t>(facts.st_size);
-    void* mapped = bytes_ > 0 ? mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, fd, 0) : nullptr;
-    close(fd);
-    if (mapped == MAP_FAILED) throw policy_error(path.string() + ": cannot be read");
-    base_ = mapped;
-  }
-  ~mapped_file() {
-    if (base_ != nullptr) munmap(base_, bytes_);
-  }
-  mapped_file(const mapped_file&) = delete;
-  mapped_file& operator=(const mapped_file&) = delete;
-  std::string_view bytes() const { return {static_cast<const char*>(base_), bytes_}; }
-
- private:
-  void* base_ = nullptr;
-  std::size_t bytes_ = 0;
-};
 
 // Returns the files that the index of a model in several files names.
 std::vector<std::filesystem::path> indexed_files(const std::filesystem::path& index) {

@@ -21,6 +21,7 @@ struct generation_engine::state {
     std::uint32_t finished = 0;
     bool is_open = false;
     bool is_read = false;
+    std::uint64_t read_by = 0;  // the version that has read the prompt, and draws first tokens
     std::vector<completion> completions;
   };
   struct slot {
@@ -95,7 +96,10 @@ void generation_engine::state::admit() {
     if (!r.is_open) break;
     promised += r.asked.samples - r.admitted;
   }
-  for (const std::uint64_t ticket : network->read_prompts()) requests.at(ticket).is_read = true;
+  for (const std::uint64_t ticket : network->read_prompts()) {
+    requests.at(ticket).is_read = true;
+    requests.at(ticket).read_by = version;
+  }
   while (!queue.empty() && has_slot()) {
     const std::uint64_t ticket = queue.front();
     request& r = requests.at(ticket);
@@ -155,7 +159,8 @@ bool generation_engine::state::accept(slot& s, const drawn_token& drawn,
   completion& c = r.completions[s.sample];
   c.tokens.push_back(drawn.token);
   c.log_probabilities.push_back(drawn.log_probability);
-  if (c.versions.empty() || c.versions.back().first != version) c.versions.emplace_back(version, 0);
+  const std::uint64_t by = c.tokens.size() == 1 ? r.read_by : version;
+  if (c.versions.empty() || c.versions.back().first != by) c.versions.emplace_back(by, 0);
   ++c.versions.back().second;
   ++written;
   const bool ended = std::find(options.end_tokens.begin(), options.end_tokens.end(), drawn.token) !=

@@ -30,7 +30,7 @@ constexpr std::array<const char*, 8> other_files = {"generation_config.json",
                                                     "merges.txt"};
 
 std::string hash_of(const std::filesystem::path& path) {
-  return to_string(content_id<artifact_id>({read_policy_file(path)}));
+  return to_string(content_id<artifact_id>({mapped_file(path).bytes()}));
 }
 
 void sync(const std::filesystem::path& path) {

@@ -205,11 +205,11 @@ void optimizer_moments::save(const std::filesystem::path& file) const {
 }
 
 void optimizer::load(const std::filesystem::path& path) {
-  const std::string bytes = read_policy_file(path);
+  const mapped_file file(path);
   std::map<std::string_view, std::size_t> loaded;
   for (auto& [name, master] : state_->master) master.copy_(state_->weights.owned(name));
   try {
-    for (const safetensor& stored : parse_safetensors(bytes)) {
+    for (const safetensor& stored : parse_safetensors(file.bytes())) {
       if (stored.name == "steps" && stored.bytes.size() == sizeof(std::int64_t)) {
         std::copy(stored.bytes.begin(), stored.bytes.end(),
                   reinterpret_cast<char*>(&state_->steps));

@@ -162,10 +162,13 @@ TEST_F(GeneratorActor, LeavesOutTheWorstExemplarsIfAnAnswerWouldNotFit) {
     exemplars[i].setPython("program " + std::to_string(i));
   }
   EXPECT_TRUE(take([made = draw.finish()](draw_atom) { return made; }));
-  const std::string prompt(view(take_group()->getPrompt()));
+  const auto group = take_group();
+  const std::string prompt(view(group->getPrompt()));
   EXPECT_LE(prompt.size(), longest_prompt);
   EXPECT_THAT(prompt, testing::HasSubstr("program 1"));
   EXPECT_THAT(prompt, testing::Not(testing::HasSubstr("program 0")));
+  ASSERT_EQ(group->getDraw().getExemplars().size(), 1U) << "what is not shown counts as such";
+  EXPECT_EQ(view(group->getDraw().getExemplars()[0].getPython()), "program 1");
 }
 
 TEST_F(GeneratorActor, LeavesOutAnAttemptThatDoesNotFit) {
@@ -181,8 +184,10 @@ TEST_F(GeneratorActor, LeavesOutAnAttemptThatDoesNotFit) {
     draw->setSamples(1);
     draw->initAttempt().setPython(std::string(letters, 'p'));
     EXPECT_TRUE(take([made = draw.finish()](draw_atom) { return made; }));
-    const std::string prompt(view(take_group()->getPrompt()));
+    const auto group = take_group();
+    const std::string prompt(view(group->getPrompt()));
     EXPECT_EQ(prompt.find("ppp") != std::string::npos, letters == 10);
+    EXPECT_EQ(group->getDraw().hasAttempt(), letters == 10);
     EXPECT_LE(prompt.size(), longest_prompt);
   }
 }

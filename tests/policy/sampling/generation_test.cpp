@@ -75,6 +75,23 @@ TEST_F(GenerationTest, NewWeightsApplyFromTheNextToken) {
   }
 }
 
+TEST_F(GenerationTest, ASampleThatBeginsLateSaysWhichVersionDrewItsFirstToken) {
+  generation_options options;
+  options.max_new_tokens = 5;
+  options.slots = 1;
+  options.end_tokens = {100000};
+  generation_engine engine(config_, options);
+  engine.set_weights(weights_, 1);
+  engine.submit({1, {1, 2, 3}, 2});
+  for (int i = 0; i < 3; ++i) engine.step();
+  engine.set_weights(decoder_weights::random(config_, 9), 2);
+  const auto finished = run(engine);
+  const completion& late = finished.at(1).at(1);
+  ASSERT_EQ(late.versions.size(), 2U) << "the first version has read the prompt";
+  EXPECT_EQ(late.versions[0], (std::pair<std::uint64_t, std::uint32_t>(1, 1)));
+  EXPECT_EQ(late.versions[1], (std::pair<std::uint64_t, std::uint32_t>(2, 4)));
+}
+
 TEST_F(GenerationTest, SamplesFollowTheRecordedDistribution) {
   for (const double top_p : {1.0, 0.5}) {
     generation_options options;

@@ -78,6 +78,34 @@ TEST_F(SftDataSet, ShowsDocumentsOfTheSameTaskThatAreNotFasterWithTheBetterOneLa
   }
 }
 
+TEST_F(SftDataSet, LeavesOutTheWorseExemplarsWhereAPairDoesNotFit) {
+  // Returns how often prompts show the exemplars that the letters stand for, and the longest pair.
+  const auto draw = [&](std::size_t context) {
+    sft_data_set s(codec_, prompts_, facts_, {1, 2, context});
+    for (int i = 0; i < 3; ++i)
+      s.add({"softmax", "cpu", "document", {1.0 + i, numbered("code ", i)}});
+    std::map<std::string, int> shown;
+    std::size_t longest = 0;
+    for (int i = 0; i < 30; ++i) {
+      const sft_example e = s.next(random_);
+      longest = std::max(longest, e.prompt.size() + e.completion.size());
+      std::string numbers;
+      for (const char number : {'0', '1'}) {
+        if (text(e.prompt).find(std::string("code ") + number) != std::string::npos)
+          numbers += number;
+      }
+      ++shown[numbers];
+    }
+    return std::pair(shown, longest);
+  };
+  const auto [all, longest] = draw(0);
+  EXPECT_EQ(all.count("01"), 1U);
+  const auto [fitting, shorter] = draw(longest - 1);
+  EXPECT_LT(shorter, longest);
+  EXPECT_EQ(fitting.count("01"), 0U);
+  EXPECT_EQ(fitting.count("1"), 1U) << "the better one stays";
+}
+
 TEST_F(SftDataSet, NeverShowsTheProgramThatFollows) {
   sft_data_set s(codec_, prompts_, facts_, {1, 2});
   for (int i = 0; i < 3; ++i)
