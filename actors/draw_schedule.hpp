@@ -29,6 +29,9 @@ class draw_schedule {
     std::uint64_t draw_limit_ms = 600000;
     // Groups per training step, for which several device types must leave room; 0 for none.
     std::size_t step_groups = 0;
+    // The place that the first draw is for, counted over tasks and device types in turn: a resumed
+    // run goes on about where it was, and does not begin with its first tasks each time.
+    std::size_t first_place = 0;
   };
   // A task on a device type.
   struct place {
@@ -48,7 +51,10 @@ class draw_schedule {
 
   // `tasks` are those that the run learns from. `held_out` are drawn for in comparisons alone.
   draw_schedule(std::vector<task_id> tasks, const options& o, std::vector<task_id> held_out = {})
-      : tasks_(std::move(tasks)), held_out_(std::move(held_out)), options_(o) {}
+      : tasks_(std::move(tasks)),
+        held_out_(std::move(held_out)),
+        options_(o),
+        next_place_(o.first_place) {}
 
   // Changes the number of devices of a type by `by`, which may be negative.
   void change_devices(const std::string& device_type, int by);
@@ -118,7 +124,7 @@ class draw_schedule {
   options options_;
   std::map<std::string, int> devices_;
   std::map<std::string, std::size_t> lowered_;  // limits of types whose groups were dropped
-  std::size_t next_place_ = 0;
+  std::size_t next_place_;
   std::deque<assignment> comparisons_;
   std::map<draw_id, issued_draw> outstanding_;
 };

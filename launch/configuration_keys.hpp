@@ -204,7 +204,8 @@ void visit_imitation_keys(Visitor& v, curriculum_options& plan) {
 
 template <class Visitor>
 void visit_objective_keys(Visitor& v, grpo_step_options& o) {
-  v.value("minibatches", "Updates per step, each over a share of its groups.", o.minibatches, 1);
+  v.value("minibatches", "Updates per step, each over a share of its completions.", o.minibatches,
+          1);
   v.value("clip", "Probability ratios are clipped to 1 - clip and 1 + clip_high.", o.objective.clip,
           0);
   v.value(
@@ -249,7 +250,9 @@ void visit_contrastive_keys(Visitor& v, curriculum_options& plan) {
               "Third stage: GRPO on measured speed-ups. Code: policy/training/trainer.cpp.")) {
     contrastive_stage_options& s = plan.contrastive;
     v.value("steps", "Training steps; 0 skips the stage.", s.steps, 0);
-    v.value("minutes", "Minutes after which the stage ends before `steps`; 0 for no limit.",
+    v.value("minutes",
+            "Minutes after which the stage ends before `steps`, counted anew after a resumption; 0 "
+            "for no limit.",
             s.minutes, 0);
     v.value("groups", "Groups per step.", s.groups, 1);
     v.value("one_per_task", "Spread the groups of a step evenly over the tasks.", s.one_per_task);

@@ -34,15 +34,15 @@ bool is_of_checkpoint(const std::string& file) {
 }  // namespace
 
 std::unique_ptr<completion_sampler> make_sampler(
-    const configuration& settings, const std::string& device, std::uint64_t replica,
+    const configuration& settings, const std::string& device, std::uint64_t stream,
     const std::function<void(const std::string&)>& log) {
-  if (settings.policy.kind == "scripted") return make_scripted_sampler(settings.seed + replica);
+  if (settings.policy.kind == "scripted") return make_scripted_sampler(settings.seed + stream);
   if (settings.policy.kind == "teacher")
-    return make_teacher_sampler(find_teacher(settings.seed + replica));
+    return make_teacher_sampler(find_teacher(settings.seed + stream));
   if (settings.policy.kind == "endpoint")
     return make_endpoint_sampler(settings.endpoints, settings.generation.options, log);
   generation_options options = settings.generation.options;
-  options.seed += replica;
+  options.seed += stream;
   return make_model_sampler(settings.policy.folder, device, options,
                             {settings.policy.chat, settings.generation.stop_at_program});
 }

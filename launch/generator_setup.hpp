@@ -22,10 +22,11 @@ namespace hone {
 
 // What generators are made of, on a run's first node and on nodes that join it.
 
-// Makes the sampler of a generator, which opens its policy. `replica` is its number in the run.
-// Throws policy_error or std::runtime_error.
+// Makes the sampler of a generator, which opens its policy. `stream`: the number of its stream of
+// random numbers; the generators of a run have different ones. Throws policy_error or
+// std::runtime_error.
 std::unique_ptr<completion_sampler> make_sampler(
-    const configuration& settings, const std::string& device, std::uint64_t replica,
+    const configuration& settings, const std::string& device, std::uint64_t stream,
     const std::function<void(const std::string&)>& log);
 
 // Gives each device of the policy that also judges its GPU leases, and lengthens the time limit of

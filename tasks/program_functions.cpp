@@ -334,7 +334,8 @@ constants constants_of(const std::vector<statement>& statements, std::vector<boo
     if (!s.is_at_top || value.empty() || times[s.tokens.front().text] > 1) continue;
     constant read = read_constant(value, values);
     is_constant[i] = !read.value.empty();
-    if (is_constant[i]) values[s.tokens.front().text] = std::move(read);
+    const bool is_known = read.value == "(torch.Tensor)" && s.tokens.front().text == "Tensor";
+    if (is_constant[i] && !is_known) values[s.tokens.front().text] = std::move(read);
   }
   return values;
 }

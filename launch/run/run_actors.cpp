@@ -59,6 +59,7 @@ class actor_starter {
     const curriculum_options& plan = settings_.learner.plan;
     options.draws.step_groups =
         static_cast<std::size_t>(std::max(plan.self_supervised.groups, plan.contrastive.groups));
+    options.draws.first_place = parts_.from.next_version * options.draws.step_groups;
     if (!options.acknowledgements.empty())
       options.acknowledgements = (parts_.folder.path() / options.acknowledgements).string();
     started_.pool = system_.spawn<caf::detached>(pool_behavior, options, parts_.tasks,
@@ -157,6 +158,8 @@ class actor_starter {
   }
 
   void start_generators() {
+    // A resumed run draws other random numbers than the run before it.
+    const std::uint64_t first_stream = parts_.from.next_version << 20U;
     std::uint64_t i = 0;
     for (const std::string& device : devices_of_generators(settings_)) {
       generator_options options;
@@ -166,8 +169,8 @@ class actor_starter {
       options.is_distant = is_distant(device);
       options.gpu = shared_[device];
       options.learner = started_.learner;
-      options.make_sampler = [&settings = settings_, device, i, log = parts_.log] {
-        return make_sampler(settings, device, i, log);
+      options.make_sampler = [&settings = settings_, device, first_stream, i, log = parts_.log] {
+        return make_sampler(settings, device, first_stream + i, log);
       };
       started_.generators.push_back(
           system_.spawn<caf::detached>(generator_behavior, "generator " + std::to_string(i),

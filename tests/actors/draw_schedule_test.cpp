@@ -40,6 +40,15 @@ TEST_F(DrawSchedule, GivesEveryTaskAndDeviceTypeItsTurn) {
   EXPECT_EQ(places.size(), 4U);
 }
 
+TEST_F(DrawSchedule, AResumedRunDoesNotBeginWithTheFirstTask) {
+  draw_schedule::options options;
+  options.first_place = 3;
+  draw_schedule s({{1, 0}, {2, 0}}, options);
+  s.change_devices("a", 1);
+  EXPECT_EQ(draw(s)->where.task.high, 2U);
+  EXPECT_EQ(draw(s)->where.task.high, 1U);
+}
+
 TEST_F(DrawSchedule, BoundsOutstandingDrawsWaitingAndReadyGroupsTogether) {
   draw_schedule s = make(3);
   EXPECT_TRUE(draw(s, 0, 1));

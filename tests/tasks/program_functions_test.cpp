@@ -47,6 +47,11 @@ TEST(ProgramFunctions, ConstantsMeanWhatTheyMeanInPython) {
   }
 }
 
+TEST(ProgramFunctions, ANameThatExistsAnywayKeepsItsPlace) {
+  EXPECT_EQ(functions_of_program("Tensor = torch.Tensor\ndef f(x: Tensor):\n    return x\n"),
+            "\ndef f(x: Tensor):\n    return x\n");
+}
+
 TEST(ProgramFunctions, DecoratorsThatChangeNothingBecomeEmptyLines) {
   EXPECT_EQ(functions_of_program("@torch.no_grad()\ndef f(x):\n    return x\n"),
             "\ndef f(x):\n    return x\n");

@@ -102,6 +102,12 @@ TEST(Comparison, AllowsTwiceTheReferencesOwnErrorIfThatIsLarger) {
   EXPECT_NE(problem(f32({1.0018, 1}), f32({1, 1}), f64({1, 1})), "agrees");
 }
 
+TEST(Comparison, AllowsOneRoundingWhereTheReferenceIsOffByHalfOfOne) {
+  const double rounding = 0x1p-13;  // of a number between 1,024 and 2,048, in between
+  const std::vector<double> exact = {0.3, rounding / 2, 0};
+  EXPECT_EQ(problem(f32({0.3, rounding / 2, rounding}), f32({0.3, 0, 0}), f64(exact)), "agrees");
+}
+
 TEST(Comparison, ReportsHowInexactTheReferenceIs) {
   // An atol and an rtol of 1e-3 allow 2e-3 if all elements are 1.
   const tolerance allowed{1e-3, 1e-3};
