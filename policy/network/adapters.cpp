@@ -120,14 +120,16 @@ bool has_adapters(const std::filesystem::path& folder) {
 
 namespace {
 
-// Throws std::runtime_error if a package of `peft` has what Hone does not compute.
-void refuse_unknown_adapters(const nlohmann::ordered_json& config) {
+// Throws policy_error if a package of `peft` has what Hone does not compute.
+void refuse_unknown_adapters(const std::filesystem::path& folder,
+                             const nlohmann::ordered_json& config) {
   for (const char* key :
        {"use_rslora", "use_dora", "alpha_pattern", "rank_pattern", "modules_to_save", "bias"}) {
     const auto found = config.find(key);
     const bool is_set = found != config.end() && !found->is_null() && *found != false &&
                         *found != "none" && !(found->is_structured() && found->empty());
-    if (is_set) throw std::runtime_error(std::string(key) + " is not supported");
+    if (is_set)
+      throw policy_error((folder / config_file).string() + ": " + key + ": is not supported");
   }
 }
 
@@ -136,7 +138,7 @@ void refuse_unknown_adapters(const nlohmann::ordered_json& config) {
 saved_adapters load_adapters(const std::filesystem::path& folder) {
   saved_adapters loaded;
   with_config(folder, [&](const nlohmann::ordered_json& config) {
-    refuse_unknown_adapters(config);
+    refuse_unknown_adapters(folder, config);
     loaded.options.rank = config.at("r").get<std::int64_t>();
     loaded.options.alpha = config.at("lora_alpha").get<double>();
     loaded.options.modules = config.at("target_modules").get<std::vector<std::string>>();

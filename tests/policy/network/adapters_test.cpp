@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "policy/files.hpp"
 #include "policy/network/transformer.hpp"
@@ -137,6 +140,31 @@ TEST_F(Adapters, ThatDoNotFitAreRefusedInASentence) {
   decoder_weights half = adapters;
   half.all().erase("model.layers.0.mlp.up_proj.lora_B.weight");
   expect_refused("half", half);
+}
+
+TEST_F(Adapters, OfKindsThatHoneDoesNotComputeAreRefused) {
+  const fs::path folder = temporary_.path() / "peft";
+  fs::create_directory(folder);
+  save_adapters(folder, make_adapters(base_, options_.adapters, 5), options_.adapters, folder_);
+  EXPECT_NO_THROW(decoder_weights::load(folder, config_));
+  nlohmann::json config;
+  std::ifstream(folder / "adapter_config.json") >> config;
+  const std::map<std::string, nlohmann::json> kinds = {{"use_rslora", true},
+                                                       {"use_dora", true},
+                                                       {"alpha_pattern", {{"q_proj", 3}}},
+                                                       {"modules_to_save", {"lm_head"}},
+                                                       {"bias", "all"}};
+  for (const auto& [key, value] : kinds) {
+    nlohmann::json with = config;
+    with[key] = value;
+    std::ofstream(folder / "adapter_config.json") << with;
+    EXPECT_THROW(decoder_weights::load(folder, config_), policy_error) << key;
+  }
+  config["use_rslora"] = false;
+  config["bias"] = "none";
+  config["rank_pattern"] = nlohmann::json::object();
+  std::ofstream(folder / "adapter_config.json") << config;
+  EXPECT_NO_THROW(decoder_weights::load(folder, config_));
 }
 
 }  // namespace

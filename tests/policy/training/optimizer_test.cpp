@@ -71,6 +71,21 @@ TEST(Optimizer, ReturnsTheGlobalNormBeforeClipping) {
   EXPECT_NEAR(adam.step(0), 5.0, 1e-6);
 }
 
+TEST(Optimizer, ANormOfZeroClipsNothing) {
+  std::vector<double> after;
+  for (const double most : {0.0, 1e9}) {
+    auto weights = two_weights();
+    optimizer_options options;
+    options.max_gradient_norm = most;
+    optimizer adam({&weights}, options);
+    give_gradients(weights, 3, 0, 4);
+    adam.step(0.1);
+    after.push_back(weights.all()["matrix"][0][0].item<double>());
+  }
+  EXPECT_EQ(after[0], after[1]);
+  EXPECT_NE(after[0], two_weights().all()["matrix"][0][0].item<double>());
+}
+
 TEST(Optimizer, ANonFiniteGradientChangesNothing) {
   auto weights = two_weights();
   optimizer adam({&weights}, {});

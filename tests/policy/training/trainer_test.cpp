@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "policy/network/transformer.hpp"
 #include "policy/sampling/completion_sampler.hpp"
@@ -46,6 +48,20 @@ std::vector<completion_sampler::finished_prompt> sample_from(
   std::vector<completion_sampler::finished_prompt> done;
   for (int i = 0; i < 100 && done.empty(); ++i) done = sampler->step();
   return done;
+}
+
+TEST(Trainer, RefusesToTrainInFloat16) {
+  const temporary_folder folder;
+  for (const char* file : {"config.json", "tokenizer.json"})
+    std::filesystem::copy_file(tiny / file, folder / file);
+  nlohmann::json config;
+  std::ifstream(folder / "config.json") >> config;
+  config["torch_dtype"] = "float16";
+  std::ofstream(folder / "config.json") << config;
+  trainer::options o;
+  EXPECT_THROW(trainer(folder.path(), true, o), policy_error);
+  o.trains = false;
+  EXPECT_NO_THROW(trainer(folder.path(), true, o));
 }
 
 TEST(SupervisedUpdates, StartAtTheLossOfAUniformDistribution) {
