@@ -8,8 +8,8 @@
 #include <regex>
 #include <set>
 #include <span>
-#include <sstream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hone {
@@ -23,9 +23,8 @@ constexpr std::size_t most_added = 64 << 10;
 struct token {
   enum class kind { name, number, string, symbol };
   kind is;
-  std::size_t begin;
-  std::string_view text;
-  std::size_t depth;  // number of brackets around it
+  std::string_view text;  // lies in the program's
+  std::size_t depth;      // number of brackets around it
 };
 
 // A logical line of Python: one statement, or several on one line.
@@ -121,7 +120,7 @@ class scanner {
 
   void take(token::kind is, std::size_t end) {
     if (current_.tokens.empty()) current_.is_at_top = at_ == 0 || text_[at_ - 1] == '\n';
-    current_.tokens.push_back({is, at_, text_.substr(at_, end - at_), depth_});
+    current_.tokens.push_back({is, text_.substr(at_, end - at_), depth_});
     at_ = end;
   }
 
@@ -232,7 +231,8 @@ class bound_names {
     const auto sign = std::find_if(tokens.begin(), tokens.end(), [&](const token& t) {
       return t.depth == 0 && (is_assignment(t.text) || (has_type && t.text == ":"));
     });
-    const std::size_t targets_end = sign == tokens.end() || is_header ? 0 : sign->begin;
+    const std::ptrdiff_t targets =
+        sign == tokens.end() || is_header ? 0 : std::distance(tokens.begin(), sign);
     bool is_loop_variable = false;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       if (tokens[i].text == "for") is_loop_variable = true;
@@ -241,7 +241,7 @@ class bound_names {
       const bool is_parameter = is_header && tokens[i].depth == 1 && i > 0 &&
                                 (tokens[i - 1].text == "(" || tokens[i - 1].text == ",");
       const bool is_target =
-          tokens[i].begin < targets_end && tokens[i].depth <= (has_brackets ? 1U : 0U);
+          std::cmp_less(i, targets) && tokens[i].depth <= (has_brackets ? 1U : 0U);
       if (is_parameter || is_target || is_loop_variable) names_.insert(tokens[i].text);
     }
   }
@@ -251,6 +251,14 @@ class bound_names {
  private:
   std::set<std::string_view> names_;
 };
+
+// Returns the text of a statement with the comment behind it.
+std::string_view with_comment(const statement& s, std::string_view program) {
+  const auto begin = static_cast<std::size_t>(s.tokens.front().text.data() - program.data());
+  const std::string_view last = s.tokens.back().text;
+  const auto last_end = static_cast<std::size_t>(last.data() + last.size() - program.data());
+  return program.substr(begin, program.find('\n', last_end) - begin);
+}
 
 // Replaces parts of a text. Edits must be made in the order of their places.
 class editor {
@@ -266,10 +274,7 @@ class editor {
 
   // Removes a statement with its comment, and keeps its line ends.
   void blank(const statement& s) {
-    const auto begin = static_cast<std::size_t>(s.tokens.front().text.data() - text_.data());
-    const std::string_view last = s.tokens.back().text;
-    const auto last_end = static_cast<std::size_t>(last.data() + last.size() - text_.data());
-    const std::string_view all = text_.substr(begin, text_.find('\n', last_end) - begin);
+    const std::string_view all = with_comment(s, text_);
     replace(all,
             std::string(static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n')), '\n'));
   }
@@ -311,6 +316,19 @@ void put_in(const constants& values, std::span<const statement> function, editor
   }
 }
 
+// Imports of names that are defined anyway.
+bool is_habitual_import(const statement& s, std::string_view program) {
+  static const std::regex habitual(
+      R"(^(import torch|import math|import torch\.nn\.functional( as F)?|import torch\.nn( as nn)?)"
+      R"(|from torch import (Tensor|nn)|from typing import [A-Za-z, ]+)"
+      R"(|from torch\.nn import functional as F|from __future__ import annotations)\s*(#.*)?$)");
+  // <regex> takes a frame of the stack for each character. A longer line is kept.
+  constexpr std::size_t longest = 200;
+  const std::string_view line = with_comment(s, program);
+  return s.is_at_top && line.size() <= longest &&
+         std::regex_match(line.begin(), line.end(), habitual);
+}
+
 // Decorators that change nothing here.
 bool is_habitual_decorator(const statement& s) {
   static const std::set<std::string> habitual = {"@torch.no_grad()", "@torch.inference_mode()",
@@ -340,33 +358,18 @@ constants constants_of(const std::vector<statement>& statements, std::vector<boo
   return values;
 }
 
-// Returns the text with the imports that people write out of habit replaced by empty lines.
-std::string without_imports(const std::string& python) {
-  static const std::regex habitual(
-      R"(^(import torch|import math|import torch\.nn\.functional( as F)?|import torch\.nn( as nn)?)"
-      R"(|from torch import (Tensor|nn)|from typing import [A-Za-z, ]+)"
-      R"(|from torch\.nn import functional as F|from __future__ import annotations)\s*(#.*)?$)");
-  // <regex> takes a frame of the stack for each character. A longer line is kept.
-  constexpr std::size_t longest = 200;
-  std::istringstream in(python);
-  std::string kept;
-  for (std::string line; std::getline(in, line);)
-    kept += (line.size() <= longest && std::regex_match(line, habitual) ? "" : line) + "\n";
-  return kept;
-}
-
 }  // namespace
 
 std::string functions_of_program(const std::string& python) {
-  const std::string text = without_imports(python);
+  const std::string text = python.empty() || python.ends_with('\n') ? python : python + "\n";
   const std::vector<statement> statements = scanner(text).scan();
   std::vector<bool> is_constant(statements.size());
   const constants values = constants_of(statements, is_constant);
   std::size_t room = most_added;
   editor edits(text);
   for (std::size_t i = 0; i < statements.size();) {
-    if (is_constant[i] || is_habitual_decorator(statements[i]) ||
-        (statements[i].is_at_top && is_docstring(statements[i]))) {
+    if (is_constant[i] || is_habitual_import(statements[i], text) ||
+        is_habitual_decorator(statements[i])) {
       edits.blank(statements[i++]);
       continue;
     }
