@@ -32,6 +32,20 @@ void store(const completion& from, schema::Rollout::Builder rollout) {
   rollout.setTruncated(from.truncated);
 }
 
+// Returns the draw without what its prompt does not show: its first exemplars, and the attempt.
+draw_record without_unshown(const draw_record& draw, std::size_t exemplars, bool has_attempt) {
+  const auto all = draw->getExemplars();
+  if (exemplars == all.size() && has_attempt == draw->hasAttempt()) return draw;
+  capnp::MallocMessageBuilder scratch;
+  scratch.setRoot(*draw);
+  auto shown = scratch.getRoot<schema::Draw>();
+  auto kept = shown.initExemplars(static_cast<unsigned>(exemplars));
+  for (unsigned i = 0; i < kept.size(); ++i)
+    kept.setWithCaveats(i, all[static_cast<unsigned>(all.size() - exemplars) + i]);
+  if (!has_attempt) shown.disownAttempt();
+  return copy_record<schema::Draw>(shown.asReader());
+}
+
 group_record make_group(const generator_state::open_draw& from,
                         const completion_sampler::finished_prompt& done) {
   const task_id task(from.draw->getTaskId());
@@ -116,20 +130,6 @@ void generator_state::find_checkpoint(std::uint64_t version, bool is_pinned, Use
             [otherwise](const caf::error& e) { otherwise(e); });
 }
 
-// Returns the draw without what its prompt does not show: its first exemplars, and the attempt.
-draw_record without_unshown(const draw_record& draw, std::size_t exemplars, bool has_attempt) {
-  const auto all = draw->getExemplars();
-  if (exemplars == all.size() && has_attempt == draw->hasAttempt()) return draw;
-  capnp::MallocMessageBuilder scratch;
-  scratch.setRoot(*draw);
-  auto shown = scratch.getRoot<schema::Draw>();
-  auto kept = shown.initExemplars(static_cast<unsigned>(exemplars));
-  for (unsigned i = 0; i < kept.size(); ++i)
-    kept.setWithCaveats(i, all[static_cast<unsigned>(all.size() - exemplars) + i]);
-  if (!has_attempt) shown.disownAttempt();
-  return copy_record<schema::Draw>(shown.asReader());
-}
-
 // Renders the prompt of a draw and submits it to the sampler. A prompt that leaves no room for a
 // completion of max_new_tokens loses its first exemplars, because the best ones stand last, and
 // then the attempt. Without both, any room is enough.
@@ -138,14 +138,16 @@ void generator_state::submit_prompt(const draw_record& draw) {
   if (t == nullptr) return;
   for (prompt_facts facts = facts_for(*t, *draw);;) {
     const bool is_bare = facts.exemplars.empty() && !facts.attempt;
-    open_draw opened{without_unshown(draw, facts.exemplars.size(), facts.attempt.has_value()),
-                     options.prompts->render(facts), unix_ms()};
+    std::string prompt = options.prompts->render(facts);
+    const std::uint64_t started_ms = unix_ms();
     try {
-      sampler->submit({next_ticket, opened.prompt, draw->getSamples(),
+      sampler->submit({next_ticket, prompt, draw->getSamples(),
                        is_bare ? answer_room::any : answer_room::whole,
                        draw->getArm() == schema::Draw::Arm::GREEDY, t,
                        std::string(view(draw->getDeviceType()))});
-      open_draws.emplace(next_ticket++, std::move(opened));
+      open_draws[next_ticket++] = {
+          without_unshown(draw, facts.exemplars.size(), facts.attempt.has_value()),
+          std::move(prompt), started_ms};
       schedule_tick();
       return;
     } catch (const policy_error& e) {

@@ -70,14 +70,14 @@ void learner_state::replay() {
           [this](const std::vector<scored_group_record>& groups) {
             attempt([&] {
               for (const auto& group : groups) admit(*group);
-            });
-            if (head->getComplete()) return finish(true);
-            attempt_on_gpu([this] {
-              // The configuration may have changed so that the stage is over. The pool takes the
-              // stage from the newest version, so a new stage needs a new version.
-              if (plan->advance()) return commit({plan->stage(), 0, {}}, {}, false);
-              publish();
-              schedule_tick();
+              if (head->getComplete()) return finish(true);
+              attempt_on_gpu([this] {
+                // The configuration may have changed so that the stage is over. The pool takes the
+                // stage from the newest version, so a new stage needs a new version.
+                if (plan->advance()) return commit({plan->stage(), 0, {}}, {}, false);
+                publish();
+                schedule_tick();
+              });
             });
           },
           [this](const caf::error& e) { self->quit(e); });

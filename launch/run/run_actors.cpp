@@ -169,8 +169,9 @@ class actor_starter {
       options.is_distant = is_distant(device);
       options.gpu = shared_[device];
       options.learner = started_.learner;
-      options.make_sampler = [&settings = settings_, device, first_stream, i, log = parts_.log] {
-        return make_sampler(settings, device, first_stream + i, log);
+      options.make_sampler = [&settings = settings_, device, stream = first_stream + i,
+                              log = parts_.log] {
+        return make_sampler(settings, device, stream, log);
       };
       started_.generators.push_back(
           system_.spawn<caf::detached>(generator_behavior, "generator " + std::to_string(i),

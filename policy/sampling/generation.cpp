@@ -8,6 +8,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <optional>
 
 #include "policy/files.hpp"
 #include "policy/sampling/sequence_network.hpp"
@@ -20,8 +21,8 @@ struct generation_engine::state {
     std::uint32_t admitted = 0;
     std::uint32_t finished = 0;
     bool is_open = false;
-    bool is_read = false;
-    std::uint64_t read_by = 0;  // the version that has read the prompt, and draws first tokens
+    // The version that has read the prompt, and draws first tokens.
+    std::optional<std::uint64_t> read_by;
     std::vector<completion> completions;
   };
   struct slot {
@@ -96,14 +97,11 @@ void generation_engine::state::admit() {
     if (!r.is_open) break;
     promised += r.asked.samples - r.admitted;
   }
-  for (const std::uint64_t ticket : network->read_prompts()) {
-    requests.at(ticket).is_read = true;
-    requests.at(ticket).read_by = version;
-  }
+  for (const std::uint64_t ticket : network->read_prompts()) requests.at(ticket).read_by = version;
   while (!queue.empty() && has_slot()) {
     const std::uint64_t ticket = queue.front();
     request& r = requests.at(ticket);
-    if (!r.is_read) break;
+    if (!r.read_by) break;
     while (r.admitted < r.asked.samples && has_slot() && network->attach(ticket))
       slots.push_back(
           {ticket, r.admitted++, {0, static_cast<std::int64_t>(r.asked.prompt.size())}});
@@ -159,7 +157,7 @@ bool generation_engine::state::accept(slot& s, const drawn_token& drawn,
   completion& c = r.completions[s.sample];
   c.tokens.push_back(drawn.token);
   c.log_probabilities.push_back(drawn.log_probability);
-  const std::uint64_t by = c.tokens.size() == 1 ? r.read_by : version;
+  const std::uint64_t by = c.tokens.size() == 1 ? *r.read_by : version;
   if (c.versions.empty() || c.versions.back().first != by) c.versions.emplace_back(by, 0);
   ++c.versions.back().second;
   ++written;

@@ -5,6 +5,7 @@
 
 #include "messages/names.hpp"
 #include "tests/support/learner_bed.hpp"
+#include "tests/support/policy_folders.hpp"
 
 namespace hone {
 namespace {
@@ -15,9 +16,8 @@ TEST_F(LearnerActor, GivesItsWeightsToTheGeneratorsBeforeItCommitsThem) {
   const auto exchange = std::make_shared<weights_exchange>();
   options_.exchange = exchange;
   options_.make_curriculum = [this] {
-    const auto policy = std::filesystem::path(HONE_SOURCE_DIR) / "configs/policies/tiny";
     return std::make_unique<curriculum>(
-        options_.plan, std::make_unique<trainer>(policy, true, trainer::options{}),
+        options_.plan, std::make_unique<trainer>(tiny, true, trainer::options{}),
         std::make_shared<const prompt_template>(prompt_template::parse("{{task}}\n", "test")),
         tasks_, 1);
   };

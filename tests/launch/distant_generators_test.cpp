@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/json_lines.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/safetensors_text.hpp"
 #include "tests/support/small_run.hpp"
 
@@ -97,9 +98,8 @@ class DistantModel : public DistantGenerators {
 };
 
 TEST_F(DistantModel, WritesWithCopiesOfCheckpointsAndOfAdapters) {
-  const std::string tiny = std::string(HONE_SOURCE_DIR) + "/configs/policies/tiny";
-  expect_report(
-      model({"--set", "policy.folder=\"" + tiny + "\"", "--set", "policy.random_weights=true"}));
+  expect_report(model({"--set", "policy.folder=\"" + testing_support::tiny.string() + "\"", "--set",
+                       "policy.random_weights=true"}));
   // The weights that it has learned become the policy of a run that trains adapters alone.
   const std::filesystem::path learned = folder_ / "learned";
   std::filesystem::rename(run_folder() / "checkpoints" / "4", learned);
@@ -110,10 +110,10 @@ TEST_F(DistantModel, WritesWithCopiesOfCheckpointsAndOfAdapters) {
 }
 
 TEST_F(DistantModel, NodesTakeCopiesFromEachOther) {
-  const std::string tiny = std::string(HONE_SOURCE_DIR) + "/configs/policies/tiny";
   // Steps of some seconds, so that all five ask for the same version.
-  program p(model({"--set", "policy.folder=\"" + tiny + "\"", "--set", "policy.random_weights=true",
-                   "--set", "sft.updates=100000", "--set", "sft.updates_per_step=30"}));
+  program p(model({"--set", "policy.folder=\"" + testing_support::tiny.string() + "\"", "--set",
+                   "policy.random_weights=true", "--set", "sft.updates=100000", "--set",
+                   "sft.updates_per_step=30"}));
   const program judging = writer("writer-0", {"--devices", "simulated:a"});
   const std::vector<std::string> only_writes = {"--compilers", "0"};
   const program second = writer("writer-1", only_writes);

@@ -5,7 +5,9 @@
 #include <map>
 
 #include "evaluation/judge/case_timing.hpp"
+#include "evaluation/judge/sampled_side.hpp"
 #include "tests/support/failures.hpp"
+#include "tests/support/synthetic_sides.hpp"
 
 namespace hone {
 namespace {
@@ -159,6 +161,42 @@ TEST(TimedChecks, GiveABarelyWrongResultOneSecondChance) {
   EXPECT_EQ(looks, 2);
   looks = 0;
   EXPECT_THROW(checks.check(), timing_failure);  // one second chance per timed case
+}
+
+// A program that is wrong in one run of five, at random, and faster there.
+class careless_side final : public sampled_side {
+ public:
+  explicit careless_side(std::uint64_t seed)
+      : sampled_side(sampled_side::role::candidate), coin_(seed) {}
+  void set_parameters(std::uint64_t /*seed*/) override {}
+  std::vector<double> sample(std::size_t /*calls*/) override {
+    is_wrong = ++runs_ > 80 && coin_.below(5) == 0;
+    return {is_wrong ? 0.87 * 2e6 : 2e6};
+  }
+  std::size_t max_calls() const override { return 1; }
+  bool is_wrong = false;  // in the last run
+
+ private:
+  random_stream coin_;
+  int runs_ = 0;
+};
+
+TEST(TimedChecks, CatchAProgramThatIsWrongInOneRunOfABatch) {
+  // Of the runs of a batch on a CPU, the fastest one counts.
+  timing_rules rules = cpu_timing_rules();
+  rules.clocked_budget_ns = 0.5e6;
+  random_stream random(3);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    careless_side candidate(seed);
+    testing_support::synthetic_side reference(sampled_side::role::reference, [] { return 2e6; });
+    timed_checks checks({distribution::declared, distribution::shifted}, random,
+                        [&](std::optional<distribution> how, worst_errors&) {
+                          return !how && candidate.is_wrong ? wrong : no_failure;
+                        });
+    const case_timing timing =
+        testing_support::time_pair(candidate, reference, rules, random, &checks);
+    EXPECT_EQ(outcome_of(timing.failure), Outcome::WRONG_RESULT) << seed;
+  }
 }
 
 }  // namespace

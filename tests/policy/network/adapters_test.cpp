@@ -11,6 +11,7 @@
 #include "policy/files.hpp"
 #include "policy/network/transformer.hpp"
 #include "policy/training/trainer.hpp"
+#include "tests/support/policy_folders.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 namespace hone {
@@ -18,8 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing_support::temporary_folder;
-
-const fs::path tiny = fs::path(HONE_SOURCE_DIR) / "configs/policies/tiny";
+using testing_support::tiny;
 
 // A folder of the tiny policy with weights.
 class Adapters : public testing::Test {

@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(Checkpoint, ResumedOptimizer, testing::Values("float32"
 
 // Returns the loss before the last of 100 updates of a policy that is trained in this dtype.
 double loss_after_training(const char* dtype, double rate) {
-  auto config = decoder_config::load(HONE_SOURCE_DIR "/configs/policies/tiny/config.json");
+  auto config = decoder_config::load(testing_support::tiny / "config.json");
   config.dtype = dtype;
   auto weights = decoder_weights::random(config, 1);
   optimizer adam({&weights}, {});

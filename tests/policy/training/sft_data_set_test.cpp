@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/support/policy_folders.hpp"
+
 namespace hone {
 namespace {
 
@@ -30,7 +32,7 @@ class SftDataSet : public testing::Test {
   }
   std::string text(const std::vector<token_id>& tokens) const { return codec_.decode(tokens); }
 
-  text_codec codec_ = text_codec::load(HONE_SOURCE_DIR "/configs/policies/tiny", {});
+  text_codec codec_ = text_codec::load(testing_support::tiny, {});
   prompt_template prompts_ = prompt_template::parse(
       "{{task}} {{device}}\n{{#exemplars}}\n{{score}} {{code}}\n{{/exemplars}}\n", "test");
   std::map<std::string, prompt_facts> facts_;
