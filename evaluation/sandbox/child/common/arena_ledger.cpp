@@ -31,20 +31,26 @@ std::optional<std::uint64_t> arena_ledger::take(std::uint64_t bytes) {
     // tensor may be handed out for a larger one of the same rounded size.
     if (number < max_arena_allocations)
       head_->allocations[number].bytes = std::max(head_->allocations[number].bytes, bytes);
-    blocks_[offset] = {size, epoch_, number};
+    hold(offset, size, number);
     return offset;
   }
   if (size > left()) return std::nullopt;
   const std::uint64_t offset = next_;
   next_ += size + guard_bytes;
   head_->scratch_used = next_;
-  blocks_[offset] = {size, epoch_, note(offset, bytes)};
+  hold(offset, size, note(offset, bytes));
   return offset;
+}
+
+// Adds a holder to the block at `offset`, which takes the facts of this newest allocation.
+void arena_ledger::hold(std::uint64_t offset, std::uint64_t size, std::uint32_t number) {
+  const std::uint32_t holders = blocks_[offset].holders + 1;
+  blocks_[offset] = {size, epoch_, number, holders};
 }
 
 void arena_ledger::give_back(std::uint64_t offset) {
   const auto found = blocks_.find(offset);
-  if (found == blocks_.end()) return;
+  if (found == blocks_.end() || --found->second.holders > 0) return;
   const block freed = found->second;
   blocks_.erase(found);
   if (freed.epoch == epoch_ && reuses_) free_[freed.size].emplace_back(offset, freed.number);

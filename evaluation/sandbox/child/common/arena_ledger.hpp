@@ -16,6 +16,11 @@ namespace hone {
 // check. Freed memory is handed out again for the same size; reset() makes the whole region new.
 // Works in offsets alone, so that the class also serves memory that only a GPU can access. Confined
 // to one thread.
+//
+// A tensor may outlive the reset after which its memory belongs to a newer tensor. A release names
+// only an address (LibTorch's raw_deallocate() has nothing else), so the ledger cannot tell which
+// of the two tensors has ended. It therefore counts the tensors at an offset, and hands the offset
+// out again only when all of them have been released.
 class arena_ledger {
  public:
   // Sets the head that allocations are entered into. It must outlive this object.
@@ -30,7 +35,8 @@ class arena_ledger {
 
   // Returns the offset of `bytes` bytes, or nullopt if there is no room.
   std::optional<std::uint64_t> take(std::uint64_t bytes);
-  // Frees memory that take() has returned. Memory that was taken before the last reset is ignored.
+  // Releases one allocation at this offset. The memory is free once every allocation that take()
+  // has returned there, before the last reset or after it, has been released.
   void give_back(std::uint64_t offset);
   // Returns the bytes of the region that have not been handed out yet, without guards.
   std::uint64_t left() const;
@@ -41,9 +47,11 @@ class arena_ledger {
   struct block {
     std::uint64_t size = 0;  // rounded up
     std::uint64_t epoch = 0;
-    std::uint32_t number = 0;  // in the head's list of allocations
+    std::uint32_t number = 0;   // in the head's list of allocations
+    std::uint32_t holders = 0;  // allocations here that have not been released, of any epoch
   };
   std::uint32_t note(std::uint64_t offset, std::uint64_t bytes) const;
+  void hold(std::uint64_t offset, std::uint64_t size, std::uint32_t number);
 
   arena_head* head_ = nullptr;
   std::uint64_t next_ = 0;

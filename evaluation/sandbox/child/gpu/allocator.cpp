@@ -37,22 +37,15 @@ void gpu_allocator::attach(char* base, std::uint64_t bytes, arena_head& head) {
 }
 
 void gpu_allocator::outside_of_the_arena(const std::function<void()>& work) {
-  const arena_ledger kept = ledger_;
-  const auto count = head_->allocation_count;
-  const auto used = head_->scratch_used;
-  const auto resume = [&] {
-    ledger_ = kept;
-    head_->allocation_count = count;
-    head_->scratch_used = used;
+  struct outside {
+    explicit outside(bool& flag) : is_outside(&flag) { flag = true; }
+    ~outside() { *is_outside = false; }
+    outside(const outside&) = delete;
+    outside& operator=(const outside&) = delete;
+    bool* is_outside;
   };
-  ledger_.reset(0, 0);
-  try {
-    work();
-  } catch (...) {
-    resume();
-    throw;
-  }
-  resume();
+  const outside here(is_outside_);
+  work();
 }
 
 c10::DataPtr gpu_allocator::allocate(std::size_t n) {
@@ -62,7 +55,7 @@ c10::DataPtr gpu_allocator::allocate(std::size_t n) {
 
 void* gpu_allocator::take(std::size_t n) {
   if (n == 0) return nullptr;
-  if (ledger_.has_region()) {
+  if (takes_from_arena()) {
     const auto offset = ledger_.take(n);
     if (!offset) out_of_memory();
     return base_ + *offset;
@@ -85,7 +78,7 @@ void gpu_allocator::give_back(void* data) {
 }
 
 void gpu_allocator::cacheInfo(c10::DeviceIndex /*device*/, std::size_t* largest) {
-  *largest = ledger_.has_region() ? ledger_.left() : 1U << 30U;
+  *largest = takes_from_arena() ? ledger_.left() : 1U << 30U;
 }
 
 }  // namespace hone

@@ -12,7 +12,8 @@ namespace hone {
 // Allocates every tensor on the GPU in the arena's device memory, which the parent owns and reads.
 // Before there is an arena, and for memory that outlives all runs (the workspaces of libraries), it
 // allocates from CUDA. A tensor may outlive the run that made it. Its memory may then belong to
-// another tensor, and its release has no effect. One per process, confined to one thread at a time.
+// another tensor, which its release does not free. One per process, confined to one thread at a
+// time.
 class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
  public:
   // Returns the allocator of the process. The first call makes it LibTorch's allocator, and must
@@ -31,9 +32,12 @@ class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPlug
     return static_cast<std::uint64_t>(static_cast<const char*>(p) - base_);
   }
 
-  // Does work whose tensors have memory from CUDA itself, and none from the arena. None of them may
-  // outlive it.
+  // Does work whose new tensors have memory from CUDA itself, and none from the arena.
   void outside_of_the_arena(const std::function<void()>& work);
+  // See arena_ledger::keep_freed(). Has no effect on work outside of the arena.
+  void keep_freed() {
+    if (!is_outside_) ledger_.keep_freed();
+  }
 
   // Throws c10::OutOfMemoryError if there is no room.
   c10::DataPtr allocate(std::size_t n) override;
@@ -47,6 +51,7 @@ class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPlug
 
  private:
   static void release(void* data) { instance().give_back(data); }
+  bool takes_from_arena() const { return !is_outside_ && ledger_.has_region(); }
   void* take(std::size_t n);
   void give_back(void* data);
 
@@ -54,6 +59,7 @@ class gpu_allocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPlug
   std::uint64_t bytes_ = 0;
   arena_head* head_ = nullptr;
   arena_ledger ledger_;
+  bool is_outside_ = false;  // of the arena, for the time of outside_of_the_arena()
 };
 
 }  // namespace hone

@@ -87,7 +87,7 @@ void gpu_kernels::describe_launches(arena_head& head) const {
 }
 
 void gpu_kernels::use_stream(std::int64_t k) {
-  memory_->ledger().keep_freed();
+  memory_->keep_freed();
   streams_->use(k);
 }
 

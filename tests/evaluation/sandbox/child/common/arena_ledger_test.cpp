@@ -56,6 +56,32 @@ TEST_F(ArenaLedger, IgnoresTheReleaseOfMemoryFromBeforeAReset) {
   EXPECT_EQ(head_->allocation_count, 1U);
 }
 
+// The old tensor is at the offset of the new one. Releasing it must not free the new one's memory,
+// which a third tensor would get.
+TEST_F(ArenaLedger, KeepsATensorWhosePredecessorAtTheOffsetIsReleasedLate) {
+  const auto outlives_its_run = ledger_.take(64);
+  ledger_.reset(4096, 1U << 20U);
+  const auto live = ledger_.take(64);
+  ASSERT_EQ(live, outlives_its_run);
+  ledger_.give_back(*outlives_its_run);
+  const auto third = ledger_.take(64);
+  EXPECT_NE(third, live) << "two live tensors share memory";
+  ledger_.give_back(*live);
+  EXPECT_EQ(ledger_.take(64), live) << "all of its holders have been released";
+}
+
+TEST_F(ArenaLedger, KeepsATensorWhosePredecessorHadAnotherSizeAndComesFromSeveralRunsBefore) {
+  const auto oldest = ledger_.take(10'000);
+  ledger_.reset(4096, 1U << 20U);
+  ASSERT_EQ(ledger_.take(500), oldest);
+  ledger_.reset(4096, 1U << 20U);
+  ASSERT_EQ(ledger_.take(64), oldest);
+  ledger_.give_back(*oldest);
+  ledger_.give_back(*oldest);
+  EXPECT_NE(ledger_.take(64), oldest);
+  EXPECT_NE(ledger_.take(10'000), oldest);
+}
+
 TEST_F(ArenaLedger, ReturnsNothingIfThereIsNoRoom) {
   EXPECT_FALSE(ledger_.take(1U << 20U));
   const std::uint64_t left = ledger_.left();
