@@ -17,14 +17,15 @@ namespace {
 using clock = std::chrono::steady_clock;
 constexpr std::size_t max_descriptors = 4;
 
-// Waits until the socket is readable. Returns false if the deadline passed.
-bool wait_readable(int socket, std::optional<clock::time_point> deadline) {
+// Waits until the socket can be read (POLLIN) or written (POLLOUT). Returns false if the deadline
+// passed.
+bool wait_until(short event, int socket, std::optional<clock::time_point> deadline) {
   if (!deadline) return true;
   while (true) {
     const auto left =
         std::chrono::duration_cast<std::chrono::microseconds>(*deadline - clock::now()).count();
     if (left <= 0) return false;
-    pollfd waiting{socket, POLLIN, 0};
+    pollfd waiting{socket, event, 0};
     const timespec limit{left / 1000000, left % 1000000 * 1000};
     const int ready = ppoll(&waiting, 1, &limit, nullptr);
     if (ready > 0) return true;
@@ -38,7 +39,7 @@ bool read_all(int socket, char* into, std::size_t size, std::vector<unique_fd>* 
               std::optional<clock::time_point> deadline) {
   std::size_t got = 0;
   while (got < size) {
-    if (!wait_readable(socket, deadline)) return false;
+    if (!wait_until(POLLIN, socket, deadline)) return false;
     iovec part{into + got, size - got};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(max_descriptors * sizeof(int))> control{};
     msghdr message{};
@@ -81,9 +82,9 @@ std::optional<received_message> receive(int socket, bool takes_descriptors,
   return message;
 }
 
-}  // namespace
-
-void send_message(int socket, const std::vector<char>& bytes, std::span<const int> descriptors) {
+// Sends one message. Returns false if the deadline passed before the socket has taken all of it.
+bool send(int socket, const std::vector<char>& bytes, std::span<const int> descriptors,
+          std::optional<clock::time_point> deadline) {
   if (descriptors.size() > max_descriptors)
     throw std::invalid_argument("a message with " + std::to_string(descriptors.size()) +
                                 " descriptors");
@@ -105,8 +106,9 @@ void send_message(int socket, const std::vector<char>& bytes, std::span<const in
   }
   std::size_t left = sizeof length + bytes.size();
   while (left > 0) {
-    const ssize_t n = sendmsg(socket, &message, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
+    if (!wait_until(POLLOUT, socket, deadline)) return false;
+    const ssize_t n = sendmsg(socket, &message, MSG_NOSIGNAL | (deadline ? MSG_DONTWAIT : 0));
+    if (n < 0 && (errno == EINTR || (deadline && errno == EAGAIN))) continue;
     if (n <= 0) throw connection_lost("the other process is gone");
     left -= static_cast<std::size_t>(n);
     message.msg_control = nullptr;
@@ -123,6 +125,18 @@ void send_message(int socket, const std::vector<char>& bytes, std::span<const in
       }
     }
   }
+  return true;
+}
+
+}  // namespace
+
+void send_message(int socket, const std::vector<char>& bytes, std::span<const int> descriptors) {
+  (void)send(socket, bytes, descriptors, std::nullopt);
+}
+
+bool send_message_by(clock::time_point deadline, int socket, const std::vector<char>& bytes,
+                     std::span<const int> descriptors) {
+  return send(socket, bytes, descriptors, deadline);
 }
 
 std::optional<received_message> receive_message(int socket,

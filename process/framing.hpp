@@ -27,11 +27,17 @@ struct received_message {
 // Largest message that is received.
 inline constexpr std::size_t max_frame_bytes = 4U << 20U;
 
-// Sends one message, with at most four descriptors. Blocks until the socket has taken all of it.
-// Throws std::invalid_argument for more descriptors.
-// Throws connection_lost.
+// Sends one message, with at most four descriptors. Blocks until the socket has taken all of it, so
+// that a process which stops reading blocks the caller. For replies to a trusted process. Throws
+// std::invalid_argument for more descriptors. Throws connection_lost.
 void send_message(int socket, const std::vector<char>& bytes,
                   std::span<const int> descriptors = {});
+// Sends one message as send_message() does. Returns false if the deadline passes before the socket
+// has taken all of it. The other process may have got a part, so the connection must then be given
+// up.
+[[nodiscard]] bool send_message_by(std::chrono::steady_clock::time_point deadline, int socket,
+                                   const std::vector<char>& bytes,
+                                   std::span<const int> descriptors = {});
 // Receives one message and drops descriptors that arrive with it. Returns nullopt if the deadline
 // passes before a whole message has arrived. Waits indefinitely if there is no deadline. Throws
 // connection_lost.

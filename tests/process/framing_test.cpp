@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/record.hpp"
@@ -59,6 +60,44 @@ TEST(Framing, ReturnsNothingIfNoMessageArrivesByTheDeadline) {
   const auto [a, b] = socket_pair();
   EXPECT_FALSE(receive_message(b.get(), soon()));
   EXPECT_FALSE(receive_message(b.get(), clock::now() - milliseconds(1)));
+}
+
+TEST(Framing, StopsSendingAtTheDeadlineIfNobodyReads) {
+  const auto [a, b] = socket_pair();
+  const std::vector<char> large(8U << 20U, 'x');  // more than a socket's buffer
+  const auto begin = clock::now();
+  EXPECT_FALSE(send_message_by(begin + milliseconds(50), a.get(), large));
+  EXPECT_LT(clock::now() - begin, milliseconds(5000));
+}
+
+// Every piece that is taken must not grant the whole time again.
+TEST(Framing, StopsSendingAtTheDeadlineIfTheReaderTakesPieces) {
+  auto [a, b] = socket_pair();
+  std::thread reader([end = b.get()] {
+    std::vector<char> piece(4096);
+    while (recv(end, piece.data(), piece.size(), 0) > 0)
+      std::this_thread::sleep_for(milliseconds(5));
+  });
+  const auto begin = clock::now();
+  EXPECT_FALSE(
+      send_message_by(begin + milliseconds(100), a.get(), std::vector<char>(8U << 20U, 'x')));
+  EXPECT_LT(clock::now() - begin, milliseconds(5000));
+  a.reset();
+  shutdown(b.get(), SHUT_RDWR);
+  reader.join();
+}
+
+TEST(Framing, SendsAMessageWithDescriptorsBeforeTheDeadline) {
+  const auto [a, b] = socket_pair();
+  const int sent = b.get();
+  std::thread sender([&, end = a.get()] {
+    EXPECT_TRUE(send_message_by(clock::now() + milliseconds(20000), end,
+                                std::vector<char>(max_frame_bytes, 'x'), {&sent, 1}));
+  });
+  const received_message message = receive_with_descriptors(b.get());
+  sender.join();
+  EXPECT_EQ(message.bytes.size(), max_frame_bytes);
+  EXPECT_EQ(message.descriptors.size(), 1U);
 }
 
 TEST(Framing, DoesNotReturnATruncatedMessage) {

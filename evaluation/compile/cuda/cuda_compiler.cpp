@@ -166,8 +166,9 @@ std::vector<char> cuda_compiler::request(const std::vector<char>& job,
   if (!process_.running()) start();
   std::optional<received_message> message;
   try {
-    send_message(socket_.get(), job);
-    message = receive_message(socket_.get(), clock_type::now() + time_limit + answer_grace);
+    const auto deadline = clock_type::now() + time_limit + answer_grace;
+    if (send_message_by(deadline, socket_.get(), job))
+      message = receive_message(socket_.get(), deadline);
   } catch (const connection_lost&) {
     // Reported below like a missed deadline.
   }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -76,8 +75,6 @@ gpu_process::gpu_process(const std::string& visible, const std::filesystem::path
   options.descriptors = {{null.get(), 0}, {null.get(), 1}, {null.get(), 2}, {theirs.get(), 3}};
   process_ = child_process(options);
   theirs.reset();
-  const timeval send_limit{10, 0};
-  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
 }
 
 void gpu_process::attach(const gpu_attachment& attachment) {
@@ -90,7 +87,9 @@ void gpu_process::attach(const gpu_attachment& attachment) {
   attach.setSpoilSymbol(attachment.spoil_symbol);
   attach.setScrambleSymbol(attachment.scramble_symbol);
   const int head = attachment.head;
-  send_message(socket_.get(), command.finish().bytes(), {&head, 1});
+  if (!send_message_by(clock::now() + start_limit, socket_.get(), command.finish().bytes(),
+                       {&head, 1}))
+    throw std::runtime_error("hone-gpu-sandbox did not take its resources within two minutes");
 }
 
 bool gpu_process::alive() { return ready_ && process_.running() && !process_.wait(clock::now()); }
@@ -138,7 +137,7 @@ program_result<record<schema::Reply>> gpu_process::request(const std::vector<cha
   if (!process_.running() || !ready_)
     return failed(Outcome::INFRASTRUCTURE, "the session has ended");
   try {
-    send_message(socket_.get(), bytes, descriptors);
+    if (!send_message_by(deadline, socket_.get(), bytes, descriptors)) return failed(end(true));
     auto message = receive_message(socket_.get(), deadline);
     const bool late = !message;
     if (late) message = receive_message(socket_.get(), clock::now() + report_limit);

@@ -83,7 +83,8 @@ class gpu_process {
   // what lies there, so only processes of trusted programs may share it. Throws std::runtime_error.
   explicit gpu_process(const std::string& visible, const std::filesystem::path& driver_cache = {});
 
-  // Gives the process its resources, without waiting for it. Must be called once.
+  // Gives the process its resources. Waits for it only if they are larger than what its socket
+  // holds, at most two minutes. Must be called once. Throws std::runtime_error.
   void attach(const gpu_attachment& attachment);
   // Waits until the attached process is ready, at most two minutes. Must be called before any
   // command is given. Throws std::runtime_error if the process cannot be used.

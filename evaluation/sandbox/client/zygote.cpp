@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -13,6 +12,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -78,15 +78,18 @@ sandbox_zygote::sandbox_zygote() {
   // The zygote answers as soon as it is warm.
   record_builder<schema::Command> hello;
   hello->setReap(0);
-  send_message(socket_.get(), hello.finish().bytes());
-  if (!receive_message(socket_.get(), clock::now() + start_limit))
+  const auto deadline = clock::now() + start_limit;
+  if (!send_message_by(deadline, socket_.get(), hello.finish().bytes()) ||
+      !receive_message(socket_.get(), deadline))
     throw std::runtime_error("hone-sandbox did not start within two minutes");
 }
 
 record<schema::Reply> sandbox_zygote::ask(const record<schema::Command>& command,
                                           std::span<const int> descriptors) {
-  send_message(socket_.get(), command.bytes(), descriptors);
-  auto message = receive_message(socket_.get(), clock::now() + fork_limit);
+  const auto deadline = clock::now() + fork_limit;
+  std::optional<received_message> message;
+  if (send_message_by(deadline, socket_.get(), command.bytes(), descriptors))
+    message = receive_message(socket_.get(), deadline);
   if (!message) {
     // A late reply would be taken for the next command's.
     process_.kill();
@@ -99,10 +102,6 @@ record<schema::Reply> sandbox_zygote::ask(const record<schema::Command>& command
 std::unique_ptr<sandbox_session> sandbox_zygote::fork_session(arena* memory,
                                                               std::uint64_t private_bytes) {
   auto [ours, theirs] = socket_pair();
-  // A session that stops reading must not block this thread. Sending fails after this time, and the
-  // session ends.
-  const timeval send_limit{10, 0};
-  setsockopt(ours.get(), SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
   record_builder<schema::Command> command;
   command->initFork().setPrivateBytes(private_bytes);
   std::vector<int> descriptors = {theirs.get()};
@@ -181,7 +180,8 @@ program_result<record<schema::Reply>> sandbox_session::request(const std::vector
                                                                time_point deadline) {
   if (!alive()) return failed(Outcome::INFRASTRUCTURE, "the session has ended");
   try {
-    send_message(socket_.get(), bytes, descriptors);
+    // A session that stops reading must not block this thread.
+    if (!send_message_by(deadline, socket_.get(), bytes, descriptors)) return failed(end(true));
     auto message = receive_message(socket_.get(), deadline);
     if (!message) return failed(end(true));
     auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));

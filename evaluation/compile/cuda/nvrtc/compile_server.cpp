@@ -177,14 +177,16 @@ record<schema::NvrtcResult> compile_server::serve_one(const record<schema::Nvrtc
 // Gives the job to the first process that accepts it, because a process may have died while it
 // waited.
 void compile_server::hand_out(const record<schema::NvrtcJob>& job) {
+  const auto deadline = clock::now() + std::chrono::milliseconds(job->getTimeMs());
   for (std::size_t attempt = 0; attempt <= readiness_.idle; ++attempt) {
     if (ready_.empty()) fork_ready(1);
     if (ready_.empty()) break;
     try {
-      return send_message(ready_.front()->socket.get(), job.bytes());
+      if (send_message_by(deadline, ready_.front()->socket.get(), job.bytes())) return;
     } catch (const connection_lost&) {
-      ready_.pop_front();
+      // The next process gets the job.
     }
+    ready_.pop_front();
   }
   throw std::runtime_error("cannot start another process for compiling");
 }

@@ -139,6 +139,20 @@ TEST(Session, IsKilledAtItsDeadline) {
   EXPECT_EQ(call.failure(milliseconds(100)).outcome, Outcome::TIMEOUT);
 }
 
+// The session is stopped, so that it takes no more of a command than its socket holds.
+TEST(Session, IsKilledAtTheDeadlineIfItStopsReading) {
+  arena memory(arena_bytes);
+  const auto session = zygote().fork_session(&memory, private_bytes);
+  session->freeze();
+  const std::string long_program(2U << 20U, '#');
+  const auto begin = std::chrono::steady_clock::now();
+  const auto opened = session->open({{long_program, 1, 0}}, "", true, in(milliseconds(100)));
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().outcome, Outcome::TIMEOUT) << opened.error().message;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(5000));
+  EXPECT_FALSE(session->alive());
+}
+
 TEST(Session, ReportsRunningOutOfMemoryAsACrash) {
   call_of call("def forward(x: Tensor) -> Tensor:\n    return torch.zeros([1000000000])\n");
   EXPECT_THAT(call.failure().message, HasSubstr("out of memory"));
