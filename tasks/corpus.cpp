@@ -1,8 +1,9 @@
 #include "tasks/corpus.hpp"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <optional>
-#include <regex>
 #include <sstream>
 
 namespace hone {
@@ -18,19 +19,19 @@ constexpr std::size_t longest_sweep = 1000;          // characters
 constexpr std::size_t most_characters = 64U << 20U;  // in all documents of a file together
 
 std::vector<sweep_axis> parse_sweep(const std::string& line, const std::string& file) {
-  static const std::regex axis_pattern(R"(\s*([A-Z][A-Z0-9_]{0,63})\s*=\s*([^,]+?)\s*)");
+  static const RE2 axis_pattern(R"(\s*([A-Z][A-Z0-9_]{0,63})\s*=\s*([^,]+?)\s*)", RE2::Latin1);
   if (line.size() > longest_sweep)
     throw format_error(file, 1, "sweep",
                        "has more than " + std::to_string(longest_sweep) + " characters");
   std::vector<sweep_axis> axes;
   std::istringstream parts(line.substr(line.find(':') + 1));
   for (std::string part; std::getline(parts, part, ',');) {
-    std::smatch match;
-    if (!std::regex_match(part, match, axis_pattern))
+    sweep_axis axis;
+    std::string listed;
+    if (!RE2::FullMatch(part, axis_pattern, &axis.name, &listed))
       throw format_error(file, 1, "sweep",
                          "'" + part + "' is not of the form NAME = value value ...");
-    sweep_axis axis{match[1], {}};
-    std::istringstream values(match[2]);
+    std::istringstream values(listed);
     for (std::string value; values >> value;) axis.values.push_back(value);
     if (axis.values.empty())
       throw format_error(file, 1, "sweep", "names no values of " + axis.name);
@@ -96,10 +97,10 @@ std::vector<corpus_document> expand_corpus_text(const std::string& given, const 
     }
     documents = std::move(next);
   }
-  static const std::regex left(R"(\$\{[A-Z][A-Z0-9_]{0,63}\})");
-  std::smatch match;
-  if (std::regex_search(documents.front().text, match, left))
-    throw format_error(file, 1, "sweep", "gives no value to " + match[0].str());
+  static const RE2 left(R"((\$\{[A-Z][A-Z0-9_]{0,63}\}))", RE2::Latin1);
+  std::string name_left;
+  if (RE2::PartialMatch(documents.front().text, left, &name_left))
+    throw format_error(file, 1, "sweep", "gives no value to " + name_left);
   return documents;
 }
 

@@ -1,11 +1,12 @@
 #include "tasks/program_functions.hpp"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdlib>
 #include <map>
-#include <regex>
 #include <set>
 #include <span>
 #include <string_view>
@@ -318,15 +319,14 @@ void put_in(const constants& values, std::span<const statement> function, editor
 
 // Imports of names that are defined anyway.
 bool is_habitual_import(const statement& s, std::string_view program) {
-  static const std::regex habitual(
-      R"(^(import torch|import math|import torch\.nn\.functional( as F)?|import torch\.nn( as nn)?)"
-      R"(|from torch import (Tensor|nn)|from typing import [A-Za-z, ]+)"
-      R"(|from torch\.nn import functional as F|from __future__ import annotations)\s*(#.*)?$)");
-  // <regex> takes a frame of the stack for each character. A longer line is kept.
-  constexpr std::size_t longest = 200;
+  static const RE2 habitual(
+      R"((?:import torch|import math|import torch\.nn\.functional(?: as F)?)"
+      R"(|import torch\.nn(?: as nn)?|from torch import (?:Tensor|nn))"
+      R"(|from typing import [A-Za-z, ]+|from torch\.nn import functional as F)"
+      R"(|from __future__ import annotations)\s*(?:#.*)?)",
+      RE2::Latin1);
   const std::string_view line = with_comment(s, program);
-  return s.is_at_top && line.size() <= longest &&
-         std::regex_match(line.begin(), line.end(), habitual);
+  return s.is_at_top && RE2::FullMatch(re2::StringPiece(line.data(), line.size()), habitual);
 }
 
 // Decorators that change nothing here.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <regex>
 #include <set>
 
 #include "tasks/reading_toml.hpp"
@@ -78,8 +77,8 @@ task build_task(const toml::table& table, const std::string& text, const std::st
   parsed.text = text;
   parsed.data_files = std::move(data_files);
   parsed.name = view.string("name");
-  static const std::regex name_pattern("[a-z0-9_]+");
-  if (!std::regex_match(parsed.name, name_pattern))
+  constexpr std::string_view name_characters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  if (parsed.name.empty() || parsed.name.find_first_not_of(name_characters) != std::string::npos)
     view.refuse("name", "'" + parsed.name + "' must match [a-z0-9_]+");
   parsed.summary = view.find_string("summary").value_or("");
   const std::string precision = view.find_string("precision").value_or("strict");

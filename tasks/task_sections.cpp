@@ -1,10 +1,11 @@
 #include "tasks/task_sections.hpp"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <regex>
 
 #include "tasks/reading_toml.hpp"
 
@@ -12,8 +13,8 @@ namespace hone {
 namespace {
 
 bool is_identifier(std::string_view text) {
-  static const std::regex pattern("[A-Za-z_][A-Za-z0-9_]*");
-  return std::regex_match(text.begin(), text.end(), pattern);
+  static const RE2 pattern("[A-Za-z_][A-Za-z0-9_]*", RE2::Latin1);
+  return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern);
 }
 
 std::variant<double, std::string> parse_argument(const std::string& text, toml_view& view,
@@ -27,19 +28,20 @@ std::variant<double, std::string> parse_argument(const std::string& text, toml_v
 
 initializer parse_initializer_name(const std::string& text, toml_view& view,
                                    const std::string& key) {
-  static const std::regex pattern(
-      R"(\s*([a-z]+)\s*(?:\(\s*([^,()\s]+)\s*(?:,\s*([^,()\s]+)\s*)?\))?\s*)");
+  static const RE2 pattern(R"(\s*([a-z]+)\s*(?:\(\s*([^,()\s]+)\s*(?:,\s*([^,()\s]+)\s*)?\))?\s*)",
+                           RE2::Latin1);
   constexpr const char* expected =
       "expected normal, normal(mean,std), uniform, uniform(lo,hi), integers(lo,hi), constant(v) or "
       "permutation";
-  std::smatch match;
-  if (!std::regex_match(text, match, pattern))
+  std::string name;
+  std::string first;
+  std::string second;
+  if (!RE2::FullMatch(text, pattern, &name, &first, &second))
     view.refuse(key, "'" + text + "' is no initializer, " + expected);
-  const std::string name = match[1];
-  const int arguments = match[3].matched ? 2 : match[2].matched ? 1 : 0;
+  const int arguments = !second.empty() ? 2 : !first.empty() ? 1 : 0;
   initializer init;
-  if (arguments > 0) init.a = parse_argument(match[2], view, key);
-  if (arguments > 1) init.b = parse_argument(match[3], view, key);
+  if (arguments > 0) init.a = parse_argument(first, view, key);
+  if (arguments > 1) init.b = parse_argument(second, view, key);
   const auto is = [&](std::string_view which, bool arity_fits) {
     if (name != which) return false;
     if (!arity_fits)

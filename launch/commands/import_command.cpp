@@ -1,10 +1,11 @@
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <iostream>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <regex>
 #include <thread>
 
 #include "launch/commands/commands.hpp"
@@ -41,9 +42,8 @@ struct import_job {
 std::string task_name_of(const std::filesystem::path& file) {
   std::string name;
   const std::string folder = std::filesystem::absolute(file).parent_path().filename();
-  static const std::regex level("level[0-9]+", std::regex::icase);
-  for (const char c :
-       (std::regex_match(folder, level) ? folder + "_" : "") + file.stem().string()) {
+  static const RE2 level("(?i)level[0-9]+");
+  for (const char c : (RE2::FullMatch(folder, level) ? folder + "_" : "") + file.stem().string()) {
     const auto letter = static_cast<unsigned char>(c);
     if (std::isalnum(letter) != 0 && letter < 0x80) {
       name += static_cast<char>(std::tolower(letter));

@@ -1,4 +1,5 @@
-"""Tests that scripts/check finds long lines, files and functions, and accepts a stated reason."""
+"""Tests that scripts/check finds long lines, files and functions, and accepts a stated reason. It
+also finds patterns that backtrack."""
 
 import importlib.machinery
 import importlib.util
@@ -80,6 +81,23 @@ class Check(unittest.TestCase):
         wide = "x" * 101
         text = f"| {wide} |\n[{wide}](x)\n```\n{wide}\n```\n{wide}\n"
         self.assertEqual(self.problems("a.md", text, "check_width"), ["a.md:6: 101 columns"])
+
+    def test_finds_patterns_that_backtrack(self):
+        for line in (
+            "#include <regex>",
+            "# include <regex>",
+            'static const std::regex own("x+");',
+            "if (std::regex_match(line, own)) {",
+            "std::sregex_iterator next(a, b, own);",
+        ):
+            self.assertEqual(
+                self.problems("a.cpp", f"int x;\n{line}\n", "check_patterns"),
+                ["a.cpp:2: <regex> instead of RE2"],
+            )
+
+    def test_accepts_other_patterns(self):
+        text = "#include <re2/re2.h>\nstatic const RE2 own;  // <regex> would recurse\n"
+        self.assertEqual(self.problems("a.cpp", text, "check_patterns"), [])
 
 
 if __name__ == "__main__":

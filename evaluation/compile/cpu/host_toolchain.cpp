@@ -1,12 +1,12 @@
 #include "evaluation/compile/cpu/host_toolchain.hpp"
 
+#include <re2/re2.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <regex>
 #include <sstream>
 #include <stdexcept>
 
@@ -65,8 +65,8 @@ std::string native_target() {
     for (std::string word :
          words(ask_compiler({"-march=native", "-###", "-E", "-x", "c++", "-"}))) {
       word.erase(std::remove(word.begin(), word.end(), '"'), word.end());
-      static const std::regex relevant("-m(arch|tune)?[a-z0-9.=_-]+");
-      if (std::regex_match(word, relevant) && options.find(word + " ") == std::string::npos)
+      static const RE2 relevant("-m[a-z0-9.=_-]+");
+      if (RE2::FullMatch(word, relevant) && options.find(word + " ") == std::string::npos)
         options += word + " ";
     }
     while (options.ends_with(' ')) options.pop_back();

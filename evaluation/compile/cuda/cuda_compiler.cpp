@@ -200,7 +200,7 @@ compiled_block cuda_compiler::build(std::string_view block, const std::set<std::
   if (made->getStopped().size() > 0)
     throw block_refused(made->getStopped().cStr(), Outcome::COMPILE_ERROR, true);
   if (!made->getCompiled()) {
-    const std::string log = made->getLog().cStr();
+    const std::string_view log = view(made->getLog());
     const std::string tidy = tidy_cuda_diagnostics(log, view(made->getPtx()));
     throw block_refused(
         tidy.empty() ? "cuda: the compiler refused the block: " + first_log_line(log) : tidy);

@@ -2,19 +2,27 @@
 
 #include <algorithm>
 #include <optional>
-#include <regex>
 #include <sstream>
+#include <string_view>
 
 namespace hone {
 namespace {
 
 // If a line of a message of LibTorch names a place in the program, such as `File "python", line 3`,
 // returns "python:3: ", and "" for a place elsewhere. Returns nullopt for other lines.
-std::optional<std::string> place_in(const std::string& line) {
-  static const std::regex location(R"re(\s*File "([^"]*)", line (\d+).*)re");
-  std::smatch match;
-  if (!std::regex_match(line, match, location)) return std::nullopt;
-  return match[1] == "python" ? "python:" + match[2].str() + ": " : "";
+std::optional<std::string> place_in(std::string_view line) {
+  constexpr std::string_view begin = "File \"";
+  constexpr std::string_view middle = "\", line ";
+  line.remove_prefix(std::min(line.find_first_not_of(" \t\r\v\f"), line.size()));
+  if (!line.starts_with(begin)) return std::nullopt;
+  line.remove_prefix(begin.size());
+  const std::size_t end_of_name = line.find('"');
+  if (end_of_name == std::string_view::npos || !line.substr(end_of_name).starts_with(middle))
+    return std::nullopt;
+  const std::string_view rest = line.substr(end_of_name + middle.size());
+  const std::string_view number = rest.substr(0, rest.find_first_not_of("0123456789"));
+  if (number.empty()) return std::nullopt;
+  return line.substr(0, end_of_name) == "python" ? "python:" + std::string(number) + ": " : "";
 }
 
 // Reduces a message of the front end, which shows the source around the error, to one line that
