@@ -10,6 +10,7 @@
 #include "evaluation/compile/cpu/cpu_compiler.hpp"
 #include "evaluation/compile/cuda/cuda_compiler.hpp"
 #include "evaluation/compile/recently_used.hpp"
+#include "evaluation/program/kernel_limits.hpp"
 #include "evaluation/sandbox/client/zygote.hpp"
 #include "messages/ids.hpp"
 #include "tasks/settings.hpp"
@@ -116,6 +117,10 @@ program_result<kernel_names> variant_compiler::state::check_host_program(const s
   }
   const auto opened = session->open({{python, t.inputs.size(), t.parameters.size()}}, "", true,
                                     clock_type::now() + options.host_program);
+  if (opened && opened->launches.size() > max_launched_kernels)
+    return failed(Outcome::REJECTED,
+                  "the host program launches " + std::to_string(opened->launches.size()) +
+                      " kernels by name, the limit is " + std::to_string(max_launched_kernels));
   if (opened) return kernel_names(opened->launches.begin(), opened->launches.end());
   const program_failure& why = opened.error();
   if (why.outcome == Outcome::INFRASTRUCTURE) throw std::runtime_error(why.message);
