@@ -76,12 +76,32 @@ TEST_F(VariantCompiler, DoesNotCompileARefusedBlockAgain) {
   EXPECT_EQ(compiler_.blocks_compiled(), 1U);
 }
 
+// Every name costs the compiler's node time beyond the limits of the processes that compile.
+TEST_F(VariantCompiler, RefusesToLaunchTooManyNames) {
+  const auto launching = [](int names) {
+    std::string text = document("", "0.5f");
+    std::string launches;
+    for (int i = 0; i < names; ++i)
+      launches += "    launch(\"k<" + std::to_string(i) + ">\", [1], [32], x, y, 1)\n";
+    return text.insert(text.find("    return y"), launches);
+  };
+  EXPECT_EQ(compile(launching(255)).substr(1, 3), "ELF");
+  EXPECT_EQ(compile(launching(256)),
+            "the host program launches 257 kernels by name, the limit is 256");
+}
+
 // Exploits for GPUs that are refused before a GPU is needed. The limits are those of a run, except
 // for the time that the blocks have which take all of it.
 class RefusedExploit : public testing::TestWithParam<testing_support::exploit> {};
 
 const std::filesystem::path exploits =
     std::filesystem::path(HONE_SOURCE_DIR) / "tests/evaluation/exploits/gpu";
+
+Outcome outcome_of(const testing_support::exploit& e) {
+  if (e.kind == "persisting_cache" || e.trick == "device_heap") return Outcome::REJECTED;
+  return e.trick == "big_stacks" || e.trick == "huge_array" ? Outcome::LAUNCH_ERROR
+                                                            : Outcome::COMPILE_ERROR;
+}
 
 TEST_P(RefusedExploit, IsRefusedAndTheNextBlockCompiles) {
   variant_compiler::limits limits;
@@ -92,9 +112,7 @@ TEST_P(RefusedExploit, IsRefusedAndTheNextBlockCompiles) {
   const auto made = compiler.compile(
       *make_compile_job(*make_variant(of.id, text), view(type->getName())), of, *type);
   ASSERT_TRUE(!made);
-  EXPECT_EQ(made.error().outcome,
-            GetParam().kind == "persisting_cache" ? Outcome::REJECTED : Outcome::COMPILE_ERROR)
-      << made.error().message;
+  EXPECT_EQ(made.error().outcome, outcome_of(GetParam())) << made.error().message;
   const auto next = compiler.compile(
       *make_compile_job(*make_variant(halve().id, document("", "0.5f")), view(type->getName())),
       halve(), *type);
@@ -105,7 +123,8 @@ std::vector<testing_support::exploit> refused_exploits() {
   std::vector<testing_support::exploit> all;
   for (const std::string& trick : testing_support::tricks_of(exploits, "persisting_cache"))
     all.push_back({"persisting_cache", trick});
-  for (const char* bomb : {"constexpr_bomb", "macro_bomb", "template_bomb"})
+  for (const char* bomb :
+       {"big_stacks", "constexpr_bomb", "device_heap", "huge_array", "macro_bomb", "template_bomb"})
     all.push_back({"exhaustion", bomb});
   return all;
 }

@@ -8,11 +8,22 @@
 #include <charconv>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 namespace hone {
 namespace {
 
 constexpr unsigned max_parameters = 1024;
+
+// A section of attributes of functions, and those attributes that state a function's stack in
+// bytes: its frame, and the frame with those of the functions that it calls.
+constexpr Elf64_Word section_of_attributes = 0x70000000;
+constexpr unsigned char frame_attribute = 0x11;
+constexpr unsigned char min_stack_attribute = 0x12;
+constexpr unsigned char max_stack_attribute = 0x23;
+constexpr unsigned char sized_format = 4;  // of an attribute whose value follows it
+
+constexpr unsigned char is_entry = 0x10;  // bit of st_other: the function is a kernel
 
 template <class T>
 std::optional<T> read_at(std::string_view bytes, std::uint64_t offset) {
@@ -22,53 +33,115 @@ std::optional<T> read_at(std::string_view bytes, std::uint64_t offset) {
   return value;
 }
 
-std::string_view name_at(std::string_view strings, std::uint64_t offset) {
-  if (offset >= strings.size()) return {};
-  const std::size_t end = strings.find('\0', offset);
-  return end == std::string_view::npos ? std::string_view{} : strings.substr(offset, end - offset);
-}
-
-std::string_view contents(std::string_view file, const Elf64_Shdr& section) {
-  if (section.sh_type == SHT_NOBITS || section.sh_offset > file.size() ||
-      section.sh_size > file.size() - section.sh_offset)
-    return {};
-  return file.substr(section.sh_offset, section.sh_size);
-}
-
-std::vector<Elf64_Shdr> sections_of(std::string_view file) {
-  const auto header = read_at<Elf64_Ehdr>(file, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-      header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shentsize != sizeof(Elf64_Shdr))
-    return {};
-  std::vector<Elf64_Shdr> sections;
-  for (unsigned i = 0; i < header->e_shnum; ++i) {
-    const auto section = read_at<Elf64_Shdr>(file, header->e_shoff + i * sizeof(Elf64_Shdr));
-    if (!section) return {};
-    sections.push_back(*section);
-  }
-  return sections;
-}
-
-std::string_view object_bytes(std::string_view file, const std::string& object) {
-  const std::vector<Elf64_Shdr> sections = sections_of(file);
-  for (const Elf64_Shdr& table : sections) {
-    if (table.sh_type != SHT_SYMTAB || table.sh_link >= sections.size()) continue;
-    const std::string_view symbols = contents(file, table);
-    const std::string_view names = contents(file, sections[table.sh_link]);
-    for (std::uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.size(); at += sizeof(Elf64_Sym)) {
-      const Elf64_Sym symbol = *read_at<Elf64_Sym>(symbols, at);
-      if (name_at(names, symbol.st_name) != object || symbol.st_shndx >= sections.size()) continue;
-      // A table of zeros takes no room in the file. The table of a kernel without parameters is
-      // such a table.
-      static constexpr std::array<char, 64> zeros{};
-      if (sections[symbol.st_shndx].sh_type == SHT_NOBITS && symbol.st_size <= zeros.size())
-        return {zeros.data(), symbol.st_size};
-      const std::string_view data = contents(file, sections[symbol.st_shndx]);
-      if (symbol.st_value <= data.size() && symbol.st_size <= data.size() - symbol.st_value)
-        return data.substr(symbol.st_value, symbol.st_size);
+// An ELF file of hostile bytes. Its tables are empty if they are malformed. A name is searched for
+// its end only as far as the caller needs it, because all names may be the ends of one long name.
+class elf_file {
+ public:
+  explicit elf_file(std::string_view file) : file_(file) {
+    const auto header = read_at<Elf64_Ehdr>(file, 0);
+    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_shentsize != sizeof(Elf64_Shdr))
+      return;
+    for (unsigned i = 0; i < header->e_shnum; ++i) {
+      const auto section = read_at<Elf64_Shdr>(file, header->e_shoff + i * sizeof(Elf64_Shdr));
+      if (!section) break;
+      sections_.push_back(*section);
     }
+    if (header->e_shstrndx < sections_.size())
+      section_names_ = contents(sections_[header->e_shstrndx]);
+    const auto table =
+        std::find_if(sections_.begin(), sections_.end(), [&](const Elf64_Shdr& section) {
+          return section.sh_type == SHT_SYMTAB && section.sh_link < sections_.size();
+        });
+    if (table == sections_.end()) return;
+    symbols_ = contents(*table);
+    symbol_names_ = contents(sections_[table->sh_link]);
   }
-  return {};
+
+  const std::vector<Elf64_Shdr>& sections() const { return sections_; }
+  std::size_t size() const { return file_.size(); }
+  std::string_view contents(const Elf64_Shdr& section) const {
+    if (section.sh_type == SHT_NOBITS || section.sh_offset > file_.size() ||
+        section.sh_size > file_.size() - section.sh_offset)
+      return {};
+    return file_.substr(section.sh_offset, section.sh_size);
+  }
+  bool is_named(const Elf64_Shdr& section, std::string_view prefix) const {
+    return name_at(section_names_, section.sh_name, prefix.size()) == prefix;
+  }
+
+  std::size_t symbol_count() const { return symbols_.size() / sizeof(Elf64_Sym); }
+  // Returns a symbol, which is empty beyond the last one.
+  Elf64_Sym symbol(std::size_t i) const {
+    return read_at<Elf64_Sym>(symbols_, i * sizeof(Elf64_Sym)).value_or(Elf64_Sym{});
+  }
+  // Returns the first `max` bytes of a symbol's name.
+  std::string_view name_of(const Elf64_Sym& symbol, std::size_t max) const {
+    return name_at(symbol_names_, symbol.st_name, max);
+  }
+  // Returns the bytes of the object that a symbol stands for.
+  std::string_view object(const Elf64_Sym& symbol) const {
+    if (symbol.st_shndx >= sections_.size()) return {};
+    // A table of zeros takes no room in the file. The table of a kernel without parameters is such
+    // a table.
+    static constexpr std::array<char, 64> zeros{};
+    if (sections_[symbol.st_shndx].sh_type == SHT_NOBITS)
+      return {zeros.data(), std::min<std::size_t>(symbol.st_size, zeros.size())};
+    const std::string_view data = contents(sections_[symbol.st_shndx]);
+    if (symbol.st_value > data.size() || symbol.st_size > data.size() - symbol.st_value) return {};
+    return data.substr(symbol.st_value, symbol.st_size);
+  }
+
+ private:
+  static std::string_view name_at(std::string_view names, std::size_t offset, std::size_t max) {
+    const std::string_view rest = names.substr(std::min(offset, names.size()), max);
+    return rest.substr(0, rest.find('\0'));
+  }
+
+  std::string_view file_;
+  std::vector<Elf64_Shdr> sections_;
+  std::string_view section_names_;
+  std::string_view symbols_;
+  std::string_view symbol_names_;
+};
+
+std::optional<std::vector<kernel_parameter>> parse_parameters(std::string_view table) {
+  const auto count = read_at<std::uint32_t>(table, 0);
+  if (!count || *count > max_parameters) return std::nullopt;
+  std::vector<kernel_parameter> parameters;
+  for (std::uint64_t i = 0; i < *count; ++i) {
+    const auto kind = read_at<std::uint32_t>(table, 4 + 8 * i);
+    const auto size = read_at<std::uint32_t>(table, 8 + 8 * i);
+    if (!kind || !size ||
+        *kind > static_cast<std::uint32_t>(schema::Kernel::Parameter::Kind::OTHER))
+      return std::nullopt;
+    parameters.push_back({static_cast<schema::Kernel::Parameter::Kind>(*kind), *size});
+  }
+  return parameters;
+}
+
+// Calls `see`(symbol's number, bytes) for each function's stack that the attributes state. Returns
+// false if they are malformed.
+template <class See>
+bool read_stacks(std::string_view attributes, See&& see) {
+  for (std::uint64_t at = 0; at < attributes.size();) {
+    const auto format = read_at<unsigned char>(attributes, at);
+    const auto attribute = read_at<unsigned char>(attributes, at + 1);
+    const auto bytes = read_at<std::uint16_t>(attributes, at + 2);
+    if (!format || !attribute || !bytes) return false;
+    at += 4;
+    if (*format != sized_format) continue;
+    const bool is_stack = *attribute == frame_attribute || *attribute == min_stack_attribute ||
+                          *attribute == max_stack_attribute;
+    if (is_stack) {
+      const auto symbol = read_at<std::uint32_t>(attributes, at);
+      const auto stack = read_at<std::uint32_t>(attributes, at + 4);
+      if (!symbol || !stack || *bytes != 8) return false;
+      see(*symbol, *stack);
+    }
+    at += *bytes;
+  }
+  return true;
 }
 
 unsigned number_before(std::string_view line, std::string_view unit) {
@@ -83,21 +156,66 @@ unsigned number_before(std::string_view line, std::string_view unit) {
 
 }  // namespace
 
-std::optional<std::vector<kernel_parameter>> read_parameter_table(std::string_view cubin,
-                                                                  const std::string& object) {
-  const std::string_view bytes = object_bytes(cubin, object);
-  const auto count = read_at<std::uint32_t>(bytes, 0);
-  if (!count || *count > max_parameters) return std::nullopt;
-  std::vector<kernel_parameter> parameters;
-  for (std::uint64_t i = 0; i < *count; ++i) {
-    const auto kind = read_at<std::uint32_t>(bytes, 4 + 8 * i);
-    const auto size = read_at<std::uint32_t>(bytes, 8 + 8 * i);
-    if (!kind || !size ||
-        *kind > static_cast<std::uint32_t>(schema::Kernel::Parameter::Kind::OTHER))
-      return std::nullopt;
-    parameters.push_back({static_cast<schema::Kernel::Parameter::Kind>(*kind), *size});
+std::vector<std::optional<std::vector<kernel_parameter>>> read_parameter_tables(
+    std::string_view cubin, std::string_view prefix, std::size_t count) {
+  constexpr std::size_t max_digits = 10;
+  std::vector<std::optional<std::vector<kernel_parameter>>> tables(count);
+  const elf_file file(cubin);
+  for (std::size_t i = 0; i < file.symbol_count(); ++i) {
+    const Elf64_Sym symbol = file.symbol(i);
+    std::string_view name = file.name_of(symbol, prefix.size() + max_digits + 1);
+    if (!name.starts_with(prefix)) continue;
+    name.remove_prefix(prefix.size());
+    std::size_t number = count;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (error != std::errc() || end != name.data() + name.size() || number >= count) continue;
+    if (!tables[number]) tables[number] = parse_parameters(file.object(symbol));
   }
-  return parameters;
+  return tables;
+}
+
+std::optional<cubin_memory> read_memory_use(std::string_view cubin) {
+  constexpr std::size_t max_name_bytes = 200;
+  const elf_file file(cubin);
+  if (file.sections().empty()) return std::nullopt;
+  cubin_memory use;
+  // Shared memory is loaded as well, but not into global memory.
+  const auto is_loaded = [&](const Elf64_Shdr& section) {
+    return (section.sh_flags & SHF_ALLOC) != 0 && !file.is_named(section, ".nv.shared");
+  };
+  const auto add = [](std::uint64_t& sum, std::uint64_t bytes) { sum += std::min(bytes, ~sum); };
+  std::uint64_t attribute_bytes = 0;
+  std::size_t hungriest = 0;
+  for (const Elf64_Shdr& section : file.sections()) {
+    if (is_loaded(section)) add(use.variable_bytes, section.sh_size);
+    if (section.sh_type != section_of_attributes) continue;
+    const std::string_view attributes = file.contents(section);
+    attribute_bytes += attributes.size();
+    // Many sections that overlap would take time with the square of the file's length.
+    if (attribute_bytes > file.size()) return std::nullopt;
+    const auto see = [&](std::size_t symbol, std::uint64_t stack) {
+      const bool is_kernel = (file.symbol(symbol).st_other & is_entry) != 0;
+      if (stack < use.stack_bytes || (stack == use.stack_bytes && !is_kernel)) return;
+      use.stack_bytes = stack;
+      hungriest = symbol;
+    };
+    if (!read_stacks(attributes, see)) return std::nullopt;
+  }
+  use.stack_symbol = file.name_of(file.symbol(hungriest), max_name_bytes);
+  std::uint64_t object_bytes = 0;
+  for (std::size_t i = 0; i < file.symbol_count(); ++i) {
+    const Elf64_Sym symbol = file.symbol(i);
+    if (symbol.st_shndx == SHN_UNDEF) {
+      use.allocates = use.allocates || file.name_of(symbol, 7) == "malloc";
+    } else if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT &&
+               symbol.st_shndx < file.sections().size() &&
+               is_loaded(file.sections()[symbol.st_shndx])) {
+      add(object_bytes, symbol.st_size);
+    }
+  }
+  // ptxas keeps 32 bits of a section's size.
+  use.variable_bytes = std::max(use.variable_bytes, object_bytes);
+  return use;
 }
 
 std::vector<kernel_facts> read_resource_usage(std::string_view log) {
@@ -167,29 +285,37 @@ std::optional<std::string> find_persisting_cache_use(std::string_view ptx) {
   return std::nullopt;
 }
 
-bool synchronises_grid(std::string_view ptx, const std::string& symbol) {
+grid_barriers::grid_barriers(std::string_view ptx) {
   constexpr std::string_view entry_word = ".entry ";
+  constexpr std::string_view function_word = ".func ";
   std::size_t entry = ptx.find(entry_word);
-  std::size_t function = ptx.find(".func ");
-  // Whether the function that the text so far ends in may be part of the kernel.
-  bool is_part = true;
+  std::size_t function = ptx.find(function_word);
+  // The kernel whose text the text so far ends in; empty outside of kernels.
+  std::string_view kernel;
+  bool is_noted = false;  // `kernel` is in kernels_
   for (std::size_t at = ptx.find("%envreg"); at != std::string_view::npos;
        at = ptx.find("%envreg", at + 1)) {
     while (std::min(entry, function) < at) {
       if (entry < function) {
         const std::string_view name = ptx.substr(entry + entry_word.size());
-        is_part = name.starts_with(symbol) &&
-                  (name.size() == symbol.size() ||
-                   std::string_view("( \n").find(name[symbol.size()]) != std::string_view::npos);
+        kernel = name.substr(0, name.find_first_of("( \n"));
+        is_noted = false;
         entry = ptx.find(entry_word, entry + 1);
       } else {
-        is_part = true;
-        function = ptx.find(".func ", function + 1);
+        kernel = {};
+        function = ptx.find(function_word, function + 1);
       }
     }
-    if (is_part) return true;
+    if (kernel.empty()) {
+      is_in_function_ = true;
+    } else if (!std::exchange(is_noted, true)) {
+      kernels_.emplace(kernel);
+    }
   }
-  return false;
+}
+
+bool grid_barriers::are_in(const std::string& symbol) const {
+  return is_in_function_ || kernels_.contains(symbol);
 }
 
 }  // namespace hone

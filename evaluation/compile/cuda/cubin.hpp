@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,13 +13,27 @@
 
 namespace hone {
 
-// Analysis of NVRTC's output. None of these functions throws for malformed bytes: they find
-// nothing. Safe on any thread.
+// Analysis of NVRTC's output, which is hostile. It is done in the judge's process: all functions
+// take time linear in the output's length, also for many kernels. None of these functions throws
+// for malformed bytes: they find nothing. Safe on any thread.
 
-// Returns the parameters of a kernel from its table in the cubin (see cuda_prelude.cuh), which is
-// the object of that name. Returns nullopt if the table is missing or malformed.
-std::optional<std::vector<kernel_parameter>> read_parameter_table(std::string_view cubin,
-                                                                  const std::string& object);
+// Returns the parameters of `count` kernels from their tables in the cubin (see cuda_prelude.cuh),
+// which are the objects `prefix`0, `prefix`1 and so on. An entry is nullopt if its table is missing
+// or malformed.
+std::vector<std::optional<std::vector<kernel_parameter>>> read_parameter_tables(
+    std::string_view cubin, std::string_view prefix, std::size_t count);
+
+// Memory on the GPU that a cubin takes beside the tensors.
+struct cubin_memory {
+  // The largest stack of a thread, with those of called functions, and the symbol of its function.
+  // A function that calls itself counts once.
+  std::uint64_t stack_bytes = 0;
+  std::string stack_symbol;
+  std::uint64_t variable_bytes = 0;  // of the module: variables, constants and code
+  bool allocates = false;            // by malloc() or new, from the context's heap
+};
+// Returns nullopt if the cubin is malformed.
+std::optional<cubin_memory> read_memory_use(std::string_view cubin);
 
 // Returns the registers, shared memory and local memory of each entry function, which ptxas -v
 // reports in the log. Names are symbols. The log does not contain the threads per block, which are
@@ -31,9 +49,17 @@ std::optional<int> find_source_line(std::string_view ptx, long line, std::string
 // would keep inputs in the cache from call to call.
 std::optional<std::string> find_persisting_cache_use(std::string_view ptx);
 
-// Returns true if a kernel synchronises its whole grid, so that all its blocks must be launched at
+// Finds the kernels that synchronise their whole grid, so that all their blocks must be launched at
 // once. Cooperative groups find their barrier through %envreg registers, in the kernel's own body
 // or in a function that any kernel may call.
-bool synchronises_grid(std::string_view ptx, const std::string& symbol);
+class grid_barriers {
+ public:
+  explicit grid_barriers(std::string_view ptx);
+  bool are_in(const std::string& symbol) const;
+
+ private:
+  bool is_in_function_ = false;
+  std::set<std::string, std::less<>> kernels_;
+};
 
 }  // namespace hone

@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
+#include <unordered_map>
+#include <utility>
 
 #include "evaluation/compile/cuda/cubin.hpp"
 #include "evaluation/compile/cuda/diagnostics.hpp"
 #include "evaluation/compile/cuda/nvrtc/nvrtc.capnp.h"
 #include "evaluation/compile/cuda_source.hpp"
+#include "evaluation/program/kernel_limits.hpp"
 #include "messages/record.hpp"
 #include "process/framing.hpp"
 
@@ -33,13 +36,13 @@ std::vector<std::string> options_for(const settings& asked, const std::string& a
   return options;
 }
 
-std::string table_name(std::size_t kernel) { return "hone_parameters_" + std::to_string(kernel); }
+constexpr std::string_view table_prefix = "hone_parameters_";
 
 std::string parameter_tables(const std::vector<std::string>& kernels) {
   std::string text = "\n#line 1 \"launch\"\n";
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     text += "extern \"C\" __device__ const hone::parameters<decltype(&" + kernels[i] + ")> " +
-            table_name(i) + "{};\n";
+            std::string(table_prefix) + std::to_string(i) + "{};\n";
   }
   return text;
 }
@@ -62,27 +65,64 @@ record<schema::NvrtcJob> make_job(const std::vector<std::string>& headers,
   return job.finish();
 }
 
+block_refused stopped_at_deadline() {
+  return block_refused("the compiler was stopped at its deadline, or crashed on the block",
+                       Outcome::COMPILE_ERROR, true);
+}
+
+// Throws block_refused if the compiled code takes more memory of a GPU than a variant may take
+// beside its tensors, or memory that would remain taken when the next variant runs.
+void check_memory(std::string_view cubin) {
+  const auto use = read_memory_use(cubin);
+  if (!use) throw block_refused("cuda: the compiled code cannot be read");
+  if (use->allocates)
+    throw block_refused(
+        "cuda: kernels cannot allocate memory (malloc, new): what is left on the device's heap "
+        "would stay there for the programs that follow",
+        Outcome::REJECTED);
+  if (use->stack_bytes > max_local_bytes)
+    throw block_refused("cuda: " + use->stack_symbol + " needs " +
+                            std::to_string(use->stack_bytes) +
+                            " bytes of local memory a thread (arrays and spilled registers), "
+                            "the limit is " +
+                            std::to_string(max_local_bytes),
+                        Outcome::LAUNCH_ERROR);
+  if (use->variable_bytes > max_variable_bytes)
+    throw block_refused("cuda: the block's variables take " + std::to_string(use->variable_bytes) +
+                            " bytes, the limit is " + std::to_string(max_variable_bytes),
+                        Outcome::LAUNCH_ERROR);
+}
+
 // Reads the code and the facts about the kernels from NVRTC's result. Throws block_refused.
 compiled_block read_result(const schema::NvrtcResult::Reader& made,
-                           const std::vector<std::string>& kernels) {
+                           const std::vector<std::string>& kernels,
+                           clock_type::time_point deadline) {
+  const auto symbols = made.getSymbols();
+  if (symbols.size() != kernels.size())
+    throw block_refused("cuda: the compiler's answer does not name all kernels");
   compiled_block result;
   const auto code = made.getCode();
   result.code.assign(reinterpret_cast<const char*>(code.begin()), code.size());
-  const std::vector<kernel_facts> usage = read_resource_usage(made.getLog().cStr());
+  check_memory(result.code);
+  const grid_barriers barriers(view(made.getPtx()));
+  auto parameters = read_parameter_tables(result.code, table_prefix, kernels.size());
+  std::unordered_map<std::string, kernel_facts> usage;  // by symbol
+  for (kernel_facts& used : read_resource_usage(view(made.getLog()))) {
+    std::string symbol = used.name;
+    usage.try_emplace(std::move(symbol), std::move(used));
+  }
   for (unsigned i = 0; i < kernels.size(); ++i) {
-    kernel_facts facts{.name = kernels[i], .parameters = {}};
-    const std::string symbol = made.getSymbols()[i].cStr();
-    const auto used = std::find_if(usage.begin(), usage.end(),
-                                   [&](const kernel_facts& u) { return u.name == symbol; });
-    if (used != usage.end()) facts = *used;
+    if (clock_type::now() > deadline) throw stopped_at_deadline();
+    kernel_facts facts{.name = {}, .parameters = {}};
+    const std::string symbol = symbols[i].cStr();
+    if (const auto used = usage.find(symbol); used != usage.end()) facts = used->second;
     facts.name = kernels[i];
     facts.symbol = symbol;
-    facts.cooperative = synchronises_grid(view(made.getPtx()), symbol);
-    const auto parameters = read_parameter_table(result.code, table_name(i));
-    if (!parameters)
+    facts.cooperative = barriers.are_in(symbol);
+    if (!parameters[i])
       throw block_refused("cuda: the parameters of " + kernels[i] +
                           " cannot be read from the compiled code");
-    facts.parameters = *parameters;
+    facts.parameters = *std::move(parameters[i]);
     result.kernels.push_back(std::move(facts));
   }
   return result;
@@ -162,11 +202,10 @@ std::vector<std::string> cuda_compiler::find_kernels(const std::string& source,
 }
 
 std::vector<char> cuda_compiler::request(const std::vector<char>& job,
-                                         std::chrono::milliseconds time_limit) {
+                                         std::chrono::steady_clock::time_point deadline) {
   if (!process_.running()) start();
   std::optional<received_message> message;
   try {
-    const auto deadline = clock_type::now() + time_limit + answer_grace;
     if (send_message_by(deadline, socket_.get(), job))
       message = receive_message(socket_.get(), deadline);
   } catch (const connection_lost&) {
@@ -174,8 +213,7 @@ std::vector<char> cuda_compiler::request(const std::vector<char>& job,
   }
   if (!message) {
     process_.kill();  // the next block starts the process again
-    throw block_refused("the compiler was stopped at its deadline, or crashed on the block",
-                        Outcome::COMPILE_ERROR, true);
+    throw stopped_at_deadline();
   }
   return std::move(message->bytes);
 }
@@ -183,6 +221,7 @@ std::vector<char> cuda_compiler::request(const std::vector<char>& job,
 compiled_block cuda_compiler::build(std::string_view block, const std::set<std::string>& launched,
                                     const settings& asked, const std::string& architecture,
                                     std::chrono::milliseconds time_limit) {
+  const auto deadline = clock_type::now() + time_limit + answer_grace;
   include_scan includes = take_out_includes(block);
   if (const auto hidden = find_hidden_include(includes))
     throw block_refused("cuda:" + std::to_string(hidden->line) + ": " + hidden->message);
@@ -196,7 +235,7 @@ compiled_block cuda_compiler::build(std::string_view block, const std::set<std::
   const auto job =
       make_job(headers, "#line 1 \"cuda\"\n" + includes.text + parameter_tables(kernels), kernels,
                options_for(asked, architecture), time_limit);
-  const auto made = record<schema::NvrtcResult>::from_bytes(request(job.bytes(), time_limit));
+  const auto made = record<schema::NvrtcResult>::from_bytes(request(job.bytes(), deadline));
   if (made->getStopped().size() > 0)
     throw block_refused(made->getStopped().cStr(), Outcome::COMPILE_ERROR, true);
   if (!made->getCompiled()) {
@@ -207,7 +246,7 @@ compiled_block cuda_compiler::build(std::string_view block, const std::set<std::
   }
   if (const auto persisting = find_persisting_cache_use(view(made->getPtx())))
     throw block_refused("cuda: " + *persisting, Outcome::REJECTED);
-  return read_result(*made, kernels);
+  return read_result(*made, kernels, deadline);
 }
 
 }  // namespace hone

@@ -39,7 +39,8 @@ class cuda_compiler {
   static std::vector<std::string> find_kernels(const std::string& source,
                                                const std::set<std::string>& launched);
   // Sends a job to hone-nvrtc and returns the answer. Throws block_refused if none arrives in time.
-  std::vector<char> request(const std::vector<char>& job, std::chrono::milliseconds time_limit);
+  std::vector<char> request(const std::vector<char>& job,
+                            std::chrono::steady_clock::time_point deadline);
   // Throws block_refused.
   compiled_block build(std::string_view block, const std::set<std::string>& launched,
                        const settings& asked, const std::string& architecture,

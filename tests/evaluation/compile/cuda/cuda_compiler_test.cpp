@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "evaluation/compile/cuda/cubin.hpp"
 #include "tasks/variant_document.hpp"
 #include "tests/support/honest_set.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -331,6 +332,95 @@ TEST(CudaCompiler, AllowsAssemblerExceptForPersistingCache) {
                     hint + "\" : \"=f\"(v) : \"l\"(y)); y[0] = v; }\n",
                 {"k"}));
     EXPECT_EQ(refused.outcome, Outcome::REJECTED) << refused.message;
+  }
+}
+
+std::string with_array(int floats) {
+  const std::string n = std::to_string(floats);
+  return "extern \"C\" __global__ void hungry(const float* x, float* y, int n) {\n  float kept[" +
+         n + "];\n  for (int j = 0; j < " + n +
+         "; ++j) kept[j] = x[j];\n  for (int j = 0; j < n; ++j) "
+         "kept[(n + 7 * j) % " +
+         n + "] += kept[(n * 3 + j) % " + n + "];\n  y[0] = kept[n % " + n +
+         "];\n}\nextern \"C\" __global__ void modest(float* y) { y[0] = 1; }\n";
+}
+
+TEST(CudaCompiler, RefusesKernelsWhoseThreadsHaveLargeStacks) {
+  EXPECT_EQ(read_memory_use(compiled(compile(with_array(1500), {"hungry"})).code)->stack_bytes,
+            6000U);
+  for (const std::set<std::string>& launched : {std::set<std::string>{"hungry"}, {"modest"}}) {
+    const program_failure refused = failure(compile(with_array(3000), launched));
+    EXPECT_EQ(refused.outcome, Outcome::LAUNCH_ERROR);
+    EXPECT_EQ(refused.message,
+              "cuda: hungry needs 12000 bytes of local memory a thread (arrays and spilled "
+              "registers), the limit is 8192");
+  }
+}
+
+TEST(CudaCompiler, CountsTheStacksOfCalledFunctions) {
+  const std::string n = "1500";
+  const std::string body = "(const float* x, int n) { volatile float kept[" + n +
+                           "]; for (int i = 0; i < n; ++i) kept[(i * 7) % " + n + "] = x[i]; ";
+  const program_failure refused = failure(
+      compile("__device__ __noinline__ float inner" + body + "return kept[n % " + n +
+                  "]; }\n__device__ __noinline__ float outer" + body +
+                  "return inner(x, n) + kept[n % " + n +
+                  "]; }\nextern \"C\" __global__ void k(const float* x, float* y, int n) { y[0] "
+                  "= outer(x, n); }\n",
+              {"k"}));
+  EXPECT_EQ(refused.outcome, Outcome::LAUNCH_ERROR);
+  EXPECT_THAT(refused.message, HasSubstr("cuda: k needs 12"));
+}
+
+TEST(CudaCompiler, RefusesVariablesOfMoreThanAGibibyte) {
+  const auto block = [](const std::string& declared) {
+    return declared +
+           "extern \"C\" __global__ void k(float* y) { y[threadIdx.x] = "
+           "large[threadIdx.x]; large[threadIdx.x] = 1; }\n";
+  };
+  const auto use =
+      read_memory_use(compiled(compile(block("__device__ float large[100 << 20];\n"), {"k"})).code);
+  EXPECT_GE(use->variable_bytes, 400U << 20U);
+  EXPECT_LT(use->variable_bytes, 401U << 20U);
+  for (const char* declared :
+       {"__device__ float large[300 << 20];\n", "__managed__ float large[300 << 20];\n",
+        "__device__ float large[200ull << 30];\n",
+        "__device__ double other[140 << 20]; __device__ float large[20 << 20];\n__device__ double "
+        "more(int i) { return other[i] = 1; } extern \"C\" __global__ void k2(double* y) { y[0] = "
+        "more(0); }\n"}) {
+    const program_failure refused = failure(compile(block(declared), {"k"}));
+    EXPECT_EQ(refused.outcome, Outcome::LAUNCH_ERROR);
+    EXPECT_THAT(refused.message, HasSubstr("bytes, the limit is 1073741824")) << declared;
+  }
+}
+
+// What a program leaves on the heap of the context stays there for the programs that follow.
+TEST(CudaCompiler, RefusesAllocationsOnTheDevicesHeap) {
+  const auto allocating = [](const std::string& statement) {
+    return "extern \"C\" __global__ void k(float** y, int n) { " + statement + " }\n";
+  };
+  // ptxas does not let a pointer to malloc() be taken.
+  for (const char* statement : {"y[0] = (float*)malloc(n);", "y[0] = new float[n];"}) {
+    const auto result = compile(allocating(statement), {"k"});
+    ASSERT_FALSE(result.has_value()) << statement;
+    EXPECT_EQ(result.error().outcome, Outcome::REJECTED) << result.error().message;
+    EXPECT_THAT(result.error().message, HasSubstr("cannot allocate memory")) << statement;
+  }
+  compiled(compile(allocating("printf(\"%d\\n\", n);"), {"k"}));
+}
+
+// The spellings are one kernel. Each costs a table of parameters and no pass over the PTX.
+TEST(CudaCompiler, CompilesManySpellingsOfOneKernel) {
+  std::set<std::string> spellings;
+  for (std::size_t blanks = 0; blanks < 64; ++blanks)
+    spellings.insert("k<" + std::string(blanks, ' ') + "1>");
+  const compiled_block block =
+      compiled(compile("template <int N> __global__ void k(float* y) { y[0] = N; }\n", spellings));
+  ASSERT_EQ(block.kernels.size(), spellings.size());
+  for (const kernel_facts& kernel : block.kernels) {
+    EXPECT_EQ(kernel.symbol, block.kernels[0].symbol);
+    EXPECT_EQ(kernel.parameters.size(), 1U);
+    EXPECT_GT(kernel.registers, 4U);
   }
 }
 
