@@ -34,6 +34,7 @@ struct cuda_error : std::runtime_error {
   X(cuDevicePrimaryCtxRelease)                   \
   X(cuCtxGetCurrent)                             \
   X(cuCtxSetCurrent)                             \
+  X(cuCtxGetLimit)                               \
   X(cuCtxSetLimit)                               \
   X(cuCtxResetPersistingL2Cache)                 \
   X(cuMemAlloc)                                  \

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "evaluation/program/kernel_limits.hpp"
 #include "messages/record.hpp"
 
 namespace hone {
@@ -40,6 +41,12 @@ gpu_kernels::gpu_kernels(const cuda_driver& driver, std::string_view cubin,
       k.parameters.push_back({static_cast<parameter_facts::kinds>(p.getKind()), p.getBytes()});
     check_parameters(name, k);
     int value = 0;
+    if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, k.function) !=
+            CUDA_SUCCESS ||
+        static_cast<std::uint64_t>(value) > max_local_bytes)
+      refuse(name + ": " + std::to_string(value) +
+             " bytes of local memory a thread (arrays and spilled registers), the limit is " +
+             std::to_string(max_local_bytes));
     if (driver.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, k.function) ==
         CUDA_SUCCESS)
       k.static_shared = value;

@@ -20,6 +20,7 @@
 #include "evaluation/sandbox/child/gpu/allocator.hpp"
 #include "evaluation/sandbox/child/gpu/cache_flush.hpp"
 #include "evaluation/sandbox/child/gpu/confinement.hpp"
+#include "evaluation/sandbox/child/gpu/context_limits.hpp"
 #include "evaluation/sandbox/child/gpu/judge_tools.hpp"
 #include "evaluation/sandbox/child/gpu/kernels.hpp"
 #include "evaluation/sandbox/child/gpu/program_thread.hpp"
@@ -98,6 +99,7 @@ class session {
     memory_->attach(reinterpret_cast<char*>(base), request.getBytes(),
                     *static_cast<arena_head*>(head));
 
+    limit_context(*driver_);
     tools_.load(*driver_, request);
     // No program may make data persist in the L2 cache.
     driver_->cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
@@ -138,6 +140,7 @@ class session {
     torchscript_program::set_launcher(nullptr);
     kernels_.reset();
     forget_fft_plans();
+    return_local_memory(*driver_);
   }
 
  private:
