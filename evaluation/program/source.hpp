@@ -18,6 +18,7 @@ struct program_source {
 struct opened_programs {
   std::vector<std::string> launches;  // names of the kernels that it launches, sorted
   bool has_prepare = false;
+  std::size_t convolutions = 0;  // in the text of forward()
 };
 
 }  // namespace hone

@@ -26,6 +26,7 @@ void describe_programs(schema::Open::Builder open, const std::vector<program_sou
 opened_programs read_opened(schema::Opened::Reader opened) {
   opened_programs programs;
   programs.has_prepare = opened.getHasPrepare();
+  programs.convolutions = opened.getConvolutions();
   for (const auto name : opened.getLaunches()) programs.launches.emplace_back(view(name));
   return programs;
 }

@@ -144,6 +144,8 @@ struct Opened {
 
   kernelProcess @2 :Int32;
   # The process that runs the kernels of a session on a CPU; 0 if there is none.
+
+  convolutions @3 :UInt32;                    # in the text of the first program's forward()
 }
 
 struct LoadedKernels {

@@ -92,7 +92,7 @@ verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact,
   verification_limits limits;
   limits.call = call_limit_;
   limits.loading = loading_limit;
-  if (parse_settings(view(artifact.getSettings())).cudnn_benchmark) limits.tuning = tuning_limit;
+  if (sessions_.candidate_tunes()) limits.tuning = tuning_limit;
   return verify_program(trial, kind(), seed, limits);
 }
 
@@ -127,7 +127,29 @@ case_timing cuda_judge::time_case(const wanted_timing& wanted, random_stream& ra
     timing.failure = candidate.error();
     return timing;
   }
+  if (const auto tuned = tune(**candidate, random); !tuned) {
+    case_timing timing;
+    timing.failure = tuned.error();
+    return timing;
+  }
   return time_undisturbed(**candidate, wanted, facts, pair, random);
+}
+
+// Makes one call of a candidate that autotunes, before anything is timed: cuDNN tries its
+// algorithms in the first call. No other call needs that time.
+program_result<void> cuda_judge::tune(gpu_session& candidate, random_stream& random) {
+  if (!sessions_.candidate_tunes()) return {};
+  gpu_task& on_gpu = timed_.prepared->on_gpu;
+  on_gpu.draw_parameters(random.bits());
+  on_gpu.draw_inputs(distribution::declared, random.bits());
+  candidate.arrange(0, on_gpu.inputs().layouts, on_gpu.parameters().layouts, 1);
+  candidate.write_parameters(on_gpu.parameters());
+  const auto deadline =
+      std::chrono::steady_clock::now() + call_limit_ + loading_limit + tuning_limit;
+  if (auto prepared = candidate.prepare(deadline); !prepared) return prepared;
+  candidate.write_inputs(0, on_gpu.inputs());
+  constexpr std::size_t set = 0;
+  return candidate.run({&set, 1}, deadline);
 }
 
 // Times a case, and up to twice again if something other than the candidate may have disturbed the
@@ -139,7 +161,8 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const wanted_ti
   on_gpu.choose(*wanted.at);
   std::vector<distribution> checked = on_gpu.of().distributions;
   if (bears_large(*timed_.prepared)) checked.push_back(distribution::large);
-  const settings asked = parse_settings(view(timed_.artifact.getSettings()));
+  settings asked = parse_settings(view(timed_.artifact.getSettings()));
+  asked.cudnn_benchmark = false;  // the candidate is tuned, and needs no more time than others
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();
     case_timing once = time_gpu_case({gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()),

@@ -73,6 +73,7 @@ class cuda_judge final : public program_judge {
   prepared_gpu_task& prepare(const task& t);
   // Returns bears_large_inputs() for the task's current case, which is found out once.
   bool bears_large(prepared_gpu_task& prepared);
+  program_result<void> tune(gpu_session& candidate, random_stream& random);
   case_timing time_undisturbed(gpu_session& candidate, const wanted_timing& wanted,
                                const case_facts& facts, const pair_facts& pair,
                                random_stream& random);

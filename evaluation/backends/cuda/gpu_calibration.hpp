@@ -44,7 +44,8 @@ struct case_facts {
 
 // Returns the limits of a program that asks for these settings. To capture a CUDA graph takes the
 // host as long as a launch-bound call does. Where that is long, one input set is enough, so that
-// calls with the same parameters replay the same graph. Autotuning may take long in any call.
+// calls with the same parameters replay the same graph. `cudnn_benchmark` is for baselines: any of
+// a reference's calls may then take long. A candidate has been tuned before its calls are timed.
 gpu_side::limits limits_with(const settings& asked, const case_facts& facts);
 
 // A task on a GPU with the facts of its cases.

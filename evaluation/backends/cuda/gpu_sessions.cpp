@@ -36,10 +36,12 @@ program_result<gpu_session*> gpu_sessions::open_candidate(role in,
   candidate_arena_.poison_all(*gpu_);
   gpu_->finish();
   gpu_process& process = processes_->candidate(in);
+  const settings asked = parse_settings(view(artifact.getSettings()));
   const auto opened = process.open(
       {{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact,
-      {parse_settings(view(artifact.getSettings()))}, clock::now() + open_limit);
+      {asked}, clock::now() + open_limit);
   if (!opened) return failed(opened.error());
+  candidate_tunes_ = asked.cudnn_benchmark && opened->convolutions > 0;
   return &candidate_session_.emplace(*gpu_, candidate_arena_, process);
 }
 
@@ -48,6 +50,7 @@ gpu_session& gpu_sessions::open_reference_as_candidate(role in, const task& t) {
   gpu_->finish();
   gpu_process& process = processes_->candidate(in);
   open_programs_of(t, process, {});
+  candidate_tunes_ = false;
   return candidate_session_.emplace(*gpu_, candidate_arena_, process);
 }
 

@@ -30,6 +30,9 @@ class gpu_sessions {
   // opened.
   program_result<gpu_session*> open_candidate(role in, const schema::Artifact::Reader& artifact,
                                               const task& t);
+  // Returns true if the first call of the open candidate with tensors of new sizes may try several
+  // algorithms: its settings ask for cuDNN's autotuning, and its text has convolutions.
+  bool candidate_tunes() const { return candidate_tunes_; }
   // Opens the reference in a candidate's process, to be timed against itself. The session stays
   // valid until the next candidate is opened. Throws reference_error.
   gpu_session& open_reference_as_candidate(role in, const task& t);
@@ -74,6 +77,7 @@ class gpu_sessions {
   opened_settings reference_settings_;
   std::optional<opened_reference> opened_reference_;
   std::optional<gpu_session> candidate_session_;
+  bool candidate_tunes_ = false;
   std::optional<gpu_session> reference_session_;
 };
 

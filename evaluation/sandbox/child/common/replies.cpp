@@ -63,6 +63,7 @@ void send_opened(int socket, const torchscript_program& program, int kernel_proc
     auto opened = reply.initOpened();
     opened.setKernelProcess(kernel_process);
     opened.setHasPrepare(program.has_prepare());
+    opened.setConvolutions(static_cast<std::uint32_t>(program.convolutions()));
     const auto& launches = program.launches();
     auto list = opened.initLaunches(static_cast<unsigned>(launches.size()));
     for (unsigned i = 0; i < list.size(); ++i) list.set(i, launches[i]);

@@ -147,8 +147,9 @@ class session {
   void open(schema::Open::Reader request, const std::vector<unique_fd>& descriptors) {
     at::globalContext().setAllowTF32CuBLAS(request.getTf32());
     at::globalContext().setAllowTF32CuDNN(request.getTf32() || request.getCudnnTf32());
-    at::globalContext().setBenchmarkCuDNN(request.getCudnnBenchmark());
     calls_.open(request);
+    at::globalContext().setBenchmarkCuDNN(request.getCudnnBenchmark() &&
+                                          calls_.first_program().convolutions() > 0);
     at::globalContext().setBenchmarkLimitCuDNN(
         request.getJudgesCandidate() ? candidate_algorithms
                                      : algorithms_of_baseline(calls_.first_program()));

@@ -58,5 +58,20 @@ TEST_F(GpuProcess, IsKilledAtTheDeadlineIfItStopsReading) {
   EXPECT_FALSE(process.alive());
 }
 
+// By this number the judge decides whether a program may autotune.
+TEST_F(GpuProcess, ReportsTheConvolutionsOfItsProgram) {
+  let_it_be_ready();
+  record_builder<schema::Reply> reply;
+  auto opened = reply->initOpened();
+  opened.initLaunches(0);
+  opened.setConvolutions(3);
+  let_it_send(reply.finish());
+  gpu_process process("0");
+  process.await_ready();
+  const auto programs = process.open({{"", 1, 0}}, nullptr, {}, clock::now() + milliseconds(10000));
+  ASSERT_TRUE(programs.has_value()) << programs.error().message;
+  EXPECT_EQ(programs->convolutions, 3U);
+}
+
 }  // namespace
 }  // namespace hone

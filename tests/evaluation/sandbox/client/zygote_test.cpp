@@ -177,6 +177,17 @@ TEST(Session, ReportsLaunchedKernelsAndWhetherThereIsAPrepare) {
   const auto& programs = opened.value();
   EXPECT_TRUE(programs.has_prepare);
   EXPECT_EQ(programs.launches, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(programs.convolutions, 0U);
+}
+
+TEST(Session, ReportsTheConvolutionsOfItsProgram) {
+  const auto session = zygote().fork_session(nullptr, private_bytes);
+  const auto opened = session->open(
+      {{"def forward(x: Tensor, w: Tensor) -> Tensor:\n    return F.conv2d(F.conv2d(x, "
+        "w), w)\n",
+        1, 1}},
+      "", true, in(milliseconds(10000)));
+  EXPECT_EQ(opened.value().convolutions, 2U);
 }
 
 TEST(Zygote, SurvivesItsSessionsAndEndsWithItsOwner) {
