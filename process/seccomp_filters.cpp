@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <initializer_list>
@@ -88,6 +89,34 @@ void refuse_changes_of_files(scmp_filter_ctx context, file_access access) {
                    SCMP_SYS(setns)});
 }
 
+// Calls of nameless_filter() that are admitted with any arguments.
+// clang-format off
+constexpr std::array nameless_calls = {
+    // memory
+    SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect), SCMP_SYS(madvise),
+    SCMP_SYS(brk), SCMP_SYS(msync), SCMP_SYS(memfd_create), SCMP_SYS(ftruncate),
+    SCMP_SYS(fallocate),
+    // descriptors that are open
+    SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(readv), SCMP_SYS(writev), SCMP_SYS(pread64),
+    SCMP_SYS(pwrite64), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(dup), SCMP_SYS(dup2),
+    SCMP_SYS(fstat), SCMP_SYS(getdents64), SCMP_SYS(sendmsg), SCMP_SYS(recvmsg), SCMP_SYS(poll),
+    SCMP_SYS(ppoll),
+    // time, threads, and facts about the process
+    SCMP_SYS(clock_gettime), SCMP_SYS(clock_getres), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+    SCMP_SYS(times), SCMP_SYS(nanosleep), SCMP_SYS(clock_nanosleep), SCMP_SYS(futex),
+    SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity), SCMP_SYS(set_robust_list),
+    SCMP_SYS(set_tid_address), SCMP_SYS(rseq), SCMP_SYS(membarrier), SCMP_SYS(getpid),
+    SCMP_SYS(gettid), SCMP_SYS(getrusage), SCMP_SYS(getrlimit), SCMP_SYS(setrlimit),
+    SCMP_SYS(getcpu), SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(uname), SCMP_SYS(getcwd),
+    SCMP_SYS(arch_prctl), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(restart_syscall),
+    // the process's own handlers of signals
+    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(sigaltstack)};
+constexpr std::array named_calls = {
+    SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(stat), SCMP_SYS(lstat), SCMP_SYS(newfstatat),
+    SCMP_SYS(access), SCMP_SYS(readlink), SCMP_SYS(unlink), SCMP_SYS(unlinkat)};
+// clang-format on
+
 seccomp_program untrusted_filter(file_access access) {
   const std::unique_ptr<void, decltype(&seccomp_release)> owner(seccomp_init(SCMP_ACT_ALLOW),
                                                                 seccomp_release);
@@ -137,6 +166,28 @@ const seccomp_program& reader_filter() {
 const seccomp_program& fenced_writer_filter() {
   static const seccomp_program program = untrusted_filter(file_access::writes);
   return program;
+}
+
+seccomp_program nameless_filter() {
+  const std::unique_ptr<void, decltype(&seccomp_release)> owner(
+      seccomp_init(SCMP_ACT_ERRNO(ENOSYS)), seccomp_release);
+  const scmp_filter_ctx context = owner.get();
+  for (const int call : nameless_calls) add_rule(context, SCMP_ACT_ALLOW, call, 0);
+  for (const int call : named_calls) add_rule(context, SCMP_ACT_TRAP, call, 0);
+  constexpr scmp_datum_t thread = 0x10000;  // CLONE_THREAD
+  add_rule(context, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+           SCMP_A0(SCMP_CMP_MASKED_EQ, thread, thread));
+  add_rule(context, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_EQ, 0));
+  for (const int command : {F_GETFD, F_SETFD, F_GETFL, F_DUPFD, F_DUPFD_CLOEXEC})
+    add_rule(context, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+             SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(command)));
+  // abort() signals its own process.
+  add_rule(context, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+           SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid())));
+  // The C library asks whether descriptors are terminals, and names memory for debugging.
+  add_rule(context, SCMP_ACT_ERRNO(ENOTTY), SCMP_SYS(ioctl), 0);
+  add_rule(context, SCMP_ACT_ERRNO(EINVAL), SCMP_SYS(prctl), 0);
+  return export_filter(context);
 }
 
 void install_filter(const seccomp_program& filter) {

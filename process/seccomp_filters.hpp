@@ -23,6 +23,12 @@ const seccomp_program& reader_filter();
 // for a process whose writing confine_writing() limits to a folder.
 const seccomp_program& fenced_writer_filter();
 
+// Returns a filter for a process that reads no file by its name (visible_files.hpp). Calls that
+// NVRTC and the C library make with a path trap (SIGSYS). Calls for memory, time, threads, open
+// descriptors and the process's own limits are admitted, and all others do not exist (ENOSYS). Made
+// by the process for itself, because it may signal itself.
+seccomp_program nameless_filter();
+
 // Installs a filter in the calling thread, irrevocably. Throws std::system_error.
 void install_filter(const seccomp_program& filter);
 

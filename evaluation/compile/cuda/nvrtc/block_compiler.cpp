@@ -19,7 +19,6 @@ using clock = std::chrono::steady_clock;
 constexpr int hasty = 8;
 constexpr std::size_t max_ptx_bytes = 1U << 20U;
 constexpr std::size_t max_header_sets = 16;
-constexpr auto prelude_file = "hone_prelude.cuh";
 const std::vector<std::string> use_precompiled = {"--pch", "--pch-dir=."};
 
 std::vector<std::string> texts(const capnp::List<capnp::Text>::Reader& list) {
@@ -51,7 +50,7 @@ bool can_do_without_libcu(const schema::NvrtcJob::Reader& job) {
 // Returns the part of the text that is precompiled: it is the same for all blocks with these
 // headers.
 std::string head_of(const schema::NvrtcJob::Reader& job) {
-  std::string head = std::string("#include \"") + prelude_file + "\"\n";
+  std::string head = std::string("#include \"") + block_compiler::prelude_file + "\"\n";
   for (const auto header : job.getHeaders())
     head += "#include <" + std::string(header.cStr()) + ">\n";
   return head + "#pragma hdrstop\n";

@@ -16,6 +16,8 @@ namespace hone {
 // throw std::runtime_error if NVRTC itself fails. Confined to one thread.
 class block_compiler {
  public:
+  static constexpr const char* prelude_file = "hone_prelude.cuh";  // in the current folder
+
   // Writes the prelude into the current folder and compiles a trivial block, so that NVRTC loads
   // all that it loads late. A confined process could not load it.
   block_compiler();

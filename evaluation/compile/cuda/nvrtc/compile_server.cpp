@@ -1,5 +1,6 @@
 #include "evaluation/compile/cuda/nvrtc/compile_server.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -7,17 +8,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "embedded/typical_block.hpp"
-#include "evaluation/compile/cuda/nvrtc/confinement.hpp"
 #include "evaluation/compile/cuda/nvrtc/memory.hpp"
 #include "process/child_process.hpp"
 #include "process/framing.hpp"
-#include "process/seccomp_filters.hpp"
 
 namespace hone {
 namespace {
@@ -28,6 +29,10 @@ using clock = std::chrono::steady_clock;
 // is gigabytes on large machines.
 constexpr rlim_t compilation_memory = 4ULL << 30U;
 constexpr rlim_t file_bytes = 256U << 20U;
+// Descriptors of a compilation, each of which may be a file in memory. NVRTC has 12 open at most.
+constexpr rlim_t open_files = 64;
+// CUDA's headers have 24 MiB.
+constexpr std::uint64_t max_header_bytes = 1U << 30U;
 constexpr rlim_t warm_up_seconds = 2;
 // After this time without a block, processes are forked for the next blocks.
 constexpr int idle_ms = 2;
@@ -54,15 +59,14 @@ bool becomes_readable(int socket, int within_ms) {
   return poll(&one, 1, within_ms) > 0;
 }
 
-// Installs the filter in a trial fork. If a compilation could not install the filter, the failure
-// would be taken for the block's fault. Later forks also find the filter already built.
-void try_filter() {
-  const auto& filter = toolchain_filter();
+// Hides files in a trial fork. If a compilation could not hide them, the failure would be taken for
+// the block's fault.
+void try_to_hide_others(const visible_files& files) {
   const pid_t pid = fork();
   if (pid == 0) {
     try {
-      install_filter(filter);
-      _exit(0);
+      files.hide_others();
+      _exit(open("/", O_RDONLY) < 0 ? 0 : 1);
     } catch (const std::exception&) {
       _exit(1);
     }
@@ -71,6 +75,18 @@ void try_filter() {
   if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
     throw std::runtime_error(
         "compilations cannot be confined: this Linux kernel accepts no system call filter");
+}
+
+// Returns the folders that do not lie in another one.
+std::vector<std::filesystem::path> outermost(const std::vector<std::string>& folders) {
+  std::vector<std::filesystem::path> found;
+  for (const std::string& folder : folders) {
+    const bool is_inner =
+        std::any_of(folders.begin(), folders.end(),
+                    [&](const std::string& other) { return folder.starts_with(other + "/"); });
+    if (!is_inner) found.emplace_back(folder);
+  }
+  return found;
 }
 
 }  // namespace
@@ -93,9 +109,7 @@ void compile_server::waiting_process::stop() const {
   if (pid > 0) kill(pid, SIGKILL);
 }
 
-compile_server::compile_server(int socket) : socket_(socket), heap_(sbrk(0)) {
-  reserved_ = address_space();
-}
+compile_server::compile_server(int socket) : socket_(socket), heap_(sbrk(0)) {}
 
 void compile_server::greet() const {
   const nvrtc_library& library = compiler_.library();
@@ -108,11 +122,12 @@ void compile_server::greet() const {
   send_message(socket_, greeting.finish().bytes());
 }
 
-void compile_server::confine() const {
-  std::vector<std::string> readable = compiler_.library().include_folders();
-  readable.push_back(compiler_.library().folder());
-  confine_files(readable, ".");
-  try_filter();
+void compile_server::read_headers() {
+  std::vector<std::filesystem::path> readable = outermost(compiler_.library().include_folders());
+  readable.emplace_back(block_compiler::prelude_file);
+  files_.read(readable, max_header_bytes);
+  reserved_ = address_space();
+  try_to_hide_others(files_);
 }
 
 void compile_server::serve() {
@@ -211,13 +226,20 @@ record<schema::NvrtcResult> compile_server::answer_of(waiting_process& one,
 }
 
 // Runs in the forked process: compiles one block and exits.
-void compile_server::confine_and_compile(int socket) const {
+void compile_server::confine_and_compile(int socket) {
   try {
+    // The precompiled headers, and the folder in which NVRTC looks for them.
+    files_.add_opened(".");
+    for (const auto& entry : std::filesystem::directory_iterator("."))
+      if (entry.path().extension() == ".pch") files_.add_opened(entry.path());
     const rlim_t most = reserved_ + compilation_memory;
     const rlimit memory{most, most};
     const rlimit file{file_bytes, file_bytes};
-    if (setrlimit(RLIMIT_AS, &memory) != 0 || setrlimit(RLIMIT_FSIZE, &file) != 0) _exit(1);
-    install_filter(toolchain_filter());
+    const rlimit files{open_files, open_files};
+    if (setrlimit(RLIMIT_AS, &memory) != 0 || setrlimit(RLIMIT_FSIZE, &file) != 0 ||
+        setrlimit(RLIMIT_NOFILE, &files) != 0)
+      _exit(1);
+    files_.hide_others();
     const auto job =
         record<schema::NvrtcJob>::from_bytes(std::move(receive_message(socket)->bytes));
     const rlim_t seconds = job->getTimeMs() / 1000 + 1 + warm_up_seconds;

@@ -13,6 +13,7 @@
 #include "evaluation/compile/cuda/nvrtc/block_compiler.hpp"
 #include "messages/record.hpp"
 #include "process/unique_fd.hpp"
+#include "process/visible_files.hpp"
 
 namespace hone {
 
@@ -26,8 +27,9 @@ class compile_server {
 
   // Sends the greeting: NVRTC's version and CUDA's include folders.
   void greet() const;
-  // Confines this process and its forks to CUDA's headers and the current folder.
-  void confine() const;
+  // Reads CUDA's headers into memory, for the compilations, which find no other files. Must be
+  // called once, before serve(). Throws std::runtime_error if files cannot be hidden here.
+  void read_headers();
   // Serves until the socket closes, which throws connection_lost.
   [[noreturn]] void serve();
 
@@ -59,12 +61,13 @@ class compile_server {
   void hand_out(const record<schema::NvrtcJob>& job);
   static record<schema::NvrtcResult> answer_of(waiting_process& one,
                                                const schema::NvrtcJob::Reader& job);
-  [[noreturn]] void confine_and_compile(int socket) const;
+  [[noreturn]] void confine_and_compile(int socket);
 
   int socket_;
   readiness readiness_ = readiness::for_this_machine();
   const void* heap_;  // the heap's first address
   block_compiler compiler_;
+  visible_files files_;  // of compilations
   std::deque<std::unique_ptr<waiting_process>> ready_;
   std::unique_ptr<waiting_process> working_;  // compiles, or has compiled
   std::optional<record<schema::NvrtcJob>> last_;

@@ -35,7 +35,7 @@ int main(int argc, char** /*argv*/) {
     try {
       hone::keep_memory();
       hone::compile_server server(command_socket);
-      server.confine();
+      server.read_headers();
       server.greet();
       server.serve();
     } catch (const hone::connection_lost&) {

@@ -288,10 +288,57 @@ INSTANTIATE_TEST_SUITE_P(
                     "%:include \"SECRET\"", "/* a */ #include \"SECRET\"",
                     "# /* b */ include \"SECRET\"", "#include /* c */ \"SECRET\"",
                     "#include <../../../../../../../../../../SECRET>",
-                    "#if __has_include(\"SECRET\")\n#include \"SECRET\"\n#endif"));
+                    "#if __has_include(\"SECRET\")\n#include \"SECRET\"\n#endif",
+                    "const char text[] = {\n#embed \"SECRET\"\n};", "%:embed \"SECRET\""));
 
-// The reader of the text refuses all headers but CUDA's. An include that it misses cannot be
-// opened, because the files that the compiling process can read are limited.
+// `named` is what a block asks about, by __has_include. The answer must be the same as for a file
+// that does not exist.
+class HiddenFile : public testing::TestWithParam<std::string> {};
+
+TEST_P(HiddenFile, DoesNotExistForABlock) {
+  const testing_support::temporary_folder folder;
+  testing_support::write_file(folder / "secret.h", "#error it is here\n");
+  std::string named = GetParam();
+  if (const std::size_t at = named.find("SECRET"); at != std::string::npos)
+    named.replace(at, 6, (folder / "secret.h").string());
+  compiled(
+      compile("#if __has_include(" + named + ")\n#error it is here\n#endif\n" + scale, {"scale"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(EverySpelling, HiddenFile,
+                         testing::Values("\"SECRET\"", "<SECRET>", "\"/etc/passwd\"",
+                                         "\"/proc/self/maps\"", "\"/proc/1/cmdline\"",
+                                         "<../../../../../../../../../../etc/passwd>", "\"../\"",
+                                         "\"/dev/null\"", "<stdio.h>"));
+
+TEST(CudaCompiler, FindsHeadersOfCudaWhereverABlockIncludesThem) {
+  compiled(
+      compile("#if !__has_include(<cuda/std/array>) || !__has_include(\"cuda_fp16.h\")\n"
+              "#error CUDA's headers are missing\n#endif\n"
+              "__device__ int before;\n#include <cuda_fp16.h>\n#include <cuda/std/array>\n"
+              "#include <cub/block/block_reduce.cuh>\nextern \"C\" __global__ void k(__half* "
+              "y) { cuda::std::array<__half, 2> a{y[0], y[1]}; y[2] = a[before]; }\n",
+              {"k"}));
+}
+
+// Neither the assembler nor the text of assembler outside of functions reads a file.
+TEST(CudaCompiler, ReadsNoFileForAssembler) {
+  const testing_support::temporary_folder folder;
+  testing_support::write_file(folder / "secret.h", "the_secret_word");
+  const std::string named = "\\\"" + (folder / "secret.h").string() + "\\\"";
+  const auto outside = compile("asm(\".incbin " + named + "\");\n" + std::string(scale), {"scale"});
+  EXPECT_THAT(outside ? outside->code : outside.error().message, Not(HasSubstr("secret_word")));
+  for (const char* directive : {".incbin ", ".include "}) {
+    const program_failure refused =
+        failure(compile("extern \"C\" __global__ void k(float* y) { asm(\"" +
+                            std::string(directive) + named + "\"); y[0] = 1; }\n",
+                        {"k"}));
+    EXPECT_THAT(refused.message, Not(HasSubstr("secret_word")));
+  }
+}
+
+// The reader of the text refuses all headers but CUDA's. An include that it misses finds no file,
+// because the compiling process sees no others.
 TEST(CudaCompiler, RefusesSystemHeaders) {
   EXPECT_THAT(failure(compile("#include <stdio.h>\n", {})).message,
               HasSubstr("is not one of CUDA's headers"));
