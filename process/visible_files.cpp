@@ -22,11 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The set of the process. A handler of signals gets no argument of its own.
+// The set of the process, for the signal handler.
 const visible_files* shown = nullptr;
 
-// A path in normal form: absolute, without ".", ".." and empty parts. Allocates nothing, because a
-// handler of signals uses it.
+// A path in normal form: absolute, without ".", ".." and empty parts. Allocates nothing, because
+// the signal handler uses it.
 class normal_path {
  public:
   // `folder`: the folder that a relative path belongs to, in normal form.

@@ -14,14 +14,14 @@
 
 namespace hone {
 
-// A fixed set of files, outside of which a process finds no file. hide_others() installs a system
-// call filter that stops every call that takes a path, and a handler that answers for the set: a
-// file that is opened is a copy of what it held when it was added, and all others do not exist. No
-// such call reaches the kernel's files, so that this also holds for code that has taken over the
-// process. It needs no support by the kernel beyond seccomp (x86-64 only).
+// A fixed set of files that a process sees, while all other files seem not to exist. hide_others()
+// installs a system call filter that stops every call that takes a path, and a signal handler that
+// answers the call. A file that is opened is a copy of the contents that it had when it was added.
+// No path reaches the kernel, so the limit also holds for code that has taken over the process. It
+// needs no support by the kernel except seccomp (x86-64 only).
 //
-// Paths are compared as text, after "." and ".." are resolved, so a path through a symbolic link of
-// a folder names a different file. Confined to one thread until hide_others() is called.
+// Paths are compared as text, after "." and ".." have been resolved. Confined to one thread until
+// hide_others() is called.
 class visible_files {
  public:
   visible_files() = default;
@@ -33,9 +33,9 @@ class visible_files {
   // share the contents, which nothing can change. Must be called once. Throws std::system_error, or
   // std::runtime_error if the files have more than `max_bytes` together.
   void read(const std::vector<std::filesystem::path>& folders, std::uint64_t max_bytes);
-  // Adds a file or a folder whose contents are not copied: whoever opens it gets a copy of one
-  // descriptor, rewound, so only one may use it at a time. A folder can be listed. For the calling
-  // process and its forks, which must not use it at the same time either. Throws std::system_error.
+  // Adds a file or a folder without reading it. Every opening returns a copy of the same
+  // descriptor, rewound. Neither two readers in a process nor a fork may use it at the same time.
+  // The entries of a folder can be listed. Throws std::system_error.
   void add_opened(const std::filesystem::path& path);
 
   // Hides all other files from this process, irrevocably. Files that a program creates are memory,

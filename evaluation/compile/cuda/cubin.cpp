@@ -160,6 +160,7 @@ std::vector<std::optional<std::vector<kernel_parameter>>> read_parameter_tables(
     std::string_view cubin, std::string_view prefix, std::size_t count) {
   constexpr std::size_t max_digits = 10;
   std::vector<std::optional<std::vector<kernel_parameter>>> tables(count);
+  std::vector<bool> is_read(count);  // also of malformed tables, of which there may be many
   const elf_file file(cubin);
   for (std::size_t i = 0; i < file.symbol_count(); ++i) {
     const Elf64_Sym symbol = file.symbol(i);
@@ -168,8 +169,11 @@ std::vector<std::optional<std::vector<kernel_parameter>>> read_parameter_tables(
     name.remove_prefix(prefix.size());
     std::size_t number = count;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error != std::errc() || end != name.data() + name.size() || number >= count) continue;
-    if (!tables[number]) tables[number] = parse_parameters(file.object(symbol));
+    if (error != std::errc() || end != name.data() + name.size() || number >= count ||
+        is_read[number])
+      continue;
+    tables[number] = parse_parameters(file.object(symbol));
+    is_read[number] = true;
   }
   return tables;
 }
@@ -290,7 +294,7 @@ grid_barriers::grid_barriers(std::string_view ptx) {
   constexpr std::string_view function_word = ".func ";
   std::size_t entry = ptx.find(entry_word);
   std::size_t function = ptx.find(function_word);
-  // The kernel whose text the text so far ends in; empty outside of kernels.
+  // The kernel that the current place belongs to; empty outside of kernels.
   std::string_view kernel;
   bool is_noted = false;  // `kernel` is in kernels_
   for (std::size_t at = ptx.find("%envreg"); at != std::string_view::npos;

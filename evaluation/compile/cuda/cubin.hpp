@@ -23,7 +23,7 @@ namespace hone {
 std::vector<std::optional<std::vector<kernel_parameter>>> read_parameter_tables(
     std::string_view cubin, std::string_view prefix, std::size_t count);
 
-// Memory on the GPU that a cubin takes beside the tensors.
+// Memory on the GPU that a cubin takes in addition to tensors.
 struct cubin_memory {
   // The largest stack of a thread, with those of called functions, and the symbol of its function.
   // A function that calls itself counts once.

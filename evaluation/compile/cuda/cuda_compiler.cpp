@@ -70,8 +70,8 @@ block_refused stopped_at_deadline() {
                        Outcome::COMPILE_ERROR, true);
 }
 
-// Throws block_refused if the compiled code takes more memory of a GPU than a variant may take
-// beside its tensors, or memory that would remain taken when the next variant runs.
+// Throws block_refused if the compiled code takes more memory of a GPU than a variant may take in
+// addition to its tensors, or memory that would remain taken when the next variant runs.
 void check_memory(std::string_view cubin) {
   const auto use = read_memory_use(cubin);
   if (!use) throw block_refused("cuda: the compiled code cannot be read");
