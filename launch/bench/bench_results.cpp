@@ -17,8 +17,8 @@ double number(const ordered_json& value) { return value.is_number() ? value.get<
 
 }  // namespace
 
-std::string bench_key(const std::string& device_type, const bench_document& document) {
-  return device_type + "/" + document.id;
+std::string bench_key(const std::string& device_type, const bench_document& document, judging how) {
+  return device_type + "/" + document.id + (how == judging::verified ? "/verified" : "");
 }
 
 bench_results::bench_results(const fs::path& folder) : path_(folder / "results.jsonl") {
@@ -72,14 +72,17 @@ void bench_results::add(const std::string& key, const bench_task& t, const bench
 }
 
 std::vector<bench_result> bench_results::of(const bench_plan& plan,
-                                            const std::vector<std::string>& device_types) const {
+                                            const std::vector<std::string>& device_types,
+                                            judging how) const {
   const std::lock_guard lock(mutex_);
   std::vector<bench_result> all;
   for (const std::string& type : device_types) {
     for (const bench_task& t : plan.tasks) {
       for (const bench_document& document : t.documents) {
-        const auto found = by_key_.find(bench_key(type, document));
-        if (found != by_key_.end()) all.push_back(found->second);
+        const auto found = by_key_.find(bench_key(type, document, how));
+        if (found == by_key_.end()) continue;
+        all.push_back(found->second);
+        all.back().has_result = t.of.has_result;
       }
     }
   }

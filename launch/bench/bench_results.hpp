@@ -14,6 +14,9 @@
 
 namespace hone {
 
+// How far `hone bench` judges a document: to its score, or only to the verdict on its outputs.
+enum class judging { timed, verified };
+
 // One judged document.
 struct bench_result {
   std::string task;
@@ -22,8 +25,9 @@ struct bench_result {
   std::string device_type;
   std::string outcome;  // "ok", "wrong_result"...
   std::string message;
-  double speedup = 0;  // 0 unless ok
-  double low = 0;      // 95 % interval of the speed-up
+  bool has_result = true;  // of the task
+  double speedup = 0;      // 0 unless ok and timed
+  double low = 0;          // 95 % interval of the speed-up
   double high = 0;
   double reference_us = 0;  // geometric means over the cases; 0 if nothing was timed
   double candidate_us = 0;
@@ -34,8 +38,9 @@ struct bench_result {
   bool is_ok() const { return outcome == "ok"; }
 };
 
-// Names a document on a device type across runs.
-std::string bench_key(const std::string& device_type, const bench_document& document);
+// Names a result across runs. A timed and a verified result of a document have different keys, so
+// that one folder can hold both.
+std::string bench_key(const std::string& device_type, const bench_document& document, judging how);
 
 // The file results.jsonl of a benchmark: a JSON object per judged document, appended as soon as it
 // is judged, so that a benchmark goes on where it was stopped. Safe on any thread.
@@ -46,12 +51,13 @@ class bench_results {
   explicit bench_results(const std::filesystem::path& folder);
 
   bool contains(const std::string& key) const;
-  // Throws std::runtime_error if the line cannot be written.
+  // `key` is of bench_key(). Throws std::runtime_error if the line cannot be written.
   void add(const std::string& key, const bench_task& t, const bench_document& document,
            const schema::Evaluation::Reader& evaluation);
-  // Returns the results of a plan's documents, in the order of the plan, once for each device type.
-  std::vector<bench_result> of(const bench_plan& plan,
-                               const std::vector<std::string>& device_types) const;
+  // Returns the results of a plan's documents that were judged as `how` says, in the order of the
+  // plan, once for each device type.
+  std::vector<bench_result> of(const bench_plan& plan, const std::vector<std::string>& device_types,
+                               judging how) const;
 
  private:
   void read(const nlohmann::ordered_json& line);

@@ -22,13 +22,13 @@ std::string type_of(const planned_device& device) {
 class bench_work {
  public:
   bench_work(const bench_plan& plan, const std::vector<std::string>& types, bench_results& results,
-             const bench_listener& listener)
-      : plan_(&plan), results_(&results), listener_(&listener) {
+             judging how, const bench_listener& listener)
+      : plan_(&plan), results_(&results), how_(how), listener_(&listener) {
     for (const std::string& type : types) {
       next_[type] = 0;
       for (const bench_task& t : plan.tasks) {
         for (const bench_document& document : t.documents)
-          total_ += results.contains(bench_key(type, document)) ? 0 : 1;
+          total_ += results.contains(bench_key(type, document, how)) ? 0 : 1;
       }
     }
   }
@@ -45,17 +45,19 @@ class bench_work {
                                                   const std::string& type) const {
     std::vector<const bench_document*> documents;
     for (const bench_document& one : t.documents) {
-      if (!results_->contains(bench_key(type, one))) documents.push_back(&one);
+      if (!results_->contains(bench_key(type, one, how_))) documents.push_back(&one);
     }
     return documents;
   }
 
   void add(const bench_task& t, const std::string& type, const bench_document& document,
            const schema::Evaluation::Reader& evaluation) {
-    results_->add(bench_key(type, document), t, document, evaluation);
+    results_->add(bench_key(type, document, how_), t, document, evaluation);
     const std::lock_guard lock(mutex_);
     (*listener_)(++done_, total_, t, document, evaluation);
   }
+
+  judging how() const { return how_; }
 
   void fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
@@ -68,6 +70,7 @@ class bench_work {
  private:
   const bench_plan* plan_;
   bench_results* results_;
+  judging how_;
   const bench_listener* listener_;
   std::mutex mutex_;
   std::map<std::string, std::size_t> next_;  // task, by device type
@@ -84,10 +87,13 @@ struct submitted_document {
 };
 
 // Judges a document, and once more if the infrastructure has failed, which says nothing of it.
-record<schema::Evaluation> judge(device& on, const compiled_document& document, const task& t) {
-  auto evaluation = evaluate(on, document, t);
-  if (evaluation->getOutcome() != Outcome::INFRASTRUCTURE) return evaluation;
-  return evaluate(on, document, t);
+record<schema::Evaluation> judge(device& on, const compiled_document& document, const task& t,
+                                 judging how) {
+  const auto judge_once = [&] {
+    return how == judging::timed ? evaluate(on, document, t) : verify_only(on, document, t);
+  };
+  auto evaluation = judge_once();
+  return evaluation->getOutcome() == Outcome::INFRASTRUCTURE ? judge_once() : evaluation;
 }
 
 // Judges tasks on one device until there are none left. The documents of the next task are compiled
@@ -110,15 +116,15 @@ void judge_tasks(bench_work& work, const planned_device& planned) {
   while (!next.empty()) {
     auto documents = std::exchange(next, submit_next());
     for (auto& [of, document, compiled] : documents)
-      work.add(*of, type, *document, *judge(*device, compiled.get(), of->of));
+      work.add(*of, type, *document, *judge(*device, compiled.get(), of->of, work.how()));
   }
 }
 
 }  // namespace
 
 void run_bench(const bench_plan& plan, const std::vector<planned_device>& devices,
-               bench_results& results, const bench_listener& listener) {
-  bench_work work(plan, device_types_of(devices), results, listener);
+               bench_results& results, judging how, const bench_listener& listener) {
+  bench_work work(plan, device_types_of(devices), results, how, listener);
   std::vector<std::thread> threads;
   for (const planned_device& planned : devices) {
     threads.emplace_back([&work, &planned] {

@@ -37,12 +37,17 @@ bench_summary::column column_of(const std::vector<double>& speedups, std::size_t
 
 bench_summary summarise_group(const std::string& device_type, const std::string& group,
                               const std::vector<const bench_result*>& results) {
-  bench_summary summary{device_type, group, 0, results.size(), 0, {}, {}};
+  bench_summary summary;
+  summary.device_type = device_type;
+  summary.group = group;
   std::set<std::string> tasks;
+  std::set<std::string> left_out;
   std::map<std::string, const bench_result*> best;  // by task
   std::set<std::string> baselines = {"eager"};
   for (const bench_result* one : results) {
-    tasks.insert(one->task);
+    (one->has_result ? tasks : left_out).insert(one->task);
+    if (!one->has_result) continue;
+    ++summary.documents;
     ++summary.outcomes[one->outcome];
     if (!one->is_ok()) continue;
     const bench_result*& known = best[one->task];
@@ -50,13 +55,14 @@ bench_summary summarise_group(const std::string& device_type, const std::string&
     for (const auto& [name, us] : one->baselines_us) baselines.insert(name);
   }
   summary.tasks = tasks.size();
+  summary.left_out = left_out.size();
   summary.correct = best.size();
   for (const std::string& baseline : baselines) {
     std::vector<double> speedups;
     for (const auto& [task, one] : best) {
       if (const double s = speedup_against(*one, baseline); s > 0) speedups.push_back(s);
     }
-    summary.against[baseline] = column_of(std::move(speedups), summary.tasks);
+    summary.against[baseline] = column_of(speedups, summary.tasks);
   }
   return summary;
 }
@@ -108,7 +114,10 @@ std::string print_summary(const bench_summary& s) {
   for (const auto& [outcome, count] : s.outcomes)
     text += " " + std::to_string(count) + " " + outcome +
             (outcome == s.outcomes.rbegin()->first ? "." : ",");
-  text += "\n\n| speed-up against | tasks | geometric mean | median |";
+  if (s.left_out > 0) text += " Left out: " + counted(s.left_out, "task") + " without a result.";
+  text += "\n";
+  if (s.against.at("eager").tasks == 0) return text;  // nothing was timed
+  text += "\n| speed-up against | tasks | geometric mean | median |";
   text += fast_titles;
   text += "\n|---|---|---|---|---|---|---|---|";
   for (const auto& [name, column] : s.against) {
@@ -179,7 +188,7 @@ std::string print_markdown(const std::vector<bench_result>& results) {
   for (const bench_result& one : results) {
     const bool timed = one.candidate_us > 0;
     text += "| " + one.device_type + " | " + one.task + " | " + one.document + " | " + one.outcome +
-            " | " + (one.is_ok() ? fixed(one.speedup, 2) : "") + " | " +
+            " | " + (one.is_ok() && timed ? fixed(one.speedup, 2) : "") + " | " +
             (timed ? fixed(one.low, 3) + " to " + fixed(one.high, 3) : "") + " | " +
             (timed ? fixed(one.reference_us, 1) : "") + " | " +
             (timed ? fixed(one.candidate_us, 1) : "") + " |\n";

@@ -8,13 +8,15 @@
 
 namespace hone {
 
-// What a benchmark says of one group of tasks on one device type. Of each task, the best document
+// What a benchmark says of one group of tasks on one device type. Tasks without a result do not
+// count. Of each other task, the best document
 // counts: the ok one with the highest speed-up. Speed-ups are against the eager reference, or
 // against another baseline that was timed beside it.
 struct bench_summary {
   std::string device_type;
   std::string group;  // "all" for all tasks
   std::size_t tasks = 0;
+  std::size_t left_out = 0;  // tasks without a result
   std::size_t documents = 0;
   std::size_t correct = 0;                      // tasks with an ok document
   std::map<std::string, std::size_t> outcomes;  // documents by outcome
