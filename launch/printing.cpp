@@ -211,7 +211,7 @@ ordered_json to_json(const schema::Evaluation::Reader& e, const std::string& tas
             {"seed", e.getVerdict().getSeed()},
             {"rounds", e.getVerdict().getRounds()},
             {"worst_element", e.getVerdict().getWorstElement()},
-            {"relative_l2", e.getVerdict().getWorstRelativeL2()},
+            {"worst_rms", e.getVerdict().getWorstRms()},
             {"verify_ms", e.getVerdict().getVerifyMs()}}},
           {"measurements", all}};
 }

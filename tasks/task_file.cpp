@@ -11,12 +11,18 @@
 namespace hone {
 
 std::string_view name_of(distribution d) {
-  constexpr std::array<std::string_view, 7> names = {
-      "declared", "shifted", "small", "outliers", "one high outlier", "one low outlier", "large"};
+  constexpr std::array<std::string_view, 10> names = {
+      "declared",        "shifted", "small", "outliers", "one high outlier",
+      "one low outlier", "large",   "mixed", "sparse",   "weights"};
   return names[static_cast<std::size_t>(d)];
 }
 
-tolerance tolerance_for(const task& t, dtype type) {
+tolerance declared_tolerance(const task& t, dtype type) {
+  const auto found = t.tolerances.find(type);
+  return found != t.tolerances.end() ? found->second : tolerance{};
+}
+
+tolerance export_tolerance(const task& t, dtype type) {
   if (const auto own = t.tolerances.find(type); own != t.tolerances.end()) return own->second;
   switch (type) {
     case dtype::float64:
@@ -85,6 +91,7 @@ task build_task(const toml::table& table, const std::string& text, const std::st
   if (precision != "strict" && precision != "relaxed")
     view.refuse("precision", "is '" + precision + "', expected strict or relaxed");
   parsed.relaxed = precision == "relaxed";
+  parsed.has_result = view.find_bool("has_result").value_or(true);
   parse_distributions(view, parsed);
   parsed.reference = view.string("reference");
   parse_tolerances(view, parsed);

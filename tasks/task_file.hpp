@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -48,6 +49,8 @@ struct tensor_spec {
   // Parameters only: the safetensors file beside the task that holds the values; empty: the values
   // are drawn.
   std::string data_file;
+  // The contents are a part of the program: every check has them as declared.
+  bool is_fixed = false;
   bool operator==(const tensor_spec&) const = default;
 };
 
@@ -59,20 +62,44 @@ struct task_case {
   bool operator==(const task_case&) const = default;
 };
 
-// Bounds on the error of an output `a` where `b` is expected (doc/evaluation.md, section 2):
-//   |a - b| <= atol * max(rms(b), tiny) + rtol * |b| for every element, and
-//   relative L2 error <= rtol.
+// Errors of an output that a task allows in addition to rounding (doc/evaluation.md, section 2): of
+// an element b, atol * rms of the output + rtol * |b|.
 struct tolerance {
   double rtol = 0;
   double atol = 0;
   bool operator==(const tolerance&) const = default;
 };
 
-// Ways to draw the values of an input (doc/evaluation.md, section 2). A task lists some of the
-// first four. The next two go with `outliers`: `declared` with a single outlier of either sign,
-// which no sample of the values finds. The last one goes with precision = "relaxed".
-enum class distribution { declared, shifted, small, outliers, one_high, one_low, large };
+// Ways to draw the values of inputs and parameters (doc/evaluation.md, section 2). A task may list
+// those that apply; one_high and one_low go with `outliers`: `declared` with a single outlier of
+// either sign, which no sample of the values finds. `large` goes with precision = "relaxed".
+enum class distribution {
+  declared,
+  shifted,
+  small,
+  outliers,
+  one_high,
+  one_low,
+  large,
+  mixed,
+  sparse,
+  weights
+};
 std::string_view name_of(distribution d);
+// Those that a task file may list.
+inline constexpr std::array<distribution, 7> listed_distributions = {
+    distribution::declared, distribution::shifted, distribution::small,  distribution::outliers,
+    distribution::mixed,    distribution::sparse,  distribution::weights};
+// Returns true if most elements of tensors that the distribution changes may be zero.
+inline bool has_many_zeros(distribution d) {
+  return d == distribution::sparse || d == distribution::weights;
+}
+
+// Returns true if elements of tensors that the distribution changes may be a hundred times smaller
+// than as declared.
+inline bool has_small_values(distribution d) {
+  return d == distribution::small || d == distribution::mixed || has_many_zeros(d);
+}
 
 // A parsed task file.
 struct task {
@@ -81,9 +108,12 @@ struct task {
   std::string name;
   std::string summary;
   bool relaxed = false;  // precision = "relaxed": TF32 is admitted
+  // False: the outputs are rounding errors or do not depend on the inputs. A verdict then says
+  // nothing, so such tasks take no part in runs and in averages.
+  bool has_result = true;
   std::vector<distribution> distributions;
   std::string reference;                  // TorchScript source of `forward`
-  std::map<dtype, tolerance> tolerances;  // set by the file; tolerance_for() adds the defaults
+  std::map<dtype, tolerance> tolerances;  // set by the file
   std::vector<tensor_spec> inputs;
   std::vector<tensor_spec> parameters;
   std::vector<task_case> cases;
@@ -94,9 +124,11 @@ struct task {
   std::vector<data_file> data_files;
 };
 
-// Returns the tolerance for outputs of this type: the task's own, or else the default of
-// doc/evaluation.md, section 2.
-tolerance tolerance_for(const task& t, dtype type);
+// Returns the tolerance that the task sets for outputs of this type, or none.
+tolerance declared_tolerance(const task& t, dtype type);
+// Returns a tolerance for comparisons outside of the judge, in exported files: the task's, or else
+// one that correct programs of this type keep.
+tolerance export_tolerance(const task& t, dtype type);
 
 // Returns the sizes of a tensor's dimensions in a case. Throws std::out_of_range if the case does
 // not define a size that the tensor uses, which cannot happen once a task has been parsed.
@@ -119,6 +151,10 @@ task load_task(const std::filesystem::path& path);
 // Prints the text of a task file for a task that a program has made. parse_task() returns the same
 // task for this text, except for `text` and `id`.
 std::string print_task(const task& t);
+// Prints how a tensor is drawn: "constant(1)", "normal(0,1), x * 2", or the name of its data file.
+std::string print_contents(const tensor_spec& tensor);
+// Names the tensors that the task declares `fixed`: "scale, offset". Empty if there are none.
+std::string fixed_tensors(const task& t);
 
 // Convert a task to the record that the pool stores, and back. `is_held_out`: the run only
 // evaluates the task. from_record() parses the text again and throws format_error.

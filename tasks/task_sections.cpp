@@ -134,10 +134,11 @@ tensor_spec parse_tensor(toml_view view, bool is_parameter) {
   if (is_parameter) {
     tensor.data_file = view.find_string("data").value_or("");
     if (!tensor.data_file.empty() && view.has("init"))
-      view.refuse("data", "stands beside `init`; a parameter has one or the other");
+      view.refuse("data", "cannot be combined with `init`: a parameter has one of the two");
     if (tensor.data_file.find('/') != std::string::npos)
       view.refuse("data", "must be a file beside the task, without a folder");
   }
+  tensor.is_fixed = view.find_bool("fixed").value_or(false);
   view.finish();
   return tensor;
 }
@@ -181,8 +182,7 @@ void parse_tolerances(toml_view& view, task& parsed) {
 }
 
 void parse_distributions(toml_view& view, task& parsed) {
-  constexpr std::array<distribution, 4> all = {distribution::declared, distribution::shifted,
-                                               distribution::small, distribution::outliers};
+  const auto& all = listed_distributions;
   parsed.distributions.assign(all.begin(), all.end());
   auto names = view.find_strings("distributions");
   if (!names) return;
@@ -192,7 +192,9 @@ void parse_distributions(toml_view& view, task& parsed) {
         std::find_if(all.begin(), all.end(), [&](distribution d) { return name_of(d) == name; });
     if (found == all.end())
       view.refuse("distributions",
-                  "'" + name + "' is unknown, expected declared, shifted, small or outliers");
+                  "'" + name +
+                      "' is unknown, expected declared, shifted, small, outliers, mixed, sparse or "
+                      "weights");
     const distribution value = *found;
     if (std::find(parsed.distributions.begin(), parsed.distributions.end(), value) !=
         parsed.distributions.end()) {

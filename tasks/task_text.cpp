@@ -82,6 +82,7 @@ std::string print_tensor(const tensor_spec& tensor) {
   }
   text += "]\n";
   if (tensor.type != dtype::float32) text += "dtype = " + toml_string(name_of(tensor.type)) + "\n";
+  if (tensor.is_fixed) text += "fixed = true\n";
   if (!tensor.data_file.empty()) return text + "data = " + toml_string(tensor.data_file) + "\n";
   const std::string init = toml_string(distribution_name(tensor.init));
   if (!tensor.init.expr.empty())
@@ -109,11 +110,29 @@ std::string print_case(const task_case& at) {
 
 }  // namespace
 
+std::string print_contents(const tensor_spec& tensor) {
+  if (!tensor.data_file.empty()) return tensor.data_file;
+  const bool is_coin = tensor.init.of == initializer::kind::coin;
+  const std::string drawn = is_coin ? "coin" : distribution_name(tensor.init);
+  return tensor.init.expr.empty() ? drawn : drawn + ", " + tensor.init.expr;
+}
+
+std::string fixed_tensors(const task& t) {
+  std::string names;
+  for (const auto* tensors : {&t.inputs, &t.parameters}) {
+    for (const tensor_spec& tensor : *tensors) {
+      if (tensor.is_fixed) names += (names.empty() ? "" : ", ") + tensor.name;
+    }
+  }
+  return names;
+}
+
 std::string print_task(const task& t) {
   std::string text = "name = " + toml_string(t.name) + "\n";
   if (!t.summary.empty()) text += "summary = " + toml_string(t.summary) + "\n";
   if (t.relaxed) text += "precision = \"relaxed\"\n";
-  if (t.distributions.size() != 4) {
+  if (!t.has_result) text += "has_result = false\n";
+  if (t.distributions.size() != listed_distributions.size()) {
     std::string names;
     for (const distribution d : t.distributions)
       names += (names.empty() ? "" : ", ") + toml_string(name_of(d));

@@ -10,6 +10,7 @@
 #include "launch/core_wait.hpp"
 #include "launch/files.hpp"
 #include "launch/printing.hpp"
+#include "messages/measurements.hpp"
 
 namespace hone {
 namespace {
@@ -23,6 +24,7 @@ struct bench_options {
   std::vector<std::string> devices = {"cpu"};
   bool references = false;
   std::string inductor;
+  bool verify = false;
   bool share_cores = false;
   bool wait = false;
 };
@@ -36,6 +38,23 @@ std::string time_left(std::chrono::steady_clock::time_point begin, std::size_t d
   return seconds < 90 ? fixed(seconds, 0) + " s left" : fixed(seconds / 60, 0) + " min left";
 }
 
+// Describes the outcome of a document in a few words: "ok 1.25x".
+std::string describe_outcome(const schema::Evaluation::Reader& result) {
+  const std::string outcome(name_of(result.getOutcome()));
+  return has_score(result) ? outcome + " " + fixed(result.getScore(), 2) + "x" : outcome;
+}
+
+// Describes a summary in one line. Without a timed document, it has no speed-ups.
+std::string describe_summary(const bench_summary& s) {
+  std::string line = s.device_type + " " + s.group + ": " + std::to_string(s.correct) + " of " +
+                     std::to_string(s.tasks) + " tasks correct";
+  if (s.left_out > 0) line += ", " + counted(s.left_out, "task") + " without a result left out";
+  const auto& eager = s.against.at("eager");
+  if (eager.tasks == 0) return line;
+  return line + ", geometric mean " + fixed(eager.geometric_mean, 2) + ", median " +
+         fixed(eager.median, 2) + ", fast_1 " + percent(eager.fast.at(1));
+}
+
 int bench(const bench_options& options) {
   const bench_plan plan = plan_bench(options.tasks, options.variants, options.references);
   const auto devices = plan_devices(options.devices, {.node = "bench",
@@ -43,25 +62,19 @@ int bench(const bench_options& options) {
                                                       .compiled_references = options.inductor,
                                                       .begin_to_wait = core_wait(options.wait)});
   bench_results results(options.out);
+  const judging how = options.verify ? judging::verified : judging::timed;
   const auto begin = std::chrono::steady_clock::now();
-  run_bench(plan, devices, results,
+  run_bench(plan, devices, results, how,
             [&](std::size_t done, std::size_t total, const bench_task& t,
                 const bench_document& document, const schema::Evaluation::Reader& result) {
-              std::string line(name_of(result.getOutcome()));
-              if (result.getOutcome() == Outcome::OK)
-                line += " " + fixed(result.getScore(), 2) + "x";
               std::cerr << "[" << done << "/" << total << "] " << t.of.name << " " << document.name
-                        << ": " << line << "  (" << time_left(begin, done, total) << ")\n";
+                        << ": " << describe_outcome(result) << "  ("
+                        << time_left(begin, done, total) << ")\n";
             });
-  const auto all = results.of(plan, device_types_of(devices));
+  const auto all = results.of(plan, device_types_of(devices), how);
   write_text(fs::path(options.out) / "results.csv", print_csv(all));
   write_text(fs::path(options.out) / "results.md", print_markdown(all));
-  for (const bench_summary& s : summarise(all)) {
-    const auto& eager = s.against.at("eager");
-    std::cout << s.device_type << " " << s.group << ": " << s.correct << " of " << s.tasks
-              << " tasks correct, geometric mean " << fixed(eager.geometric_mean, 2) << ", median "
-              << fixed(eager.median, 2) << ", fast_1 " << percent(eager.fast.at(1)) << "\n";
-  }
+  for (const bench_summary& s : summarise(all)) std::cout << describe_summary(s) << "\n";
   std::cout << "results: " << options.out << "/results.{jsonl,csv,md}\n";
   return 0;
 }
@@ -84,6 +97,7 @@ void add_bench_command(CLI::App& app, command_action& action) {
                     "judge each task's reference against itself, with its baselines");
   command->add_option("--inductor", options->inductor,
                       "folder from `hone task compile`: also time its references on GPUs");
+  command->add_flag("--verify", options->verify, "verify only: nothing is timed");
   command->add_option("--out", options->out, "folder for results.jsonl, results.csv and results.md")
       ->required();
   command->add_option("--devices", options->devices, "cpu, cuda (every GPU) or cuda:NUMBER")

@@ -108,6 +108,7 @@ class reporter {
                 (row.ok > 0 ? "   not timed" : "   none");
       }
       line(text);
+      print_fixed_tensors(where.task, entry);
       json_["tasks"].push_back(entry);
     }
     if (solved > 0)
@@ -120,6 +121,13 @@ class reporter {
           "best" +
           (measured_once > 0 ? "; " + counted(measured_once, "variant") + " had none" : ""));
     line();
+  }
+
+  void print_fixed_tensors(const task_id& of, ordered_json& entry) {
+    const auto fixed = found_.fixed.find(of);
+    if (fixed == found_.fixed.end()) return;
+    line("    the same in every call: " + fixed->second);
+    entry["fixed"] = fixed->second;
   }
 
   void print_stages() {

@@ -66,7 +66,8 @@ task_table load_tasks(const configuration& c) {
     if (!std::filesystem::is_directory(folder))
       throw format_error(c.file.string(), 0, "tasks.folder", folder.string() + " is not a folder");
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (entry.path().extension() == ".toml") files.push_back(entry.path());
+      if (entry.path().extension() == ".toml" && load_task(entry.path()).has_result)
+        files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
   }
@@ -74,7 +75,12 @@ task_table load_tasks(const configuration& c) {
   hold_out_further(files, c.tasks.held_out_count, held_out);
   std::set<std::filesystem::path> seen;
   for (const auto& file : files) {
-    if (seen.insert(file).second) table.add(load_task(file), held_out.contains(file.stem()));
+    if (!seen.insert(file).second) continue;
+    task t = load_task(file);
+    if (!t.has_result)
+      throw format_error(c.file.string(), 0, "tasks",
+                         "'" + t.name + "' has no result (has_result = false)");
+    table.add(std::move(t), held_out.contains(file.stem()));
   }
   for (const std::string& name : held_out) {
     if (!seen.contains(folder / (name + ".toml")))

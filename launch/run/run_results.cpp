@@ -9,6 +9,7 @@
 #include "messages/measurements.hpp"
 #include "messages/names.hpp"
 #include "storage/inspection.hpp"
+#include "tasks/task_file.hpp"
 
 namespace hone {
 namespace {
@@ -46,6 +47,8 @@ class results_reader {
   explicit results_reader(const std::filesystem::path& folder) : pool_(folder) {
     for (const auto& t : pool_.tasks()) {
       found_.names[task_id(t->getId())] = std::string(view(t->getName()));
+      if (std::string fixed = fixed_tensors(from_record(*t)); !fixed.empty())
+        found_.fixed[task_id(t->getId())] = std::move(fixed);
       if (t->getHeldOut()) held_out_.emplace(t->getId());
     }
   }

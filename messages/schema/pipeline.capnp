@@ -112,9 +112,10 @@ struct Verdict {
   message @2 :Text;
   rounds @3 :UInt32;                          # number of rounds of inputs that passed
   worstElement @4 :Float64;                   # largest |a - b| over the error allowed there
-  worstRelativeL2 @5 :Float64;                # largest relative L2 error of an output
+  worstRelativeL2 @5 :Float64;                # up to judge 24: relative L2 error of an output
   seed @6 :UInt64;
   verifyMs @7 :Float64;
+  worstRms @8 :Float64;                       # largest root mean square error over the allowed one
 }
 
 struct BenchmarkJob {

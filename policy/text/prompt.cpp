@@ -27,7 +27,8 @@ std::size_t line_at(std::string_view text, std::size_t at) {
                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
 }
 
-// Returns a line such as "w: float32 [M, 512], a parameter".
+// Returns a line such as "w: float32 [M, 512], a parameter" or, if no check varies the values,
+// "w: float32 [512], a parameter, fixed as constant(1)".
 std::string describe(const tensor_spec& tensor, bool is_parameter) {
   std::string shape;
   for (const dimension& one : tensor.shape) {
@@ -36,7 +37,8 @@ std::string describe(const tensor_spec& tensor, bool is_parameter) {
              (size != nullptr ? std::to_string(*size) : std::get<std::string>(one));
   }
   return tensor.name + ": " + std::string(name_of(tensor.type)) + " [" + shape + "]" +
-         (is_parameter ? ", a parameter" : "");
+         (is_parameter ? ", a parameter" : "") +
+         (tensor.is_fixed ? ", fixed as " + print_contents(tensor) : "");
 }
 
 std::string tensor_lines(const task& t) {

@@ -1,7 +1,6 @@
 """Compares an imported reference with its module.
 
-Outputs are compared at the file's sizes and at odd sizes. The task's other distributions are tried
-on the reference alone.
+Outputs are compared at the file's sizes and at odd sizes.
 """
 
 import itertools
@@ -24,7 +23,7 @@ from cost import (
 from module_tensors import named_tensors
 from output_difference import difference
 from source_file import Failure, bytes_of, require_type, tensors_of
-from task_distributions import CHANGES, usable_distributions
+from task_result import has_result
 from trial_sizes import odd_sizes, reduced_sizes
 
 # Of an error: PyTorch has an operator for a short type on GPUs, but not on this CPU.
@@ -42,14 +41,14 @@ class Check:
 
     compiled: the CompiledReference.
     cases: pairs (sizes, whether they are timed on the CPU), without the case of the file's sizes.
-    distributions: the names of the distributions that the task uses.
+    has_result: False if the outputs say nothing about the inputs.
     checked: the sizes at which outputs were compared, in words.
     is_too_large_for_cpu: True if a CPU device cannot run the case of the file's sizes.
     """
 
     def __init__(self, importer):
         self.importer = importer
-        self.cases, self.distributions, self.checked = [], ["declared", *CHANGES], ""
+        self.cases, self.has_result, self.checked = [], True, ""
         self.disagrees = False  # at odd sizes
 
     def run(self):
@@ -80,7 +79,7 @@ class Check:
                 if affordable({}):
                     self.require(self.compare_at({}))
                 self.checked = "the file's sizes"
-                self.settle_distributions({})
+                self.examine_result({})
             else:
                 self.check_smaller_numbers()
 
@@ -143,7 +142,7 @@ class Check:
             lambda odd: affordable(odd, 1 if affordable(sizes) else PATIENCE),
             None if is_full else sizes,
         )
-        self.settle_distributions(next((s for s, is_timed in self.cases if not is_timed), sizes))
+        self.examine_result(next((s for s, is_timed in self.cases if not is_timed), sizes))
         return not self.disagrees
 
     def add_odd_cases(self, affordable, reduced=None):
@@ -238,8 +237,8 @@ class Check:
         if check.compiled.cloned:
             self.compiled = CompiledReference(im, check.compiled.cloned)
         im.notes.append(f"too large to run here: checked at {self.checked}")
-        check.settle_distributions({})
-        self.distributions = check.distributions
+        check.examine_result({})
+        self.has_result = check.has_result
         im.notes += [n for n in small.notes if n not in im.notes]
         return True
 
@@ -306,14 +305,14 @@ class Check:
                     im.notes.append(KEEPS_STATE)
         return difference(expected, self.compiled.call(tensors))
 
-    def settle_distributions(self, sizes):
-        """Sets `distributions` from the reference's outputs at `sizes`.
+    def examine_result(self, sizes):
+        """Sets `has_result` from the reference's outputs at `sizes`.
 
         Raises Failure if an output holds no finite number with inputs as declared.
         """
         im = self.importer
-        self.distributions = usable_distributions(
-            lambda change: self.compiled.call(im.specification.draw_inputs(sizes, change)), im.notes
+        self.has_result = has_result(
+            lambda: im.specification.draw_inputs(sizes), self.compiled.call, im.notes
         )
 
 

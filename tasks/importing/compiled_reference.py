@@ -35,8 +35,10 @@ class CompiledReference:
             for k in self.operators
         )
 
-    def call(self, inputs):
+    def call(self, inputs, is_wide=False):
         """Returns the reference's outputs for copies of the given inputs, as a list of tensors.
+
+        is_wide: if True, floating-point inputs and parameters are cast to float64.
 
         If the graph writes into arguments, the reference is compiled again with copies of them and
         called again.
@@ -46,6 +48,11 @@ class CompiledReference:
         if self.writes:
             parameters = [p.clone() for p in parameters]
         tensors = [im.as_checked(t).clone() for t in inputs]
+        if is_wide:
+            tensors, parameters = (
+                [t.double() if t.is_floating_point() else t for t in some]
+                for some in (tensors, parameters)
+            )
         before = [t._version for t in tensors + parameters]
         with torch.no_grad():
             outputs = self.unit.forward(*tensors, *parameters)
@@ -54,5 +61,5 @@ class CompiledReference:
         if written:  # a task's reference must not change its arguments
             self.cloned += written
             self.compile()
-            return self.call(inputs)
+            return self.call(inputs, is_wide)
         return list(outputs) if isinstance(outputs, tuple) else [outputs]

@@ -263,7 +263,7 @@ class Importer:
             self.specification.inputs,
             self.specification.parameters,
             cases,
-            check.distributions,
+            check.has_result,
             self.source.text,
             self.is_relaxed,
         )

@@ -46,12 +46,10 @@ class Init:
         rows = torch.rand(shape, generator=generator)
         return rows.argsort(-1) if shape else torch.zeros((), dtype=torch.int64)
 
-    def draw(self, shape, dtype, sizes, generator, change=None):
+    def draw(self, shape, dtype, sizes, generator):
         """Draws a tensor as the judge does.
 
-        sizes: the task's sizes by name. change: one of task_distributions.CHANGES, applied to
-        normal and uniform values without an expression. Raises ValueError if the expression changes
-        the shape.
+        sizes: the task's sizes by name. Raises ValueError if the expression changes the shape.
         """
         x = self.raw(shape, sizes, generator)
         if self.expr:
@@ -61,8 +59,6 @@ class Init:
             x = unit.f(x)
             if tuple(x.shape) != tuple(shape):
                 raise ValueError("the expression changes the shape")
-        elif change is not None and self.of in ("normal", "uniform"):
-            x = change(x, generator)
         return x.to(dtype).contiguous()
 
 

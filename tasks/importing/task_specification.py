@@ -205,8 +205,7 @@ class Specification:
     def near(self, name, constant):
         """Returns the Init of a learned parameter that the file sets to one value.
 
-        Training would change that value; until then, a program could leave the parameter out
-        (doc/decisions/011).
+        Training would change that value (doc/decisions/011).
         """
         said = "the file sets to one value"
         if not any(said in note for note in self.importer.notes):
@@ -215,8 +214,7 @@ class Specification:
                 + (
                     "are drawn near it"
                     if self.importer.varies_constants
-                    else "keep it: a program may leave them out (--vary-constants draws them "
-                    "near it)"
+                    else "keep it, except in some checks (--vary-constants draws them near it)"
                 )
             )
         if not self.importer.varies_constants:
@@ -227,18 +225,17 @@ class Specification:
             else Init("normal", constant.a, 0.1)
         )
 
-    def draw_inputs(self, sizes, change=None):
-        """Draws inputs as the task declares them, changed by `change` where that applies.
+    def draw_inputs(self, sizes):
+        """Draws inputs as the task declares them.
 
-        change: one of task_distributions.CHANGES. Raises Failure if an input cannot be drawn at
-        these sizes.
+        Raises Failure if an input cannot be drawn at these sizes.
         """
         tensors = []
         for spec in self.inputs:
             shape = [sizes.get(d, d) if isinstance(d, str) else d for d in spec["shape"]]
             try:
                 tensors.append(
-                    spec["init"].draw(shape, spec["dtype"], sizes, self.importer.generator, change)
+                    spec["init"].draw(shape, spec["dtype"], sizes, self.importer.generator)
                 )
             except Exception as error:
                 raise Failure(

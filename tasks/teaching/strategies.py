@@ -4,6 +4,7 @@ from reductions import REDUCTIONS
 
 PARTS_WANTED = 1056  # blocks that keep a large GPU busy: eight for each of 132 processors
 LEAST_PART = 4096  # elements that are worth a block
+MOST_ADDED = 65536  # elements that a thread may add up in float32
 
 
 class ByThread:
@@ -76,10 +77,13 @@ class ByBlock:
     leads = "if (threadIdx.x == 0) "
     rows_per_block = 1
 
-    def __init__(self, block):
+    def __init__(self, block, length=0):
         self.block = block
+        self.is_exact = length > MOST_ADDED * block
 
     def begin(self, e):
+        if self.is_exact:
+            e.accumulator = "double"
         e.emit(f"const {e.integer} o = blockIdx.x;")
 
     def open_loop(self, e):
@@ -202,6 +206,5 @@ def strategy_for(domain, choices, timed):
         while parts * rows < PARTS_WANTED and length // (2 * parts) >= LEAST_PART:
             parts *= 2
         return ByPart(choices.row_block or 512, parts)
-    return ByBlock(
-        choices.row_block or (1024 if length >= 8192 else 512 if length >= 2048 else 256)
-    )
+    block = choices.row_block or (1024 if length >= 8192 else 512 if length >= 2048 else 256)
+    return ByBlock(block, length)

@@ -50,11 +50,12 @@ class BenchResults : public testing::Test {
  protected:
   BenchResults() {
     bench_results(folder_.path())
-        .add(bench_key("gpu", reference), plan_.tasks[0], reference, *without_graphs());
+        .add(bench_key("gpu", reference, judging::timed), plan_.tasks[0], reference,
+             *without_graphs());
   }
   // Returns the results of the file, read anew.
   std::vector<bench_result> read_again() const {
-    return bench_results(folder_.path()).of(plan_, {"gpu"});
+    return bench_results(folder_.path()).of(plan_, {"gpu"}, judging::timed);
   }
 
   testing_support::temporary_folder folder_;
@@ -65,6 +66,17 @@ TEST_F(BenchResults, KeepTheFirstReasonForAMissingBaseline) {
   const auto again = read_again();
   ASSERT_EQ(again.size(), 1U);
   EXPECT_THAT(again[0].missing_baselines, ElementsAre(Pair("graph", "reason 0")));
+}
+
+TEST_F(BenchResults, KeepTimedAndVerifiedResultsOfADocumentApart) {
+  bench_results results(folder_.path());
+  const std::string verified = bench_key("gpu", reference, judging::verified);
+  EXPECT_FALSE(results.contains(verified));
+  record_builder<schema::Evaluation> wrong;
+  wrong->setOutcome(schema::Outcome::WRONG_RESULT);
+  results.add(verified, plan_.tasks[0], reference, *wrong.finish());
+  EXPECT_EQ(results.of(plan_, {"gpu"}, judging::timed).at(0).outcome, "ok");
+  EXPECT_EQ(results.of(plan_, {"gpu"}, judging::verified).at(0).outcome, "wrong_result");
 }
 
 TEST_F(BenchResults, ReadsLinesOfVersionsThatRecordedNoReasons) {

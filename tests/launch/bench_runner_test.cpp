@@ -23,11 +23,29 @@ TEST(BenchRunner, JudgesOnceMoreIfTheInfrastructureFails) {
           cpu, [&] { return left-- > 0 ? Outcome::INFRASTRUCTURE : Outcome::WRONG_RESULT; });
     };
     bench_results results(folder / std::to_string(failures));
-    run_bench(plan, {{"unlucky", cpu, make}}, results, [](auto&&...) {});
-    return results.of(plan, {std::string(view(cpu->getName()))}).at(0).outcome;
+    run_bench(plan, {{"unlucky", cpu, make}}, results, judging::timed, [](auto&&...) {});
+    return results.of(plan, {std::string(view(cpu->getName()))}, judging::timed).at(0).outcome;
   };
   EXPECT_EQ(outcome_after(1), "wrong_result");
   EXPECT_EQ(outcome_after(2), "infrastructure") << "but not for ever";
+}
+
+TEST(BenchRunner, MeasuresNothingIfItIsOnlyToVerify) {
+  const temporary_folder folder;
+  const bench_plan plan =
+      plan_bench({(source_folder() / "configs/tasks/softmax.toml").string()}, "", true);
+  const record<schema::DeviceType> cpu = find_devices().cpu;
+  // This device throws if it is asked to measure anything.
+  const device_maker make = [&] {
+    return std::make_unique<verifying_device>(cpu, [] { return Outcome::OK; });
+  };
+  bench_results results(folder.path());
+  run_bench(plan, {{"verifying", cpu, make}}, results, judging::verified, [](auto&&...) {});
+  const auto all = results.of(plan, {std::string(view(cpu->getName()))}, judging::verified);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].outcome, "ok");
+  EXPECT_EQ(all[0].speedup, 0);
+  EXPECT_EQ(all[0].candidate_us, 0);
 }
 
 }  // namespace

@@ -96,6 +96,22 @@ TEST(BenchSummary, PrintsMarkdownTables) {
   EXPECT_THAT(text, Not(HasSubstr("Missing baselines")));
 }
 
+TEST(BenchSummary, LeavesOutTasksWithoutAResult) {
+  bench_result none = ok("c", 50);
+  none.has_result = false;
+  const std::vector<bench_summary> all = summarise({ok("a", 2), wrong("b"), none});
+  const bench_summary& s = all.front();
+  EXPECT_EQ(s.tasks, 2U);
+  EXPECT_EQ(s.correct, 1U);
+  EXPECT_EQ(s.documents, 2U);
+  EXPECT_EQ(s.left_out, 1U);
+  EXPECT_EQ(s.against.at("eager").geometric_mean, 2);
+  EXPECT_EQ(s.against.at("eager").fast.at(1), 0.5);
+  const std::string text = print_markdown({ok("a", 2), none});
+  EXPECT_THAT(text, HasSubstr("1 ok. Left out: 1 task without a result."));
+  EXPECT_THAT(text, HasSubstr("| gpu | c | a | ok |")) << "its documents are listed";
+}
+
 TEST(BenchSummary, SaysOnceForATaskWhyItLacksABaseline) {
   bench_result one = ok("a", 2);
   one.missing_baselines["graph"] = "cannot be captured:\na | vector<int>";

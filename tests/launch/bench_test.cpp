@@ -12,6 +12,7 @@ namespace {
 
 using namespace testing_support;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string task_text(const std::string& name, const std::string& factor) {
   return "name = \"" + name + "\"\nsummary = \"y = " + factor +
@@ -34,9 +35,12 @@ class Bench : public testing::Test {
     write_file(folder_ / "variants/level2_7_triple.md", document("x * 2.0"));
   }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  outcome_of_program bench(const std::string& out) const {
-    return run_hone({"bench", path("tasks"), "--variants", path("variants"), "--references",
-                     "--out", path(out)});
+  outcome_of_program bench(const std::string& out,
+                           const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"bench",        path("tasks"), "--variants", path("variants"),
+                                      "--references", "--out",       path(out)};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_hone(words);
   }
   std::string file(const std::string& name) const { return read_file(folder_ / name); }
 
@@ -73,6 +77,29 @@ TEST_F(Bench, GoesOnWhereItWasStopped) {
   EXPECT_EQ(json_lines(file("out/results.jsonl")).size(), 4U);
   EXPECT_EQ(file("out/results.jsonl").substr(0, second), whole.substr(0, second));
   EXPECT_EQ(bench("out").err, "") << "nothing is left to judge";
+}
+
+TEST_F(Bench, VerifiesWithoutTimingBesideTimedResults) {
+  const auto verified = bench("out", {"--verify"});
+  ASSERT_EQ(verified.code, 0) << verified.err;
+  const auto lines = json_lines(file("out/results.jsonl"));
+  ASSERT_EQ(lines.size(), 4U);
+  for (const auto& one : lines) {
+    const bool is_wrong = one["document"] == "level2_7_triple";
+    EXPECT_EQ(one["outcome"], is_wrong ? "wrong_result" : "ok");
+    EXPECT_TRUE(one["speedup"].is_null()) << one;
+    EXPECT_TRUE(one["measurements"].empty()) << one;
+  }
+  EXPECT_THAT(verified.out, HasSubstr(" all: 2 of 2 tasks correct\n"));
+  EXPECT_THAT(file("out/results.md"), Not(HasSubstr("fast_1 |")));
+  EXPECT_EQ(bench("out", {"--verify"}).err, "") << "nothing is left to verify";
+
+  // Timing the same documents into the same folder judges them all.
+  const auto timed = bench("out");
+  ASSERT_EQ(timed.code, 0) << timed.err;
+  EXPECT_THAT(timed.err, HasSubstr("[4/4]"));
+  EXPECT_EQ(json_lines(file("out/results.jsonl")).size(), 8U);
+  EXPECT_THAT(file("out/results.md"), HasSubstr("fast_1 |"));
 }
 
 TEST_F(Bench, NamesWhatIsMissing) {

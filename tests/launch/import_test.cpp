@@ -220,6 +220,19 @@ TEST_F(ImportedModules, NotesNameWhatATaskLeavesOut) {
   EXPECT_THAT(line("tuple_out")["notes"].dump(), Not(HasSubstr("do not depend")));
 }
 
+TEST_F(ImportedModules, TasksWhoseOutputsSayNothingHaveNoResult) {
+  EXPECT_THAT(line("mean_of_normal")["notes"].dump(),
+              HasSubstr("no result: its outputs are rounding errors"));
+  EXPECT_FALSE(imported("mean_of_normal").has_result);
+  EXPECT_FALSE(imported("same_rows").has_result);
+  EXPECT_TRUE(imported("masked_mean").has_result);
+  EXPECT_TRUE(imported("encoder_layer").has_result);
+  const auto checked = run_hone({"task", "check", file("mean_of_normal"), file("masked_mean")});
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_THAT(checked.out, HasSubstr("no result: the outputs for other inputs differ by no more"));
+  EXPECT_THAT(checked.out, HasSubstr("of a typical element"));
+}
+
 TEST_F(ImportedModules, CasesHaveOnlySizesThatTheModuleAccepts) {
   for (const task_case& at : imported("chunked_rows").cases) {
     const auto rows = std::find_if(at.sizes.begin(), at.sizes.end(),

@@ -47,6 +47,23 @@ TEST_F(RunStart, HasTheTeacherWriteOfTasksWithoutDocuments) {
   EXPECT_THAT(dry.out, HasSubstr("5 corpus documents"));  // three of softmax, two by the teacher
 }
 
+TEST_F(RunStart, LeavesOutTasksWithoutAResult) {
+  const auto configs = std::filesystem::path(HONE_SOURCE_DIR) / "configs";
+  const auto tasks = folder_ / "tasks";
+  std::string text = read_file(configs / "tasks/softmax.toml");
+  std::filesystem::create_directories(tasks);
+  write_file(tasks / "softmax.toml", text);
+  text.replace(text.find("\"softmax\""), 9, "\"empty\"\nhas_result = false");
+  write_file(tasks / "empty.toml", text);
+  const std::string folder = "tasks.folder=" + tasks.string();
+  const auto dry = run({"--dry-run", "--set", folder, "--set", "tasks.names=[]"});
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_THAT(dry.out, HasSubstr("is valid: 1 task,"));
+  const auto named = run({"--dry-run", "--set", folder, "--set", "tasks.names=[\"empty\"]"});
+  EXPECT_NE(named.code, 0);
+  EXPECT_THAT(named.err, HasSubstr("'empty' has no result"));
+}
+
 TEST_F(RunStart, HoldsOutACountOfTheTasksThatAreNotNamed) {
   const auto ended =
       run({"--set", "tasks.held_out=[\"cross_entropy\"]", "--set", "tasks.held_out_count=1"});

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -298,6 +299,20 @@ TEST_F(Teaching, KeepsChannelsLastBetweenConvolutionsInSomeVariants) {
   EXPECT_LT(last.size(), documents.size());
   expect_ok(*last.front());
   expect_ok(*last.back());
+}
+
+TEST_F(Teaching, AddsUpInFloat64WhereAThreadHasMillionsOfElements) {
+  const auto adds_in_double = [&](const std::string& n, int seed) {
+    const auto documents =
+        teach(task_text("whole", "def forward(x: Tensor) -> Tensor:\n    return x / x.norm()\n",
+                        input("x", "\"N\""), "N = " + n, "N = 17"),
+              "cuda", 8, seed);
+    return std::count_if(documents.begin(), documents.end(), [](const corpus_document& each) {
+      return each.text.find("double r") != std::string::npos;
+    });
+  };
+  EXPECT_GE(adds_in_double("67108864", 1), 1);
+  EXPECT_EQ(adds_in_double("65536", 2), 0);
 }
 
 TEST_F(Teaching, CopiesWhatItMayNotReturn) {

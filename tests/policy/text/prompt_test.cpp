@@ -70,6 +70,11 @@ shape = ["N", 256]
 name = "w"
 shape = [256, "M"]
 dtype = "bfloat16"
+[[parameter]]
+name = "scale"
+shape = []
+init = 'constant(2)'
+fixed = true
 [[case]]
 sizes = { N = 7, M = 5 }
 [[case]]
@@ -91,7 +96,9 @@ on = ["cpu"]
   EXPECT_EQ(render("{{source}}"), "class Model: ...");
   EXPECT_EQ(render("{{reference}}"),
             "def forward(x: Tensor, w: Tensor) -> Tensor:\n    return torch.matmul(x, w)");
-  EXPECT_EQ(render("{{tensors}}"), "x: float32 [N, 256]\nw: bfloat16 [256, M], a parameter");
+  EXPECT_EQ(render("{{tensors}}"),
+            "x: float32 [N, 256]\nw: bfloat16 [256, M], a parameter\n"
+            "scale: float32 [], a parameter, fixed as constant(2)");
   EXPECT_EQ(render("{{sizes}}"), "timed: M=512 N=4096\nalso right for: M=5 N=7");
 }
 

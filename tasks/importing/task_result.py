@@ -1,0 +1,47 @@
+"""Finds out whether the outputs of a reference say anything about its inputs."""
+
+import torch
+from source_file import Failure
+
+# Outputs for different inputs must differ by this many times the error of float32. It is what the
+# judge allows of an element (doc/evaluation.md section 2).
+LEAST_VARIATION = 16
+
+
+def has_result(draw, call, notes):
+    """Returns False if the outputs are rounding errors or do not depend on the inputs.
+
+    draw: a function that returns inputs. call: a function that returns the reference's outputs for
+    inputs, and in float64 if its second argument is True.
+    notes: a list to which the reason is added.
+
+    Raises Failure if an output holds no finite number: a program whose outputs are all NaN would
+    then be correct.
+    """
+    one, another = draw(), draw()
+    own, other = call(one), call(another)
+    for i, t in enumerate(own, 1):
+        if t.dtype.is_floating_point and t.numel() and not torch.isfinite(t).any():
+            raise Failure(
+                f"with inputs as the task declares them, output {i} holds no finite number"
+            )
+    if all(torch.equal(a, b) for a, b in zip(own, other)):
+        notes.append("no result: its outputs do not depend on the values of its inputs")
+        return False
+    try:
+        exact, other_exact = call(one, True), call(another, True)
+    except RuntimeError:  # it works in its own types only
+        return True
+    if all(map(is_rounding_error, own, exact, other_exact)):
+        notes.append("no result: its outputs are rounding errors")
+        return False
+    return True
+
+
+def is_rounding_error(own, exact, other_exact):
+    """Returns True if an output for other inputs differs by no more than its rounding error."""
+    if not own.dtype.is_floating_point:
+        return bool(torch.equal(exact, other_exact))
+    error = (own.double() - exact.double()).abs()
+    variation = (exact.double() - other_exact.double()).abs()
+    return bool(variation.nanmedian() <= LEAST_VARIATION * error.nanmedian())
