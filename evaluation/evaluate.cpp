@@ -4,10 +4,11 @@
 #include "messages/versions.hpp"
 
 namespace hone {
+namespace {
 
-record<schema::Evaluation> evaluate(device& on, const compiled_document& document, const task& t,
-                                    std::uint64_t seed,
-                                    const std::function<void(const char*)>& begins) {
+record<schema::Evaluation> evaluate_document(device& on, const compiled_document& document,
+                                             const task& t, std::uint64_t seed, bool is_timed,
+                                             const std::function<void(const char*)>& begins) {
   const auto& [variant, job, compiled] = document;
   record_builder<schema::Evaluation> evaluation;
   evaluation->setMeasurementId(job->getHeader().getMeasurementId());
@@ -36,6 +37,7 @@ record<schema::Evaluation> evaluate(device& on, const compiled_document& documen
   evaluation->setVerdict(*verdict);
   if (verdict->getOutcome() != Outcome::OK)
     return close(verdict->getOutcome(), view(verdict->getKind()), view(verdict->getMessage()));
+  if (!is_timed) return close(Outcome::OK, "", "");
 
   record_builder<schema::BenchmarkJob> benchmark;
   benchmark->setHeader(job->getHeader());
@@ -52,6 +54,19 @@ record<schema::Evaluation> evaluate(device& on, const compiled_document& documen
   evaluation->setScore(measurement->getOutcome() == Outcome::OK ? measurement->getScore() : 0);
   return close(measurement->getOutcome(), view(measurement->getKind()),
                view(measurement->getMessage()));
+}
+
+}  // namespace
+
+record<schema::Evaluation> evaluate(device& on, const compiled_document& document, const task& t,
+                                    std::uint64_t seed,
+                                    const std::function<void(const char*)>& begins) {
+  return evaluate_document(on, document, t, seed, true, begins);
+}
+
+record<schema::Evaluation> verify_only(device& on, const compiled_document& document, const task& t,
+                                       std::uint64_t seed) {
+  return evaluate_document(on, document, t, seed, false, {});
 }
 
 }  // namespace hone

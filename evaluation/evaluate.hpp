@@ -18,4 +18,9 @@ record<schema::Evaluation> evaluate(device& on, const compiled_document& documen
                                     std::uint64_t seed = 0,
                                     const std::function<void(const char*)>& begins = {});
 
+// As evaluate(), but the evaluation ends with the verdict: nothing is measured, and a variant that
+// is ok has no score and no measurement.
+record<schema::Evaluation> verify_only(device& on, const compiled_document& document, const task& t,
+                                       std::uint64_t seed = 0);
+
 }  // namespace hone

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "evaluation/judge/variation.hpp"
 #include "messages/clock.hpp"
 #include "messages/ids.hpp"
 #include "messages/plain_text.hpp"
@@ -119,23 +120,32 @@ std::vector<double> speedups_to_confirm(const schema::BenchmarkJob::Reader& job)
 
 }  // namespace
 
-std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs,
-                          std::optional<double> inexactness) {
+std::string describe(const task& t, const case_check& found) {
   std::string shapes;
-  for (const tensor_layout& output : outputs)
+  for (const tensor_layout& output : found.outputs)
     shapes += (shapes.empty() ? "" : ", ") + print_layout(output);
-  const std::string sizes = print_sizes(at);
-  std::string exactness;
-  if (!inexactness) exactness = " (compared in its own type)";
-  if (inexactness && *inexactness > 1) {
-    std::ostringstream times;
-    times.precision(3);
-    times << *inexactness;
-    exactness = " (the reference is off by " + times.str() +
-                " times the tolerance: programs that are right may be refused)";
+  const std::string sizes = print_sizes(found.at);
+  std::ostringstream text;
+  text.precision(2);
+  text << (sizes.empty() ? "the only sizes" : sizes) << (found.at.timed ? " (timed)" : "") << ": "
+       << shapes;
+  if (!found.of_others.problem) {
+    text << "; no result: the outputs for other inputs differ by no more than rounding";
+  } else if (found.of_others.allowed_share > 0) {
+    text << "; rounding allows " << found.of_others.allowed_share << " of a typical element";
   }
-  return (sizes.empty() ? "the only sizes" : sizes) + (at.timed ? " (timed)" : "") + ": " + shapes +
-         exactness;
+  std::string left_out;
+  for (const distribution how : t.distributions) {
+    const bool is_usable =
+        std::find(found.usable.begin(), found.usable.end(), how) != found.usable.end();
+    if (!is_usable && changes_any(t, how))
+      left_out += (left_out.empty() ? "" : ", ") + std::string(name_of(how));
+  }
+  if (!left_out.empty()) text << "; not usable: " << left_out;
+  if (const std::string missing = found.possible.missing(); !missing.empty())
+    text << "; " << missing;
+  if (const std::string names = fixed_tensors(t); !names.empty()) text << "; fixed: " << names;
+  return text.str();
 }
 
 judging_device::judging_device(std::string name, std::string node, record<schema::DeviceType> type,
@@ -180,7 +190,7 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
   describe(verdict, result.failure);
   verdict->setRounds(result.rounds);
   verdict->setWorstElement(result.errors.worst_element);
-  verdict->setWorstRelativeL2(result.errors.relative_l2);
+  verdict->setWorstRms(result.errors.rms);
   verdict->setSeed(seed);
   verdict->setVerifyMs(ms_since(begin));
   return verdict.finish();
@@ -189,7 +199,7 @@ record<schema::Verdict> judging_device::verify(const schema::VerifyJob::Reader& 
 judging_device::timed_program judging_device::time(const schema::Artifact::Reader& artifact,
                                                    const task& t,
                                                    const std::vector<double>& expected, int earlier,
-                                                   random_stream& random) {
+                                                   time_budget& budget, random_stream& random) {
   timed_program result;
   std::vector<wanted_timing> cases;
   for (const task_case& at : t.cases) {
@@ -204,7 +214,7 @@ judging_device::timed_program judging_device::time(const schema::Artifact::Reade
     return result;
   }
   const timing_scope scope(*judge_);
-  if (auto begun = judge_->begin_timing(artifact, t, cases, earlier, random); !begun) {
+  if (auto begun = judge_->begin_timing(artifact, t, cases, earlier, budget, random); !begun) {
     result.failure = begun.error();
     return result;
   }
@@ -225,14 +235,14 @@ judging_device::timed_program judging_device::time(const schema::Artifact::Reade
 // may come from other work on the machine. What is repeated is measured in full.
 judging_device::timed_program judging_device::time_until_settled(
     const schema::Artifact::Reader& artifact, const task& t, const std::vector<double>& expected,
-    int& earlier, random_stream& random) {
-  timed_program timed = time(artifact, t, expected, earlier++, random);
+    int& earlier, time_budget& budget, random_stream& random) {
+  timed_program timed = time(artifact, t, expected, earlier++, budget, random);
   const auto is_to_be_repeated = [&] {
     return timed.failure ? timed.failure->outcome == Outcome::UNSTABLE
                          : timed.confirmed_cases() > 0 && !timed.is_confirmed();
   };
   for (int attempt = 1; attempt < settling_attempts && is_to_be_repeated(); ++attempt)
-    timed = time(artifact, t, {}, earlier++, random);
+    timed = time(artifact, t, {}, earlier++, budget, random);
   return timed;
 }
 
@@ -241,9 +251,10 @@ judging_device::timed_program judging_device::time_until_settled(
 // down one side alone (doc/decisions/003).
 judging_device::timed_program judging_device::time_and_confirm(
     const schema::BenchmarkJob::Reader& job, const task& t, random_stream& random) {
+  time_budget budget;
   int earlier = job.hasFirst() ? 1 : 0;
   timed_program timed =
-      time_until_settled(job.getArtifact(), t, speedups_to_confirm(job), earlier, random);
+      time_until_settled(job.getArtifact(), t, speedups_to_confirm(job), earlier, budget, random);
   timed.first_counts = timed.is_confirmed();
   if (!job.hasFirst() || timed.failure || timed.first_counts) return timed;
   const auto agree = [&](double a, double b) {
@@ -258,7 +269,7 @@ judging_device::timed_program judging_device::time_and_confirm(
                          std::abs(first - 1) < std::abs(second - 1);
     return timed;
   }
-  timed = time_until_settled(job.getArtifact(), t, {}, earlier, random);
+  timed = time_until_settled(job.getArtifact(), t, {}, earlier, budget, random);
   if (timed.failure) return timed;
   const double third = timed.score().raw;
   if (!agree(first, third) && !agree(second, third)) {

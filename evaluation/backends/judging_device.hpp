@@ -42,10 +42,11 @@ class judging_device final : public device {
   };
   // `expected`: the speed-ups by case of a first measurement to be confirmed; empty: none.
   timed_program time(const schema::Artifact::Reader& artifact, const task& t,
-                     const std::vector<double>& expected, int earlier, random_stream& random);
+                     const std::vector<double>& expected, int earlier, time_budget& budget,
+                     random_stream& random);
   timed_program time_until_settled(const schema::Artifact::Reader& artifact, const task& t,
                                    const std::vector<double>& expected, int& earlier,
-                                   random_stream& random);
+                                   time_budget& budget, random_stream& random);
   timed_program time_and_confirm(const schema::BenchmarkJob::Reader& job, const task& t,
                                  random_stream& random);
   record<schema::Measurement> confirmed_first(const schema::BenchmarkJob::Reader& job,

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "evaluation/judge/case_timing.hpp"
+#include "evaluation/judge/comparison.hpp"
+#include "evaluation/judge/evidence.hpp"
 #include "evaluation/judge/oracle.hpp"
 #include "evaluation/judge/random_values.hpp"
+#include "evaluation/judge/time_budget.hpp"
 #include "evaluation/judge/verification.hpp"
 #include "messages/record.hpp"
 #include "messages/schema/pipeline.capnp.h"
@@ -42,11 +45,11 @@ class program_judge {
 
   // Prepares processes for timing `cases` of a candidate. `earlier` is the number of measurements
   // that this one must agree with or replaces. The first two measurements are made in different
-  // processes, and each further one in a process that has not run the candidate. The artifact and
-  // the cases must outlive the measurement.
+  // processes, and each further one in a process that has not run the candidate. The artifact, the
+  // cases and the budget, which is that of the whole measurement, must outlive it.
   virtual program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
                                             const std::vector<wanted_timing>& cases, int earlier,
-                                            random_stream& random) = 0;
+                                            time_budget& budget, random_stream& random) = 0;
   // Times one of those cases.
   virtual case_timing time_case(const wanted_timing& wanted, random_stream& random) = 0;
   // Ends the candidate's processes. Called after the last case, and after any failure.
@@ -67,10 +70,18 @@ class program_judge {
   virtual std::string driver() const = 0;
 };
 
-// Describes a case for check_task(): "N=63 M=257 (timed): float32[63, 257]". `inexactness` is the
-// reference's error in its own types over the error that the tolerance allows, or nullopt if the
-// reference does not run in float64.
-std::string describe_case(const task_case& at, const std::vector<tensor_layout>& outputs,
-                          std::optional<double> inexactness);
+// What check_task() finds out about a case.
+struct case_check {
+  const task_case& at;
+  const std::vector<tensor_layout>& outputs;
+  const std::vector<distribution>& usable;
+  const possible_studies& possible;
+  // The agreement of the reference's outputs for some inputs with those that are expected for
+  // others. If they agree, the outputs show nothing of the inputs, and the task has no result.
+  const agreement& of_others;
+};
+
+// Describes a case for people: "N=63 M=257 (timed): float32[63, 257] ...".
+std::string describe(const task& t, const case_check& found);
 
 }  // namespace hone

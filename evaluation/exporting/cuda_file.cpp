@@ -212,7 +212,7 @@ std::string facts(const task& t, const variant_document& variant,
   text += "      .inputs = " + table(t.inputs, cases) + ",\n";
   text += "      .parameters = " + table(t.parameters, cases) + ",\n      .tolerances = {\n";
   for (const dtype type : {dtype::float64, dtype::float32, dtype::float16, dtype::bfloat16}) {
-    const tolerance allowed = tolerance_for(t, type);
+    const tolerance allowed = export_tolerance(t, type);
     text += "          {" + scalar_type(type) + ", {" + print_exactly(allowed.rtol) + ", " +
             print_exactly(allowed.atol) + "}},\n";
   }

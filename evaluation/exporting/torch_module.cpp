@@ -148,7 +148,7 @@ std::string facts(const task& t, const variant_document& variant) {
     text += "    \"" + p.name + "\": " + torch_type(p.type) + ",\n";
   text += "}\n# The relative and absolute tolerances of the task.\n_hone_TOLERANCES = {\n";
   for (const dtype type : {dtype::float64, dtype::float32, dtype::float16, dtype::bfloat16}) {
-    const tolerance allowed = tolerance_for(t, type);
+    const tolerance allowed = export_tolerance(t, type);
     text += "    \"" + std::string(name_of(type)) + "\": (" + print_exactly(allowed.rtol) + ", " +
             print_exactly(allowed.atol) + "),\n";
   }

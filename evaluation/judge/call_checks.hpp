@@ -11,10 +11,13 @@
 
 namespace hone {
 
-// The largest errors over the outputs of one call or several.
+// The largest errors over the outputs of one call or several, over what is allowed; at most 1 is
+// agreement.
 struct worst_errors {
-  double worst_element = 0;  // error of an element over its allowed error; at most 1 is agreement
-  double relative_l2 = 0;
+  double worst_element = 0;
+  double rms = 0;
+  bool is_malformed = false;      // of the last call: see agreement
+  bool may_be_decisions = false;  // the reference may have taken other decisions in the last call
   // Raises both errors to those of `other` where these are larger.
   void include(const worst_errors& other);
 };
@@ -33,40 +36,17 @@ class finished_call {
   virtual std::set<output_alias> aliases() = 0;
   // Compares the outputs with the expected ones. Returns a failure if an output is malformed.
   virtual program_result<agreement> compare() = 0;
+  // Returns true unless the reference is known to take no decisions in this call.
+  virtual bool reference_takes_decisions() = 0;
 };
 
 // Checks a finished call: memory, inputs and parameters, aliases, then values (evaluation.md
-// section 2, point 5). `allowed_aliases` are the reference's, `how` is the distribution of the
-// inputs. Adds the errors to `totals`.
+// section 2, point 5). `allowed_aliases` are the reference's. Adds the errors to `totals`.
 program_result<void> check_call(finished_call& call, const std::set<output_alias>& allowed_aliases,
-                                const task& t, distribution how, worst_errors& totals);
+                                const task& t, worst_errors& totals);
 
 // Returns true if a reference whose outputs have these aliases writes all of them during the call.
 // An output that lies in older memory, such as an argument's, was written before the call.
 bool writes_outputs(const std::set<output_alias>& aliases);
-
-// Returns true if a call was wrong, and its worst element off by at most eight times what is
-// allowed.
-bool is_barely_wrong(const program_failure& wrong, const worst_errors& errors);
-
-// Returns true if a wrong call is accepted because its inputs had a single outlier and it was
-// barely wrong: the outlier makes one row of a matrix large, say, and its rounding errors are
-// compared with the size of all rows. A program that has not read the outlier is wrong by thousands
-// of times what is allowed. `how`: the distribution of the inputs.
-bool is_excused(distribution how, const program_failure& wrong, const worst_errors& errors);
-
-// Permits one barely wrong result per verification or per timed case, in whose place another call
-// is checked. Where large terms cancel, the reference's own error decides, and an element of a
-// correct program may by bad luck be off by somewhat more than the rule allows. A wrong program is
-// wrong in the second call as well.
-class second_chance {
- public:
-  // Returns true if this failure does not count, which happens at most once. `totals`: the errors
-  // of the failed call or round.
-  bool take(const program_failure& wrong, const worst_errors& totals);
-
- private:
-  bool taken_ = false;
-};
 
 }  // namespace hone

@@ -1,41 +1,17 @@
 #include "evaluation/judge/comparison.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 
+#include "evaluation/judge/element_rule.cuh"
+
 namespace hone {
 namespace {
 
-// A constant is within a loose tolerance of a nearby expected output that hardly varies. If the
-// expected output varies by more than rounding, the errors must be smaller than half of that
-// variation, or smaller than twice the reference's own errors.
-constexpr double unexplained_share = 0.5;
-constexpr double rounding_steps = 16;
-// Where an output is nothing but rounding errors, a few elements may all be alike by chance, as the
-// results of a ReLU are: with this many elements at most.
-constexpr std::size_t few_elements = 64;
-
-// The share of an output's elements that a program may miss, beside twice as many as the reference
-// itself misses. Chance may make it miss one of few elements, and two of more.
-constexpr double missed_share = 1.0 / 16;
-double missed_by_chance(std::size_t elements) { return elements < 32 ? 1 : 2; }
-
-double square(double x) { return x * x; }
-
-double epsilon_of(dtype type) {
-  switch (type) {
-    case dtype::float16:
-      return 0x1p-10;
-    case dtype::bfloat16:
-      return 0x1p-7;
-    case dtype::float64:
-      return 0x1p-52;
-    default:
-      return 0x1p-23;
-  }
-}
+using namespace judging;
 
 std::string number(double x) {
   char text[32];
@@ -55,81 +31,6 @@ std::string index_text(std::size_t flat, const std::vector<std::int64_t>& shape)
   return text + "]";
 }
 
-bool is_constant(const std::vector<double>& values) {
-  return std::all_of(values.begin(), values.end(), [&](double x) {
-    return x == values.front() || (std::isnan(x) && std::isnan(values.front()));
-  });
-}
-
-// Returns true for two NaNs, and for infinities of the same sign.
-bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
-
-agreement compare_exact(const tensor_value& actual, const tensor_value& own,
-                        const tensor_value* wide) {
-  const std::size_t element = bytes_of(actual.layout.type);
-  const auto differs = [&](const tensor_value& expected, std::size_t i) {
-    return std::memcmp(actual.bytes.data() + i * element, expected.bytes.data() + i * element,
-                       element) != 0;
-  };
-  std::optional<std::size_t> first;
-  for (std::size_t i = 0; i < actual.layout.elements() && !first; ++i) {
-    if (differs(own, i) && (wide == nullptr || differs(*wide, i))) first = i;
-  }
-  return conclude_exact(first, actual.layout, [&](std::size_t i) {
-    return element_text{to_doubles(actual)[i], to_doubles(own)[i], false};
-  });
-}
-
-struct error_measures {
-  double worst_ratio = 0;  // largest |a - b| over the error allowed for that element
-  std::size_t worst_at = 0;
-  double relative_l2 = 0;
-  double error = 0;  // sum of squares
-  std::uint64_t missed = 0;
-};
-
-error_measures measure(const std::vector<double>& a, const std::vector<double>& b, double rms,
-                       tolerance allowed, const miss_limits& limits) {
-  error_measures m;
-  double error = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) continue;
-    const double difference = std::abs(a[i] - b[i]);
-    const double limit = allowed.atol * std::max(rms, tiny) + allowed.rtol * std::abs(b[i]);
-    const double ratio = limit > 0 ? difference / limit : difference > 0 ? 1e300 : 0;
-    if (ratio > m.worst_ratio) {
-      m.worst_ratio = ratio;
-      m.worst_at = i;
-    }
-    error += difference * difference;
-    norm += b[i] * b[i];
-    if (difference > std::max(limits.noise, limits.share * std::abs(b[i]))) ++m.missed;
-  }
-  m.error = error;
-  m.relative_l2 = std::sqrt(error) / std::max(std::sqrt(norm), tiny);
-  return m;
-}
-
-// The size of an output, over its finite elements.
-struct output_size {
-  double rms = 0;
-  double typical = 0;  // as for miss_limits_of()
-};
-
-output_size size_of(const std::vector<double>& values) {
-  double squares = 0;
-  double roots = 0;
-  double count = 0;
-  for (const double x : values) {
-    if (!std::isfinite(x)) continue;
-    squares += x * x;
-    roots += std::sqrt(std::abs(x));
-    ++count;
-  }
-  return count > 0 ? output_size{std::sqrt(squares / count), square(roots / count)} : output_size{};
-}
-
 bool is_poison(const tensor_value& value, std::size_t i) {
   const std::size_t element = bytes_of(value.layout.type);
   return std::all_of(value.bytes.begin() + static_cast<std::ptrdiff_t>(i * element),
@@ -137,73 +38,183 @@ bool is_poison(const tensor_value& value, std::size_t i) {
                      [](std::byte b) { return b == std::byte{0xff}; });
 }
 
-agreement compare_floating(const tensor_value& actual, const tensor_value& own,
-                           const tensor_value* wide, tolerance allowed) {
-  const std::vector<double> a = to_doubles(actual);
-  const std::vector<double> reference = to_doubles(own);
-  const std::vector<double> b =
-      wide != nullptr ? to_doubles(convert_floating(*wide, actual.layout.type)) : reference;
-  const auto [rms, typical] = size_of(b);
-  output_errors errors;
-  for (std::size_t i = 0; i < a.size() && !errors.first_bad; ++i) {
-    if (std::isfinite(a[i]) && std::isfinite(b[i])) continue;
-    if (same_special(a[i], b[i]) ||
-        (same_special(a[i], reference[i]) && !std::isfinite(reference[i])))
-      continue;
-    // If only the float64 run is not finite here, a finite element is compared with the reference's
-    // run in its own type.
-    const bool agrees = std::isfinite(a[i]) && std::isfinite(reference[i]) &&
-                        std::abs(a[i] - reference[i]) <= allowed.atol * std::max(rms, tiny) +
-                                                             allowed.rtol * std::abs(reference[i]);
-    if (!agrees) errors.first_bad = i;
+// Returns all runs' values of one output whose type is that of the run in the reference's types.
+std::vector<const tensor_value*> runs_of_one_type(const expected_outputs& expected,
+                                                  std::size_t index) {
+  std::vector<const tensor_value*> runs = {&expected.own[index]};
+  const auto add = [&](const value_set& run) {
+    if (run[index].layout.type == runs.front()->layout.type) runs.push_back(&run[index]);
+  };
+  if (expected.wide) add(*expected.wide);
+  for (const value_set& run : expected.noisy) add(run);
+  for (const value_set& run : expected.alternatives) add(run);
+  return runs;
+}
+
+// An element of an exact type is right if any run of the reference gives the same.
+agreement compare_exact(const tensor_value& actual, const expected_outputs& expected,
+                        std::size_t index) {
+  const auto runs = runs_of_one_type(expected, index);
+  const std::size_t element = bytes_of(actual.layout.type);
+  const auto is_right = [&](std::size_t i) {
+    return std::any_of(runs.begin(), runs.end(), [&](const tensor_value* run) {
+      return std::memcmp(actual.bytes.data() + i * element, run->bytes.data() + i * element,
+                         element) == 0;
+    });
+  };
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < actual.layout.elements() && !first; ++i) {
+    if (!is_right(i)) first = i;
   }
-  const miss_limits limits = miss_limits_of(actual.layout.type, allowed, typical);
-  const error_measures given = measure(a, b, rms, allowed, limits);
-  const error_measures own_error = measure(reference, b, rms, allowed, limits);
-  errors.given = {given.worst_ratio, given.relative_l2};
-  errors.worst_at = given.worst_at;
-  errors.own = {own_error.worst_ratio, own_error.relative_l2};
-  errors.given_error = given.error;
-  errors.own_error = own_error.error;
-  errors.missed = given.missed;
-  errors.own_missed = own_error.missed;
+  return conclude_exact(first, actual.layout, [&](std::size_t i) {
+    return element_text{to_doubles(actual)[i], to_doubles(*runs.front())[i], false};
+  });
+}
+
+// The numbers of one output in all runs.
+class output_runs {
+ public:
+  output_runs(const expected_outputs& expected, std::size_t index, dtype type)
+      : limits_(limits_of(type)), own_(to_doubles(expected.own[index])) {
+    const auto numbers = [&](const std::optional<value_set>& run) {
+      return run ? to_doubles(convert_floating((*run)[index], type)) : own_;
+    };
+    wide_ = numbers(expected.wide);
+    settled_ = expected.settled ? numbers(expected.settled) : wide_;
+    for (const value_set& run : expected.noisy) noisy_.push_back(to_doubles(run[index]));
+    for (const value_set& run : expected.alternatives)
+      alternatives_.push_back(to_doubles(run[index]));
+  }
+
+  std::size_t size() const { return own_.size(); }
+  const type_limits& limits() const { return limits_; }
+  double expected(std::size_t i) const { return wide_[i]; }
+  double error_of_rounding(std::size_t i) const {
+    double spread = 0;
+    for (const auto& run : noisy_) spread = wider_spread(spread, own_[i], run[i]);
+    return rounding_error(spread, own_[i], settled_[i], limits_.unit, limits_.least);
+  }
+  double error_around(std::size_t i) const {
+    std::array<double, JUDGE_NEIGHBOURS> errors{};
+    int count = 0;
+    for (std::size_t j = first_neighbour(i, size()); j < size() && count < JUDGE_NEIGHBOURS; ++j)
+      errors[static_cast<std::size_t>(count++)] = error_of_rounding(j);
+    return median_of(errors.data(), count);
+  }
+  double distance(double x, std::size_t i, double limit) const {
+    if (alternatives_.empty()) return std::abs(x - wide_[i]);
+    std::array<double, JUDGE_MOST_ALTERNATIVES + 2> results{};
+    int count = 0;
+    const auto add = [&](double result) {
+      if (is_number(result)) results[static_cast<std::size_t>(count++)] = result;
+    };
+    add(wide_[i]);
+    add(own_[i]);
+    for (const auto& run : alternatives_) add(run[i]);
+    return distance_from_results(x, results.data(), count, limit);
+  }
+  bool is_right(double x, std::size_t i, double limit) const {
+    if (is_right_special(x, own_[i], wide_[i], limit)) return true;
+    const auto is_same = [&](const std::vector<double>& run) { return same_number(x, run[i]); };
+    return std::any_of(noisy_.begin(), noisy_.end(), is_same) ||
+           std::any_of(alternatives_.begin(), alternatives_.end(), is_same);
+  }
+
+ private:
+  type_limits limits_;
+  std::vector<double> own_;
+  std::vector<double> wide_;
+  std::vector<double> settled_;
+  std::vector<std::vector<double>> noisy_;
+  std::vector<std::vector<double>> alternatives_;
+};
+
+// A geometric mean of positive numbers; 0 of none.
+class geometric_mean {
+ public:
+  void add(double x) {
+    sum_ += std::log(x);
+    ++count_;
+  }
+  double value() const { return count_ > 0 ? std::exp(sum_ / count_) : 0; }
+
+ private:
+  double sum_ = 0;
+  double count_ = 0;
+};
+
+// Returns the scale of an output, and the magnitude of a typical element.
+std::pair<output_scale, double> scale_of(const output_runs& runs, tolerance allowed) {
+  geometric_mean errors;
+  geometric_mean values;
   double sum = 0;
+  double squares = 0;
   double finite = 0;
-  for (const double x : b) {
-    if (!std::isfinite(x)) continue;
-    sum += x;
-    errors.expected_norm += x * x;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const double value = runs.expected(i);
+    if (!is_number(value)) continue;
+    sum += value;
+    squares += value * value;
     ++finite;
+    const double error = runs.error_of_rounding(i);
+    if (error > runs.limits().least) errors.add(error);
+    if (value != 0) values.add(std::abs(value));
   }
-  errors.expected_deviation =
-      finite > 0 ? std::max(0.0, errors.expected_norm - sum * sum / finite) : 0;
-  errors.is_constant = is_constant(a);
-  errors.is_expected_constant = is_constant(b);
-  return conclude(errors, actual.layout, allowed, [&](std::size_t i) {
-    return element_text{a[i], b[i], is_poison(actual, i)};
+  return {{errors.value(), finite > 0 ? std::sqrt(squares / finite) : 0,
+           most_tolerance_of(sum, squares, finite), allowed.rtol, allowed.atol},
+          values.value()};
+}
+
+agreement compare_floating(const tensor_value& actual, const expected_outputs& expected,
+                           std::size_t index, tolerance allowed) {
+  const std::vector<double> a = to_doubles(actual);
+  const output_runs runs(expected, index, actual.layout.type);
+  const auto [scale, typical_value] = scale_of(runs, allowed);
+  output_errors errors;
+  errors.typical_error = scale.typical;
+  errors.typical_value = typical_value;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double value = runs.expected(i);
+    const double limit = element_limit(runs.error_of_rounding(i), value, scale);
+    if (!is_number(a[i]) || !is_number(value)) {
+      if (!errors.first_bad && !runs.is_right(a[i], i, limit)) errors.first_bad = i;
+      continue;
+    }
+    double ratio = runs.distance(a[i], i, limit) / limit;
+    if (may_be_chance(ratio)) {
+      const double wider = element_limit(runs.error_around(i), value, scale);
+      if (wider > limit) ratio = runs.distance(a[i], i, wider) / wider;
+    }
+    if (ratio > errors.worst) {
+      errors.worst = ratio;
+      errors.worst_at = i;
+    }
+    errors.squares += ratio * ratio;
+    ++errors.count;
+  }
+  return conclude(errors, actual.layout, [&](std::size_t i) {
+    return element_text{a[i], runs.expected(i), is_poison(actual, i)};
   });
 }
 
 }  // namespace
 
-miss_limits miss_limits_of(dtype type, tolerance allowed, double typical) {
-  // Some roundings, of the least exact arithmetic that the tolerance admits, of a number of that
-  // magnitude or of 1, which many formulas have in between.
-  constexpr double tf32_epsilon = 0x1p-10;
-  const bool admits_tf32 = type == dtype::float32 && allowed.rtol >= 0.01;
-  const double epsilon = admits_tf32 ? tf32_epsilon : epsilon_of(type);
-  return {std::max(2 * epsilon, allowed.atol / 4) * std::max(typical, 1.0),
-          std::min(1000 * allowed.rtol, unexplained_share)};
+type_limits limits_of(dtype type) {
+  switch (type) {
+    case dtype::float16:
+      return {0x1p-11, 0x1p-24};
+    case dtype::bfloat16:
+      return {0x1p-8, 0x1p-126};
+    case dtype::float64:
+      return {0x1p-53, 0x1p-1022};
+    default:
+      return {0x1p-24, 0x1p-126};
+  }
 }
 
-double inexactness_of_reference(const output_errors& errors, tolerance allowed) {
-  return std::max(errors.own.worst_ratio, errors.own.relative_l2 / std::max(allowed.rtol, tiny));
-}
-
-agreement conclude(const output_errors& errors, const tensor_layout& layout, tolerance allowed,
+agreement conclude(const output_errors& errors, const tensor_layout& layout,
                    const std::function<element_text(std::size_t)>& look) {
   agreement result;
-  result.reference_inexactness = inexactness_of_reference(errors, allowed);
   const auto described = [&](std::size_t i, const element_text& e) {
     return "element " + index_text(i, layout.shape) + " is " + number(e.actual) + ", expected " +
            number(e.expected);
@@ -216,47 +227,19 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout, tol
                                  : described(*errors.first_bad, e);
     return result;
   }
-  // Twice the reference's own error is allowed if that is more than the tolerance, so that no
-  // program is refused for being as inexact as the reference. Errors of single elements come in
-  // roundings, and one rounding is exactly twice half of one, so of these somewhat more is allowed.
-  const double element_limit = std::max(1.0, 2.5 * errors.own.worst_ratio);
-  const double l2_limit = std::max(allowed.rtol, 2 * errors.own.relative_l2);
-  result.worst_element = errors.given.worst_ratio / element_limit;
-  result.relative_l2 = errors.given.relative_l2;
-  const bool is_as_exact = errors.given_error <= 4 * errors.own_error;
-  // An output shows no work where the expected one varies by no more than rounding, as saturated
-  // sigmoids do, or is next to zero, as products of many numbers are.
-  const bool is_expected_to_vary =
-      errors.expected_norm > square(tiny) * static_cast<double>(layout.elements()) &&
-      errors.expected_deviation >
-          square(rounding_steps * epsilon_of(layout.type)) * errors.expected_norm;
-  const bool is_chance = is_as_exact && layout.elements() <= few_elements;
-  const double most_missed = std::max(missed_share * static_cast<double>(layout.elements()),
-                                      missed_by_chance(layout.elements())) +
-                             2 * static_cast<double>(errors.own_missed);
-  if (errors.given.worst_ratio > element_limit) {
+  result.worst_element = errors.worst;
+  if (errors.typical_value > 0)
+    result.allowed_share = JUDGE_MOST_OF_AN_ELEMENT * errors.typical_error / errors.typical_value;
+  const double count = static_cast<double>(std::max<std::uint64_t>(errors.count, 1));
+  const double most_rms =
+      (JUDGE_MOST_RMS + JUDGE_MORE_RMS_OF_FEW / std::sqrt(count)) / JUDGE_MOST_OF_AN_ELEMENT;
+  result.rms = std::sqrt(errors.squares / count) / most_rms;
+  if (result.worst_element > 1) {
     result.problem = described(errors.worst_at, look(errors.worst_at)) + " (" +
-                     number(result.worst_element) + " times what is allowed)";
-  } else if (errors.given.relative_l2 > l2_limit) {
-    result.problem =
-        "relative L2 error " + number(errors.given.relative_l2) + ", allowed " + number(l2_limit);
-  } else if (layout.elements() > 1 && errors.is_constant && !errors.is_expected_constant &&
-             is_expected_to_vary && !is_chance) {
-    result.problem = "is constant where the expected output is not";
-    result.only_by_tolerance = true;
-  } else if (is_expected_to_vary &&
-             errors.given_error > square(unexplained_share) * errors.expected_deviation &&
-             !is_as_exact) {
-    result.problem = "does not follow the expected output: its errors are " +
-                     number(100 * std::sqrt(errors.given_error / errors.expected_deviation)) +
-                     " % of that output's variation";
-    result.only_by_tolerance = true;
-  } else if (static_cast<double>(errors.missed) > most_missed) {
-    result.problem =
-        number(static_cast<double>(errors.missed)) + " of " +
-        number(static_cast<double>(layout.elements())) + " elements are off by more than " +
-        number(100 * miss_limits_of(layout.type, allowed, 0).share) + " % of themselves";
-    result.only_by_misses = true;
+                     number(result.worst_element) + " times what rounding allows)";
+  } else if (result.rms > 1) {
+    result.problem = "the elements are off by " + number(result.rms) +
+                     " times what rounding allows, as a root mean square";
   }
   return result;
 }
@@ -272,40 +255,38 @@ agreement conclude_exact(std::optional<std::size_t> first_wrong, const tensor_la
   return result;
 }
 
-agreement compare_output(const tensor_value& actual, const tensor_value& own,
-                         const tensor_value* wide, tolerance allowed) {
-  if (!is_floating(actual.layout.type))
-    return compare_exact(actual, own,
-                         wide != nullptr && wide->layout.type == own.layout.type ? wide : nullptr);
-  return compare_floating(actual, own, wide, allowed);
+agreement compare_output(const tensor_value& actual, const expected_outputs& expected,
+                         std::size_t index, tolerance allowed) {
+  if (actual.bytes == expected.own[index].bytes && !expected.wide) return {};
+  return is_floating(actual.layout.type) ? compare_floating(actual, expected, index, allowed)
+                                         : compare_exact(actual, expected, index);
 }
 
 agreement compare_all(const std::vector<tensor_layout>& given,
                       const std::vector<tensor_layout>& expected,
                       const std::function<agreement(std::size_t)>& compare) {
   agreement worst;
-  if (given.size() != expected.size()) {
-    worst.problem =
-        std::to_string(given.size()) + " outputs, expected " + std::to_string(expected.size());
+  const auto malformed = [&worst](const std::string& problem) {
+    worst.problem = problem;
+    worst.is_malformed = true;
     return worst;
-  }
+  };
+  if (given.size() != expected.size())
+    return malformed(std::to_string(given.size()) + " outputs, expected " +
+                     std::to_string(expected.size()));
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::string name = given.size() > 1 ? "output " + std::to_string(i) + ": " : "";
-    if (given[i] != expected[i]) {
-      worst.problem =
-          name + "is " + print_layout(given[i]) + ", expected " + print_layout(expected[i]);
-      return worst;
-    }
+    if (given[i] != expected[i])
+      return malformed(name + "is " + print_layout(given[i]) + ", expected " +
+                       print_layout(expected[i]));
     const agreement one = compare(i);
     worst.worst_element = std::max(worst.worst_element, one.worst_element);
-    worst.relative_l2 = std::max(worst.relative_l2, one.relative_l2);
-    worst.reference_inexactness = std::max(worst.reference_inexactness, one.reference_inexactness);
-    if (one.problem && (!one.only_by_misses || !worst.problem)) {
+    worst.rms = std::max(worst.rms, one.rms);
+    worst.allowed_share = std::max(worst.allowed_share, one.allowed_share);
+    if (one.problem) {
       worst.problem = name + *one.problem;
-      worst.only_by_tolerance = one.only_by_tolerance;
-      worst.only_by_misses = one.only_by_misses;
+      return worst;
     }
-    if (one.problem && !one.only_by_misses) return worst;
   }
   return worst;
 }
@@ -313,9 +294,7 @@ agreement compare_all(const std::vector<tensor_layout>& given,
 agreement compare_outputs(const value_set& actual, const expected_outputs& expected,
                           const task& t) {
   return compare_all(layouts_of(actual), layouts_of(expected.own), [&](std::size_t i) {
-    return compare_output(actual[i], expected.own[i],
-                          expected.wide ? &(*expected.wide)[i] : nullptr,
-                          tolerance_for(t, actual[i].layout.type));
+    return compare_output(actual[i], expected, i, declared_tolerance(t, actual[i].layout.type));
   });
 }
 

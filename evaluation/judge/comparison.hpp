@@ -10,68 +10,52 @@
 
 namespace hone {
 
-// Lower bound of the norms that errors are compared with, so that an all-zero expected output
-// allows no error.
-inline constexpr double tiny = 1e-30;
-
-// The outputs that a reference computes for a call.
+// The outputs of a reference for a call, by run (evidence.hpp). Entries have the same number of
+// outputs and the same shapes. A study may leave out all but the first.
 struct expected_outputs {
-  value_set own;                  // in its own types
-  std::optional<value_set> wide;  // in float64; the same count and shapes, floating types widened
+  value_set own;                        // in its own types
+  std::optional<value_set> wide;        // in float64
+  std::optional<value_set> settled;     // in float64 with the decisions of `own`
+  std::vector<value_set> noisy;         // with noise and the decisions of `own`
+  std::vector<value_set> alternatives;  // with noise and decisions of their own
+  bool takes_decisions = true;          // false: a study has found none
 };
 
 // The result of comparing outputs. Ratios are measured error over allowed error; a ratio of at most
 // 1 is agreement.
 struct agreement {
   double worst_element = 0;  // the largest ratio of an element
-  double relative_l2 = 0;    // the error itself, not a ratio
-  // Error of the reference in its own types, over the error that the tolerance alone allows.
-  double reference_inexactness = 0;
+  double rms = 0;            // ratio of the root mean square over an output, the largest of them
+  // The largest error that rounding allows for a typical element, as a share of a typical element,
+  // of the output of which this is largest.
+  double allowed_share = 0;
   // Describes the first disagreement; nullopt if the outputs agree.
   std::optional<std::string> problem;
-  // True if the tolerance accepts the output and only a rule against constant outputs refuses it.
-  bool only_by_tolerance = false;
-  // True if each output would agree if none of its elements counted as missed.
-  bool only_by_misses = false;
+  // The number, a shape or a type of the outputs is wrong.
+  bool is_malformed = false;
 };
 
-// The errors of one floating-point output, measured on the host or on a GPU.
+// The unit roundoff of a floating-point type, and the error by which a result next to zero may be
+// flushed or rounded: the least normal number of types that GPUs may flush, else the least number.
+struct type_limits {
+  double unit = 0;
+  double least = 0;
+};
+type_limits limits_of(dtype type);
+
+// Sums and extremes over one floating-point output, measured on the host or on a GPU. Errors are
+// ratios to JUDGE_MOST_OF_AN_ELEMENT times the error that rounding explains (element_rule.cuh),
+// plus the task's tolerance.
 struct output_errors {
-  struct measures {
-    double worst_ratio = 0;  // largest error of an element over the error allowed for that element
-    double relative_l2 = 0;
-  };
-  // Index of the first element that is NaN, infinite or finite where that is not expected.
+  // Index of the first element that is NaN, infinite or finite where that is not right.
   std::optional<std::size_t> first_bad;
-  measures given;            // of the candidate
-  std::size_t worst_at = 0;  // index of the candidate's worst element
-  measures own;              // of the reference in its own type against its float64 run
-  bool is_constant = false;
-  bool is_expected_constant = false;
-  // Numbers of elements that the candidate and the reference in its own type have missed
-  // (miss_limits).
-  std::uint64_t missed = 0;
-  std::uint64_t own_missed = 0;
-  // Sums of squares.
-  double given_error = 0;         // of the differences
-  double own_error = 0;           // of the reference's own differences
-  double expected_norm = 0;       // of the expected elements
-  double expected_deviation = 0;  // of the expected elements minus their mean
+  double worst = 0;
+  std::size_t worst_at = 0;
+  double squares = 0;  // sum of the ratios' squares
+  std::uint64_t count = 0;
+  double typical_error = 0;  // that rounding explains
+  double typical_value = 0;  // magnitude of an expected element
 };
-
-// Says which elements of an output a program has missed. What the tolerance allows is a share of
-// the whole output's size, and where few elements are large it would allow zeros for all others. An
-// element next to `noise` cannot be missed, since honest formulas differ there: a sigmoid computed
-// by tanh is exact to a rounding of 1, however small the sigmoid is.
-struct miss_limits {
-  double noise = 0;
-  double share =
-      0;  // an element is missed if it is off by more than noise and this share of itself
-};
-
-// `typical`: the typical magnitude of the expected output's elements: the square of the mean of
-// their magnitudes' roots, which a heavy tail hardly moves. `type`: of the output.
-miss_limits miss_limits_of(dtype type, tolerance allowed, double typical);
 
 // One element of the actual and of the expected output, for messages.
 struct element_text {
@@ -80,22 +64,17 @@ struct element_text {
   bool is_poison = false;  // the element was never written
 };
 
-// Returns the error of the reference's run in its own type against its float64 run, over the error
-// that the tolerance allows. Above 1, the order of operations decides the result, and correct
-// programs may be refused.
-double inexactness_of_reference(const output_errors& errors, tolerance allowed);
-
 // Applies the acceptance rule to measured errors. `look` returns the element that a message names.
-agreement conclude(const output_errors& errors, const tensor_layout& layout, tolerance allowed,
+agreement conclude(const output_errors& errors, const tensor_layout& layout,
                    const std::function<element_text(std::size_t)>& look);
 // Applies the rule for exact types; `first_wrong` is nullopt if no element is wrong.
 agreement conclude_exact(std::optional<std::size_t> first_wrong, const tensor_layout& layout,
                          const std::function<element_text(std::size_t)>& look);
 
-// Compares one output (evaluation.md section 2, point 5). `allowed` is the tolerance for the
-// output's type; exact types ignore it. `wide` is null if there is no float64 run.
-agreement compare_output(const tensor_value& actual, const tensor_value& own,
-                         const tensor_value* wide, tolerance allowed);
+// Compares output `index` (evaluation.md section 2, point 5). `allowed` is the task's tolerance for
+// the output's type, in addition to rounding.
+agreement compare_output(const tensor_value& actual, const expected_outputs& expected,
+                         std::size_t index, tolerance allowed = {});
 
 // Compares count, shapes and types first, then every output by `compare`. The first problem names
 // its output.

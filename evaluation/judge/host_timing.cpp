@@ -5,13 +5,12 @@
 #include <limits>
 #include <vector>
 
+#include "evaluation/judge/evidence.hpp"
 #include "evaluation/judge/host_trial.hpp"
 #include "evaluation/judge/paired_timing.hpp"
 
 namespace hone {
 namespace {
-
-using clock = std::chrono::steady_clock;
 
 constexpr std::size_t max_sets = 128;
 // Processor time that a process may use between two runs, to receive a command and to free the last
@@ -37,15 +36,15 @@ class round_contents {
  public:
   explicit round_contents(timed_inputs& of) : of_(&of) {}
 
-  // Returns the parameters that belong to `seed`. A new seed also renews the numbers that inputs
+  // Returns the parameters that `drawn` describes. A new seed also renews the numbers that inputs
   // are assembled from, so that what a program has learnt about the old numbers cannot help its
   // next prepare().
-  const value_set& parameters(std::uint64_t seed) {
-    if (seed != seed_) {
-      seed_ = seed;
-      random_stream random(seed);
+  const value_set& parameters(const drawn_contents& drawn) {
+    if (drawn != drawn_) {
+      drawn_ = drawn;
+      random_stream random(drawn.seed);
       of_->inputs.renew(random);
-      of_->parameters.fill(parameters_, random.bits());
+      of_->parameters.fill(parameters_, {random.bits(), 0, drawn.how});
     }
     return parameters_;
   }
@@ -54,32 +53,33 @@ class round_contents {
 
  private:
   timed_inputs* of_;
-  std::uint64_t seed_ = 0;
+  drawn_contents drawn_;
   value_set parameters_;
 };
 
 // One of the two programs, with its own input sets. Everything passed by reference must outlive it.
 class host_side final : public timed_side {
  public:
-  // `budget` is null for the reference, whose failures are the task's fault.
-  host_side(program_session& session, round_contents& contents,
-            std::chrono::milliseconds call_limit, random_stream& random, const time_budget* budget)
-      : session_(&session),
+  enum class role { candidate, reference };
+  host_side(role plays, program_session& session, round_contents& contents,
+            std::chrono::milliseconds call_limit, random_stream& random, time_budget& budget)
+      : role_(plays),
+        session_(&session),
         contents_(&contents),
         call_limit_(call_limit),
         random_(&random),
-        budget_(budget),
+        budget_(&budget),
         held_(contents.inputs().sets) {
     const input_recipe& recipe = contents.inputs().recipe;
     session.arrange(0, recipe.input_layouts(), recipe.parameter_layouts(), held_.size());
   }
 
   // Runs prepare() before the inputs of later calls exist.
-  void set_parameters(std::uint64_t seed) override {
-    session_->write_parameters(contents_->parameters(seed));
-    if (const auto prepared = session_->prepare(deadline(call_limit_)); !prepared)
-      fail(prepared.error());
+  void set_parameters(const drawn_contents& drawn) override {
+    session_->write_parameters(contents_->parameters(drawn));
+    charged(call_limit_, [&](time_point deadline) { return session_->prepare(deadline); });
   }
+  void begin_round(const drawn_contents& contents) override { how_ = contents.how; }
   void begin_warm_up(std::uint64_t seed) override { perturbed_seed_ = seed; }
   void end_warm_up() override { perturbed_seed_ = 0; }
 
@@ -102,28 +102,13 @@ class host_side final : public timed_side {
             time.wall_ns, last_.size()};
   }
 
-  // Makes an uncounted run that looks like the last one, in which one call gets `values` as inputs.
-  // Returns that call's index.
-  std::size_t run_with(const value_set& values) {
-    take_sets(last_.size());
-    const std::size_t call = random_->below(last_.size());
-    give(values, last_[call]);
-    run_last_sets();
-    return call;
-  }
-  // Makes one uncounted call with `values` as inputs.
-  void call_with(const value_set& values) {
-    last_ = {next_};
-    give(values, next_);
-    run_last_sets();
-  }
-
   const std::vector<std::size_t>& last_sets() const { return last_; }
   // Returns the inputs that a set held in the last run; valid until the next call of this function.
   const value_set& values(std::size_t set) {
-    contents_->inputs().inputs.fill(values_, held_[set].seed, held_[set].perturbation);
+    contents_->inputs().inputs.fill(values_, held_[set]);
     return values_;
   }
+  distribution distribution_of(std::size_t set) const { return held_[set].how; }
   // Returns the mean over this side's runs of the excess's share of a run's time; 0 if the excess
   // is too short to mean anything. A mean of shares, and not a share of sums, because a machine
   // that takes the processor away for some milliseconds charges them to the process: a few runs
@@ -133,58 +118,47 @@ class host_side final : public timed_side {
   }
 
  private:
-  struct held_contents {
-    std::uint64_t seed = 0;
-    std::uint64_t perturbation = 0;
-  };
-
-  [[noreturn]] void fail(const program_failure& why) const {
-    if (budget_ == nullptr) throw reference_error(why.outcome, why.message);
-    throw timing_failure{why};
+  // Runs work of the program on the budget and returns its value. A reference's failures are the
+  // task's fault.
+  template <class Work>
+  auto charged(std::chrono::milliseconds limit, Work&& work) -> decltype(work(time_point())) {
+    auto done = role_ == role::candidate ? budget_->for_candidate(limit, work)
+                                         : budget_->for_reference(limit, work);
+    if (!done && role_ == role::candidate) throw timing_failure{done.error()};
+    if (!done) throw reference_error(done.error().outcome, done.error().message);
+    return done;
   }
 
-  // Returns the deadline of work that may take `limit`, or less if the budget is nearly used up.
-  // Throws timing_failure if it is used up.
-  time_point deadline(std::chrono::milliseconds limit) const {
-    if (budget_ == nullptr) return clock::now() + limit;
-    budget_->check();
-    return clock::now() +
-           std::min(limit, std::chrono::milliseconds(
-                               1 + static_cast<std::int64_t>(budget_->left_ns() / 1e6)));
-  }
-
-  void give(const value_set& values, std::size_t set) {
-    const auto places = session_->input_places(set);
-    for (std::size_t i = 0; i < places.size(); ++i)
-      std::copy(values[i].bytes.begin(), values[i].bytes.end(), places[i].begin());
-  }
-
-  // Takes the next `calls` sets in turn and gives them new contents.
+  // Takes the next `calls` sets in turn and draws new contents for them.
   void take_sets(std::size_t calls) {
     last_.resize(calls);
     for (std::size_t& set : last_) {
       set = next_;
       next_ = (next_ + 1) % held_.size();
-      held_[set] = perturbed_seed_ != 0 ? held_contents{perturbed_seed_, random_->bits() | 1U}
-                                        : held_contents{random_->bits(), 0};
-      contents_->inputs().inputs.fill(session_->input_places(set), held_[set].seed,
-                                      held_[set].perturbation);
+      held_[set] = perturbed_seed_ != 0 ? drawn_contents{perturbed_seed_, random_->bits() | 1U}
+                                        : drawn_contents{random_->bits(), 0, how_};
     }
   }
 
+  // Every call's inputs are written when its turn has come, so that no call can do the work of
+  // another.
   batch_clock run_last_sets() {
-    const auto ran =
-        session_->run(last_, deadline(call_limit_ * static_cast<std::int64_t>(last_.size())));
-    if (!ran) fail(ran.error());
-    return *ran;
+    const auto write = [this](std::size_t call) {
+      const std::size_t set = last_[call];
+      contents_->inputs().inputs.fill(session_->input_places(set), held_[set]);
+    };
+    return *charged(call_limit_ * static_cast<std::int64_t>(last_.size()),
+                    [&](time_point deadline) { return session_->run(last_, deadline, write); });
   }
 
+  role role_;
   program_session* session_;
   round_contents* contents_;
   std::chrono::milliseconds call_limit_;
   random_stream* random_;
-  const time_budget* budget_;
-  std::vector<held_contents> held_;  // by set
+  time_budget* budget_;
+  std::vector<drawn_contents> held_;           // by set
+  distribution how_ = distribution::declared;  // of the round
   // Seed of the contents that every call of the warm-up gets a perturbation of, so that a cache
   // keyed by a sample of the contents gives wrong results. 0 outside of the warm-up, where contents
   // have nothing in common.
@@ -201,37 +175,26 @@ class host_side final : public timed_side {
 // Checks calls of the candidate's last run.
 class host_checks {
  public:
-  host_checks(const timed_pair& pair, timed_inputs& inputs, const round_contents& contents,
-              host_side& candidate, host_side& reference, random_stream& random,
-              time_budget& budget)
-      : pair_(&pair),
-        inputs_(&inputs),
-        contents_(&contents),
-        candidate_(&candidate),
-        reference_(&reference),
-        random_(&random),
-        budget_(&budget) {}
+  host_checks(const timed_pair& pair, const round_contents& contents, host_side& candidate,
+              random_stream& random)
+      : pair_(&pair), contents_(&contents), candidate_(&candidate), random_(&random) {}
 
-  // Checks a random call, as timed_checks::check_function demands. The candidate's process is
-  // stopped meanwhile. The reference makes a call with the same contents, because the speed of a
-  // function may depend on what its process has computed before: that of LibTorch's lgamma does, by
-  // 2.5 times, on processors with AVX-512.
-  program_result<void> check(std::optional<distribution> how, worst_errors& totals) {
-    const value_set drawn = how ? inputs_->inputs.draw(*how, random_->bits()) : value_set{};
-    if (how) budget_->for_reference([&] { reference_->call_with(drawn); });
-    const std::size_t call =
-        how ? candidate_->run_with(drawn) : random_->below(candidate_->last_sets().size());
+  // Checks a random call of the last run. The candidate's process is stopped meanwhile.
+  program_result<void> check(worst_errors& totals) {
+    const std::size_t call = random_->below(candidate_->last_sets().size());
     const std::size_t set = candidate_->last_sets()[call];
-    const value_set& inputs = how ? drawn : candidate_->values(set);
-    auto checked = budget_->for_judge([&] {
-      return judge_by_degrees(totals, [&](exactness with, worst_errors& errors) {
-        const auto expected = pair_->oracle.expect(inputs, contents_->parameters(), with);
-        pair_->candidate.require_row_major(pair_->oracle.row_major_outputs());
-        host_call finished(pair_->candidate, call, set, inputs, contents_->parameters(), expected,
-                           pair_->oracle.of());
-        return check_call(finished, pair_->oracle.aliases(), pair_->oracle.of(),
-                          how.value_or(distribution::declared), errors);
-      });
+    const value_set& inputs = candidate_->values(set);
+    const distribution how = candidate_->distribution_of(set);
+    expected_outputs expected;
+    const auto gather = [&](evidence wanted) {
+      expected = pair_->oracle.expect(inputs, contents_->parameters(), wanted, how);
+    };
+    evidence_.begin(gather);
+    auto checked = evidence_.judge(totals, gather, [&](worst_errors& errors) {
+      pair_->candidate.require_row_major(pair_->oracle.row_major_outputs());
+      host_call finished(pair_->candidate, call, set, inputs, contents_->parameters(), expected,
+                         pair_->oracle.of());
+      return check_call(finished, pair_->oracle.aliases(), pair_->oracle.of(), errors);
     });
     if (checked) {
       const bool writes = writes_outputs(pair_->oracle.aliases());
@@ -246,12 +209,10 @@ class host_checks {
 
  private:
   const timed_pair* pair_;
-  timed_inputs* inputs_;
   const round_contents* contents_;
   host_side* candidate_;
-  host_side* reference_;
   random_stream* random_;
-  time_budget* budget_;
+  evidence_plan evidence_;
   std::size_t least_bytes_ = std::numeric_limits<std::size_t>::max();
 };
 
@@ -271,17 +232,15 @@ std::size_t affordable_sets(std::size_t bytes_per_call, std::size_t memory_budge
 }
 
 case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules,
-                      const timing_limits& limits, random_stream& random) {
-  time_budget budget(rules.time_budget_ns);
+                      const timing_limits& limits, time_budget& budget, random_stream& random) {
   round_contents contents(inputs);
-  host_side candidate(pair.candidate, contents, limits.call, random, &budget);
-  host_side reference(pair.reference, contents, limits.call, random, nullptr);
-  host_checks calls(pair, inputs, contents, candidate, reference, random, budget);
-  timed_checks checks(pair.oracle.of().distributions, random,
-                      [&](std::optional<distribution> how, worst_errors& totals) {
-                        return calls.check(how, totals);
-                      });
-  case_timing timing = time_pair(candidate, reference, rules, random, budget, &checks);
+  using role = host_side::role;
+  host_side candidate(role::candidate, pair.candidate, contents, limits.call, random, budget);
+  host_side reference(role::reference, pair.reference, contents, limits.call, random, budget);
+  host_checks calls(pair, contents, candidate, random);
+  timed_checks checks(inputs.usable, random,
+                      [&](worst_errors& totals) { return calls.check(totals); });
+  case_timing timing = time_pair(candidate, reference, rules, random, &checks);
   if (timing.failure && timing.failure->outcome != Outcome::UNSTABLE) return timing;
   // If the timing has not settled, cheating may be the cause, and is then the failure to report.
   timing.floor_us = limits.floor_us_per_byte * static_cast<double>(calls.least_bytes());

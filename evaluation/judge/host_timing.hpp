@@ -6,6 +6,7 @@
 #include "evaluation/judge/case_timing.hpp"
 #include "evaluation/judge/inputs.hpp"
 #include "evaluation/judge/oracle.hpp"
+#include "evaluation/judge/time_budget.hpp"
 #include "evaluation/judge/timing_rules.hpp"
 #include "evaluation/program/session.hpp"
 
@@ -16,16 +17,19 @@ namespace hone {
 // before every use. Kept from one measurement to the next. The recipe's oracle and case must
 // outlive it.
 struct timed_inputs {
-  timed_inputs(const input_recipe& from, std::size_t sets_, random_stream& random)
+  timed_inputs(const input_recipe& from, std::size_t sets_, std::vector<distribution> usable_,
+               random_stream& random)
       : recipe(from),
         inputs(from, reservoir::of::inputs, random),
         parameters(from, reservoir::of::parameters, random),
-        sets(sets_) {}
+        sets(sets_),
+        usable(std::move(usable_)) {}
 
   input_recipe recipe;
   reservoir inputs;
   reservoir parameters;
   std::size_t sets;
+  std::vector<distribution> usable;  // by checks, see usable_distributions()
 };
 
 // Returns the number of input sets for timing a case: as many as fit into `memory_budget` bytes, if
@@ -50,6 +54,6 @@ struct timing_limits {
 // tenth of the candidate's time, the candidate is `late_work`. Everything passed by reference must
 // outlive the call. Throws reference_error if the reference fails.
 case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing_rules& rules,
-                      const timing_limits& limits, random_stream& random);
+                      const timing_limits& limits, time_budget& budget, random_stream& random);
 
 }  // namespace hone

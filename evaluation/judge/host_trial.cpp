@@ -9,20 +9,23 @@ program_result<agreement> host_call::compare() {
 }
 
 void host_trial::arrange(const task_case& at) {
+  usable_ = usable_of_(at);
   recipe_.emplace(*oracle_, at);
   candidate_->arrange(0, recipe_->input_layouts(), recipe_->parameter_layouts(), 2);
 }
 
-void host_trial::expect(exactness how) { expected_ = oracle_->expect(inputs_, parameters_, how); }
+void host_trial::expect(evidence wanted) {
+  expected_ = oracle_->expect(inputs_, parameters_, wanted, drawn_);
+}
 
 void host_trial::expect() {
-  exactness_.expect([this](exactness how) { expect(how); });
+  evidence_.begin([this](evidence wanted) { expect(wanted); });
 }
 
 void host_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
   how_ = drawn_ = how;
   seed_ = inputs_seed;
-  parameters_ = recipe_->draw_parameters(parameters_seed);
+  parameters_ = recipe_->draw_parameters(how, parameters_seed);
   inputs_ = recipe_->draw_inputs(how, inputs_seed);
   expect();
   candidate_->write_parameters(parameters_);
@@ -43,14 +46,18 @@ void host_trial::redraw(std::size_t set, distribution how, std::uint64_t inputs_
   candidate_->write_inputs(set, inputs_);
 }
 
-program_result<void> host_trial::call(std::size_t set, time_point deadline, worst_errors& totals) {
+program_result<void> host_trial::call(std::size_t set, std::chrono::milliseconds limit,
+                                      time_budget& budget, worst_errors& totals) {
   candidate_->require_row_major(oracle_->row_major_outputs());
-  if (const auto ran = candidate_->run({&set, 1}, deadline); !ran) return failed(ran.error());
-  return exactness_.judge(
-      totals, [this](exactness how) { expect(how); },
+  const auto ran = budget.for_candidate(limit, [&](time_point deadline) {
+    return candidate_->run({&set, 1}, deadline);
+  });
+  if (!ran) return failed(ran.error());
+  return evidence_.judge(
+      totals, [this](evidence wanted) { expect(wanted); },
       [&](worst_errors& errors) {
         host_call finished(*candidate_, 0, set, inputs_, parameters_, expected_, of());
-        return check_call(finished, oracle_->aliases(), of(), drawn_, errors);
+        return check_call(finished, oracle_->aliases(), of(), errors);
       });
 }
 

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "evaluation/judge/inputs.hpp"
 #include "evaluation/judge/oracle.hpp"
@@ -28,6 +31,7 @@ class host_call final : public finished_call {
   bool parameters_hold() override { return session_->parameters_hold(*parameters_); }
   std::set<output_alias> aliases() override { return session_->aliases(call_); }
   program_result<agreement> compare() override;
+  bool reference_takes_decisions() override { return expected_->takes_decisions; }
 
  private:
   program_session* session_;
@@ -43,24 +47,29 @@ class host_call final : public finished_call {
 // it.
 class host_trial : public trial {
  public:
-  host_trial(program_session& candidate, reference_oracle& oracle)
-      : candidate_(&candidate), oracle_(&oracle) {}
+  // `usable`: the distributions that checks of each case may use, by case.
+  using distributions_of_case = std::function<std::vector<distribution>(const task_case&)>;
+  host_trial(program_session& candidate, reference_oracle& oracle, distributions_of_case usable)
+      : candidate_(&candidate), oracle_(&oracle), usable_of_(std::move(usable)) {}
 
   const task& of() const override { return oracle_->of(); }
   void arrange(const task_case& at) override;
-  bool is_reference_slow() override { return exactness_.is_reference_slow(); }
+  std::vector<distribution> usable_distributions() override { return usable_; }
   void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override;
   void perturb(std::size_t set, std::uint64_t perturbation) override;
   void redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) override;
-  program_result<void> call(std::size_t set, time_point deadline, worst_errors& totals) override;
+  program_result<void> call(std::size_t set, std::chrono::milliseconds limit, time_budget& budget,
+                            worst_errors& totals) override;
 
  private:
   void expect();
-  void expect(exactness how);
+  void expect(evidence wanted);
 
   program_session* candidate_;
   reference_oracle* oracle_;
-  exactness_plan exactness_;
+  distributions_of_case usable_of_;
+  std::vector<distribution> usable_;
+  evidence_plan evidence_;
   std::optional<input_recipe> recipe_;
   distribution how_ = distribution::declared;    // of the round
   distribution drawn_ = distribution::declared;  // of the current inputs

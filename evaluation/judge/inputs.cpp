@@ -5,6 +5,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "evaluation/judge/variation.hpp"
+
 namespace hone {
 
 using kind = initializer::kind;
@@ -17,10 +19,6 @@ dtype raw_type(const tensor_spec& spec) {
 double argument_of(const std::variant<double, std::string>& value, const task_case& at) {
   const auto* name = std::get_if<std::string>(&value);
   return name != nullptr ? static_cast<double>(at.sizes.at(*name)) : std::get<double>(value);
-}
-
-bool takes_distributions(const tensor_spec& spec) {
-  return (spec.init.of == kind::normal || spec.init.of == kind::uniform) && spec.init.expr.empty();
 }
 
 std::vector<tensor_layout> layouts_of(const std::vector<tensor_spec>& tensors,
@@ -41,43 +39,13 @@ std::span<const std::byte> data_of(const task& t, const tensor_spec& spec) {
 
 namespace {
 
-// Changes numbers to a distribution (evaluation.md section 2, point 2).
-void disturb(std::span<float> numbers, distribution how, random_stream& random) {
-  switch (how) {
-    case distribution::declared:
-      return;
-    case distribution::shifted:
-      for (float& x : numbers) x = 10 * x + 25;
-      return;
-    case distribution::small:
-      for (float& x : numbers) x /= 1000;
-      return;
-    case distribution::large:
-      for (float& x : numbers) x *= 100000;
-      return;
-    case distribution::outliers: {
-      const std::size_t count =
-          numbers.empty() ? 0 : std::max<std::size_t>(1, numbers.size() / 5000);
-      for (std::size_t i = 0; i < count; ++i)
-        numbers[random.below(numbers.size())] += random.below(2) == 0 ? 500.0F : -500.0F;
-      return;
-    }
-    case distribution::one_high:
-    case distribution::one_low:
-      if (!numbers.empty())
-        numbers[random.below(numbers.size())] += how == distribution::one_high ? 500.0F : -500.0F;
-      return;
-  }
-}
-
 void permute(std::span<std::int64_t> row, random_stream& random) {
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = row.size(); i > 1; --i) std::swap(row[i - 1], row[random.below(i)]);
 }
 
 tensor_value draw_raw(const tensor_spec& spec, const task_case& at,
-                      const std::vector<std::int64_t>& shape, distribution how,
-                      random_stream& random) {
+                      const std::vector<std::int64_t>& shape, random_stream& random) {
   tensor_value raw{{raw_type(spec), shape}, {}};
   raw.bytes.resize(raw.layout.bytes());
   const double a = argument_of(spec.init.a, at);
@@ -118,13 +86,11 @@ tensor_value draw_raw(const tensor_spec& spec, const task_case& at,
       std::fill(numbers.begin(), numbers.end(), static_cast<float>(a));
       break;
   }
-  if (takes_distributions(spec)) disturb(numbers, how, random);
   return raw;
 }
 
-tensor_value draw_raw(const tensor_spec& spec, const task_case& at, distribution how,
-                      random_stream& random) {
-  return draw_raw(spec, at, resolve_shape(spec, at), how, random);
+tensor_value draw_raw(const tensor_spec& spec, const task_case& at, random_stream& random) {
+  return draw_raw(spec, at, resolve_shape(spec, at), random);
 }
 
 // Returns true if a tensor has the same contents however often it is drawn.
@@ -134,7 +100,7 @@ bool is_fixed(const tensor_spec& spec) {
 
 // Draws a few elements of a tensor anew, or swaps two elements of a permutation.
 void perturb_elements(std::span<std::byte> bytes, dtype type, const tensor_spec& spec,
-                      const task_case& at, distribution how, random_stream& random) {
+                      const task_case& at, random_stream& random) {
   const std::size_t size = bytes_of(type);
   const std::size_t n = bytes.size() / size;
   if (n == 0 || is_fixed(spec)) return;
@@ -150,7 +116,7 @@ void perturb_elements(std::span<std::byte> bytes, dtype type, const tensor_spec&
     if (a != b) std::swap_ranges(place(a), place(a + 1), place(b));
     return;
   }
-  const tensor_value fresh = with_type(draw_raw(spec, at, {perturbed_elements}, how, random), type);
+  const tensor_value fresh = with_type(draw_raw(spec, at, {perturbed_elements}, random), type);
   for (std::size_t k = 0; k < perturbed_elements; ++k)
     std::copy_n(fresh.bytes.begin() + static_cast<std::ptrdiff_t>(k * size), size,
                 place(random.below(n)));
@@ -164,8 +130,7 @@ constexpr std::size_t reservoir_elements = 1U << 17U;
 
 // Draws the numbers that a tensor's contents are assembled from, in the type of draw_raw().
 tensor_value numbers_of(const tensor_spec& spec, const task_case& at, random_stream& random) {
-  return draw_raw(spec, at, {static_cast<std::int64_t>(reservoir_elements)}, distribution::declared,
-                  random);
+  return draw_raw(spec, at, {static_cast<std::int64_t>(reservoir_elements)}, random);
 }
 
 // Writes n sums of two normal numbers, which are normal with the same mean and deviation.
@@ -255,15 +220,18 @@ value_set input_recipe::draw(const std::vector<tensor_spec>& tensors, std::size_
   random_stream perturbations(perturbation);
   value_set values;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (!tensors[i].data_file.empty()) {
-      const auto bytes = data_of(oracle_->of(), tensors[i]);
-      values.push_back(
-          {{tensors[i].type, resolve_shape(tensors[i], *case_)}, {bytes.begin(), bytes.end()}});
+    const tensor_spec& spec = tensors[i];
+    const auto change = variation_of(oracle_->of(), first + i, *case_, how, seed);
+    if (!spec.data_file.empty()) {
+      const auto bytes = data_of(oracle_->of(), spec);
+      values.push_back({{spec.type, resolve_shape(spec, *case_)}, {bytes.begin(), bytes.end()}});
+      if (change) vary_data(values.back(), *change);
       continue;
     }
-    tensor_value raw = draw_raw(tensors[i], *case_, how, random);
+    tensor_value raw = draw_raw(spec, *case_, random);
     if (perturbation != 0)
-      perturb_elements(raw.bytes, raw.layout.type, tensors[i], *case_, how, perturbations);
+      perturb_elements(raw.bytes, raw.layout.type, spec, *case_, perturbations);
+    if (change) vary(raw, *change);
     values.push_back(oracle_->realise(first + i, raw));
   }
   return values;
@@ -274,9 +242,8 @@ value_set input_recipe::draw_inputs(distribution how, std::uint64_t seed,
   return draw(oracle_->of().inputs, 0, how, seed, perturbation);
 }
 
-value_set input_recipe::draw_parameters(std::uint64_t seed) {
-  return draw(oracle_->of().parameters, oracle_->of().inputs.size(), distribution::declared, seed,
-              0);
+value_set input_recipe::draw_parameters(distribution how, std::uint64_t seed) {
+  return draw(oracle_->of().parameters, oracle_->of().inputs.size(), how, seed, 0);
 }
 
 const std::vector<tensor_spec>& reservoir::specs() const {
@@ -287,7 +254,7 @@ reservoir::reservoir(const input_recipe& recipe, of which, random_stream& random
     : recipe_(recipe), which_(which) {
   const value_set once = which == of::inputs
                              ? recipe_.draw_inputs(distribution::declared, random.bits())
-                             : recipe_.draw_parameters(random.bits());
+                             : recipe_.draw_parameters(distribution::declared, random.bits());
   for (std::size_t i = 0; i < once.size(); ++i) {
     const tensor_spec& spec = specs()[i];
     if (is_fixed(spec)) {
@@ -307,54 +274,55 @@ void reservoir::renew(random_stream& random) {
   }
 }
 
-value_set reservoir::draw(distribution how, std::uint64_t seed) const {
-  value_set values;
-  fill(values, seed);
-  random_stream random(seed + 1);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (how == distribution::declared || !takes_distributions(specs()[i])) continue;
-    tensor_value numbers = with_type(values[i], dtype::float32);
-    disturb({reinterpret_cast<float*>(numbers.bytes.data()), numbers.layout.elements()}, how,
-            random);
-    values[i] = with_type(numbers, specs()[i].type);
-  }
-  return values;
+// Returns the contents of a tensor before its `expr` and its cast.
+tensor_value reservoir::raw_contents(std::size_t i, random_stream& random) const {
+  const tensor_spec& spec = specs()[i];
+  const tensor_value& source = sources_[i];
+  if (source.bytes.empty() || spec.init.of == kind::constant)
+    return draw_raw(spec, *recipe_.case_, random);
+  tensor_value raw{{source.layout.type, resolve_shape(spec, *recipe_.case_)}, {}};
+  raw.bytes.resize(raw.layout.bytes());
+  assemble(source, spec, *recipe_.case_, raw.bytes, random);
+  return raw;
 }
 
-void reservoir::fill(std::span<const std::span<std::byte>> into, std::uint64_t seed,
-                     std::uint64_t perturbation) const {
-  random_stream random(seed);
-  random_stream perturbations(perturbation);
+void reservoir::fill(std::span<const std::span<std::byte>> into,
+                     const drawn_contents& drawn) const {
+  random_stream random(drawn.seed);
+  random_stream perturbations(drawn.perturbation);
   const std::size_t first = which_ == of::inputs ? 0 : recipe_.oracle_->of().inputs.size();
   for (std::size_t i = 0; i < into.size(); ++i) {
     const tensor_spec& spec = specs()[i];
     const tensor_value& source = sources_[i];
-    const auto perturb = [&](std::span<std::byte> bytes, dtype type) {
-      if (perturbation != 0)
-        perturb_elements(bytes, type, spec, *recipe_.case_, distribution::declared, perturbations);
+    const auto change =
+        variation_of(recipe_.oracle_->of(), first + i, *recipe_.case_, drawn.how, drawn.seed);
+    const auto copy = [&](const tensor_value& value) {
+      std::copy(value.bytes.begin(), value.bytes.end(), into[i].begin());
     };
-    if (is_fixed(spec)) {
-      std::copy(source.bytes.begin(), source.bytes.end(), into[i].begin());
-    } else if (!source.bytes.empty() && source.layout.type == spec.type && spec.init.expr.empty()) {
+    const auto perturb = [&](std::span<std::byte> bytes, dtype type) {
+      if (drawn.perturbation != 0)
+        perturb_elements(bytes, type, spec, *recipe_.case_, perturbations);
+    };
+    if (is_fixed(spec) && !change) {
+      copy(source);
+    } else if (!spec.data_file.empty()) {
+      tensor_value value = source;
+      vary_data(value, *change);
+      copy(value);
+    } else if (!change && !source.bytes.empty() && source.layout.type == spec.type &&
+               spec.init.expr.empty()) {
       assemble(source, spec, *recipe_.case_, into[i], random);
       perturb(into[i], spec.type);
     } else {
-      tensor_value raw;
-      if (source.bytes.empty()) {
-        raw = draw_raw(spec, *recipe_.case_, distribution::declared, random);
-      } else {
-        raw.layout = {source.layout.type, resolve_shape(spec, *recipe_.case_)};
-        raw.bytes.resize(raw.layout.bytes());
-        assemble(source, spec, *recipe_.case_, raw.bytes, random);
-      }
+      tensor_value raw = raw_contents(i, random);
       perturb(raw.bytes, raw.layout.type);
-      const tensor_value value = recipe_.oracle_->realise(first + i, raw);
-      std::copy(value.bytes.begin(), value.bytes.end(), into[i].begin());
+      if (change) vary(raw, *change);
+      copy(recipe_.oracle_->realise(first + i, raw));
     }
   }
 }
 
-void reservoir::fill(value_set& into, std::uint64_t seed, std::uint64_t perturbation) const {
+void reservoir::fill(value_set& into, const drawn_contents& drawn) const {
   into.resize(specs().size());
   std::vector<std::span<std::byte>> places;
   for (std::size_t i = 0; i < into.size(); ++i) {
@@ -362,7 +330,7 @@ void reservoir::fill(value_set& into, std::uint64_t seed, std::uint64_t perturba
     into[i].bytes.resize(into[i].layout.bytes());
     places.emplace_back(into[i].bytes);
   }
-  fill(places, seed, perturbation);
+  fill(places, drawn);
 }
 
 }  // namespace hone

@@ -22,9 +22,6 @@ double argument_of(const std::variant<double, std::string>& value, const task_ca
 std::span<const std::byte> data_of(const task& t, const tensor_spec& spec);
 // Elements of every tensor that a perturbation replaces.
 inline constexpr std::size_t perturbed_elements = 3;
-// Returns true if the distributions apply to the tensor (evaluation.md section 2, point 2).
-bool takes_distributions(const tensor_spec& spec);
-
 // Draws the inputs and parameters of a case. Numbers are drawn in this process, and the oracle
 // evaluates `expr` programs. Equal seeds give equal contents. A `perturbation` other than 0
 // replaces a few elements of every tensor, which a cache that compares samples of the contents does
@@ -37,7 +34,7 @@ class input_recipe {
   std::vector<tensor_layout> parameter_layouts() const;
 
   value_set draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation = 0);
-  value_set draw_parameters(std::uint64_t seed);
+  value_set draw_parameters(distribution how, std::uint64_t seed);
 
  private:
   friend class reservoir;
@@ -48,13 +45,21 @@ class input_recipe {
   const task_case* case_;
 };
 
-// Draws contents as `declared` for thousands of calls, at the price of a copy each. Numbers are
-// drawn once, and contents are assembled from short pieces of them: sums of two, each from a random
-// place. Two calls have no element in common
-// except by chance, so no result of one call helps with another (doc/decisions/009). What a program
-// learns about the numbers is worthless once they are renewed. Tensors of few elements and
-// permutations are drawn directly, constants and data files stay as they are, and an `expr` is
-// applied last. Functions throw reference_error. Confined to one thread.
+// The contents of a tensor set for one call. A `perturbation` other than 0 replaces a few elements.
+struct drawn_contents {
+  std::uint64_t seed = 0;
+  std::uint64_t perturbation = 0;
+  distribution how = distribution::declared;
+  bool operator==(const drawn_contents&) const = default;
+};
+
+// Draws contents for thousands of calls, those as `declared` at the price of a copy each. Numbers
+// are drawn once, and contents are assembled from short pieces of them: sums of two, each from a
+// random place. Two calls have no element in common except by chance, so no result of one call
+// helps with another (doc/decisions/009). What a program learns about the numbers is worthless once
+// they are renewed. Tensors of few elements and permutations are drawn directly, constants and data
+// files stay as they are, and an `expr` is applied last. Functions throw reference_error. Confined
+// to one thread.
 class reservoir {
  public:
   enum class of { inputs, parameters };
@@ -62,19 +67,15 @@ class reservoir {
   // Draws new numbers. Contents that were assembled before cannot be assembled again.
   void renew(random_stream& random);
 
-  // Assembles the contents that belong to a seed and a perturbation into one place per tensor,
-  // row-major, in the task's types.
-  void fill(std::span<const std::span<std::byte>> into, std::uint64_t seed,
-            std::uint64_t perturbation = 0) const;
+  // Assembles contents into one place per tensor, row-major, in the task's types. Those of all
+  // distributions come from the same numbers.
+  void fill(std::span<const std::span<std::byte>> into, const drawn_contents& drawn) const;
   // Assembles the same contents as values; `into` keeps its memory from call to call.
-  void fill(value_set& into, std::uint64_t seed, std::uint64_t perturbation = 0) const;
-  // Assembles contents and changes them to another distribution. They come from the same numbers,
-  // so that a program cannot tell them from other contents by having learnt the reservoir's
-  // numbers.
-  value_set draw(distribution how, std::uint64_t seed) const;
+  void fill(value_set& into, const drawn_contents& drawn) const;
 
  private:
   const std::vector<tensor_spec>& specs() const;
+  tensor_value raw_contents(std::size_t i, random_stream& random) const;
 
   input_recipe recipe_;
   of which_;

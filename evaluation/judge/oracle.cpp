@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "messages/ids.hpp"
+
 namespace hone {
 namespace {
 
-value_set widened(const value_set& values) {
-  value_set wide;
-  for (const tensor_value& value : values) wide.push_back(convert_floating(value, dtype::float64));
-  return wide;
-}
+// More runs than a study has: host memory is no limit.
+constexpr std::size_t any_number = 100;
 
 }  // namespace
 
@@ -60,8 +59,8 @@ std::vector<std::size_t> reference_oracle::program_numbers(const task& t) {
 reference_oracle::reference_oracle(const task& t, std::unique_ptr<program_session> session)
     : task_(&t), session_(std::move(session)), program_of_(program_numbers(t)) {}
 
-value_set reference_oracle::call(std::size_t program, const value_set& inputs,
-                                 const value_set& parameters) {
+void reference_oracle::arrange(std::size_t program, const value_set& inputs,
+                               const value_set& parameters) {
   try {
     session_->arrange(program, layouts_of(inputs), layouts_of(parameters), 1);
   } catch (const std::length_error& e) {
@@ -69,6 +68,11 @@ value_set reference_oracle::call(std::size_t program, const value_set& inputs,
   }
   session_->write_inputs(0, inputs);
   session_->write_parameters(parameters);
+}
+
+value_set reference_oracle::call(std::size_t program, const value_set& inputs,
+                                 const value_set& parameters) {
+  arrange(program, inputs, parameters);
   const std::size_t set = 0;
   const auto ran =
       session_->run({&set, 1}, std::chrono::steady_clock::now() + reference_call_limit);
@@ -89,24 +93,52 @@ tensor_value reference_oracle::realise(std::size_t tensor, const tensor_value& r
   return with_type(std::move(value), spec.type);
 }
 
+bool reference_oracle::study(reference_study study, distribution how, expected_outputs& to) {
+  complete(study, *task_, how, random_bits());
+  const auto deadline = std::chrono::steady_clock::now() +
+                        reference_call_limit * static_cast<int>(study.plan.runs.size());
+  const auto decisions = session_->study(study.plan, deadline);
+  if (!decisions) throw reference_error(decisions.error().outcome, decisions.error().message);
+  const auto outputs_of = [&](std::size_t run) {
+    auto outputs = session_->outputs(run);
+    if (!outputs) throw reference_error(outputs.error().outcome, outputs.error().message);
+    return *std::move(outputs);
+  };
+  for (std::size_t i = 0; i < study.noisy; ++i)
+    to.noisy.push_back(outputs_of(study.first_noisy + i));
+  for (std::size_t i = 0; i < study.alternatives; ++i)
+    to.alternatives.push_back(outputs_of(study.first_alternative + i));
+  if (study.wide) to.wide = outputs_of(*study.wide);
+  if (study.settled) to.settled = outputs_of(*study.settled);
+  return *decisions > 0;
+}
+
 expected_outputs reference_oracle::expect(const value_set& inputs, const value_set& parameters,
-                                          exactness how) {
+                                          evidence wanted, distribution how) {
   expected_outputs expected;
   expected.own = call(0, inputs, parameters);
   aliases_ = session_->aliases(0);
   row_major_outputs_ = session_->row_major_outputs(0);
-  if (how == exactness::own_types || !has_wide_ ||
-      (!has_narrow(layouts_of(inputs)) && !has_narrow(layouts_of(parameters))))
-    return expected;
-  try {
-    value_set wide = call(0, widened(inputs), widened(parameters));
-    has_wide_ = stands_for(layouts_of(wide), layouts_of(expected.own));
-    if (has_wide_) expected.wide = std::move(wide);
-  } catch (const reference_error& e) {
-    if (e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT) throw;
-    has_wide_ = false;  // the reference works in its own types only
+  if (wanted == evidence::own_types) return expected;
+  const bool is_narrow = has_narrow(layouts_of(inputs)) || has_narrow(layouts_of(parameters));
+  for (;;) {
+    try {
+      expected_outputs more = expected;
+      const bool has_wide = possible_.wide() && is_narrow;
+      const std::size_t most = possible_.noise() ? any_number : 0;
+      more.takes_decisions = study(study_of_errors(wanted, has_wide, most), how, more);
+      if (more.wide && !stands_for(layouts_of(*more.wide), layouts_of(expected.own)))
+        throw reference_error(Outcome::CRASH, "its outputs in float64 are others");
+      if (more.takes_decisions && wanted >= evidence::full)
+        study(study_of_decisions(wanted, has_wide, most), how, more);
+      return more;
+    } catch (const reference_error& e) {
+      if (!possible_.any() || e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT)
+        throw;
+      possible_.give_up(e.what());
+      arrange(0, inputs, parameters);
+    }
   }
-  return expected;
 }
 
 }  // namespace hone

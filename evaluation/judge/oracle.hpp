@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "evaluation/judge/comparison.hpp"
+#include "evaluation/judge/evidence.hpp"
 #include "evaluation/program/session.hpp"
 #include "evaluation/program/source.hpp"
 #include "tasks/task_file.hpp"
@@ -20,10 +21,6 @@ struct reference_error : std::runtime_error {
       : std::runtime_error(message), outcome(why) {}
   Outcome outcome;
 };
-
-// How expected outputs are computed: by the reference in its own types alone, or in float64 as well
-// where the reference allows it. The former is at most half of the work.
-enum class exactness { own_types, float64 };
 
 // Time limit of one call of a reference. The task is at fault if a call exceeds it.
 inline constexpr auto reference_call_limit = std::chrono::seconds(60);
@@ -59,24 +56,30 @@ class reference_oracle {
   // reference_error.
   tensor_value realise(std::size_t tensor, const tensor_value& raw);
 
-  // Computes the outputs of a call with these arguments. Throws reference_error.
-  expected_outputs expect(const value_set& inputs, const value_set& parameters,
-                          exactness how = exactness::float64);
+  // Computes the outputs of a call with these arguments, in as many runs as `wanted` says. `how`:
+  // the distribution of the inputs. Throws reference_error.
+  expected_outputs expect(const value_set& inputs, const value_set& parameters, evidence wanted,
+                          distribution how = distribution::declared);
   // Returns the memory that the reference's outputs shared with its arguments and with each other
   // in the last expect().
   const std::set<output_alias>& aliases() const { return aliases_; }
+  const possible_studies& possible() const { return possible_; }
   // Returns a bit for each output of the last expect() that is row-major.
   std::uint64_t row_major_outputs() const { return row_major_outputs_; }
 
  private:
+  void arrange(std::size_t program, const value_set& inputs, const value_set& parameters);
   value_set call(std::size_t program, const value_set& inputs, const value_set& parameters);
+  // Makes the runs of a study on the current arguments and adds their outputs to `to`. Returns true
+  // if the reference takes decisions.
+  bool study(reference_study study, distribution how, expected_outputs& to);
 
   const task* task_;
   std::unique_ptr<program_session> session_;
   std::vector<std::size_t> program_of_;  // by tensor; 0: none
   std::set<output_alias> aliases_;
   std::uint64_t row_major_outputs_ = 0;
-  bool has_wide_ = true;  // false once the reference has turned out not to run in float64
+  possible_studies possible_;
 };
 
 }  // namespace hone

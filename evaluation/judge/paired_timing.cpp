@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace hone {
@@ -32,59 +33,77 @@ struct batch_plan {
   std::size_t min_runs = 1;
 };
 
-// Makes one side's batches and decides after which of the runs a check is due.
+// Makes one side's batches and decides which of their runs are checked, after each run.
 class batch_maker {
  public:
   batch_maker(timed_side& side, const timing_rules& rules, random_stream& random)
       : side_(&side), rules_(&rules), random_(&random) {}
 
+  // `check` may be empty, here and below.
   void warm_up(std::uint64_t seed, const std::function<void()>& check) {
-    fastest_checked_ns_ = 0;  // no run of the warm-up is suspiciously fast
     side_->begin_warm_up(seed);
-    const batch_time first = make({.max_runs = 1}, nullptr, false);  // a call may load code
-    const bool checks_every_run = rules_->checks_every_warm_up_run;
-    if (checks_every_run || first.spent_ns < rules_->warm_up_ns)
-      make({0, rules_->warm_up_ns, rules_->runs_per_batch, max_warm_up_runs},
-           checks_every_run ? check : nullptr, true);
+    double last_ns = 0;
+    const auto note = [&](const run_time& run) {
+      last_ns = run.call_ns;
+      if (check && rules_->checks_every_warm_up_run) check();
+      return false;
+    };
+    const batch_time first = make({.max_runs = 1}, note);  // a call may load code
+    if (rules_->checks_every_warm_up_run || first.spent_ns < rules_->warm_up_ns)
+      make({0, rules_->warm_up_ns, rules_->runs_per_batch, max_warm_up_runs}, note);
     side_->end_warm_up();
-    if (!checks_every_run && check != nullptr) check();  // of the last run
-    fastest_checked_ns_ = infinity;  // the first run of the rounds is suspiciously fast
+    if (check && !rules_->checks_every_warm_up_run) check();
+    fastest_checked_ns_ = last_ns;
+    const double share = rules_->warm_up_ns > 0 ? rules_->batch_ns / rules_->warm_up_ns : 1;
+    last_runs_ =
+        static_cast<std::size_t>(std::clamp(share * static_cast<double>(last_runs_), 1.0,
+                                            static_cast<double>(rules_->max_runs_per_batch)));
   }
 
-  // Makes a batch for a round. If `is_drawn`, `check` is called after one run, drawn at random
-  // among as many runs as the last batch had: a program that could predict the checked run could be
-  // right in that run alone. `check` is also called after every suspiciously fast run. It may be
-  // empty.
-  batch_time make(double batch_ns, const std::function<void()>& check, bool is_drawn) {
-    return make({rules_->lead_in_ns, batch_ns, rules_->runs_per_batch, rules_->max_runs_per_batch,
-                 rules_->min_runs_per_batch},
-                check, is_drawn);
+  // Makes a batch that counts. Any of its runs is checked with the same probability, whatever
+  // happened before it. A suspiciously fast run is checked as well.
+  batch_time make_counted(double batch_ns, const std::function<void()>& check) {
+    const std::uint64_t one_in = rules_->check_one_in * last_runs_;
+    return make(plan_of(batch_ns), [&](const run_time& run) {
+      const bool is_suspicious = run.call_ns < rules_->suspicious_ratio * fastest_checked_ns_;
+      if (!check || (random_->below(one_in) != 0 && !is_suspicious)) return false;
+      fastest_checked_ns_ = std::min(fastest_checked_ns_, run.call_ns);
+      check();
+      return true;
+    });
+  }
+
+  // Makes a batch that does not count, of which every second run is checked and one at least.
+  batch_time make_uncounted(double batch_ns, const std::function<void()>& check) {
+    bool is_checked = false;
+    const batch_time made = make(plan_of(batch_ns), [&](const run_time&) {
+      if (!check || random_->below(2) != 0) return false;
+      check();
+      return is_checked = true;
+    });
+    if (check && !is_checked) check();  // the last run
+    return made;
   }
 
  private:
-  batch_time make(const batch_plan& plan, const std::function<void()>& check, bool is_drawn) {
+  batch_plan plan_of(double batch_ns) const {
+    return {rules_->lead_in_ns, batch_ns, rules_->runs_per_batch, rules_->max_runs_per_batch,
+            rules_->min_runs_per_batch};
+  }
+
+  // `after_run` returns true if it took time, so that the side needs another lead-in.
+  batch_time make(const batch_plan& plan, const std::function<bool(const run_time&)>& after_run) {
     if (plan.lead_in_ns > 0) side_->run(plan.lead_in_ns);
     batch_time total;
-    const std::size_t drawn = random_->below(last_runs_);
-    bool is_checked = false;
     std::size_t runs = 0;
     while (runs < plan.max_runs && (runs < plan.min_runs || total.spent_ns < plan.target_ns)) {
       const double left_ns = std::max(0.0, plan.target_ns - total.spent_ns);
       const run_time run = side_->run(std::min(left_ns, plan.target_ns / plan.runs));
       add(run, total);
+      ++runs;
       const bool is_last =
-          ++runs == plan.max_runs || (runs >= plan.min_runs && total.spent_ns >= plan.target_ns);
-      if (check == nullptr) continue;
-      // A batch that turns out shorter than the last one is checked at its end. In a longer batch,
-      // further runs are drawn for a check.
-      const bool is_due =
-          is_drawn && (is_checked ? runs > last_runs_ && random_->below(last_runs_) == 0
-                                  : runs > drawn || is_last);
-      if (!is_due && run.call_ns >= rules_->suspicious_ratio * fastest_checked_ns_) continue;
-      check();
-      is_checked = is_checked || is_due;
-      fastest_checked_ns_ = std::min(fastest_checked_ns_, run.call_ns);
-      if (plan.lead_in_ns > 0 && !is_last) side_->run(plan.lead_in_ns);
+          runs == plan.max_runs || (runs >= plan.min_runs && total.spent_ns >= plan.target_ns);
+      if (after_run(run) && plan.lead_in_ns > 0 && !is_last) side_->run(plan.lead_in_ns);
     }
     last_runs_ = runs;
     return total;
@@ -101,20 +120,19 @@ class batch_maker {
   timed_side* side_;
   const timing_rules* rules_;
   random_stream* random_;
-  std::size_t last_runs_ = 1;
-  double fastest_checked_ns_ = infinity;
+  std::size_t last_runs_ = 1;  // of the last batch, or as many as the warm-up promises for one
+  double fastest_checked_ns_ = infinity;  // of the warm-up's last run and the checked runs after it
 };
 
 // The protocol of time_pair(), one function per phase.
 class paired_timing {
  public:
   paired_timing(timed_side& candidate, timed_side& reference, const timing_rules& rules,
-                random_stream& random, time_budget& budget, timed_checks* checks)
+                random_stream& random, timed_checks* checks)
       : candidate_(&candidate),
         reference_(&reference),
         rules_(rules),
         random_(&random),
-        budget_(&budget),
         checks_(checks),
         candidate_batches_(candidate, rules_, random),
         reference_batches_(reference, rules_, random) {
@@ -122,16 +140,16 @@ class paired_timing {
   }
 
   void warm_up() {
-    set_parameters();
+    set_parameters(distribution::declared);
     const std::uint64_t contents = random_->bits() | 1U;
-    budget_->for_reference([&] { reference_batches_.warm_up(contents, nullptr); });
+    reference_batches_.warm_up(contents, nullptr);
     candidate_batches_.warm_up(contents, check_);
   }
 
   // Both sides get batches of the same length. If one side needs long batches, the other side's may
   // be as long, because longer batches are less noisy and need fewer rounds.
   void calibrate() {
-    budget_->for_reference([&] { reference_->recalibrate(); });
+    reference_->recalibrate();
     batch_ns_ =
         std::max({rules_.batch_ns, reference_->least_batch_ns(), candidate_->least_batch_ns()});
   }
@@ -139,34 +157,28 @@ class paired_timing {
   bool wants_another_round() const { return decision_ == timing_decision::go_on; }
 
   void time_round() {
-    if (random_->below(rules_.new_parameters_one_in) == 0) set_parameters();
-    budget_->check();
-    const std::uint64_t contents = random_->bits();
+    const distribution how = checks_ != nullptr ? checks_->draw() : distribution::declared;
+    const bool counts = how == distribution::declared;
+    renew_parameters(how);
+    const drawn_contents contents{random_->bits(), 0, how};
     candidate_->begin_round(contents);
     reference_->begin_round(contents);
     std::optional<batch_time> reference;
     if (random_->below(2) == 0) reference = time_reference();
-    const bool is_past_min_rounds = timing_.log_ratios.size() >= rules_.min_rounds;
-    const bool is_checked =
-        random_->below(is_past_min_rounds ? rules_.check_one_in_late : rules_.check_one_in) == 0;
     // Before a check the reference has its turn, unless the candidate's batch would be interrupted:
     // what the reference has computed for the same contents is then what the check expects.
     const auto check = [&] {
       if (!reference && rules_.max_runs_per_batch == 1) reference = time_reference();
       check_();
     };
-    const batch_time candidate = candidate_batches_.make(
-        batch_ns_, check_ == nullptr ? std::function<void()>() : check, is_checked);
+    const std::function<void()> check_if_any = check_ ? check : std::function<void()>();
+    const batch_time candidate = counts
+                                     ? candidate_batches_.make_counted(batch_ns_, check_if_any)
+                                     : candidate_batches_.make_uncounted(batch_ns_, check_if_any);
     if (!reference) reference = time_reference();
+    if (!counts) return;
     record(*reference, candidate);
     decision_ = decide(rules_, timing_.log_ratios, clocked_ns_);
-  }
-
-  // Makes the last checks after a batch that does not count but looks like the batches that did.
-  void check_at_end() {
-    if (checks_ == nullptr || decision_ == timing_decision::confirmed) return;
-    candidate_batches_.make(batch_ns_, nullptr, false);
-    checks_->check_at_end(rules_.distributions_at_end);
   }
 
   case_timing summarise_rounds() {
@@ -194,16 +206,24 @@ class paired_timing {
   }
 
  private:
-  void set_parameters() {
-    const std::uint64_t seed = random_->bits();
-    candidate_->set_parameters(seed);
-    budget_->for_reference([&] { reference_->set_parameters(seed); });
+  // Parameters of another distribution serve one round.
+  void renew_parameters(distribution how) {
+    const bool is_due = random_->below(rules_.new_parameters_one_in) == 0;
+    if (how == distribution::weights) {
+      set_parameters(how);
+    } else if (is_due || parameters_ != distribution::declared) {
+      set_parameters(distribution::declared);
+    }
   }
 
-  batch_time time_reference() {
-    return budget_->for_reference(
-        [&] { return reference_batches_.make(batch_ns_, nullptr, false); });
+  void set_parameters(distribution how) {
+    parameters_ = how;
+    const drawn_contents contents{random_->bits(), 0, how};
+    candidate_->set_parameters(contents);
+    reference_->set_parameters(contents);
   }
+
+  batch_time time_reference() { return reference_batches_.make_counted(batch_ns_, nullptr); }
 
   void record(const batch_time& reference, const batch_time& candidate) {
     clocked_ns_ += reference.spent_ns + candidate.spent_ns;
@@ -226,11 +246,11 @@ class paired_timing {
   timed_side* reference_;
   timing_rules rules_;
   random_stream* random_;
-  time_budget* budget_;
   timed_checks* checks_;
   std::function<void()> check_;  // checks the candidate's last run; empty for equal programs
   batch_maker candidate_batches_;
   batch_maker reference_batches_;
+  distribution parameters_ = distribution::declared;
   double batch_ns_ = 0;
   double clocked_ns_ = 0;
   timing_decision decision_ = timing_decision::go_on;
@@ -245,13 +265,12 @@ class paired_timing {
 }  // namespace
 
 case_timing time_pair(timed_side& candidate, timed_side& reference, const timing_rules& rules,
-                      random_stream& random, time_budget& budget, timed_checks* checks) {
-  paired_timing timing(candidate, reference, rules, random, budget, checks);
+                      random_stream& random, timed_checks* checks) {
+  paired_timing timing(candidate, reference, rules, random, checks);
   try {
     timing.warm_up();
     timing.calibrate();
     while (timing.wants_another_round()) timing.time_round();
-    timing.check_at_end();
     return timing.summarise_rounds();
   } catch (const timing_failure& e) {
     return timing.fail(e.why);

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "evaluation/judge/case_timing.hpp"
+#include "evaluation/judge/inputs.hpp"
 #include "evaluation/judge/random_values.hpp"
-#include "evaluation/judge/time_budget.hpp"
 #include "evaluation/judge/timed_checks.hpp"
 #include "evaluation/judge/timing_rules.hpp"
 
@@ -28,8 +28,8 @@ class timed_side {
  public:
   virtual ~timed_side() = default;
 
-  // Writes the parameters that belong to `seed` and runs prepare() at once, untimed.
-  virtual void set_parameters(std::uint64_t seed) = 0;
+  // Writes the parameters that `contents` describes and runs prepare() at once, untimed.
+  virtual void set_parameters(const drawn_contents& contents) = 0;
   // Between begin_warm_up() and end_warm_up(), the contents of calls may differ in a few elements
   // only. They are perturbations of the contents that belong to `seed`.
   virtual void begin_warm_up(std::uint64_t /*seed*/) {}
@@ -39,24 +39,26 @@ class timed_side {
   virtual void recalibrate() {}
   // Returns the nanoseconds of the shortest batch that is worth timing; 0 if any batch is.
   virtual double least_batch_ns() const { return 0; }
-  // Begins a round. Called for both sides before either of them runs. The n-th call that a side
-  // makes from now on has the n-th contents that belong to the seed, which is the same for both. A
-  // side whose checks make use of this heeds the seed; others may ignore it.
-  virtual void begin_round(std::uint64_t /*seed*/) {}
+  // Begins a round. Called for both sides before either of them runs. All calls have contents of
+  // the round's distribution. The n-th call that a side makes from now on has the n-th contents
+  // that belong to the seed, which is the same for both. A side whose checks make use of this heeds
+  // the seed; others may ignore it.
+  virtual void begin_round(const drawn_contents& /*contents*/) {}
   // Makes calls on fresh contents for about `target_ns`, at least one. All their outputs stay
   // readable until the next run.
   virtual run_time run(double target_ns) = 0;
 };
 
 // Times a candidate against a reference as paired rounds (evaluation.md section 3): warm-up by
-// time; rounds in which each side makes a batch of calls, in random order; checks of outputs at
-// times that no program can predict; at the end, one uncounted batch and a check of every
-// distribution. If `checks` is null, as for two equal programs, no call is checked.
+// time; rounds in which each side makes a batch of calls, in random order; checks of calls that
+// have been made, which no program can predict. In some rounds, contents have another distribution.
+// Such rounds look like the others, are always checked, and do not count. If `checks` is null, as
+// for two equal programs, no call is checked and all contents are as declared.
 //
 // Fills in the ratio, the medians, the rounds and a failure; the caller fills in the rest of
 // case_timing. A timing_failure ends the measurement and becomes its failure. Throws
 // reference_error if the reference fails.
 case_timing time_pair(timed_side& candidate, timed_side& reference, const timing_rules& rules,
-                      random_stream& random, time_budget& budget, timed_checks* checks);
+                      random_stream& random, timed_checks* checks);
 
 }  // namespace hone

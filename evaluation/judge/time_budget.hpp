@@ -1,60 +1,60 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
 
-#include "evaluation/judge/case_timing.hpp"
+#include "evaluation/program/failure.hpp"
+#include "evaluation/program/session.hpp"
 
 namespace hone {
 
-// Limits the wall time of timing one case, because part of that time is not clocked: prepare(),
-// which runs repeatedly, and calls that wait without working. A candidate may take `least_ns` plus
-// five times the time that its reference has taken so far. The judge's own time counts for neither
-// of them. Times in nanoseconds of the clock `now`. Confined to one thread.
+// Limits the wall time that one verification or measurement gives a candidate, for everything it
+// may do: loading, prepare(), calls in rounds and in bursts, in every attempt. A candidate may take
+// `least_ns` plus five times the time that its reference has taken so far. The judge's own time
+// counts for neither of them. Times in nanoseconds of the clock `now`. Confined to one thread.
 class time_budget {
  public:
   using clock_ns = std::function<double()>;
-  explicit time_budget(double least_ns, clock_ns now = steady_ns)
-      : least_ns_(least_ns), now_(std::move(now)), begin_ns_(now_()) {}
+  explicit time_budget(double least_ns = 60e9, clock_ns now = steady_ns)
+      : least_ns_(least_ns), now_(std::move(now)) {}
 
-  // Run `work`, charge its time to the reference or to the judge, and return its result. The two
-  // must not be nested. All other time is the candidate's.
+  // Run `work` on a deadline, charge its time to one of the two, and return its result, which is a
+  // program_result. `limit`: for this piece of work alone. A candidate whose budget is spent fails
+  // with a timeout.
   template <class Work>
-  decltype(auto) for_reference(Work&& work) {
-    const bill to{*this, reference_ns_};
-    return std::forward<Work>(work)();
+  auto for_candidate(std::chrono::milliseconds limit, Work&& work) -> decltype(work(time_point())) {
+    if (left_ns() < 0) return failed(Outcome::TIMEOUT, describe());
+    const bill to{*this, candidate_ns_};
+    const auto left = std::chrono::milliseconds(1 + static_cast<std::int64_t>(left_ns() / 1e6));
+    return std::forward<Work>(work)(time_point::clock::now() + std::min(limit, left));
   }
   template <class Work>
-  decltype(auto) for_judge(Work&& work) {
-    const bill to{*this, judge_ns_};
-    return std::forward<Work>(work)();
+  auto for_reference(std::chrono::milliseconds limit, Work&& work) -> decltype(work(time_point())) {
+    const bill to{*this, reference_ns_};
+    return std::forward<Work>(work)(time_point::clock::now() + limit);
   }
 
   // Returns the nanoseconds that the candidate may still take; negative if it has taken too much.
   double left_ns() const {
-    return least_ns_ + most_times_reference * reference_ns_ - candidate_ns();
-  }
-  // Throws timing_failure if the candidate has taken too much.
-  void check() const {
-    if (left_ns() >= 0) return;
-    const auto seconds = [](double ns) {
-      return std::to_string(static_cast<int>(ns / 1e9)) + " s";
-    };
-    throw timing_failure{{Outcome::TIMEOUT, "",
-                          "timing the program has taken " + seconds(candidate_ns()) + ", beside " +
-                              seconds(reference_ns_) + " for its reference"}};
+    return least_ns_ + most_times_reference * reference_ns_ - candidate_ns_;
   }
 
  private:
   static constexpr double most_times_reference = 5;
   static double steady_ns() {
-    return std::chrono::duration<double, std::nano>(
-               std::chrono::steady_clock::now().time_since_epoch())
+    return std::chrono::duration<double, std::nano>(time_point::clock::now().time_since_epoch())
         .count();
   }
-  double candidate_ns() const { return now_() - begin_ns_ - reference_ns_ - judge_ns_; }
+  std::string describe() const {
+    const auto seconds = [](double ns) {
+      return std::to_string(static_cast<int>(ns / 1e9)) + " s";
+    };
+    return "the program has taken " + seconds(candidate_ns_) + ", and its reference " +
+           seconds(reference_ns_);
+  }
 
   // Adds the time from its construction to its destruction to an account.
   class bill {
@@ -72,9 +72,8 @@ class time_budget {
 
   double least_ns_;
   clock_ns now_;
-  double begin_ns_;
+  double candidate_ns_ = 0;
   double reference_ns_ = 0;
-  double judge_ns_ = 0;
 };
 
 }  // namespace hone

@@ -81,8 +81,6 @@ timing_rules gpu_timing_rules() {
   rules.runs_per_batch = 1;
   rules.max_runs_per_batch = 1;
   rules.new_parameters_one_in = 2;
-  rules.check_one_in = 3;
-  rules.check_one_in_late = 4;
   rules.suspicious_ratio = 0.9;
   rules.reverify_agreement = 0.1;
   return rules;
@@ -93,14 +91,7 @@ timing_rules rules_of_long_calls(timing_rules rules, double call_ns) {
     rules.confirming_rounds = rules.confirming_rounds_of_very_long_calls;
   rules.new_parameters_one_in = 1;
   rules.min_rounds = rules.min_rounds_of_long_calls;
-  rules.check_one_in = 2;
   return rules;
-}
-
-std::size_t distributions_at_end(double call_ns) {
-  if (call_ns >= hardly_sampled_call_ns) return 1;
-  if (call_ns >= very_long_call_ns) return 2;
-  return call_ns >= long_call_ns ? 4 : timing_rules{}.distributions_at_end;
 }
 
 timing_rules gpu_calibration_rules(timing_rules rules, bias_precision wanted, bool is_long) {

@@ -65,32 +65,22 @@ struct timing_rules {
   std::size_t max_runs_per_batch = 64;
   std::uint64_t new_parameters_one_in = 1;  // one round in this number gets new parameters
 
-  // Batches that are checked: one in `check_one_in` among the first `min_rounds` rounds and one in
-  // `check_one_in_late` after them. Every run that is faster than `suspicious_ratio` times the
-  // fastest checked run is checked as well. A program must not gain by being wrong occasionally.
+  // Of the batches that count, on average one in `check_one_in` has a checked run, early and late
+  // ones alike. Every run that is faster than `suspicious_ratio` times the fastest checked run is
+  // checked as well. A program must not gain by being wrong occasionally.
   std::uint64_t check_one_in = 2;
-  std::uint64_t check_one_in_late = 8;
   double suspicious_ratio = 0.95;
-
-  // Distributions other than `declared` that are checked after the last round.
-  std::size_t distributions_at_end = std::numeric_limits<std::size_t>::max();
 
   // Largest relative difference between a confirming measurement and the first.
   double reverify_agreement = 0.25;
-  // Time that timing a case may take in addition to five times the reference's time.
-  double time_budget_ns = 60e9;
 };
 
 timing_rules cpu_timing_rules();
 timing_rules gpu_timing_rules();
 // Returns rules for calls that are runs by themselves, each of which is as exact as a run of many
-// short ones. Every round gets new parameters, since few calls see few places in memory, and with
-// half as many rounds every second one is checked. `call_ns` is how long a call takes: very long
-// ones are confirmed by three rounds, whatever these take.
+// short ones. Every round gets new parameters, since few calls see few places in memory. `call_ns`
+// is how long a call takes: very long ones are confirmed by three rounds, whatever these take.
 timing_rules rules_of_long_calls(timing_rules rules, double call_ns);
-// Returns the number of distributions that are checked behind the last round of calls of a length.
-// The longer a call, the fewer: a program cannot know which ones.
-std::size_t distributions_at_end(double call_ns);
 // How precise a process bias has to be: `coarse` is enough for a measurement that confirms another.
 enum class bias_precision { coarse, fine };
 // Returns the rules for timing the reference of a case against itself on a GPU, to find the process

@@ -12,17 +12,16 @@
 namespace hone {
 namespace {
 
-using clock = std::chrono::steady_clock;
-
 constexpr std::size_t least_rounds_of_a_case = 5;
-// Rounds whose inputs are tried at two addresses even beside a slow reference, and once more with a
-// few elements changed.
+// Rounds whose inputs are tried at two addresses, and once more with a few elements changed.
 constexpr std::size_t thorough_rounds = 2;
 
-std::vector<distribution> plan_rounds(const task& t) {
+std::vector<distribution> plan_rounds(const std::vector<distribution>& usable) {
   std::vector<distribution> rounds = {distribution::declared, distribution::declared};
-  for (const distribution d : t.distributions) {
+  for (const distribution d : usable) {
     if (d != distribution::declared) rounds.push_back(d);
+    // One of several dimensions carries what is left, and one of several inputs.
+    if (d == distribution::sparse || d == distribution::weights) rounds.push_back(d);
   }
   while (rounds.size() < least_rounds_of_a_case) rounds.push_back(distribution::declared);
   return rounds;
@@ -30,8 +29,9 @@ std::vector<distribution> plan_rounds(const task& t) {
 
 class verification {
  public:
-  verification(trial& candidate, std::uint64_t seed, const verification_limits& limits)
-      : candidate_(&candidate), limits_(limits), random_(seed) {}
+  verification(trial& candidate, std::uint64_t seed, const verification_limits& limits,
+               time_budget& budget)
+      : candidate_(&candidate), limits_(limits), budget_(&budget), random_(seed) {}
 
   // Verifies one case and adds its rounds and errors to `result`.
   program_result<void> verify_case(const task_case& at, verification_result& result) {
@@ -39,16 +39,8 @@ class verification {
     sets_ = {0, 1};
     tuning_ = limits_.tuning;
     std::size_t round = 0;
-    std::vector<distribution> rounds = plan_rounds(candidate_->of());
-    if (candidate_->bears_large_inputs()) rounds.push_back(distribution::large);
-    for (const distribution how : rounds) {
-      worst_errors totals;
-      auto verified = verify_round(round, how, totals);
-      if (!verified && chance_.take(verified.error(), totals)) {
-        totals = {};
-        verified = verify_round(round, how, totals);
-      }
-      result.errors.include(totals);
+    for (const distribution how : plan_rounds(candidate_->usable_distributions())) {
+      auto verified = verify_round(round, how, result.errors);
       if (!verified) return failed(with_place(verified.error(), at, how));
       ++round;
       ++result.rounds;
@@ -65,8 +57,7 @@ class verification {
     // so that at least one call finds new contents at the address of the call before it.
     if (round == 1 || random_.below(2) == 1) std::swap(sets_[0], sets_[1]);
     const bool is_thorough = round < thorough_rounds;
-    const bool is_repeated = is_thorough || !candidate_->is_reference_slow();
-    for (const std::size_t set : std::span(sets_).first(is_repeated ? sets_.size() : 1)) {
+    for (const std::size_t set : std::span(sets_).first(is_thorough ? sets_.size() : 1)) {
       if (auto called = call(set, totals); !called) return called;
     }
     // The new contents differ from the set's last contents in a few elements only, so a cache keyed
@@ -82,65 +73,40 @@ class verification {
       const std::uint64_t hiding = random_.bits();
       for (const distribution single : {distribution::one_high, distribution::one_low}) {
         candidate_->redraw(sets_[1], single, hiding);
-        worst_errors errors;
-        auto called = call(sets_[1], errors);
-        if (!called && is_excused(single, called.error(), errors)) continue;
-        totals.include(errors);
-        if (!called) return called;
+        if (auto called = call(sets_[1], totals); !called) return called;
       }
     }
     return {};
   }
 
   program_result<void> call(std::size_t set, worst_errors& totals) {
-    if (spent_ > limits_.whole)
-      return failed(Outcome::TIMEOUT, "verification took longer than " +
-                                          std::to_string(limits_.whole.count() / 1000) + " s");
     const auto limit =
         limits_.call + std::exchange(limits_.loading, {}) + std::exchange(tuning_, {});
-    const auto begin = clock::now();
-    auto called = candidate_->call(
-        set, begin + std::min<clock::duration>(limits_.whole - spent_, limit), totals);
-    spent_ += clock::now() - begin;
-    return called;
+    return candidate_->call(set, limit, *budget_, totals);
   }
 
   static program_failure with_place(program_failure wrong, const task_case& at, distribution how) {
     const std::string sizes = print_sizes(at);
     wrong.message += " (" + (sizes.empty() ? "" : "case " + sizes + ", ") +
-                     std::string(name_of(how)) + " inputs)";
+                     std::string(name_of(how)) + " contents)";
     return wrong;
   }
 
   trial* candidate_;
   verification_limits limits_;
+  time_budget* budget_;
   random_stream random_;
-  second_chance chance_;
   std::chrono::milliseconds tuning_{0};  // for the next call in addition
-  clock::duration spent_{0};  // in trial::call(); drawing and expected outputs do not count
   std::array<std::size_t, 2> sets_ = {0, 1};
 };
 
 }  // namespace
 
-program_result<void> exactness_plan::judge(
-    worst_errors& totals, const std::function<void(exactness)>& expect,
-    const std::function<program_result<void>(worst_errors&)>& check) {
-  worst_errors errors;
-  auto checked = check(errors);
-  if (!checked && take_float64()) {
-    expect(exactness::float64);
-    errors = {};
-    checked = check(errors);
-  }
-  totals.include(errors);
-  return checked;
-}
-
 verification_result verify_program(trial& candidate, std::string_view device_kind,
-                                   std::uint64_t seed, const verification_limits& limits) {
+                                   std::uint64_t seed, const verification_limits& limits,
+                                   time_budget& budget) {
   verification_result result;
-  verification one(candidate, seed, limits);
+  verification one(candidate, seed, limits, budget);
   for (const task_case& at : candidate.of().cases) {
     if (!runs_on(at, device_kind)) continue;
     if (auto verified = one.verify_case(at, result); !verified) {

@@ -58,6 +58,8 @@ struct arena_head {
   // GPU only: floating-point operations of a reference's last run in matrix products and
   // convolutions.
   std::uint64_t flops;
+  // Discontinuous results in the last study of a reference that rounding may change.
+  std::uint64_t decisions;
   std::uint32_t launch_count;
   std::array<kernel_launch, max_kernel_launches> launches;
 };

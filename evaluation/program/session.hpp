@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -28,6 +29,22 @@ struct output_alias {
 
 // Number of outputs whose order in memory can be prescribed, a bit for each.
 inline constexpr std::size_t most_marked_outputs = 64;
+
+// A run of a reference that a study makes (evaluation/sandbox/child/common/rounding_noise.hpp).
+struct studied_run {
+  enum class decisions { ignore, record, replay };
+  double amplitude = 0;    // of rounding noise, in errors of a correct program; may be negative
+  std::uint64_t draw = 0;  // runs with the same number draw the same noise
+  bool is_wide = false;    // in float64
+  decisions use = decisions::ignore;
+};
+struct study_plan {
+  std::vector<studied_run> runs;
+  std::uint64_t seed = 0;  // of the noise
+  bool tf32 = false;       // products and convolutions may round to TF32
+  bool is_sparse = false;  // many elements of the inputs are zero
+  bool has_small_inputs = false;
+};
 
 // Programs opened in a process of their own whose tensors lie in host memory. References and
 // candidates have this interface, and the judge is written against it. gpu_session is its
@@ -59,11 +76,17 @@ class program_session {
   // of `outputs` is set: a caller who gets a result in another order than the reference's would do
   // that work later, when no clock runs.
   virtual void require_row_major(std::uint64_t outputs) = 0;
-  // Makes one call per entry of `sets`, in order, on freshly poisoned scratch memory. All outputs
-  // stay until the next run. The process is stopped from the end of one run to the start of the
-  // next.
-  virtual program_result<batch_clock> run(std::span<const std::size_t> sets,
-                                          time_point deadline) = 0;
+  // Makes one call per entry of `sets`, in order, on freshly poisoned scratch memory. Before call i
+  // has its turn, `write(i)` writes its inputs, which the program cannot read earlier; without it
+  // they have been written before. All outputs stay until the next run. The process is stopped from
+  // the end of one run to the start of the next.
+  using input_writer = std::function<void(std::size_t call)>;
+  virtual program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline,
+                                          const input_writer& write = nullptr) = 0;
+
+  // Makes the runs of a plan on input set 0 of a reference. Their outputs are those of calls 0, 1,
+  // ... afterwards. Returns the number of discontinuous results that rounding may change.
+  virtual program_result<std::uint64_t> study(const study_plan& plan, time_point deadline) = 0;
 
   // The following functions read the last run, while the process is stopped. A malformed output is
   // a failure.

@@ -60,6 +60,12 @@ std::vector<tensor_layout> layouts_of(const value_set& set) {
   return layouts;
 }
 
+std::vector<std::int64_t> row_major_strides(const tensor_layout& layout) {
+  std::vector<std::int64_t> strides(layout.shape.size(), 1);
+  for (std::size_t d = strides.size(); d-- > 1;) strides[d - 1] = strides[d] * layout.shape[d];
+  return strides;
+}
+
 bool is_row_major(const tensor_layout& layout, const std::vector<std::int64_t>& strides) {
   std::int64_t step = 1;
   for (std::size_t d = layout.shape.size(); d-- > 0;) {

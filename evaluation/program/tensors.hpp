@@ -32,6 +32,8 @@ using value_set = std::vector<tensor_value>;
 std::size_t total_bytes(const value_set& set);
 std::size_t total_bytes(const std::vector<tensor_layout>& layouts);
 std::vector<tensor_layout> layouts_of(const value_set& set);
+// Returns the strides, in elements, of a dense tensor in row-major order.
+std::vector<std::int64_t> row_major_strides(const tensor_layout& layout);
 // Returns true if a tensor with these strides, in elements, is dense and row-major.
 bool is_row_major(const tensor_layout& layout, const std::vector<std::int64_t>& strides);
 // Returns text such as "float32[512, 256]".

@@ -63,4 +63,20 @@ record<schema::Command> stage_command(const arena_plan& plan, std::span<const st
   return command.finish();
 }
 
+record<schema::Command> study_command(const study_plan& plan) {
+  record_builder<schema::Command> command;
+  auto study = command->initStudy();
+  study.setTf32(plan.tf32);
+  study.setIsSparse(plan.is_sparse);
+  study.setHasSmallInputs(plan.has_small_inputs);
+  auto runs = study.initRuns(static_cast<unsigned>(plan.runs.size()));
+  for (unsigned i = 0; i < runs.size(); ++i) {
+    runs[i].setAmplitude(plan.runs[i].amplitude);
+    runs[i].setSeed(plan.seed + plan.runs[i].draw);
+    runs[i].setWide(plan.runs[i].is_wide);
+    runs[i].setDecisions(static_cast<schema::StudyCalls::Decisions>(plan.runs[i].use));
+  }
+  return command.finish();
+}
+
 }  // namespace hone

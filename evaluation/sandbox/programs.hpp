@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "evaluation/program/arena_plan.hpp"
+#include "evaluation/program/session.hpp"
 #include "evaluation/program/source.hpp"
 #include "evaluation/sandbox/protocol.capnp.h"
 #include "messages/record.hpp"
@@ -29,5 +30,8 @@ record<schema::Command> stage_command(const arena_plan& plan, std::span<const st
                                       bool parameters_changed, arena_region scratch,
                                       std::uint64_t poisoned_end, std::uint64_t row_major_outputs,
                                       unsigned char poison = poison_byte);
+
+// Returns the command that makes the runs of a study on the staged call.
+record<schema::Command> study_command(const study_plan& plan);
 
 }  // namespace hone

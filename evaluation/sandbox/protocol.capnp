@@ -29,7 +29,8 @@ struct Command {
     stage @3 :StageCalls;
 
     go @4 :Void;
-    # Run the staged calls.
+    # Run the staged calls. On a CPU, an empty message precedes each call and follows it, so that
+    # the parent can write the inputs of a call when its turn has come.
 
     attach @5 :Attach;
     # The first command to a process on a GPU. Descriptor: the arena's head.
@@ -39,6 +40,12 @@ struct Command {
 
     burst @7 :BurstOfCalls;
     # GPU: run the staged calls repeatedly without a pause, and time all of them by three clocks.
+
+    study @8 :StudyCalls;
+    # References only: run the one staged call several times, with rounding noise.
+
+    measureTurns @9 :Void;
+    # To the zygote: measure what passing the turn takes.
   }
 }
 
@@ -66,6 +73,27 @@ struct BurstOfCalls {
   repeats @0 :UInt32;                         # of all staged calls
   traced @1 :Bool;                            # also time the burst by CUPTI's clock
   warmUps @2 :UInt32;                         # calls before the burst
+}
+
+struct StudyCalls {
+  # The fields of hone::rounding_noise and hone::decision_use.
+  runs @0 :List(Run) $Identity.required;
+  tf32 @1 :Bool;
+  isSparse @2 :Bool;
+  hasSmallInputs @3 :Bool;
+
+  struct Run {
+    amplitude @0 :Float64;
+    seed @1 :UInt64;
+    wide @2 :Bool;                            # in float64
+    decisions @3 :Decisions;
+  }
+
+  enum Decisions {
+    ignore @0;
+    record @1;
+    replay @2;
+  }
 }
 
 struct Fork {
@@ -135,7 +163,14 @@ struct Reply {
     staged @3 :Void;
     done @4 :Void;                            # the arena's head describes the outputs
     failed @5 :Failed;
+    turnCosts @6 :TurnCosts;
   }
+}
+
+struct TurnCosts {
+  # Processor time of the processes other than the parent, in nanoseconds.
+  ofCall @0 :Float64;                         # of receiving a call's turn and passing it back
+  ofKernels @1 :Float64;                      # of letting the kernels' process run once
 }
 
 struct Opened {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evaluation/program/session.hpp"
@@ -30,6 +31,7 @@ class fake_session final : public program_session {
     std::function<void(value_set& inputs, value_set& parameters)> tamper;
     std::set<output_alias> aliases;
     std::uint64_t row_major = 1;
+    std::uint64_t decisions = 0;  // that a study finds
     std::optional<std::string> damage;
   };
   struct seen_call {
@@ -60,12 +62,15 @@ class fake_session final : public program_session {
 
   void require_row_major(std::uint64_t outputs) override { required_row_major = outputs; }
   std::uint64_t row_major_outputs(std::size_t /*call*/) override { return behaviour_.row_major; }
-  program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline) override {
+  program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline,
+                                  const input_writer& write = nullptr) override {
     allowed.push_back(deadline - time_point::clock::now());
     if (auto fails = behaviour_.fails(runs); !fails) return failed(fails.error());
     outputs_.clear();
     batch_clock clock;
-    for (const std::size_t set : sets) {
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      const std::size_t set = sets[i];
+      if (write) write(i);
       if (remember) calls.push_back({runs, set, inputs_.at(set), parameters_});
       outputs_.push_back(behaviour_.programs.at(program_)(inputs_.at(set), parameters_));
       if (behaviour_.tamper) behaviour_.tamper(inputs_.at(set), parameters_);
@@ -77,8 +82,23 @@ class fake_session final : public program_session {
     return clock;
   }
 
+  // Makes the same call for each run of the plan, in float64 if the run is wide, without noise.
+  program_result<std::uint64_t> study(const study_plan& plan, time_point /*deadline*/) override {
+    studies.push_back(plan);
+    outputs_.clear();
+    for (const studied_run& run : plan.runs) {
+      if (auto fails = behaviour_.fails(runs); !fails) return failed(fails.error());
+      outputs_.push_back(
+          run.is_wide
+              ? behaviour_.programs.at(program_)(widened(inputs_.at(0)), widened(parameters_))
+              : behaviour_.programs.at(program_)(inputs_.at(0), parameters_));
+      ++runs;
+    }
+    return behaviour_.decisions;
+  }
+
   program_result<value_set> outputs(std::size_t call) override {
-    checked_runs.push_back(runs - 1);
+    checked.emplace_back(runs - 1, call);
     return outputs_.at(call);
   }
   std::set<output_alias> aliases(std::size_t /*call*/) override { return behaviour_.aliases; }
@@ -96,9 +116,11 @@ class fake_session final : public program_session {
   std::vector<seen_call> calls;
   // Calls of prepare(): the number of the next run and the contents of the first input set.
   std::vector<seen_call> prepared;
-  std::vector<std::size_t> checked_runs;      // runs whose outputs were read
+  // Calls whose outputs were read: the run, and the number of the call in it.
+  std::vector<std::pair<std::size_t, std::size_t>> checked;
   std::vector<time_point::duration> allowed;  // time until the deadline, by run
   std::uint64_t required_row_major = 0;
+  std::vector<study_plan> studies;
 
  private:
   static value_set blank(const std::vector<tensor_layout>& layouts) {
@@ -106,6 +128,12 @@ class fake_session final : public program_session {
     for (const tensor_layout& layout : layouts)
       values.push_back({layout, std::vector<std::byte>(layout.bytes(), std::byte{0xff})});
     return values;
+  }
+  static value_set widened(const value_set& values) {
+    value_set wide;
+    for (const tensor_value& value : values)
+      wide.push_back(convert_floating(value, dtype::float64));
+    return wide;
   }
   static bool same(const value_set& a, const value_set& b) {
     for (std::size_t i = 0; i < b.size(); ++i) {

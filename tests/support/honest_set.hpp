@@ -7,6 +7,7 @@
 
 #include "tasks/corpus.hpp"
 #include "tasks/task_file.hpp"
+#include "tests/support/source_folder.hpp"
 
 namespace hone::testing_support {
 
@@ -15,6 +16,20 @@ struct honest_set {
   std::map<std::string, task> tasks;
   std::vector<corpus_document> documents;
 };
+
+// Loads the documents of tests/evaluation/honest, whose algorithms differ from their references',
+// and their tasks: from `tasks`, or else from the exploits' tasks.
+inline honest_set load_other_algorithms(const std::filesystem::path& tasks) {
+  const std::filesystem::path tests = source_folder() / "tests/evaluation";
+  honest_set set;
+  set.documents = load_corpus(tests / "honest");
+  for (const corpus_document& document : set.documents) {
+    const std::string file = document.task + ".toml";
+    const bool ours = std::filesystem::exists(tasks / file);
+    set.tasks[document.task] = load_task((ours ? tasks : tests / "exploits/tasks") / file);
+  }
+  return set;
+}
 
 // Loads documents from `configs`/corpus and their tasks from `configs`/tasks. Takes the first
 // `of_each_file` documents of every `stride`-th file of each task.

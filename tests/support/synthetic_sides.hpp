@@ -16,7 +16,7 @@ class synthetic_side final : public sampled_side {
  public:
   synthetic_side(role plays, std::function<double()> call_ns)
       : sampled_side(plays), call_ns_(std::move(call_ns)) {}
-  void set_parameters(std::uint64_t seed) override { seeds.push_back(seed); }
+  void set_parameters(const drawn_contents& contents) override { seeds.push_back(contents.seed); }
   std::vector<double> sample(std::size_t calls) override {
     std::vector<double> times;
     for (std::size_t i = 0; i < calls; ++i) times.push_back(call_ns_());
@@ -37,14 +37,6 @@ inline timing_rules synthetic_rules() {
   // The budget is real time. It allows in the order of a hundred rounds of made-up calls.
   rules.clocked_budget_ns = 0.5e6;
   return rules;
-}
-
-// Calls hone::time_pair() with the time budget of `rules`.
-inline case_timing time_pair(timed_side& candidate, timed_side& reference,
-                             const timing_rules& rules, random_stream& random,
-                             timed_checks* checks) {
-  time_budget budget(rules.time_budget_ns);
-  return hone::time_pair(candidate, reference, rules, random, budget, checks);
 }
 
 // Returns log-normal noise of this standard deviation around `ns`.

@@ -10,7 +10,7 @@
 
 namespace hone::testing_support {
 
-// A device whose verdicts are those of a function, which may throw. No variant may pass.
+// A device whose verdicts are those of a function, which may throw. It cannot measure.
 class verifying_device final : public device {
  public:
   verifying_device(record<schema::DeviceType> type, std::function<Outcome()> verdict)
@@ -26,7 +26,7 @@ class verifying_device final : public device {
   }
   record<schema::Measurement> measure(const schema::BenchmarkJob::Reader& /*job*/,
                                       const task& /*t*/, std::uint64_t /*seed*/) override {
-    throw std::logic_error("no job passes verification");
+    throw std::logic_error("this device cannot measure");
   }
   task_report check_task(const task& /*t*/) override { return {}; }
 

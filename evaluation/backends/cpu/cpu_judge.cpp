@@ -1,12 +1,14 @@
 #include "evaluation/backends/cpu/cpu_judge.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 
 #include "evaluation/compile/cpu/host_toolchain.hpp"
 #include "evaluation/judge/host_timing.hpp"
 #include "evaluation/judge/host_trial.hpp"
+#include "evaluation/judge/timed_checks.hpp"
 #include "messages/ids.hpp"
 
 namespace hone {
@@ -35,6 +37,15 @@ double measure_write_bandwidth() {
   return best;
 }
 
+// Returns true if no element of a floating-point output is NaN or infinite.
+bool are_numbers(const value_set& outputs) {
+  return std::all_of(outputs.begin(), outputs.end(), [](const tensor_value& output) {
+    if (!is_floating(output.layout.type)) return true;
+    const std::vector<double> numbers = to_doubles(output);
+    return std::all_of(numbers.begin(), numbers.end(), [](double x) { return std::isfinite(x); });
+  });
+}
+
 }  // namespace
 
 struct cpu_judge::prepared_task {
@@ -42,29 +53,49 @@ struct cpu_judge::prepared_task {
       : own(std::move(copied)),
         oracle(own, processes.open_oracle(own)),
         timed(own.cases.size()),
+        usable(own.cases.size()),
         random(random_bits()) {}
 
   const task& of() const { return own; }
 
+  std::size_t number_of(const task_case& at) const {
+    return static_cast<std::size_t>(std::find(own.cases.begin(), own.cases.end(), at) -
+                                    own.cases.begin());
+  }
+
+  expected_outputs expect(input_recipe& recipe, distribution how, evidence wanted) {
+    return oracle.expect(recipe.draw_inputs(how, random.bits()),
+                         recipe.draw_parameters(how, random.bits()), wanted, how);
+  }
+
+  // Returns the distributions that checks of a case may use.
+  const std::vector<distribution>& usable_of(const task_case& at) {
+    auto& one = usable.at(number_of(at));
+    if (!one.empty()) return one;
+    input_recipe recipe(oracle, own.cases.at(number_of(at)));
+    return one = usable_distributions(own, [&](distribution how) {
+             return are_numbers(expect(recipe, how, evidence::own_types).own);
+           });
+  }
+
   // Returns the input sets for timing a case.
   timed_inputs& inputs_of(const task_case& at) {
-    const auto found = std::find(own.cases.begin(), own.cases.end(), at);
-    auto& one = timed.at(static_cast<std::size_t>(found - own.cases.begin()));
+    const std::size_t number = number_of(at);
+    auto& one = timed.at(number);
     if (one != nullptr) return *one;
-    input_recipe recipe(oracle, *found);
-    const expected_outputs expected =
-        oracle.expect(recipe.draw_inputs(distribution::declared, random.bits()),
-                      recipe.draw_parameters(random.bits()));
+    input_recipe recipe(oracle, own.cases.at(number));
+    const expected_outputs expected = expect(recipe, distribution::declared, evidence::own_types);
     const std::size_t bytes_per_call =
         total_bytes(recipe.input_layouts()) + total_bytes(expected.own);
     one = std::make_unique<timed_inputs>(recipe, affordable_sets(bytes_per_call, timing_bytes),
-                                         random);
+                                         usable_of(at), random);
     return *one;
   }
 
   task own;
   reference_oracle oracle;
   std::vector<std::unique_ptr<timed_inputs>> timed;  // by case
+  std::vector<std::vector<distribution>> usable;     // by case; empty: not known yet
   random_stream random;
 };
 
@@ -87,20 +118,24 @@ void cpu_judge::forget(const task& t) { prepared_.forget(t.id); }
 verification_result cpu_judge::verify(const schema::Artifact::Reader& artifact, const task& t,
                                       std::uint64_t& seed) {
   prepared_task& prepared = prepare(t);
-  const auto candidate = processes_.open_candidate(artifact, t);
+  time_budget budget;
+  const auto candidate = processes_.open_candidate(artifact, t, budget);
   if (seed == 0) seed = random_bits();
   if (!candidate) return {candidate.error(), 0, {}};
-  host_trial trial(**candidate, prepared.oracle);
-  return verify_program(trial, kind(), seed, {.call = call_limit_});
+  host_trial trial(**candidate, prepared.oracle,
+                   [&](const task_case& at) { return prepared.usable_of(at); });
+  return verify_program(trial, kind(), seed, {.call = call_limit_}, budget);
 }
 
 // All cases are timed in one pair of fresh processes.
 program_result<void> cpu_judge::begin_timing(const schema::Artifact::Reader& artifact,
                                              const task& t,
                                              const std::vector<wanted_timing>& /*cases*/,
-                                             int /*earlier*/, random_stream& /*random*/) {
+                                             int /*earlier*/, time_budget& budget,
+                                             random_stream& /*random*/) {
   timed_ = &prepare(t);
-  auto candidate = processes_.open_candidate(artifact, t);
+  budget_ = &budget;
+  auto candidate = processes_.open_candidate(artifact, t, budget);
   if (!candidate) return failed(candidate.error());
   candidate_ = *std::move(candidate);
   reference_ = processes_.open_reference(t);
@@ -110,7 +145,7 @@ program_result<void> cpu_judge::begin_timing(const schema::Artifact::Reader& art
 // Ignores an expected speed-up: seven rounds are the least of any measurement.
 case_timing cpu_judge::time_case(const wanted_timing& wanted, random_stream& random) {
   return hone::time_case({*candidate_, *reference_, timed_->oracle}, timed_->inputs_of(*wanted.at),
-                         rules_, {call_limit_, floor_us_per_byte_}, random);
+                         rules_, {call_limit_, floor_us_per_byte_}, *budget_, random);
 }
 
 void cpu_judge::end_timing() {
@@ -125,16 +160,13 @@ std::vector<std::string> cpu_judge::check_task(const task& t) {
   for (const task_case& at : prepared.own.cases) {
     if (!runs_on(at, kind())) continue;
     input_recipe recipe(prepared.oracle, at);
-    expected_outputs expected;
-    double inexactness = 0;
-    for (const distribution how : prepared.own.distributions) {
-      expected = prepared.oracle.expect(recipe.draw_inputs(how, prepared.random.bits()),
-                                        recipe.draw_parameters(prepared.random.bits()));
-      inexactness = std::max(
-          inexactness, compare_outputs(expected.own, expected, prepared.own).reference_inexactness);
-    }
-    lines.push_back(describe_case(at, layouts_of(expected.own),
-                                  expected.wide ? std::optional(inexactness) : std::nullopt));
+    const std::vector<distribution>& usable = prepared.usable_of(at);
+    const expected_outputs others =
+        prepared.expect(recipe, distribution::declared, evidence::own_types);
+    const expected_outputs expected =
+        prepared.expect(recipe, distribution::declared, evidence::full);
+    lines.push_back(describe(t, {at, layouts_of(expected.own), usable, prepared.oracle.possible(),
+                                 compare_outputs(others.own, expected, prepared.own)}));
   }
   return lines;
 }

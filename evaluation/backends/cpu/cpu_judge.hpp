@@ -28,7 +28,7 @@ class cpu_judge final : public program_judge {
                              std::uint64_t& seed) override;
   program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
                                     const std::vector<wanted_timing>& cases, int earlier,
-                                    random_stream& random) override;
+                                    time_budget& budget, random_stream& random) override;
   case_timing time_case(const wanted_timing& wanted, random_stream& random) override;
   void end_timing() override;
   double reverify_agreement() const override { return rules_.reverify_agreement; }
@@ -51,6 +51,7 @@ class cpu_judge final : public program_judge {
   task_cache<prepared_task> prepared_;
   // Set from begin_timing() to end_timing().
   prepared_task* timed_ = nullptr;
+  time_budget* budget_ = nullptr;
   std::unique_ptr<program_session> candidate_;
   std::unique_ptr<program_session> reference_;
 };

@@ -14,18 +14,19 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::uint64_t arena_bytes = 1ULL << 30U;  // virtual; a page is allocated once touched
 constexpr std::uint64_t private_bytes = 4ULL << 30U;
-constexpr auto open_limit = std::chrono::seconds(20);
+constexpr std::chrono::milliseconds open_limit{20000};
 
 }  // namespace
 
 program_result<std::unique_ptr<program_session>> cpu_processes::open_candidate(
-    const schema::Artifact::Reader& artifact, const task& t) {
+    const schema::Artifact::Reader& artifact, const task& t, time_budget& budget) {
   if (candidate_arena_ == nullptr) candidate_arena_ = std::make_unique<arena>(arena_bytes);
   candidate_arena_->forget();
   auto process = fork(*candidate_arena_);
-  const auto opened =
-      process->open({{artifact.getPython(), t.inputs.size(), t.parameters.size()}},
-                    std::string(view(artifact.getCode())), true, steady::now() + open_limit);
+  const program_source source{artifact.getPython(), t.inputs.size(), t.parameters.size()};
+  const auto opened = budget.for_candidate(open_limit, [&](time_point deadline) {
+    return process->open({source}, std::string(view(artifact.getCode())), true, deadline);
+  });
   if (!opened) return failed(opened.error());
   return std::make_unique<cpu_session>(std::move(process), *candidate_arena_);
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "evaluation/judge/time_budget.hpp"
 #include "evaluation/program/failure.hpp"
 #include "evaluation/program/session.hpp"
 #include "evaluation/program/source.hpp"
@@ -21,7 +22,7 @@ class cpu_processes {
   // Opens a fresh session with the candidate loaded, on an arena that no reference uses. All
   // candidates' sessions use that arena, so only one of them may live at a time.
   program_result<std::unique_ptr<program_session>> open_candidate(
-      const schema::Artifact::Reader& artifact, const task& t);
+      const schema::Artifact::Reader& artifact, const task& t, time_budget& budget);
   // Opens a fresh session with the task's reference, to be timed; only one may live at a time.
   // Throws reference_error.
   std::unique_ptr<program_session> open_reference(const task& t);

@@ -98,23 +98,41 @@ program_result<void> cpu_session::prepare(time_point deadline) {
   return prepared;
 }
 
-program_result<batch_clock> cpu_session::run(std::span<const std::size_t> sets,
-                                             time_point deadline) {
+program_result<batch_clock> cpu_session::run(std::span<const std::size_t> sets, time_point deadline,
+                                             const input_writer& write) {
   thaw();
   memory_->poison(plan_.end(), dirty_end_, scratch_poison());
   last_sets_.assign(sets.begin(), sets.end());
   if (auto staged = process_->stage(stage(sets), deadline); !staged) return failed(staged.error());
-  auto clock = process_->go(deadline);
+  auto clock = process_->go(sets.size(), deadline, write);
   freeze();  // at once, because threads that still run would use time that no clock measures
-  // The process itself reports how much memory it used. If it reports too little, the rest keeps
-  // its old contents, which are of no use to the process.
-  const std::uint64_t used = std::clamp(memory_->head().scratch_used, plan_.end(), memory_->size());
-  dirty_end_ = std::min(used + guard_bytes, memory_->size());
-  poisoned_end_ = std::max(poisoned_end_, std::min(used + poisoned_tail_bytes, memory_->size()));
+  note_scratch_use();
   if (!clock) return clock;
   const bool prepared = std::exchange(parameters_changed_, false);
   if (prepared) clock->outside_ns = 0;
   return clock;
+}
+
+program_result<std::uint64_t> cpu_session::study(const study_plan& plan, time_point deadline) {
+  thaw();
+  memory_->poison(plan_.end(), dirty_end_, scratch_poison());
+  last_sets_.assign(plan.runs.size(), 0);
+  const std::size_t set = 0;
+  auto studied = process_->stage(stage({&set, 1}), deadline);
+  if (studied) studied = process_->study(plan, deadline);
+  freeze();
+  note_scratch_use();
+  parameters_changed_ = false;
+  if (!studied) return failed(studied.error());
+  return memory_->head().decisions;
+}
+
+// The process itself reports how much memory it used. If it reports too little, the rest keeps its
+// old contents, which are of no use to the process.
+void cpu_session::note_scratch_use() {
+  const std::uint64_t used = std::clamp(memory_->head().scratch_used, plan_.end(), memory_->size());
+  dirty_end_ = std::min(used + guard_bytes, memory_->size());
+  poisoned_end_ = std::max(poisoned_end_, std::min(used + poisoned_tail_bytes, memory_->size()));
 }
 
 void cpu_session::freeze() {

@@ -30,7 +30,9 @@ class cpu_session final : public program_session {
   void write_parameters(const value_set& values) override;
   program_result<void> prepare(time_point deadline) override;
   void require_row_major(std::uint64_t outputs) override { row_major_outputs_ = outputs; }
-  program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline) override;
+  program_result<batch_clock> run(std::span<const std::size_t> sets, time_point deadline,
+                                  const input_writer& write = nullptr) override;
+  program_result<std::uint64_t> study(const study_plan& plan, time_point deadline) override;
   program_result<value_set> outputs(std::size_t call) override;
   std::set<output_alias> aliases(std::size_t call) override;
   std::uint64_t row_major_outputs(std::size_t call) override;
@@ -46,6 +48,7 @@ class cpu_session final : public program_session {
   unsigned char argument_poison() const { return poison_bytes[poison_ % poison_bytes.size()]; }
   unsigned char scratch_poison() const { return poison_bytes[(poison_ + 1) % poison_bytes.size()]; }
   record<schema::Command> stage(std::span<const std::size_t> sets) const;
+  void note_scratch_use();
   program_result<tensor_value> read_output(std::size_t call, std::size_t output);
 
   std::unique_ptr<arena> owned_;

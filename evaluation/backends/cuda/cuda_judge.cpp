@@ -72,12 +72,10 @@ prepared_gpu_task& cuda_judge::prepare(const task& t) {
   });
 }
 
-bool cuda_judge::bears_large(prepared_gpu_task& prepared) {
-  const std::string sizes = print_sizes(prepared.on_gpu.at());
-  const auto known = prepared.bears_large.find(sizes);
-  if (known != prepared.bears_large.end()) return known->second;
-  return prepared.bears_large[sizes] =
-             bears_large_inputs(sessions_, prepared.on_gpu, prepared.random);
+const std::vector<distribution>& cuda_judge::usable_of(prepared_gpu_task& prepared) {
+  auto& known = prepared.usable[print_sizes(prepared.on_gpu.at())];
+  if (known.empty()) known = usable_on_gpu(sessions_, prepared.on_gpu, prepared.random);
+  return known;
 }
 
 void cuda_judge::forget(const task& t) { prepared_.forget(t.id); }
@@ -85,26 +83,27 @@ void cuda_judge::forget(const task& t) { prepared_.forget(t.id); }
 verification_result cuda_judge::verify(const schema::Artifact::Reader& artifact, const task& t,
                                        std::uint64_t& seed) {
   prepared_gpu_task& prepared = prepare(t);
-  const auto candidate = sessions_.open_candidate(role::verifying, artifact, t);
+  time_budget budget;
+  const auto candidate = sessions_.open_candidate(role::verifying, artifact, t, budget);
   if (seed == 0) seed = random_bits();
   if (!candidate) return {candidate.error(), 0, {}};
-  gpu_trial trial(prepared.on_gpu, **candidate, [&] { return bears_large(prepared); });
+  gpu_trial trial(prepared.on_gpu, **candidate, [&] { return usable_of(prepared); });
   verification_limits limits;
   limits.call = call_limit_;
   limits.loading = loading_limit;
   if (sessions_.candidate_tunes()) limits.tuning = tuning_limit;
-  return verify_program(trial, kind(), seed, limits);
+  return verify_program(trial, kind(), seed, limits, budget);
 }
 
 // Finds the bias of the two processes for every case, before they have run the candidate.
 program_result<void> cuda_judge::begin_timing(const schema::Artifact::Reader& artifact,
                                               const task& t,
                                               const std::vector<wanted_timing>& cases, int earlier,
-                                              random_stream& random) {
+                                              time_budget& budget, random_stream& random) {
   // A starting process would disturb the first measurement. Spares that are started later have not
   // been seen to.
   if (!std::exchange(has_timed_, true)) processes_.await_all();
-  timed_ = {artifact, &prepare(t), earlier == 0 ? role::timing : role::confirming};
+  timed_ = {artifact, &prepare(t), earlier == 0 ? role::timing : role::confirming, &budget};
   if (earlier > 1) sessions_.replace_candidate(timed_.in);
   for (const wanted_timing& wanted : cases)
     calibrator_.calibrate(*timed_.prepared, *wanted.at, timed_.in, precision_for(wanted), random);
@@ -121,35 +120,13 @@ case_timing cuda_judge::time_case(const wanted_timing& wanted, random_stream& ra
   const auto known = facts.pairs.find(sessions_.pair_of(timed_.in));
   const pair_facts pair = known != facts.pairs.end() ? known->second : pair_facts{};
   const auto candidate =
-      sessions_.open_candidate(timed_.in, timed_.artifact, timed_.prepared->of());
+      sessions_.open_candidate(timed_.in, timed_.artifact, timed_.prepared->of(), *timed_.budget);
   if (!candidate) {
     case_timing timing;
     timing.failure = candidate.error();
     return timing;
   }
-  if (const auto tuned = tune(**candidate, random); !tuned) {
-    case_timing timing;
-    timing.failure = tuned.error();
-    return timing;
-  }
   return time_undisturbed(**candidate, wanted, facts, pair, random);
-}
-
-// Makes one call of a candidate that autotunes, before anything is timed: cuDNN tries its
-// algorithms in the first call. No other call needs that time.
-program_result<void> cuda_judge::tune(gpu_session& candidate, random_stream& random) {
-  if (!sessions_.candidate_tunes()) return {};
-  gpu_task& on_gpu = timed_.prepared->on_gpu;
-  on_gpu.draw_parameters(random.bits());
-  on_gpu.draw_inputs(distribution::declared, random.bits());
-  candidate.arrange(0, on_gpu.inputs().layouts, on_gpu.parameters().layouts, 1);
-  candidate.write_parameters(on_gpu.parameters());
-  const auto deadline =
-      std::chrono::steady_clock::now() + call_limit_ + loading_limit + tuning_limit;
-  if (auto prepared = candidate.prepare(deadline); !prepared) return prepared;
-  candidate.write_inputs(0, on_gpu.inputs());
-  constexpr std::size_t set = 0;
-  return candidate.run({&set, 1}, deadline);
 }
 
 // Times a case, and up to twice again if something other than the candidate may have disturbed the
@@ -159,15 +136,14 @@ case_timing cuda_judge::time_undisturbed(gpu_session& candidate, const wanted_ti
                                          random_stream& random) {
   gpu_task& on_gpu = timed_.prepared->on_gpu;
   on_gpu.choose(*wanted.at);
-  std::vector<distribution> checked = on_gpu.of().distributions;
-  if (bears_large(*timed_.prepared)) checked.push_back(distribution::large);
-  settings asked = parse_settings(view(timed_.artifact.getSettings()));
-  asked.cudnn_benchmark = false;  // the candidate is tuned, and needs no more time than others
+  const std::vector<distribution>& usable = usable_of(*timed_.prepared);
+  const settings asked = parse_settings(view(timed_.artifact.getSettings()));
   const auto time_once = [&] {
     const std::string before = management_.throttled_by();
-    case_timing once = time_gpu_case({gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()),
-                                      facts_, facts, pair, checked, wanted.expected_speedup, asked},
-                                     random);
+    case_timing once = time_gpu_case(
+        {gpu_, on_gpu, candidate, sessions_.reference(on_gpu.of()), facts_, facts, pair, usable,
+         wanted.expected_speedup, asked, sessions_.candidate_tunes(), *timed_.budget},
+        random);
     once.throttled = before.empty() ? management_.throttled_by() : before;
     return once;
   };
@@ -213,15 +189,10 @@ std::vector<std::string> cuda_judge::check_task(const task& t) {
   for (const task_case& at : t.cases) {
     if (!runs_on(at, kind())) continue;
     on_gpu.choose(at);
-    double inexactness = 0;
-    for (const distribution how : t.distributions) {
-      on_gpu.draw_parameters(prepared.random.bits());
-      on_gpu.draw_inputs(how, prepared.random.bits());
-      on_gpu.expect();
-      inexactness = std::max(inexactness, on_gpu.reference_inexactness());
-    }
-    lines.push_back(describe_case(at, on_gpu.expected_layouts(),
-                                  on_gpu.has_wide() ? std::optional(inexactness) : std::nullopt));
+    const std::vector<distribution>& usable = usable_of(prepared);
+    const agreement of_others = on_gpu.agreement_of_others(prepared.random);
+    lines.push_back(
+        describe(t, {at, on_gpu.expected_layouts(), usable, on_gpu.possible(), of_others}));
   }
   return lines;
 }

@@ -51,7 +51,7 @@ class cuda_judge final : public program_judge {
                              std::uint64_t& seed) override;
   program_result<void> begin_timing(const schema::Artifact::Reader& artifact, const task& t,
                                     const std::vector<wanted_timing>& cases, int earlier,
-                                    random_stream& random) override;
+                                    time_budget& budget, random_stream& random) override;
   case_timing time_case(const wanted_timing& wanted, random_stream& random) override;
   double reverify_agreement() const override { return reverify_agreement_; }
   std::vector<std::string> check_task(const task& t) override;
@@ -68,12 +68,12 @@ class cuda_judge final : public program_judge {
     schema::Artifact::Reader artifact;
     prepared_gpu_task* prepared = nullptr;
     role in = role::timing;
+    time_budget* budget = nullptr;
   };
 
   prepared_gpu_task& prepare(const task& t);
-  // Returns bears_large_inputs() for the task's current case, which is found out once.
-  bool bears_large(prepared_gpu_task& prepared);
-  program_result<void> tune(gpu_session& candidate, random_stream& random);
+  // Returns usable_on_gpu() for the task's current case, which is found out once.
+  const std::vector<distribution>& usable_of(prepared_gpu_task& prepared);
   case_timing time_undisturbed(gpu_session& candidate, const wanted_timing& wanted,
                                const case_facts& facts, const pair_facts& pair,
                                random_stream& random);

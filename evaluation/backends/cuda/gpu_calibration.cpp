@@ -44,10 +44,10 @@ bool is_host_for_long(const case_facts& facts) {
 
 }  // namespace
 
-gpu_side::limits limits_with(const settings& asked, const case_facts& facts) {
+gpu_side::limits limits_with(const settings& asked, bool tunes, const case_facts& facts) {
   gpu_side::limits limits = facts.limits;
   if (asked.cuda_graph && is_host_for_long(facts)) limits.sets = 1;
-  if (asked.cudnn_benchmark) limits.call = std::max(limits.call, tuning_limit);
+  if (tunes) limits.first += tuning_limit;
   return limits;
 }
 
@@ -78,9 +78,9 @@ case_facts gpu_calibrator::calibrate_case(prepared_gpu_task& prepared, const tas
 // Besides the calls' inputs and outputs, the arena must have room for parameters, for the results
 // of prepare(), and for intermediate results.
 gpu_side::limits gpu_calibrator::limits_of(gpu_task& on_gpu, random_stream& random) const {
-  on_gpu.draw_parameters(random.bits());
+  on_gpu.draw_parameters(distribution::declared, random.bits());
   on_gpu.draw_inputs(distribution::declared, random.bits());
-  on_gpu.expect(exactness::own_types);
+  on_gpu.expect(evidence::own_types);
   const std::uint64_t bytes_per_call = std::max<std::uint64_t>(
       1, total_bytes(on_gpu.inputs().layouts) + 3 * total_bytes(on_gpu.expected_layouts()));
   const std::uint64_t size = sessions_->arena_bytes();
@@ -118,7 +118,7 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
     }
   }
   for (const auto& [name, asked] : ways) {
-    const gpu_side::limits limits = limits_with(asked, facts);
+    const gpu_side::limits limits = limits_with(asked, asked.cudnn_benchmark, facts);
     case_timing::baseline& made = baselines.emplace_back(case_timing::baseline{name, {}, {}});
     try {
       const auto problem =
@@ -141,9 +141,10 @@ std::vector<case_timing::baseline> gpu_calibrator::time_baselines(prepared_gpu_t
 double gpu_calibrator::time_baseline(prepared_gpu_task& prepared, const opened_settings& asked,
                                      const gpu_side::limits& limits, random_stream& random) {
   const gpu_sessions::reference_settings_scope scope(*sessions_, asked);
-  gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), limits, random,
+  time_budget budget;
+  gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), limits, budget, random,
                 gpu_side::role::reference);
-  side.set_parameters(random.bits());
+  side.set_parameters({random.bits()});
   return median_call(side) / 1e3;
 }
 
@@ -153,9 +154,9 @@ std::optional<std::string> gpu_calibrator::disagreement(prepared_gpu_task& prepa
                                                         const opened_settings& asked,
                                                         random_stream& random) {
   gpu_task& on_gpu = prepared.on_gpu;
-  on_gpu.draw_parameters(random.bits());
+  on_gpu.draw_parameters(distribution::declared, random.bits());
   on_gpu.draw_inputs(distribution::declared, random.bits());
-  on_gpu.expect(exactness::float64);
+  on_gpu.expect(evidence::thorough);
   const auto found = reference_agreement(*sessions_, on_gpu, asked);
   return found ? found->problem : found.error().message;
 }
@@ -164,9 +165,10 @@ std::optional<std::string> gpu_calibrator::disagreement(prepared_gpu_task& prepa
 // launch-bound.
 void gpu_calibrator::time_reference(prepared_gpu_task& prepared, case_facts& facts,
                                     random_stream& random) {
-  gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), facts.limits, random,
-                gpu_side::role::reference);
-  side.set_parameters(random.bits());
+  time_budget budget;
+  gpu_side side(*gpu_, prepared.on_gpu, sessions_->reference(prepared.of()), facts.limits, budget,
+                random, gpu_side::role::reference);
+  side.set_parameters({random.bits()});
   const double call_ns = median_call(side);
   const burst_clock burst = undisturbed_burst([&] { return side.burst(burst_ns, call_ns, false); });
   const burst_clock traced = side.burst(burst_ns, call_ns, true);
@@ -178,7 +180,6 @@ void gpu_calibrator::time_reference(prepared_gpu_task& prepared, case_facts& fac
   facts.rules = facts.is_launch_bound ? launch_bound_timing_rules(call_ns) : gpu_timing_rules();
   if (facts.is_launch_bound) facts.limits.long_call_ns = long_launch_bound_call_ns;
   if (call_ns >= facts.limits.long_call_ns) facts.rules = rules_of_long_calls(facts.rules, call_ns);
-  facts.rules.distributions_at_end = distributions_at_end(call_ns);
 }
 
 // Finds the bias of the two current processes. If it is implausible, one of them is replaced.
@@ -235,14 +236,15 @@ pair_facts gpu_calibrator::compare_processes(prepared_gpu_task& prepared, const 
                                              random_stream& random) {
   const task& t = prepared.of();
   gpu_session& twin = sessions_->open_reference_as_candidate(in, t);
-  gpu_side reference(*gpu_, prepared.on_gpu, sessions_->reference(t), facts.limits, random,
+  time_budget budget;
+  gpu_side reference(*gpu_, prepared.on_gpu, sessions_->reference(t), facts.limits, budget, random,
                      gpu_side::role::reference);
-  gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, random, gpu_side::role::candidate);
+  gpu_side same(*gpu_, prepared.on_gpu, twin, facts.limits, budget, random,
+                gpu_side::role::candidate);
   gpu_side::pair_up(same, reference);
   const bool is_long = facts.reference_call_us * 1e3 >= facts.limits.long_call_ns;
   const timing_rules rules = gpu_calibration_rules(facts.rules, wanted, is_long);
-  time_budget budget(rules.time_budget_ns);
-  case_timing timing = time_pair(same, reference, rules, random, budget, nullptr);
+  case_timing timing = time_pair(same, reference, rules, random, nullptr);
   if (timing.failure) throw reference_error(timing.failure->outcome, timing.failure->message);
   const process_bias bias =
       facts.is_launch_bound ? beside_launch_bound(bias_of(timing)) : bias_of(timing);

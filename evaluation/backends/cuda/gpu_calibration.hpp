@@ -44,9 +44,8 @@ struct case_facts {
 
 // Returns the limits of a program that asks for these settings. To capture a CUDA graph takes the
 // host as long as a launch-bound call does. Where that is long, one input set is enough, so that
-// calls with the same parameters replay the same graph. `cudnn_benchmark` is for baselines: any of
-// a reference's calls may then take long. A candidate has been tuned before its calls are timed.
-gpu_side::limits limits_with(const settings& asked, const case_facts& facts);
+// calls with the same parameters replay the same graph. `tunes`: its first call may try algorithms.
+gpu_side::limits limits_with(const settings& asked, bool tunes, const case_facts& facts);
 
 // A task on a GPU with the facts of its cases.
 struct prepared_gpu_task {
@@ -57,8 +56,8 @@ struct prepared_gpu_task {
 
   gpu_task on_gpu;
   random_stream random{random_bits()};
-  std::map<std::string, case_facts> cases;  // by sizes, as printed
-  std::map<std::string, bool> bears_large;  // likewise; see bears_large_inputs()
+  std::map<std::string, case_facts> cases;                  // by sizes, as printed
+  std::map<std::string, std::vector<distribution>> usable;  // likewise
 };
 
 // Least duration of a burst in nanoseconds.

@@ -17,21 +17,18 @@ class gpu_case_timing {
       : of_(of),
         random_(&random),
         rules_(rules_between(of.pair.bias, of.pair.reference_us, of.facts.rules)),
-        budget_(rules_.time_budget_ns),
-        reference_(of.gpu, of.on_gpu, of.reference, of.facts.limits, random,
+        reference_(of.gpu, of.on_gpu, of.reference, of.facts.limits, of.budget, random,
                    gpu_side::role::reference),
-        candidate_(of.gpu, of.on_gpu, of.candidate, limits_with(of.asked, of.facts), random,
-                   gpu_side::role::candidate),
-        checks_(of.checked, random, [this](std::optional<distribution> how, worst_errors& totals) {
-          return budget_.for_judge([&] { return check(how, totals); });
-        }) {
+        candidate_(of.gpu, of.on_gpu, of.candidate, limits_with(of.asked, of.tunes, of.facts),
+                   of.budget, random, gpu_side::role::candidate),
+        checks_(of.usable, random, [this](worst_errors& totals) { return check(totals); }) {
     if (of.expected_speedup) rules_.expected_log_ratio = std::log(*of.expected_speedup);
     gpu_side::pair_up(candidate_, reference_);
   }
 
   // Returns false if the measurement has failed.
   bool time_rounds() {
-    timing_ = time_pair(candidate_, reference_, rules_, *random_, budget_, &checks_);
+    timing_ = time_pair(candidate_, reference_, rules_, *random_, &checks_);
     timing_.baselines = of_.facts.baselines;
     if (timing_.rounds == 0) return false;
     subtract_bias(of_.pair.bias, timing_);
@@ -61,7 +58,7 @@ class gpu_case_timing {
       checks_.check();
       return traced;
     };
-    traced_ = typical_trace(call_ns, trace, [&] { candidate_.set_parameters(random_->bits()); });
+    traced_ = typical_trace(call_ns, trace, [&] { candidate_.set_parameters({random_->bits()}); });
     timing_.burst_us = us_per_call(burst_.device_ns, burst_);
     timing_.candidate_wall_us = us_per_call(burst_.wall_ns, burst_);
     timing_.reference_wall_us = of_.facts.reference_wall_us;
@@ -97,23 +94,25 @@ class gpu_case_timing {
   case_timing result() { return std::move(timing_); }
 
  private:
-  program_result<void> check(std::optional<distribution> how, worst_errors& totals) {
-    const std::size_t call =
-        how ? candidate_.sample_with(*how) : random_->below(candidate_.last_calls());
+  // Checks a random call of the last sample.
+  program_result<void> check(worst_errors& totals) {
+    const std::size_t call = random_->below(candidate_.last_calls());
     const std::size_t set = candidate_.set_of(call);
     const gpu_side::contents& held = candidate_.contents_of(set);
     of_.on_gpu.draw_inputs(held.how, held.seed);
     const auto timed = reference_.readable_call_on(held);
-    auto checked = judge_by_degrees(totals, [&](exactness with, worst_errors& errors) {
-      if (with == exactness::own_types && timed) {
-        of_.on_gpu.expect_outputs_of(of_.reference, *timed);
-      } else {
-        of_.on_gpu.expect(with);
-      }
-      of_.candidate.require_row_major(of_.on_gpu.row_major_outputs());
-      gpu_call finished(of_.on_gpu, of_.candidate, call, set);
-      return check_call(finished, of_.on_gpu.aliases(), of_.on_gpu.of(), held.how, errors);
+    evidence_.begin([&](evidence wanted) {
+      if (!timed) return of_.on_gpu.expect(wanted);
+      of_.on_gpu.expect_outputs_of(of_.reference, *timed);
+      of_.on_gpu.gather(wanted);
     });
+    of_.candidate.require_row_major(of_.on_gpu.row_major_outputs());
+    auto checked = evidence_.judge(
+        totals, [&](evidence wanted) { of_.on_gpu.gather(wanted); },
+        [&](worst_errors& errors) {
+          gpu_call finished(of_.on_gpu, of_.candidate, call, set);
+          return check_call(finished, of_.on_gpu.aliases(), of_.on_gpu.of(), errors);
+        });
     if (checked) {
       const bool writes = writes_outputs(of_.on_gpu.aliases());
       least_bytes_ =
@@ -125,10 +124,10 @@ class gpu_case_timing {
   gpu_case of_;
   random_stream* random_;
   timing_rules rules_;
-  time_budget budget_;
   gpu_side reference_;
   gpu_side candidate_;
   timed_checks checks_;
+  evidence_plan evidence_;
   // Smallest number of bytes that a checked call wrote.
   std::uint64_t least_bytes_ = std::numeric_limits<std::uint64_t>::max();
   burst_clock burst_;

@@ -19,9 +19,11 @@ struct gpu_case {
   const gpu_facts& device;
   const case_facts& facts;
   const pair_facts& pair;
-  const std::vector<distribution>& checked;  // distributions of checked calls beside `declared`
-  std::optional<double> expected_speedup;    // of a first measurement to be confirmed
-  const settings& asked;                     // by the candidate
+  const std::vector<distribution>& usable;  // distributions of rounds
+  std::optional<double> expected_speedup;   // of a first measurement to be confirmed
+  const settings& asked;                    // by the candidate
+  bool tunes;                               // the candidate's first call may try algorithms
+  time_budget& budget;
 };
 
 // Times one case of a candidate (evaluation.md section 3): paired rounds, two bursts, and a

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "evaluation/judge/element_rule.cuh"
 #include "evaluation/program/arena_layout.hpp"
 
 namespace hone {
@@ -43,33 +44,16 @@ struct gpu_context::comparison {
   CUdeviceptr actual = 0;
   CUdeviceptr own = 0;
   CUdeviceptr wide = 0;
+  CUdeviceptr settled = 0;
+  std::array<CUdeviceptr, JUDGE_MOST_NOISY> noisy{};
+  std::array<CUdeviceptr, JUDGE_MOST_ALTERNATIVES> alternatives{};
+  std::int32_t noisy_count = 0;
+  std::int32_t alternative_count = 0;
   std::uint64_t n = 0;
   std::int32_t type = 0;
-  double rms = 0;
-  double rtol = 0;
-  double atol = 0;
-  double noise = 0;
-  double missed_share = 0;
-};
-
-// Sums and extremes over one output. Must have the layout of `measures` in
-// judge_kernels/comparison.cuh.
-struct gpu_context::measures {
-  double squares = 0;
-  double sum = 0;
-  double roots = 0;
-  double error = 0;
-  double norm = 0;
-  double own_error = 0;
-  double worst = 0;
-  double own_worst = 0;
-  std::uint64_t worst_at = ~std::uint64_t{0};
-  std::uint64_t finite = 0;
-  std::uint64_t missed = 0;
-  std::uint64_t own_missed = 0;
-  std::uint64_t first_bad = ~std::uint64_t{0};  // none
-  std::int32_t varies = 0;
-  std::int32_t expected_varies = 0;
+  double unit = 0;
+  double least = 0;
+  judging::output_scale scale{};
 };
 
 gpu_memory::gpu_memory(const cuda_driver& driver, std::uint64_t bytes)
@@ -90,7 +74,7 @@ gpu_context::gpu_context(const gpu_facts& facts) : driver_(&cuda_driver::get()) 
   driver_->check(driver_->cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
   blocks_ = static_cast<unsigned>(facts.multiprocessors) * blocks_per_multiprocessor;
   flag_ = allocate(sizeof(std::uint32_t));
-  partial_ = allocate(blocks_ * sizeof(measures));
+  partial_ = allocate(blocks_ * sizeof(judging::measures));
 }
 
 gpu_context& gpu_context::load(const std::vector<compiled_block>& kernels) {
@@ -173,25 +157,21 @@ void gpu_context::draw_all(std::span<const gpu_placed_drawing> drawings) const {
     std::array<void*, 1> arguments = {&list};
     launch("draw", (largest + 3) / 4, arguments.data(), some.size());
   }
-  for (const auto& [to, d] : drawings) {
-    const bool is_real = d.of == static_cast<int>(initializer::kind::normal) ||
-                         d.of == static_cast<int>(initializer::kind::uniform);
-    if (!is_real || d.n == 0) continue;
-    if (d.how == static_cast<int>(distribution::outliers))
-      add_outliers(to, d, std::max<std::uint64_t>(1, d.n / 5000), 0);
-    if (d.how == static_cast<int>(distribution::one_high)) add_outliers(to, d, 1, 1);
-    if (d.how == static_cast<int>(distribution::one_low)) add_outliers(to, d, 1, -1);
-  }
 }
 
-void gpu_context::add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
-                               int sign) const {
-  gpu_drawing d = drawing;
-  std::array<void*, 4> more = {&to, &d, &count, &sign};
-  const auto blocks = static_cast<unsigned>((count + threads_per_block - 1) / threads_per_block);
-  driver_->check(driver_->cuLaunchKernel(kernel("add_outliers"), blocks, 1, 1, threads_per_block, 1,
-                                         1, 0, stream_, more.data(), nullptr),
-                 "starting add_outliers");
+void gpu_context::vary(CUdeviceptr at, dtype type, const variation& v) const {
+  auto number = static_cast<std::int32_t>(type);
+  variation changed = v;
+  std::array<void*, 3> arguments = {&at, &number, &changed};
+  launch("vary", v.n, arguments.data());
+}
+
+void gpu_context::vary_data(CUdeviceptr to, CUdeviceptr from, dtype type, std::uint64_t n,
+                            const variation& v) const {
+  auto number = static_cast<std::int32_t>(type);
+  variation changed = v;
+  std::array<void*, 5> arguments = {&to, &from, &number, &n, &changed};
+  launch("vary_data", n, arguments.data());
 }
 
 void gpu_context::perturb(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed,
@@ -280,7 +260,7 @@ std::optional<std::size_t> gpu_context::find_damage(CUdeviceptr base,
   return first;
 }
 
-gpu_context::measures gpu_context::reduced(const char* kernel_name, comparison& with) {
+judging::measures gpu_context::reduced(const char* kernel_name, comparison& with) {
   const auto blocks = static_cast<unsigned>(
       std::clamp<std::uint64_t>((with.n + threads_per_block - 1) / threads_per_block, 1, blocks_));
   CUdeviceptr out = partial_.at();
@@ -288,69 +268,61 @@ gpu_context::measures gpu_context::reduced(const char* kernel_name, comparison& 
   driver_->check(driver_->cuLaunchKernel(kernel(kernel_name), blocks, 1, 1, threads_per_block, 1, 1,
                                          0, stream_, arguments.data(), nullptr),
                  std::string("starting ") + kernel_name);
-  std::vector<measures> partial(blocks);
-  download(partial.data(), partial_.at(), blocks * sizeof(measures));
-  measures all;
-  for (const measures& m : partial) {
-    all.squares += m.squares;
-    all.sum += m.sum;
-    all.roots += m.roots;
-    all.error += m.error;
-    all.norm += m.norm;
-    all.own_error += m.own_error;
-    if (m.worst > all.worst || (m.worst == all.worst && m.worst_at < all.worst_at)) {
-      all.worst = m.worst;
-      all.worst_at = m.worst_at;
-    }
-    all.own_worst = std::max(all.own_worst, m.own_worst);
-    all.finite += m.finite;
-    all.missed += m.missed;
-    all.own_missed += m.own_missed;
-    all.first_bad = std::min(all.first_bad, m.first_bad);
-    all.varies |= m.varies;
-    all.expected_varies |= m.expected_varies;
-  }
+  std::vector<judging::measures> partial(blocks);
+  download(partial.data(), partial_.at(), blocks * sizeof(judging::measures));
+  judging::measures all;
+  for (const judging::measures& m : partial) judging::add(all, m);
   return all;
 }
 
-std::optional<std::size_t> gpu_context::find_wrong_element(CUdeviceptr actual, CUdeviceptr own,
-                                                           CUdeviceptr wide, dtype type,
+gpu_context::comparison gpu_context::comparison_of(CUdeviceptr actual, const gpu_runs& expected,
+                                                   dtype type, std::uint64_t n) {
+  comparison with{actual, expected.own, expected.wide, expected.settled};
+  const auto list = [](const std::vector<CUdeviceptr>& runs, auto& to) {
+    const std::size_t count = std::min(runs.size(), to.size());
+    std::copy_n(runs.begin(), count, to.begin());
+    return static_cast<std::int32_t>(count);
+  };
+  with.noisy_count = list(expected.noisy, with.noisy);
+  with.alternative_count = list(expected.alternatives, with.alternatives);
+  with.n = n;
+  with.type = static_cast<std::int32_t>(type);
+  const type_limits limits = limits_of(type);
+  with.unit = limits.unit;
+  with.least = limits.least;
+  return with;
+}
+
+std::optional<std::size_t> gpu_context::find_wrong_element(CUdeviceptr actual,
+                                                           const gpu_runs& expected, dtype type,
                                                            std::uint64_t n) {
   if (n == 0) return std::nullopt;
-  comparison with{actual, own, wide, n, static_cast<std::int32_t>(type)};
+  comparison with = comparison_of(actual, expected, type, n);
   const std::uint64_t first = reduced("measure_exact", with).first_bad;
   return first < n ? std::optional<std::size_t>(first) : std::nullopt;
 }
 
-output_errors gpu_context::measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide,
+output_errors gpu_context::measure_floating(CUdeviceptr actual, const gpu_runs& expected,
                                             dtype type, std::uint64_t n, tolerance allowed) {
-  comparison with{actual, own, wide, n, static_cast<std::int32_t>(type)};
-  with.rtol = allowed.rtol;
-  with.atol = allowed.atol;
-  const measures expected = n > 0 ? reduced("measure_expected", with) : measures{};
-  const auto finite = static_cast<double>(expected.finite);
-  with.rms = expected.finite > 0 ? std::sqrt(expected.squares / finite) : 0;
-  const double mean_root = expected.finite > 0 ? expected.roots / finite : 0;
-  const miss_limits limits = miss_limits_of(type, allowed, mean_root * mean_root);
-  with.noise = limits.noise;
-  with.missed_share = limits.share;
-  const measures m = n > 0 ? reduced("measure_errors", with) : measures{};
   output_errors errors;
+  if (n == 0) return errors;
+  comparison with = comparison_of(actual, expected, type, n);
+  const judging::measures sizes = reduced("measure_expected", with);
+  const auto geometric_mean = [](double logarithms, std::uint64_t count) {
+    return count > 0 ? std::exp(logarithms / static_cast<double>(count)) : 0;
+  };
+  errors.typical_error = geometric_mean(sizes.errors, sizes.error_count);
+  errors.typical_value = geometric_mean(sizes.values, sizes.value_count);
+  const auto finite = static_cast<double>(sizes.finite);
+  with.scale = {errors.typical_error, finite > 0 ? std::sqrt(sizes.squares / finite) : 0,
+                judging::most_tolerance_of(sizes.sum, sizes.squares, finite), allowed.rtol,
+                allowed.atol};
+  const judging::measures m = reduced("measure_errors", with);
   if (m.first_bad < n) errors.first_bad = m.first_bad;
-  const double norm = std::max(std::sqrt(m.norm), tiny);
-  errors.given = {m.worst, std::sqrt(m.error) / norm};
+  errors.worst = m.worst;
   errors.worst_at = m.worst_at;
-  errors.own = {m.own_worst, std::sqrt(m.own_error) / norm};
-  errors.given_error = m.error;
-  errors.own_error = m.own_error;
-  errors.missed = m.missed;
-  errors.own_missed = m.own_missed;
-  errors.expected_norm = expected.squares;
-  errors.expected_deviation =
-      expected.finite > 0 ? std::max(0.0, expected.squares - expected.sum * expected.sum / finite)
-                          : 0;
-  errors.is_constant = expected.varies == 0;
-  errors.is_expected_constant = expected.expected_varies == 0;
+  errors.squares = m.ratios;
+  errors.count = m.count;
   return errors;
 }
 

@@ -15,8 +15,13 @@
 #include "cuda/gpus.hpp"
 #include "evaluation/compile/compiled_block.hpp"
 #include "evaluation/judge/comparison.hpp"
+#include "evaluation/judge/variation.hpp"
 #include "evaluation/program/arena_layout.hpp"
 #include "evaluation/program/tensors.hpp"
+
+namespace judging {
+struct measures;
+}
 
 namespace hone {
 
@@ -57,7 +62,7 @@ struct gpu_drawing {
   std::int32_t tensor = 0;  // number of the tensor: inputs first, then parameters
   std::int32_t type = 0;    // dtype
   std::int32_t of = 0;      // initializer::kind
-  std::int32_t how = 0;     // distribution
+  std::int32_t reserved = 0;
 };
 
 // A drawing and the memory that it fills. Must have the layout of `placed` in
@@ -65,6 +70,15 @@ struct gpu_drawing {
 struct gpu_placed_drawing {
   CUdeviceptr to = 0;
   gpu_drawing what;
+};
+
+// The runs of a reference for one output, in GPU memory (evidence.hpp); 0: there is no such run.
+struct gpu_runs {
+  CUdeviceptr own = 0;
+  CUdeviceptr wide = 0;
+  CUdeviceptr settled = 0;
+  std::vector<CUdeviceptr> noisy{};
+  std::vector<CUdeviceptr> alternatives{};
 };
 
 // A range of memory in bytes from a base, and the byte that it should hold everywhere. Must have
@@ -112,6 +126,11 @@ class gpu_context {
   // Replaces `count` elements that `drawing` has drawn by elements drawn from `seed`, or swaps two
   // elements of a permutation.
   void perturb(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t seed, int count) const;
+  // Changes `n` elements that have been drawn to another distribution. `type`: of the elements.
+  void vary(CUdeviceptr at, dtype type, const variation& v) const;
+  // Copies the rows of a data file, changed.
+  void vary_data(CUdeviceptr to, CUdeviceptr from, dtype type, std::uint64_t n,
+                 const variation& v) const;
   // Encrypts memory with a key, or decrypts it again.
   void scramble(CUdeviceptr at, std::uint64_t bytes, std::uint64_t key) const;
   // Copies `n` elements and converts them to another type.
@@ -137,23 +156,20 @@ class gpu_context {
   // Returns the index of the first range with a byte that is not the expected one; nullopt if there
   // is none.
   std::optional<std::size_t> find_damage(CUdeviceptr base, const std::vector<gpu_range>& ranges);
-  // Compare `n` elements with the reference's run in its own types and, if `wide` is not 0, with
-  // its float64 run (`wide` has the output's type if that type is exact). Return the index of the
-  // first wrong element of an exact type, or the errors of a floating-point type.
-  std::optional<std::size_t> find_wrong_element(CUdeviceptr actual, CUdeviceptr own,
-                                                CUdeviceptr wide, dtype type, std::uint64_t n);
-  output_errors measure_floating(CUdeviceptr actual, CUdeviceptr own, CUdeviceptr wide, dtype type,
+  // Compare `n` elements with the runs of the reference. Of a floating-point type, the float64 runs
+  // are in float64; of an exact type, `wide` has the output's type. Return the index of the first
+  // wrong element of an exact type, or the errors of a floating-point type.
+  std::optional<std::size_t> find_wrong_element(CUdeviceptr actual, const gpu_runs& expected,
+                                                dtype type, std::uint64_t n);
+  output_errors measure_floating(CUdeviceptr actual, const gpu_runs& expected, dtype type,
                                  std::uint64_t n, tolerance allowed);
   // Returns one element.
   double element(CUdeviceptr from, dtype type, std::uint64_t index) const;
 
  private:
-  // Adds 500 to `count` elements that `drawing` has drawn, with the sign `sign`, or with random
-  // signs if it is 0.
-  void add_outliers(CUdeviceptr to, const gpu_drawing& drawing, std::uint64_t count,
-                    int sign) const;
   struct comparison;
-  struct measures;
+  static comparison comparison_of(CUdeviceptr actual, const gpu_runs& expected, dtype type,
+                                  std::uint64_t n);
   CUfunction kernel(const char* name) const { return kernels_.at(name); }
   // Starts a kernel on a grid of that many rows, each of which has at least `threads` threads or
   // fills the GPU.
@@ -162,7 +178,7 @@ class gpu_context {
   // Starts a kernel over pairs of ranges. Its arguments are the pairs and, if it has a second one,
   // flag_.
   void launch_over(const char* name, std::span<const range_pair> pairs) const;
-  measures reduced(const char* kernel_name, comparison& with);
+  judging::measures reduced(const char* kernel_name, comparison& with);
 
   const cuda_driver* driver_;
   CUdevice device_ = 0;

@@ -105,6 +105,19 @@ program_result<void> gpu_session::run_anew(std::span<const std::size_t> sets, ti
   return prepared ? go(deadline) : prepared;
 }
 
+program_result<std::uint64_t> gpu_session::study(const study_plan& plan, time_point deadline) {
+  scratch_begin_ = plan_.end();
+  const std::size_t set = 0;
+  auto studied = stage({&set, 1}, true, deadline);
+  note_scratch_use();
+  if (studied) studied = keep_prepared();
+  last_sets_.assign(plan.runs.size(), set);
+  if (studied) studied = process_->study(plan, deadline);
+  note_scratch_use();
+  if (!studied) return failed(studied.error());
+  return arena_->head().decisions;
+}
+
 program_result<void> gpu_session::go(time_point deadline) {
   auto done = process_->go(deadline);
   note_scratch_use();

@@ -74,6 +74,10 @@ class gpu_session {
   // Runs prepare() and the calls in one command. For references, from which no contents are kept
   // secret.
   program_result<void> run_anew(std::span<const std::size_t> sets, time_point deadline);
+  // Runs prepare() and the runs of a study on input set 0. For references. Their outputs are those
+  // of calls 0, 1, ... afterwards. Returns the number of discontinuous results that rounding may
+  // change.
+  program_result<std::uint64_t> study(const study_plan& plan, time_point deadline);
   // Makes calls as run() does, each timed by itself after the cache flushes that `flushes` demands.
   // Inputs must have been encrypted with `keys`, by call and input; each input is decrypted just
   // before its call.

@@ -10,7 +10,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr auto open_limit = std::chrono::seconds(20);
+constexpr std::chrono::milliseconds open_limit{20000};
 
 // Opens the reference's programs. Throws reference_error.
 void open_programs_of(const task& t, gpu_process& in, const opened_settings& asked) {
@@ -32,14 +32,16 @@ gpu_sessions::gpu_sessions(gpu_context& gpu, gpu_processes& processes, const com
 
 program_result<gpu_session*> gpu_sessions::open_candidate(role in,
                                                           const schema::Artifact::Reader& artifact,
-                                                          const task& t) {
+                                                          const task& t, time_budget& budget) {
   candidate_arena_.poison_all(*gpu_);
   gpu_->finish();
   gpu_process& process = processes_->candidate(in);
   const settings asked = parse_settings(view(artifact.getSettings()));
-  const auto opened = process.open(
-      {{std::string(view(artifact.getPython())), t.inputs.size(), t.parameters.size()}}, &artifact,
-      {asked}, clock::now() + open_limit);
+  const program_source source{std::string(view(artifact.getPython())), t.inputs.size(),
+                              t.parameters.size()};
+  const auto opened = budget.for_candidate(open_limit, [&](time_point deadline) {
+    return process.open({source}, &artifact, {asked}, deadline);
+  });
   if (!opened) return failed(opened.error());
   candidate_tunes_ = asked.cudnn_benchmark && opened->convolutions > 0;
   return &candidate_session_.emplace(*gpu_, candidate_arena_, process);

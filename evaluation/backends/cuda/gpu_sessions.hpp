@@ -6,6 +6,7 @@
 
 #include "evaluation/backends/cuda/gpu_processes.hpp"
 #include "evaluation/backends/cuda/gpu_session.hpp"
+#include "evaluation/judge/time_budget.hpp"
 #include "messages/schema/pipeline.capnp.h"
 #include "tasks/settings.hpp"
 #include "tasks/task_file.hpp"
@@ -29,7 +30,7 @@ class gpu_sessions {
   // Opens a candidate on poisoned memory. The session stays valid until the next candidate is
   // opened.
   program_result<gpu_session*> open_candidate(role in, const schema::Artifact::Reader& artifact,
-                                              const task& t);
+                                              const task& t, time_budget& budget);
   // Returns true if the first call of the open candidate with tensors of new sizes may try several
   // algorithms: its settings ask for cuDNN's autotuning, and its text has convolutions.
   bool candidate_tunes() const { return candidate_tunes_; }

@@ -8,10 +8,8 @@
 namespace hone {
 namespace {
 
-using clock = std::chrono::steady_clock;
-
 constexpr double max_repeats = 500;
-constexpr auto trace_limit = std::chrono::seconds(5);  // for CUPTI's own work
+constexpr std::chrono::milliseconds trace_limit{5000};  // for CUPTI's own work
 // A side's offset in its arena is a random multiple of this, drawn anew with every set of
 // parameters: the memory that a short kernel happens to use changes its time by several per cent
 // (doc/decisions/012).
@@ -30,12 +28,13 @@ double mean_unseen_ns(std::span<const call_clock> calls) {
 }  // namespace
 
 gpu_side::gpu_side(gpu_context& gpu, gpu_task& of, gpu_session& session, const limits& l,
-                   random_stream& random, role plays)
+                   time_budget& budget, random_stream& random, role plays)
     : sampled_side(plays, l.long_call_ns),
       gpu_(&gpu),
       task_(&of),
       session_(&session),
       limits_(l),
+      budget_(&budget),
       random_(&random),
       held_(l.sets),
       contents_(random.bits()) {
@@ -49,15 +48,21 @@ void gpu_side::arrange() {
   has_outputs_ = false;
 }
 
-void gpu_side::fail(const program_failure& why) const {
-  if (is_reference()) throw reference_error(why.outcome, why.message);
-  throw timing_failure{why};
+// Runs work of the program on the budget and returns its result. A reference's failures are the
+// task's fault.
+template <class Work>
+auto gpu_side::charged(std::chrono::milliseconds limit, Work&& work)
+    -> decltype(work(time_point())) {
+  auto done =
+      is_reference() ? budget_->for_reference(limit, work) : budget_->for_candidate(limit, work);
+  if (!done && is_reference()) throw reference_error(done.error().outcome, done.error().message);
+  if (!done) throw timing_failure{done.error()};
+  return done;
 }
 
 void gpu_side::write_parameters() {
   session_->write_parameters(task_->parameters());
-  if (auto prepared = session_->prepare(clock::now() + limits_.call); !prepared)
-    fail(prepared.error());
+  charged(limits_.call, [&](time_point deadline) { return session_->prepare(deadline); });
 }
 
 void gpu_side::ensure_arranged() {
@@ -72,9 +77,9 @@ void gpu_side::pair_up(gpu_side& candidate, gpu_side& reference) {
   reference.other_ = &candidate;
 }
 
-void gpu_side::set_parameters(std::uint64_t seed) {
-  task_->draw_parameters(seed);
-  parameters_ = seed;
+void gpu_side::set_parameters(const drawn_contents& drawn) {
+  task_->draw_parameters(drawn.how, drawn.seed);
+  parameters_ = drawn;
   arrange();
   write_parameters();
 }
@@ -131,7 +136,7 @@ void gpu_side::take_sets(std::size_t calls) {
   for (std::size_t& set : last_) {
     set = next_;
     next_ = (next_ + 1) % limits_.sets;
-    held_[set] = {contents_.bits(), distribution::declared, parameters_};
+    held_[set] = {contents_.bits(), how_, parameters_};
   }
 }
 
@@ -149,8 +154,9 @@ std::uint32_t gpu_side::flushes_needed() const {
                         : flushes_of_round(host_, other_->host_, other_->flush_ns_);
 }
 
-void gpu_side::begin_round(std::uint64_t seed) {
-  contents_ = random_stream(seed);
+void gpu_side::begin_round(const drawn_contents& drawn) {
+  contents_ = random_stream(drawn.seed);
+  how_ = drawn.how;
   flushes_ = flushes_needed();
   begins_round_ = true;
 }
@@ -160,20 +166,18 @@ std::vector<call_clock> gpu_side::time_last_sets() {
   const std::vector<std::vector<std::uint64_t>> keys = encrypt(last_);
   const flush_plan flushes{limits_.cache_bytes, flushes_ > 0 ? flushes_ : flushes_needed()};
   // A sample has several calls only if calls are short, so all of them get the time of two.
-  const auto limit =
-      limits_.call * (last_.size() > 1 ? 2 : 1) + std::exchange(loading_, std::chrono::seconds(0));
-  auto clocks = session_->time(last_, keys, flushes, clock::now() + limit);
-  if (!clocks) fail(clocks.error());
+  const auto limit = limits_.call * (last_.size() > 1 ? 2 : 1) + std::exchange(limits_.first, {});
+  std::vector<call_clock> clocks = *charged(
+      limit, [&](time_point deadline) { return session_->time(last_, keys, flushes, deadline); });
   has_outputs_ = true;
-  for (const call_clock& clock : *clocks) {
+  for (const call_clock& clock : clocks) {
     host_.see(clock.launch_ns);
     flush_ns_ = clock.flush_ns;
   }
-  return *std::move(clocks);
+  return clocks;
 }
 
 std::vector<double> gpu_side::sample(std::size_t calls) {
-  sampled_ = calls;
   take_sets(calls);
   const std::vector<call_clock> clocks = time_last_sets();
   std::vector<double> ns;
@@ -190,14 +194,6 @@ std::vector<double> gpu_side::sample(std::size_t calls) {
 }
 
 double gpu_side::host_share() const { return host_shares_.empty() ? 0 : median(host_shares_); }
-
-std::size_t gpu_side::sample_with(distribution how) {
-  take_sets(sampled_);
-  const std::size_t call = random_->below(last_.size());
-  held_[last_[call]].how = how;
-  (void)time_last_sets();
-  return call;
-}
 
 double gpu_side::try_call() {
   sample(1);
@@ -230,12 +226,11 @@ burst_clock gpu_side::burst(double ns, double call_ns, bool traced) {
   // The limit allows ten times the time that the calls take one by one.
   const auto expected = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::duration<double, std::nano>(round_ns * plan.repeats));
-  auto clocks = session_->burst(sets, plan,
-                                clock::now() + limits_.call + 10 * expected +
-                                    (traced ? trace_limit : std::chrono::seconds(0)));
-  if (!clocks) fail(clocks.error());
-  clocks->calls = std::max<std::uint64_t>(clocks->calls, 1);
-  return *clocks;
+  const auto limit = limits_.call + 10 * expected + (traced ? trace_limit : trace_limit.zero());
+  burst_clock clocks =
+      *charged(limit, [&](time_point deadline) { return session_->burst(sets, plan, deadline); });
+  clocks.calls = std::max<std::uint64_t>(clocks.calls, 1);
+  return clocks;
 }
 
 }  // namespace hone

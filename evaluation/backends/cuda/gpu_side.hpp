@@ -9,12 +9,13 @@
 #include "evaluation/backends/cuda/gpu_task.hpp"
 #include "evaluation/backends/cuda/head_start.hpp"
 #include "evaluation/judge/sampled_side.hpp"
+#include "evaluation/judge/time_budget.hpp"
 
 namespace hone {
 
 // Time that a program's first call in a process may take in addition to the limit for a call:
 // LibTorch loads the code of an operator when it is first called, and compiles some.
-inline constexpr std::chrono::seconds loading_limit{8};
+inline constexpr std::chrono::milliseconds loading_limit{8000};
 // cuDNN times its algorithms in the first call, for each convolution of a network.
 inline constexpr std::chrono::milliseconds tuning_limit{20000};
 
@@ -28,24 +29,23 @@ class gpu_side final : public sampled_side {
     std::size_t sets = 2;           // input sets
     std::uint64_t cache_bytes = 0;  // size of the L2 cache, which is flushed before each timed call
     std::uint64_t max_offset = 0;   // largest offset in its arena at which the side may begin
-    std::chrono::milliseconds call{2000};      // for one call
+    std::chrono::milliseconds call{2000};  // for one call
+    // For the first call in addition: loading_limit, and tuning_limit where it may try algorithms.
+    std::chrono::milliseconds first{loading_limit};
     double long_call_ns = hone::long_call_ns;  // length from which a call is a run by itself
   };
   gpu_side(gpu_context& gpu, gpu_task& of, gpu_session& session, const limits& l,
-           random_stream& random, role plays);
+           time_budget& budget, random_stream& random, role plays);
 
   // Times both sides in the same way from now on. In every round they have the same head start, the
   // one that the side with the slower host needs. Neither side may be moved afterwards.
   static void pair_up(gpu_side& candidate, gpu_side& reference);
 
-  void set_parameters(std::uint64_t seed) override;
-  void begin_round(std::uint64_t seed) override;
+  void set_parameters(const drawn_contents& drawn) override;
+  void begin_round(const drawn_contents& drawn) override;
   std::vector<double> sample(std::size_t calls) override;
   std::size_t max_calls() const override { return limits_.sets; }
 
-  // Makes an uncounted sample that looks like the last one, in which one call's inputs are drawn
-  // from `how`. Returns that call's index.
-  std::size_t sample_with(distribution how);
   // Makes two calls, of which the first may load code. Returns the nanoseconds of the second.
   double try_call();
 
@@ -62,7 +62,7 @@ class gpu_side final : public sampled_side {
   struct contents {
     std::uint64_t seed = 0;
     distribution how = distribution::declared;
-    std::uint64_t parameters = 0;  // seed of the parameters
+    drawn_contents parameters{};
     bool operator==(const contents&) const = default;
   };
   std::size_t last_calls() const { return last_.size(); }
@@ -75,7 +75,8 @@ class gpu_side final : public sampled_side {
   void arrange();
   void write_parameters();
   void ensure_arranged();
-  [[noreturn]] void fail(const program_failure& why) const;
+  template <class Work>
+  auto charged(std::chrono::milliseconds limit, Work&& work) -> decltype(work(time_point()));
   void take_sets(std::size_t calls);
   std::vector<call_clock> time_last_sets();
   std::uint32_t flushes_needed() const;
@@ -87,12 +88,14 @@ class gpu_side final : public sampled_side {
   gpu_task* task_;
   gpu_session* session_;
   limits limits_;
+  time_budget* budget_;
   random_stream* random_;
   std::uint64_t seen_calls_ = 0;  // task_->reference_calls() when the session was arranged
   std::vector<contents> held_;    // by set
   random_stream contents_;        // seeds of the contents of the next calls
-  std::uint64_t parameters_ = 0;  // seed of the parameters
-  bool has_outputs_ = false;      // of the last sample
+  drawn_contents parameters_;
+  distribution how_ = distribution::declared;  // of the round
+  bool has_outputs_ = false;                   // of the last sample
   std::vector<std::size_t> last_;
   std::vector<double> unseen_ns_;
   std::vector<double> host_shares_;  // by call
@@ -101,8 +104,6 @@ class gpu_side final : public sampled_side {
   const gpu_side* other_ = nullptr;  // the side that the head start is shared with
   std::uint32_t flushes_ = 0;        // before each call of this round; 0: no round has begun
   bool begins_round_ = false;
-  std::size_t sampled_ = 1;                       // calls of the last sample
-  std::chrono::seconds loading_ = loading_limit;  // 0 after the first call
   std::size_t next_ = 0;
   std::vector<gpu_memory> staging_;
 };

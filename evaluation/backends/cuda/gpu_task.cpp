@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "evaluation/judge/variation.hpp"
+#include "messages/ids.hpp"
+
 namespace hone {
 namespace {
 
-std::vector<tensor_layout> widened(std::vector<tensor_layout> layouts) {
-  for (tensor_layout& layout : layouts) {
-    if (is_floating(layout.type)) layout.type = dtype::float64;
-  }
-  return layouts;
-}
+// Memory for the outputs of runs with noise, and of those that decide by themselves.
+constexpr std::uint64_t bytes_of_runs = 2ULL << 30U;
 
 std::vector<tensor_layout> layouts_of(const std::vector<gpu_output>& outputs) {
   std::vector<tensor_layout> layouts;
@@ -52,7 +51,7 @@ void gpu_task::choose(const task_case& at) {
   }
 }
 
-gpu_drawing gpu_task::drawing_of(std::size_t tensor, distribution how, std::uint64_t seed) const {
+gpu_drawing gpu_task::drawing_of(std::size_t tensor, std::uint64_t seed) const {
   const tensor_spec& spec = tensor_of(task_, tensor);
   const tensor_layout layout{program_of_[tensor] != 0 ? raw_type(spec) : spec.type,
                              resolve_shape(spec, *case_)};
@@ -67,7 +66,6 @@ gpu_drawing gpu_task::drawing_of(std::size_t tensor, distribution how, std::uint
   drawing.tensor = static_cast<std::int32_t>(tensor);
   drawing.type = static_cast<std::int32_t>(layout.type);
   drawing.of = static_cast<std::int32_t>(spec.init.of);
-  drawing.how = static_cast<std::int32_t>(spec.init.expr.empty() ? how : distribution::declared);
   if (spec.init.of == initializer::kind::integers && !(drawing.b > drawing.a)) {
     throw reference_error(Outcome::WRONG_RESULT, spec.name + ": integers(" +
                                                      std::to_string(drawing.a) + "," +
@@ -101,7 +99,8 @@ void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, st
   const tensor_spec& spec = tensor_of(task_, tensor);
   const tensor_layout layout{spec.type, resolve_shape(spec, *case_)};
   const std::size_t program = program_of_[tensor];
-  const gpu_drawing drawing = drawing_of(tensor, how, seed);
+  const gpu_drawing drawing = drawing_of(tensor, seed);
+  const auto change = variation_of(task_, tensor, *case_, how, seed);
   CUdeviceptr raw = to;
   const tensor_layout raw_layout{raw_type(spec), layout.shape};
   if (program != 0) {
@@ -111,6 +110,7 @@ void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, st
   gpu_->draw(raw, drawing);
   if (perturbation != 0)
     gpu_->perturb(raw, drawing, perturbation, static_cast<int>(perturbed_elements));
+  if (change) gpu_->vary(raw, static_cast<dtype>(drawing.type), *change);
   if (program == 0) return;
   const auto outputs = call(program, {raw_layout}, {}, [&](gpu_session& session) {
     gpu_->copy(session.input(0, 0), raw, raw_layout.bytes());
@@ -122,25 +122,32 @@ void gpu_task::draw_one(std::size_t tensor, CUdeviceptr to, distribution how, st
 }
 
 void gpu_task::draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation) {
+  how_ = how;
   for (std::size_t i = 0; i < task_.inputs.size(); ++i)
     draw_one(i, room_->inputs.memory[i].at(), how, seed, perturbation);
 }
 
-void gpu_task::draw_parameters(std::uint64_t seed) {
+void gpu_task::draw_parameters(distribution how, std::uint64_t seed) {
   std::vector<gpu_context::range_pair> copies;
   std::vector<gpu_placed_drawing> drawings;
   for (std::size_t i = 0; i < task_.parameters.size(); ++i) {
     const tensor_spec& spec = task_.parameters[i];
     const std::size_t tensor = task_.inputs.size() + i;
+    const tensor_layout& layout = room_->parameters.layouts[i];
     const CUdeviceptr to = room_->parameters.memory[i].at();
+    const auto change = variation_of(task_, tensor, *case_, how, seed);
     if (!spec.data_file.empty()) {
       if (room_->data_offsets.empty()) upload_data();
-      copies.push_back({to, room_->data.at() + room_->data_offsets.at(spec.name),
-                        room_->parameters.layouts[i].bytes()});
-    } else if (program_of_[tensor] != 0) {
-      draw_one(tensor, to, distribution::declared, seed, 0);
+      const CUdeviceptr from = room_->data.at() + room_->data_offsets.at(spec.name);
+      if (change) {
+        gpu_->vary_data(to, from, layout.type, layout.elements(), *change);
+      } else {
+        copies.push_back({to, from, layout.bytes()});
+      }
+    } else if (program_of_[tensor] != 0 || change) {
+      draw_one(tensor, to, how, seed, 0);
     } else {
-      drawings.push_back({to, drawing_of(tensor, distribution::declared, seed)});
+      drawings.push_back({to, drawing_of(tensor, seed)});
     }
   }
   gpu_->copy_all(copies);
@@ -199,47 +206,86 @@ void gpu_task::keep(gpu_tensors& to, const std::vector<gpu_output>& outputs) {
   }
 }
 
-std::vector<gpu_output> gpu_task::call_in_float64() {
-  const auto inputs = widened(room_->inputs.layouts);
-  const auto parameters = widened(room_->parameters.layouts);
-  return call(0, inputs, parameters, [&](gpu_session& session) {
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      gpu_->convert(session.input(0, i), inputs[i].type, room_->inputs.memory[i].at(),
-                    room_->inputs.layouts[i].type, inputs[i].elements());
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-      gpu_->convert(session.parameter(i), parameters[i].type, room_->parameters.memory[i].at(),
-                    room_->parameters.layouts[i].type, parameters[i].elements());
-  });
+void gpu_task::forget_runs() {
+  has_wide_ = has_settled_ = false;
+  noisy_ = alternatives_ = 0;
+  takes_decisions_ = true;
 }
 
-void gpu_task::expect(exactness how) {
+void gpu_task::expect(evidence wanted) {
+  forget_runs();
   keep(room_->own,
        call(0, room_->inputs.layouts, room_->parameters.layouts, [&](gpu_session& session) {
          session.write_inputs(0, room_->inputs);
          session.write_parameters(room_->parameters);
        }));
-  has_wide_ = false;
-  if (how == exactness::own_types || without_wide_.contains(case_) ||
-      (!has_narrow(room_->inputs.layouts) && !has_narrow(room_->parameters.layouts)))
-    return;
+  gather(wanted);
+}
+
+std::size_t gpu_task::affordable_runs() const {
+  const std::uint64_t bytes = std::max<std::uint64_t>(1, total_bytes(room_->own.layouts));
+  return static_cast<std::size_t>(std::max<std::uint64_t>(1, bytes_of_runs / bytes));
+}
+
+bool gpu_task::study(reference_study study) {
+  ++reference_calls_;
+  complete(study, task_, how_, random_bits());
+  gpu_session& session = reference_(task_);
+  session.arrange(0, room_->inputs.layouts, room_->parameters.layouts, 1);
+  session.write_inputs(0, room_->inputs);
+  session.write_parameters(room_->parameters);
+  const auto deadline = std::chrono::steady_clock::now() +
+                        reference_call_limit * static_cast<int>(study.plan.runs.size());
+  const auto decisions = session.study(study.plan, deadline);
+  if (!decisions) throw reference_error(decisions.error().outcome, decisions.error().message);
+  const auto keep_run = [&](std::size_t run, gpu_tensors& to) {
+    const auto outputs = outputs_of(session, run);
+    if (!stands_for(layouts_of(outputs), room_->own.layouts))
+      throw reference_error(Outcome::CRASH, "its outputs are others with noise or in float64");
+    keep(to, outputs);
+  };
+  room_->noisy.resize(std::max(room_->noisy.size(), study.noisy));
+  for (std::size_t i = 0; i < study.noisy; ++i) keep_run(study.first_noisy + i, room_->noisy[i]);
+  room_->alternatives.resize(std::max(room_->alternatives.size(), study.alternatives));
+  for (std::size_t i = 0; i < study.alternatives; ++i)
+    keep_run(study.first_alternative + i, room_->alternatives[i]);
+  if (study.wide) keep_run(*study.wide, room_->wide);
+  if (study.settled) keep_run(*study.settled, room_->settled);
+  noisy_ = std::max(noisy_, study.noisy);
+  alternatives_ = study.alternatives;
+  has_wide_ = has_wide_ || study.wide.has_value();
+  has_settled_ = study.settled.has_value();
+  return *decisions > 0;
+}
+
+void gpu_task::gather(evidence wanted) {
+  if (wanted == evidence::own_types) return;
   const auto aliases = aliases_;
   const auto row_major_outputs = row_major_outputs_;
-  try {
-    const auto outputs = call_in_float64();
-    has_wide_ = stands_for(layouts_of(outputs), room_->own.layouts);
-    if (has_wide_) keep(room_->wide, outputs);
-  } catch (const reference_error& e) {
-    // The reference works in its own types only, or wider tensors do not fit.
-    if (e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT) throw;
+  const bool is_narrow = has_narrow(room_->inputs.layouts) || has_narrow(room_->parameters.layouts);
+  for (possible_studies& possible = possible_[case_];;) {
+    try {
+      const bool has_wide = possible.wide() && is_narrow;
+      const std::size_t most = possible.noise() ? affordable_runs() : 0;
+      takes_decisions_ = study(study_of_errors(wanted, has_wide, most));
+      if (takes_decisions_ && wanted >= evidence::full)
+        study(study_of_decisions(wanted, has_wide, most));
+      break;
+    } catch (const reference_error& e) {
+      // The reference works in its own types only, or the runs do not fit into memory.
+      forget_runs();
+      if (!possible.any() || e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT)
+        throw;
+      possible.give_up(e.what());
+    }
   }
-  if (!has_wide_) without_wide_.insert(case_);
   aliases_ = aliases;
   row_major_outputs_ = row_major_outputs;
 }
 
 void gpu_task::expect_outputs_of(const gpu_session& reference, std::size_t call) {
+  forget_runs();
   keep(room_->own, outputs_of(reference, call));
-  has_wide_ = false;
   aliases_ = reference.aliases(call);
   // A call that is computed for its outputs has none before it.
   std::erase_if(aliases_, [](const output_alias& shared) {
@@ -248,10 +294,25 @@ void gpu_task::expect_outputs_of(const gpu_session& reference, std::size_t call)
   row_major_outputs_ = reference.row_major_outputs(call);
 }
 
-CUdeviceptr gpu_task::wide_of(std::size_t output) const {
-  return has_wide_ && room_->wide.layouts[output].type == dtype::float64
-             ? room_->wide.memory[output].at()
-             : 0;
+gpu_runs gpu_task::runs_of(std::size_t output) const {
+  const dtype type = room_->own.layouts[output].type;
+  const dtype wide_type = is_floating(type) ? dtype::float64 : type;
+  const auto wide = [&](bool exists, const gpu_tensors& run) {
+    return exists && run.layouts[output].type == wide_type ? run.memory[output].at() : 0;
+  };
+  gpu_runs runs;
+  runs.own = room_->own.memory[output].at();
+  runs.wide = wide(has_wide_, room_->wide);
+  runs.settled = wide(has_settled_, room_->settled);
+  const auto add = [&](std::vector<CUdeviceptr>& to, const std::vector<gpu_tensors>& all,
+                       std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (all[i].layouts[output].type == type) to.push_back(all[i].memory[output].at());
+    }
+  };
+  add(runs.noisy, room_->noisy, noisy_);
+  add(runs.alternatives, room_->alternatives, alternatives_);
+  return runs;
 }
 
 bool gpu_task::expects_finite() {
@@ -260,27 +321,29 @@ bool gpu_task::expects_finite() {
     if (!is_floating(layout.type)) continue;
     gpu_->grow(room_->dense, layout.bytes());
     gpu_->fill(room_->dense.at(), other_poison_byte, layout.bytes());  // finite in every type
-    const output_errors beside_finite =
-        gpu_->measure_floating(room_->dense.at(), room_->own.memory[i].at(), wide_of(i),
-                               layout.type, layout.elements(), tolerance_for(task_, layout.type));
-    if (beside_finite.first_bad) return false;
+    const output_errors compared =
+        gpu_->measure_floating(room_->dense.at(), runs_of(i), layout.type, layout.elements(), {});
+    if (compared.count < layout.elements()) return false;
   }
   return true;
 }
 
-double gpu_task::reference_inexactness() {
-  double worst = 0;
-  for (std::size_t i = 0; i < room_->own.layouts.size(); ++i) {
-    const tensor_layout& layout = room_->own.layouts[i];
-    if (!is_floating(layout.type) || wide_of(i) == 0) continue;
-    const CUdeviceptr own = room_->own.memory[i].at();
-    const tolerance allowed = tolerance_for(task_, layout.type);
-    worst = std::max(
-        worst, inexactness_of_reference(gpu_->measure_floating(own, own, wide_of(i), layout.type,
-                                                               layout.elements(), allowed),
-                                        allowed));
-  }
-  return worst;
+agreement gpu_task::agreement_of_others(random_stream& random) {
+  const auto draw = [&] {
+    draw_parameters(distribution::declared, random.bits());
+    draw_inputs(distribution::declared, random.bits());
+  };
+  draw();
+  expect(evidence::own_types);
+  std::vector<gpu_output> outputs;
+  for (std::size_t i = 0; i < room_->own.layouts.size(); ++i)
+    outputs.push_back({room_->own.layouts[i], row_major_strides(room_->own.layouts[i]),
+                       room_->own.memory[i].at()});
+  keep(room_->others, outputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].at = room_->others.memory[i].at();
+  draw();
+  expect(evidence::full);
+  return compare(outputs);
 }
 
 agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
@@ -292,35 +355,34 @@ agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
     actual = room_->dense.at();
   }
   const std::uint64_t n = layout.elements();
-  const CUdeviceptr own = room_->own.memory[index].at();
+  const gpu_runs runs = runs_of(index);
   if (!is_floating(layout.type)) {
-    const CUdeviceptr wide = has_wide_ && room_->wide.layouts[index].type == layout.type
-                                 ? room_->wide.memory[index].at()
-                                 : 0;
-    const auto first = gpu_->find_wrong_element(actual, own, wide, layout.type, n);
+    const auto first = gpu_->find_wrong_element(actual, runs, layout.type, n);
     return conclude_exact(first, layout, [&](std::size_t i) {
-      return element_text{gpu_->element(actual, layout.type, i), gpu_->element(own, layout.type, i),
-                          false};
+      return element_text{gpu_->element(actual, layout.type, i),
+                          gpu_->element(runs.own, layout.type, i), false};
     });
   }
-  const CUdeviceptr wide = wide_of(index);
-  const tolerance allowed = tolerance_for(task_, layout.type);
-  const output_errors errors = gpu_->measure_floating(actual, own, wide, layout.type, n, allowed);
-  return conclude(errors, layout, allowed, [&](std::size_t i) {
+  const output_errors errors =
+      gpu_->measure_floating(actual, runs, layout.type, n, declared_tolerance(task_, layout.type));
+  return conclude(errors, layout, [&](std::size_t i) {
     std::vector<std::byte> bytes(bytes_of(layout.type));
     gpu_->download(bytes.data(), actual + i * bytes.size(), bytes.size());
     const bool is_poison = std::all_of(bytes.begin(), bytes.end(),
                                        [](std::byte b) { return b == std::byte{poison_byte}; });
-    return element_text{
-        gpu_->element(actual, layout.type, i),
-        wide != 0 ? gpu_->element(wide, dtype::float64, i) : gpu_->element(own, layout.type, i),
-        is_poison};
+    return element_text{gpu_->element(actual, layout.type, i),
+                        runs.wide != 0 ? gpu_->element(runs.wide, dtype::float64, i)
+                                       : gpu_->element(runs.own, layout.type, i),
+                        is_poison};
   });
 }
 
 agreement gpu_task::compare(const std::vector<gpu_output>& actual) {
-  return compare_all(layouts_of(actual), room_->own.layouts,
-                     [&](std::size_t i) { return compare_one(actual[i], i); });
+  agreement agreed = compare_all(layouts_of(actual), room_->own.layouts,
+                                 [&](std::size_t i) { return compare_one(actual[i], i); });
+  if (const std::string missing = possible().missing(); agreed.problem && !missing.empty())
+    *agreed.problem += "; " + missing;
+  return agreed;
 }
 
 }  // namespace hone

@@ -13,6 +13,7 @@
 #include "evaluation/backends/cuda/gpu_context.hpp"
 #include "evaluation/backends/cuda/gpu_session.hpp"
 #include "evaluation/judge/comparison.hpp"
+#include "evaluation/judge/evidence.hpp"
 #include "evaluation/judge/inputs.hpp"
 #include "evaluation/judge/oracle.hpp"
 
@@ -23,8 +24,13 @@ struct gpu_workspace {
   std::optional<task_id> user;
   gpu_tensors inputs;
   gpu_tensors parameters;
-  gpu_tensors own;                                    // the reference's outputs in its own types
-  gpu_tensors wide;                                   // the reference's outputs in float64
+  // The outputs of the reference by run (evidence.hpp).
+  gpu_tensors own;
+  gpu_tensors wide;
+  gpu_tensors settled;
+  std::vector<gpu_tensors> noisy;
+  std::vector<gpu_tensors> alternatives;
+  gpu_tensors others;                                 // outputs for other inputs
   gpu_memory data;                                    // contents of the user's data files
   std::map<std::string, std::uint64_t> data_offsets;  // by parameter; empty: not uploaded
   gpu_memory raw;
@@ -51,7 +57,7 @@ class gpu_task {
   // Draw the contents that belong to a seed into the workspace, optionally perturbed. They stay
   // until the next draw.
   void draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation = 0);
-  void draw_parameters(std::uint64_t seed);
+  void draw_parameters(distribution how, std::uint64_t seed);
   const gpu_tensors& inputs() const { return room_->inputs; }
   const gpu_tensors& parameters() const { return room_->parameters; }
   // Draws the same contents into other memory, for timing. That memory must not lie in the
@@ -60,8 +66,12 @@ class gpu_task {
   // Returns true if drawing inputs needs the reference's process, for an `expr`.
   bool draws_with_reference() const;
 
-  // Computes the expected outputs of a call with the current contents.
-  void expect(exactness how = exactness::float64);
+  // Computes the expected outputs of a call with the current contents, in as many runs as `wanted`
+  // says and memory allows.
+  void expect(evidence wanted);
+  // Adds the runs that `wanted` says to the run in the reference's own types, which the last
+  // expect() or expect_outputs_of() has given.
+  void gather(evidence wanted);
   // Takes the outputs of a call that the reference's session has made with the current contents,
   // in its own types, as the expected ones.
   void expect_outputs_of(const gpu_session& reference, std::size_t call);
@@ -69,12 +79,15 @@ class gpu_task {
   const std::set<output_alias>& aliases() const { return aliases_; }
   // Returns a bit for each expected output that is row-major.
   std::uint64_t row_major_outputs() const { return row_major_outputs_; }
-  // Returns true if the expected outputs were computed in float64 as well.
-  bool has_wide() const { return has_wide_; }
+  // Returns what studies of the current case are known to be possible.
+  const possible_studies& possible() { return possible_[case_]; }
+  // Returns true unless the last gather() has found that the reference takes no decisions.
+  bool takes_decisions() const { return takes_decisions_; }
   // Returns true if no element of the expected outputs is NaN or infinite.
   bool expects_finite();
-  // Returns the largest inexactness_of_reference() of the expected outputs.
-  double reference_inexactness();
+  // Returns how outputs for other inputs, of which seeds are drawn from `random`, agree with the
+  // expected ones. Replaces the contents and the expected outputs.
+  agreement agreement_of_others(random_stream& random);
   const std::vector<tensor_layout>& expected_layouts() const { return room_->own.layouts; }
   // Returns the floating-point operations of the reference's products and convolutions.
   std::uint64_t flops() const { return flops_; }
@@ -86,7 +99,7 @@ class gpu_task {
   std::uint64_t reference_calls() const { return reference_calls_; }
 
  private:
-  gpu_drawing drawing_of(std::size_t tensor, distribution how, std::uint64_t seed) const;
+  gpu_drawing drawing_of(std::size_t tensor, std::uint64_t seed) const;
   void upload_data();
   void draw_one(std::size_t tensor, CUdeviceptr to, distribution how, std::uint64_t seed,
                 std::uint64_t perturbation);
@@ -95,10 +108,14 @@ class gpu_task {
   std::vector<gpu_output> call(std::size_t program, const std::vector<tensor_layout>& inputs,
                                const std::vector<tensor_layout>& parameters,
                                const std::function<void(gpu_session&)>& write);
-  std::vector<gpu_output> call_in_float64();
   void keep(gpu_tensors& to, const std::vector<gpu_output>& outputs);
-  // Returns the float64 run's output, or 0 if there is none of type float64.
-  CUdeviceptr wide_of(std::size_t output) const;
+  // Makes the runs of a study on the current contents and keeps their outputs. Returns true if the
+  // reference takes decisions.
+  bool study(reference_study study);
+  void forget_runs();
+  // Returns the most runs with noise, and that decide by themselves, whose outputs are kept.
+  std::size_t affordable_runs() const;
+  gpu_runs runs_of(std::size_t output) const;
   agreement compare_one(const gpu_output& actual, std::size_t index);
 
   gpu_context* gpu_;
@@ -106,9 +123,15 @@ class gpu_task {
   task task_;
   const task_case* case_ = nullptr;
   reference_source reference_;
-  std::vector<std::size_t> program_of_;      // reference_oracle::program_numbers()
-  std::set<const task_case*> without_wide_;  // cases in which float64 is impossible
+  std::vector<std::size_t> program_of_;  // reference_oracle::program_numbers()
+  std::map<const task_case*, possible_studies> possible_;
+  distribution how_ = distribution::declared;  // of the current contents
+  // The runs that are expected, in addition to the one in the reference's types.
   bool has_wide_ = false;
+  bool has_settled_ = false;
+  std::size_t noisy_ = 0;
+  std::size_t alternatives_ = 0;
+  bool takes_decisions_ = true;
   std::set<output_alias> aliases_;
   std::uint64_t row_major_outputs_ = 0;
   std::uint64_t flops_ = 0;

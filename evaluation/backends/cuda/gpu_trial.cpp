@@ -14,13 +14,13 @@ void gpu_trial::arrange(const task_case& at) {
 }
 
 void gpu_trial::expect() {
-  exactness_.expect([this](exactness how) { task_->expect(how); });
+  evidence_.begin([this](evidence wanted) { task_->expect(wanted); });
 }
 
 void gpu_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
-  how_ = drawn_ = how;
+  how_ = how;
   seed_ = inputs_seed;
-  task_->draw_parameters(parameters_seed);
+  task_->draw_parameters(how, parameters_seed);
   task_->draw_inputs(how, inputs_seed);
   expect();
   candidate_->write_parameters(task_->parameters());
@@ -28,33 +28,36 @@ void gpu_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t 
 }
 
 void gpu_trial::perturb(std::size_t set, std::uint64_t perturbation) {
-  drawn_ = how_;
   task_->draw_inputs(how_, seed_, perturbation);
   expect();
   candidate_->write_inputs(set, task_->inputs());
 }
 
 void gpu_trial::redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) {
-  drawn_ = how;
   task_->draw_inputs(how, inputs_seed);
   expect();
   candidate_->write_inputs(set, task_->inputs());
 }
 
-program_result<void> gpu_trial::call(std::size_t set, time_point deadline, worst_errors& totals) {
-  if (parameters_changed_) {
-    parameters_changed_ = false;
-    if (auto prepared = candidate_->prepare(deadline); !prepared) return prepared;
+program_result<void> gpu_trial::call(std::size_t set, std::chrono::milliseconds limit,
+                                     time_budget& budget, worst_errors& totals) {
+  if (std::exchange(parameters_changed_, false)) {
+    auto prepared = budget.for_candidate(
+        limit, [&](time_point deadline) { return candidate_->prepare(deadline); });
+    if (!prepared) return prepared;
     // Inputs are written only now, so that prepare() could not read them.
     for (std::size_t s = 0; s < 2; ++s) candidate_->write_inputs(s, task_->inputs());
   }
   candidate_->require_row_major(task_->row_major_outputs());
-  if (auto ran = candidate_->run({&set, 1}, deadline); !ran) return ran;
-  return exactness_.judge(
-      totals, [this](exactness how) { task_->expect(how); },
+  auto ran = budget.for_candidate(limit, [&](time_point deadline) {
+    return candidate_->run({&set, 1}, deadline);
+  });
+  if (!ran) return ran;
+  return evidence_.judge(
+      totals, [this](evidence wanted) { task_->gather(wanted); },
       [&](worst_errors& errors) {
         gpu_call finished(*task_, *candidate_, 0, set);
-        return check_call(finished, task_->aliases(), of(), drawn_, errors);
+        return check_call(finished, task_->aliases(), of(), errors);
       });
 }
 

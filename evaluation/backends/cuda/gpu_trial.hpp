@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "evaluation/backends/cuda/gpu_task.hpp"
 #include "evaluation/judge/verification.hpp"
@@ -24,6 +25,7 @@ class gpu_call final : public finished_call {
   bool parameters_hold() override { return session_->parameters_hold(task_->parameters()); }
   std::set<output_alias> aliases() override { return session_->aliases(call_); }
   program_result<agreement> compare() override;
+  bool reference_takes_decisions() override { return task_->takes_decisions(); }
 
  private:
   gpu_task* task_;
@@ -32,31 +34,31 @@ class gpu_call final : public finished_call {
   std::size_t set_;
 };
 
-// A trial of a candidate on a GPU. The task and the session must outlive it. `bears_large`: see
-// trial::bears_large_inputs(); is called after arrange() and may replace the task's contents.
+// A trial of a candidate on a GPU. The task and the session must outlive it. `usable`: see
+// trial::usable_distributions(); is called after arrange() and may replace the task's contents.
 class gpu_trial final : public trial {
  public:
-  gpu_trial(gpu_task& of, gpu_session& candidate, std::function<bool()> bears_large)
-      : task_(&of), candidate_(&candidate), bears_large_(std::move(bears_large)) {}
+  using distributions = std::function<std::vector<distribution>()>;
+  gpu_trial(gpu_task& of, gpu_session& candidate, distributions usable)
+      : task_(&of), candidate_(&candidate), usable_(std::move(usable)) {}
 
   const task& of() const override { return task_->of(); }
   void arrange(const task_case& at) override;
-  bool is_reference_slow() override { return exactness_.is_reference_slow(); }
-  bool bears_large_inputs() override { return bears_large_(); }
+  std::vector<distribution> usable_distributions() override { return usable_(); }
   void draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) override;
   void perturb(std::size_t set, std::uint64_t perturbation) override;
   void redraw(std::size_t set, distribution how, std::uint64_t inputs_seed) override;
-  program_result<void> call(std::size_t set, time_point deadline, worst_errors& totals) override;
+  program_result<void> call(std::size_t set, std::chrono::milliseconds limit, time_budget& budget,
+                            worst_errors& totals) override;
 
  private:
   void expect();
 
   gpu_task* task_;
   gpu_session* candidate_;
-  std::function<bool()> bears_large_;
-  exactness_plan exactness_;
-  distribution how_ = distribution::declared;    // of the round
-  distribution drawn_ = distribution::declared;  // of the current inputs
+  distributions usable_;
+  evidence_plan evidence_;
+  distribution how_ = distribution::declared;  // of the round
   std::uint64_t seed_ = 0;
   bool parameters_changed_ = false;
 };

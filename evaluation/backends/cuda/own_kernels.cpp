@@ -7,9 +7,11 @@
 
 #include "embedded/judge_comparison.hpp"
 #include "embedded/judge_drawing.hpp"
+#include "embedded/judge_element_rule.hpp"
 #include "embedded/judge_elements.hpp"
 #include "embedded/judge_memory.hpp"
 #include "embedded/judge_shared_memory.hpp"
+#include "embedded/judge_varied_element.hpp"
 #include "evaluation/compile/cuda/cuda_compiler.hpp"
 
 namespace hone {
@@ -27,12 +29,12 @@ std::string joined(std::initializer_list<std::string_view> texts) {
 
 const std::vector<own_kernels::part>& own_kernels::parts() {
   static const std::vector<part> all = {
-      {joined({embedded::judge_elements, embedded::judge_memory, embedded::judge_comparison,
-               embedded::judge_shared_memory}),
+      {joined({embedded::judge_elements, embedded::judge_memory, embedded::judge_element_rule,
+               embedded::judge_comparison, embedded::judge_shared_memory}),
        {"scramble", "convert", "gather", "copy_ranges", "find_difference", "find_damage",
         "measure_expected", "measure_errors", "measure_exact", "spoil_shared"}},
-      {joined({embedded::judge_elements, embedded::judge_drawing}),
-       {"draw", "add_outliers", "perturb"}}};
+      {joined({embedded::judge_elements, embedded::judge_varied_element, embedded::judge_drawing}),
+       {"draw", "vary", "vary_data", "perturb"}}};
   return all;
 }
 

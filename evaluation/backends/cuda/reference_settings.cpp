@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "evaluation/judge/inputs.hpp"
+#include "evaluation/judge/timed_checks.hpp"
 
 namespace hone {
 namespace {
@@ -12,8 +13,7 @@ namespace {
 constexpr double share_of_tf32 = 0.5;
 
 bool takes_large(const tensor_spec& input) {
-  return !takes_distributions(input) || input.type == dtype::float32 ||
-         input.type == dtype::float64;
+  return !is_floating(input.type) || input.type == dtype::float32 || input.type == dtype::float64;
 }
 
 }  // namespace
@@ -33,23 +33,34 @@ program_result<agreement> reference_agreement(gpu_sessions& sessions, gpu_task& 
   return on_gpu.compare(*outputs);
 }
 
-bool bears_large_inputs(gpu_sessions& sessions, gpu_task& on_gpu, random_stream& random) {
+static bool bears_large_inputs(gpu_sessions& sessions, gpu_task& on_gpu, random_stream& random) {
   const task& t = on_gpu.of();
   if (!t.relaxed || !std::all_of(t.inputs.begin(), t.inputs.end(), takes_large)) return false;
-  on_gpu.draw_parameters(random.bits());
+  on_gpu.draw_parameters(distribution::declared, random.bits());
   on_gpu.draw_inputs(distribution::large, random.bits());
   opened_settings with_tf32;
   with_tf32.tf32 = true;
   try {
-    // The reference's own rounding is far below that of TF32, so float64 is not needed.
-    on_gpu.expect(exactness::own_types);
+    on_gpu.expect(evidence::noise);
     if (on_gpu.flops() == 0 || !on_gpu.expects_finite()) return false;
     const auto found = reference_agreement(sessions, on_gpu, with_tf32);
     return found && !found->problem && found->worst_element <= share_of_tf32 &&
-           found->relative_l2 <= share_of_tf32 * tolerance_for(t, dtype::float32).rtol;
+           found->rms <= share_of_tf32;
   } catch (const reference_error&) {
     return false;
   }
+}
+
+std::vector<distribution> usable_on_gpu(gpu_sessions& sessions, gpu_task& on_gpu,
+                                        random_stream& random) {
+  auto usable = usable_distributions(on_gpu.of(), [&](distribution how) {
+    on_gpu.draw_parameters(how, random.bits());
+    on_gpu.draw_inputs(how, random.bits());
+    on_gpu.expect(evidence::own_types);
+    return on_gpu.expects_finite();
+  });
+  if (bears_large_inputs(sessions, on_gpu, random)) usable.push_back(distribution::large);
+  return usable;
 }
 
 }  // namespace hone

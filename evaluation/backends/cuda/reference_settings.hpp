@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "evaluation/backends/cuda/gpu_sessions.hpp"
 #include "evaluation/backends/cuda/gpu_task.hpp"
 #include "evaluation/judge/random_values.hpp"
@@ -12,10 +14,11 @@ namespace hone {
 program_result<agreement> reference_agreement(gpu_sessions& sessions, gpu_task& on_gpu,
                                               const opened_settings& asked);
 
-// Returns true if programs that use TF32 must be right for `large` inputs of the task's current
-// case: the task admits TF32, its reference multiplies matrices or convolves, and its outputs for
-// such inputs are finite and leave room for rounding to TF32 twice over. Replaces the task's
-// contents and expected outputs.
-bool bears_large_inputs(gpu_sessions& sessions, gpu_task& on_gpu, random_stream& random);
+// Returns the distributions that checks of the task's current case may use. `large` is one of them
+// if programs that use TF32 must be right for such inputs: the task admits TF32, its reference
+// multiplies matrices or convolves, and its outputs are finite and leave room for rounding to TF32
+// twice over. Replaces the task's contents and expected outputs.
+std::vector<distribution> usable_on_gpu(gpu_sessions& sessions, gpu_task& on_gpu,
+                                        random_stream& random);
 
 }  // namespace hone

@@ -79,7 +79,7 @@ class elf_file {
   std::string_view name_of(const Elf64_Sym& symbol, std::size_t max) const {
     return name_at(symbol_names_, symbol.st_name, max);
   }
-  // Returns the bytes of the object that a symbol stands for.
+  // Returns the size in bytes of a symbol's object.
   std::string_view object(const Elf64_Sym& symbol) const {
     if (symbol.st_shndx >= sections_.size()) return {};
     // A table of zeros takes no room in the file. The table of a kernel without parameters is such

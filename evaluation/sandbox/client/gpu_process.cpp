@@ -203,6 +203,10 @@ program_result<void> gpu_process::go(time_point deadline) {
   return execute(command.finish(), schema::Reply::DONE, deadline);
 }
 
+program_result<void> gpu_process::study(const study_plan& plan, time_point deadline) {
+  return execute(study_command(plan), schema::Reply::DONE, deadline);
+}
+
 program_result<void> gpu_process::time(const std::vector<std::vector<std::uint64_t>>& keys,
                                        const flush_plan& flushes, time_point deadline) {
   record_builder<schema::Command> command;

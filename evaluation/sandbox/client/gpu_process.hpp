@@ -104,6 +104,8 @@ class gpu_process {
   program_result<void> stage(const record<schema::Command>& command, time_point deadline);
   // Runs the staged calls.
   program_result<void> go(time_point deadline);
+  // Makes the runs of a study on the staged call of a reference.
+  program_result<void> study(const study_plan& plan, time_point deadline);
   // Runs the staged calls, each timed by itself. Afterwards the arena's head holds a clock per
   // call. `keys` make the inputs readable: one key per input, by call.
   program_result<void> time(const std::vector<std::vector<std::uint64_t>>& keys,

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -82,6 +83,12 @@ sandbox_zygote::sandbox_zygote() {
   if (!send_message_by(deadline, socket_.get(), hello.finish().bytes()) ||
       !receive_message(socket_.get(), deadline))
     throw std::runtime_error("hone-sandbox did not start within two minutes");
+  record_builder<schema::Command> measure;
+  measure->setMeasureTurns();
+  const auto costs = ask(measure.finish(), {});
+  if (!costs->isTurnCosts()) throw std::runtime_error("hone-sandbox does not answer");
+  turn_ns_ = costs->getTurnCosts().getOfCall();
+  kernels_ns_ = costs->getTurnCosts().getOfKernels();
 }
 
 record<schema::Reply> sandbox_zygote::ask(const record<schema::Command>& command,
@@ -175,16 +182,24 @@ program_failure sandbox_session::end(bool timed_out) {
   return {Outcome::CRASH, "", "the process ended: " + describe_status(status)};
 }
 
-program_result<record<schema::Reply>> sandbox_session::request(const std::vector<char>& bytes,
-                                                               std::span<const int> descriptors,
-                                                               time_point deadline) {
+program_result<std::vector<char>> sandbox_session::exchange(const std::vector<char>& bytes,
+                                                            std::span<const int> descriptors,
+                                                            time_point deadline) {
   if (!alive()) return failed(Outcome::INFRASTRUCTURE, "the session has ended");
   try {
     // A session that stops reading must not block this thread.
     if (!send_message_by(deadline, socket_.get(), bytes, descriptors)) return failed(end(true));
     auto message = receive_message(socket_.get(), deadline);
     if (!message) return failed(end(true));
-    auto reply = record<schema::Reply>::from_bytes(std::move(message->bytes));
+    return std::move(message->bytes);
+  } catch (const connection_lost&) {
+    return failed(end(false));
+  }
+}
+
+program_result<record<schema::Reply>> sandbox_session::read_reply(std::vector<char> bytes) {
+  try {
+    auto reply = record<schema::Reply>::from_bytes(std::move(bytes));
     if (!reply->isFailed()) return reply;
     // A candidate can write to the socket. It may report its own crash or launch error, but no
     // other outcome.
@@ -192,12 +207,18 @@ program_result<record<schema::Reply>> sandbox_session::request(const std::vector
     if (runs_candidate_ && outcome != Outcome::CRASH && outcome != Outcome::LAUNCH_ERROR)
       return failed(Outcome::CRASH, nonsense);
     return failed(outcome, failure_text(reply->getFailed()));
-  } catch (const connection_lost&) {
-    return failed(end(false));
   } catch (const invalid_record&) {
     end(false);
     return failed(Outcome::CRASH, nonsense);
   }
+}
+
+program_result<record<schema::Reply>> sandbox_session::request(const std::vector<char>& bytes,
+                                                               std::span<const int> descriptors,
+                                                               time_point deadline) {
+  auto answer = exchange(bytes, descriptors, deadline);
+  if (!answer) return failed(answer.error());
+  return read_reply(*std::move(answer));
 }
 
 program_result<opened_programs> sandbox_session::open(const std::vector<program_source>& programs,
@@ -238,25 +259,70 @@ program_result<void> sandbox_session::prepare(const record<schema::Command>& com
   return staged;
 }
 
-program_result<batch_clock> sandbox_session::go(time_point deadline) {
-  static const std::vector<char> bytes = [] {
+program_result<batch_clock> sandbox_session::go(std::size_t calls, time_point deadline,
+                                                const program_session::input_writer& write) {
+  static const std::vector<char> begin = [] {
     record_builder<schema::Command> command;
     command->setGo();
     return command.finish().bytes();
   }();
-  // Both processes sleep at both readings of their processor clocks, so all processor time in
-  // between belongs to the run.
-  const std::int64_t cpu_before = processor_ns();
-  const std::int64_t wall_before = now_ns(CLOCK_MONOTONIC);
-  const auto reply = request(bytes, {}, deadline);
-  const std::int64_t wall_after = now_ns(CLOCK_MONOTONIC);
-  const std::int64_t cpu_after = processor_ns();
+  if (!alive()) return failed(Outcome::INFRASTRUCTURE, "the session has ended");
+  try {
+    send_message(socket_.get(), begin);
+  } catch (const connection_lost&) {
+    return failed(end(false));
+  }
+  batch_clock total;
+  std::int64_t outside = 0;
+  std::int64_t before_turn = last_run_end_ns_;
+  for (std::size_t call = 0; call < calls; ++call) {
+    if (write) write(call);
+    // Both processes sleep at both readings of their processor clocks, so all processor time in
+    // between belongs to the call.
+    const std::int64_t cpu_before = processor_ns();
+    const std::int64_t wall_before = now_ns(CLOCK_MONOTONIC);
+    auto turn = exchange({}, {}, deadline);
+    total.wall_ns += static_cast<double>(now_ns(CLOCK_MONOTONIC) - wall_before);
+    if (!turn) return failed(turn.error());
+    const std::int64_t cpu_after = processor_ns();
+    if (!turn->empty()) {
+      const auto reply = read_reply(*std::move(turn));
+      return reply ? failed(Outcome::CRASH, out_of_turn) : failed(reply.error());
+    }
+    total.device_ns += static_cast<double>(cpu_after - cpu_before);
+    if (before_turn >= 0) outside += cpu_before - before_turn;
+    before_turn = cpu_after;
+  }
+  const auto end_of_run = receive_end(deadline);
+  if (!end_of_run) return failed(end_of_run.error());
+  last_run_end_ns_ = processor_ns();
+  if (before_turn >= 0) outside += last_run_end_ns_ - before_turn;
+  total.outside_ns = static_cast<double>(outside);
+  // What passing the turns takes is no work of the program.
+  const double turns = static_cast<double>(calls) * zygote_->turn_ns(kernels_.pid > 0);
+  constexpr double least_share = 0.1;
+  total.device_ns = std::max(least_share * total.device_ns, total.device_ns - turns);
+  return total;
+}
+
+program_result<void> sandbox_session::receive_end(time_point deadline) {
+  try {
+    auto message = receive_message(socket_.get(), deadline);
+    if (!message) return failed(end(true));
+    const auto reply = read_reply(std::move(message->bytes));
+    if (!reply) return failed(reply.error());
+    if (!(*reply)->isDone()) return failed(Outcome::CRASH, out_of_turn);
+    return {};
+  } catch (const connection_lost&) {
+    return failed(end(false));
+  }
+}
+
+program_result<void> sandbox_session::study(const study_plan& plan, time_point deadline) {
+  const auto reply = request(study_command(plan).bytes(), {}, deadline);
   if (!reply) return failed(reply.error());
   if (!(*reply)->isDone()) return failed(Outcome::CRASH, out_of_turn);
-  const std::int64_t outside = last_run_end_ns_ >= 0 ? cpu_before - last_run_end_ns_ : 0;
-  last_run_end_ns_ = cpu_after;
-  return batch_clock{static_cast<double>(cpu_after - cpu_before),
-                     static_cast<double>(wall_after - wall_before), static_cast<double>(outside)};
+  return {};
 }
 
 // Kernels run only while the session waits for them, so they are stopped already.

@@ -34,8 +34,11 @@ class sandbox_session {
                                        const std::string& object, bool judges_candidate,
                                        time_point deadline);
   program_result<void> stage(const record<schema::Command>& command, time_point deadline);
-  // Runs the staged calls.
-  program_result<batch_clock> go(time_point deadline);
+  // Runs the staged calls, each after `write` has been called with its number.
+  program_result<batch_clock> go(std::size_t calls, time_point deadline,
+                                 const program_session::input_writer& write);
+  // Makes the runs of a study on the staged call.
+  program_result<void> study(const study_plan& plan, time_point deadline);
   // Stages parameters without calls, so that prepare() runs. Its processor time does not count as
   // batch_clock::outside_ns of the next run.
   program_result<void> prepare(const record<schema::Command>& command, time_point deadline);
@@ -53,6 +56,11 @@ class sandbox_session {
   program_result<record<schema::Reply>> request(const std::vector<char>& bytes,
                                                 std::span<const int> descriptors,
                                                 time_point deadline);
+  // Sends a message and receives the next one, whose bytes are empty if it passes the turn back.
+  program_result<std::vector<char>> exchange(const std::vector<char>& bytes,
+                                             std::span<const int> descriptors, time_point deadline);
+  program_result<record<schema::Reply>> read_reply(std::vector<char> bytes);
+  program_result<void> receive_end(time_point deadline);
   program_failure end(bool timed_out);
 
   // A process and its processor clock.
@@ -89,6 +97,9 @@ class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
   // check programs. `private_bytes` limits the memory that the session may have beside the arena.
   std::unique_ptr<sandbox_session> fork_session(arena* memory, std::uint64_t private_bytes);
   pid_t pid() const { return process_.pid(); }
+  // Processor time that every call takes in addition to its work, in nanoseconds: that of a turn,
+  // and of the kernels' process where there is one.
+  double turn_ns(bool has_kernels) const { return turn_ns_ + (has_kernels ? kernels_ns_ : 0); }
 
  private:
   friend class sandbox_session;
@@ -98,6 +109,8 @@ class sandbox_zygote : public std::enable_shared_from_this<sandbox_zygote> {
 
   child_process process_;
   unique_fd socket_;
+  double turn_ns_ = 0;
+  double kernels_ns_ = 0;
 };
 
 }  // namespace hone

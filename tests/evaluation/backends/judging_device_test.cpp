@@ -37,7 +37,7 @@ class scripted_judge final : public program_judge {
   }
   program_result<void> begin_timing(const schema::Artifact::Reader&, const task&,
                                     const std::vector<wanted_timing>& cases, int number,
-                                    random_stream&) override {
+                                    time_budget&, random_stream&) override {
     expected.emplace_back();
     for (const wanted_timing& wanted : cases)
       expected.back().push_back(wanted.expected_speedup.value_or(0));

@@ -18,8 +18,9 @@ const value_set w = {from_doubles({1, 1}, {dtype::float32, {2}})};
 TEST(Oracle, RunsTheReferenceInItsOwnTypesAndInDoublePrecision) {
   const task t = scale_task();
   reference_oracle oracle(t, std::make_unique<fake_session>(right_program()));
-  const expected_outputs expected = oracle.expect(x, w);
+  const expected_outputs expected = oracle.expect(x, w, evidence::full);
   EXPECT_EQ(expected.own[0].layout.type, dtype::float32);
+  EXPECT_EQ(expected.noisy.size(), 3U);
   ASSERT_TRUE(expected.wide);
   EXPECT_EQ((*expected.wide)[0].layout.type, dtype::float64);
   EXPECT_EQ(to_doubles((*expected.wide)[0]), (std::vector<double>{4, 6}));
@@ -30,35 +31,38 @@ TEST(Oracle, RunsTheReferenceOnceIfItsOwnTypesSuffice) {
   auto session = std::make_unique<fake_session>(right_program());
   const fake_session& watched = *session;
   reference_oracle oracle(t, std::move(session));
-  const expected_outputs expected = oracle.expect(x, w, exactness::own_types);
+  const expected_outputs expected = oracle.expect(x, w, evidence::own_types);
   EXPECT_EQ(to_doubles(expected.own[0]), (std::vector<double>{4, 6}));
   EXPECT_FALSE(expected.wide);
+  EXPECT_TRUE(expected.noisy.empty());
   EXPECT_EQ(watched.runs, 1U);
-  EXPECT_TRUE(oracle.expect(x, w).wide) << "another call may ask for it";
+  EXPECT_TRUE(oracle.expect(x, w, evidence::full).wide) << "another call may ask for it";
+}
+
+TEST(Oracle, StudiesDecisionsOnlyWhereTheReferenceTakesAny) {
+  const task t = scale_task();
+  for (const std::uint64_t decisions : {0U, 12U}) {
+    fake_session::behaviour b = right_program();
+    b.decisions = decisions;
+    reference_oracle oracle(t, std::make_unique<fake_session>(b));
+    EXPECT_EQ(oracle.expect(x, w, evidence::full).alternatives.empty(), decisions == 0);
+  }
 }
 
 TEST(Oracle, OmitsDoublePrecisionIfTheReferenceFailsInIt) {
-  fake_session::behaviour b = right_program();
-  auto last = std::make_shared<dtype>(dtype::float32);
-  b.programs = {[](const value_set& inputs, const value_set& parameters) -> value_set {
-    value_set y = testing_support::scaled(inputs, parameters);
-    return {convert_floating(y[0], dtype::float32)};
-  }};
-  auto session = std::make_unique<fake_session>(b);
-  fake_session* watched = session.get();
-  const task t = scale_task();
-  reference_oracle oracle(t, std::move(session));
-  EXPECT_TRUE(oracle.expect(x, w).wide) << "a reference may return float32 for float64 inputs";
-
   fake_session::behaviour refuses = right_program();
-  refuses.fails = [run = 0](std::size_t) mutable {
-    return ++run == 2 ? program_result<void>(failed(Outcome::CRASH, "expected float"))
-                      : program_result<void>();
-  };
-  reference_oracle strict(t, std::make_unique<fake_session>(refuses));
-  EXPECT_FALSE(strict.expect(x, w).wide);
-  EXPECT_FALSE(strict.expect(x, w).wide) << "it is not tried again";
-  EXPECT_EQ(watched->runs, 2U);
+  refuses.programs = {[](const value_set& inputs, const value_set& parameters) -> value_set {
+    if (inputs[0].layout.type == dtype::float64) return {from_doubles({1}, {dtype::float64, {1}})};
+    return testing_support::scaled(inputs, parameters);
+  }};
+  const task t = scale_task();
+  auto session = std::make_unique<fake_session>(refuses);
+  const fake_session& watched = *session;
+  reference_oracle oracle(t, std::move(session));
+  EXPECT_FALSE(oracle.expect(x, w, evidence::full).wide);
+  const std::size_t studies = watched.studies.size();
+  EXPECT_FALSE(oracle.expect(x, w, evidence::full).wide);
+  EXPECT_EQ(watched.studies.size(), studies + 1) << "it is not tried again";
 }
 
 TEST(Oracle, ReportsTheAliasesOfTheReferencesOutputs) {
@@ -66,7 +70,7 @@ TEST(Oracle, ReportsTheAliasesOfTheReferencesOutputs) {
   b.aliases = {{0, output_alias::with::input, 0}};
   const task t = scale_task();
   reference_oracle oracle(t, std::make_unique<fake_session>(b));
-  oracle.expect(x, w);
+  oracle.expect(x, w, evidence::own_types);
   EXPECT_EQ(oracle.aliases(), b.aliases);
 }
 

@@ -1,5 +1,6 @@
 #include "evaluation/judge/paired_timing.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,13 +23,13 @@ using testing_support::synthetic_side;
 using role = sampled_side::role;
 
 const program_result<void> correct;
-const program_result<void> wrong = failed(Outcome::WRONG_RESULT, "wrong");
+const program_result<void> incorrect = failed(Outcome::WRONG_RESULT, "wrong");
 
 // A side whose runs of one call of 20 ms are delayed by other work, two of three.
 class delayed_side final : public sampled_side {
  public:
   using sampled_side::sampled_side;
-  void set_parameters(std::uint64_t /*seed*/) override {}
+  void set_parameters(const drawn_contents& /*contents*/) override {}
   std::vector<double> sample(std::size_t /*calls*/) override {
     return {++runs_ % 3 == 0 ? 20e6 : 30e6};
   }
@@ -47,8 +48,7 @@ class PairedTiming : public testing::Test {
                    timed_checks* checks = nullptr) {
     synthetic_side candidate(role::candidate, std::move(candidate_ns));
     synthetic_side reference(role::reference, std::move(reference_ns));
-    case_timing timing =
-        testing_support::time_pair(candidate, reference, synthetic_rules(), random_, checks);
+    case_timing timing = time_pair(candidate, reference, synthetic_rules(), random_, checks);
     EXPECT_EQ(candidate.seeds, reference.seeds);
     return timing;
   }
@@ -93,7 +93,7 @@ class uneven_side final : public sampled_side {
  public:
   explicit uneven_side(std::function<bool(int)> is_slow)
       : sampled_side(role::candidate), is_slow_(std::move(is_slow)) {}
-  void set_parameters(std::uint64_t /*seed*/) override {}
+  void set_parameters(const drawn_contents& /*contents*/) override {}
   std::vector<double> sample(std::size_t /*calls*/) override {
     return {is_slow_(++runs_) ? 9e6 : 5e6};
   }
@@ -111,8 +111,7 @@ TEST_F(PairedTiming, MakesFurtherRoundsWhereOneWasDisturbed) {
     uneven_side reference([](int) { return false; });
     timing_rules rules = synthetic_rules();
     rules.clocked_budget_ns = 1e9;
-    const case_timing timing =
-        testing_support::time_pair(candidate, reference, rules, random_, nullptr);
+    const case_timing timing = time_pair(candidate, reference, rules, random_, nullptr);
     EXPECT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
     EXPECT_NEAR(timing.ratio.speedup, 1, 0.001);
     most_rounds = std::max<std::size_t>(most_rounds, timing.rounds);
@@ -125,22 +124,21 @@ TEST_F(PairedTiming, AProgramOfTwoSpeedsIsUnstable) {
   uneven_side reference([](int) { return false; });
   timing_rules rules = synthetic_rules();
   rules.unstable_width = 1;
-  const case_timing timing =
-      testing_support::time_pair(candidate, reference, rules, random_, nullptr);
+  const case_timing timing = time_pair(candidate, reference, rules, random_, nullptr);
   EXPECT_EQ(outcome_of(timing.failure), Outcome::UNSTABLE);
   EXPECT_GE(timing.rounds, 21U);
 }
 
-// A side that appends '|' to a record in begin_round(), and its name in sample(). Keeps the seeds
-// of its rounds.
+// A side that appends '|' to a record in begin_round(), and its name in sample(). Keeps the
+// contents of its rounds.
 class recording_side final : public sampled_side {
  public:
   recording_side(role plays, char name, std::string& record)
       : sampled_side(plays), name_(name), record_(&record) {}
-  void set_parameters(std::uint64_t /*seed*/) override {}
-  void begin_round(std::uint64_t seed) override {
+  void set_parameters(const drawn_contents& /*contents*/) override {}
+  void begin_round(const drawn_contents& contents) override {
     *record_ += '|';
-    seeds_of_rounds.push_back(seed);
+    rounds.push_back(contents);
   }
   std::vector<double> sample(std::size_t calls) override {
     *record_ += name_;
@@ -148,7 +146,7 @@ class recording_side final : public sampled_side {
   }
   std::size_t max_calls() const override { return 9; }
 
-  std::vector<std::uint64_t> seeds_of_rounds;
+  std::vector<drawn_contents> rounds;
 
  private:
   char name_;
@@ -161,19 +159,15 @@ TEST_F(PairedTiming, BeginsARoundOnBothSidesBeforeAnySample) {
   recording_side reference(role::reference, 'r', record);
   timing_rules rules = gpu_timing_rules();
   rules.warm_up_ns = 0;
-  timed_checks checks =
-      checks_that([](std::optional<distribution>, worst_errors&) { return correct; });
-  const case_timing timing =
-      testing_support::time_pair(candidate, reference, rules, random_, &checks);
+  timed_checks checks = checks_that([](worst_errors&) { return correct; });
+  const case_timing timing = time_pair(candidate, reference, rules, random_, &checks);
   ASSERT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
   const std::string warm_up = record.substr(0, record.find('|'));
   // One call is a warm-up of no time, and another is clocked. The reference is calibrated again
   // once the candidate is warm.
   EXPECT_EQ(warm_up, "rrccr");
-  std::string rounds = record.substr(warm_up.size());
-  ASSERT_EQ(rounds.back(), 'c') << "an uncounted batch, which is checked";
-  rounds.pop_back();
-  ASSERT_EQ(rounds.size(), std::size_t{4} * timing.rounds);
+  const std::string rounds = record.substr(warm_up.size());
+  ASSERT_EQ(rounds.size(), 4 * candidate.rounds.size());
   for (std::size_t i = 0; i < rounds.size(); i += 4)
     EXPECT_TRUE(rounds.substr(i, 4) == "||rc" || rounds.substr(i, 4) == "||cr")
         << rounds.substr(i, 4);
@@ -183,33 +177,40 @@ TEST_F(PairedTiming, GivesBothSidesTheSameContentsInARound) {
   std::string record;
   recording_side candidate(role::candidate, 'c', record);
   recording_side reference(role::reference, 'r', record);
-  const case_timing timing =
-      testing_support::time_pair(candidate, reference, gpu_timing_rules(), random_, nullptr);
-  const std::vector<std::uint64_t>& seeds = candidate.seeds_of_rounds;
-  EXPECT_EQ(seeds.size(), timing.rounds);
-  EXPECT_EQ(seeds, reference.seeds_of_rounds);
-  EXPECT_EQ(std::set(seeds.begin(), seeds.end()).size(), seeds.size()) << "fresh in each round";
+  timed_checks checks = checks_that([](worst_errors&) { return correct; });
+  const case_timing timing = time_pair(candidate, reference, gpu_timing_rules(), random_, &checks);
+  std::set<std::uint64_t> seeds;
+  std::size_t declared = 0;
+  ASSERT_EQ(candidate.rounds.size(), reference.rounds.size());
+  for (std::size_t i = 0; i < candidate.rounds.size(); ++i) {
+    EXPECT_EQ(candidate.rounds[i].seed, reference.rounds[i].seed);
+    EXPECT_EQ(candidate.rounds[i].how, reference.rounds[i].how);
+    seeds.insert(candidate.rounds[i].seed);
+    declared += candidate.rounds[i].how == distribution::declared ? 1 : 0;
+  }
+  EXPECT_EQ(seeds.size(), candidate.rounds.size()) << "fresh in each round";
+  EXPECT_EQ(declared, timing.rounds) << "rounds of other contents do not count";
 }
 
-// Returns the rounds of a timing in which every round is checked, each as the order in which the
-// candidate (c) and the reference (r) were sampled and checks (k) were made.
+// Returns the rounds of a timing, each as the order in which the candidate (c) and the reference
+// (r) were sampled and checks (k) were made. Where batches have one run, every round is checked.
 std::set<std::string> rounds_with_checks(std::size_t runs_per_batch, random_stream& random) {
   std::string record;
   recording_side candidate(role::candidate, 'c', record);
   recording_side reference(role::reference, 'r', record);
   timing_rules rules = gpu_timing_rules();
-  rules.check_one_in = rules.check_one_in_late = 1;
+  rules.check_one_in = 1;
   rules.min_runs_per_batch = rules.max_runs_per_batch = runs_per_batch;
-  timed_checks checks({}, random, [&](std::optional<distribution>, worst_errors&) {
+  timed_checks checks({}, random, [&](worst_errors&) {
     record += 'k';
     return correct;
   });
-  testing_support::time_pair(candidate, reference, rules, random, &checks);
+  time_pair(candidate, reference, rules, random, &checks);
   std::set<std::string> rounds;
   for (std::size_t begin = record.find("||"); begin != std::string::npos;) {
     const std::size_t end = record.find("||", begin + 2);
-    if (end != std::string::npos) rounds.insert(record.substr(begin + 2, end - begin - 2));
-    begin = end;  // the last one is left out: the uncounted batch follows it
+    rounds.insert(record.substr(begin + 2, end - begin - 2));
+    begin = end;
   }
   return rounds;
 }
@@ -224,8 +225,8 @@ TEST_F(PairedTiming, DoesNotInterruptABatchOfSeveralRuns) {
   for (const std::string& round : rounds) {
     EXPECT_GE(round.find('r', round.find('c')), round.rfind('c')) << round;
     EXPECT_EQ(std::count(round.begin(), round.end(), 'r'), 2) << round;
-    EXPECT_NE(round.find('k'), std::string::npos) << round;
   }
+  EXPECT_THAT(rounds, testing::Contains(testing::HasSubstr("ck")));
 }
 
 TEST_F(PairedTiming, ChecksOneRunOfAWarmUpOrEachOfThem) {
@@ -236,11 +237,11 @@ TEST_F(PairedTiming, ChecksOneRunOfAWarmUpOrEachOfThem) {
     timing_rules rules = gpu_timing_rules();
     rules.warm_up_ns = 1e5;
     rules.checks_every_warm_up_run = checks_every_run;
-    timed_checks checks = checks_that([&](std::optional<distribution>, worst_errors&) {
+    timed_checks checks = checks_that([&](worst_errors&) {
       record += 'k';
       return correct;
     });
-    testing_support::time_pair(candidate, reference, rules, random_, &checks);
+    time_pair(candidate, reference, rules, random_, &checks);
     const std::string warm_up = record.substr(0, record.find('|'));
     const auto checked = std::count(warm_up.begin(), warm_up.end(), 'k');
     if (checks_every_run) {
@@ -259,7 +260,7 @@ TEST_F(PairedTiming, MeasuresASmallDifferenceForLonger) {
   const auto rounds_at = [&](double speedup) {
     synthetic_side candidate(role::candidate, [speedup] { return 0.9e6 / speedup; });
     synthetic_side reference(role::reference, [] { return 0.9e6; });
-    return testing_support::time_pair(candidate, reference, rules, random_, nullptr).rounds;
+    return time_pair(candidate, reference, rules, random_, nullptr).rounds;
   };
   EXPECT_EQ(rounds_at(1), 14U);
   EXPECT_EQ(rounds_at(1.01), 84U);
@@ -271,46 +272,22 @@ TEST_F(PairedTiming, MeasuresASmallDifferenceForLonger) {
   EXPECT_EQ(gpu_calibration_rules().near_equal, 0) << "a calibration compares equal programs";
 }
 
-TEST_F(PairedTiming, EndsWithoutFurtherChecksWhereItConfirmsAFirstMeasurement) {
+TEST_F(PairedTiming, NeedsFewRoundsWhereItConfirmsAFirstMeasurement) {
   timing_rules rules = synthetic_rules();
   rules.equal_log_ratio = std::log(1.02);  // the bias of the processes is part of every round
   rules.expected_log_ratio = std::log(4);
-  const auto timing_at = [&](double speedup, int& checks_at_end) {
+  const auto timing_at = [&](double speedup) {
     synthetic_side candidate(role::candidate, [speedup] { return 100e3 * 1.02 / speedup; });
     synthetic_side reference(role::reference, [] { return 100e3 * 1.02 * 1.02; });
-    bool counts = false;
-    checks_at_end = 0;
-    timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
-      checks_at_end += how == distribution::shifted && counts ? 1 : 0;
-      counts = true;
-      return correct;
-    });
-    return testing_support::time_pair(candidate, reference, rules, random_, &checks);
+    return time_pair(candidate, reference, rules, random_, nullptr);
   };
-  int checks_at_end = 0;
-  const case_timing confirmed = timing_at(4.04, checks_at_end);
+  const case_timing confirmed = timing_at(4.04);
   EXPECT_TRUE(confirmed.is_confirmed);
   EXPECT_EQ(confirmed.rounds, 7U);
   EXPECT_EQ(outcome_of(confirmed.failure), Outcome::OK);
-  const case_timing other = timing_at(4.2, checks_at_end);
+  const case_timing other = timing_at(4.2);
   EXPECT_FALSE(other.is_confirmed);
   EXPECT_GT(other.rounds, confirmed.rounds) << "it is measured in full";
-  EXPECT_GE(checks_at_end, 1);
-}
-
-TEST_F(PairedTiming, EndsWithTheLastRoundWhereItConfirmsAFirstMeasurement) {
-  std::string record;
-  recording_side candidate(role::candidate, 'c', record);
-  recording_side reference(role::reference, 'r', record);
-  timing_rules rules = gpu_timing_rules();
-  rules.warm_up_ns = 0;
-  rules.expected_log_ratio = 0;
-  timed_checks checks =
-      checks_that([](std::optional<distribution>, worst_errors&) { return correct; });
-  EXPECT_TRUE(
-      testing_support::time_pair(candidate, reference, rules, random_, &checks).is_confirmed);
-  const std::string rounds = record.substr(record.find('|'));
-  EXPECT_EQ(rounds.size(), 4 * rules.confirming_rounds) << "no batch is made for last checks";
 }
 
 TEST_F(PairedTiming, CountsTheFastestOfSeveralRunsEvenIfCallsAreLong) {
@@ -320,8 +297,7 @@ TEST_F(PairedTiming, CountsTheFastestOfSeveralRunsEvenIfCallsAreLong) {
   rules.min_rounds = 7;
   delayed_side candidate(role::candidate);
   synthetic_side reference(role::reference, [] { return 20e6; });
-  const case_timing timing =
-      testing_support::time_pair(candidate, reference, rules, random_, nullptr);
+  const case_timing timing = time_pair(candidate, reference, rules, random_, nullptr);
   EXPECT_NEAR(timing.ratio.speedup, 1, 0.001);
 }
 
@@ -331,37 +307,25 @@ TEST_F(PairedTiming, EndsEarlyForHopelessCandidates) {
   EXPECT_EQ(timing.rounds, 3U);
 }
 
-TEST_F(PairedTiming, EndsWhenTheTimeBudgetIsSpent) {
-  synthetic_side candidate(role::candidate, [] { return 20e3; });
-  synthetic_side reference(role::reference, [] { return 20e3; });
-  timing_rules rules = gpu_timing_rules();
-  rules.warm_up_ns = 0;
-  rules.time_budget_ns = -1e18;  // spent before the first round
-  const case_timing timing =
-      testing_support::time_pair(candidate, reference, rules, random_, nullptr);
-  EXPECT_EQ(outcome_of(timing.failure), Outcome::TIMEOUT);
-  EXPECT_TRUE(timing.log_ratios.empty());
-}
-
 TEST_F(PairedTiming, IsUnstableIfTheRatiosDoNotSettle) {
   const case_timing timing = time(noisy(50e3, 1.2), noisy(50e3, 1.2));
   EXPECT_EQ(outcome_of(timing.failure), Outcome::UNSTABLE);
 }
 
 TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
-  int seen = 0;
-  timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
-    seen += how ? 0 : 1;
+  int made = 0;
+  timed_checks checks = checks_that([&](worst_errors&) {
+    ++made;
     return correct;
   });
   time([] { return 50e3; }, [] { return 50e3; }, &checks);
-  // Checks come after the warm-up, in the first round (no run was checked before) and at the end.
-  EXPECT_GE(seen, 3);
-  // Every sample is the fastest so far, until the times no longer change.
+  EXPECT_GE(made, 2) << "after the warm-up, and in the first round: no run was checked before";
+  // Every sample is the fastest so far, until the times no longer change. A round of other contents
+  // is checked anyway, and has no say in how fast a sample may be.
   int fast = 0;
   double ns = 1e5;
-  timed_checks of_ever_faster = checks_that([&](std::optional<distribution> how, worst_errors&) {
-    fast += !how && ns > 1e3 ? 1 : 0;
+  timed_checks of_ever_faster({distribution::declared}, random_, [&](worst_errors&) {
+    fast += ns > 1e3 ? 1 : 0;
     return correct;
   });
   time([&] { return ns > 1e3 ? ns *= 0.97 : ns; }, [] { return 50e3; }, &of_ever_faster);
@@ -370,20 +334,16 @@ TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
 }
 
 TEST_F(PairedTiming, AWrongCallEndsTheMeasurement) {
-  timed_checks checks =
-      checks_that([](std::optional<distribution>, worst_errors&) { return wrong; });
+  timed_checks checks = checks_that([](worst_errors&) { return incorrect; });
   EXPECT_EQ(outcome_of(time([] { return 50e3; }, [] { return 50e3; }, &checks).failure),
             Outcome::WRONG_RESULT);
 }
 
 TEST_F(PairedTiming, CatchesAProgramThatIsWrongFromSomeCallOn) {
-  // The program is right for every distribution in its first `careful` calls, then for declared
-  // contents alone.
   for (int careful = 0; careful <= 120; careful += 10) {
     int calls = 0;
-    timed_checks checks = checks_that([&](std::optional<distribution> how, worst_errors&) {
-      return how && calls > careful ? wrong : correct;
-    });
+    timed_checks checks =
+        checks_that([&](worst_errors&) { return calls > careful ? incorrect : correct; });
     const auto candidate = [&] {
       ++calls;
       return 50e3;

@@ -17,8 +17,7 @@ case_timing time(double candidate_ns, double reference_ns) {
   static random_stream noise(4);
   synthetic_side candidate(sampled_side::role::candidate, noisy(noise, candidate_ns, 0.01));
   synthetic_side reference(sampled_side::role::reference, noisy(noise, reference_ns, 0.01));
-  return testing_support::time_pair(candidate, reference, testing_support::synthetic_rules(),
-                                    random, nullptr);
+  return time_pair(candidate, reference, testing_support::synthetic_rules(), random, nullptr);
 }
 
 TEST(ProcessBias, IsSubtracted) {

@@ -18,7 +18,7 @@ class side_with_lead_in final : public sampled_side {
  public:
   side_with_lead_in(role plays, double first_ns, double call_ns)
       : sampled_side(plays), first_ns_(first_ns), call_ns_(call_ns) {}
-  void set_parameters(std::uint64_t /*seed*/) override {}
+  void set_parameters(const drawn_contents& /*contents*/) override {}
   std::vector<double> sample(std::size_t calls) override {
     std::vector<double> times(calls, call_ns_);
     times.front() = first_ns_;
@@ -35,8 +35,7 @@ double speedup_with_lead_in(double candidates_ns, double references_ns) {
   random_stream random(3);
   side_with_lead_in candidate(sampled_side::role::candidate, candidates_ns, 25e3);
   side_with_lead_in reference(sampled_side::role::reference, references_ns, 25e3);
-  return testing_support::time_pair(candidate, reference, testing_support::synthetic_rules(),
-                                    random, nullptr)
+  return time_pair(candidate, reference, testing_support::synthetic_rules(), random, nullptr)
       .ratio.speedup;
 }
 
@@ -79,7 +78,7 @@ TEST(SampledSide, TreatsTwoCallsOfAboutTheLimitsLengthAlike) {
 class loading_side final : public sampled_side {
  public:
   explicit loading_side(role plays, double call_ns) : sampled_side(plays), call_ns_(call_ns) {}
-  void set_parameters(std::uint64_t /*seed*/) override {}
+  void set_parameters(const drawn_contents& /*contents*/) override {}
   std::vector<double> sample(std::size_t calls) override {
     const bool is_first = samples++ == 0;
     std::this_thread::sleep_for(std::chrono::microseconds(is_first ? 8000 : calls * 200));
@@ -147,8 +146,8 @@ TEST(SampledSide, DoesNotRewardACallThatDoesTheWorkOfOthers) {
   random_stream random(3);
   synthetic_side candidate(sampled_side::role::candidate, lumped);
   synthetic_side reference(sampled_side::role::reference, [] { return 25e3; });
-  const case_timing timing = testing_support::time_pair(
-      candidate, reference, testing_support::synthetic_rules(), random, nullptr);
+  const case_timing timing =
+      time_pair(candidate, reference, testing_support::synthetic_rules(), random, nullptr);
   EXPECT_LT(timing.ratio.speedup, 1.2);
 }
 

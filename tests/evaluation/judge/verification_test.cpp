@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "evaluation/judge/host_trial.hpp"
+#include "evaluation/judge/timed_checks.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/fake_session.hpp"
 
@@ -20,12 +21,23 @@ using testing_support::fake_session;
 using testing_support::right_program;
 using testing_support::scale_task;
 
+// Returns the distributions that the task lists and that change something.
+std::vector<distribution> all_of(const task& t) {
+  return usable_distributions(t, [](distribution) { return true; });
+}
+
 verification_result verify(fake_session& candidate, const task& t, std::uint64_t seed = 5,
                            const verification_limits& limits = {},
-                           fake_session::behaviour reference = right_program()) {
+                           fake_session::behaviour reference = right_program(),
+                           const std::vector<distribution>& more = {}, double budget_ns = 60e9) {
   reference_oracle oracle(t, std::make_unique<fake_session>(std::move(reference)));
-  host_trial trial(candidate, oracle);
-  return verify_program(trial, "cpu", seed, limits);
+  host_trial trial(candidate, oracle, [&](const task_case&) {
+    std::vector<distribution> usable = all_of(t);
+    usable.insert(usable.end(), more.begin(), more.end());
+    return usable;
+  });
+  time_budget budget(budget_ns);
+  return verify_program(trial, "cpu", seed, limits, budget);
 }
 
 verification_result verify(fake_session::behaviour b, const task& t = scale_task()) {
@@ -37,38 +49,17 @@ TEST(Verification, ARightProgramPassesEveryRoundOfEveryCase) {
   fake_session candidate(right_program());
   const auto result = verify(candidate, scale_task());
   EXPECT_EQ(outcome_of(result.failure), Outcome::OK);
-  // Each of two cases has two rounds as declared and one for each of the three other distributions.
-  EXPECT_EQ(result.rounds, 10U);
-  // Every round has two calls. Per case, two rounds have a third call with a few elements changed,
-  // and one has two more calls, with a single outlier of either sign.
-  EXPECT_EQ(candidate.calls.size(), 28U);
+  // Each of two cases has two rounds as declared, one for each of six other distributions and a
+  // second one for `sparse` and for `weights`.
+  EXPECT_EQ(result.rounds, 20U);
+  // Per case, the first two rounds have three calls each, and the round of outliers has two more
+  // than the others, with a single outlier of either sign.
+  EXPECT_EQ(candidate.calls.size(), 2U * (2 * 3 + 7 * 1 + 3));
 }
 
 TEST(Verification, ATaskWithFewDistributionsStillGetsFiveRounds) {
   fake_session candidate(right_program());
   EXPECT_EQ(verify(candidate, scale_task("distributions = [\"declared\"]\n")).rounds, 10U);
-}
-
-// A slow reference whose float64 run takes more than a quarter of a second, so that only the first
-// draws have float64. Its run in float32 is a little wrong, and the candidate agrees with float64
-// only.
-TEST(Verification, AcceptsWhatOnlyFloat64BearsOut) {
-  fake_session::behaviour inexact = right_program();
-  const auto exact = inexact.programs.at(0);
-  inexact.programs.at(0) = [exact](const value_set& inputs, const value_set& parameters) {
-    value_set outputs = exact(inputs, parameters);
-    if (inputs[0].layout.type == dtype::float64) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    } else {
-      auto values = to_doubles(outputs.at(0));
-      for (double& x : values) x *= 1.0002;
-      outputs.at(0) = from_doubles(values, outputs.at(0).layout);
-    }
-    return outputs;
-  };
-  fake_session candidate(right_program());
-  const auto right = verify(candidate, scale_task(), 5, {}, inexact);
-  EXPECT_EQ(outcome_of(right.failure), Outcome::OK);
 }
 
 // Returns the calls of each round, which have equal parameters.
@@ -82,58 +73,36 @@ std::vector<std::vector<fake_session::seen_call>> rounds_of(const fake_session& 
   return rounds;
 }
 
-TEST(Verification, CallsTwiceWithTheSameContentsAtTwoAddresses) {
-  fake_session candidate(right_program());
-  verify(candidate, scale_task());
-  std::vector<std::byte> before;
-  for (const auto& calls : rounds_of(candidate)) {
-    EXPECT_EQ(calls[0].inputs[0].bytes, calls[1].inputs[0].bytes);
-    EXPECT_NE(calls[0].set, calls[1].set);
-    EXPECT_NE(calls[0].inputs[0].bytes, before);
-    before = calls[0].inputs[0].bytes;
-  }
-}
-
-TEST(Verification, CallsAtOneOfTwoAddressesAfterTwoRoundsWithASlowReference) {
-  fake_session::behaviour slow = right_program();
-  slow.programs.at(0) = [right = slow.programs.at(0)](const value_set& inputs,
-                                                      const value_set& parameters) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return right(inputs, parameters);
-  };
+// Two rounds of each case call three times: with the same contents at two addresses, then with a
+// few elements changed at the address of the call before. The others call once.
+TEST(Verification, CallsAtTwoAddressesAndOnContentsThatHardlyDiffer) {
   const std::string declared = "distributions = [\"declared\"]\n";
   std::set<std::size_t> later_sets;
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     fake_session candidate(right_program());
-    EXPECT_EQ(verify(candidate, scale_task(declared), seed, {}, slow).rounds, 10U);
+    verify(candidate, scale_task(declared), seed);
     const auto rounds = rounds_of(candidate);
     ASSERT_EQ(rounds.size(), 10U) << "of two cases";
     for (std::size_t i = 0; i < rounds.size(); ++i) {
-      EXPECT_EQ(rounds[i].size(), i % 5 < 2 ? 3U : 1U) << "round " << i;
-      if (i % 5 >= 2) later_sets.insert(rounds[i][0].set);
+      const auto& calls = rounds[i];
+      if (i % 5 >= 2) {
+        EXPECT_EQ(calls.size(), 1U) << "round " << i;
+        later_sets.insert(calls[0].set);
+        continue;
+      }
+      ASSERT_EQ(calls.size(), 3U) << "round " << i;
+      EXPECT_EQ(calls[0].inputs[0].bytes, calls[1].inputs[0].bytes);
+      EXPECT_NE(calls[0].set, calls[1].set);
+      EXPECT_EQ(calls[1].set, calls[2].set);
+      const std::vector<double> before = to_doubles(calls[1].inputs[0]);
+      const std::vector<double> after = to_doubles(calls[2].inputs[0]);
+      int changed = 0;
+      for (std::size_t k = 0; k < before.size(); ++k) changed += before[k] != after[k] ? 1 : 0;
+      EXPECT_GE(changed, 1);
+      EXPECT_LE(changed, 3);
     }
   }
   EXPECT_EQ(later_sets.size(), 2U) << "a program could know which address is tried";
-}
-
-TEST(Verification, RepeatsACallWithAFewElementsChanged) {
-  fake_session candidate(right_program());
-  verify(candidate, scale_task());
-  int perturbed = 0;
-  for (const auto& calls : rounds_of(candidate)) {
-    if (calls.size() < 3) continue;
-    EXPECT_EQ(calls[1].set, calls[2].set);
-    const std::vector<double> before = to_doubles(calls[1].inputs[0]);
-    const std::vector<double> after = to_doubles(calls[2].inputs[0]);
-    if (std::any_of(before.begin(), before.end(), [](double x) { return std::abs(x) > 400; }))
-      continue;  // the round of outliers has its own third call
-    ++perturbed;
-    int changed = 0;
-    for (std::size_t i = 0; i < before.size(); ++i) changed += before[i] != after[i] ? 1 : 0;
-    EXPECT_GE(changed, 1);
-    EXPECT_LE(changed, 3);
-  }
-  EXPECT_EQ(perturbed, 4);
 }
 
 TEST(Verification, CatchesAProgramThatLooksForOutliersInASample) {
@@ -195,43 +164,7 @@ TEST(Verification, AWrongResultNamesElementCaseAndDistribution) {
   const auto failure = verify(b).failure;
   EXPECT_EQ(outcome_of(failure), Outcome::WRONG_RESULT);
   EXPECT_THAT(message_of(failure), HasSubstr("element ["));
-  EXPECT_THAT(message_of(failure), HasSubstr("case N=640, shifted inputs"));
-}
-
-// Returns a program that is right, except that its first element is off by `times` the allowed
-// error in some calls.
-fake_session::behaviour off_by(double times, const std::function<bool(int)>& in_call) {
-  fake_session::behaviour b = right_program();
-  b.programs = {
-      [times, in_call, call = 0](const value_set& inputs, const value_set& parameters) mutable {
-        value_set y = testing_support::scaled(inputs, parameters);
-        std::vector<double> numbers = to_doubles(y[0]);
-        double squares = 0;
-        for (const double number : numbers) squares += number * number;
-        const tolerance allowed = tolerance_for(scale_task(), y[0].layout.type);
-        if (in_call(++call))
-          numbers[0] +=
-              times * (allowed.atol * std::sqrt(squares / static_cast<double>(numbers.size())) +
-                       allowed.rtol * std::abs(numbers[0]));
-        return value_set{from_doubles(numbers, y[0].layout)};
-      }};
-  return b;
-}
-
-TEST(Verification, DrawsOneBarelyWrongResultAgain) {
-  const auto once = verify(off_by(1.5, [](int call) { return call == 4; }));
-  EXPECT_EQ(outcome_of(once.failure), Outcome::OK) << message_of(once.failure);
-  EXPECT_LE(once.errors.worst_element, 1);
-  EXPECT_EQ(
-      outcome_of(verify(off_by(1.5, [](int call) { return call == 4 || call == 20; })).failure),
-      Outcome::WRONG_RESULT)
-      << "a second time";
-  EXPECT_EQ(outcome_of(verify(off_by(1.5, [](int) { return true; })).failure),
-            Outcome::WRONG_RESULT)
-      << "always";
-  EXPECT_EQ(outcome_of(verify(off_by(20, [](int call) { return call == 4; })).failure),
-            Outcome::WRONG_RESULT)
-      << "by much";
+  EXPECT_THAT(message_of(failure), HasSubstr("case N=640, shifted contents"));
 }
 
 TEST(Verification, ChecksOddSizesAsWell) {
@@ -293,18 +226,7 @@ TEST(Verification, ReportsTheFailureOfARun) {
   EXPECT_THAT(message_of(failure), HasSubstr("signal 11 (case N=640"));
 }
 
-// A trial of a case that bears large inputs, or does not.
-class trial_with_large final : public host_trial {
- public:
-  trial_with_large(fake_session& candidate, reference_oracle& oracle, bool bears)
-      : host_trial(candidate, oracle), bears_(bears) {}
-  bool bears_large_inputs() override { return bears_; }
-
- private:
-  bool bears_;
-};
-
-TEST(Verification, FindsAProgramWithTheRangeOfHalfPrecisionWhereACaseBearsLargeInputs) {
+TEST(Verification, FindsAProgramWithTheRangeOfHalfPrecisionByLargeContents) {
   fake_session::behaviour half = right_program();
   const auto right = half.programs.at(0);
   half.programs.at(0) = [right](const value_set& inputs, const value_set& parameters) {
@@ -314,28 +236,23 @@ TEST(Verification, FindsAProgramWithTheRangeOfHalfPrecisionWhereACaseBearsLargeI
     outputs.at(0) = from_doubles(values, outputs.at(0).layout);
     return outputs;
   };
-  const task t = scale_task();
-  reference_oracle oracle(t, std::make_unique<fake_session>(right_program()));
-  const auto judged = [&](const fake_session::behaviour& b, bool bears) {
+  const task declared = scale_task("distributions = [\"declared\"]\n");
+  const auto judged = [&](const fake_session::behaviour& b, const std::vector<distribution>& more) {
     fake_session candidate(b);
-    trial_with_large trial(candidate, oracle, bears);
-    return verify_program(trial, "cpu", 5, {});
+    return verify(candidate, declared, 5, {}, right_program(), more).failure;
   };
-  EXPECT_EQ(outcome_of(judged(half, false).failure), Outcome::OK);
-  const auto caught = judged(half, true);
-  EXPECT_EQ(outcome_of(caught.failure), Outcome::WRONG_RESULT);
-  EXPECT_THAT(message_of(caught.failure), HasSubstr("large inputs"));
-  const auto passed = judged(right_program(), true);
-  EXPECT_EQ(outcome_of(passed.failure), Outcome::OK);
-  EXPECT_EQ(passed.rounds, 12U);
+  EXPECT_EQ(outcome_of(judged(half, {})), Outcome::OK);
+  const auto caught = judged(half, {distribution::large});
+  EXPECT_EQ(outcome_of(caught), Outcome::WRONG_RESULT);
+  EXPECT_THAT(message_of(caught), HasSubstr("large contents"));
+  EXPECT_EQ(outcome_of(judged(right_program(), {distribution::large})), Outcome::OK);
 }
 
 TEST(Verification, EndsWhenAllCallsTogetherTakeTooLong) {
   fake_session candidate(right_program());
   const task t = scale_task();
-  const verification_limits limits{.call = std::chrono::milliseconds(1),
-                                   .whole = std::chrono::milliseconds(-1)};
-  EXPECT_EQ(outcome_of(verify(candidate, t, 5, limits).failure), Outcome::TIMEOUT);
+  EXPECT_EQ(outcome_of(verify(candidate, t, 5, {}, right_program(), {}, -1).failure),
+            Outcome::TIMEOUT);
 }
 
 TEST(Verification, GivesTheFirstCallTimeToLoad) {

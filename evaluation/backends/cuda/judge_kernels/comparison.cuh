@@ -1,81 +1,40 @@
-// Kernels that compare an output with the expected ones (evaluation.md section 2, point 5). They
-// must be launched with 256 threads per block.
+// Kernels that compare an output with the expected ones, by the rule of judge/element_rule.cuh,
+// which precedes this text. They must be launched with 256 threads per block.
 
-// The sums and extremes that one block has found; gpu_context::measures has the same layout.
-struct measures {
-  double squares, sum;      // sum of squares and sum of the expected, finite elements
-  double roots;             // sum of the square roots of their magnitudes
-  double error, norm;       // sums of squares, for the relative L2 error
-  double own_error;         // sum of squares of the reference's own errors
-  double worst, own_worst;  // largest |a - b| over the error allowed for that element
-  u64 worst_at;             // index of the worst element
-  u64 finite;               // number of finite expected elements
-  u64 missed, own_missed;   // numbers of elements, by miss_limits in judge/comparison.hpp
-  u64 first_bad;  // the first element whose NaN or infinity, or exact value, is wrong; ~0: none
-  int varies, expected_varies;  // whether the output and the expected output are not constant
-};
-
-// Adds the measures `b` to `a`.
-__device__ void merge(measures& a, const measures& b) {
-  a.squares += b.squares;
-  a.sum += b.sum;
-  a.roots += b.roots;
-  a.error += b.error;
-  a.norm += b.norm;
-  a.own_error += b.own_error;
-  if (b.worst > a.worst || (b.worst == a.worst && b.worst_at < a.worst_at)) {
-    a.worst = b.worst;
-    a.worst_at = b.worst_at;
-  }
-  a.own_worst = b.own_worst > a.own_worst ? b.own_worst : a.own_worst;
-  a.finite += b.finite;
-  a.missed += b.missed;
-  a.own_missed += b.own_missed;
-  a.first_bad = b.first_bad < a.first_bad ? b.first_bad : a.first_bad;
-  a.varies |= b.varies;
-  a.expected_varies |= b.expected_varies;
-}
+using namespace judging;
 
 // Writes the measures of all threads of a block, merged, to out[blockIdx.x].
-__device__ void reduce(measures mine, measures* out) {
-  __shared__ measures all[256];
+__device__ void reduce(const measures& mine, measures* out) {
+  __shared__ alignas(measures) unsigned char memory[256 * sizeof(measures)];
+  measures* const all = (measures*)memory;
   all[threadIdx.x] = mine;
   __syncthreads();
   for (unsigned s = 128; s > 0; s /= 2) {
-    if (threadIdx.x < s) merge(all[threadIdx.x], all[threadIdx.x + s]);
+    if (threadIdx.x < s) add(all[threadIdx.x], all[threadIdx.x + s]);
     __syncthreads();
   }
   if (threadIdx.x == 0) out[blockIdx.x] = all[0];
 }
 
-// Returns the measures of no elements.
-__device__ measures nothing() {
-  measures m;
-  m.squares = m.sum = m.roots = m.error = m.norm = m.own_error = m.worst = m.own_worst = 0;
-  m.worst_at = m.first_bad = ~0ull;
-  m.finite = m.missed = m.own_missed = 0;
-  m.varies = m.expected_varies = 0;
-  return m;
-}
-
-// An output and the expected ones; gpu_context::comparison has the same layout.
+// An output and the runs of the reference; gpu_context::comparison has the same layout.
 struct compared {
   const void* actual;
-  const void* own;   // of the reference in its own types
-  const void* wide;  // of the float64 run, or null
-  u64 n;             // number of elements
-  int type;          // of `actual` and `own`
-  double rms;        // of the expected elements, for the second pass
-  double rtol, atol;
-  double noise, missed_share;  // of miss_limits
+  const void* own;      // of the reference in its own types
+  const void* wide;     // of the float64 run, or null
+  const void* settled;  // of the float64 run with the decisions of `own`, or null: as `wide`
+  const void* noisy[JUDGE_MOST_NOISY];
+  const void* alternatives[JUDGE_MOST_ALTERNATIVES];
+  int noisy_count, alternative_count;
+  u64 n;               // number of elements
+  int type;            // of `actual`, `own`, `noisy` and `alternatives`
+  double unit, least;  // of the type, as type_limits in judge/comparison.hpp
+  output_scale scale;  // for the second pass
 };
 
-// Returns the expected element: the float64 run's, cast to the output's type, if there is such a
-// run.
-__device__ double expected_at(const compared& c, u64 i) {
-  if (c.wide == 0) return load(c.own, c.type, i);
-  const double x = ((const double*)c.wide)[i];
-  switch (c.type) {
+// Returns an element of a float64 run, rounded to the output's type.
+__device__ double rounded(const void* wide, int type, u64 i) {
+  const double x = ((const double*)wide)[i];
+  switch (type) {
     case float32:
       return (double)(float)x;
     case float16:
@@ -87,77 +46,126 @@ __device__ double expected_at(const compared& c, u64 i) {
   }
 }
 
-__device__ bool same(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+// One element in the runs that every comparison has.
+struct expected_element {
+  double own, wide, error;  // `error`: that rounding explains
+};
 
-// First pass: measures the size of expected elements, and whether either output varies.
+__device__ expected_element expected_at(const compared& c, u64 i) {
+  expected_element e;
+  e.own = load(c.own, c.type, i);
+  e.wide = c.wide == 0 ? e.own : rounded(c.wide, c.type, i);
+  const double settled = c.settled == 0 ? e.wide : rounded(c.settled, c.type, i);
+  double spread = 0;
+  for (int k = 0; k < c.noisy_count; ++k)
+    spread = wider_spread(spread, e.own, load(c.noisy[k], c.type, i));
+  e.error = rounding_error(spread, e.own, settled, c.unit, c.least);
+  return e;
+}
+
+__device__ double error_around(const compared& c, u64 i) {
+  double errors[JUDGE_NEIGHBOURS];
+  int count = 0;
+  for (u64 j = first_neighbour(i, c.n); j < c.n && count < JUDGE_NEIGHBOURS; ++j)
+    errors[count++] = expected_at(c, j).error;
+  return median_of(errors, count);
+}
+
+__device__ double distance_at(const compared& c, double x, const expected_element& e, double limit,
+                              u64 i) {
+  if (c.alternative_count == 0) return fabs(x - e.wide);
+  double results[JUDGE_MOST_ALTERNATIVES + 2];
+  int count = 0;
+  results[count++] = e.wide;
+  if (is_number(e.own)) results[count++] = e.own;
+  for (int k = 0; k < c.alternative_count; ++k) {
+    const double other = load(c.alternatives[k], c.type, i);
+    if (is_number(other)) results[count++] = other;
+  }
+  return distance_from_results(x, results, count, limit);
+}
+
+__device__ bool is_right_at(const compared& c, double x, const expected_element& e, double limit,
+                            u64 i) {
+  if (is_right_special(x, e.own, e.wide, limit)) return true;
+  for (int k = 0; k < c.noisy_count; ++k) {
+    if (same_number(x, load(c.noisy[k], c.type, i))) return true;
+  }
+  for (int k = 0; k < c.alternative_count; ++k) {
+    if (same_number(x, load(c.alternatives[k], c.type, i))) return true;
+  }
+  return false;
+}
+
+// First pass: measures the sizes of expected elements and of the errors that rounding explains.
 extern "C" __global__ void measure_expected(compared c, measures* out) {
-  measures m = nothing();
-  const double a0 = load(c.actual, c.type, 0), b0 = expected_at(c, 0);
+  measures m;
   const u64 step = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < c.n; i += step) {
-    const double b = expected_at(c, i);
-    if (isfinite(b)) {
-      m.squares += b * b;
-      m.sum += b;
-      m.roots += sqrt(fabs(b));
-      ++m.finite;
+    const expected_element e = expected_at(c, i);
+    if (!is_number(e.wide)) continue;
+    m.sum += e.wide;
+    m.squares += e.wide * e.wide;
+    ++m.finite;
+    if (e.error > c.least) {
+      m.errors += log(e.error);
+      ++m.error_count;
     }
-    m.varies |= !same(load(c.actual, c.type, i), a0);
-    m.expected_varies |= !same(b, b0);
+    if (e.wide != 0) {
+      m.values += log(fabs(e.wide));
+      ++m.value_count;
+    }
   }
   reduce(m, out);
 }
 
-// Second pass: measures the errors of the candidate and of the reference in its own type, by the
-// rules of compare_floating() in judge/comparison.cpp.
+// Second pass: measures the errors of the candidate, as compare_floating() in judge/comparison.cpp.
 extern "C" __global__ void measure_errors(compared c, measures* out) {
-  measures m = nothing();
-  const double floor = 1e-30, base = c.atol * (c.rms > floor ? c.rms : floor);
+  measures m;
   const u64 step = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < c.n; i += step) {
-    const double a = load(c.actual, c.type, i), b = expected_at(c, i), own = load(c.own, c.type, i);
-    if (!(isfinite(a) && isfinite(b))) {
-      bool fine = same(a, b) || (same(a, own) && !isfinite(own));
-      if (!fine && isfinite(a) && isfinite(own)) fine = fabs(a - own) <= base + c.rtol * fabs(own);
-      if (!fine && i < m.first_bad) m.first_bad = i;
+    const expected_element e = expected_at(c, i);
+    const double x = load(c.actual, c.type, i);
+    const double limit = element_limit(e.error, e.wide, c.scale);
+    if (!is_number(x) || !is_number(e.wide)) {
+      if (i < m.first_bad && !is_right_at(c, x, e, limit, i)) m.first_bad = i;
+      continue;
     }
-    if (!isfinite(b)) continue;
-    const double limit = base + c.rtol * fabs(b);
-    const double miss = fmax(c.noise, c.missed_share * fabs(b));
-    if (isfinite(a)) {
-      const double e = fabs(a - b), ratio = limit > 0 ? e / limit : e > 0 ? 1e300 : 0;
-      if (ratio > m.worst) {
-        m.worst = ratio;
-        m.worst_at = i;
-      }
-      m.error += e * e;
-      m.norm += b * b;
-      m.missed += e > miss;
+    double ratio = distance_at(c, x, e, limit, i) / limit;
+    if (may_be_chance(ratio)) {
+      const double wider = element_limit(error_around(c, i), e.wide, c.scale);
+      if (wider > limit) ratio = distance_at(c, x, e, wider, i) / wider;
     }
-    if (isfinite(own)) {
-      const double e = fabs(own - b), ratio = limit > 0 ? e / limit : e > 0 ? 1e300 : 0;
-      m.own_worst = ratio > m.own_worst ? ratio : m.own_worst;
-      m.own_error += e * e;
-      m.own_missed += e > miss;
+    if (ratio > m.worst) {
+      m.worst = ratio;
+      m.worst_at = i;
     }
+    m.ratios += ratio * ratio;
+    ++m.count;
   }
   reduce(m, out);
 }
 
-// Compares integers and booleans. An element that agrees with either of the reference's runs is
-// right. `wide` has the type of `own` here.
+// Compares integers and booleans. An element that agrees with any run of the reference is right.
+// `wide` has the type of `own` here.
 extern "C" __global__ void measure_exact(compared c, measures* out) {
-  measures m = nothing();
+  measures m;
   const int bytes = bytes_of(c.type);
   const u64 step = (u64)gridDim.x * blockDim.x;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < c.n; i += step) {
-    bool own = true, wide = c.wide != 0;
-    for (int j = 0; j < bytes; ++j) {
-      const unsigned char a = ((const unsigned char*)c.actual)[i * bytes + j];
-      own &= a == ((const unsigned char*)c.own)[i * bytes + j];
-      if (wide) wide = a == ((const unsigned char*)c.wide)[i * bytes + j];
-    }
-    if (!own && !wide && i < m.first_bad) m.first_bad = i;
+    const unsigned char* const actual = (const unsigned char*)c.actual + i * bytes;
+    const auto is_same = [&](const void* run) {
+      if (run == 0) return false;
+      for (int j = 0; j < bytes; ++j) {
+        if (actual[j] != ((const unsigned char*)run)[i * bytes + j]) return false;
+      }
+      return true;
+    };
+    bool is_right = is_same(c.own) || is_same(c.wide);
+    for (int k = 0; k < c.noisy_count && !is_right; ++k) is_right = is_same(c.noisy[k]);
+    for (int k = 0; k < c.alternative_count && !is_right; ++k)
+      is_right = is_same(c.alternatives[k]);
+    if (!is_right && i < m.first_bad) m.first_bad = i;
   }
   reduce(m, out);
 }

@@ -1,14 +1,8 @@
-// Kernels that draw the contents of tensors. Each use of random bits has a Philox stream of its
-// own: 16 times the tensor's number plus 0 for contents, 1 for the places and 2 for the signs of
-// outliers, 3 for the places and 4 for the contents of perturbed elements.
+// Kernels that draw the contents of tensors. judge/varied_element.cuh precedes this text. Each use
+// of random bits has a separate Philox stream: 16 times the tensor's number plus 0 for contents, 3
+// for the places and 4 for the contents of perturbed elements.
 
-// Changes a number to a distribution other than `outliers` (evaluation.md section 2, point 2).
-__device__ float changed(float x, int how) {
-  return how == shifted ? 10.0f * x + 25.0f
-         : how == small ? x / 1000.0f
-         : how == large ? 100000.0f * x
-                        : x;
-}
+using namespace judging;
 
 // Draws elements 4 quad ... 4 quad + 3 as floats, before the cast to the tensor's type.
 __device__ void four_floats(const drawing& d, u64 quad, unsigned stream, float* x) {
@@ -23,13 +17,13 @@ __device__ void four_floats(const drawing& d, u64 quad, unsigned stream, float* 
     x[1] = p.y;
     x[2] = q.x;
     x[3] = q.y;
-    for (int j = 0; j < 4; ++j) x[j] = changed((float)d.a + (float)d.b * x[j], d.how);
+    for (int j = 0; j < 4; ++j) x[j] = (float)d.a + (float)d.b * x[j];
   } else if (d.of == uniform) {
     x[0] = unit(r.x);
     x[1] = unit(r.y);
     x[2] = unit(r.z);
     x[3] = unit(r.w);
-    for (int j = 0; j < 4; ++j) x[j] = changed((float)d.a + (float)(d.b - d.a) * x[j], d.how);
+    for (int j = 0; j < 4; ++j) x[j] = (float)d.a + (float)(d.b - d.a) * x[j];
   } else {
     x[0] = r.x & 1;
     x[1] = r.y & 1;
@@ -110,18 +104,33 @@ extern "C" __global__ void draw(const placements list) {
   }
 }
 
-// Adds 500 to `count` random elements with the sign `sign`, or with random signs if it is 0. An
-// element that is chosen twice gets the same value both times.
-extern "C" __global__ void add_outliers(void* to, drawing d, u64 count, int sign) {
-  const u64 j = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (j >= count) return;
-  const uint4 r = philox(j, d.seed, (unsigned)d.tensor * 16u + 1u);
-  const u64 i = ((u64)r.y << 32 | r.x) % d.n;
-  float x[4];
-  four_floats(d, i / 4, 0, x);
-  const bool is_high =
-      sign != 0 ? sign > 0 : (philox(i, d.seed, (unsigned)d.tensor * 16u + 2u).x & 1) != 0;
-  store(to, d.type, i, x[i % 4] + (is_high ? 500.0f : -500.0f));
+// Changes drawn elements to another distribution.
+extern "C" __global__ void vary(void* at, int type, variation v) {
+  const u64 step = (u64)gridDim.x * blockDim.x;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < v.n; i += step) {
+    if (v.of == integers)
+      store_integer(at, type, i,
+                    varied_integer(type == int64   ? ((const long long*)at)[i]
+                                   : type == int32 ? ((const int*)at)[i]
+                                                   : (long long)load(at, type, i),
+                                   i, v));
+    else
+      store(at, type, i, varied_number(load(at, type, i), i, v));
+  }
+}
+
+// Copies the rows of a data file of `n` elements to other places. Real numbers are scaled by rows.
+extern "C" __global__ void vary_data(void* to, const void* from, int type, u64 n, variation v) {
+  const u64 step = (u64)gridDim.x * blockDim.x, row = n / v.extent;
+  for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
+    const u64 r = i / row, source = source_row(v, r) * row + i % row;
+    if (type == int64)
+      ((long long*)to)[i] = ((const long long*)from)[source];
+    else if (type == int32 || type == boolean)
+      store(to, type, i, load(from, type, source));
+    else
+      store(to, type, i, load(from, type, source) * row_factor(v, r));
+  }
 }
 
 // Draws `count` elements anew from another seed, or swaps two elements of a permutation. Must be

@@ -7,10 +7,9 @@
 
 typedef unsigned long long u64;
 
-// The values of hone::dtype, initializer::kind and distribution.
+// The values of hone::dtype and initializer::kind.
 enum dtypes { float32, float16, bfloat16, float64, int32, int64, boolean };
 enum numbers { normal, uniform, integers, constant, permutation, coin };
-enum distributions { declared, shifted, small, outliers, one_high, one_low, large };
 
 // The contents that a tensor is filled with; gpu_drawing in gpu_context.hpp has the same layout.
 // Equal (seed, tensor) give equal contents at any address.
@@ -22,7 +21,7 @@ struct drawing {
   int tensor;   // number of the tensor
   int type;     // dtypes
   int of;       // numbers
-  int how;      // distributions
+  int reserved;
 };
 
 // Philox 4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).

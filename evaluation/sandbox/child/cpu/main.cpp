@@ -8,11 +8,15 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
+#include <limits>
 
 #include "evaluation/sandbox/child/common/torchscript_program.hpp"
 #include "evaluation/sandbox/child/cpu/session.hpp"
@@ -74,12 +78,88 @@ void reap(pid_t pid) {
   reply_number(schema::Reply::ENDED, status);
 }
 
+// Returns the processor time of a clock in nanoseconds.
+double processor_ns(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+clockid_t clock_of(pid_t pid) {
+  clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
+  clock_getcpuclockid(pid, &clock);
+  return clock;
+}
+
+// Returns the least mean, over batches, of what `spent_ns` grows by when `turn` is made once.
+double cost_of_turn(const std::function<void()>& turn, const std::function<double()>& spent_ns) {
+  constexpr int batches = 8;
+  constexpr int turns = 32;
+  double least = std::numeric_limits<double>::infinity();
+  for (int batch = 0; batch < batches; ++batch) {
+    const double before = spent_ns();
+    for (int i = 0; i < turns; ++i) turn();
+    least = std::min(least, (spent_ns() - before) / turns);
+  }
+  return least;
+}
+
+// Forks a process that calls `turn` for ever, and measures what a turn costs.
+template <class Turn, class Measure>
+double with_child(const Turn& turn, const Measure& measure) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    while (true) turn();
+  }
+  const double cost = measure(pid);
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  return cost;
+}
+
+void measure_turns() {
+  auto [ours, theirs] = socket_pair();
+  const double of_call = with_child(
+      [&] {
+        receive_message(theirs.get());
+        send_message(theirs.get(), {});
+      },
+      [&](pid_t pid) {
+        return cost_of_turn(
+            [&] {
+              send_message(ours.get(), {});
+              receive_message(ours.get());
+            },
+            [clock = clock_of(pid)] { return processor_ns(clock); });
+      });
+  const double of_kernels =
+      with_child([] { raise(SIGSTOP); },
+                 [](pid_t pid) {
+                   int status = 0;
+                   waitpid(pid, &status, WUNTRACED);
+                   return cost_of_turn(
+                       [&] {
+                         kill(pid, SIGCONT);
+                         waitpid(pid, &status, WUNTRACED);
+                       },
+                       [clock = clock_of(pid)] {
+                         return processor_ns(clock) + processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+                       });
+                 });
+  record_builder<schema::Reply> reply;
+  auto costs = reply->initTurnCosts();
+  costs.setOfCall(of_call);
+  costs.setOfKernels(of_kernels);
+  send_message(command_socket, reply.finish().bytes());
+}
+
 [[noreturn]] void serve() {
   while (true) {
     received_message message = receive_with_descriptors(command_socket);
     const auto command = record<schema::Command>::from_bytes(std::move(message.bytes));
     if (command->isFork()) fork_session(command->getFork(), message.descriptors);
     if (command->isReap()) reap(command->getReap());
+    if (command->isMeasureTurns()) measure_turns();
   }
 }
 

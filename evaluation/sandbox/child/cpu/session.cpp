@@ -10,6 +10,7 @@
 
 #include "evaluation/sandbox/arena.hpp"
 #include "evaluation/sandbox/child/common/replies.hpp"
+#include "evaluation/sandbox/child/common/study.hpp"
 #include "evaluation/sandbox/child/cpu/arena_allocator.hpp"
 #include "evaluation/sandbox/child/cpu/confinement.hpp"
 #include "evaluation/sandbox/child/cpu/kernel_process.hpp"
@@ -60,6 +61,9 @@ class session {
         break;
       case schema::Command::GO:
         go();
+        break;
+      case schema::Command::STUDY:
+        study(command.getStudy());
         break;
       default:
         throw program_error(Outcome::INFRASTRUCTURE, "a session does not support this command");
@@ -122,16 +126,37 @@ class session {
 
   void go() {
     torchscript_program& program = programs_.at(program_);
-    for (auto& stack : stacks_) outputs_.push_back(program.forward(stack, row_major_outputs_));
-    if (kernels_) kernels_->synchronize();
+    for (auto& stack : stacks_) {
+      receive_message(socket_);
+      outputs_.push_back(program.forward(stack, row_major_outputs_));
+      if (kernels_) kernels_->synchronize();
+      send_message(socket_, {});
+    }
     if (kernels_ && kernels_->shared_overrun())
       throw program_error(Outcome::CRASH,
                           "a kernel wrote beyond the dynamic shared memory that it asked for");
+    describe_all_outputs();
+    send_message(socket_, done_);
+  }
+
+  void study(schema::StudyCalls::Reader request) {
+    if (kernels_) throw program_error(Outcome::INFRASTRUCTURE, "a candidate cannot be studied");
+    torchscript_program& program = programs_.at(program_);
+    allocator_->head().decisions = study_call(
+        request,
+        [&](std::vector<c10::IValue>& arguments) {
+          return program.forward(arguments, row_major_outputs_);
+        },
+        stacks_.at(0), outputs_);
+    describe_all_outputs();
+    send_message(socket_, done_);
+  }
+
+  void describe_all_outputs() {
     describe_outputs(allocator_->head(), outputs_, [this](const at::Tensor& t) {
       return allocator_->contains(t.data_ptr()) ? allocator_->offset_of(t.data_ptr())
                                                 : not_in_arena;
     });
-    send_message(socket_, done_);
   }
 
   static std::vector<char> done_message() {

@@ -127,6 +127,9 @@ class session {
       case schema::Command::BURST:
         burst(command.getBurst());
         break;
+      case schema::Command::STUDY:
+        study(command.getStudy());
+        break;
       default:
         throw program_error(Outcome::INFRASTRUCTURE,
                             "a GPU's session does not support this command");
@@ -189,6 +192,14 @@ class session {
     } else {
       memory_->head().flops = count_flops(run);
     }
+    await_device();
+    reply_done();
+  }
+
+  void study(schema::StudyCalls::Reader request) {
+    outputs_.clear();
+    if (kernels_) throw program_error(Outcome::INFRASTRUCTURE, "a candidate cannot be studied");
+    memory_->head().decisions = calls_.study(request, outputs_);
     await_device();
     reply_done();
   }

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "evaluation/sandbox/child/common/replies.hpp"
+#include "evaluation/sandbox/child/common/study.hpp"
 
 namespace hone {
 
@@ -27,6 +28,7 @@ void staged_calls::open(schema::Open::Reader request) {
 
 void staged_calls::close() {
   forget();
+  studies_need_room_ = false;
   prepared_.clear();
   compiled_.reset();
   programs_.clear();
@@ -142,6 +144,31 @@ std::vector<at::Tensor> staged_calls::call(std::size_t index) {
 std::vector<at::Tensor> staged_calls::call_in_same_place(std::size_t index) {
   if (!uses_graph_) memory_->ledger().reset(calls_begin_, calls_end_);
   return call(index);
+}
+
+std::uint64_t staged_calls::study(schema::StudyCalls::Reader request,
+                                  std::vector<std::vector<at::Tensor>>& outputs) {
+  const auto forward = [this](std::vector<c10::IValue>& arguments) {
+    streams_->begin();
+    auto made = programs_[program_].forward(arguments, row_major_outputs_);
+    streams_->end();
+    return made;
+  };
+  if (!studies_need_room_) {
+    try {
+      return study_call(request, forward, stacks_.at(0), outputs);
+    } catch (const c10::OutOfMemoryError&) {
+      outputs.clear();
+      studies_need_room_ = true;
+    }
+  }
+  const auto roomy_forward = [&](std::vector<c10::IValue>& arguments) {
+    std::vector<at::Tensor> made;
+    memory_->outside_of_the_arena([&] { made = forward(arguments); });
+    for (at::Tensor& output : made) output = output.clone();
+    return made;
+  };
+  return study_call(request, roomy_forward, stacks_.at(0), outputs);
 }
 
 void staged_calls::make_readable(std::size_t index,

@@ -51,6 +51,10 @@ class staged_calls {
   std::vector<at::Tensor> call(std::size_t index);
   // Puts a call on the main stream like call(). Every such call allocates the same memory.
   std::vector<at::Tensor> call_in_same_place(std::size_t index);
+  // Makes the runs of a study on call 0, which is executed eagerly. Adds their outputs to `outputs`
+  // and returns the number of recorded decisions.
+  std::uint64_t study(schema::StudyCalls::Reader request,
+                      std::vector<std::vector<at::Tensor>>& outputs);
   // Makes the inputs of a call readable on the main stream, with one key per input.
   void make_readable(std::size_t index, const capnp::List<std::uint64_t>::Reader& keys) const;
 
@@ -80,6 +84,9 @@ class staged_calls {
   std::vector<std::vector<c10::IValue>> stacks_;  // arguments by call
   // Address and bytes of each input, by call.
   std::vector<std::vector<std::pair<CUdeviceptr, std::uint64_t>>> inputs_;
+  // A study needs several times the memory of its tensors. Where the arena is too small for that,
+  // only the outputs lie in it.
+  bool studies_need_room_ = false;
   std::vector<captured_call> graphs_;
   record<schema::StageCalls> captured_for_;  // the request that graphs_ belong to; empty: none
 };

@@ -46,22 +46,46 @@ const testing_support::honest_set& honest() {
   return set;
 }
 
+// Also with algorithms that differ from the references'.
+const testing_support::honest_set& of_other_algorithms() {
+  static const testing_support::honest_set set =
+      testing_support::load_other_algorithms(source_folder() / "configs/gpu/tasks");
+  return set;
+}
+
+void expect_ok(const testing_support::honest_set& set, std::size_t document) {
+  const corpus_document& each = set.documents.at(document);
+  const auto evaluation =
+      gpu_bench::instance().judge().evaluate(each.text, set.tasks.at(each.task));
+  EXPECT_EQ(evaluation->getOutcome(), Outcome::OK)
+      << each.task << "/" << each.name << " ended as " << describe(*evaluation);
+}
+
 class GpuHonest : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(GpuHonest, IsNeverRefused) {
   HONE_NEEDS_A_GPU();
-  const corpus_document& document = honest().documents.at(GetParam());
-  auto evaluation =
-      gpu_bench::instance().judge().evaluate(document.text, honest().tasks.at(document.task));
-  EXPECT_EQ(evaluation->getOutcome(), Outcome::OK)
-      << document.task << "/" << document.name << " ended as " << describe(*evaluation);
+  expect_ok(honest(), GetParam());
+}
+
+class GpuHonestOfOtherAlgorithms : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(GpuHonestOfOtherAlgorithms, IsNeverRefused) {
+  HONE_NEEDS_A_GPU();
+  expect_ok(of_other_algorithms(), GetParam());
+}
+
+std::string name_of_document(const testing_support::honest_set& set, std::size_t document) {
+  return test_name(set.documents[document].task + "_" + set.documents[document].name);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryDocument, GpuHonest,
                          testing::Range<std::size_t>(0, honest().documents.size()),
+                         [](const auto& each) { return name_of_document(honest(), each.param); });
+INSTANTIATE_TEST_SUITE_P(EveryDocument, GpuHonestOfOtherAlgorithms,
+                         testing::Range<std::size_t>(0, of_other_algorithms().documents.size()),
                          [](const auto& each) {
-                           return test_name(honest().documents[each.param].task + "_" +
-                                            honest().documents[each.param].name);
+                           return name_of_document(of_other_algorithms(), each.param);
                          });
 
 // --- baselines
@@ -103,7 +127,8 @@ timed = true
 
 // --- parameters from data files
 
-// A task whose parameters, three numbers and one, lie in a data file at offsets of 4 and 16 bytes.
+// A task whose fixed parameters, three numbers and one, lie in a data file at offsets of 4 and 16
+// bytes.
 task with_data_file(const std::vector<float>& numbers) {
   const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()), 5 * sizeof(float));
   const std::string file =
@@ -123,10 +148,12 @@ shape = ["N"]
 name = "w"
 shape = [3]
 data = "numbers.safetensors"
+fixed = true
 [[parameter]]
 name = "b"
 shape = [1]
 data = "numbers.safetensors"
+fixed = true
 [[case]]
 sizes = { N = 65536 }
 timed = true

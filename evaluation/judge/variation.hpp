@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "evaluation/judge/varied_element.cuh"
+#include "evaluation/program/tensors.hpp"
+#include "tasks/task_file.hpp"
+
+namespace hone {
+
+using judging::variation;
+
+// Returns true if checks never change the tensor's contents from what the task declares: `fixed`
+// tensors, permutations, and data files of integers with one row.
+bool is_always_declared(const tensor_spec& spec);
+// Returns true if some distribution other than `declared` changes a tensor of the task.
+bool changes_any(const task& t, distribution how);
+
+// Returns how the contents of tensor number `tensor` (inputs first, then parameters) differ from
+// the declared ones if the inputs' distribution is `how`; nullopt if they do not. Inputs follow
+// `how`, except that outliers and `sparse` change one of them alone: of a product of two sparse
+// factors little is left, and two outliers may cancel. Parameters are declared unless it is
+// `weights`, and then each of them is scaled by slices, sparse, or has an outlier. Equal seeds give
+// equal changes.
+std::optional<variation> variation_of(const task& t, std::size_t tensor, const task_case& at,
+                                      distribution how, std::uint64_t seed);
+
+// Changes drawn values, before the tensor's `expr`: float32, or int64 for integers.
+void vary(tensor_value& raw, const variation& v);
+// Changes the contents of a data file.
+void vary_data(tensor_value& value, const variation& v);
+
+}  // namespace hone
