@@ -154,7 +154,14 @@ class paired_timing {
         std::max({rules_.batch_ns, reference_->least_batch_ns(), candidate_->least_batch_ns()});
   }
 
-  bool wants_another_round() const { return decision_ == timing_decision::go_on; }
+  // A score is settled only after a round with another distribution: a program may be right for
+  // declared inputs alone once it has been called more often than verification calls it.
+  bool wants_another_round() const {
+    const bool is_settled =
+        decision_ == timing_decision::settled || decision_ == timing_decision::confirmed;
+    const bool awaits_others = checks_ != nullptr && checks_->has_others() && !made_others_;
+    return decision_ == timing_decision::go_on || (is_settled && awaits_others);
+  }
 
   void time_round() {
     const distribution how = checks_ != nullptr ? checks_->draw() : distribution::declared;
@@ -176,6 +183,7 @@ class paired_timing {
                                      ? candidate_batches_.make_counted(batch_ns_, check_if_any)
                                      : candidate_batches_.make_uncounted(batch_ns_, check_if_any);
     if (!reference) reference = time_reference();
+    made_others_ = made_others_ || !counts;
     if (!counts) return;
     record(*reference, candidate);
     decision_ = decide(rules_, timing_.log_ratios, clocked_ns_);
@@ -254,6 +262,7 @@ class paired_timing {
   double batch_ns_ = 0;
   double clocked_ns_ = 0;
   timing_decision decision_ = timing_decision::go_on;
+  bool made_others_ = false;          // rounds with another distribution than `declared`
   std::vector<double> reference_us_;  // by round, as are the next four
   std::vector<double> candidate_us_;
   std::vector<double> reference_wall_us_;

@@ -22,6 +22,8 @@ class timed_checks {
   // Returns the distribution of the next round: `declared`, or one of the others in one round of
   // four, whatever the rounds before were. The others take turns.
   distribution draw();
+  // Returns true if any round may have another distribution than `declared`.
+  bool has_others() const { return !others_.empty(); }
   // Checks a call. Throws timing_failure.
   void check();
 

@@ -303,16 +303,17 @@ TEST_F(Teaching, KeepsChannelsLastBetweenConvolutionsInSomeVariants) {
 
 TEST_F(Teaching, AddsUpInFloat64WhereAThreadHasMillionsOfElements) {
   const auto adds_in_double = [&](const std::string& n, int seed) {
-    const auto documents =
-        teach(task_text("whole", "def forward(x: Tensor) -> Tensor:\n    return x / x.norm()\n",
-                        input("x", "\"N\""), "N = " + n, "N = 17"),
-              "cuda", 8, seed);
+    const auto documents = teach(
+        task_text("whole",
+                  "def forward(x: Tensor) -> Tensor:\n    return x / torch.linalg_vector_norm(x)\n",
+                  input("x", "\"N\""), "N = " + n, "N = 17"),
+        "cuda", 16, seed);
     return std::count_if(documents.begin(), documents.end(), [](const corpus_document& each) {
       return each.text.find("double r") != std::string::npos;
     });
   };
-  EXPECT_GE(adds_in_double("67108864", 1), 1);
-  EXPECT_EQ(adds_in_double("65536", 2), 0);
+  EXPECT_GE(adds_in_double("67108864", 2), 1);
+  EXPECT_EQ(adds_in_double("65536", 3), 0);
 }
 
 TEST_F(Teaching, CopiesWhatItMayNotReturn) {

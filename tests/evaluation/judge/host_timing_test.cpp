@@ -197,7 +197,7 @@ TEST_F(Timing, RunsPrepareBeforeTheInputsAreWritten) {
   fake_session candidate(right_program());
   fake_session reference(right_program());
   const case_timing timing = time(candidate, reference);
-  ASSERT_EQ(candidate.prepared.size(), timing.rounds + 1U);
+  ASSERT_GT(candidate.prepared.size(), timing.rounds) << "also in rounds that do not count";
   for (const auto& prepared : candidate.prepared) {
     for (const auto& call : candidate.calls) {
       const bool is_later = call.run >= prepared.run && call.set == 0;
