@@ -227,6 +227,25 @@ TEST(Comparison, AddsTheTasksTolerance) {
   EXPECT_NE(problem(f32({3.004, 4}), expected, {1e-3, 1e-4}), "agrees");
 }
 
+// Elements 450 to 550 of 1,000 have large errors; by chance, element 500 has a small one.
+TEST(Comparison, AllowsTheErrorsOfTheElementsAroundIt) {
+  const std::vector<double> ones(1000, 1.0);
+  std::vector<double> noisy = ones;
+  for (std::size_t i = 450; i < 550; ++i) noisy[i] += 1e-3;
+  noisy[500] = 1;
+  const expected_outputs expected = with_noise(f32(ones), {f32(noisy)});
+  const auto off_at = [&](std::size_t i) {
+    std::vector<double> actual = ones;
+    actual[i] += 1e-4;
+    return problem(f32(actual), expected);
+  };
+  EXPECT_EQ(off_at(500), "agrees");
+  EXPECT_EQ(off_at(501), "agrees");
+  EXPECT_NE(off_at(400), "agrees") << "most elements around it have small errors";
+  EXPECT_NE(off_at(0), "agrees");
+  EXPECT_NE(off_at(999), "agrees");
+}
+
 TEST(Comparison, SaysHowMuchRoundingAllowsATypicalElement) {
   const agreement found =
       compare_output(f32({2, 2.0001}), with_noise(f32({2, 2}), {f32({2.001, 2.001})}), 0);
