@@ -129,55 +129,43 @@ class output_runs {
   std::vector<std::vector<double>> alternatives_;
 };
 
-// A geometric mean of positive numbers; 0 of none.
-class geometric_mean {
- public:
-  void add(double x) {
-    sum_ += std::log(x);
-    ++count_;
-  }
-  double value() const { return count_ > 0 ? std::exp(sum_ / count_) : 0; }
+double geometric_mean(double logarithms, unsigned long long count) {
+  return count > 0 ? std::exp(logarithms / static_cast<double>(count)) : 0;
+}
 
- private:
-  double sum_ = 0;
-  double count_ = 0;
-};
-
-// Returns the scale of an output, and the magnitude of a typical element.
-std::pair<output_scale, double> scale_of(const output_runs& runs, tolerance allowed) {
-  geometric_mean errors;
-  geometric_mean values;
-  double sum = 0;
-  double squares = 0;
-  double finite = 0;
+// As measure_expected() in judge_kernels/comparison.cuh.
+measures measure_expected(const output_runs& runs) {
+  measures m;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const double value = runs.expected(i);
     if (!is_number(value)) continue;
-    sum += value;
-    squares += value * value;
-    ++finite;
-    const double error = runs.error_of_rounding(i);
-    if (error > runs.limits().least) errors.add(error);
-    if (value != 0) values.add(std::abs(value));
+    m.sum += value;
+    m.squares += value * value;
+    ++m.finite;
+    if (const double error = runs.error_of_rounding(i); error > runs.limits().least) {
+      m.errors += std::log(error);
+      ++m.error_count;
+    }
+    if (value != 0) {
+      m.values += std::log(std::abs(value));
+      ++m.value_count;
+    }
   }
-  return {{errors.value(), finite > 0 ? std::sqrt(squares / finite) : 0,
-           most_tolerance_of(sum, squares, finite), allowed.rtol, allowed.atol},
-          values.value()};
+  return m;
 }
 
 agreement compare_floating(const tensor_value& actual, const expected_outputs& expected,
                            std::size_t index, tolerance allowed) {
   const std::vector<double> a = to_doubles(actual);
   const output_runs runs(expected, index, actual.layout.type);
-  const auto [scale, typical_value] = scale_of(runs, allowed);
-  output_errors errors;
-  errors.typical_error = scale.typical;
-  errors.typical_value = typical_value;
+  const measures sizes = measure_expected(runs);
+  const output_scale scale = scale_of(sizes, allowed);
+  measures m;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double value = runs.expected(i);
     const double limit = element_limit(runs.error_of_rounding(i), value, scale);
     if (!is_number(a[i]) || !is_number(value)) {
-      if (!errors.first_bad && !runs.is_right(a[i], i, limit)) errors.first_bad = i;
+      if (i < m.first_bad && !runs.is_right(a[i], i, limit)) m.first_bad = i;
       continue;
     }
     double ratio = runs.distance(a[i], i, limit) / limit;
@@ -185,14 +173,14 @@ agreement compare_floating(const tensor_value& actual, const expected_outputs& e
       const double wider = element_limit(runs.error_around(i), value, scale);
       if (wider > limit) ratio = runs.distance(a[i], i, wider) / wider;
     }
-    if (ratio > errors.worst) {
-      errors.worst = ratio;
-      errors.worst_at = i;
+    if (ratio > m.worst) {
+      m.worst = ratio;
+      m.worst_at = i;
     }
-    errors.squares += ratio * ratio;
-    ++errors.count;
+    m.ratios += ratio * ratio;
+    ++m.count;
   }
-  return conclude(errors, actual.layout, [&](std::size_t i) {
+  return conclude(errors_of(sizes, m), actual.layout, [&](std::size_t i) {
     return element_text{a[i], runs.expected(i), is_poison(actual, i)};
   });
 }
@@ -210,6 +198,25 @@ type_limits limits_of(dtype type) {
     default:
       return {0x1p-24, 0x1p-126};
   }
+}
+
+output_scale scale_of(const measures& sizes, tolerance allowed) {
+  const auto finite = static_cast<double>(sizes.finite);
+  return {geometric_mean(sizes.errors, sizes.error_count),
+          finite > 0 ? std::sqrt(sizes.squares / finite) : 0,
+          most_tolerance_of(sizes.sum, sizes.squares, finite), allowed.rtol, allowed.atol};
+}
+
+output_errors errors_of(const measures& sizes, const measures& m) {
+  output_errors errors;
+  if (m.first_bad != measures{}.first_bad) errors.first_bad = m.first_bad;
+  errors.worst = m.worst;
+  errors.worst_at = m.worst_at;
+  errors.squares = m.ratios;
+  errors.count = m.count;
+  errors.typical_error = geometric_mean(sizes.errors, sizes.error_count);
+  errors.typical_value = geometric_mean(sizes.values, sizes.value_count);
+  return errors;
 }
 
 agreement conclude(const output_errors& errors, const tensor_layout& layout,

@@ -8,6 +8,11 @@
 
 #include "evaluation/program/tensors.hpp"
 
+namespace judging {
+struct measures;
+struct output_scale;
+}  // namespace judging
+
 namespace hone {
 
 // The outputs of a reference for a call, by run (evidence.hpp). Entries have the same number of
@@ -56,6 +61,11 @@ struct output_errors {
   double typical_error = 0;  // that rounding explains
   double typical_value = 0;  // magnitude of an expected element
 };
+
+// Return the scale of an output's limits and its errors from the sums that the host or a kernel has
+// made over its elements: `sizes` over the expected ones, `m` over the candidate's.
+judging::output_scale scale_of(const judging::measures& sizes, tolerance allowed);
+output_errors errors_of(const judging::measures& sizes, const judging::measures& m);
 
 // One element of the actual and of the expected output, for messages.
 struct element_text {

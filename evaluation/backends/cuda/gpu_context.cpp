@@ -304,26 +304,11 @@ std::optional<std::size_t> gpu_context::find_wrong_element(CUdeviceptr actual,
 
 output_errors gpu_context::measure_floating(CUdeviceptr actual, const gpu_runs& expected,
                                             dtype type, std::uint64_t n, tolerance allowed) {
-  output_errors errors;
-  if (n == 0) return errors;
+  if (n == 0) return {};
   comparison with = comparison_of(actual, expected, type, n);
   const judging::measures sizes = reduced("measure_expected", with);
-  const auto geometric_mean = [](double logarithms, std::uint64_t count) {
-    return count > 0 ? std::exp(logarithms / static_cast<double>(count)) : 0;
-  };
-  errors.typical_error = geometric_mean(sizes.errors, sizes.error_count);
-  errors.typical_value = geometric_mean(sizes.values, sizes.value_count);
-  const auto finite = static_cast<double>(sizes.finite);
-  with.scale = {errors.typical_error, finite > 0 ? std::sqrt(sizes.squares / finite) : 0,
-                judging::most_tolerance_of(sizes.sum, sizes.squares, finite), allowed.rtol,
-                allowed.atol};
-  const judging::measures m = reduced("measure_errors", with);
-  if (m.first_bad < n) errors.first_bad = m.first_bad;
-  errors.worst = m.worst;
-  errors.worst_at = m.worst_at;
-  errors.squares = m.ratios;
-  errors.count = m.count;
-  return errors;
+  with.scale = scale_of(sizes, allowed);
+  return errors_of(sizes, reduced("measure_errors", with));
 }
 
 double gpu_context::element(CUdeviceptr from, dtype type, std::uint64_t index) const {

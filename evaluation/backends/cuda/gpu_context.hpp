@@ -19,10 +19,6 @@
 #include "evaluation/program/arena_layout.hpp"
 #include "evaluation/program/tensors.hpp"
 
-namespace judging {
-struct measures;
-}
-
 namespace hone {
 
 // GPU memory with one owner, which frees it.
