@@ -1,12 +1,12 @@
 #include "evaluation/sandbox/child/common/operator_errors.hpp"
 
 #include <ATen/Context.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <optional>
+
+#include "evaluation/sandbox/child/common/random_factors.hpp"
 
 namespace hone {
 namespace {
@@ -14,6 +14,9 @@ namespace {
 using c10::IValue;
 using kind = rounding_kind;
 
+// Error of a sum of two terms, in roundoffs of the sum of their magnitudes M: the formula for sums
+// (operator_errors.hpp) with S = M.
+constexpr double error_of_two_terms = 0.7;
 constexpr double tf32_roundoff = 0x1p-11;
 // Error of a product of two numbers that are rounded to TF32: the root mean square, in roundoffs.
 constexpr double tf32_product = 0.6;
@@ -36,6 +39,11 @@ double roundoff(at::ScalarType type) {
 }
 
 bool is_short(at::ScalarType type) { return type == at::kHalf || type == at::kBFloat16; }
+
+// Returns a number that is combined with tensors like `y`. It takes no work on a GPU.
+at::Tensor number_like(const at::Tensor& y, double x) {
+  return at::scalar_tensor(x, y.options().device(at::kCPU));
+}
 
 at::Tensor tensor(const std::vector<IValue>& inputs, std::size_t i) {
   return i < inputs.size() && inputs[i].isTensor() ? inputs[i].toTensor() : at::Tensor();
@@ -213,8 +221,7 @@ operator_error of_sum(const finished_operator& call, double u) {
 // Returns the sum of the magnitudes of an argument's terms.
 at::Tensor magnitude_of(const finished_operator& call, std::size_t i) {
   const IValue& value = call.inputs[i];
-  if (!value.isTensor())
-    return at::full({}, std::abs(value.toScalar().toDouble()), call.y.options());
+  if (!value.isTensor()) return number_like(call.y, std::abs(value.toScalar().toDouble()));
   const at::Tensor expanded = call.expanded(value.toTensor());
   return expanded.defined() ? expanded : value.toTensor().abs();
 }
@@ -223,9 +230,10 @@ operator_error of_terms(const finished_operator& call, double u) {
   const bool has_factor = call.inputs.size() > 2 && call.inputs[2].isScalar() &&
                           call.name.find("lerp") == std::string_view::npos;
   const double factor = has_factor ? std::abs(call.inputs[2].toScalar().toDouble()) : 1;
-  const at::Tensor magnitude = magnitude_of(call, 0) + magnitude_of(call, 1).mul(factor);
-  if (call.y.numel() > most_expanded) return {u, accumulated({call.y, magnitude}, {2}, u, false)};
-  return {u, accumulated({call.y, magnitude.clone()}, {2}, u, false), magnitude};
+  const at::Tensor magnitude = at::add(magnitude_of(call, 0), magnitude_of(call, 1), factor);
+  operator_error error{u, magnitude * (error_of_two_terms * u)};
+  if (call.y.numel() <= most_expanded) error.magnitude = magnitude;
+  return error;
 }
 
 bool is_polynomial(const finished_operator& call, std::size_t i) {
@@ -293,12 +301,15 @@ operator_error of_power(const finished_operator& call, double u) {
 }
 
 operator_error of_function(const finished_operator& call, double u) {
-  const at::Tensor& y = call.y;
   const operator_rounding& rule = call.rule;
-  at::Tensor error = y.abs().mul_(rule.cy).add_(rule.c0);
+  operator_error error{rule.cy * u};
   const at::Tensor x = tensor(call.inputs, 0);
-  if (rule.cx > 0 && x.defined() && x.sizes() == y.sizes()) error.add_(x.abs(), rule.cx);
-  return {0, error.mul_(u)};
+  if (rule.cx > 0 && x.defined() && x.sizes() == call.y.sizes()) {
+    error.absolute = x.abs().mul_(rule.cx * u).add_(rule.c0 * u);
+  } else if (rule.c0 > 0) {
+    error.absolute = number_like(call.y, rule.c0 * u);
+  }
+  return error;
 }
 
 }  // namespace
@@ -307,7 +318,7 @@ operator_error error_of(const finished_operator& call) {
   const at::Tensor& y = call.y;
   const double u = roundoff(y.scalar_type());
   if (y.is_complex()) return {2 * u};
-  if (call.is_one_over_one_plus_exp) return {0, at::full({}, 2 * u, y.options()).expand_as(y)};
+  if (call.is_one_over_one_plus_exp) return {0, number_like(y, 2 * u)};
   // The libraries accumulate numbers of 16 bits in float32 and round once.
   const bool accumulates = call.rule.kind == kind::product || call.rule.kind == kind::convolution ||
                            call.rule.kind == kind::sum || call.rule.kind == kind::norm;
@@ -360,23 +371,6 @@ at::Tensor perturbed(const at::Tensor& argument, double amplitude) {
   for (std::int64_t d = 1; d <= std::min<std::int64_t>(2, argument.dim()); ++d) last.push_back(-d);
   const at::Tensor largest = last.empty() ? magnitudes : magnitudes.amax(last, true);
   return argument + random_factors(argument) * largest.mul(4 * u * amplitude);
-}
-
-void seed_factors(std::uint64_t seed) {
-  const auto reseed = [seed](const at::Generator& generator) {
-    auto copy = generator;
-    const std::lock_guard<std::mutex> lock(copy.mutex());
-    copy.set_current_seed(seed);
-  };
-  reseed(at::detail::getDefaultCPUGenerator());
-  if (at::getNumGPUs() > 0) reseed(at::globalContext().defaultGenerator(at::Device(at::kCUDA, 0)));
-}
-
-at::Tensor random_factors(const at::Tensor& like) {
-  const auto options =
-      at::TensorOptions(c10::toRealValueType(like.scalar_type())).device(like.device());
-  at::Tensor factors = at::empty(like.sizes(), options).uniform_(-1, 1);
-  return factors.add_(factors.sign(), 0.5);
 }
 
 }  // namespace hone

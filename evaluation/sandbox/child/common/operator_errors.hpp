@@ -12,7 +12,7 @@
 namespace hone {
 
 // The amplitude of an operator's rounding error, by element of a result: `relative` times the
-// element plus `absolute`, which has the result's shape or is undefined.
+// element plus `absolute`, which is undefined or can be broadcast to the result's shape.
 struct operator_error {
   double relative = 0;
   at::Tensor absolute{};
@@ -51,11 +51,5 @@ inline constexpr std::int64_t most_expanded = std::int64_t{1} << 28;
 
 // Returns a copy of an argument, changed by the rounding of its largest elements.
 at::Tensor perturbed(const at::Tensor& argument, double amplitude);
-
-// Seeds the random factors of noise.
-void seed_factors(std::uint64_t seed);
-// Returns numbers of random sign from 1/2 to 3/2, of the shape and the real type of `like`. Their
-// sizes differ, so that two errors of equal size do not cancel in every run.
-at::Tensor random_factors(const at::Tensor& like);
 
 }  // namespace hone

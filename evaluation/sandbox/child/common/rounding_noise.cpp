@@ -14,6 +14,7 @@
 
 #include "evaluation/sandbox/child/common/operator_errors.hpp"
 #include "evaluation/sandbox/child/common/operator_rounding.hpp"
+#include "evaluation/sandbox/child/common/random_factors.hpp"
 #include "evaluation/sandbox/child/common/textbook_formulas.hpp"
 
 namespace hone {
@@ -93,16 +94,21 @@ at::Tensor decided(const at::Tensor& own) {
 
 void add_noise_at_once(at::Tensor& to, double relative, const at::Tensor& absolute) {
   const double scale = current->noise.amplitude;
-  if (relative > 0) to.mul_(random_factors(to).mul_(scale * relative).add_(1));
+  if (relative > 0) {
+    const at::Tensor factors = random_factors(to);
+    const at::Tensor one = at::scalar_tensor(1, factors.options().device(at::kCPU));
+    to.mul_(at::add(one, factors, scale * relative));
+  }
   if (!absolute.defined()) return;
-  const at::Tensor factors = random_factors(to);
-  to.add_(at::nan_to_num_(factors.mul_(absolute), 0, 0, 0), scale);
+  at::Tensor error = random_factors(to) * absolute;
+  to.add_(at::nan_to_num_(error, 0, 0, 0), scale);
 }
 
-// Adds noise in parts, because tensors may fill a large part of a GPU's memory.
+// Adds noise in parts, for which there are enough prepared factors, and because tensors may fill a
+// large part of a GPU's memory.
 void add_noise(at::Tensor& to, const operator_error& error) {
   if (current->noise.amplitude == 0 || to.numel() == 0) return;
-  constexpr std::int64_t most_elements = std::int64_t{1} << 26;
+  const std::int64_t most_elements = most_prepared_factors(to.device());
   if (to.numel() <= most_elements || to.dim() == 0 || to.size(0) == 1)
     return add_noise_at_once(to, error.relative, error.absolute);
   const std::int64_t rows =

@@ -15,6 +15,7 @@
 #include "evaluation/sandbox/child/common/graph_rules.hpp"
 #include "evaluation/sandbox/child/common/interpreter_messages.hpp"
 #include "evaluation/sandbox/child/common/names.hpp"
+#include "evaluation/sandbox/child/common/random_factors.hpp"
 #include "evaluation/sandbox/child/common/rounding_noise.hpp"
 #include "tasks/program_functions.hpp"
 
@@ -338,6 +339,7 @@ void torchscript_program::warm_up() {
       "def forward(a: Tensor, b: Tensor) -> Tensor:\n"
       "    return F.conv2d(a.view(1, 1, 16, 16), b.view(1, 1, 16, 16)[:, :, :3, :3])\n";
   prepare_rounding_noise();
+  if (judged_device.is_cpu()) make_factors(judged_device);
   torchscript_program program(judged_device.is_cpu() ? on_cpu : on_gpu, 2, 0);
   for (int i = 0; i < 2; ++i) {
     std::vector<c10::IValue> arguments = {at::ones({16, 16}, judged_device),

@@ -5,6 +5,7 @@
 #include <capnp/any.h>
 #include <cuda_runtime_api.h>
 
+#include "evaluation/sandbox/child/common/random_factors.hpp"
 #include "evaluation/sandbox/child/common/replies.hpp"
 #include "evaluation/sandbox/child/common/study.hpp"
 
@@ -154,6 +155,7 @@ std::uint64_t staged_calls::study(schema::StudyCalls::Reader request,
     streams_->end();
     return made;
   };
+  memory_->outside_of_the_arena([] { make_factors(at::kCUDA); });
   if (!studies_need_room_) {
     try {
       return study_call(request, forward, stacks_.at(0), outputs);

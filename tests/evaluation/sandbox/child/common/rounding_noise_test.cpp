@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "evaluation/sandbox/child/common/random_factors.hpp"
+
 namespace hone {
 namespace {
 
@@ -19,6 +21,7 @@ class RoundingNoise : public testing::Test {
  protected:
   RoundingNoise() {
     prepare_rounding_noise();
+    make_factors(at::kCPU);
     at::manual_seed(7);
   }
 
