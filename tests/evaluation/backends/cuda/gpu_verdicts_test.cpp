@@ -107,8 +107,8 @@ timed = true
 )",
                                           "t.toml");
   const auto evaluation = gpu_bench::instance().judge().evaluate(
-      "## Code Implementation\n\n```python\ndef forward(x: Tensor) -> Tensor:\n    return x + "
-      "1.0\n```\n",
+      "## Code Implementation\n\n```python\ndef forward(x: Tensor) -> Tensor:\n    return "
+      "torch.where(torch.any(x > 0.0), x + 1.0, x)\n```\n",
       reads_its_input);
   ASSERT_EQ(evaluation->getOutcome(), Outcome::OK) << describe(*evaluation);
   const auto timed = evaluation->getMeasurements()[0].getCases()[0];
