@@ -156,10 +156,11 @@ measures measure_expected(const output_runs& runs) {
 
 agreement compare_floating(const tensor_value& actual, const expected_outputs& expected,
                            std::size_t index, tolerance allowed) {
+  const double known = index < expected.known_errors.size() ? expected.known_errors[index] : 0;
   const std::vector<double> a = to_doubles(actual);
   const output_runs runs(expected, index, actual.layout.type);
   const measures sizes = measure_expected(runs);
-  const output_scale scale = scale_of(sizes, allowed);
+  const output_scale scale = scale_of(sizes, allowed, known);
   measures m;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double value = runs.expected(i);
@@ -200,9 +201,10 @@ type_limits limits_of(dtype type) {
   }
 }
 
-output_scale scale_of(const measures& sizes, tolerance allowed) {
+output_scale scale_of(const measures& sizes, tolerance allowed, double known_error) {
   const auto finite = static_cast<double>(sizes.finite);
-  return {geometric_mean(sizes.errors, sizes.error_count),
+  return {std::max(geometric_mean(sizes.errors, sizes.error_count),
+                   known_error * geometric_mean(sizes.values, sizes.value_count)),
           finite > 0 ? std::sqrt(sizes.squares / finite) : 0,
           most_tolerance_of(sizes.sum, sizes.squares, finite), allowed.rtol, allowed.atol};
 }
@@ -235,8 +237,10 @@ agreement conclude(const output_errors& errors, const tensor_layout& layout,
     return result;
   }
   result.worst_element = errors.worst;
-  if (errors.typical_value > 0)
-    result.allowed_share = JUDGE_MOST_OF_AN_ELEMENT * errors.typical_error / errors.typical_value;
+  const double typical_error =
+      errors.typical_value > 0 ? errors.typical_error / errors.typical_value : 0;
+  result.typical_errors = {typical_error};
+  result.allowed_share = JUDGE_MOST_OF_AN_ELEMENT * typical_error;
   const double count = static_cast<double>(std::max<std::uint64_t>(errors.count, 1));
   const double most_rms =
       (JUDGE_MOST_RMS + JUDGE_MORE_RMS_OF_FEW / std::sqrt(count)) / JUDGE_MOST_OF_AN_ELEMENT;
@@ -290,6 +294,7 @@ agreement compare_all(const std::vector<tensor_layout>& given,
     worst.worst_element = std::max(worst.worst_element, one.worst_element);
     worst.rms = std::max(worst.rms, one.rms);
     worst.allowed_share = std::max(worst.allowed_share, one.allowed_share);
+    worst.typical_errors.push_back(one.typical_errors.empty() ? 0 : one.typical_errors.front());
     if (one.problem) {
       worst.problem = name + *one.problem;
       return worst;

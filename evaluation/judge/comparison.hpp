@@ -18,12 +18,14 @@ namespace hone {
 // The outputs of a reference for a call, by run (evidence.hpp). Entries have the same number of
 // outputs and the same shapes. A study may leave out all but the first.
 struct expected_outputs {
-  value_set own;                        // in its own types
-  std::optional<value_set> wide;        // in float64
-  std::optional<value_set> settled;     // in float64 with the decisions of `own`
-  std::vector<value_set> noisy;         // with noise and the decisions of `own`
-  std::vector<value_set> alternatives;  // with noise and decisions of their own
-  bool takes_decisions = true;          // false: a study has found none
+  value_set own;                              // in its own types
+  std::optional<value_set> wide;              // in float64
+  std::optional<value_set> settled;           // in float64 with the decisions of `own`
+  std::vector<value_set> noisy;               // with noise and the decisions of `own`
+  std::vector<value_set> alternatives;        // with noise and decisions of their own
+  bool takes_decisions = true;                // false: a study has found none
+  distribution how = distribution::declared;  // of the call's inputs
+  std::vector<double> known_errors;           // by output: reference_facts::typical_error()
 };
 
 // The result of comparing outputs. Ratios are measured error over allowed error; a ratio of at most
@@ -34,6 +36,9 @@ struct agreement {
   // The largest error that rounding allows for a typical element, as a share of a typical element,
   // of the output of which this is largest.
   double allowed_share = 0;
+  // The error that rounding explains for a typical element, as a share of a typical element, by
+  // output. 0: not known, or an output of an exact type.
+  std::vector<double> typical_errors;
   // Describes the first disagreement; nullopt if the outputs agree.
   std::optional<std::string> problem;
   // The number, a shape or a type of the outputs is wrong.
@@ -63,8 +68,10 @@ struct output_errors {
 };
 
 // Return the scale of an output's limits and its errors from the sums that the host or a kernel has
-// made over its elements: `sizes` over the expected ones, `m` over the candidate's.
-judging::output_scale scale_of(const judging::measures& sizes, tolerance allowed);
+// made over its elements: `sizes` over the expected ones, `m` over the candidate's. `known_error`:
+// the typical error of an output for such contents, as a share of a typical element.
+judging::output_scale scale_of(const judging::measures& sizes, tolerance allowed,
+                               double known_error);
 output_errors errors_of(const judging::measures& sizes, const judging::measures& m);
 
 // One element of the actual and of the expected output, for messages.

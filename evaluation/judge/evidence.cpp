@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "evaluation/judge/oracle.hpp"
+
 namespace hone {
 namespace {
 
@@ -31,12 +33,14 @@ bool is_hopeless(evidence have, const worst_errors& errors) {
 
 }  // namespace
 
-reference_study study_of_errors(evidence wanted, bool has_wide, std::size_t most_runs) {
+reference_study study_of_errors(evidence wanted, bool has_wide, std::size_t most_runs,
+                                bool may_decide) {
   reference_study study;
   study.noisy = std::min(amount_of(wanted).noisy, most_runs);
-  study.plan.runs.push_back({0, 0, false, decisions::record});
+  if (may_decide) study.plan.runs.push_back({0, 0, false, decisions::record});
+  study.first_noisy = study.plan.runs.size();
   for (std::size_t i = 0; i < study.noisy; ++i)
-    study.plan.runs.push_back({1, i, false, decisions::replay});
+    study.plan.runs.push_back({1, i, false, may_decide ? decisions::replay : decisions::ignore});
   if (has_wide && wanted >= evidence::full) {
     study.wide = study.plan.runs.size();
     study.plan.runs.push_back({0, 0, true, decisions::ignore});
@@ -68,6 +72,41 @@ std::string possible_studies::missing() const {
   return "runs " + which + " are not possible (" + why_ + ")";
 }
 
+bool reference_facts::gather(evidence wanted, bool is_narrow, std::size_t most_runs,
+                             const std::function<bool(const reference_study&)>& make,
+                             const std::function<void()>& restart) {
+  for (;;) {
+    try {
+      const bool has_wide = possible_.wide() && is_narrow;
+      const std::size_t most = possible_.noise() ? most_runs : 0;
+      const reference_study errors = study_of_errors(wanted, has_wide, most, may_decide_);
+      may_decide_ = !errors.plan.runs.empty() && make(errors);
+      if (may_decide_ && wanted >= evidence::full) make(study_of_decisions(wanted, has_wide, most));
+      return may_decide_;
+    } catch (const reference_error& e) {
+      // The reference works in its own types only, or the runs do not fit into memory.
+      if (!possible_.any() || e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT)
+        throw;
+      possible_.give_up(e.what());
+      restart();
+    }
+  }
+}
+
+double reference_facts::typical_error(distribution how, std::size_t output) const {
+  const auto found = typical_errors_.find({how, output});
+  return found != typical_errors_.end() ? found->second : 0;
+}
+
+void reference_facts::learn(distribution how, const agreement& compared) {
+  for (std::size_t i = 0; i < compared.typical_errors.size(); ++i) {
+    const double found = compared.typical_errors[i];
+    if (found == 0) continue;
+    double& known = typical_errors_.try_emplace({how, i}, found).first->second;
+    known = std::min(known, found);
+  }
+}
+
 void complete(reference_study& study, const task& t, distribution how, std::uint64_t seed) {
   study.plan.seed = seed;
   study.plan.tf32 = t.relaxed;
@@ -75,8 +114,10 @@ void complete(reference_study& study, const task& t, distribution how, std::uint
   study.plan.has_small_inputs = has_small_values(how);
 }
 
-void evidence_plan::begin(const std::function<void(evidence)>& gather) {
-  have_ = usual_;
+void evidence_plan::begin(distribution how, const std::function<void(evidence)>& gather) {
+  // The first call that needs noise teaches the typical error, which may suffice for the next one.
+  how_ = how;
+  have_ = needed_noise_[how_] < 2 ? evidence::own_types : evidence::noise;
   gather(have_);
 }
 
@@ -95,7 +136,7 @@ program_result<void> evidence_plan::judge(
     errors = {};
     checked = check(errors);
   }
-  if (checked) usual_ = std::min(have_, evidence::noise);
+  if (checked && have_ >= evidence::noise) ++needed_noise_[how_];
   totals.include(errors);
   return checked;
 }

@@ -79,7 +79,10 @@ class host_side final : public timed_side {
     session_->write_parameters(contents_->parameters(drawn));
     charged(call_limit_, [&](time_point deadline) { return session_->prepare(deadline); });
   }
-  void begin_round(const drawn_contents& contents) override { how_ = contents.how; }
+  void begin_round(const drawn_round& round) override {
+    of_calls_ = round.of_calls;
+    calls_of_round_ = 0;
+  }
   void begin_warm_up(std::uint64_t seed) override { perturbed_seed_ = seed; }
   void end_warm_up() override { perturbed_seed_ = 0; }
 
@@ -129,6 +132,8 @@ class host_side final : public timed_side {
     return done;
   }
 
+  distribution next_distribution() { return of_calls_[calls_of_round_++ % of_calls_.size()]; }
+
   // Takes the next `calls` sets in turn and draws new contents for them.
   void take_sets(std::size_t calls) {
     last_.resize(calls);
@@ -136,7 +141,7 @@ class host_side final : public timed_side {
       set = next_;
       next_ = (next_ + 1) % held_.size();
       held_[set] = perturbed_seed_ != 0 ? drawn_contents{perturbed_seed_, random_->bits() | 1U}
-                                        : drawn_contents{random_->bits(), 0, how_};
+                                        : drawn_contents{random_->bits(), 0, next_distribution()};
     }
   }
 
@@ -157,8 +162,9 @@ class host_side final : public timed_side {
   std::chrono::milliseconds call_limit_;
   random_stream* random_;
   time_budget* budget_;
-  std::vector<drawn_contents> held_;           // by set
-  distribution how_ = distribution::declared;  // of the round
+  std::vector<drawn_contents> held_;                               // by set
+  std::vector<distribution> of_calls_ = {distribution::declared};  // drawn_round::of_calls
+  std::size_t calls_of_round_ = 0;
   // Seed of the contents that every call of the warm-up gets a perturbation of, so that a cache
   // keyed by a sample of the contents gives wrong results. 0 outside of the warm-up, where contents
   // have nothing in common.
@@ -180,27 +186,28 @@ class host_checks {
       : pair_(&pair), contents_(&contents), candidate_(&candidate), random_(&random) {}
 
   // Checks a random call of the last run. The candidate's process is stopped meanwhile.
-  program_result<void> check(worst_errors& totals) {
+  timed_checks::checked_call check() {
     const std::size_t call = random_->below(candidate_->last_sets().size());
     const std::size_t set = candidate_->last_sets()[call];
     const value_set& inputs = candidate_->values(set);
     const distribution how = candidate_->distribution_of(set);
     expected_outputs expected;
+    worst_errors totals;
     const auto gather = [&](evidence wanted) {
       expected = pair_->oracle.expect(inputs, contents_->parameters(), wanted, how);
     };
-    evidence_.begin(gather);
+    evidence_.begin(how, gather);
     auto checked = evidence_.judge(totals, gather, [&](worst_errors& errors) {
       pair_->candidate.require_row_major(pair_->oracle.row_major_outputs());
       host_call finished(pair_->candidate, call, set, inputs, contents_->parameters(), expected,
-                         pair_->oracle.of());
+                         pair_->oracle);
       return check_call(finished, pair_->oracle.aliases(), pair_->oracle.of(), errors);
     });
     if (checked) {
       const bool writes = writes_outputs(pair_->oracle.aliases());
       least_bytes_ = std::min(least_bytes_, writes ? pair_->candidate.output_bytes(call) : 0);
     }
-    return checked;
+    return {how, std::move(checked)};
   }
 
   // Returns the smallest number of bytes that a checked call wrote. The warm-up checks at least one
@@ -238,8 +245,7 @@ case_timing time_case(const timed_pair& pair, timed_inputs& inputs, const timing
   host_side candidate(role::candidate, pair.candidate, contents, limits.call, random, budget);
   host_side reference(role::reference, pair.reference, contents, limits.call, random, budget);
   host_checks calls(pair, contents, candidate, random);
-  timed_checks checks(inputs.usable, random,
-                      [&](worst_errors& totals) { return calls.check(totals); });
+  timed_checks checks(inputs.usable, random, [&] { return calls.check(); });
   case_timing timing = time_pair(candidate, reference, rules, random, &checks);
   if (timing.failure && timing.failure->outcome != Outcome::UNSTABLE) return timing;
   // If the timing has not settled, cheating may be the cause, and is then the failure to report.

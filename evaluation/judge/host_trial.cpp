@@ -5,11 +5,12 @@ namespace hone {
 program_result<agreement> host_call::compare() {
   const auto outputs = session_->outputs(call_);
   if (!outputs) return failed(outputs.error());
-  return compare_outputs(*outputs, *expected_, *task_);
+  return oracle_->compare(*outputs, *expected_);
 }
 
 void host_trial::arrange(const task_case& at) {
   usable_ = usable_of_(at);
+  evidence_ = {};
   recipe_.emplace(*oracle_, at);
   candidate_->arrange(0, recipe_->input_layouts(), recipe_->parameter_layouts(), 2);
 }
@@ -19,7 +20,7 @@ void host_trial::expect(evidence wanted) {
 }
 
 void host_trial::expect() {
-  evidence_.begin([this](evidence wanted) { expect(wanted); });
+  evidence_.begin(drawn_, [this](evidence wanted) { expect(wanted); });
 }
 
 void host_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {
@@ -56,7 +57,7 @@ program_result<void> host_trial::call(std::size_t set, std::chrono::milliseconds
   return evidence_.judge(
       totals, [this](evidence wanted) { expect(wanted); },
       [&](worst_errors& errors) {
-        host_call finished(*candidate_, 0, set, inputs_, parameters_, expected_, of());
+        host_call finished(*candidate_, 0, set, inputs_, parameters_, expected_, *oracle_);
         return check_call(finished, oracle_->aliases(), of(), errors);
       });
 }

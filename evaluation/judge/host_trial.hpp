@@ -17,14 +17,14 @@ namespace hone {
 class host_call final : public finished_call {
  public:
   host_call(program_session& session, std::size_t call, std::size_t set, const value_set& inputs,
-            const value_set& parameters, const expected_outputs& expected, const task& t)
+            const value_set& parameters, const expected_outputs& expected, reference_oracle& oracle)
       : session_(&session),
         call_(call),
         set_(set),
         inputs_(&inputs),
         parameters_(&parameters),
         expected_(&expected),
-        task_(&t) {}
+        oracle_(&oracle) {}
 
   std::optional<std::string> memory_damage() override { return session_->memory_damage(); }
   bool inputs_hold() override { return session_->inputs_hold(set_, *inputs_); }
@@ -40,7 +40,7 @@ class host_call final : public finished_call {
   const value_set* inputs_;
   const value_set* parameters_;
   const expected_outputs* expected_;
-  const task* task_;
+  reference_oracle* oracle_;
 };
 
 // A trial of a candidate whose tensors lie in host memory. The session and the oracle must outlive

@@ -53,6 +53,12 @@ struct drawn_contents {
   bool operator==(const drawn_contents&) const = default;
 };
 
+// The contents of the calls of a round: distributions take turns from call to call.
+struct drawn_round {
+  std::uint64_t seed = 0;
+  std::vector<distribution> of_calls = {distribution::declared};
+};
+
 // Draws contents for thousands of calls, those as `declared` at the price of a copy each. Numbers
 // are drawn once, and contents are assembled from short pieces of them: sums of two, each from a
 // random place. Two calls have no element in common except by chance, so no result of one call

@@ -109,36 +109,41 @@ bool reference_oracle::study(reference_study study, distribution how, expected_o
   for (std::size_t i = 0; i < study.alternatives; ++i)
     to.alternatives.push_back(outputs_of(study.first_alternative + i));
   if (study.wide) to.wide = outputs_of(*study.wide);
+  if (to.wide && !stands_for(layouts_of(*to.wide), layouts_of(to.own)))
+    throw reference_error(Outcome::CRASH, "its outputs in float64 are others");
   if (study.settled) to.settled = outputs_of(*study.settled);
   return *decisions > 0;
 }
 
 expected_outputs reference_oracle::expect(const value_set& inputs, const value_set& parameters,
                                           evidence wanted, distribution how) {
-  expected_outputs expected;
-  expected.own = call(0, inputs, parameters);
+  expected_outputs own;
+  own.how = how;
+  own.own = call(0, inputs, parameters);
   aliases_ = session_->aliases(0);
   row_major_outputs_ = session_->row_major_outputs(0);
-  if (wanted == evidence::own_types) return expected;
+  std::string layouts;
+  for (const tensor_layout& layout : layouts_of(inputs)) layouts += print_layout(layout) + ' ';
+  facts_ = &facts_of_case_[layouts];
+  for (std::size_t i = 0; i < own.own.size(); ++i)
+    own.known_errors.push_back(facts_->typical_error(how, i));
+  if (wanted == evidence::own_types) return own;
+  expected_outputs expected = own;
   const bool is_narrow = has_narrow(layouts_of(inputs)) || has_narrow(layouts_of(parameters));
-  for (;;) {
-    try {
-      expected_outputs more = expected;
-      const bool has_wide = possible_.wide() && is_narrow;
-      const std::size_t most = possible_.noise() ? any_number : 0;
-      more.takes_decisions = study(study_of_errors(wanted, has_wide, most), how, more);
-      if (more.wide && !stands_for(layouts_of(*more.wide), layouts_of(expected.own)))
-        throw reference_error(Outcome::CRASH, "its outputs in float64 are others");
-      if (more.takes_decisions && wanted >= evidence::full)
-        study(study_of_decisions(wanted, has_wide, most), how, more);
-      return more;
-    } catch (const reference_error& e) {
-      if (!possible_.any() || e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT)
-        throw;
-      possible_.give_up(e.what());
-      arrange(0, inputs, parameters);
-    }
-  }
+  expected.takes_decisions = facts_->gather(
+      wanted, is_narrow, any_number,
+      [&](const reference_study& one) { return study(one, how, expected); },
+      [&] {
+        expected = own;
+        arrange(0, inputs, parameters);
+      });
+  return expected;
+}
+
+agreement reference_oracle::compare(const value_set& actual, const expected_outputs& expected) {
+  agreement agreed = compare_outputs(actual, expected, *task_);
+  if (!expected.noisy.empty()) facts_->learn(expected.how, agreed);
+  return agreed;
 }
 
 }  // namespace hone

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -63,7 +64,10 @@ class reference_oracle {
   // Returns the memory that the reference's outputs shared with its arguments and with each other
   // in the last expect().
   const std::set<output_alias>& aliases() const { return aliases_; }
-  const possible_studies& possible() const { return possible_; }
+  // Compares a call's outputs with those that the last expect() returned.
+  agreement compare(const value_set& actual, const expected_outputs& expected);
+  // Returns what studies have shown of the reference in the case of the last expect().
+  const reference_facts& facts() const { return *facts_; }
   // Returns a bit for each output of the last expect() that is row-major.
   std::uint64_t row_major_outputs() const { return row_major_outputs_; }
 
@@ -79,7 +83,8 @@ class reference_oracle {
   std::vector<std::size_t> program_of_;  // by tensor; 0: none
   std::set<output_alias> aliases_;
   std::uint64_t row_major_outputs_ = 0;
-  possible_studies possible_;
+  std::map<std::string, reference_facts> facts_of_case_;  // by the layouts of the inputs
+  reference_facts* facts_ = nullptr;
 };
 
 }  // namespace hone

@@ -164,19 +164,19 @@ class paired_timing {
   }
 
   void time_round() {
-    const distribution how = checks_ != nullptr ? checks_->draw() : distribution::declared;
-    const bool counts = how == distribution::declared;
-    renew_parameters(how);
-    const drawn_contents contents{random_->bits(), 0, how};
-    candidate_->begin_round(contents);
-    reference_->begin_round(contents);
+    drawn_round round{random_->bits()};
+    if (checks_ != nullptr) round.of_calls = checks_->draw(rules_.others_one_in);
+    const bool counts = round.of_calls.front() == distribution::declared;
+    renew_parameters(round.of_calls.front());
+    candidate_->begin_round(round);
+    reference_->begin_round(round);
     std::optional<batch_time> reference;
     if (random_->below(2) == 0) reference = time_reference();
     // Before a check the reference has its turn, unless the candidate's batch would be interrupted:
     // what the reference has computed for the same contents is then what the check expects.
     const auto check = [&] {
       if (!reference && rules_.max_runs_per_batch == 1) reference = time_reference();
-      check_();
+      for (std::size_t i = 0; i < (counts ? 1 : rules_.checks_of_other_runs); ++i) check_();
     };
     const std::function<void()> check_if_any = check_ ? check : std::function<void()>();
     const batch_time candidate = counts

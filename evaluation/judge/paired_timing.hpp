@@ -39,11 +39,11 @@ class timed_side {
   virtual void recalibrate() {}
   // Returns the nanoseconds of the shortest batch that is worth timing; 0 if any batch is.
   virtual double least_batch_ns() const { return 0; }
-  // Begins a round. Called for both sides before either of them runs. All calls have contents of
-  // the round's distribution. The n-th call that a side makes from now on has the n-th contents
-  // that belong to the seed, which is the same for both. A side whose checks make use of this heeds
-  // the seed; others may ignore it.
-  virtual void begin_round(const drawn_contents& /*contents*/) {}
+  // Begins a round. Called for both sides before either of them runs. The n-th call that a side
+  // makes from now on has the n-th of the round's distributions, and the n-th contents that belong
+  // to the seed, which is the same for both. A side whose checks make use of this heeds the seed;
+  // others may ignore it.
+  virtual void begin_round(const drawn_round& /*round*/) {}
   // Makes calls on fresh contents for about `target_ns`, at least one. All their outputs stay
   // readable until the next run.
   virtual run_time run(double target_ns) = 0;

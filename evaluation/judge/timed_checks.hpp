@@ -14,14 +14,19 @@ namespace hone {
 // Confined to one thread.
 class timed_checks {
  public:
-  // Checks a random call of the candidate's last run and adds its errors to the argument.
-  using check_function = std::function<program_result<void>(worst_errors& totals)>;
+  struct checked_call {
+    distribution how = distribution::declared;  // of its contents
+    program_result<void> result;
+  };
+  // Checks a random call of the candidate's last run.
+  using check_function = std::function<checked_call()>;
 
   // `usable`: the distributions that checks may use, see usable_distributions().
   timed_checks(std::vector<distribution> usable, random_stream& random, check_function check);
-  // Returns the distribution of the next round: `declared`, or one of the others in one round of
-  // four, whatever the rounds before were. The others take turns.
-  distribution draw();
+  // Returns the distributions of the calls of the next round: `declared`, or in one round of
+  // `others_one_in`, whatever the rounds before were, up to three others, which take turns. Of
+  // these, `weights` comes alone, because parameters belong to a whole round.
+  std::vector<distribution> draw(std::uint64_t others_one_in);
   // Returns true if any round may have another distribution than `declared`.
   bool has_others() const { return !others_.empty(); }
   // Checks a call. Throws timing_failure.
@@ -32,7 +37,6 @@ class timed_checks {
   check_function check_;
   // The usable distributions except `declared`. With `outliers`, also single outliers.
   std::vector<distribution> others_;
-  distribution drawn_ = distribution::declared;  // of the current round
   std::size_t next_ = 0;  // index into others_, which is reshuffled as it is used
 };
 

@@ -65,6 +65,11 @@ struct timing_rules {
   std::size_t max_runs_per_batch = 64;
   std::uint64_t new_parameters_one_in = 1;  // one round in this number gets new parameters
 
+  // One round in this number has other contents than declared, and does not count. Of a checked run
+  // of such a round, this many calls are checked.
+  std::uint64_t others_one_in = 4;
+  std::size_t checks_of_other_runs = 1;
+
   // Of the batches that count, on average one in `check_one_in` has a checked run, early and late
   // ones alike. Every run that is faster than `suspicious_ratio` times the fastest checked run is
   // checked as well. A program must not gain by being wrong occasionally.

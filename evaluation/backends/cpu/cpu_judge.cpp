@@ -165,8 +165,9 @@ std::vector<std::string> cpu_judge::check_task(const task& t) {
         prepared.expect(recipe, distribution::declared, evidence::own_types);
     const expected_outputs expected =
         prepared.expect(recipe, distribution::declared, evidence::full);
-    lines.push_back(describe(t, {at, layouts_of(expected.own), usable, prepared.oracle.possible(),
-                                 compare_outputs(others.own, expected, prepared.own)}));
+    lines.push_back(
+        describe(t, {at, layouts_of(expected.own), usable, prepared.oracle.facts().possible(),
+                     prepared.oracle.compare(others.own, expected)}));
   }
   return lines;
 }

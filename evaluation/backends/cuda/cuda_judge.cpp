@@ -192,7 +192,7 @@ std::vector<std::string> cuda_judge::check_task(const task& t) {
     const std::vector<distribution>& usable = usable_of(prepared);
     const agreement of_others = on_gpu.agreement_of_others(prepared.random);
     lines.push_back(
-        describe(t, {at, on_gpu.expected_layouts(), usable, on_gpu.possible(), of_others}));
+        describe(t, {at, on_gpu.expected_layouts(), usable, on_gpu.facts().possible(), of_others}));
   }
   return lines;
 }

@@ -21,7 +21,7 @@ class gpu_case_timing {
                    gpu_side::role::reference),
         candidate_(of.gpu, of.on_gpu, of.candidate, limits_with(of.asked, of.tunes, of.facts),
                    of.budget, random, gpu_side::role::candidate),
-        checks_(of.usable, random, [this](worst_errors& totals) { return check(totals); }) {
+        checks_(of.usable, random, [this] { return check(); }) {
     if (of.expected_speedup) rules_.expected_log_ratio = std::log(*of.expected_speedup);
     gpu_side::pair_up(candidate_, reference_);
   }
@@ -95,18 +95,19 @@ class gpu_case_timing {
 
  private:
   // Checks a random call of the last sample.
-  program_result<void> check(worst_errors& totals) {
+  timed_checks::checked_call check() {
     const std::size_t call = random_->below(candidate_.last_calls());
     const std::size_t set = candidate_.set_of(call);
     const gpu_side::contents& held = candidate_.contents_of(set);
     of_.on_gpu.draw_inputs(held.how, held.seed);
     const auto timed = reference_.readable_call_on(held);
-    evidence_.begin([&](evidence wanted) {
+    evidence_.begin(held.how, [&](evidence wanted) {
       if (!timed) return of_.on_gpu.expect(wanted);
       of_.on_gpu.expect_outputs_of(of_.reference, *timed);
       of_.on_gpu.gather(wanted);
     });
     of_.candidate.require_row_major(of_.on_gpu.row_major_outputs());
+    worst_errors totals;
     auto checked = evidence_.judge(
         totals, [&](evidence wanted) { of_.on_gpu.gather(wanted); },
         [&](worst_errors& errors) {
@@ -118,7 +119,7 @@ class gpu_case_timing {
       least_bytes_ =
           std::min<std::uint64_t>(least_bytes_, writes ? of_.candidate.output_bytes(call) : 0);
     }
-    return checked;
+    return {held.how, std::move(checked)};
   }
 
   gpu_case of_;

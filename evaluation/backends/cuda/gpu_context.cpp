@@ -303,11 +303,12 @@ std::optional<std::size_t> gpu_context::find_wrong_element(CUdeviceptr actual,
 }
 
 output_errors gpu_context::measure_floating(CUdeviceptr actual, const gpu_runs& expected,
-                                            dtype type, std::uint64_t n, tolerance allowed) {
+                                            dtype type, std::uint64_t n, tolerance allowed,
+                                            double known_error) {
   if (n == 0) return {};
   comparison with = comparison_of(actual, expected, type, n);
   const judging::measures sizes = reduced("measure_expected", with);
-  with.scale = scale_of(sizes, allowed);
+  with.scale = scale_of(sizes, allowed, known_error);
   return errors_of(sizes, reduced("measure_errors", with));
 }
 

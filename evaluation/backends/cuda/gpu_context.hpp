@@ -154,11 +154,12 @@ class gpu_context {
   std::optional<std::size_t> find_damage(CUdeviceptr base, const std::vector<gpu_range>& ranges);
   // Compare `n` elements with the runs of the reference. Of a floating-point type, the float64 runs
   // are in float64; of an exact type, `wide` has the output's type. Return the index of the first
-  // wrong element of an exact type, or the errors of a floating-point type.
+  // wrong element of an exact type, or the errors of a floating-point type. `known_error`: see
+  // scale_of().
   std::optional<std::size_t> find_wrong_element(CUdeviceptr actual, const gpu_runs& expected,
                                                 dtype type, std::uint64_t n);
   output_errors measure_floating(CUdeviceptr actual, const gpu_runs& expected, dtype type,
-                                 std::uint64_t n, tolerance allowed);
+                                 std::uint64_t n, tolerance allowed, double known_error);
   // Returns one element.
   double element(CUdeviceptr from, dtype type, std::uint64_t index) const;
 

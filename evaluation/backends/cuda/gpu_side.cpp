@@ -136,7 +136,8 @@ void gpu_side::take_sets(std::size_t calls) {
   for (std::size_t& set : last_) {
     set = next_;
     next_ = (next_ + 1) % limits_.sets;
-    held_[set] = {contents_.bits(), how_, parameters_};
+    const distribution how = of_calls_[calls_of_round_++ % of_calls_.size()];
+    held_[set] = {contents_.bits(), how, parameters_};
   }
 }
 
@@ -154,9 +155,10 @@ std::uint32_t gpu_side::flushes_needed() const {
                         : flushes_of_round(host_, other_->host_, other_->flush_ns_);
 }
 
-void gpu_side::begin_round(const drawn_contents& drawn) {
-  contents_ = random_stream(drawn.seed);
-  how_ = drawn.how;
+void gpu_side::begin_round(const drawn_round& round) {
+  contents_ = random_stream(round.seed);
+  of_calls_ = round.of_calls;
+  calls_of_round_ = 0;
   flushes_ = flushes_needed();
   begins_round_ = true;
 }

@@ -42,7 +42,7 @@ class gpu_side final : public sampled_side {
   static void pair_up(gpu_side& candidate, gpu_side& reference);
 
   void set_parameters(const drawn_contents& drawn) override;
-  void begin_round(const drawn_contents& drawn) override;
+  void begin_round(const drawn_round& round) override;
   std::vector<double> sample(std::size_t calls) override;
   std::size_t max_calls() const override { return limits_.sets; }
 
@@ -94,8 +94,9 @@ class gpu_side final : public sampled_side {
   std::vector<contents> held_;    // by set
   random_stream contents_;        // seeds of the contents of the next calls
   drawn_contents parameters_;
-  distribution how_ = distribution::declared;  // of the round
-  bool has_outputs_ = false;                   // of the last sample
+  std::vector<distribution> of_calls_ = {distribution::declared};  // drawn_round::of_calls
+  std::size_t calls_of_round_ = 0;
+  bool has_outputs_ = false;  // of the last sample
   std::vector<std::size_t> last_;
   std::vector<double> unseen_ns_;
   std::vector<double> host_shares_;  // by call

@@ -263,22 +263,9 @@ void gpu_task::gather(evidence wanted) {
   const auto aliases = aliases_;
   const auto row_major_outputs = row_major_outputs_;
   const bool is_narrow = has_narrow(room_->inputs.layouts) || has_narrow(room_->parameters.layouts);
-  for (possible_studies& possible = possible_[case_];;) {
-    try {
-      const bool has_wide = possible.wide() && is_narrow;
-      const std::size_t most = possible.noise() ? affordable_runs() : 0;
-      takes_decisions_ = study(study_of_errors(wanted, has_wide, most));
-      if (takes_decisions_ && wanted >= evidence::full)
-        study(study_of_decisions(wanted, has_wide, most));
-      break;
-    } catch (const reference_error& e) {
-      // The reference works in its own types only, or the runs do not fit into memory.
-      forget_runs();
-      if (!possible.any() || e.outcome == Outcome::INFRASTRUCTURE || e.outcome == Outcome::TIMEOUT)
-        throw;
-      possible.give_up(e.what());
-    }
-  }
+  takes_decisions_ = facts_[case_].gather(
+      wanted, is_narrow, affordable_runs(),
+      [this](const reference_study& one) { return study(one); }, [this] { forget_runs(); });
   aliases_ = aliases;
   row_major_outputs_ = row_major_outputs;
 }
@@ -321,8 +308,8 @@ bool gpu_task::expects_finite() {
     if (!is_floating(layout.type)) continue;
     gpu_->grow(room_->dense, layout.bytes());
     gpu_->fill(room_->dense.at(), other_poison_byte, layout.bytes());  // finite in every type
-    const output_errors compared =
-        gpu_->measure_floating(room_->dense.at(), runs_of(i), layout.type, layout.elements(), {});
+    const output_errors compared = gpu_->measure_floating(room_->dense.at(), runs_of(i),
+                                                          layout.type, layout.elements(), {}, 0);
     if (compared.count < layout.elements()) return false;
   }
   return true;
@@ -364,7 +351,8 @@ agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
     });
   }
   const output_errors errors =
-      gpu_->measure_floating(actual, runs, layout.type, n, declared_tolerance(task_, layout.type));
+      gpu_->measure_floating(actual, runs, layout.type, n, declared_tolerance(task_, layout.type),
+                             facts().typical_error(how_, index));
   return conclude(errors, layout, [&](std::size_t i) {
     std::vector<std::byte> bytes(bytes_of(layout.type));
     gpu_->download(bytes.data(), actual + i * bytes.size(), bytes.size());
@@ -380,7 +368,8 @@ agreement gpu_task::compare_one(const gpu_output& given, std::size_t index) {
 agreement gpu_task::compare(const std::vector<gpu_output>& actual) {
   agreement agreed = compare_all(layouts_of(actual), room_->own.layouts,
                                  [&](std::size_t i) { return compare_one(actual[i], i); });
-  if (const std::string missing = possible().missing(); agreed.problem && !missing.empty())
+  if (noisy_ > 0) facts_[case_].learn(how_, agreed);
+  if (const std::string missing = facts().possible().missing(); agreed.problem && !missing.empty())
     *agreed.problem += "; " + missing;
   return agreed;
 }

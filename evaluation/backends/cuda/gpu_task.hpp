@@ -58,6 +58,7 @@ class gpu_task {
   // until the next draw.
   void draw_inputs(distribution how, std::uint64_t seed, std::uint64_t perturbation = 0);
   void draw_parameters(distribution how, std::uint64_t seed);
+  distribution drawn() const { return how_; }  // of the inputs
   const gpu_tensors& inputs() const { return room_->inputs; }
   const gpu_tensors& parameters() const { return room_->parameters; }
   // Draws the same contents into other memory, for timing. That memory must not lie in the
@@ -79,8 +80,8 @@ class gpu_task {
   const std::set<output_alias>& aliases() const { return aliases_; }
   // Returns a bit for each expected output that is row-major.
   std::uint64_t row_major_outputs() const { return row_major_outputs_; }
-  // Returns what studies of the current case are known to be possible.
-  const possible_studies& possible() { return possible_[case_]; }
+  // Returns what studies have shown of the reference in the current case.
+  const reference_facts& facts() { return facts_[case_]; }
   // Returns true unless the last gather() has found that the reference takes no decisions.
   bool takes_decisions() const { return takes_decisions_; }
   // Returns true if no element of the expected outputs is NaN or infinite.
@@ -124,7 +125,7 @@ class gpu_task {
   const task_case* case_ = nullptr;
   reference_source reference_;
   std::vector<std::size_t> program_of_;  // reference_oracle::program_numbers()
-  std::map<const task_case*, possible_studies> possible_;
+  std::map<const task_case*, reference_facts> facts_;
   distribution how_ = distribution::declared;  // of the current contents
   // The runs that are expected, in addition to the one in the reference's types.
   bool has_wide_ = false;

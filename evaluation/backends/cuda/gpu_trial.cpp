@@ -10,11 +10,12 @@ program_result<agreement> gpu_call::compare() {
 
 void gpu_trial::arrange(const task_case& at) {
   task_->choose(at);
+  evidence_ = {};
   candidate_->arrange(0, task_->inputs().layouts, task_->parameters().layouts, 2);
 }
 
 void gpu_trial::expect() {
-  evidence_.begin([this](evidence wanted) { task_->expect(wanted); });
+  evidence_.begin(task_->drawn(), [this](evidence wanted) { task_->expect(wanted); });
 }
 
 void gpu_trial::draw(distribution how, std::uint64_t inputs_seed, std::uint64_t parameters_seed) {

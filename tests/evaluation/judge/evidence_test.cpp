@@ -1,9 +1,11 @@
 #include "evaluation/judge/evidence.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "evaluation/judge/oracle.hpp"
 #include "tests/support/failures.hpp"
 
 namespace hone {
@@ -16,12 +18,13 @@ const program_result<void> wrong = failed(Outcome::WRONG_RESULT, "off");
 struct judged_call {
   evidence needed = evidence::own_types;
   worst_errors errors{};
+  distribution how = distribution::mixed;
   std::vector<evidence> gathered{};
 
   program_result<void> judge(evidence_plan& plan) {
     gathered.clear();
     const auto gather = [this](evidence wanted) { gathered.push_back(wanted); };
-    plan.begin(gather);
+    plan.begin(how, gather);
     worst_errors totals;
     return plan.judge(totals, gather, [this](worst_errors& seen) {
       seen = errors;
@@ -41,18 +44,88 @@ TEST(EvidencePlan, StopsAtTheLeastEvidenceThatExplainsACall) {
   }
 }
 
-TEST(EvidencePlan, BeginsWithWhatTheLastCallNeeded) {
+TEST(EvidencePlan, BeginsWithNoiseWhereTheTypicalErrorDoesNotSuffice) {
   evidence_plan plan;
   judged_call call{evidence::noise};
   call.judge(plan);
-  call.judge(plan);
-  EXPECT_EQ(call.gathered, std::vector{evidence::noise});
+  call.needed = evidence::own_types;  // the first call has taught the typical error
+  for (int i = 0; i < 5; ++i) {
+    call.judge(plan);
+    EXPECT_EQ(call.gathered, std::vector{evidence::own_types});
+  }
   call.needed = evidence::thorough;
   call.judge(plan);
   call.judge(plan);
   EXPECT_EQ(call.gathered.front(), evidence::noise) << "more is too dear to begin with";
-  call.needed = evidence::own_types;
+  call.how = distribution::declared;
   call.judge(plan);
+  EXPECT_EQ(call.gathered.front(), evidence::own_types) << "other contents";
+}
+
+// The studies that a reference has been asked for, of which each takes decisions or not.
+struct studied_reference {
+  bool decides = false;
+  std::vector<std::size_t> runs{};
+
+  bool gather(reference_facts& facts, evidence wanted) {
+    return facts.gather(
+        wanted, true, 100,
+        [this](const reference_study& study) {
+          runs.push_back(study.plan.runs.size());
+          return decides;
+        },
+        [] {});
+  }
+};
+
+TEST(ReferenceFacts, RepeatNoRunWithoutNoiseWhereThereAreNoDecisions) {
+  reference_facts facts;
+  studied_reference reference;
+  EXPECT_FALSE(reference.gather(facts, evidence::noise));
+  EXPECT_FALSE(reference.gather(facts, evidence::noise));
+  EXPECT_EQ(reference.runs, (std::vector<std::size_t>{2, 1}));
+  reference_facts others;
+  studied_reference deciding{true};
+  EXPECT_TRUE(deciding.gather(others, evidence::noise));
+  EXPECT_TRUE(deciding.gather(others, evidence::full));
+  EXPECT_EQ(deciding.runs, (std::vector<std::size_t>{2, 5, 6}));
+}
+
+TEST(ReferenceFacts, GiveUpKindsOfRunsThatTheReferenceCannotMake) {
+  reference_facts facts;
+  std::size_t restarts = 0;
+  facts.gather(
+      evidence::full, true, 100,
+      [](const reference_study& study) -> bool {
+        if (study.wide) throw reference_error(Outcome::CRASH, "no float64");
+        return false;
+      },
+      [&] { ++restarts; });
+  EXPECT_EQ(restarts, 1U);
+  EXPECT_FALSE(facts.possible().wide());
+  EXPECT_TRUE(facts.possible().noise());
+  EXPECT_THAT(facts.possible().missing(), testing::HasSubstr("no float64"));
+  EXPECT_THROW(
+      facts.gather(
+          evidence::noise, true, 100,
+          [](const reference_study&) -> bool { throw reference_error(Outcome::TIMEOUT, "slow"); },
+          [] {}),
+      reference_error);
+}
+
+TEST(ReferenceFacts, KeepTheSmallestTypicalErrorOfADistribution) {
+  reference_facts facts;
+  agreement compared;
+  compared.typical_errors = {3e-7, 0};
+  facts.learn(distribution::declared, compared);
+  compared.typical_errors = {2e-7, 0};
+  facts.learn(distribution::declared, compared);
+  compared.typical_errors = {4e-7, 0};
+  facts.learn(distribution::declared, compared);
+  EXPECT_EQ(facts.typical_error(distribution::declared, 0), 2e-7);
+  EXPECT_EQ(facts.typical_error(distribution::declared, 1), 0);
+  EXPECT_EQ(facts.typical_error(distribution::shifted, 0), 0);
+  EXPECT_EQ(facts.typical_error(distribution::mixed, 0), 0);
 }
 
 TEST(EvidencePlan, RefusesByThoroughEvidenceAlone) {
@@ -84,7 +157,7 @@ TEST(EvidencePlan, ReportsTheErrorsOfTheCheckThatDecides) {
   evidence_plan plan;
   evidence have = evidence::own_types;
   const auto gather = [&](evidence wanted) { have = wanted; };
-  plan.begin(gather);
+  plan.begin(distribution::mixed, gather);
   worst_errors totals;
   plan.judge(totals, gather, [&](worst_errors& errors) {
     errors.worst_element = have == evidence::full ? 0.5 : 3;
@@ -95,7 +168,7 @@ TEST(EvidencePlan, ReportsTheErrorsOfTheCheckThatDecides) {
 
 TEST(ReferenceStudy, HasARunForEachOutputThatItPromises) {
   for (const evidence wanted : {evidence::noise, evidence::full, evidence::thorough}) {
-    const reference_study errors = study_of_errors(wanted, true, 100);
+    const reference_study errors = study_of_errors(wanted, true, 100, true);
     EXPECT_FALSE(errors.plan.runs.front().is_wide);
     EXPECT_EQ(errors.plan.runs.front().amplitude, 0);
     for (std::size_t i = 0; i < errors.noisy; ++i) {
@@ -114,7 +187,7 @@ TEST(ReferenceStudy, HasARunForEachOutputThatItPromises) {
   for (std::size_t i = 0; i < decisions.alternatives; ++i)
     EXPECT_EQ(decisions.plan.runs.at(decisions.first_alternative + i).use,
               studied_run::decisions::ignore);
-  EXPECT_LE(study_of_errors(evidence::thorough, true, 2).noisy, 2U) << "memory is limited";
+  EXPECT_LE(study_of_errors(evidence::thorough, true, 2, true).noisy, 2U) << "memory is limited";
 }
 
 }  // namespace

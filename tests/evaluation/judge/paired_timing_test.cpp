@@ -22,8 +22,9 @@ using testing_support::synthetic_rules;
 using testing_support::synthetic_side;
 using role = sampled_side::role;
 
-const program_result<void> correct;
-const program_result<void> incorrect = failed(Outcome::WRONG_RESULT, "wrong");
+const timed_checks::checked_call correct;
+const timed_checks::checked_call incorrect{distribution::declared,
+                                           failed(Outcome::WRONG_RESULT, "wrong")};
 
 // A side whose runs of one call of 20 ms are delayed by other work, two of three.
 class delayed_side final : public sampled_side {
@@ -136,9 +137,9 @@ class recording_side final : public sampled_side {
   recording_side(role plays, char name, std::string& record)
       : sampled_side(plays), name_(name), record_(&record) {}
   void set_parameters(const drawn_contents& /*contents*/) override {}
-  void begin_round(const drawn_contents& contents) override {
+  void begin_round(const drawn_round& round) override {
     *record_ += '|';
-    rounds.push_back(contents);
+    rounds.push_back(round);
   }
   std::vector<double> sample(std::size_t calls) override {
     *record_ += name_;
@@ -146,7 +147,7 @@ class recording_side final : public sampled_side {
   }
   std::size_t max_calls() const override { return 9; }
 
-  std::vector<drawn_contents> rounds;
+  std::vector<drawn_round> rounds;
 
  private:
   char name_;
@@ -159,7 +160,7 @@ TEST_F(PairedTiming, BeginsARoundOnBothSidesBeforeAnySample) {
   recording_side reference(role::reference, 'r', record);
   timing_rules rules = gpu_timing_rules();
   rules.warm_up_ns = 0;
-  timed_checks checks = checks_that([](worst_errors&) { return correct; });
+  timed_checks checks = checks_that([] { return correct; });
   const case_timing timing = time_pair(candidate, reference, rules, random_, &checks);
   ASSERT_EQ(outcome_of(timing.failure), Outcome::OK) << message_of(timing.failure);
   const std::string warm_up = record.substr(0, record.find('|'));
@@ -177,16 +178,16 @@ TEST_F(PairedTiming, GivesBothSidesTheSameContentsInARound) {
   std::string record;
   recording_side candidate(role::candidate, 'c', record);
   recording_side reference(role::reference, 'r', record);
-  timed_checks checks = checks_that([](worst_errors&) { return correct; });
+  timed_checks checks = checks_that([] { return correct; });
   const case_timing timing = time_pair(candidate, reference, gpu_timing_rules(), random_, &checks);
   std::set<std::uint64_t> seeds;
   std::size_t declared = 0;
   ASSERT_EQ(candidate.rounds.size(), reference.rounds.size());
   for (std::size_t i = 0; i < candidate.rounds.size(); ++i) {
     EXPECT_EQ(candidate.rounds[i].seed, reference.rounds[i].seed);
-    EXPECT_EQ(candidate.rounds[i].how, reference.rounds[i].how);
+    EXPECT_EQ(candidate.rounds[i].of_calls, reference.rounds[i].of_calls);
     seeds.insert(candidate.rounds[i].seed);
-    declared += candidate.rounds[i].how == distribution::declared ? 1 : 0;
+    declared += candidate.rounds[i].of_calls.front() == distribution::declared ? 1 : 0;
   }
   EXPECT_EQ(seeds.size(), candidate.rounds.size()) << "fresh in each round";
   EXPECT_EQ(declared, timing.rounds) << "rounds of other contents do not count";
@@ -201,7 +202,7 @@ std::set<std::string> rounds_with_checks(std::size_t runs_per_batch, random_stre
   timing_rules rules = gpu_timing_rules();
   rules.check_one_in = 1;
   rules.min_runs_per_batch = rules.max_runs_per_batch = runs_per_batch;
-  timed_checks checks({}, random, [&](worst_errors&) {
+  timed_checks checks({}, random, [&] {
     record += 'k';
     return correct;
   });
@@ -237,7 +238,7 @@ TEST_F(PairedTiming, ChecksOneRunOfAWarmUpOrEachOfThem) {
     timing_rules rules = gpu_timing_rules();
     rules.warm_up_ns = 1e5;
     rules.checks_every_warm_up_run = checks_every_run;
-    timed_checks checks = checks_that([&](worst_errors&) {
+    timed_checks checks = checks_that([&] {
       record += 'k';
       return correct;
     });
@@ -314,7 +315,7 @@ TEST_F(PairedTiming, IsUnstableIfTheRatiosDoNotSettle) {
 
 TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
   int made = 0;
-  timed_checks checks = checks_that([&](worst_errors&) {
+  timed_checks checks = checks_that([&] {
     ++made;
     return correct;
   });
@@ -324,7 +325,7 @@ TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
   // is checked anyway, and has no say in how fast a sample may be.
   int fast = 0;
   double ns = 1e5;
-  timed_checks of_ever_faster({distribution::declared}, random_, [&](worst_errors&) {
+  timed_checks of_ever_faster({distribution::declared}, random_, [&] {
     fast += ns > 1e3 ? 1 : 0;
     return correct;
   });
@@ -334,7 +335,7 @@ TEST_F(PairedTiming, ChecksEverySuspiciouslyFastSample) {
 }
 
 TEST_F(PairedTiming, AWrongCallEndsTheMeasurement) {
-  timed_checks checks = checks_that([](worst_errors&) { return incorrect; });
+  timed_checks checks = checks_that([] { return incorrect; });
   EXPECT_EQ(outcome_of(time([] { return 50e3; }, [] { return 50e3; }, &checks).failure),
             Outcome::WRONG_RESULT);
 }
@@ -342,8 +343,7 @@ TEST_F(PairedTiming, AWrongCallEndsTheMeasurement) {
 TEST_F(PairedTiming, CatchesAProgramThatIsWrongFromSomeCallOn) {
   for (int careful = 0; careful <= 120; careful += 10) {
     int calls = 0;
-    timed_checks checks =
-        checks_that([&](worst_errors&) { return calls > careful ? incorrect : correct; });
+    timed_checks checks = checks_that([&] { return calls > careful ? incorrect : correct; });
     const auto candidate = [&] {
       ++calls;
       return 50e3;

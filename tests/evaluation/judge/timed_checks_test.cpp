@@ -21,21 +21,40 @@ const std::vector<distribution> all = {distribution::declared, distribution::shi
                                        distribution::small, distribution::outliers};
 
 timed_checks::check_function always(const program_result<void>& result) {
-  return [result](worst_errors&) { return result; };
+  return [result] { return timed_checks::checked_call{distribution::shifted, result}; };
 }
 
-TEST(TimedChecks, DrawAnotherDistributionInOneRoundOfFour) {
+TEST(TimedChecks, DrawOtherDistributionsInOneRoundOfFour) {
   random_stream random(5);
   timed_checks checks(all, random, always(no_failure));
   std::map<distribution, int> drawn;
   constexpr int rounds = 4000;
-  for (int i = 0; i < rounds; ++i) ++drawn[checks.draw()];
+  for (int i = 0; i < rounds; ++i) {
+    for (const distribution how : checks.draw(4)) ++drawn[how];
+  }
   EXPECT_NEAR(drawn[distribution::declared], rounds * 3 / 4, 140);  // five standard deviations
   EXPECT_EQ(drawn.size(), 6U) << "outliers bring single outliers with them";
   const auto [least, most] = std::minmax(
       {drawn[distribution::shifted], drawn[distribution::small], drawn[distribution::outliers],
        drawn[distribution::one_high], drawn[distribution::one_low]});
   EXPECT_LE(most - least, 1) << "they take turns";
+}
+
+TEST(TimedChecks, DrawUpToThreeDistributionsForARoundButWeightsAlone) {
+  random_stream random(9);
+  std::vector<distribution> usable = all;
+  usable.insert(usable.end(), {distribution::weights, distribution::mixed});
+  timed_checks checks(usable, random, always(no_failure));
+  std::map<std::size_t, int> sizes;
+  for (int i = 0; i < 1000; ++i) {
+    const std::vector<distribution> drawn = checks.draw(1);
+    ++sizes[drawn.size()];
+    const bool has_weights =
+        std::find(drawn.begin(), drawn.end(), distribution::weights) != drawn.end();
+    EXPECT_TRUE(!has_weights || drawn.size() == 1);
+    EXPECT_LE(drawn.size(), 3U);
+  }
+  EXPECT_GT(sizes[3], sizes[2]) << "most rounds have three";
 }
 
 TEST(TimedChecks, DrawARoundWhateverTheRoundsBeforeWere) {
@@ -46,7 +65,7 @@ TEST(TimedChecks, DrawARoundWhateverTheRoundsBeforeWere) {
   bool before = false;
   constexpr int rounds = 20000;
   for (int i = 0; i < rounds; ++i) {
-    const bool now = checks.draw() != distribution::declared;
+    const bool now = checks.draw(4).front() != distribution::declared;
     ++pairs[{before, now}];
     before = now;
   }
@@ -61,14 +80,12 @@ TEST(TimedChecks, DrawARoundWhateverTheRoundsBeforeWere) {
 TEST(TimedChecks, DrawDeclaredContentsAloneIfNothingElseIsUsable) {
   random_stream random(7);
   timed_checks checks({distribution::declared}, random, always(no_failure));
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(checks.draw(), distribution::declared);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(checks.draw(1), std::vector{distribution::declared});
 }
 
 TEST(TimedChecks, ReportThatATimedCallWasWrongAndItsContents) {
   random_stream random(8);
   timed_checks checks({distribution::shifted}, random, always(is_off));
-  while (checks.draw() == distribution::declared) {
-  }
   try {
     checks.check();
     ADD_FAILURE() << "passed";
@@ -138,8 +155,10 @@ TEST(TimedChecks, CatchAProgramThatIsWrongInOneRunOfABatch) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     careless_side candidate(seed);
     testing_support::synthetic_side reference(sampled_side::role::reference, [] { return 2e6; });
-    timed_checks checks({distribution::declared, distribution::shifted}, random,
-                        [&](worst_errors&) { return candidate.is_wrong ? is_off : no_failure; });
+    timed_checks checks({distribution::declared, distribution::shifted}, random, [&] {
+      return timed_checks::checked_call{distribution::declared,
+                                        candidate.is_wrong ? is_off : no_failure};
+    });
     const case_timing timing = time_pair(candidate, reference, rules, random, &checks);
     EXPECT_EQ(outcome_of(timing.failure), Outcome::WRONG_RESULT) << seed;
   }

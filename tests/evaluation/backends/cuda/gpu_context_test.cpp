@@ -201,7 +201,7 @@ void expect_same_agreement(const std::vector<double>& actual, const expected_out
   for (const value_set& run : expected.noisy) runs.noisy.push_back(place(run));
   for (const value_set& run : expected.alternatives) runs.alternatives.push_back(place(run));
   const output_errors errors =
-      gpu().measure_floating(place({a}), runs, type, a.layout.elements(), allowed);
+      gpu().measure_floating(place({a}), runs, type, a.layout.elements(), allowed, 0);
   const auto numbers = to_doubles(a);
   const auto right = to_doubles(expected.own[0]);
   const agreement device = conclude(errors, a.layout, [&](std::size_t i) {
