@@ -1,6 +1,7 @@
 #include "actors/draw_schedule.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "messages/even_spacing.hpp"
@@ -76,13 +77,17 @@ std::optional<draw_schedule::assignment> draw_schedule::next(
     return first;
   }
   if (stage != Stage::SELF_SUPERVISED && stage != Stage::CONTRASTIVE) return std::nullopt;
-  const auto all = places_of(tasks_);
-  if (all.empty() || outstanding_.size() + waiting + ready >= options_.max_groups)
+  if (tasks_.empty() || devices_.empty() ||
+      outstanding_.size() + waiting + ready >= options_.max_groups)
     return std::nullopt;
   std::map<std::string, std::size_t> held = waiting_by_type;
   for (const auto& [draw, issued] : outstanding_) ++held[issued.what.where.device_type];
-  for (std::size_t tries = 0; tries < all.size(); ++tries) {
-    const place& where = all[next_place_++ % all.size()];
+  // A task's device types follow each other, so that as many places show every type.
+  for (std::size_t tries = 0; tries < devices_.size(); ++tries) {
+    const std::size_t at = next_place_++ % (tasks_.size() * devices_.size());
+    const auto type =
+        std::next(devices_.begin(), static_cast<std::ptrdiff_t>(at % devices_.size()));
+    const place where{tasks_[at / devices_.size()], type->first};
     if (held[where.device_type] < max_of_type(where.device_type))
       return assignment{where, stage, version, 0, options_.samples};
   }

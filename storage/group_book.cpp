@@ -1,6 +1,7 @@
 #include "storage/group_book.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "messages/measurements.hpp"
 
@@ -54,7 +55,7 @@ group_book::group_book(database& db, std::map<group_id, waiting_group> waiting,
         if (!group)
           throw pool_error(db.folder().string() + ": the ready group " + to_string(id) +
                            " is missing");
-        ready_.push_back(summarise(**group, number_from_key(key)));
+        append(summarise(**group, number_from_key(key)));
         next_sequence_ = std::max(next_sequence_, number_from_key(key) + 1);
         return true;
       });
@@ -104,9 +105,14 @@ std::optional<record<schema::RolloutGroup>> group_book::release(const group_id& 
   return stored;
 }
 
+void group_book::append(ready_group group) {
+  ready_places_[group.group] = group.sequence;
+  ready_.emplace(group.sequence, std::move(group));
+}
+
 void group_book::make_ready(const schema::RolloutGroup::Reader& group) {
-  ready_.push_back(summarise(group, next_sequence_++));
-  const ready_group& entry = ready_.back();
+  const ready_group entry = summarise(group, next_sequence_++);
+  append(entry);
   record_builder<schema::ReadyGroup> stored;
   entry.group.store(stored->initGroupId());
   db_->put(family::ready, key_of(entry.sequence), stored.finish());
@@ -114,16 +120,16 @@ void group_book::make_ready(const schema::RolloutGroup::Reader& group) {
 }
 
 void group_book::leave_ready(const group_id& group) {
-  const auto found = std::find_if(ready_.begin(), ready_.end(),
-                                  [&](const ready_group& r) { return r.group == group; });
-  if (found == ready_.end()) return;
-  db_->remove(family::ready, key_of(found->sequence));
-  ready_.erase(found);
+  const auto found = ready_places_.find(group);
+  if (found == ready_places_.end()) return;
+  db_->remove(family::ready, key_of(found->second));
+  ready_.erase(found->second);
+  ready_places_.erase(found);
 }
 
 void group_book::abandon(Stage stage) {
   std::vector<group_id> dropped;
-  for (const ready_group& r : ready_) {
+  for (const auto& [sequence, r] : ready_) {
     if (r.stage == stage) dropped.push_back(r.group);
   }
   for (const group_id& group : dropped) mark_dropped(group);

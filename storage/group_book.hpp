@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -63,7 +62,8 @@ class group_book {
   // the last one: the group becomes ready, or is dropped if its stage was abandoned.
   std::optional<record<schema::RolloutGroup>> release(const group_id& group);
 
-  const std::deque<ready_group>& ready() const { return ready_; }
+  // The ready groups by their place in the queue.
+  const std::map<std::uint64_t, ready_group>& ready() const { return ready_; }
   // Number of waiting groups per device type.
   const std::map<std::string, waiting_counts>& waiting_by_type() const { return waiting_by_type_; }
   std::uint64_t next_sequence() const { return next_sequence_; }
@@ -79,6 +79,7 @@ class group_book {
  private:
   void count_waiting(const waiting_group& group, int by);
   void make_ready(const schema::RolloutGroup::Reader& group);
+  void append(ready_group group);
   void leave_ready(const group_id& group);
   void store(const group_id& group, schema::GroupProgress::State state, std::uint64_t sequence,
              std::uint64_t trained_by);
@@ -86,8 +87,9 @@ class group_book {
   database* db_;
   std::map<group_id, waiting_group> waiting_;
   std::map<std::string, waiting_counts> waiting_by_type_;
-  std::set<group_id> unwanted_;  // waiting groups to drop
-  std::deque<ready_group> ready_;
+  std::set<group_id> unwanted_;                     // waiting groups to drop
+  std::map<std::uint64_t, ready_group> ready_;      // by place in the queue
+  std::map<group_id, std::uint64_t> ready_places_;  // the keys of ready_
   std::uint64_t next_sequence_;
 };
 

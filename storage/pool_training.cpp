@@ -27,7 +27,7 @@ std::uint32_t pool::max_lag_of(const std::string& device_type) const {
 
 void pool::drop_stale(const std::set<group_id>& without) {
   std::vector<group_id> stale;
-  for (const auto& ready : book_.ready()) {
+  for (const auto& [sequence, ready] : book_.ready()) {
     if (!ready.has_version || ready.stage == Stage::COMPARISON || without.contains(ready.group))
       continue;
     // The learner hands weights to the generators before it commits their version.
@@ -48,7 +48,7 @@ std::optional<record<schema::TrainingBatch>> pool::take(const batch_request& req
   const bool is_even = request.max_per_task > 0;
   std::map<task_id, std::size_t> older;  // number of older groups per task
   std::vector<std::pair<std::size_t, group_id>> candidates;
-  for (const auto& ready : book_.ready()) {
+  for (const auto& [sequence, ready] : book_.ready()) {
     if (ready.stage != request.stage || request.without.contains(ready.group)) continue;
     const std::size_t turn = is_even ? older[ready.task]++ : 0;
     if (!is_even || turn < request.max_per_task) candidates.emplace_back(turn, ready.group);

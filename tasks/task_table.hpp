@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +20,7 @@ class task_table {
   void add(task t, bool is_held_out = false) {
     auto owned = std::make_shared<const task>(std::move(t));
     by_id_[owned->id] = owned;
+    by_name_.emplace(owned->name, owned);
     order_.push_back(owned);
     if (is_held_out) held_out_.insert(owned->id);
   }
@@ -27,15 +30,14 @@ class task_table {
     return found != by_id_.end() ? found->second : nullptr;
   }
   std::shared_ptr<const task> find(std::string_view name) const {
-    for (const auto& t : order_) {
-      if (t->name == name) return t;
-    }
-    return nullptr;
+    const auto found = by_name_.find(name);
+    return found != by_name_.end() ? found->second : nullptr;
   }
   const std::vector<std::shared_ptr<const task>>& all() const { return order_; }
 
  private:
   std::map<task_id, std::shared_ptr<const task>> by_id_;
+  std::map<std::string, std::shared_ptr<const task>, std::less<>> by_name_;  // the first of a name
   std::vector<std::shared_ptr<const task>> order_;
   std::set<task_id> held_out_;
 };

@@ -47,6 +47,7 @@ class results_reader {
   explicit results_reader(const std::filesystem::path& folder) : pool_(folder) {
     for (const auto& t : pool_.tasks()) {
       found_.names[task_id(t->getId())] = std::string(view(t->getName()));
+      ++found_.tasks_of_name[std::string(view(t->getName()))];
       if (std::string fixed = fixed_tensors(from_record(*t)); !fixed.empty())
         found_.fixed[task_id(t->getId())] = std::move(fixed);
       if (t->getHeldOut()) held_out_.emplace(t->getId());
@@ -295,9 +296,7 @@ std::optional<double> scored_sums::mean_log() const {
 
 std::string run_results::name_of(const place& where) const {
   const std::string& name = names.at(where.task);
-  const auto bearers = std::count_if(names.begin(), names.end(),
-                                     [&](const auto& one) { return one.second == name; });
-  return name + (bearers > 1 ? " " + to_string(where.task).substr(0, 6) : "") +
+  return name + (tasks_of_name.at(name) > 1 ? " " + to_string(where.task).substr(0, 6) : "") +
          (device_types.size() > 1 ? " on " + where.device_type : "");
 }
 

@@ -102,6 +102,7 @@ using compared_samples =
 // the newest judge version count, because scores of different versions are not comparable.
 struct run_results {
   std::map<task_id, std::string> names;
+  std::map<std::string, std::size_t> tasks_of_name;
   std::map<task_id, std::string> fixed;  // the tensors that never change, of tasks that have such
   std::map<place, task_row> tasks;
   std::map<std::string, stage_row> stages;  // "corpus", and the stages of the curriculum by name

@@ -38,7 +38,8 @@ void sft_data_set::restore(const std::string& state) {
 sft_example sft_data_set::next(std::mt19937_64& random) {
   if (documents_.empty())
     throw std::logic_error("the data set of supervised fine-tuning has no document");
-  std::erase_if(order_, [&](std::size_t document) { return document >= documents_.size(); });
+  // A restored state may name documents that have not been added.
+  while (!order_.empty() && order_.back() >= documents_.size()) order_.pop_back();
   if (order_.empty()) {
     const std::size_t most = *std::max_element(
         seen_.begin(), seen_.begin() + static_cast<std::ptrdiff_t>(documents_.size()));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
 
 #include "tests/support/pool_records.hpp"
@@ -270,6 +271,32 @@ TEST_F(DrawSchedule, ADrawWithoutAGroupExpires) {
   EXPECT_FALSE(draw(s));
   s.expire(1101);  // issued at 100, limit 1000
   EXPECT_TRUE(draw(s));
+}
+
+// With a list of all places for each draw, a draw for 500,000 tasks took 82 ms.
+TEST_F(DrawSchedule, ADrawTakesAsLongForManyTasksAsForFew) {
+  std::vector<task_id> tasks;
+  for (std::uint64_t i = 0; i < 500000; ++i) tasks.push_back({i, 0});
+  draw_schedule s(std::move(tasks), {100000, 16, 1000});
+  s.change_devices("a", 1);
+  s.change_devices("b", 1);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 500; ++i) ASSERT_TRUE(s.next(Stage::CONTRASTIVE, 7, 0, 0, {}));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+}
+
+TEST_F(DrawSchedule, ATypeThatIsFullLeavesItsTurnsToOthers) {
+  draw_schedule::options options;
+  options.max_groups = 4;
+  options.step_groups = 2;
+  draw_schedule s({{1, 0}, {2, 0}}, options);
+  s.change_devices("a", 1);
+  s.change_devices("b", 1);
+  for (int i = 0; i < 4; ++i) {
+    const auto next = s.next(Stage::CONTRASTIVE, 7, 0, 0, {{"a", 2}});
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->where.device_type, "b");
+  }
 }
 
 }  // namespace
