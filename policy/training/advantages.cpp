@@ -31,16 +31,25 @@ std::vector<double> recentred(std::vector<double> values) {
   return values;
 }
 
-std::vector<std::vector<double>> smoothed(const std::vector<std::vector<double>>& rewards,
-                                          double limit) {
+// Returns the population standard deviation.
+double deviation(std::span<const double> values) {
+  const double middle = mean(values);
+  double variance = 0;
+  for (const double x : values)
+    variance += (x - middle) * (x - middle) / static_cast<double>(values.size());
+  return std::sqrt(variance);
+}
+
+std::vector<rewarded_group> smoothed(const std::vector<rewarded_group>& groups, double limit) {
   std::vector<double> all;
-  for (const auto& group : rewards) all.insert(all.end(), group.begin(), group.end());
+  for (const auto& [rewards, noise] : groups) all.insert(all.end(), rewards.begin(), rewards.end());
+  const double scale = all.empty() ? 0 : deviation(all);
   const std::vector<double> standardised = clipped(group_advantages(all), limit);
-  std::vector<std::vector<double>> result;
+  std::vector<rewarded_group> result;
   auto next = standardised.begin();
-  for (const auto& group : rewards) {
-    const auto end = next + static_cast<std::ptrdiff_t>(group.size());
-    result.emplace_back(next, end);
+  for (const auto& [rewards, noise] : groups) {
+    const auto end = next + static_cast<std::ptrdiff_t>(rewards.size());
+    result.push_back({{next, end}, scale > 0 ? noise / scale : 0});
     next = end;
   }
   return result;
@@ -54,27 +63,24 @@ std::optional<outlier_rule> outlier_rule_named(std::string_view name) {
   return value_named<outlier_rule>(rule_names, name);
 }
 
-std::vector<double> group_advantages(std::span<const double> rewards, bool scaled) {
+std::vector<double> group_advantages(std::span<const double> rewards, bool scaled, double noise) {
   std::vector<double> advantages(rewards.size(), 0);
   if (rewards.empty()) return advantages;
   const auto [least, most] = std::minmax_element(rewards.begin(), rewards.end());
   if (*least == *most) return advantages;  // a rounded mean would make differences of nothing
   const double middle = mean(rewards);
-  double variance = 0;
-  for (const double r : rewards)
-    variance += (r - middle) * (r - middle) / static_cast<double>(rewards.size());
   const double epsilon = relative_epsilon * std::max(std::abs(*least), std::abs(*most));
-  const double scale = scaled ? std::sqrt(variance) + epsilon : 1.0;
+  const double scale = scaled ? std::max(deviation(rewards), noise) + epsilon : 1.0;
   for (std::size_t i = 0; i < rewards.size(); ++i) advantages[i] = (rewards[i] - middle) / scale;
   return advantages;
 }
 
-std::vector<std::vector<double>> step_advantages(const std::vector<std::vector<double>>& rewards,
+std::vector<std::vector<double>> step_advantages(const std::vector<rewarded_group>& groups,
                                                  const advantage_options& o) {
   const bool smooths = o.outliers == outlier_rule::smooth;
   std::vector<std::vector<double>> advantages;
-  for (const auto& group : smooths ? smoothed(rewards, o.limit) : rewards) {
-    std::vector<double> its = group_advantages(group, o.scaled);
+  for (const auto& [rewards, noise] : smooths ? smoothed(groups, o.limit) : groups) {
+    std::vector<double> its = group_advantages(rewards, o.scaled, noise);
     advantages.push_back(smooths ? std::move(its) : recentred(clipped(std::move(its), o.limit)));
   }
   return advantages;

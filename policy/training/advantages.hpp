@@ -30,15 +30,24 @@ struct advantage_options {
   bool scaled = true;
 };
 
-// Returns the advantages of a group's rewards: (r - mean) / (std + 1e-6 of the largest absolute
-// reward), with the population standard deviation, in double precision. They sum to 0. Equal
-// rewards give zeros. Source: Shao et al. 2024 (arXiv 2402.03300), section 4.1. Unless they are
-// `scaled`, they are r - mean.
-std::vector<double> group_advantages(std::span<const double> rewards, bool scaled = true);
+// Returns the advantages of a group's rewards: (r - mean) / (max(std, noise) + 1e-6 of the largest
+// absolute reward), with the population standard deviation, in double precision. They sum to 0.
+// Equal rewards give zeros. `noise` is a difference of rewards that says nothing: without it, a
+// group of equal programs would be an update of full strength in a random direction. Source: Shao
+// et al. 2024 (arXiv 2402.03300), section 4.1, without noise. Unless they are `scaled`, they are
+// r - mean.
+std::vector<double> group_advantages(std::span<const double> rewards, bool scaled = true,
+                                     double noise = 0);
 
-// Returns the advantages of the groups of one step, under an outlier rule. `rewards` holds the
-// rewards of each group; the result has the same shape, and each group of it sums to 0.
-std::vector<std::vector<double>> step_advantages(const std::vector<std::vector<double>>& rewards,
+// The rewards of a group, and the difference of them that says nothing.
+struct rewarded_group {
+  std::vector<double> rewards;
+  double noise = 0;
+};
+
+// Returns the advantages of the groups of one step, under an outlier rule. The result has the shape
+// of the rewards, and each group of it sums to 0.
+std::vector<std::vector<double>> step_advantages(const std::vector<rewarded_group>& groups,
                                                  const advantage_options& o);
 
 }  // namespace hone

@@ -6,6 +6,7 @@
 
 #include "messages/ids.hpp"
 #include "messages/shown_variants.hpp"
+#include "policy/training/working_examples.hpp"
 #include "tasks/variant_document.hpp"
 
 namespace hone {
@@ -181,20 +182,9 @@ void curriculum::count_work(numbers& n) {
   n["skipped_updates"] = static_cast<double>(skipped - std::exchange(skipped_before_, skipped));
 }
 
-// Trains on the policy's own `ok` completions as if they were the corpus. Their scores do not
-// matter in this stage.
+// Scores do not matter in this stage.
 curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::Reader& batch) {
-  std::vector<sft_example> examples;
-  for (const auto scored : batch.getGroups()) {
-    const auto prompt = trainer_->codec().encode_prompt(view(scored.getGroup().getPrompt()));
-    for (unsigned i = 0; i < scored.getResults().size(); ++i) {
-      const auto rollout = scored.getGroup().getRollouts()[i];
-      if (scored.getResults()[i].getOutcome() != Outcome::OK || rollout.getTruncated()) continue;
-      sft_example example{prompt, {}};
-      for (const token_id token : rollout.getTokens()) example.completion.push_back(token);
-      examples.push_back(std::move(example));
-    }
-  }
+  std::vector<sft_example> examples = working_examples(batch, trainer_->codec());
   double loss = 0;
   std::int64_t updates = 0;
   for (std::int64_t pass = 0; pass < options_.self_supervised.passes; ++pass) {
@@ -213,7 +203,7 @@ curriculum::numbers curriculum::learn_from_working(const schema::TrainingBatch::
           {"rate", options_.self_supervised.rate}};
 }
 
-std::vector<double> curriculum::rewards_of(const schema::ScoredGroup::Reader& scored) const {
+std::vector<judged_completion> curriculum::judged(const schema::ScoredGroup::Reader& scored) const {
   const auto draw = scored.getGroup().getDraw();
   const auto t = tasks_->find(task_id(draw.getTaskId()));
   const std::vector<variant_id> shown = shown_variants(draw);
@@ -226,7 +216,7 @@ std::vector<double> curriculum::rewards_of(const schema::ScoredGroup::Reader& sc
          over_best_baseline(result, t != nullptr && t->relaxed),
          std::find(shown.begin(), shown.end(), variant_id(rollout.getVariantId())) != shown.end()});
   }
-  return group_rewards(group, options_.contrastive.reward);
+  return group;
 }
 
 curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::Reader& batch,
@@ -236,8 +226,10 @@ curriculum::numbers curriculum::learn_by_contrast(const schema::TrainingBatch::R
   std::vector<double> counted;
   double masked = 0;
   for (const auto scored : batch.getGroups()) {
-    const std::vector<double> rewards = rewards_of(scored);
+    const std::vector<judged_completion> completions = judged(scored);
+    const std::vector<double> rewards = group_rewards(completions, o.reward);
     rollout_group_example group;
+    group.noise = reward_noise(completions, o.reward);
     group.prompt = trainer_->codec().encode_prompt(view(scored.getGroup().getPrompt()));
     for (unsigned i = 0; i < scored.getResults().size(); ++i) {
       const auto rollout = scored.getGroup().getRollouts()[i];

@@ -28,7 +28,7 @@ struct sft_stage_options {
   rate_schedule rate{6e-3, 50, 1300, 0.05};
   double exemplar_share = 0.5;  // share of the prompts that show exemplars
   std::size_t exemplars = 2;    // that these show, as the pool's draws do
-  double prompt_weight = 1.0;   // weight of prompt tokens in the loss; completion tokens weigh 1
+  double prompt_weight = 0.1;   // weight of prompt tokens in the loss; completion tokens weigh 1
   // Share of the corpus's groups that must be evaluated before the first update.
   double begin_with = 0.3;
 };
@@ -37,8 +37,8 @@ struct self_supervised_stage_options {
   std::int64_t steps = 4;    // 0 skips the stage
   std::int64_t groups = 10;  // groups per step
   std::int64_t batch = 4;    // completions per update
-  double rate = 3e-4;
-  std::int64_t passes = 1;  // passes over the `ok` completions of a step
+  double rate = 0;           // must be set: none suits policies of all sizes
+  std::int64_t passes = 1;   // passes over the `ok` completions of a step
 };
 
 struct contrastive_stage_options {
@@ -50,7 +50,7 @@ struct contrastive_stage_options {
   // Spreads the groups of a step evenly over the tasks: one group per task, or an equal share per
   // task if there are fewer tasks than groups.
   bool one_per_task = true;
-  double rate = 1e-3;
+  double rate = 0;  // must be set: none suits policies of all sizes
   // Updates of linear warm-up to `rate`, because the optimizer's moments begin anew.
   std::int64_t warm_up = 3;
   reward_options reward;
@@ -153,7 +153,7 @@ class curriculum {
   bool is_over() const;
   numbers learn_from_working(const schema::TrainingBatch::Reader& batch);
   numbers learn_by_contrast(const schema::TrainingBatch::Reader& batch, std::uint64_t version);
-  std::vector<double> rewards_of(const schema::ScoredGroup::Reader& scored) const;
+  std::vector<judged_completion> judged(const schema::ScoredGroup::Reader& scored) const;
   // Adds the tokens trained on and the updates skipped since the last call to a step's metrics.
   void count_work(numbers& n);
   bool has_kl() const { return options_.contrastive.grpo.objective.kl_coefficient > 0; }

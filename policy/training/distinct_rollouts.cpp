@@ -17,11 +17,11 @@ std::vector<distinct_rollout> distinct_rollouts(std::span<const rollout_group_ex
                                                 const advantage_options& o, std::size_t context,
                                                 std::size_t& used) {
   used = 0;
-  std::vector<std::vector<double>> rewards;
+  std::vector<rewarded_group> rewards;
   for (const rollout_group_example& group : groups) {
-    rewards.emplace_back();
+    rewards.push_back({{}, group.noise});
     for (const auto& r : group.rollouts) {
-      if (r.counts) rewards.back().push_back(r.reward);
+      if (r.counts) rewards.back().rewards.push_back(r.reward);
     }
   }
   const std::vector<std::vector<double>> advantages = step_advantages(rewards, o);

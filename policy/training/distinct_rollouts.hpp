@@ -23,6 +23,7 @@ struct rollout_group_example {
   };
   std::vector<token_id> prompt;
   std::vector<rollout> rollouts;
+  double noise = 0;  // a difference of rewards that says nothing
 };
 
 // Tokens that the network reads, and which of them it is to predict.

@@ -86,4 +86,18 @@ std::vector<double> group_rewards(const std::vector<judged_completion>& group,
   return rewards;
 }
 
+double reward_noise(const std::vector<judged_completion>& group, const reward_options& o) {
+  double sum = 0;
+  double count = 0;
+  for (judged_completion one : group) {
+    if (!one.is_ok) continue;
+    const double reward = reward_of(one, o);
+    one.speedup *= 1 + noise_of_speedups;
+    one.over_best_baseline *= 1 + noise_of_speedups;
+    sum += std::abs(reward_of(one, o) - reward);
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
 }  // namespace hone

@@ -57,7 +57,7 @@ TEST(GroupAdvantages, DoNotDependOnTheScaleOfTheRewards) {
 TEST(GroupAdvantages, OfNoRewardsAreNone) { EXPECT_TRUE(group_advantages({}).empty()); }
 
 TEST(StepAdvantages, SumToZeroAfterTheClip) {
-  const auto advantages = step_advantages({one_success()}, {outlier_rule::recentre, 1.5}).at(0);
+  const auto advantages = step_advantages({{one_success()}}, {outlier_rule::recentre, 1.5}).at(0);
   EXPECT_NEAR(sum(advantages), 0, 1e-12) << "the losers are not pushed down by what was clipped";
   // By hand: the success has sqrt(15) = 3.873, clipped to 1.5; the others -1 / sqrt(15) = -0.2582.
   // The mean of these is -0.1483.
@@ -69,9 +69,9 @@ TEST(StepAdvantages, OfRandomGroupsSumToZeroUnderEitherRule) {
   std::mt19937_64 random(2);
   std::lognormal_distribution<double> speedup(0, 2);
   for (const outlier_rule rule : {outlier_rule::recentre, outlier_rule::smooth}) {
-    std::vector<std::vector<double>> groups(50);
+    std::vector<rewarded_group> groups(50);
     for (auto& group : groups) {
-      for (int i = 0; i < 16; ++i) group.push_back(random() % 3 == 0 ? 0 : speedup(random));
+      for (int i = 0; i < 16; ++i) group.rewards.push_back(random() % 3 == 0 ? 0 : speedup(random));
     }
     for (const auto& advantages : step_advantages(groups, {rule, 1.5})) {
       EXPECT_EQ(advantages.size(), 16U);
@@ -83,7 +83,7 @@ TEST(StepAdvantages, OfRandomGroupsSumToZeroUnderEitherRule) {
 TEST(StepAdvantages, SmoothedKeepASmallGainVisibleBesideALargeOne) {
   std::vector<double> rewards = {0, 0, 1.0, 1.3, 16};
   const auto plain = group_advantages(rewards);
-  const auto smoothed = step_advantages({rewards}, {outlier_rule::smooth, 1.5}).at(0);
+  const auto smoothed = step_advantages({{rewards}}, {outlier_rule::smooth, 1.5}).at(0);
   EXPECT_GT(smoothed[3] - smoothed[0], plain[3] - plain[0])
       << "the distance between a failure and a small gain grows as the outlier shrinks";
   EXPECT_GT(smoothed[4], smoothed[3]);
@@ -91,9 +91,28 @@ TEST(StepAdvantages, SmoothedKeepASmallGainVisibleBesideALargeOne) {
 
 TEST(StepAdvantages, OfEqualGroupsAreZeroUnderEitherRule) {
   for (const outlier_rule rule : {outlier_rule::recentre, outlier_rule::smooth}) {
-    const auto advantages = step_advantages({{2.1, 2.1, 2.1}, {0, 1, 4}}, {rule, 1.5});
+    const auto advantages = step_advantages({{{2.1, 2.1, 2.1}}, {{0, 1, 4}}}, {rule, 1.5});
     EXPECT_THAT(advantages[0], Each(0.0));
     EXPECT_GT(advantages[1][2], 0);
+  }
+}
+
+// Fifteen programs of the same speed and one that was measured 0.2 % faster.
+std::vector<double> equal_programs() {
+  std::vector<double> rewards(16, 30.0);
+  rewards[3] = 30.06;
+  return rewards;
+}
+
+TEST(StepAdvantages, OfDifferencesThatSayNothingAreSmall) {
+  const std::vector<double> real = {0, 0, 1, 1, 1, 1, 2, 4};
+  for (const outlier_rule rule : {outlier_rule::recentre, outlier_rule::smooth}) {
+    const auto advantages = step_advantages({{equal_programs(), 0.9}, {real, 0.03}}, {rule, 1.5});
+    EXPECT_LT(advantages[0][3], 0.15) << name_of(rule) << ": 1.65 without noise";
+    EXPECT_GT(advantages[0][3], 0);
+    EXPECT_NEAR(sum(advantages[0]), 0, 1e-9);
+    const auto without = step_advantages({{equal_programs()}, {real}}, {rule, 1.5});
+    EXPECT_EQ(advantages[1], without[1]) << "a real difference keeps its strength";
   }
 }
 
@@ -104,7 +123,7 @@ TEST(OutlierRules, HaveNames) {
 }
 
 TEST(StepAdvantages, ThatAreNotScaledAreDifferencesFromTheMean) {
-  const std::vector<std::vector<double>> rewards = {{1.0, 1.1}, {0.0, 4.0}};
+  const std::vector<rewarded_group> rewards = {{{1.0, 1.1}}, {{0.0, 4.0}}};
   advantage_options o;
   o.scaled = false;
   o.limit = 1.5;

@@ -75,5 +75,16 @@ TEST(Rewards, HaveNames) {
   EXPECT_FALSE(reward_shape_named("linear"));
 }
 
+TEST(RewardNoise, IsWhatASpeedUpOfThreePercentChanges) {
+  EXPECT_NEAR(reward_noise({works(30), works(10), failed}, {}), 0.03 * 20, 1e-12);
+  reward_options logs;
+  logs.shape = reward_shape::log;
+  EXPECT_NEAR(reward_noise({works(30)}, logs), 0.03 * 30 / 31, 1e-3);
+  reward_options capped;
+  capped.shape = reward_shape::capped;
+  EXPECT_EQ(reward_noise({works(16)}, capped), 0);
+  EXPECT_EQ(reward_noise({failed, failed}, {}), 0);
+}
+
 }  // namespace
 }  // namespace hone
