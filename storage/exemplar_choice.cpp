@@ -11,6 +11,8 @@
 namespace hone {
 namespace {
 
+constexpr double least_score = 1e-3;  // keeps logarithms finite
+
 constexpr std::array<std::string_view, 4> method_names = {"buckets", "islands", "random", "none"};
 
 std::uint32_t below(std::uint32_t bound, std::mt19937_64& random) {
@@ -38,12 +40,13 @@ std::vector<scored_variant> exemplar_selector::from_buckets(const population_key
                                                                      index_->buckets(where).end());
   std::vector<scored_variant> chosen;
   while (chosen.size() < options_.count && !left.empty()) {
-    // Subtracting the largest mean leaves the softmax unchanged and keeps exp() from overflowing.
-    double largest = left.front().second.mean();
+    // exp(ln(mean) / temperature), relative to the largest, which keeps it from overflowing.
+    double largest = least_score;
     for (const auto& [which, bucket] : left) largest = std::max(largest, bucket.mean());
     std::vector<double> weights;
     for (const auto& [which, bucket] : left)
-      weights.push_back(std::exp((bucket.mean() - largest) / options_.temperature));
+      weights.push_back(
+          std::pow(std::max(bucket.mean(), least_score) / largest, 1 / options_.temperature));
     const std::size_t pick =
         std::discrete_distribution<std::size_t>(weights.begin(), weights.end())(random);
     chosen.push_back(index_->at(where, left[pick].first, below(left[pick].second.count, random)));

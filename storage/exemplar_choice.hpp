@@ -18,15 +18,17 @@ std::optional<exemplar_method> exemplar_method_named(std::string_view name);
 struct exemplar_options {
   exemplar_method method = exemplar_method::buckets;
   std::uint32_t count = 2;
-  double temperature = 1.0;  // of the softmax over the buckets' mean scores
+  double temperature = 1.0;  // of the softmax over the logarithms of the buckets' mean scores
   std::uint32_t islands = 4;
   // Calls of accept() for a task and device type between two resets of the weaker islands.
   std::uint32_t reset_after = 200;
 };
 
 // Chooses the exemplars of a prompt.
-//   buckets  Draws distinct score buckets by softmax of their mean score over the temperature, then
-//            one variant uniformly inside each bucket (CUDA-L1).
+//   buckets  Draws distinct score buckets by softmax of the logarithm of their mean score over the
+//            temperature, then one variant uniformly inside each bucket (CUDA-L1, which takes the
+//            scores themselves: at 30x, the best two buckets would be drawn always, and at 1.1x all
+//            alike).
 //   islands  Draws in the same way, but from one of several populations that evolve apart. At a
 //            reset the weaker half of the islands is emptied, and each of them restarts from the
 //            best variant of a stronger island (FunSearch).
